@@ -1,13 +1,13 @@
 import { z } from "zod";
+import { countField, nextCursorField } from "../../http/schema-fields.ts";
 import { domainSchema } from "./domain-schemas.ts";
 
-const count = (description: string) => z.int().nonnegative().meta({ description });
 const perDay = (description: string) => z.array(z.int().nonnegative()).meta({ description });
 
 const figures = z.object({
-  messages: count("Messages in reports."),
-  aligned: count("Messages that passed DMARC."),
-  failing: count("Messages that failed DMARC."),
+  messages: countField("Messages in reports."),
+  aligned: countField("Messages that passed DMARC."),
+  failing: countField("Messages that failed DMARC."),
   aligned_percent: z
     .number()
     .nullable()
@@ -36,7 +36,7 @@ const listedDomainSchema = domainSchema.extend({ figures: domainFiguresSchema })
 export const domainsSchema = z
   .object({
     domains: z.array(listedDomainSchema).meta({ description: "The domains." }),
-    next_cursor: z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." }),
+    next_cursor: nextCursorField,
   })
   .meta({ title: "DmarcDomainList" });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { camelKeys } from "../../base/key-case.ts";
 import { isId } from "../../base/secrets.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { type AnyRoute, declareRoute, handle } from "../../http/route.ts";
@@ -234,8 +235,5 @@ const withFigures = (rows: readonly DomainRow[], readFigures: ReadFigures) => {
 /** The settings of a request body. Absent fields are left out, so that their settings stay as they are. */
 const settingsOf = (body: DomainChangeBody): DomainSettingsChange => {
   const given = Object.entries(body).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given.map(([name, value]) => [camelCase(name), value]));
+  return camelKeys(Object.fromEntries(given));
 };
-
-/** `webhook_url` → `webhookUrl` */
-const camelCase = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());

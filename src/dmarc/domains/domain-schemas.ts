@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { flagField, nextCursorField, nullableText, textField, timeField } from "../../http/schema-fields.ts";
 import { alertThresholdsSchema } from "./alert-thresholds.ts";
 import { CHANGE_CODES } from "./dns-changes.ts";
 import {
@@ -16,9 +17,6 @@ import { dnsCheckSchema, lastCheckSchema } from "./domain-state.ts";
 import { DOMAIN_STATUSES } from "./domain-store.ts";
 import { sourceRuleSchema } from "./source-rules.ts";
 
-const text = (description: string) => z.string().meta({ description });
-const flag = (description: string) => z.boolean().meta({ description });
-const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
 const policyOf = (names: string) =>
   z.enum(["none", "quarantine", "reject"]).meta({ description: `The policy for ${names}.` });
 const alignmentOf = (mechanism: string) =>
@@ -31,8 +29,8 @@ export const policySchema = z
     np: policyOf("subdomains that do not exist"),
     adkim: alignmentOf("DKIM"),
     aspf: alignmentOf("SPF"),
-    own: flag("Whether the domain has a record of its own."),
-    inherited_from: text("The domain whose record applies; null when it is its own.").nullable(),
+    own: flagField("Whether the domain has a record of its own."),
+    inherited_from: nullableText("The domain whose record applies; null when it is its own."),
     t: z.enum(["y", "n"]).meta({ description: "`y`: test mode, which asks for one step less than the policy." }),
     pct: z.int().meta({
       description: "Percentage of failing mail that the policy applies to; RFC 9989 no longer defines it.",
@@ -46,25 +44,25 @@ const status = z.enum(DOMAIN_STATUSES);
 export const domainSchema = z
   .object({
     id: z.uuid().meta({ description: "The id of the domain." }),
-    domain: text("The domain, in lower-case A-labels."),
+    domain: textField("The domain, in lower-case A-labels."),
     status: status.meta({
       description:
         "`pending` after enrolment; `active` when reports can be received; `action_required` when they cannot. Scheduled checks leave `active` only after two bad results 30 minutes apart; a DNS failure never changes the status.",
     }),
-    label: text("Your label; null for none.").nullable(),
+    label: nullableText("Your label; null for none."),
     monitoring_enabled: monitoringEnabled,
-    reporting_address: text(
+    reporting_address: nullableText(
       "The address that receivers send reports to; null while the service receives none.",
-    ).nullable(),
+    ),
     policy: policySchema.nullable().meta({ description: "The policy that applies, as last seen; null for none." }),
     reporting: z.enum(["waiting", "receiving", "silent"]).meta({
       description: "`waiting`: no report yet. `receiving`: a report in the last 72 hours. `silent`: none since then.",
     }),
-    last_report_at: time("When the last report was received; null before the first.").nullable(),
+    last_report_at: timeField("When the last report was received; null before the first.").nullable(),
     last_check: lastCheckSchema.nullable().meta({ description: "The last DNS check; null before the first." }),
     settings: z
       .object({
-        webhook_configured: flag(
+        webhook_configured: flagField(
           "Whether events are sent to a webhook. Also false after the endpoint responded 410, until the URL is set again.",
         ),
         recipients: z.array(z.string()).meta({ description: "Addresses that alert mail and digests are sent to." }),
@@ -80,24 +78,24 @@ export const domainSchema = z
         failure_reports_redact: failureReportsRedact,
       })
       .meta({ description: "The settings of the domain." }),
-    created_at: time("When the domain was enrolled."),
-    updated_at: time("When a setting, the status or the DNS last changed."),
+    created_at: timeField("When the domain was enrolled."),
+    updated_at: timeField("When a setting, the status or the DNS last changed."),
   })
   .meta({ title: "DmarcDomain" });
 export type DomainView = z.output<typeof domainSchema>;
 
 export const dnsRecordSchema = z
   .object({
-    host: text("The name of the record."),
+    host: textField("The name of the record."),
     type: z.literal("TXT").meta({ description: "The type of the record." }),
     action: z.enum(["create", "update", "none", "conflict"]).meta({
       description:
         "`create`: publish `value`. `update`: replace `current` with `value`. `none`: the record contains the reporting address; `message` says if anything else must be done. `conflict`: no record can be advised; see `reason`.",
     }),
-    value: text(
+    value: textField(
       "The complete text of the TXT record. Every tag of an existing record is kept; the reporting address is added to its `rua`. Empty for `conflict`, except for an alias that a record may replace.",
     ),
-    current: text("What is published now, one record per line; null for nothing.").nullable(),
+    current: nullableText("What is published now, one record per line; null for nothing."),
     strings: z
       .array(z.string())
       .meta({ description: "`value` as the strings of one TXT record, at most 255 octets each." }),
@@ -105,9 +103,9 @@ export const dnsRecordSchema = z
       description:
         "Why the action is `conflict`; otherwise null. `dns_failure`: the DNS did not answer; request it again, and publish nothing before that.",
     }),
-    message: text("What to do, in a sentence."),
+    message: textField("What to do, in a sentence."),
     warnings: z
-      .array(z.object({ code: text("The kind of fault."), message: text("The fault, in a sentence.") }))
+      .array(z.object({ code: textField("The kind of fault."), message: textField("The fault, in a sentence.") }))
       .meta({ description: "Faults of the existing record." }),
   })
   .meta({ title: "DmarcDnsRecord" });
@@ -115,14 +113,14 @@ export type DnsRecordView = z.output<typeof dnsRecordSchema>;
 
 export const serviceRecordSchema = z
   .object({
-    host: text("The name of the record."),
+    host: textField("The name of the record."),
     type: z.enum(["TXT", "MX"]).meta({ description: "The type of the record." }),
-    value: text("The value of the record."),
+    value: textField("The value of the record."),
     strings: z
       .array(z.string())
       .nullable()
       .meta({ description: "`value` as the strings of one TXT record; null for MX." }),
-    purpose: text("What the record is for."),
+    purpose: textField("What the record is for."),
   })
   .meta({ title: "DmarcServiceRecord" });
 
@@ -134,7 +132,7 @@ const previousStatus = status.meta({ description: "The status before." });
 
 export const enrolmentSchema = z
   .object({
-    created: flag("False when the domain was enrolled already."),
+    created: flagField("False when the domain was enrolled already."),
     domain: domainSchema,
     dns_records: dnsRecords,
   })
@@ -156,13 +154,13 @@ export const verifiedSchema = z
 const historyEntrySchema = z
   .object({
     id: z.uuid().meta({ description: "The id of the entry." }),
-    at: time("When the change was found."),
+    at: timeField("When the change was found."),
     trigger: z
       .enum(["enrolled", "scheduled", "manual"])
       .meta({ description: "What started the check: the enrolment, the schedule or a verify request." }),
     status: status.meta({ description: "The status after." }),
     previous_status: previousStatus,
-    record: text("The DMARC record; null when there was none, or more than one.").nullable(),
+    record: nullableText("The DMARC record; null when there was none, or more than one."),
     policy: policySchema.nullable().meta({ description: "The policy that applied; null for none." }),
     checks,
     changes: z.array(z.enum(CHANGE_CODES)).meta({ description: "What changed." }),
@@ -172,6 +170,6 @@ const historyEntrySchema = z
 export const historySchema = z
   .object({
     history: z.array(historyEntrySchema).meta({ description: "The changes." }),
-    next_cursor: text("The cursor of the next page; null on the last page.").nullable(),
+    next_cursor: nextCursorField,
   })
   .meta({ title: "DmarcHistory" });

@@ -1,16 +1,15 @@
 import { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
+import { snakeKeys } from "../../base/key-case.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import { sendJson } from "../../http/response.ts";
+import { nextCursorField, nullableText } from "../../http/schema-fields.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { idParameter, pageQuery } from "../../http/route-input.ts";
 import type { FailureReportRow, FailureReportStore } from "../ingest/failure-report-store.ts";
-import type { FailureReport } from "../report/failure-report.ts";
 import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
-
-const text = (description: string) => z.string().nullable().meta({ description });
 
 const failureReportSchema = z
   .object({
@@ -19,21 +18,21 @@ const failureReportSchema = z
     redacted: z.boolean().meta({
       description: "Whether local parts, names, the subject and other header fields were removed before it was stored.",
     }),
-    feedback_type: text("The type of feedback; `auth-failure` for DMARC."),
-    auth_failure: text("What failed: `dmarc`, `dkim`, `spf`, …"),
-    reported_domain: text("The domain that the message used in From."),
-    source_ip: text("The IP address that sent the message."),
-    arrival_date: text("When the message arrived, as the reporter writes it."),
-    delivery_result: text("What the receiver did with it: `delivered`, `spam`, `policy`, `reject`, `other`."),
-    identity_alignment: text("The mechanisms that were not aligned (RFC 9991)."),
-    authentication_results: text("The Authentication-Results header of the receiver."),
-    original_mail_from: text("The envelope sender of the message."),
-    original_rcpt_to: text("The envelope recipient of the message."),
-    dkim_domain: text("The signing domain of the DKIM signature that failed."),
-    dkim_selector: text("The selector of that signature."),
-    dkim_identity: text("The identity (`i=`) of that signature."),
-    spf_dns: text("The SPF record that was evaluated."),
-    user_agent: text("The software that generated the report."),
+    feedback_type: nullableText("The type of feedback; `auth-failure` for DMARC."),
+    auth_failure: nullableText("What failed: `dmarc`, `dkim`, `spf`, …"),
+    reported_domain: nullableText("The domain that the message used in From."),
+    source_ip: nullableText("The IP address that sent the message."),
+    arrival_date: nullableText("When the message arrived, as the reporter writes it."),
+    delivery_result: nullableText("What the receiver did with it: `delivered`, `spam`, `policy`, `reject`, `other`."),
+    identity_alignment: nullableText("The mechanisms that were not aligned (RFC 9991)."),
+    authentication_results: nullableText("The Authentication-Results header of the receiver."),
+    original_mail_from: nullableText("The envelope sender of the message."),
+    original_rcpt_to: nullableText("The envelope recipient of the message."),
+    dkim_domain: nullableText("The signing domain of the DKIM signature that failed."),
+    dkim_selector: nullableText("The selector of that signature."),
+    dkim_identity: nullableText("The identity (`i=`) of that signature."),
+    spf_dns: nullableText("The SPF record that was evaluated."),
+    user_agent: nullableText("The software that generated the report."),
     ingestion_id: z.string().meta({ description: "The id of the mail that brought the report." }),
   })
   .meta({ title: "DmarcFailureReport" });
@@ -54,31 +53,18 @@ export const failureReportDetailSchema = failureReportSchema
 export const failureReportsSchema = z
   .object({
     failure_reports: z.array(failureReportSchema).meta({ description: "The failure reports." }),
-    next_cursor: text("The cursor of the next page; null on the last page."),
+    next_cursor: nextCursorField,
   })
   .meta({ title: "DmarcFailureReportList" });
 
 type Detail = Readonly<z.infer<typeof failureReportDetailSchema>>;
 
-/** What was stored of a report; see `FailureReport`. */
-const storedText = z.string().nullable().default(null);
-const storedReportSchema: z.ZodType<FailureReport> = z.object({
-  feedbackType: storedText,
-  authFailure: storedText,
-  reportedDomain: storedText,
-  sourceIp: storedText,
-  arrivalDate: storedText,
-  userAgent: storedText,
-  deliveryResult: storedText,
-  identityAlignment: storedText,
-  authenticationResults: storedText,
-  originalMailFrom: storedText,
-  originalRcptTo: storedText,
-  dkimDomain: storedText,
-  dkimSelector: storedText,
-  dkimIdentity: storedText,
-  spfDns: storedText,
-  headers: z.array(z.object({ name: z.string(), value: z.string() })),
+/** The part of a failure report that is stored as JSON. */
+const storedReportSchema = failureReportDetailSchema.omit({
+  id: true,
+  received_at: true,
+  redacted: true,
+  ingestion_id: true,
 });
 
 const PATH = `${DOMAIN_PATH}/failure-reports`;
@@ -155,29 +141,9 @@ export const createFailureReportRoutes = (
 ];
 
 const detailView = (row: FailureReportRow): Detail => {
-  const report = storedReportSchema.parse(JSON.parse(row.body));
-  return {
-    id: row.id,
-    received_at: isoTime(row.receivedAtMs),
-    redacted: row.isRedacted,
-    feedback_type: report.feedbackType,
-    auth_failure: report.authFailure,
-    reported_domain: report.reportedDomain,
-    source_ip: report.sourceIp,
-    arrival_date: report.arrivalDate,
-    delivery_result: report.deliveryResult,
-    identity_alignment: report.identityAlignment,
-    authentication_results: report.authenticationResults,
-    original_mail_from: report.originalMailFrom,
-    original_rcpt_to: report.originalRcptTo,
-    dkim_domain: report.dkimDomain,
-    dkim_selector: report.dkimSelector,
-    dkim_identity: report.dkimIdentity,
-    spf_dns: report.spfDns,
-    user_agent: report.userAgent,
-    ingestion_id: row.ingestion,
-    headers: report.headers.map(({ name, value }) => ({ name, value })),
-  };
+  const { headers, ...fields } = storedReportSchema.parse(snakeKeys(JSON.parse(row.body)));
+  const { id, isRedacted: redacted, ingestion: ingestion_id } = row;
+  return { id, received_at: isoTime(row.receivedAtMs), redacted, ...fields, ingestion_id, headers };
 };
 
 const listView = (row: FailureReportRow): Omit<Detail, "headers"> => {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { nextCursorField, nullableText, textField, timeField } from "../../http/schema-fields.ts";
 import { isId } from "../../base/secrets.ts";
 import { DISPOSITIONS, OVERRIDES, readDomain, readSourceIp } from "../report/report-values.ts";
 import { rangeFields } from "../sources/day-range.ts";
@@ -54,8 +55,6 @@ export const recordFilters = {
 
 export type RecordFilters = z.output<z.ZodObject<typeof recordFilters>>;
 
-const text = (description: string) => z.string().meta({ description });
-const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
 const alignedResult = (mechanism: string) =>
   z
     .enum(["pass", "fail"])
@@ -63,22 +62,22 @@ const alignedResult = (mechanism: string) =>
     .meta({ description: `The aligned ${mechanism} result; null when the reporter does not give it.` });
 
 const resultFields = {
-  result: text("The result, as in RFC 8601 §2.7."),
-  human_result: text("The explanation of the reporter; null for none.").nullable(),
+  result: textField("The result, as in RFC 8601 §2.7."),
+  human_result: nullableText("The explanation of the reporter; null for none."),
 };
 
 export const recordSchema = z
   .object({
     date: z.iso.date().meta({ description: "The UTC day of the middle of the report's period." }),
-    source_ip: text("The IP address that sent the messages."),
-    reverse_name: text("The reverse DNS name, if it resolves to the address; otherwise null.").nullable(),
+    source_ip: textField("The IP address that sent the messages."),
+    reverse_name: nullableText("The reverse DNS name, if it resolves to the address; otherwise null."),
     asn: z.int().positive().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
-    as_name: text("The name of that AS; null when unknown.").nullable(),
-    country: text(
+    as_name: nullableText("The name of that AS; null when unknown."),
+    country: nullableText(
       "ISO 3166-1 alpha-2 country of the network's registration, or from POSTWARDEN_GEOIP_DB; null when unknown.",
-    ).nullable(),
-    source: text("The key of the source that the record belongs to."),
-    source_name: text("The display name of that source."),
+    ),
+    source: textField("The key of the source that the record belongs to."),
+    source_name: textField("The display name of that source."),
     count: z.int().positive().meta({ description: "Number of messages." }),
     aligned: z.boolean().meta({ description: "Whether the messages passed DMARC." }),
     dkim: alignedResult("DKIM"),
@@ -88,22 +87,22 @@ export const recordSchema = z
       .nullable()
       .meta({ description: "What the receiver did with the messages; null when the reporter does not say." }),
     forwarded: z.boolean().meta({ description: "Whether the receiver recognized the messages as forwarded." }),
-    header_from: text("The domain in From; null when the reporter does not give it.").nullable(),
-    envelope_from: text("The envelope domain (MAIL FROM); null when the reporter does not give it.").nullable(),
-    envelope_to: text("The recipient domain; null when the reporter does not give it.").nullable(),
+    header_from: nullableText("The domain in From; null when the reporter does not give it."),
+    envelope_from: nullableText("The envelope domain (MAIL FROM); null when the reporter does not give it."),
+    envelope_to: nullableText("The recipient domain; null when the reporter does not give it."),
     reasons: z
       .array(
         z.object({
           type: z.enum(OVERRIDES).meta({ description: "The kind of override." }),
-          comment: text("The comment of the reporter; null for none.").nullable(),
+          comment: nullableText("The comment of the reporter; null for none."),
         }),
       )
       .meta({ description: "Why the receiver did not apply the policy." }),
     dkim_results: z
       .array(
         z.object({
-          domain: text("The signing domain (`d=`); null when not reported.").nullable(),
-          selector: text("The selector (`s=`); null when not reported.").nullable(),
+          domain: nullableText("The signing domain (`d=`); null when not reported."),
+          selector: nullableText("The selector (`s=`); null when not reported."),
           ...resultFields,
         }),
       )
@@ -111,7 +110,7 @@ export const recordSchema = z
     spf_results: z
       .array(
         z.object({
-          domain: text("The domain checked; null when not reported.").nullable(),
+          domain: nullableText("The domain checked; null when not reported."),
           scope: z
             .enum(["mfrom", "helo"])
             .nullable()
@@ -123,11 +122,11 @@ export const recordSchema = z
     report: z
       .object({
         id: z.uuid().meta({ description: "The id of the report." }),
-        org_name: text("The reporter name in the report; null when there is none.").nullable(),
+        org_name: nullableText("The reporter name in the report; null when there is none."),
         reporter: reporterSchema,
-        report_id: text("The id that the reporter gave the report; null for none.").nullable(),
-        begin: time("The beginning of the report's period."),
-        end: time("The end of the report's period."),
+        report_id: nullableText("The id that the reporter gave the report; null for none."),
+        begin: timeField("The beginning of the report's period."),
+        end: timeField("The end of the report's period."),
       })
       .meta({ description: "The report that the record is from." }),
   })
@@ -139,8 +138,8 @@ export type ShownRecord = Readonly<z.infer<typeof recordSchema>>;
 export const exportedRecordSchema = recordSchema
   .extend({
     domain_id: z.uuid().meta({ description: "The id of the domain." }),
-    domain: text("The domain."),
-    cursor: text("Resumes the export after this record."),
+    domain: textField("The domain."),
+    cursor: textField("Resumes the export after this record."),
   })
   .meta({ title: "DmarcExportedRecord" });
 
@@ -149,6 +148,6 @@ export type ExportedRecord = Readonly<z.infer<typeof exportedRecordSchema>>;
 export const recordsSchema = z
   .object({
     records: z.array(recordSchema).meta({ description: "The records." }),
-    next_cursor: text("The cursor of the next page; null on the last page.").nullable(),
+    next_cursor: nextCursorField,
   })
   .meta({ title: "DmarcRecordList" });

@@ -1,7 +1,6 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
-import type { AuthenticationResults } from "../authentication/authentication-results.ts";
-import type { ShownReport, ShownReportDetail, ShownTlsReport } from "./report-schemas.ts";
+import { authenticitySchema, type ShownReport, type ShownReportDetail, type ShownTlsReport } from "./report-schemas.ts";
 import type { ReportKey, ReportQueryStore, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
 import { stretchOf, walk } from "../../base/walk.ts";
 import type { ShownRecord } from "./record-schemas.ts";
@@ -67,36 +66,23 @@ const policyView = (text: string): ShownReport["policy"] => {
   return { ...policy, discovery_method: discoveryMethod };
 };
 
-/** Who the mail that brought a report is authenticated as. */
-const authenticatedAs = ({ authenticity, authenticityBody }: ReportRowStored): string | null => {
-  if (authenticity !== "pass" || authenticityBody === null) return null;
-  const { from } = JSON.parse(authenticityBody) as Pick<AuthenticationResults, "from">;
-  return authenticatedOrganisation(from);
-};
+const storedAuthenticitySchema = authenticitySchema.omit({ result: true });
+const NOT_CHECKED = { from: null, spf: null, dkim: [], dmarc: null, message: null };
 
-const NOT_JUDGED = { from: null, spf: null, dkim: [], dmarc: null, message: null } as const;
-
-const authenticityView = ({ authenticity, authenticityBody }: ReportRowStored): ShownReport["authenticity"] => {
-  if (authenticity === null) return null;
-  if (authenticityBody === null) return { result: authenticity, ...NOT_JUDGED, dkim: [] };
-  const { from, spf, dkim, dmarc, message } = JSON.parse(authenticityBody) as AuthenticationResults;
-  return {
-    result: authenticity,
-    from,
-    spf: spf === null ? null : { result: spf.result, domain: spf.domain },
-    dkim: dkim.map(({ domain, selector, result, aligned }) => ({ domain, selector, result, aligned })),
-    dmarc: dmarc === null ? null : { result: dmarc.result, policy: dmarc.policy },
-    message,
-  };
-};
+const authenticityView = ({ authenticity: result, authenticityBody: body }: ReportRowStored) =>
+  result === null
+    ? null
+    : { result, ...(body === null ? NOT_CHECKED : storedAuthenticitySchema.parse(JSON.parse(body))) };
 
 /** A report without its records. */
 export const reportView = (row: ReportRowStored): ShownReport => {
   const { notices, skippedRows } = parseReportBody(row.body);
+  const authenticity = authenticityView(row);
+  const authenticatedAs = authenticity?.result === "pass" ? authenticatedOrganisation(authenticity.from) : null;
   return {
     id: row.id,
     org_name: row.org,
-    reporter: reporterView({ ...row, authenticatedAs: authenticatedAs(row) }),
+    reporter: reporterView({ ...row, authenticatedAs }),
     email: row.email,
     report_id: row.reportId,
     begin: isoTime(row.beginMs),
@@ -108,7 +94,7 @@ export const reportView = (row: ReportRowStored): ShownReport => {
     rows: row.rows,
     messages: row.messages,
     aligned: row.aligned,
-    authenticity: authenticityView(row),
+    authenticity,
     notices: [...notices],
     skipped_rows: [...skippedRows],
     ingestion_id: row.ingestion,

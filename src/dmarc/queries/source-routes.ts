@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { nextCursorField } from "../../http/schema-fields.ts";
 import { sendJson } from "../../http/response.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { encodeCursor, idParameter, pageQuery } from "../../http/route-input.ts";
@@ -22,7 +23,7 @@ const sources = z.array(sourceSchema).meta({ description: "The sources." });
 export const sourcesSchema = z
   .object({
     sources,
-    next_cursor: z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." }),
+    next_cursor: nextCursorField,
   })
   .meta({ title: "DmarcSourceList" });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { countField } from "../../http/schema-fields.ts";
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { percentOf } from "../sources/day-range.ts";
 import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
@@ -6,7 +7,6 @@ import { CLASSIFICATIONS, type RollupStore } from "../sources/rollup-store.ts";
 import { type Source, sourceSchema } from "../sources/source-response.ts";
 import { reporterSchema, reporterView, trustSentence } from "./reporter.ts";
 
-const count = (description: string) => z.int().nonnegative().meta({ description });
 const percent = (of: string) =>
   z
     .number()
@@ -18,9 +18,9 @@ const firstDay = (which: string) =>
     .nullable()
     .meta({ description: `The ${which} day in any report, whatever the range; null before the first report.` });
 
-const messages = count("Messages in reports.");
-const aligned = count("Messages that passed DMARC, by aligned DKIM or aligned SPF.");
-const reports = count("Number of reports.");
+const messages = countField("Messages in reports.");
+const aligned = countField("Messages that passed DMARC, by aligned DKIM or aligned SPF.");
+const reports = countField("Number of reports.");
 
 export const summarySchema = z
   .object({
@@ -29,36 +29,36 @@ export const summarySchema = z
     from: z.iso.date().meta({ description: "The first UTC day of the range." }),
     to: z.iso.date().meta({ description: "The last UTC day of the range, inclusive." }),
     reports,
-    reporters: count("Number of reporters."),
+    reporters: countField("Number of reporters."),
     messages,
     aligned,
-    failing: count("Messages that failed DMARC."),
+    failing: countField("Messages that failed DMARC."),
     aligned_percent: percent("Share of aligned messages"),
-    unauthenticated_messages: count(
+    unauthenticated_messages: countField(
       "Messages in untrusted reports, whose mail is not authenticated as the reporter's. They are counted here; advice ignores them.",
     ),
     unauthenticated_percent: percent("Share of messages in untrusted reports"),
-    unauthenticated_reports: count("Number of untrusted reports."),
+    unauthenticated_reports: countField("Number of untrusted reports."),
     unauthenticated_note: z
       .string()
       .nullable()
       .meta({ description: "How much of the figures comes from untrusted reports, in a sentence; null for nothing." }),
-    dkim_aligned: count("Messages with an aligned DKIM signature that passed."),
-    spf_aligned: count("Messages that passed SPF for an aligned envelope domain."),
-    forwarded: count("Failing messages that the receiver recognized as forwarded."),
-    authenticated_unaligned: count("Failing messages for which DKIM or SPF passed for another domain."),
+    dkim_aligned: countField("Messages with an aligned DKIM signature that passed."),
+    spf_aligned: countField("Messages that passed SPF for an aligned envelope domain."),
+    forwarded: countField("Failing messages that the receiver recognized as forwarded."),
+    authenticated_unaligned: countField("Failing messages for which DKIM or SPF passed for another domain."),
     dispositions: z
       .object({
-        none: count("Messages delivered, as far as DMARC decides."),
-        quarantine: count("Messages quarantined."),
-        reject: count("Messages rejected."),
+        none: countField("Messages delivered, as far as DMARC decides."),
+        quarantine: countField("Messages quarantined."),
+        reject: countField("Messages rejected."),
       })
       .meta({ description: "What receivers did with the messages." }),
     classes: z
       .array(
         z.object({
           classification: z.enum(CLASSIFICATIONS).meta({ description: "The class." }),
-          sources: count("Number of sources of this class."),
+          sources: countField("Number of sources of this class."),
           ...{ messages, aligned },
         }),
       )

@@ -1,22 +1,21 @@
 import { z } from "zod";
+import { countField } from "../../http/schema-fields.ts";
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { percentOf } from "../sources/day-range.ts";
 import type { SourceDomain } from "../sources/domain-sources.ts";
 import { NO_TOTALS, type RollupStore } from "../sources/rollup-store.ts";
 
-const count = (description: string) => z.int().nonnegative().meta({ description });
-
 const pointSchema = z.object({
   date: z.iso.date().meta({ description: "The UTC day." }),
-  reports: count("Number of reports."),
-  messages: count("Messages in reports."),
-  aligned: count("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
-  failing: count("Messages that failed DMARC."),
-  dkim_aligned: count("Messages with an aligned DKIM signature that passed."),
-  spf_aligned: count("Messages that passed SPF for an aligned envelope domain."),
-  forwarded: count("Failing messages that the receiver recognized as forwarded."),
-  quarantined: count("Messages that receivers quarantined."),
-  rejected: count("Messages that receivers rejected."),
+  reports: countField("Number of reports."),
+  messages: countField("Messages in reports."),
+  aligned: countField("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
+  failing: countField("Messages that failed DMARC."),
+  dkim_aligned: countField("Messages with an aligned DKIM signature that passed."),
+  spf_aligned: countField("Messages that passed SPF for an aligned envelope domain."),
+  forwarded: countField("Failing messages that the receiver recognized as forwarded."),
+  quarantined: countField("Messages that receivers quarantined."),
+  rejected: countField("Messages that receivers rejected."),
   aligned_percent: z.number().nullable().meta({
     description: "Share of aligned messages in percent, with one decimal; null when there are no messages.",
   }),

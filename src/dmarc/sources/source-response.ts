@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { countField, nullableText, textField } from "../../http/schema-fields.ts";
 import { isoDay } from "../../base/days.ts";
 import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { percentOf } from "./day-range.ts";
@@ -7,66 +8,68 @@ import { SOURCE_KINDS } from "./source-identity.ts";
 import { type KeyedSource, shownIdentity } from "./source-keys.ts";
 import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
 
-const count = (description: string) => z.int().nonnegative().meta({ description });
-const text = (description: string) => z.string().meta({ description });
-
 /** A source exactly as the API returns it. Counts are those of the requested range. */
 export const sourceSchema = z
   .object({
-    key: text(
+    key: textField(
       "`own`: the domain's own servers. `service:<id>`: a known service; with `/others` at the end, mail from that service that nothing connects with the domain's own account, such as forwarded mail. `org:<domain>`: another organization. `net:<network>`: a network without a name. `unauthenticated`: unauthenticated mail from addresses without a proper reverse name, taken together. `pending`: the same while reverse names are being looked up. `other`: addresses beyond the most that are kept apart for a domain.",
     ),
     kind: z
       .enum(SOURCE_KINDS)
       .meta({ description: "The kind of sender that the key stands for; `network` also for `other`." }),
-    name: text("Display name."),
-    service: text("The known sending service; null for other senders.").nullable(),
-    service_id: text("The identifier of that service.").nullable(),
+    name: textField("Display name."),
+    service: nullableText("The known sending service; null for other senders."),
+    service_id: nullableText("The identifier of that service."),
     classification: z
       .enum(CLASSIFICATIONS)
       .meta({ description: "Your classification, else the automatic one by the rules in the list of sources." }),
     classified_by: z.enum(["user", "service"]).meta({
       description: "`user`: you classified it, directly or by a rule, which overrides the automatic classification.",
     }),
-    messages: count("Messages in reports."),
-    aligned: count("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
-    failing: count("Messages that failed DMARC."),
+    messages: countField("Messages in reports."),
+    aligned: countField("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
+    failing: countField("Messages that failed DMARC."),
     aligned_percent: z.number().nullable().meta({
       description: "Share of aligned messages in percent, with one decimal; null when there are no messages.",
     }),
-    dkim_aligned: count("Messages with an aligned DKIM signature that passed."),
-    spf_aligned: count("Messages that passed SPF for an aligned envelope domain."),
-    forwarded: count("Failing messages that the receiver recognized as forwarded."),
-    authenticated_unaligned: count("Failing messages for which DKIM or SPF passed for another domain."),
-    quarantined: count("Messages that receivers quarantined."),
-    rejected: count("Messages that receivers rejected."),
+    dkim_aligned: countField("Messages with an aligned DKIM signature that passed."),
+    spf_aligned: countField("Messages that passed SPF for an aligned envelope domain."),
+    forwarded: countField("Failing messages that the receiver recognized as forwarded."),
+    authenticated_unaligned: countField("Failing messages for which DKIM or SPF passed for another domain."),
+    quarantined: countField("Messages that receivers quarantined."),
+    rejected: countField("Messages that receivers rejected."),
     first_day: z.iso.date().meta({ description: "The first day in any report, whatever the range." }),
     last_day: z.iso.date().meta({ description: "The last day in any report, whatever the range." }),
     dkim: z
       .array(
         z.object({
-          domain: text("The signing domain (`d=`)."),
-          selector: text("The selector (`s=`); null when unaligned or not reported.").nullable(),
+          domain: textField("The signing domain (`d=`)."),
+          selector: nullableText("The selector (`s=`); null when unaligned or not reported."),
           aligned: z.boolean().meta({ description: "Whether the signing domain is aligned with header_from." }),
-          messages: count("Messages with this signature."),
+          messages: countField("Messages with this signature."),
         }),
       )
       .meta({ description: "DKIM signatures that passed, at most ten, those with the most messages first." }),
     spf: z
-      .array(z.object({ domain: text("The envelope domain."), messages: count("Messages with this envelope domain.") }))
+      .array(
+        z.object({
+          domain: textField("The envelope domain."),
+          messages: countField("Messages with this envelope domain."),
+        }),
+      )
       .meta({ description: "Envelope domains that passed SPF, at most ten, those with the most messages first." }),
-    network_count: count("Number of networks of its addresses: /24 for IPv4, /48 for IPv6."),
-    address_count: count("Number of its addresses."),
+    network_count: countField("Number of networks of its addresses: /24 for IPv4, /48 for IPv6."),
+    address_count: countField("Number of its addresses."),
     lookups_pending: z.boolean().meta({ description: "Whether reverse names of its addresses are being looked up." }),
     addresses: z
       .array(
         z.object({
-          ip: text("The IP address."),
-          reverse_name: text("Its reverse DNS name; null when it has none or it is not known yet.").nullable(),
+          ip: textField("The IP address."),
+          reverse_name: nullableText("Its reverse DNS name; null when it has none or it is not known yet."),
           confirmed: z.boolean().meta({ description: "Whether the reverse name resolves to the address." }),
           asn: z.int().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
-          as_name: text("The name of that AS; null when unknown.").nullable(),
-          country: text("Country of the network, ISO 3166-1 alpha-2; null when unknown.").nullable(),
+          as_name: nullableText("The name of that AS; null when unknown."),
+          country: nullableText("Country of the network, ISO 3166-1 alpha-2; null when unknown."),
         }),
       )
       .meta({ description: "Its most recent addresses, at most eight." }),
