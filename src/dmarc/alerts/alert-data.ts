@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CHANGE_CODES } from "../domains/dns-changes.ts";
-import { policySchema } from "../domains/domain-schemas.ts";
+import { policySchema } from "../domains/domain-state.ts";
 import { dnsCheckSchema } from "../domains/domain-state.ts";
 import { DOMAIN_STATUSES } from "../domains/domain-store.ts";
 import type { AlertRule } from "../domains/raise.ts";

@@ -2,7 +2,6 @@ import { isoTime } from "../../base/clock.ts";
 import { DAY_MS, dayOfTime, isoDay } from "../../base/days.ts";
 import { isEnforced } from "../domains/dns-changes.ts";
 import { historyBodySchema, readState, recordOf, type StatePolicy } from "../domains/domain-state.ts";
-import { policyView } from "../domains/domain-view.ts";
 import type { Alert } from "../domains/raise.ts";
 import type { PolicyKeyword } from "../report/report-values.ts";
 import type { PublishedPolicy } from "../report/report.ts";
@@ -123,8 +122,8 @@ const lapseAlert = (
   const others = names.length > 1 ? ` and ${names.length - 1} more` : "";
   const when = first === last ? `on ${first}` : `from ${first} to ${last}`;
   const data: AlertData<"policy_weakened"> = {
-    previous_policy: policyView(own),
-    policy: policyView(weaker),
+    previous_policy: own,
+    policy: weaker,
     record,
     trigger: "reports",
     checked_at: isoTime(nowMs),

@@ -3,7 +3,6 @@ import { sha256 } from "../../base/secrets.ts";
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import { appliesBelow, type ChangeCode, isEnforced } from "./dns-changes.ts";
 import type { DnsCheckResult } from "./domain-check.ts";
-import { policyView } from "./domain-view.ts";
 import {
   type DnsCheck,
   type Unconfirmed,
@@ -192,8 +191,8 @@ const policyAlert = ({ before, after, isOrganisational, trigger, nowMs }: AlertF
     rule: "policy_weakened",
     subject: subjectOf([previous, policy]),
     data: {
-      previous_policy: policyView(previous),
-      policy: policyView(policy),
+      previous_policy: previous,
+      policy,
       record: recordOf(after),
       trigger,
       checked_at: isoTime(nowMs),

@@ -13,31 +13,9 @@ import {
   sendsMail,
   storeFailureReports,
 } from "./domain-settings-schemas.ts";
-import { dnsCheckSchema, lastCheckSchema } from "./domain-state.ts";
+import { dnsCheckSchema, lastCheckSchema, policySchema } from "./domain-state.ts";
 import { DOMAIN_STATUSES } from "./domain-store.ts";
 import { sourceRuleSchema } from "./source-rules.ts";
-
-const policyOf = (names: string) =>
-  z.enum(["none", "quarantine", "reject"]).meta({ description: `The policy for ${names}.` });
-const alignmentOf = (mechanism: string) =>
-  z.enum(["r", "s"]).meta({ description: `${mechanism} alignment: \`r\` relaxed, \`s\` strict.` });
-
-export const policySchema = z
-  .object({
-    p: policyOf("the domain"),
-    sp: policyOf("subdomains"),
-    np: policyOf("subdomains that do not exist"),
-    adkim: alignmentOf("DKIM"),
-    aspf: alignmentOf("SPF"),
-    own: flagField("Whether the domain has a record of its own."),
-    inherited_from: nullableText("The domain whose record applies; null when it is its own."),
-    t: z.enum(["y", "n"]).meta({ description: "`y`: test mode, which asks for one step less than the policy." }),
-    pct: z.int().meta({
-      description: "Percentage of failing mail that the policy applies to; RFC 9989 no longer defines it.",
-    }),
-  })
-  .meta({ title: "DmarcPolicy" });
-export type PolicyView = z.output<typeof policySchema>;
 
 const status = z.enum(DOMAIN_STATUSES);
 

@@ -1,35 +1,43 @@
 import { z } from "zod";
+import { flagField, nullableText } from "../../http/schema-fields.ts";
 import { CHANGE_CODES } from "./dns-changes.ts";
 import { DOMAIN_STATUSES } from "./domain-store.ts";
 
 /** The checks of a domain. Reports arrive when all three pass. */
 export const CHECK_CODES = ["record", "reporting_address", "authorisation"] as const;
 
-const policy = z.enum(["none", "quarantine", "reject"]);
-const alignment = z.enum(["r", "s"]);
+const policyOf = (names: string) =>
+  z.enum(["none", "quarantine", "reject"]).meta({ description: `The policy for ${names}.` });
+const alignmentOf = (mechanism: string) =>
+  z.enum(["r", "s"]).meta({ description: `${mechanism} alignment: \`r\` relaxed, \`s\` strict.` });
 
-/** The policy that receivers apply, with what relaxes it. */
-export const statePolicySchema = z.object({
-  p: policy,
-  sp: policy,
-  np: policy,
-  adkim: alignment,
-  aspf: alignment,
-  /** Test mode: one step less. Old rows may lack it. */
-  t: z.enum(["y", "n"]).default("n"),
-  /** Historic: the percentage of failing mail that the policy applies to. Old rows may lack it. */
-  pct: z.int().default(100),
-  own: z.boolean(),
-  inherited_from: z.string().nullable(),
-});
-export type StatePolicy = z.output<typeof statePolicySchema>;
+/** The policy that receivers apply. Old rows may lack `t` and `pct`. */
+export const policySchema = z
+  .object({
+    p: policyOf("the domain"),
+    sp: policyOf("subdomains"),
+    np: policyOf("subdomains that do not exist"),
+    adkim: alignmentOf("DKIM"),
+    aspf: alignmentOf("SPF"),
+    own: flagField("Whether the domain has a record of its own."),
+    inherited_from: nullableText("The domain whose record applies; null when it is its own."),
+    t: z
+      .enum(["y", "n"])
+      .default("n")
+      .meta({ description: "`y`: test mode, which asks for one step less than the policy." }),
+    pct: z.int().default(100).meta({
+      description: "Percentage of failing mail that the policy applies to; RFC 9989 no longer defines it.",
+    }),
+  })
+  .meta({ title: "DmarcPolicy" });
+export type StatePolicy = z.output<typeof policySchema>;
 
 /** What the DNS answered definitely. A field without a definite answer is absent: unknown is not no. */
 export const observationSchema = z.object({
   /** The texts at the name that are DMARC records; only a single one counts. */
   records: z.array(z.string()).optional(),
   holds_ours: z.boolean().optional(),
-  policy: statePolicySchema.nullable().optional(),
+  policy: policySchema.nullable().optional(),
   authorisation: z.enum(["authorised", "not_needed", "missing", "redirected"]).optional(),
 });
 export type DnsObservation = z.output<typeof observationSchema>;
@@ -91,7 +99,7 @@ export const historyBodySchema = z.object({
   status: z.enum(DOMAIN_STATUSES),
   previous_status: z.enum(DOMAIN_STATUSES),
   record: text,
-  policy: statePolicySchema.nullable(),
+  policy: policySchema.nullable(),
   checks: z.array(dnsCheckSchema),
   changes: z.array(z.enum(CHANGE_CODES)),
 });

@@ -1,8 +1,8 @@
 import { thresholdsOf } from "./alert-thresholds.ts";
 import { isoTime } from "../../base/clock.ts";
 import { serviceRecords } from "../record/authorisation.ts";
-import type { DomainView, PolicyView } from "./domain-schemas.ts";
-import { historyBodySchema, readLastCheck, readState, type StatePolicy } from "./domain-state.ts";
+import type { DomainView } from "./domain-schemas.ts";
+import { historyBodySchema, readLastCheck, readState } from "./domain-state.ts";
 import type { DomainRow, HistoryRow } from "./domain-store.ts";
 import { ALERT_RULES, type AlertRule, isRuleOn } from "./raise.ts";
 import type { DomainPlatform, DomainPlatforms } from "./domain-platform.ts";
@@ -16,44 +16,38 @@ export interface DomainViewDeps {
 /** Reporters send a report a day; after three days without one something is wrong. */
 const SILENT_AFTER_MS = 72 * 60 * 60_000;
 
-/** Where reports about a domain are sent; null while the service receives none. */
-export const reportingAddress = (
-  { mode, token }: Pick<DomainRow, "mode" | "token">,
-  platforms: DomainPlatforms,
-): string | null => {
-  const host = platforms[mode].reportHost;
-  return host === null ? null : `${token}@${host}`;
-};
-
 /** A domain as the API returns it. */
-export const domainView = (row: DomainRow, { platforms, urls }: DomainViewDeps, nowMs: number): DomainView => ({
-  id: row.id,
-  domain: row.domain,
-  status: row.status,
-  label: row.label,
-  monitoring_enabled: row.monitoringEnabled,
-  reporting_address: reportingAddress(row, platforms),
-  policy: policyView(readState(row.state)?.believed.policy ?? null),
-  reporting: reportingOf(row, nowMs),
-  last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
-  last_check: readLastCheck(row.lastCheck),
-  settings: {
-    webhook_configured: row.webhookUrl !== null && !urls.isDisabled(row, row.webhookUrl),
-    recipients: [...row.recipients],
-    alerts: alertsView(row),
-    alert_thresholds: thresholdsOf(row),
-    source_rules: [...row.sourceRules],
-    digest: row.digest,
-    retention_days: row.retentionDays,
-    raw_retention_days: row.rawRetentionDays,
-    sends_mail: row.sendsMail,
-    require_authentic_reports: row.requireAuthenticReports,
-    store_failure_reports: row.storeFailureReports,
-    failure_reports_redact: row.failureReportsRedact,
-  },
-  created_at: isoTime(row.createdAtMs),
-  updated_at: isoTime(row.updatedAtMs),
-});
+export const domainView = (row: DomainRow, { platforms, urls }: DomainViewDeps, nowMs: number): DomainView => {
+  const { reportHost } = platforms[row.mode];
+  return {
+    id: row.id,
+    domain: row.domain,
+    status: row.status,
+    label: row.label,
+    monitoring_enabled: row.monitoringEnabled,
+    reporting_address: reportHost === null ? null : `${row.token}@${reportHost}`,
+    policy: readState(row.state)?.believed.policy ?? null,
+    reporting: reportingOf(row, nowMs),
+    last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
+    last_check: readLastCheck(row.lastCheck),
+    settings: {
+      webhook_configured: row.webhookUrl !== null && !urls.isDisabled(row, row.webhookUrl),
+      recipients: [...row.recipients],
+      alerts: alertsView(row),
+      alert_thresholds: thresholdsOf(row),
+      source_rules: [...row.sourceRules],
+      digest: row.digest,
+      retention_days: row.retentionDays,
+      raw_retention_days: row.rawRetentionDays,
+      sends_mail: row.sendsMail,
+      require_authentic_reports: row.requireAuthenticReports,
+      store_failure_reports: row.storeFailureReports,
+      failure_reports_redact: row.failureReportsRedact,
+    },
+    created_at: isoTime(row.createdAtMs),
+    updated_at: isoTime(row.updatedAtMs),
+  };
+};
 
 const alertsView = (row: DomainRow): Record<AlertRule, boolean> =>
   Object.fromEntries(ALERT_RULES.map((rule) => [rule, isRuleOn(row, rule)])) as Record<AlertRule, boolean>;
@@ -63,28 +57,11 @@ const reportingOf = ({ lastReportAtMs }: DomainRow, nowMs: number): DomainView["
   return nowMs - lastReportAtMs <= SILENT_AFTER_MS ? "receiving" : "silent";
 };
 
-/** A policy as the API returns it. */
-export const policyView = (policy: StatePolicy | null): PolicyView | null => {
-  if (policy === null) return null;
-  const { p, sp, np, adkim, aspf, own, inherited_from, t, pct } = policy;
-  return { p, sp, np, adkim, aspf, own, inherited_from, t, pct };
-};
-
 /** An entry of a domain's history as the API returns it. */
-export const historyView = ({ id, trigger, atMs, body }: HistoryRow) => {
-  const { status, previous_status, record, policy, checks, changes } = historyBodySchema.parse(JSON.parse(body));
-  return {
-    id,
-    at: isoTime(atMs),
-    trigger,
-    status,
-    previous_status,
-    record,
-    policy: policyView(policy),
-    checks,
-    changes,
-  };
-};
+export const historyView = ({ id, trigger, atMs, body }: HistoryRow) => ({
+  ...{ id, at: isoTime(atMs), trigger },
+  ...historyBodySchema.parse(JSON.parse(body)),
+});
 
 /** The records that the operator publishes once; none while the service receives no reports. */
 export const serviceRecordsView = ({ reportHost, mailHost }: DomainPlatform) =>
