@@ -36,7 +36,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   "dmarc/mailbox": ["base", "db", "net", "dmarc/report", "dmarc/ingest"],
   "dmarc/addresses": ["base", "mail", "db", "net"],
-  "dmarc/sources": ["base", "mail", "db", "dmarc/services", "dmarc/domains", "dmarc/ingest", "dmarc/addresses"],
+  "dmarc/sources": ["base", "mail", "db", "http", "dmarc/services", "dmarc/domains", "dmarc/ingest", "dmarc/addresses"],
   "dmarc/queries": [
     "base",
     "mail",
