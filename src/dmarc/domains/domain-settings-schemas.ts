@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { booleanParameter } from "../../http/schema-fields.ts";
 import { labelSchema, REMOVE_WITH_NULL } from "../../http/label-schema.ts";
 import { recipientsSchema } from "../../mail/recipients.ts";
 import { alertThresholdsSchema } from "./alert-thresholds.ts";
@@ -127,9 +128,5 @@ export type DomainChangeBody = z.output<ReturnType<typeof domainChangeSchema>>;
 export const domainFilters = {
   status: z.enum(DOMAIN_STATUSES).optional().meta({ description: "Only domains of this status." }),
   domain: domainText.optional().meta({ description: "Only this domain, in any spelling." }),
-  monitoring_enabled: z
-    .enum(["true", "false"])
-    .transform((value) => value === "true")
-    .optional()
-    .meta({ description: "`true`: only domains with monitoring on. `false`: only paused ones." }),
+  monitoring_enabled: booleanParameter("`true`: only domains with monitoring on. `false`: only paused ones."),
 };

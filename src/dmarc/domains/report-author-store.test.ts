@@ -2,13 +2,13 @@ import { expect, test } from "bun:test";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { SAMPLE_DAY_S, sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { AUTHORS_MAX, createReportAuthorStore } from "./report-author-store.ts";
+import { AUTHORS_MAX, ReportAuthorStore } from "./report-author-store.ts";
 
 const newHarness = createIngestHarness();
 
 test("so many authors are remembered, and of those from whom nothing comes any more others take the place", () => {
   const { db } = newHarness();
-  const store = createReportAuthorStore(db);
+  const store = new ReportAuthorStore(db);
   const add = (author: string, day: number) => db.transact((tx) => store.add(tx, 1, author, { day, bytes: 10 }));
   for (let at = 0; at < AUTHORS_MAX; at += 1) add(`${at}.example`, at === 0 ? 100 : 150);
   add("new.example", 190);

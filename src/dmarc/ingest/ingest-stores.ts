@@ -1,6 +1,6 @@
 import type { Db } from "../../db/open.ts";
 import { DomainStore } from "../domains/domain-store.ts";
-import { createReportAuthorStore } from "../domains/report-author-store.ts";
+import { ReportAuthorStore } from "../domains/report-author-store.ts";
 import { DailyCountStore } from "./daily-count-store.ts";
 import { FailureReportStore } from "./failure-report-store.ts";
 import { IngestionStore } from "./ingestion-store.ts";
@@ -15,7 +15,7 @@ export const openIngestStores = (db: Db) => ({
   sources: new SeenSourceStore(db),
   counts: new DailyCountStore(db),
   domains: new DomainStore(db),
-  authors: createReportAuthorStore(db),
+  authors: new ReportAuthorStore(db),
 });
 
 export type IngestStores = ReturnType<typeof openIngestStores>;

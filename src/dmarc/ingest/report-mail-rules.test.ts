@@ -9,7 +9,7 @@ import { madeDomain } from "../../testing/dmarc-domain.ts";
 import { DomainStore } from "../domains/domain-store.ts";
 import type { IncomingReport } from "./report-intake.ts";
 import type { AuthenticationResults } from "../authentication/authentication-results.ts";
-import { createReportAuthorStore } from "../domains/report-author-store.ts";
+import { ReportAuthorStore } from "../domains/report-author-store.ts";
 import { ReportMailRules, tokenIn } from "./report-mail-rules.ts";
 import {
   AUTHOR_DAY_BYTES_MAX,
@@ -55,7 +55,7 @@ const startHarness = (take: (incoming: IncomingReport) => Promise<string> = asyn
       return disk.isLow;
     },
   };
-  const authors = createReportAuthorStore(db);
+  const authors = new ReportAuthorStore(db);
   const judged: string[] = [];
   const dns = { answer: Promise.resolve() };
   const authenticate = async ({ mailFrom }: { readonly mailFrom: string | null }): Promise<AuthenticationResults> => {

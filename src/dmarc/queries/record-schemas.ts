@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { nextCursorField, nullableText, textField, timeField } from "../../http/schema-fields.ts";
+import { booleanParameter, nextCursorField, nullableText, textField, timeField } from "../../http/schema-fields.ts";
 import { isId } from "../../base/secrets.ts";
 import { DISPOSITIONS, OVERRIDES, readDomain, readSourceIp } from "../report/report-values.ts";
 import { rangeFields } from "../sources/day-range.ts";
@@ -23,14 +23,6 @@ const domain = z.string().transform((text, context): string => {
 /** The name of a reporter in any case; empty for those without a name. */
 export const reporterFilter = z.string().transform((text) => text.toLowerCase());
 
-/** `true` or `false` as a query parameter. */
-export const booleanFilter = (description: string) =>
-  z
-    .enum(["true", "false"])
-    .transform((text) => text === "true")
-    .optional()
-    .meta({ description });
-
 /** The filters of the list of records. */
 export const recordFilters = {
   ...rangeFields,
@@ -41,7 +33,7 @@ export const recordFilters = {
     .meta({ description: "Only records of the source with this key." }),
   source_ip: ip.optional().meta({ description: "Only records from this IP address." }),
   disposition: z.enum(DISPOSITIONS).optional().meta({ description: "Only records with this disposition." }),
-  aligned: booleanFilter("`true`: only records that passed DMARC. `false`: only those that failed."),
+  aligned: booleanParameter("`true`: only records that passed DMARC. `false`: only those that failed."),
   header_from: domain.optional().meta({ description: "Only records with this domain in From." }),
   reporter: reporterFilter
     .optional()

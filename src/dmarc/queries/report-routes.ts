@@ -5,11 +5,12 @@ import { sendBytes, sendJson } from "../../http/response.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { encodeCursor, idParameter, pageQuery } from "../../http/route-input.ts";
+import { booleanParameter } from "../../http/schema-fields.ts";
 import { rangeFields, rangeOf } from "../sources/day-range.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
 import { REPORT_DETAIL_EXAMPLE, REPORT_EXAMPLE, TLS_REPORT_EXAMPLE } from "./query-examples.ts";
-import { booleanFilter, reporterFilter } from "./record-schemas.ts";
+import { reporterFilter } from "./record-schemas.ts";
 import { readRecords } from "./records.ts";
 import type { ReportRowStored } from "./report-query-store.ts";
 import { AUTHENTICITIES, reportDetailSchema, reportsSchema, tlsReportsSchema } from "./report-schemas.ts";
@@ -34,7 +35,7 @@ const LIST_REPORTS = declareRoute({
       .enum(AUTHENTICITIES)
       .optional()
       .meta({ description: "Only reports whose mail has this authentication result." }),
-    trusted: booleanFilter("`true`: only trusted reports. `false`: only untrusted ones."),
+    trusted: booleanParameter("`true`: only trusted reports. `false`: only untrusted ones."),
   }),
   responses: {
     200: {
