@@ -93,17 +93,20 @@ export class Ingest {
     let rows = 0;
     let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
     const flush = async (): Promise<void> => {
-      const authenticated = await Promise.all(batch);
+      const ready = await Promise.all(batch);
       batch = [];
       rows = 0;
-      ingested.push(...(await this.#writeIsolated(authenticated)));
+      ingested.push(...(await this.#writeIsolated(ready)));
       turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
     };
     for (const item of items) {
       const parsed = await this.#unpackAndParse(item, allowance);
       const more = weightOfRows(parsed.readings);
       if (batch.length > 0 && rows + more > this.#pace.rows) await flush();
-      batch.push(this.#authenticate(parsed));
+      const authenticated = this.#authenticate(parsed);
+      // It may reject before the flush awaits it.
+      authenticated.catch(() => undefined);
+      batch.push(authenticated);
       rows += more;
       if (rows >= this.#pace.rows || batch.length >= this.#pace.items) await flush();
       if (clock.monotonicMs() < turnEndsMs) continue;

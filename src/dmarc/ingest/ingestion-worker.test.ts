@@ -230,6 +230,34 @@ test("the attempt of mail that arrives after the start is not counted before; if
   expect(states(await live(false))).toEqual(["done rejected gave_up"]);
 });
 
+test("a database error while a mail is authenticated rejects the batch, and nothing else", async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown): void => void unhandled.push(error);
+  process.on("unhandledRejection", note);
+  try {
+    const results = { authenticity: "unknown", from: null, spf: null, dkim: [], dmarc: null, message: "" } as const;
+    const harness = newHarness({
+      authenticate: async () => results,
+      async read(...file) {
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        return readReportFile(...file);
+      },
+    });
+    const domain = harness.enrol("example.com");
+    harness.stores.domains.findCovering = () => {
+      throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" });
+    };
+    const files = ["1", "2", "3"].map((reportId) =>
+      harness.incoming(mail(reportId), { ...smtp, domain: domain.number }),
+    );
+    await expect(harness.ingestions.ingestFiles(files)).rejects.toThrow("disk I/O error");
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    expect(unhandled).toEqual([]);
+  } finally {
+    process.off("unhandledRejection", note);
+  }
+});
+
 describe("while the database cannot be written", () => {
   test("pending ingestions wait without counted attempts, and are read later", async () => {
     let problem: string | null = null;
