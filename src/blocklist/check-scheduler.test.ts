@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 
-const newWorld = createBlocklistFixtures();
+const newFixture = createBlocklistFixtures();
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
@@ -9,7 +9,7 @@ const addressAt = (n: number) => `8.${Math.floor(n / 250) + 1}.4.${(n % 250) + 1
 
 describe("a pass", () => {
   test("checks what is due, and nothing that is paused or due later", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const due = fixture.add("8.8.4.1");
     const paused = fixture.add("8.8.4.2", { monitoringEnabled: false });
     const later = fixture.add("8.8.4.3", { nextCheckAtMs: fixture.clock.nowMs() + 1 });
@@ -21,7 +21,7 @@ describe("a pass", () => {
   });
 
   test("works off more than it reads at a time", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const ids = Array.from({ length: 450 }, (_, n) => fixture.add(addressAt(n)));
     await fixture.scheduler.checkDue();
     expect(ids.every((id) => fixture.find(id).status === "clean")).toBe(true);
@@ -29,7 +29,7 @@ describe("a pass", () => {
   });
 
   test("goes on when one check ends in a bug, logs it, and leaves that target for its next time", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const [bad, good] = [fixture.add("8.8.4.1"), fixture.add("8.8.4.2")];
     fixture.db.sqlite.run(
       `CREATE TRIGGER bug BEFORE INSERT ON blocklist_checks WHEN NEW.target_id = '${bad}' BEGIN SELECT RAISE(ABORT, 'bug'); END`,
@@ -42,7 +42,7 @@ describe("a pass", () => {
   });
 
   test("ends when the service stops", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const ids = Array.from({ length: 300 }, (_, n) => fixture.add(addressAt(n)));
     const passing = fixture.scheduler.checkDue();
     await fixture.monitor.stop();
@@ -52,8 +52,8 @@ describe("a pass", () => {
 });
 
 describe("a backlog after a long stop", () => {
-  test("is spread over an hour, listed targets first, and next_check_at stays true", async () => {
-    const fixture = newWorld();
+  test("is spread over an hour, listed targets first, and next_check_at is accurate", async () => {
+    const fixture = newFixture();
     const nowMs = fixture.clock.nowMs();
     const clean = Array.from({ length: 1_100 }, (_, n) =>
       fixture.add(addressAt(n), { status: "clean", nextCheckAtMs: nowMs - DAY_MS }),
@@ -68,8 +68,8 @@ describe("a backlog after a long stop", () => {
     expect(fixture.find(listed).nextCheckAtMs - nowMs).toBeLessThanOrEqual(HOUR_MS / 4);
   });
 
-  test("of a few targets, or of a few minutes, is worked off at once", async () => {
-    const fixture = newWorld();
+  test("of few targets, or of a few minutes, is checked at once", async () => {
+    const fixture = newFixture();
     const nowMs = fixture.clock.nowMs();
     const few = Array.from({ length: 50 }, (_, n) => fixture.add(addressAt(n), { nextCheckAtMs: nowMs - DAY_MS }));
     await fixture.scheduler.spreadBacklog();
@@ -82,8 +82,8 @@ describe("a backlog after a long stop", () => {
   });
 });
 
-test("lists are tested when somebody watches, and left alone when nobody does", async () => {
-  const fixture = newWorld();
+test("lists are tested only while a target is monitored", async () => {
+  const fixture = newFixture();
   await fixture.scheduler.testLists();
   expect(fixture.resolver.queries).toEqual([]);
   fixture.add("8.8.4.4");
@@ -91,8 +91,8 @@ test("lists are tested when somebody watches, and left alone when nobody does", 
   expect(fixture.resolver.countQueries("2.0.0.127.bl.spamcop.net", "A")).toBe(1);
 });
 
-test("checks are forgotten after 90 days, those in which something came or went after 400", async () => {
-  const fixture = newWorld();
+test("checks are deleted after 90 days, those with a change after 400", async () => {
+  const fixture = newFixture();
   const id = fixture.add("8.8.4.4");
   fixture.spamcop("8.8.4.4", { A: ["127.0.0.2"] });
   await fixture.check(id);
@@ -115,7 +115,7 @@ test.each([
 ])(
   "kept for $retentionDays days by setting: checks as before $unchangedDays days, changes $changedDays days",
   async ({ retentionDays, unchangedDays, changedDays }) => {
-    const fixture = newWorld({ retentionDays });
+    const fixture = newFixture({ retentionDays });
     const id = fixture.add("8.8.4.4");
     fixture.spamcop("8.8.4.4", { A: ["127.0.0.2"] });
     await fixture.check(id);

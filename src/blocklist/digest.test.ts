@@ -25,7 +25,7 @@ const LISTING: DigestListing = {
 };
 
 describe("a digest", () => {
-  test("with nothing to say is not sent, but weekly to those who see all", () => {
+  test("with nothing to report is not sent, except weekly to recipients of the account", () => {
     expect(listingDigestMail(NOTHING)).toBeNull();
     expect(listingDigestMail({ ...NOTHING, period: "weekly", isWhole: false })).toBeNull();
     expect(listingDigestMail({ ...NOTHING, period: "weekly" })?.subject).toBe(
@@ -38,7 +38,7 @@ describe("a digest", () => {
     expect(listingDigestMail({ ...NOTHING, listings: minor })).toBeNull();
   });
 
-  test("shows the worst first, and counts what is acknowledged or below the threshold", () => {
+  test("shows the most severe first, and counts acknowledged listings and those below the threshold", () => {
     const mail = listingDigestMail({
       ...NOTHING,
       listings: [
@@ -80,13 +80,13 @@ Not shown: 1 listing below the alert threshold, 1 acknowledged listing. GET /v1/
 });
 
 describe("digests that are due", () => {
-  const newWorld = createBlocklistFixtures();
+  const newFixture = createBlocklistFixtures();
   const DUE: DueDigest = {
     ...{ accountId: "account", mode: "live", period: "daily", severityMin: null },
     recipients: ["all@example.com"],
   };
   const newQueue = (due: readonly DueDigest[]) => {
-    const fixture = newWorld({ pbl: "low" });
+    const fixture = newFixture({ pbl: "low" });
     const postponed: Array<number | null> = [];
     const overview = {
       changesSince: async () => ({ listed: 0, delisted: 0, is_complete: true, recent: [] }),

@@ -49,7 +49,7 @@ describe("discovery", () => {
     ]);
   });
 
-  test("takes a domain without MX for its own mail host, and says when the DNS does not answer", async () => {
+  test("uses a domain without MX as its own mail host, and says when a DNS query failed", async () => {
     const plain = await discover({ domain: "plain.com" });
     expect(plain.answer.body).toMatchObject({ found: [{ target: "plain.com" }, { target: "1.1.1.1" }] });
     const broken = await discover({ domain: "broken.com" });
@@ -65,7 +65,7 @@ describe("discovery", () => {
     expect(watched).toBe('{"targets":[],"next_cursor":null}');
   });
 
-  test("finds the addresses of this service where they are set, and says where they cannot be known", async () => {
+  test("finds the configured addresses of this service, and says when they are not known", async () => {
     const set = await discover({ egress: true }, { settings: { SOURCE_ADDRESSES: "8.8.8.8,192.168.1.1" } });
     expect(set.answer.body).toMatchObject({ found: [{ target: "8.8.8.8", source: "source address" }], unknown: [] });
     const not = await discover({ egress: true });
@@ -77,7 +77,7 @@ describe("discovery", () => {
     expect(proxied.answer.body).toMatchObject({ found: [], unknown: [expect.stringContaining("proxies")] });
   });
 
-  test("with a test key asks nobody", async () => {
+  test("with a test key sends no query", async () => {
     const { app, answer } = await discover({ domain: "listed.example" }, { mode: "test" });
     expect(answer.body).toMatchObject({
       found: [{ target: "listed.example", status: "created" }],

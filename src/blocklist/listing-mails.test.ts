@@ -5,12 +5,12 @@ import type { Mail, MailFailure } from "../net/mailer.ts";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { createListingMails } from "./listing-mails.ts";
 
-const newWorld = createBlocklistFixtures();
+const newFixture = createBlocklistFixtures();
 const MINUTE_MS = 60_000;
 const LISTED = { A: ["127.0.0.2"] };
 
 const start = () => {
-  const fixture = newWorld();
+  const fixture = newFixture();
   const mails: Mail[] = [];
   let answer: Result<null, MailFailure> = ok(null);
   const mailer = async (mail: Mail) => {
@@ -41,7 +41,7 @@ const start = () => {
 };
 
 describe("an alert mail", () => {
-  test("says what is listed where, what that means and where to be delisted", async () => {
+  test("says what is listed where, since when, what it means and what to do", async () => {
     const { alerts, list, clock, mails } = start();
     await list("8.8.4.4");
     await alerts.send();
@@ -59,7 +59,7 @@ describe("an alert mail", () => {
     expect(mails).toHaveLength(1);
   });
 
-  test("is one for all that happened, to each who wants it", async () => {
+  test("is one per recipient about all changes", async () => {
     const { alerts, list, clock, mails, spamcop, check } = start();
     const id = await list("8.8.4.4");
     await list("8.8.4.5", ["ops@example.com", "boss@example.com"]);
@@ -89,7 +89,7 @@ describe("an alert mail", () => {
     ]);
   });
 
-  test("that the relay does not take is sent again, and given up when it is refused for good or a day old", async () => {
+  test("that the relay refuses is sent again, and dropped when it is refused permanently or a day old", async () => {
     const { alerts, list, clock, mails, fail, logged } = start();
     await list("8.8.4.4");
     await clock.advance(MINUTE_MS);
@@ -110,7 +110,7 @@ describe("an alert mail", () => {
     expect(mails).toHaveLength(4);
   });
 
-  test("tells of a hundred changes and counts the rest", async () => {
+  test("shows a hundred changes and counts the rest", async () => {
     const { alerts, list, clock, mails } = start();
     for (let n = 1; n <= 120; n++) await list(`8.8.4.${n}`);
     await clock.advance(MINUTE_MS);
@@ -120,7 +120,7 @@ describe("an alert mail", () => {
     expect(mails[0]?.text.match(/Severity/g)).toHaveLength(100);
   });
 
-  test("is not sent for test keys, nor to anybody who was not named", async () => {
+  test("is sent for live keys only, and to configured recipients only", async () => {
     const { alerts, add, check, clock, mails, list } = start();
     await check(add("1.2.3.4", { mode: "test", recipients: ["ops@example.com"] }));
     await list("8.8.4.4", []);

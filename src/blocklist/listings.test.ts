@@ -1,18 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 
-const newWorld = createBlocklistFixtures();
+const newFixture = createBlocklistFixtures();
 const IP = "8.8.4.4";
 const LISTED = { A: ["127.0.0.2"], TXT: ["Blocked"] };
 const PBL = { A: ["127.0.0.10"] };
 const HOUR_MS = 60 * 60_000;
 
-const shown = (fixture: ReturnType<typeof newWorld>, id: string) =>
+const shown = (fixture: ReturnType<typeof newFixture>, id: string) =>
   fixture.listings.view(fixture.find(id), fixture.lists);
 
 describe("the listings of a target", () => {
-  test("say since when, when last seen, how bad, what it means and where to be delisted, the worst first", async () => {
-    const fixture = newWorld();
+  test("have times, severity, meaning and delisting page, most severe first", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     fixture.zen(IP, PBL);
     await fixture.check(id);
@@ -42,8 +42,8 @@ describe("the listings of a target", () => {
     expect(fixture.find(id).severityRank).toBe(4);
   });
 
-  test("stay while the list does not answer, with the time they were last seen, and go with the delisting", async () => {
-    const fixture = newWorld();
+  test("stay while the list does not respond, with the time they were last seen, and are removed by the delisting", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     fixture.spamcop(IP, LISTED);
     await fixture.check(id);
@@ -58,8 +58,8 @@ describe("the listings of a target", () => {
     expect(fixture.find(id).severityRank).toBe(0);
   });
 
-  test("from before there were severities get theirs at the start", async () => {
-    const fixture = newWorld();
+  test("of older versions get their severity at startup", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP, { status: "listed", listedOn: ["spamcop"], lastCheckedAtMs: 0 });
     await fixture.scheduler.fillSeverities();
     expect(fixture.find(id).severityRank).toBe(4);
@@ -69,7 +69,7 @@ describe("the listings of a target", () => {
 
 describe("the threshold for alerts", () => {
   const changes = async (min: { target?: "high" | "low" | "critical"; account?: "high" | "low" }) => {
-    const fixture = newWorld({ pbl: "low" });
+    const fixture = newFixture({ pbl: "low" });
     fixture.account.blacklistSeverityMin = min.account ?? null;
     const id = fixture.add(IP, { recipients: ["a@example.com"], alertSeverityMin: min.target ?? null });
     fixture.zen(IP, PBL);
@@ -84,7 +84,7 @@ describe("the threshold for alerts", () => {
     };
   };
 
-  test("lets webhooks have all and mail from medium on, where nothing is set", async () => {
+  test("is info for webhooks and medium for mail by default", async () => {
     expect(await changes({})).toEqual({ severity: "low", isSent: true, mails: 0 });
   });
 

@@ -4,14 +4,14 @@ import { settle } from "../testing/clock.ts";
 import { checkView } from "./check-body.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
 
-const newWorld = createBlocklistFixtures();
+const newFixture = createBlocklistFixtures();
 const IP = "8.8.4.4";
 const LISTED = { A: ["127.0.0.2"], TXT: ["Blocked - see https://example.org"] };
 const HOUR_MS = 3_600_000;
 
 describe("the first check", () => {
-  test("of an address that no list has makes it clean, without an event", async () => {
-    const fixture = newWorld();
+  test("of an unlisted address makes it clean, without an event", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     expect(await fixture.check(id)).toMatchObject({
       status: "clean",
@@ -21,8 +21,8 @@ describe("the first check", () => {
     expect(fixture.events()).toEqual([]);
   });
 
-  test("of a listed address makes it listed and says so, with all that one needs to act", async () => {
-    const fixture = newWorld();
+  test("of a listed address makes it listed, with an event that has everything needed to act", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP, { label: "outbound 1" });
     fixture.spamcop(IP, LISTED);
     expect(await fixture.check(id)).toMatchObject({ status: "listed", listedOn: ["spamcop"] });
@@ -49,16 +49,16 @@ describe("the first check", () => {
     ]);
   });
 
-  test("with several listings in one answer is one event for each of them", async () => {
-    const fixture = newWorld();
+  test("with several listings in one response is one event for each", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     fixture.zen(IP, { A: ["127.0.0.2", "127.0.0.10"] });
     expect((await fixture.check(id))?.listedOn).toEqual(["spamhaus-pbl", "spamhaus-sbl"]);
     expect(fixture.events().map(({ data }) => data.listing)).toEqual(["spamhaus-sbl", "spamhaus-pbl"]);
   });
 
-  test("that every list refuses or fails makes it unknown, without an event", async () => {
-    const fixture = newWorld();
+  test("with no response of any list makes it unknown, without an event", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     fixture.spamcop(IP, "servfail");
     fixture.zen(IP, { A: ["127.255.255.254"] });
@@ -67,7 +67,7 @@ describe("the first check", () => {
   });
 
   test("without a webhook writes an event for the feed, and mails the recipients of the account as well", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     fixture.defaults.push("all@example.com", "a@example.com");
     const id = fixture.add(IP, { webhookUrl: null, recipients: ["a@example.com"] });
     fixture.spamcop(IP, LISTED);
@@ -79,8 +79,8 @@ describe("the first check", () => {
 });
 
 describe("a later check", () => {
-  test("sends nothing while nothing changes, and one delisting when the list lets go", async () => {
-    const fixture = newWorld();
+  test("sends nothing while nothing changes, and one event for the delisting", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     fixture.spamcop(IP, LISTED);
     await fixture.check(id);
@@ -100,7 +100,7 @@ describe("a later check", () => {
     ["answers something it does not document", { A: ["127.0.0.77"] }],
     ["is parked", { A: ["203.0.113.7"] }],
   ] as const)("clears nothing when the list that lists it %s", async (_, answer) => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const id = fixture.add(IP);
     fixture.spamcop(IP, LISTED);
     await fixture.check(id);
@@ -112,7 +112,7 @@ describe("a later check", () => {
   });
 
   test("is next in about an hour when listed, else in about six", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const id = fixture.add(IP);
     const clean = await fixture.check(id);
     expect(((clean?.nextCheckAtMs ?? 0) - fixture.clock.nowMs()) / HOUR_MS).toBeCloseTo(6, 0);
@@ -121,8 +121,8 @@ describe("a later check", () => {
     expect(((listed?.nextCheckAtMs ?? 0) - fixture.clock.nowMs()) / HOUR_MS).toBeCloseTo(1, 0);
   });
 
-  test("marks a listing that comes and goes four times within a day as flapping, and still tells", async () => {
-    const fixture = newWorld();
+  test("marks a listing with four changes within a day as flapping, and still sends the event", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     for (const answer of [LISTED, null, LISTED, null, LISTED]) {
       fixture.spamcop(IP, answer);
@@ -137,7 +137,7 @@ describe("a later check", () => {
   });
 
   test("of a muted list does not happen", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const id = fixture.add(IP, { mutedLists: ["spamcop"] });
     fixture.spamcop(IP, LISTED);
     expect(await fixture.check(id)).toMatchObject({ status: "clean" });
@@ -146,8 +146,8 @@ describe("a later check", () => {
 });
 
 describe("one target", () => {
-  test("is checked once at a time: whoever asks meanwhile gets the same check", async () => {
-    const fixture = newWorld();
+  test("is checked once at a time: a concurrent request gets the same check", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     const [first, second] = [
       fixture.monitor.check(fixture.find(id), "manual"),
@@ -161,8 +161,8 @@ describe("one target", () => {
     await third.done;
   });
 
-  test("that is removed during its check leaves nothing behind", async () => {
-    const fixture = newWorld();
+  test("that is removed during its check leaves no rows", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     fixture.spamcop(IP, LISTED);
     const running = fixture.monitor.check(fixture.find(id), "manual");
@@ -172,8 +172,8 @@ describe("one target", () => {
     expect(fixture.events()).toEqual([]);
   });
 
-  test("keeps what it was when the service stops during its check", async () => {
-    const fixture = newWorld();
+  test("keeps its state when the service stops during its check", async () => {
+    const fixture = newFixture();
     const id = fixture.add(IP);
     const running = fixture.monitor.check(fixture.find(id), "scheduled");
     await fixture.monitor.stop();
@@ -183,7 +183,7 @@ describe("one target", () => {
 });
 
 test("state, history and event are one transaction: without the event there is no change", async () => {
-  const fixture = newWorld();
+  const fixture = newFixture();
   const id = fixture.add(IP);
   fixture.spamcop(IP, LISTED);
   fixture.db.sqlite.run("CREATE TRIGGER no_events BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, 'no'); END");
@@ -197,7 +197,7 @@ test("state, history and event are one transaction: without the event there is n
 });
 
 test("checks on demand are limited: the fourth within half a minute is the third", async () => {
-  const fixture = newWorld();
+  const fixture = newFixture();
   const id = fixture.add(IP);
   const checks: Array<string | undefined> = [];
   const demand = async () => (await fixture.monitor.checkOnDemand(fixture.find(id)).done)?.check.id;
@@ -211,7 +211,7 @@ test("checks on demand are limited: the fourth within half a minute is the third
 
 describe("an unknown target", () => {
   test("is checked again in minutes, less often each time, and known again at once", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const id = fixture.add(IP);
     fixture.spamcop(IP, "servfail");
     fixture.zen(IP, "servfail");
@@ -229,7 +229,7 @@ describe("an unknown target", () => {
   });
 
   test("with listings keeps them, and is checked every hour at least", async () => {
-    const fixture = newWorld();
+    const fixture = newFixture();
     const id = fixture.add(IP, { status: "listed", listedOn: ["spamcop"], unknownChecks: 50 });
     fixture.spamcop(IP, "servfail");
     fixture.zen(IP, "servfail");
@@ -238,8 +238,8 @@ describe("an unknown target", () => {
   });
 });
 
-test("the events that are sent have what the document says, and nothing beside it", async () => {
-  const fixture = newWorld();
+test("events match the documented schema exactly", async () => {
+  const fixture = newFixture();
   const id = fixture.add(IP);
   fixture.spamcop(IP, LISTED);
   await fixture.check(id);
@@ -253,8 +253,8 @@ test("the events that are sent have what the document says, and nothing beside i
   }
 });
 
-test("the history shows what was not clean, with the raw answers and no key", async () => {
-  const fixture = newWorld();
+test("the history shows results other than not listed, with the return codes and without keys", async () => {
+  const fixture = newFixture();
   const id = fixture.add(IP);
   fixture.spamcop(IP, LISTED);
   fixture.zen(IP, "servfail");
@@ -274,11 +274,11 @@ test("the history shows what was not clean, with the raw answers and no key", as
   });
 });
 
-describe("a list that moves many targets at once", () => {
+describe("a list that changes many targets at once", () => {
   const addresses = Array.from({ length: 20 }, (_, n) => `8.8.4.${n + 1}`);
 
-  const moved = async (spoil?: (fixture: ReturnType<typeof newWorld>) => void) => {
-    const fixture = newWorld();
+  const moved = async (spoil?: (fixture: ReturnType<typeof newFixture>) => void) => {
+    const fixture = newFixture();
     const ids = addresses.map((address) => fixture.add(address));
     for (const id of ids) await fixture.check(id);
     for (const address of addresses) fixture.spamcop(address, LISTED);
@@ -289,18 +289,18 @@ describe("a list that moves many targets at once", () => {
   };
 
   /** Its own positive test point is gone. The negative one is asked for every new listing anyway. */
-  const loseTestPoint = ({ zone }: ReturnType<typeof newWorld>): void => {
+  const loseTestPoint = ({ zone }: ReturnType<typeof newFixture>): void => {
     delete zone["2.0.0.127.bl.spamcop.net"];
   };
 
-  test("is tested at once, and believed for all of them when it stands that", async () => {
+  test("is tested at once, and its changes are accepted when it passes", async () => {
     const { fixture, ids } = await moved();
     expect(ids.every((id) => fixture.find(id).status === "listed")).toBe(true);
     expect(fixture.events()).toHaveLength(addresses.length);
     expect(fixture.resolver.countQueries("1.0.0.127.bl.spamcop.net", "A")).toBeGreaterThan(1);
   });
 
-  test("is held back when it does not stand its test: what was known stands, and nobody is alarmed further", async () => {
+  test("is held back when it fails the test: the previous results stand, and no further alerts are sent", async () => {
     const { fixture, ids } = await moved(loseTestPoint);
     expect(ids.filter((id) => fixture.find(id).status === "listed")).toHaveLength(6);
     expect(fixture.events()).toHaveLength(6);
@@ -314,7 +314,7 @@ describe("a list that moves many targets at once", () => {
     expect(check?.results[0]?.reason).toContain(`held back until ${new Date(held.nextCheckAtMs).toISOString()}`);
   });
 
-  test("is held on while it does not stand it", async () => {
+  test("is held back until it passes", async () => {
     const { fixture, ids } = await moved(loseTestPoint);
     await fixture.clock.advance(30 * 60_000);
     for (const id of ids) await fixture.check(id);
@@ -322,8 +322,8 @@ describe("a list that moves many targets at once", () => {
     expect(fixture.events()).toHaveLength(6);
   });
 
-  test("is no such list when all targets are new", async () => {
-    const fixture = newWorld();
+  test("is accepted when all targets are new", async () => {
+    const fixture = newFixture();
     for (const address of addresses) fixture.spamcop(address, LISTED);
     const ids = addresses.map((address) => fixture.add(address));
     for (const id of ids) await fixture.check(id);

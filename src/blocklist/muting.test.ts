@@ -54,7 +54,7 @@ const watch = async (app: TestApp) => {
 };
 
 describe("a muted listing", () => {
-  test("goes at once with its reason, does not come back, and leaves the list's other listings", async () => {
+  test("is removed at once with its reason, does not return, and leaves the list's other listings", async () => {
     const { mute, events, check: look } = await watch(await startWith(["spamcop", "spamhaus-zen"], SBL_AND_PBL));
     expect(await look()).toMatchObject({ status: "listed", listed_on: ["spamhaus-pbl", "spamhaus-sbl"] });
     const muted = await mute(["spamhaus-pbl"]);
@@ -66,7 +66,7 @@ describe("a muted listing", () => {
     expect(events().slice(2)).toEqual([{ type: "blacklist.delisted", listing: "spamhaus-pbl", reason: "list_muted" }]);
   });
 
-  test("of the only list is unknown, and clean only when another list said no", async () => {
+  test("of the only list makes the target unknown, or clean if another list has no entry", async () => {
     const alone = await watch(await startWith(["spamhaus-zen"], PBL));
     await alone.check();
     expect((await alone.mute(["spamhaus-pbl"])).body).toMatchObject({ status: "unknown", listed_on: [] });
@@ -77,7 +77,7 @@ describe("a muted listing", () => {
     expect(await beside.check()).toMatchObject({ status: "clean", listed_on: [] });
   });
 
-  test("that comes and goes is no change that the list would be asked again for", async () => {
+  test("that is added and removed needs no confirmation", async () => {
     const app = await startWith(["spamhaus-zen"], PBL);
     const { mute, check: look } = await watch(app);
     await mute(["spamhaus-pbl"]);
@@ -90,7 +90,7 @@ describe("a muted listing", () => {
     expect(asked() - before).toBeLessThanOrEqual(2);
   });
 
-  test("is told of again when it is no longer muted", async () => {
+  test("is reported again when it is no longer muted", async () => {
     const { mute, events, check: look } = await watch(await startWith(["spamcop", "spamhaus-zen"], PBL));
     await mute(["spamhaus-pbl"]);
     expect(await look()).toMatchObject({ status: "clean" });
@@ -102,7 +102,7 @@ describe("a muted listing", () => {
 });
 
 describe("muted_lists", () => {
-  test("take back what has left the catalogue since it was muted, and nothing that was never known", async () => {
+  test("accept ids that have left the catalogue, but no unknown ones", async () => {
     const path = join(folder, "left.db");
     const before = await watch(await startWith(["spamcop", "spamhaus-zen"], {}, path));
     expect((await before.mute(["spamcop", "spamhaus-pbl"])).status).toBe(200);

@@ -25,7 +25,7 @@ const startWithKey = (options: Parameters<typeof start>[0] = {}) => {
 };
 
 describe("the overview", () => {
-  test("counts targets and listings, names the worst and what changed", async () => {
+  test("counts targets and listings, and has the most severe targets and the changes", async () => {
     const { app, call, add } = startWithKey();
     const { id } = await add("listed.example", { label: "ours" });
     await add("clean.example");
@@ -57,7 +57,7 @@ describe("the overview", () => {
     expect((await call("GET", `${OVERVIEW}?since=yesterday`)).status).toBe(400);
   });
 
-  test("is that of the account and mode, and needs the scope", async () => {
+  test("is for the account and mode, and needs the scope", async () => {
     const { app, add } = startWithKey();
     await add("listed.example");
     await app.advance(2 * MINUTE_MS);
@@ -72,7 +72,7 @@ describe("the overview", () => {
 });
 
 describe("filters", () => {
-  test("find by severity, list, label and what is still known to be listed; the worst first in pages", async () => {
+  test("find by severity, list, label and known listings; pages by severity", async () => {
     const { app, call, add, targets } = startWithKey();
     const listed = await add("listed.example", { label: "a" });
     await add("clean.example", { label: "b" });
@@ -106,7 +106,7 @@ describe("filters", () => {
 });
 
 describe("a batch", () => {
-  test("adds what fits and says of each row what became of it", async () => {
+  test("adds valid rows and returns one result per row", async () => {
     const { call, add, targets } = startWithKey();
     await add("clean.example");
     const { status, body } = await call("POST", `${PATH}/batch`, {
@@ -177,7 +177,7 @@ describe("notes about a listing", () => {
     return { ...fixture, id, path: `${PATH}/${id}/listings/test-list` };
   };
 
-  test("say by which key and when, are changed in part, and removed", async () => {
+  test("have key and time, can be changed in part and removed", async () => {
     const { call, path } = await listed();
     const first = await call("PATCH", path, { acknowledged: true, delisting_requested: true, note: "ticket 1" });
     const mark = { at: "2026-01-01T00:02:00.000Z", by: "ops" };
@@ -191,7 +191,7 @@ describe("notes about a listing", () => {
     expect((await call("PATCH", path, {})).body).toEqual(second.body);
   });
 
-  test("move a target behind others in the overview, and end with the listing", async () => {
+  test("move a target behind others in the overview, and are removed with the listing", async () => {
     const { app, call, path, id } = await listed();
     const other = await call("POST", PATH, { target: "1.2.3.4" });
     await app.advance(2 * MINUTE_MS);

@@ -73,7 +73,7 @@ describe("a target", () => {
     ["💩.la", "emoji"],
     ["xn--ls8h.la", "emoji"],
     ["", "Not a domain"],
-  ])("%p is none, and the sentence says why", (text, words) => {
+  ])("%p is refused with a sentence", (text, words) => {
     const read = parseTarget(text, "live");
     expect(read.ok ? read.value : read.error).toContain(words as never);
   });

@@ -27,7 +27,7 @@ const startWithRange = async (more = {}) => {
 };
 
 describe("a range", () => {
-  test("is one target with its addresses, and the same again in another spelling", async () => {
+  test("is one target with its addresses, also in another spelling", async () => {
     const { call, added, members } = await startWithRange();
     expect(added).toMatchObject({
       status: 201,
@@ -45,7 +45,7 @@ describe("a range", () => {
     expect((await call("POST", PATH, { target: "1.2.3.4" })).status).toBe(201);
   });
 
-  test("is as bad as the worst of its addresses, and its history tells of which", async () => {
+  test("has the worst status of its addresses, and its history names the address", async () => {
     const { app, call, path, added, members, range, pass } = await startWithRange();
     await pass();
     expect(await range()).toMatchObject({
@@ -80,7 +80,7 @@ describe("a range", () => {
     expect(checks).toHaveLength(2);
   });
 
-  test("is changed, muted, paused and removed with all its addresses, never one of them", async () => {
+  test("is changed, muted, paused and removed as a whole, never a single address", async () => {
     const { app, call, path, members, range, pass } = await startWithRange();
     await pass();
     await call("PATCH", path, {

@@ -28,7 +28,7 @@ const startWithKey = (options: Parameters<typeof start>[0] = {}) => {
 };
 
 describe("a target", () => {
-  test("is added as pending, in its normal form, with an honest time for its first check", async () => {
+  test("is added as pending, normalized, with the time of its first check", async () => {
     const { call } = startWithKey();
     const answer = await call("POST", PATH, { target: " Listed.Example. ", label: "ours" });
     expect(answer.status).toBe(201);
@@ -58,7 +58,7 @@ describe("a target", () => {
     expect((await call("GET", `${PATH}/${answer.id}`)).body).toEqual(answer.body);
   });
 
-  test("that is there already is answered with 200, unchanged", async () => {
+  test("that exists is returned with 200, unchanged", async () => {
     const { call } = startWithKey();
     const first = await call("POST", PATH, { target: "clean.example" });
     const again = await call("POST", PATH, { target: "CLEAN.example", label: "other" });
@@ -92,7 +92,7 @@ describe("a target", () => {
     expect(answer).toMatchObject({ status: 400, body: { error: "Invalid request body", issues: [{ path }] } });
   });
 
-  test("changes what is given and nothing else", async () => {
+  test("changes only the given fields", async () => {
     const { call } = startWithKey();
     const { id } = await call("POST", PATH, {
       target: "a.example",
@@ -137,7 +137,7 @@ describe("a target", () => {
     for (const wrong of ["1", newId()]) expect((await call("GET", `${PATH}/${wrong}`)).status).toBe(404);
   });
 
-  test("goes with its history", async () => {
+  test("is removed with its history", async () => {
     const { app, call } = startWithKey();
     const { id } = await call("POST", PATH, { target: "a.example" });
     await call("POST", `${PATH}/${id}/check`);
@@ -192,7 +192,7 @@ describe("a check with a test key", () => {
     ["refused.example", "unknown", []],
     ["other.example", "clean", []],
     ["8.8.8.8", "clean", []],
-  ] as const)("of %s makes it %s, and asks no DNS", async (target, status, listedOn) => {
+  ] as const)("of %s makes it %s, without a DNS query", async (target, status, listedOn) => {
     const { app, call } = startWithKey();
     const { id } = await call("POST", PATH, { target });
     const answer = await call("POST", `${PATH}/${id}/check`);
@@ -233,7 +233,7 @@ describe("a check with a test key", () => {
     expect(muted.body.muted_lists).toEqual(["spamcop"]);
   });
 
-  test("wants a sober timeout", async () => {
+  test("refuses an invalid timeout", async () => {
     const { call } = startWithKey();
     const { id } = await call("POST", PATH, { target: "a.example" });
     expect((await call("POST", `${PATH}/${id}/check?timeout=0`)).body.error).toBe("Invalid timeout");
@@ -269,7 +269,7 @@ describe("with a live key", () => {
     return work;
   };
 
-  test("a listing found by a pass is delivered to the webhook, signed, and then the delisting", async () => {
+  test("a listing and then a delisting are delivered to the webhook, signed", async () => {
     const zone: Record<string, { A: string[] }> = { ...ZONE };
     const app = start({ zone, ...ALLOWED });
     const key = app.newKey({ mode: "live" });
@@ -299,7 +299,7 @@ describe("with a live key", () => {
     await until(() => app.service.dispatcher.running === 0);
   });
 
-  test("a URL that its receiver turned off (410) is no configured webhook until it is set again", async () => {
+  test("a URL whose receiver responded 410 is not a configured webhook until it is set again", async () => {
     const app = start({ zone: ZONE, ...ALLOWED });
     const key = app.newKey({ mode: "live" });
     const receiver = newReceiver();
@@ -344,7 +344,7 @@ describe("with a live key", () => {
     expect(JSON.parse(last?.data ?? "")).toMatchObject({ reason: "list_muted", status, previous_status: "listed" });
   });
 
-  test("a check that takes longer than the caller waits is answered with 202 and goes on", async () => {
+  test("a check that takes longer than the timeout returns 202 and continues", async () => {
     const lists = blocklists.lists.filter(({ id }) => id === "spamcop");
     const path = join(folder, "slow.json");
     const budget = { queries_per_day: null, spacing_ms: 300 };
@@ -373,7 +373,7 @@ describe("with a live key", () => {
   });
 });
 
-test("every answer fits the schema that the document shows, and has nothing beside it", async () => {
+test("every response matches its documented schema exactly", async () => {
   const { call } = startWithKey();
   const { id, ...added } = await call("POST", PATH, { target: "listed.example", label: "one" });
   const strict = (schema: z.ZodObject) => z.strictObject(schema.shape);
@@ -387,7 +387,7 @@ test("every answer fits the schema that the document shows, and has nothing besi
   fits(listsSchema, (await call("GET", "/v1/blacklist/lists")).body);
 });
 
-test("the lists are told with their meaning, where to be delisted, and their health", async () => {
+test("the catalogue has meanings, delisting pages and health", async () => {
   const { app, call } = startWithKey({ settings: { BLOCKLIST_KEYS: "spamhaus-zen=secretkey" } });
   const { body, text } = await call("GET", "/v1/blacklist/lists");
   const lists = body.lists as Array<Record<string, unknown>>;
@@ -421,7 +421,7 @@ describe("recipients of alert mail", () => {
     expect((await call("PATCH", `${PATH}/${id}`, { recipients: ["nobody"] })).status).toBe(400);
   });
 
-  test("are refused where the service sends no mail", async () => {
+  test("are refused when the service cannot send mail", async () => {
     const { call } = startWithKey();
     const answer = await call("POST", PATH, { target: "a.example", recipients: ["ops@example.com"] });
     expect(answer).toMatchObject({ status: 400, body: { issues: [{ path: "recipients" }] } });

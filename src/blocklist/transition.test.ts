@@ -131,14 +131,14 @@ describe("a finished check", () => {
     expect(conclusion(before, said, ["a-1"])).toEqual(expected as never);
   });
 
-  test("names why a listing is gone that nobody denied", () => {
+  test("has the reason of a removed listing", () => {
     expect(conclusion(["a-1"], "b:not_listed", ["a"]).removed).toEqual(["a-1 list_muted"]);
     expect(conclusion(["a-1"], "b:not_listed", [], LISTS.slice(1)).removed).toEqual(["a-1 list_retired"]);
     expect(conclusion(["gone-1"], "a:not_listed").removed).toEqual(["gone-1 list_retired"]);
     expect(conclusion(["a-1"], "a:skipped b:not_listed").removed).toEqual(["a-1 list_retired"]);
   });
 
-  test("counts every list in force once", () => {
+  test("counts every list in use once", () => {
     const { counts } = applyOutcomes({ status: "clean", listedOn: [] }, outcomesOf("a:1 b:failed"), {
       lists: LISTS,
       mutedLists: ["c"],
@@ -147,12 +147,12 @@ describe("a finished check", () => {
     expect(counts).toEqual({ listed: 1, not_listed: 0, unproven: 0, refused: 0, failed: 1, skipped: 1 });
   });
 
-  test("without a proof is unknown, and clean with one proof", () => {
+  test("with unproven results only is unknown, and clean with one proven result", () => {
     expect(conclusion([], "a:unproven b:unproven").status).toBe("unknown");
     expect(conclusion([], "a:unproven b:not_listed").status).toBe("clean");
   });
 
-  test("lets go of an unproven listing only when it has expired", () => {
+  test("removes an unproven listing only when it has expired", () => {
     const lettingGo = (expired: boolean) =>
       applyOutcomes({ status: "listed", listedOn: ["a-1"] }, outcomesOf("a:unproven"), {
         lists: LISTS,
@@ -163,7 +163,7 @@ describe("a finished check", () => {
     expect(lettingGo(true)).toMatchObject({ status: "unknown", removed: [{ listing: "a-1", reason: "expired" }] });
   });
 
-  test("never clears by what is unknown, and its changes explain the difference", () => {
+  test("never clears a listing by an unknown result, and its changes explain the difference", () => {
     const said = fc.constantFrom("1", "2", "1+2", "not_listed", "refused", "failed");
     const listings = fc.subarray(["a-1", "a-2", "b-1", "b-2", "c-1"]);
     fc.assert(

@@ -87,7 +87,7 @@ const start = () => {
   };
 };
 
-test("a list that cannot be used is told once, after two tests, to the accounts that it concerns", async () => {
+test("accounts are notified once, after two tests, about a list that cannot be used", async () => {
   const { watch, states, test, observe, events, mailQueue, logged } = start();
   watch("addresses", "ipv4");
   watch("domains", "domain");
@@ -105,7 +105,7 @@ test("a list that cannot be used is told once, after two tests, to the accounts 
   expect(logged.filter((line) => line.includes("cannot be used"))).toHaveLength(1);
 });
 
-test("a list that can be used again is told after two tests, also after a restart; what did not last is not", async () => {
+test("accounts are notified after two tests about a list that can be used again, also after a restart", async () => {
   const { watch, states, test, events, restart } = start();
   watch("addresses", "ipv4");
   states.set("spamcop", "silent");

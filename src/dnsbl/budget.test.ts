@@ -9,8 +9,8 @@ if (!SOME_LIST) throw new Error("an empty catalogue");
 const listWith = (budget: Budget, id = "one"): Blocklist => ({ ...SOME_LIST, id, name: "One", budget });
 const DAY_MS = 86_400_000;
 
-describe("the pause between two questions", () => {
-  test("is kept, and the first question needs none", async () => {
+describe("the pause between two queries", () => {
+  test("is kept, and the first query does not wait", async () => {
     const clock = createTestClock();
     const pacing = createDnsblPacing({ clock });
     const list = listWith({ queriesPerDay: null, spacingMs: 200 });
@@ -24,14 +24,14 @@ describe("the pause between two questions", () => {
     expect(turns).toEqual([0, 200, 400]);
   });
 
-  test("of one list does not hold up another", async () => {
+  test("of one list does not delay another", async () => {
     const pacing = createDnsblPacing({ clock: createTestClock() });
     const budget = { queriesPerDay: null, spacingMs: 10_000 };
     await pacing.acquire(listWith(budget));
     expect(await pacing.acquire(listWith(budget, "two"))).toEqual({ ok: true, value: null });
   });
 
-  test("makes no queue without end: a turn too far away is refused, and costs nothing", async () => {
+  test("refuses a query that would wait too long, without using the budget", async () => {
     const clock = createTestClock();
     const pacing = createDnsblPacing({ clock, waitMsMax: 300 });
     const list = listWith({ queriesPerDay: null, spacingMs: 200 });
@@ -45,8 +45,8 @@ describe("the pause between two questions", () => {
   });
 });
 
-describe("the budget of a day", () => {
-  test("ends, and comes back at midnight UTC", async () => {
+describe("the daily budget", () => {
+  test("is exhausted until midnight UTC", async () => {
     const clock = createTestClock(Date.UTC(2026, 0, 1, 23));
     const pacing = createDnsblPacing({ clock });
     const list = listWith({ queriesPerDay: 2, spacingMs: 0 });
@@ -61,7 +61,7 @@ describe("the budget of a day", () => {
     expect((await pacing.acquire(list)).ok).toBe(true);
   });
 
-  test("outlives a restart, and a crash never counts less than was asked", async () => {
+  test("survives a restart; a crash never leads to more queries than the budget", async () => {
     const clock = createTestClock();
     const ledger = createMemoryLedger();
     const list = listWith({ queriesPerDay: 12, spacingMs: 0 });
@@ -73,7 +73,7 @@ describe("the budget of a day", () => {
     expect(asked).toBe(12);
   });
 
-  test("is reserved in blocks, which are lost with the process that holds them", async () => {
+  test("is reserved in blocks, which are lost when the process ends", async () => {
     const clock = createTestClock();
     const ledger = createMemoryLedger();
     const list = listWith({ queriesPerDay: 1000, spacingMs: 0 });
@@ -81,7 +81,7 @@ describe("the budget of a day", () => {
     expect(ledger.reserve(list.id, Math.floor(clock.nowMs() / DAY_MS), { wanted: 1000, most: 1000 })).toBe(990);
   });
 
-  test("has an end even where none is published", async () => {
+  test("is bounded even where none is published", async () => {
     const clock = createTestClock();
     const pacing = createDnsblPacing({ clock });
     const list = listWith({ queriesPerDay: null, spacingMs: 0 });
@@ -89,7 +89,7 @@ describe("the budget of a day", () => {
     expect((await pacing.acquire(list)).ok).toBe(false);
   });
 
-  test("does not exist when it is switched off", async () => {
+  test("is unlimited with noPacing", async () => {
     const list = listWith({ queriesPerDay: 1, spacingMs: 1000 });
     expect([(await noPacing.acquire(list)).ok, (await noPacing.acquire(list)).ok]).toEqual([true, true]);
   });

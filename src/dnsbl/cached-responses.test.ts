@@ -47,13 +47,13 @@ const start = async (more: Record<string, ZoneRecords | ZoneFailure> = {}) => {
 };
 
 describe("a delisting", () => {
-  test("is believed within seconds, although the test entry is in the resolver's cache", async () => {
+  test("is confirmed within seconds although the resolver has the test point cached", async () => {
     const { clock, check } = await start();
     await clock.advance(10 * MINUTE_MS);
     expect(await check(["spamcop"])).toMatchObject({ outcome: "not_listed", retryAtMs: null });
   });
 
-  test("again and again within the life of the cached entry is believed as well, or waits for its end", async () => {
+  test("is confirmed repeatedly while the test point is cached, or waits until it expires", async () => {
     const { clock, check, list } = await start();
     const outcomes: string[] = [];
     for (let n = 0; n < 8; n += 1) {
@@ -67,14 +67,14 @@ describe("a delisting", () => {
     expect(list.queries.filter((question) => question.endsWith(` ${POINT}`)).length).toBeGreaterThan(2);
   });
 
-  test("is not believed of a list that has ended, although its test entry is in the resolver's cache", async () => {
+  test("is not confirmed for a list that was shut down, although the resolver has its test point cached", async () => {
     const { clock, zone, check } = await start();
     await clock.advance(10 * MINUTE_MS);
     delete zone[POINT];
     expect(await check(["spamcop"])).toMatchObject({ outcome: "failed", reason: expect.stringContaining("cache") });
   });
 
-  test("of a server that knows A records only waits until the cached test entry has run out", async () => {
+  test("of a server with A records only waits until the cached test point expires", async () => {
     const { clock, zone, check } = await start({
       [POINT]: {
         A: ["127.0.0.2"],
@@ -96,7 +96,7 @@ describe("a delisting", () => {
     expect((await check(["spamcop"])).outcome).toBe("failed");
   });
 
-  test("is not believed from a negative answer of the cache when the list has the entry again", async () => {
+  test("is not confirmed by a cached negative response when the list has the entry again", async () => {
     const { zone, check } = await start();
     expect((await check(["spamcop"])).outcome).toBe("not_listed");
     zone[NAME] = ENTRY;
@@ -107,7 +107,7 @@ describe("a delisting", () => {
 });
 
 describe("a listing", () => {
-  test("is believed within seconds when the list has the entry by another record type too", async () => {
+  test("is confirmed within seconds when another record type exists too", async () => {
     const { check } = await start({ [NAME]: ENTRY });
     expect((await check([])).outcome).toBe("listed");
   });
@@ -117,7 +117,7 @@ describe("a listing", () => {
     expect((await check([])).outcome).toBe("listed");
   });
 
-  test("that the list took back is not believed, although the resolver still has it", async () => {
+  test("that the list withdrew is not confirmed although the resolver has it cached", async () => {
     const { zone, resolver, check } = await start({ [NAME]: ENTRY });
     await resolver.resolve(NAME, "A");
     delete zone[NAME];
@@ -125,7 +125,7 @@ describe("a listing", () => {
     expect((await check([])).outcome).toBe("failed");
   });
 
-  test("of a server that knows A records only is believed when the cached answer has run out and came again", async () => {
+  test("of a server with A records only is confirmed when the cached response has expired and the list returns it again", async () => {
     const only = (type: string) => ({ [type]: "nxdomain" as const });
     const bare = {
       A: ["127.0.0.2"],
@@ -144,7 +144,7 @@ describe("a listing", () => {
   });
 });
 
-test("a test that only a cache vouches for does not count as one", async () => {
+test("a test point from a cache does not count as a test", async () => {
   const { clock, zone, health } = await start();
   await clock.advance(MINUTE_MS);
   for (const type of ["TXT", "AAAA", "MX", "NS", "PTR", "SOA"] as const) zone[POINT] = { ...ENTRY, [type]: "timeout" };

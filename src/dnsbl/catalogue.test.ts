@@ -31,7 +31,7 @@ const problemsOf = (json: unknown): string => {
 };
 
 describe("a catalogue", () => {
-  test("with the least that a list needs is read, the rest filled in", () => {
+  test("with the required fields only gets defaults", () => {
     const parsed = parseCatalogue(catalogueOf(GOOD));
     const list = parsed.ok ? parsed.value.lists[0] : undefined;
     expect(list).toMatchObject({ scope: "single", domainForm: "both", keyedZone: null, key: null, refusals: [] });
@@ -130,7 +130,7 @@ describe("a catalogue", () => {
     expect(problemsOf(json)).toContain(sentence);
   });
 
-  test("that is not even close gives a page of sentences at most", () => {
+  test("of the wrong shape gives a bounded number of sentences", () => {
     const parsed = parseCatalogue({ version: "1", lists: Array.from({ length: 100 }, () => ({})), excluded: [] });
     expect(parsed.ok ? 0 : parsed.error.length).toBe(50);
     expect(problemsOf({ version: "1", lists: [{}], excluded: [] })).toContain("List number 1, id: ");
@@ -141,13 +141,13 @@ describe("the embedded catalogue", () => {
   const { lists, excluded } = readEmbeddedCatalogue();
   const enabled = lists.filter(isEnabled);
 
-  test("asks only what is known to be at work by default: addresses of both kinds and domains", () => {
+  test("enables only verified lists by default, for IPv4, IPv6 and domains", () => {
     expect(enabled.filter(({ confidence }) => confidence === "C")).toEqual([]);
     const count = (kind: "ipv4" | "ipv6" | "domain") => enabled.filter(({ kinds }) => kinds.includes(kind)).length;
     expect([count("ipv4"), count("ipv6"), count("domain")]).toEqual([19, 11, 6]);
   });
 
-  test("mutes by default what speaks of neighbours, of age, or of a whole provider", () => {
+  test("enables no list by default that lists networks, new domains or whole providers", () => {
     expect(enabled.filter(({ scope }) => scope !== "single")).toEqual([]);
     expect(enabled.filter((list) => severityOf(list) === "info")).toEqual([]);
   });
@@ -159,7 +159,7 @@ describe("the embedded catalogue", () => {
     }
   });
 
-  test("never asks a part of a list and the whole", () => {
+  test("never enables a list and a part of it", () => {
     const zones = lists.flatMap(({ zone }) => zone ?? []);
     expect(zones.filter((zone) => zones.some((other) => zone.endsWith(`.${other}`)))).toEqual([]);
     for (const part of ["sbl.spamhaus.org", "cbl.abuseat.org", "black.uribl.com"]) {
@@ -174,16 +174,16 @@ describe("the embedded catalogue", () => {
     ["list.dnswl.org"],
     ["red.uribl.com"],
     ["x.invaluement.com"],
-  ])("does not let %s back in", (zone) => {
+  ])("excludes %s", (zone) => {
     const [first, ...rest] = embedded.lists;
     expect(problemsOf({ ...embedded, lists: [{ ...first, zone }, ...rest] })).toContain(`the zone ${zone} is excluded`);
   });
 
-  test("says of every default list where to go about a listing, or that there is nowhere", () => {
+  test("has a delisting page for every default list, or says that there is none", () => {
     expect(enabled.filter(({ delistUrl }) => delistUrl === null).map(({ id }) => id)).toEqual(["gbudb-truncate"]);
   });
 });
 
-test("what is built in is what the file says", () => {
+test("the embedded catalogue equals the file", () => {
   expect(EMBEDDED_CATALOGUE).toEqual(readEmbeddedCatalogue());
 });

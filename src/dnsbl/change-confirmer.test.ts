@@ -30,13 +30,13 @@ const start = (records: Record<string, ZoneRecords | ZoneFailure> = {}) => {
 };
 
 describe("a change", () => {
-  test("to listed is believed when it is said twice and the negative test entry is free", async () => {
+  test("to listed is confirmed when it is returned twice and the negative test point is not listed", async () => {
     const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
     expect((await lookup.check(IP, spamcop, { previous: [] })).outcome).toBe("listed");
     expect(resolver.countQueries(NAME, "A")).toBe(2);
   });
 
-  test("of a muted listing is none: it is in the answer, and the list is not asked again", async () => {
+  test("of a muted listing needs no confirmation", async () => {
     const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
     const muted = ["spamcop"];
     expect(await lookup.check(IP, spamcop, { previous: [], muted })).toMatchObject({
@@ -47,7 +47,7 @@ describe("a change", () => {
     expect(resolver.countQueries(NAME, "A")).toBe(2);
   });
 
-  test("to listed is not believed of a list that has begun to list everything, which is then tested again", async () => {
+  test("to listed is not confirmed for a list that lists everything, which is then tested again", async () => {
     const { lookup, zone, health } = start({ [NAME]: { A: ["127.0.0.2"] } });
     await health.ensureFresh(spamcop, "ipv4");
     zone["1.0.0.127.bl.spamcop.net"] = { A: ["127.0.0.2"] };
@@ -58,7 +58,7 @@ describe("a change", () => {
     expect(health.of(spamcop, "ipv4").state).toBe("wildcard");
   });
 
-  test("to listed is held against an address that no list may hold, where the list has no negative test entry", async () => {
+  test("to listed is compared with a documentation address if the list has no negative test point", async () => {
     const dronebl = listOf("dronebl");
     const { lookup, zone, health } = start({ "99.2.0.192.dnsbl.dronebl.org": { A: ["127.0.0.3"] } });
     await health.ensureFresh(dronebl, "ipv4");
@@ -67,7 +67,7 @@ describe("a change", () => {
     expect((await lookup.check(IP, dronebl, { previous: [] })).outcome).toBe("failed");
   });
 
-  test("to not listed is not believed of a list that has lost its test entry", async () => {
+  test("to not listed is not confirmed for a list that lost its test point", async () => {
     const { lookup, zone, health } = start();
     await health.ensureFresh(spamcop, "ipv4");
     zone["2.0.0.127.bl.spamcop.net"] = "nxdomain";
@@ -76,19 +76,19 @@ describe("a change", () => {
     expect(result.reason).toContain("its own test point");
   });
 
-  test("to not listed is believed when the positive test entry is there", async () => {
+  test("to not listed is confirmed when the list has its positive test point", async () => {
     const { lookup } = start();
     expect((await lookup.check(IP, spamcop, { previous: ["spamcop"] })).outcome).toBe("not_listed");
   });
 
-  test("that cannot be confirmed leaves everything open", async () => {
+  test("that cannot be confirmed is a failure", async () => {
     const { lookup, zone, health } = start({ [NAME]: { A: ["127.0.0.2"] } });
     await health.ensureFresh(spamcop, "ipv4");
     zone["1.0.0.127.bl.spamcop.net"] = "timeout";
     expect((await lookup.check(IP, spamcop, { previous: [] })).outcome).toBe("failed");
   });
 
-  test("that is none costs no second query: known listings, and those of other lists", async () => {
+  test("is none for known listings and those of other lists: no second query is sent", async () => {
     const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
     await lookup.check(IP, spamcop, { previous: ["spamcop", "psbl"] });
     expect(resolver.countQueries(NAME, "A")).toBe(1);
@@ -96,7 +96,7 @@ describe("a change", () => {
     expect(resolver.countQueries("1.2.0.192.bl.spamcop.net", "A")).toBe(1);
   });
 
-  test("is dropped when the list says something else a moment later", async () => {
+  test("is dropped when the second response differs", async () => {
     const { resolver, health, zone } = start({ [NAME]: { A: ["127.0.0.2"] } });
     await health.ensureFresh(spamcop, "ipv4");
     const fickle: typeof resolver = {

@@ -8,7 +8,7 @@ const read = (text: string) => {
 };
 const number = (text: string): number => ipv4Number(text) ?? Number.NaN;
 
-describe("an answer to compare with", () => {
+describe("a return code", () => {
   test.each(["127.0.0.2", "127.0.0.4-127.0.0.7", "bit 1", "bit 128", "127.0.0.0-127.255.255.255"])(
     "%s reads and writes the same",
     (text) => {

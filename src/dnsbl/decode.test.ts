@@ -23,7 +23,7 @@ const endsOf = (match: CodeMatch): readonly string[] =>
   match.kind === "bit" ? [`127.0.0.${match.bit}`] : [dotted(match.from), dotted(match.to)];
 
 describe.each(lists.map((list) => [list.id, list] as const))("%s", (_, list) => {
-  test("reads each of its own codes as the listing it stands for", () => {
+  test("decodes each of its codes as the right listing", () => {
     for (const code of list.codes) {
       for (const answer of code.matches.flatMap(endsOf)) {
         const decoded = decode(list, [answer]);
@@ -33,7 +33,7 @@ describe.each(lists.map((list) => [list.id, list] as const))("%s", (_, list) => 
     }
   });
 
-  test("takes its refusals, and the error answers of all lists, for refusals with a remedy", () => {
+  test("decodes its refusals and the error codes of all lists as refusals with a remedy", () => {
     const answers = [
       ...list.refusals.flatMap(({ matches }) => matches.flatMap(endsOf)),
       "127.255.255.0",
@@ -46,7 +46,7 @@ describe.each(lists.map((list) => [list.id, list] as const))("%s", (_, list) => 
     }
   });
 
-  test("takes what it says beside the matter for no listing", () => {
+  test("decodes its ignored codes as not listed", () => {
     for (const { matches, meaning } of list.ignores) {
       for (const answer of matches.flatMap(endsOf)) {
         expect(decode(list, [answer])).toEqual({ outcome: "not_listed", ignored: [meaning] });
@@ -54,7 +54,7 @@ describe.each(lists.map((list) => [list.id, list] as const))("%s", (_, list) => 
     }
   });
 
-  test("knows the answers of its own test points", () => {
+  test("decodes the codes of its own test points", () => {
     for (const { positive } of Object.values(list.testPoints)) {
       for (const answer of positive.flatMap(({ answers }) => answers)) {
         expect(["listed", "not_listed"]).toContain(decode(list, [answer]).outcome);
@@ -62,7 +62,7 @@ describe.each(lists.map((list) => [list.id, list] as const))("%s", (_, list) => 
     }
   });
 
-  test("is believed for no answer outside 127/8 and for none that it does not document", () => {
+  test("has no listing for codes outside 127.0.0.0/8 and undocumented codes", () => {
     expect(read(list, ["127.0.0.2", "91.195.240.117"])).toBe("failed: outside_loopback");
     expect(read(list, ["127.77.77.77"])).toBe("failed: unrecognised");
     const decoded = decode(list, ["127.77.77.77"]);
@@ -154,7 +154,7 @@ describe("an answer", () => {
   });
 });
 
-describe("whatever a list answers", () => {
+describe("whatever a list returns", () => {
   const record = fc.oneof(
     fc.integer({ min: 0, max: 255 }).map((octet) => `127.0.0.${octet}`),
     fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255)).map((octets) => `127.${octets.join(".")}`),
@@ -162,7 +162,7 @@ describe("whatever a list answers", () => {
     fc.string(),
   );
 
-  test("it is never read as a listing without a documented code, and reading it never throws", () => {
+  test("it is never a listing without a documented code, and decoding never throws", () => {
     fc.assert(
       fc.property(fc.constantFrom(...lists), fc.array(record, { maxLength: 5 }), (list, records) => {
         const decoded = decode(list, records);
@@ -180,7 +180,7 @@ describe("whatever a list answers", () => {
     );
   });
 
-  test("one error answer among many makes all of them worthless", () => {
+  test("one error code invalidates the whole response", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...lists),

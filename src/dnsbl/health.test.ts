@@ -63,7 +63,7 @@ describe("the health of a list", () => {
     expect(start({}).health.of(spamcop, "ipv4")).toMatchObject({ state: "unknown", testedAtMs: null });
   });
 
-  test("stays unknown for a list without test entries, unless it lists everything", async () => {
+  test("stays unknown for a list without test points, unless it lists everything", async () => {
     const efnet = listOf("efnetrbl");
     expect((await start({}).health.ensureFresh(efnet, "ipv4")).reason).toContain("no test point of this kind");
     const wild = start({ [`${CANARY}.rbl.efnetrbl.org`]: listed("127.0.0.1") });
@@ -76,18 +76,18 @@ describe("the health of a list", () => {
     expect(found.remedy).toContain("POSTWARDEN_BLOCKLIST_KEYS");
   });
 
-  test("accepts an answer that is expected of the test entry and no listing elsewhere", async () => {
+  test("accepts a code that is expected of the test point only", async () => {
     const zone = { "2.0.0.127.dnsbl.dronebl.org": listed("127.0.0.2") };
     expect((await start(zone).health.ensureFresh(listOf("dronebl"), "ipv4")).state).toBe("healthy");
   });
 
-  test("is tested for each kind of targets that has test entries of its own", async () => {
+  test("is tested for each kind of target with test points of its own", async () => {
     const { health } = start({ "2.0.0.127.all.s5h.net": listed("127.0.0.2") });
     expect((await health.ensureFresh(listOf("s5h"), "ipv4")).state).toBe("healthy");
     expect((await health.ensureFresh(listOf("s5h"), "ipv6")).state).toBe("silent");
   });
 
-  test("is unknown for a kind without test entries, whatever another kind of the list says", async () => {
+  test("is unknown for a kind without test points, whatever the other kinds", async () => {
     const { health } = start({ "2.0.0.127.bl.blocklist.de": listed("127.0.0.15") });
     expect(await health.ensureFresh(listOf("blocklist-de"), "ipv4")).toMatchObject({ state: "healthy" });
     expect(await health.ensureFresh(listOf("blocklist-de"), "ipv6")).toMatchObject({ state: "unknown", kind: "ipv6" });
@@ -95,7 +95,7 @@ describe("the health of a list", () => {
 });
 
 describe("a test", () => {
-  test("holds for half an hour", async () => {
+  test("is valid for half an hour", async () => {
     const { health, resolver, clock } = start({ [POSITIVE]: listed("127.0.0.2") });
     await health.ensureFresh(spamcop, "ipv4");
     await clock.advance(30 * MINUTE_MS - 1);
@@ -106,13 +106,13 @@ describe("a test", () => {
     expect(resolver.countQueries(POSITIVE, "A")).toBe(2);
   });
 
-  test("is made once for all who ask at the same time", async () => {
+  test("runs once for concurrent callers", async () => {
     const { health, resolver } = start({ [POSITIVE]: listed("127.0.0.2") });
     await Promise.all([1, 2, 3].map(() => health.ensureFresh(spamcop, "ipv4")));
     expect(resolver.countQueries(POSITIVE, "A")).toBe(1);
   });
 
-  test("that fails is believed at once, and only two passes restore the list", async () => {
+  test("that fails takes effect at once; two passed tests restore the list", async () => {
     const { health, zone, clock } = start({ [POSITIVE]: listed("127.0.0.2") });
     const stateAfter = async (minutes: number) => {
       await clock.advance(minutes * MINUTE_MS);
@@ -126,7 +126,7 @@ describe("a test", () => {
     expect(await stateAfter(5)).toBe("healthy");
   });
 
-  test("that fails between two passes begins the count anew", async () => {
+  test("that fails between two passed tests restarts the count", async () => {
     const { health, zone, clock } = start({ [POSITIVE]: "nxdomain" });
     const states: string[] = [];
     for (const answer of ["nxdomain", "there", "nxdomain", "there", "there"] as const) {
@@ -137,7 +137,7 @@ describe("a test", () => {
     expect(states).toEqual(["silent", "silent", "silent", "silent", "healthy"]);
   });
 
-  test("of a list that could not be reached is made again in a minute, and one pass restores it", async () => {
+  test("of an unreachable list is repeated in a minute, and one passed test restores it", async () => {
     const { health, zone, clock } = start({ [POSITIVE]: "timeout" });
     expect((await health.ensureFresh(spamcop, "ipv4")).state).toBe("unreachable");
     zone[POSITIVE] = listed("127.0.0.2");
@@ -145,7 +145,7 @@ describe("a test", () => {
     expect((await health.ensureFresh(spamcop, "ipv4")).state).toBe("healthy");
   });
 
-  test("is not repeated soon for a list that refuses us", async () => {
+  test("is not repeated soon for a list that refuses our queries", async () => {
     const { health, resolver, clock } = start({ [POSITIVE]: listed("127.255.255.254") });
     await health.ensureFresh(spamcop, "ipv4");
     await clock.advance(29 * MINUTE_MS);
@@ -153,7 +153,7 @@ describe("a test", () => {
     expect(resolver.countQueries(POSITIVE, "A")).toBe(1);
   });
 
-  test("that could not be made leaves what was known, and is made as soon as it can be", async () => {
+  test("that is incomplete changes nothing, and is repeated as soon as possible", async () => {
     const refusals: BudgetExceeded[] = [];
     const pacing: DnsblPacing = {
       acquire: () => Promise.resolve(refusals[0] === undefined ? ok(null) : err(refusals[0])),

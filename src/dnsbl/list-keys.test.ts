@@ -38,7 +38,7 @@ describe("the setting of keys", () => {
     ["spamcop", SECRET, 'There is a key for the list "spamcop", which uses none.'],
     ["spamhaus-zen", `${SECRET}.x`, 'The key for the list "spamhaus-zen" must be 1 to 63 letters, digits and hyphens.'],
     ["spamhaus-zen", "", 'The key for the list "spamhaus-zen" must be 1 to 63 letters, digits and hyphens.'],
-  ])("refuses a key for %s with a sentence that does not hold it", (id, key, sentence) => {
+  ])("refuses a key for %s with a sentence that does not contain it", (id, key, sentence) => {
     const applied = applyKeys(catalogue, new Map([[id, key]]));
     expect(applied.ok ? [] : applied.error).toEqual([sentence]);
   });
@@ -51,13 +51,13 @@ describe("a key", () => {
     expect(zoneOf(find("spamhaus-dbl"))).toBe("dbl.spamhaus.org");
   });
 
-  test("is what a list for key holders only needs to be asked at all", () => {
+  test("enables a list that requires one", () => {
     const before = withKeys(new Map())("spamhaus-authbl");
     const after = withKeys(new Map([["spamhaus-authbl", SECRET]]))("spamhaus-authbl");
     expect([zoneOf(before), isEnabled(before), isEnabled(after)]).toEqual([null, false, true]);
   });
 
-  test("is masked in every text, whatever its case and however often it stands there", () => {
+  test("is masked in every text, in any case, at every occurrence", () => {
     const list = withKeys(new Map([["spamhaus-zen", SECRET]]))("spamhaus-zen");
     expect(maskKey(list, `2.0.0.127.${SECRET}.zen.dq.spamhaus.net, ${SECRET.toUpperCase()}`)).toBe(
       "2.0.0.127.{key}.zen.dq.spamhaus.net, {key}",

@@ -98,14 +98,14 @@ describe("a list", () => {
     }
   });
 
-  test("that drops what is not its test entry is in trouble, and is not asked further", async () => {
+  test("that responds for its test points only is reported as failing, after three queries", async () => {
     const { client, asked } = clientOf(() => ({ outcome: "failed", cause: "unreachable", reason: "" }));
     const sample = await sampleList({ client, random: randomFrom(3) }, LIST, "ipv4");
     expect(sample.failure).not.toBeNull();
     expect(asked).toHaveLength(3);
   });
 
-  test("whose budget is small is asked less, and one that could not be asked is not judged", async () => {
+  test("with a small budget gets fewer queries; one that got none is not judged", async () => {
     const { client, asked } = clientOf(() => NOT_LISTED);
     const small = { ...LIST, budget: { queriesPerDay: 300, spacingMs: null } };
     await sampleList({ client, random: randomFrom(3) }, small, "ipv4");
@@ -115,7 +115,7 @@ describe("a list", () => {
   });
 });
 
-test("random addresses are public, of the half that is wanted, and others each time", () => {
+test("random addresses are public, in the requested half, and different each time", () => {
   const random = randomFrom(5);
   const { isAllowed } = createAddressPolicy([]);
   const seen = new Set<string>();

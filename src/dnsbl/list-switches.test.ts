@@ -10,14 +10,14 @@ const enabledIn = (switches: { enable?: readonly string[]; disable?: readonly st
   return applied.value.lists.filter(isEnabled).map(({ id }) => id);
 };
 
-test("lists are switched on and off for everybody; the others stay as the catalogue says", () => {
+test("lists are enabled and disabled by the settings; the others stay as in the catalogue", () => {
   const usual = catalogue.lists.filter(isEnabled).map(({ id }) => id);
   expect(enabledIn({})).toEqual(usual);
   expect(enabledIn({ disable: ["spamcop"] })).toEqual(usual.filter((id) => id !== "spamcop"));
   expect(new Set(enabledIn({ enable: ["kempt"] }))).toEqual(new Set([...usual, "kempt"]));
 });
 
-test("a list with a key can be switched off", () => {
+test("a list with a key can be disabled", () => {
   const keyed = {
     ...catalogue,
     lists: catalogue.lists.map((list) => ({ ...list, key: list.id === "spamhaus-zrd" ? "k" : null })),
@@ -44,6 +44,6 @@ test.each([
     { enable: ["spamhaus-zrd"], disable: [] },
     { enable: [expect.stringContaining("needs a key")], disable: [] },
   ],
-])("%j does not fit", (switches, problems) => {
+])("%j is refused", (switches, problems) => {
   expect(applySwitches(catalogue, switches)).toEqual({ ok: false, error: problems });
 });

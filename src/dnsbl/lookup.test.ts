@@ -44,7 +44,7 @@ const start = (zone: MutableZone = {}) => {
 };
 
 describe("a check", () => {
-  test("of a listed address tells the listing, the answers and the text of the list", async () => {
+  test("of a listed address returns the listing, the return codes and the text of the list", async () => {
     const { lookup, clock } = start({ [NAME]: { A: ["127.0.0.2"], TXT: ["Blocked - see\nhttps://example.org"] } });
     expect(await lookup.check(IP, spamcop)).toEqual({
       list: "spamcop",
@@ -69,7 +69,7 @@ describe("a check", () => {
     });
   });
 
-  test("of an address that is not listed asks for no text", async () => {
+  test("of an address that is not listed sends no TXT query", async () => {
     const { lookup, resolver } = start();
     expect(await lookup.check(IP, spamcop)).toMatchObject({
       outcome: "not_listed",
@@ -85,7 +85,7 @@ describe("a check", () => {
     expect(await lookup.check(IP, spamcop)).toMatchObject({ outcome: "listed", text: null });
   });
 
-  test("bounds a text that has no end", async () => {
+  test("limits the length of the text", async () => {
     const { lookup } = start({ [NAME]: { A: ["127.0.0.2"], TXT: ["x".repeat(9000), "y"] } });
     expect((await lookup.check(IP, spamcop)).text?.length).toBe(500);
   });
@@ -97,7 +97,7 @@ describe("a check", () => {
     ["an answer outside 127/8", { A: ["203.0.113.1"] }, "failed", "203.0.113.1"],
     ["a refusal", { A: ["127.255.255.255"] }, "refused", "error code"],
     ["a refusal beside a listing", { A: ["127.0.0.2", "127.255.255.255"] }, "refused", "error code"],
-  ])("never takes %s for an answer, and keeps what came", async (_, records, outcome, reason) => {
+  ])("does not take %s for a result, and keeps the return codes", async (_, records, outcome, reason) => {
     const { lookup } = start({ [NAME]: records });
     const result = await lookup.check(IP, spamcop);
     expect(result.outcome).toBe(outcome as typeof result.outcome);
@@ -105,14 +105,14 @@ describe("a check", () => {
     expect(result.returnCodes).toEqual(typeof records === "string" ? [] : (records.A as string[]));
   });
 
-  test("skips a list that does not apply, without a question", async () => {
+  test("skips a list that does not apply, without a query", async () => {
     const { lookup, resolver } = start();
     expect((await lookup.check({ kind: "ipv6", value: "2001:db8::1" }, spamcop)).outcome).toBe("skipped");
     expect((await lookup.check(IP, listOf("spamhaus-authbl"))).reason).toContain("key");
     expect(resolver.queries).toEqual([]);
   });
 
-  test("asks for a host and its registrable domain where the list may hold either", async () => {
+  test("queries a host and its registrable domain where the list may contain either", async () => {
     const { lookup } = start({ "example.org.dnsbl.spfbl.net": { A: ["127.0.0.2"], TXT: ["bad"] } });
     const target: Target = { kind: "domain", value: "mail.example.org" };
     expect(await lookup.check(target, listOf("spfbl"))).toMatchObject({
@@ -122,13 +122,13 @@ describe("a check", () => {
     });
   });
 
-  test("with one form free and the other unknown is unknown", async () => {
+  test("with one name not listed and the other unknown is unknown", async () => {
     const { lookup } = start({ "example.org.dnsbl.spfbl.net": "timeout" });
     const result = await lookup.check({ kind: "domain", value: "mail.example.org" }, listOf("spfbl"));
     expect(result.outcome).toBe("failed");
   });
 
-  test("with one form listed and the other answered outside 127/8 is worth nothing", async () => {
+  test("with one name listed and the other outside 127.0.0.0/8 fails", async () => {
     const { lookup } = start({
       "mail.example.org.dnsbl.spfbl.net": { A: ["127.0.0.2"] },
       "example.org.dnsbl.spfbl.net": { A: ["203.0.113.1"] },
@@ -137,7 +137,7 @@ describe("a check", () => {
     expect(result).toMatchObject({ outcome: "failed", returnCodes: ["127.0.0.2", "203.0.113.1"] });
   });
 
-  test("tells several listings of one answer apart", async () => {
+  test("returns several listings of one response", async () => {
     const { lookup } = start({ "example.org.multi.uribl.com": { A: ["127.0.0.6"] } });
     const { listings } = await lookup.check({ kind: "domain", value: "a.example.org" }, listOf("uribl-multi"));
     expect(listings.map(({ id }) => id)).toEqual(["uribl-black", "uribl-grey"]);
@@ -154,13 +154,13 @@ describe("a check", () => {
   });
 });
 
-describe("a list that cannot be believed", () => {
+describe("an unreliable list", () => {
   test.each<[claim: string, zone: MutableZone, outcome: string]>([
     ["is silent", { "2.0.0.127.bl.spamcop.net": "nxdomain" }, "failed"],
     ["lists everything", { "1.0.0.127.bl.spamcop.net": { A: ["127.0.0.2"] } }, "failed"],
     ["is unreachable", { "2.0.0.127.bl.spamcop.net": "timeout" }, "failed"],
     ["refuses", { "2.0.0.127.bl.spamcop.net": { A: ["127.255.255.254"] } }, "refused"],
-  ])("because it %s, is not even asked", async (_, zone, outcome) => {
+  ])("because it %s, is not queried", async (_, zone, outcome) => {
     const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] }, ...zone });
     const result = await lookup.check(IP, spamcop);
     expect(result.outcome).toBe(outcome as typeof result.outcome);
@@ -168,7 +168,7 @@ describe("a list that cannot be believed", () => {
     expect(resolver.countQueries(NAME, "A")).toBe(0);
   });
 
-  test("because nobody can test it, may list but never clears", async () => {
+  test("without test points can list but not clear a target", async () => {
     const { lookup } = start({ "98.2.0.192.rbl.efnetrbl.org": { A: ["127.0.0.1"] } });
     const efnet = listOf("efnetrbl");
     expect(await lookup.check(IP, efnet)).toMatchObject({
@@ -178,7 +178,7 @@ describe("a list that cannot be believed", () => {
     expect((await lookup.check({ kind: "ipv4", value: "192.0.2.98" }, efnet)).outcome).toBe("listed");
   });
 
-  test("because it refused one query, is tested again soon", async () => {
+  test("that refused one query is tested again soon", async () => {
     const { lookup, resolver, clock } = start({ [NAME]: { A: ["127.255.255.255"] } });
     await lookup.check(IP, spamcop);
     await clock.advance(5 * MINUTE_MS);
@@ -186,7 +186,7 @@ describe("a list that cannot be believed", () => {
     expect(resolver.countQueries("2.0.0.127.bl.spamcop.net", "A")).toBe(2);
   });
 
-  test("is unhealthy from the first answer outside 127/8 on", async () => {
+  test("is unhealthy after the first response outside 127.0.0.0/8", async () => {
     const { lookup, health } = start({ [NAME]: { A: ["91.195.240.117"] } });
     await lookup.check(IP, spamcop);
     expect(health.of(spamcop, "ipv4").state).toBe("wildcard");
@@ -195,7 +195,7 @@ describe("a list that cannot be believed", () => {
 });
 
 describe("a check of many lists", () => {
-  test("gives one outcome a list, in their order", async () => {
+  test("returns one outcome per list, in their order", async () => {
     const { lookup } = start({ [NAME]: { A: ["127.0.0.2"] } });
     const results = await lookup.checkAll(IP, [listOf("spamhaus-zen"), spamcop, listOf("uribl-multi")]);
     expect(results.map(({ list, outcome }) => `${list} ${outcome}`)).toEqual([
@@ -205,7 +205,7 @@ describe("a check of many lists", () => {
     ]);
   });
 
-  test("never has more than 16 lists in hand, and asks them all", async () => {
+  test("queries at most 16 lists at a time, and all of them", async () => {
     const running: string[] = [];
     let most = 0;
     const resolver = createZoneResolver({});
@@ -236,7 +236,7 @@ describe("a check of many lists", () => {
     expect(most).toBe(16);
   });
 
-  test("keeps to the published pauses unless told otherwise", async () => {
+  test("keeps to the published pauses by default", async () => {
     const clock = createTestClock();
     const resolver = createZoneResolver({ ...HEALTHY });
     const { lookup } = createDnsbl({ resolver, clock, random: { integer: () => 0 }, registrableDomain: () => null });
@@ -248,7 +248,7 @@ describe("a check of many lists", () => {
     expect((await check).outcome).toBe("not_listed");
   });
 
-  test("whose day's budget is spent has failed, not cleared", async () => {
+  test("with an exhausted budget fails, and clears nothing", async () => {
     const clock = createTestClock();
     const pacing = createDnsblPacing({ clock });
     const resolver = createZoneResolver({ ...HEALTHY });

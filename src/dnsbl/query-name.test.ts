@@ -25,7 +25,7 @@ const IPV6_NIBBLES = "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.
 /** Without `::1.2.3.4`, which ipaddr.js reads as the mapped form. */
 const ipv6 = fc.ipV6().filter((value) => !/^::\d+\./.test(value));
 
-describe("the name asked for", () => {
+describe("the query name", () => {
   test.each<[id: string, kind: TargetKind, value: string, expected: readonly string[]]>([
     ["spamcop", "ipv4", "192.0.2.99", ["99.2.0.192"]],
     ["spamhaus-zen", "ipv6", "2001:db8::1", [IPV6_NIBBLES]],
@@ -65,7 +65,7 @@ describe("the name asked for", () => {
       `${"a".repeat(63)}.${"b".repeat(63)}.${"c".repeat(63)}.${"d".repeat(50)}`,
       "name_too_long",
     ],
-  ])("%s is not asked about %s %s: %s", (id, kind, value, why) => {
+  ])("%s is not queried for %s %s: %s", (id, kind, value, why) => {
     expect(prefixes(id, kind, value)).toBe(why);
   });
 
@@ -78,7 +78,7 @@ describe("the name asked for", () => {
     ]).toEqual([[host(room)], "name_too_long"]);
   });
 
-  test("of two forms the one that fits is asked", () => {
+  test("of two names, the one that is short enough is queried", () => {
     const host = `${"a.".repeat(117)}example.org`;
     expect(prefixes("spfbl", "domain", host)).toEqual(["example.org"]);
   });
@@ -109,7 +109,7 @@ describe("the name asked for", () => {
     );
   });
 
-  test("any text at all is either formed or skipped", () => {
+  test("any text results in query names or is skipped", () => {
     fc.assert(
       fc.property(
         fc.constantFrom<TargetKind>("ipv4", "ipv6", "domain"),
