@@ -17,7 +17,7 @@ export const TARGET_EXAMPLE = {
       name: "Spamhaus SBL",
       severity: "critical",
       category: "spam",
-      meaning: "Put on the list by hand as a sender or supporter of spam.",
+      meaning: "Listed manually as a sender or supporter of spam.",
       address: null,
       since: "2025-12-31T18:00:02.310Z",
       last_seen_at: "2026-01-01T00:00:03.120Z",
@@ -90,7 +90,7 @@ export const CATALOGUE_EXAMPLE = {
         {
           id: "spamhaus-sbl",
           name: "Spamhaus SBL",
-          meanings: ["Put on the list by hand as a sender or supporter of spam."],
+          meanings: ["Listed manually as a sender or supporter of spam."],
           category: "spam",
           severity: "critical",
         },
