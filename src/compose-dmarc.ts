@@ -1,8 +1,7 @@
 import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import type { Log } from "./base/log.ts";
-import type { Platform } from "./compose-engine.ts";
+import { type Platform, mailerOf } from "./compose-platform.ts";
 import { composeHealth } from "./compose-health.ts";
-import { mailerOf } from "./compose-mail.ts";
 import { composeMailbox } from "./compose-mailbox.ts";
 import { mailHostOf, type Config, SettingsError } from "./config.ts";
 import type { Db } from "./db/open.ts";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { type Clock, systemClock } from "./base/clock.ts";
 import { err, type Result } from "./base/errors.ts";
 import type { OnBehalfOf } from "./base/on-behalf-of.ts";
-import { type ByMode, type Random, systemRandom } from "./base/secrets.ts";
+import type { ByMode } from "./base/secrets.ts";
 import type { Log } from "./base/log.ts";
+import type { Platform } from "./compose-platform.ts";
 import { type Config, SettingsError } from "./config.ts";
 import type { Catalogue } from "./dnsbl/blocklist.ts";
 import { createDnsblPacing } from "./dnsbl/budget.ts";
@@ -13,11 +13,8 @@ import { EMBEDDED_CATALOGUE } from "./dnsbl/embedded-catalogue.ts";
 import { applyKeys } from "./dnsbl/list-keys.ts";
 import { applySwitches } from "./dnsbl/list-switches.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
-import { type Connector, createDirectConnector } from "./net/connector.ts";
 import { type DnsResolver, isDefinite, resolverFor } from "./net/dns.ts";
-import { createDnsResolver } from "./net/dns-resolver.ts";
 import { createAddressPolicy } from "./net/public-address.ts";
-import { parseResolvConf } from "./net/resolv-conf.ts";
 import { openSession } from "./net/smtp-client.ts";
 import { createSocksConnector } from "./net/socks-connector.ts";
 import { EgressPool, type Egress } from "./probe/egress.ts";
@@ -36,49 +33,19 @@ import { connectionsPerProviderMax } from "./verify/providers.ts";
 import { TEST_PLATFORM } from "./verify/test-platform.ts";
 import { classifyAddress } from "./verify/address-evidence.ts";
 
-/** What tests replace: clock, random, DNS and sockets. */
-export interface Platform {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly resolver: DnsResolver;
-  /** Connects straight from this machine. */
-  readonly connector: Connector;
-}
-
-const RESOLV_CONF = "/etc/resolv.conf";
 /** A probe may take its connect, and a reply timeout for each of this many replies; then it is aborted. */
 const REPLIES_PER_PROBE = 4;
 /** A connection is not used longer than this many probes may take. */
 const PROBES_PER_CONNECTION = 3;
 
-const systemDnsServers = () => {
-  try {
-    return parseResolvConf(readFileSync(RESOLV_CONF, "utf8"));
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return parseResolvConf("");
-    throw error;
-  }
-};
-
-/** The name servers in force: those of the settings, else the system's. */
-export const dnsServersOf = (config: Config) => config.dnsServers ?? systemDnsServers();
-
-/** The platform of the service: the system's clock and randomness, the configured DNS servers, TCP. */
-export const systemPlatform = (config: Config): Platform & { close(): void } => {
-  const resolver = createDnsResolver({ servers: dnsServersOf(config), clock: systemClock });
-  const policy = createAddressPolicy(config.probeAllowNetworks);
-  const connector = createDirectConnector({ clock: systemClock, mayConnect: policy.isAllowed });
-  return { clock: systemClock, random: systemRandom, resolver, connector, close: () => resolver.close() };
-};
-
-/** Egresses are known by their names: two accounts at one proxy are `socks5://host:port` and `socks5://host:port#2`. */
+/** Every egress has a unique name: two accounts at one proxy are `socks5://host:port` and `socks5://host:port#2`. */
 const uniquelyNamed = (egresses: readonly Egress[]): Egress[] =>
   egresses.map((egress, at) => {
     const earlier = egresses.slice(0, at).filter(({ name }) => name === egress.name).length;
     return earlier === 0 ? egress : { ...egress, name: `${egress.name}#${earlier + 1}` };
   });
 
-/** The egress addresses and proxies of the settings; without any, this machine itself. */
+/** The egresses: source addresses and proxies, or a direct connection when there are none. */
 export const egressesOf = (config: Config, { clock, connector }: Platform): readonly [Egress, ...Egress[]] => {
   const mayConnect = createAddressPolicy(config.probeAllowNetworks).isAllowed;
   const [first, ...rest] = uniquelyNamed([
@@ -100,7 +67,7 @@ const readCatalogueFile = (path: string): Result<Catalogue, readonly string[]> =
   }
 };
 
-/** The catalogue of blocklists in force, with its keys. Throws `SettingsError` when the file or the keys do not fit. */
+/** The blocklist catalogue in force, with its keys. Throws `SettingsError` when the file or the keys are invalid. */
 export const catalogueOf = (config: Config): Catalogue => {
   const { blocklistCataloguePath: path, blocklistKeys } = config;
   const read = path === null ? null : readCatalogueFile(path);
@@ -249,11 +216,3 @@ export const composeEngine = (
   const engines: ByMode<VerificationEngine> = { live, test: new VerificationEngine(TEST_PLATFORM, clock) };
   return { engines, pool, outages };
 };
-
-/**
- * A resolver without cache, for blocklists and DMARC records. A second query must reach the server, and the responses of a
- * pass over blocklists would evict everything else from a cache. Lists that time out cannot take the slots of other queries
- * either.
- */
-export const freshResolverOf = (config: Config): DnsResolver & { close(): void } =>
-  createDnsResolver({ servers: dnsServersOf(config), clock: systemClock, cacheEntriesMax: 0 });

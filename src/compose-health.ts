@@ -1,4 +1,4 @@
-import type { Platform } from "./compose-engine.ts";
+import type { Platform } from "./compose-platform.ts";
 import type { Runtime } from "./db/runtime.ts";
 import { HealthJob } from "./dmarc/health/health-job.ts";
 import { createHealthRoutes, type HealthRouteOptions } from "./dmarc/health/health-routes.ts";

@@ -1,7 +1,7 @@
 import type { Log } from "./base/log.ts";
 import type { TargetRow } from "./blocklist/store.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
-import type { Platform } from "./compose-engine.ts";
+import type { Platform } from "./compose-platform.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";

@@ -14,8 +14,8 @@ import { createBulkRoutes } from "./bulk/routes.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
-import { composeEngine, type Platform } from "./compose-engine.ts";
-import { mailerOf } from "./compose-mail.ts";
+import { composeEngine } from "./compose-engine.ts";
+import { type Platform, mailerOf } from "./compose-platform.ts";
 import type { Config } from "./config.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
 import type { Db } from "./db/open.ts";
@@ -27,7 +27,7 @@ import { createUrlPolicy } from "./net/fetch-url.ts";
 import { createPoster } from "./net/fetch.ts";
 import { Notifications } from "./notifications/notifications.ts";
 import { createNotificationsRoutes } from "./notifications/routes.ts";
-import { NotificationsStore, type NotificationsOwner } from "./notifications/store.ts";
+import { NotificationsStore } from "./notifications/store.ts";
 import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { SuppressionStore } from "./suppress/store.ts";
@@ -46,10 +46,10 @@ import { DeliveryStore } from "./webhooks/delivery-store.ts";
 import { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import { Webhooks } from "./webhooks/webhooks.ts";
 
-/** The operator's list of what is not to be mailed. */
+/** The operator's suppression list. */
 export const composeSuppressions = (db: Db, clock: Clock) => new Suppressions({ db, clock }, new SuppressionStore(db));
 
-/** Accounts, keys and credits: what the administration on the command line needs. */
+/** Accounts, keys and credits. */
 export const composeAccounts = (db: Db, clock: Clock) => {
   const store = new AccountStore(db);
   const ledger = new Ledger(db);
@@ -63,13 +63,13 @@ export const composeAccounts = (db: Db, clock: Clock) => {
   };
 };
 
-/** The `data` of the documented example of a type of event: loaded when somebody asks for it, as the whole document is. */
+/** The `data` of the documented example of an event type; the document is loaded when it is first needed. */
 const exampleOf = async (type: string): Promise<object> => {
   const { EVENT_DOCS } = await import("./interface-document.ts");
   return z.looseObject({}).parse(EVENT_DOCS.find((event) => event.type === type)?.example);
 };
 
-/** Webhooks of the whole product: what sends them, and what users do with them. */
+/** Webhooks: their delivery, and the notification defaults of accounts. */
 export const composeWebhooks = (runtime: Runtime, config: Config, { resolver }: Platform) => {
   const { db, clock } = runtime;
   const store = new DeliveryStore(db);
@@ -94,101 +94,103 @@ export const composeWebhooks = (runtime: Runtime, config: Config, { resolver }: 
   return { rules, dispatcher, webhooks, notifications, defaults, urls };
 };
 
-export interface ServiceDeps {
-  readonly config: Config;
-  readonly db: Db;
-  readonly log: Log;
-  readonly platform: Platform;
-  /** A resolver that keeps nothing, where it is another than the platform's: for blocklists and DMARC records. */
-  readonly freshResolver?: DnsResolver;
-  readonly baseUrl: string;
-}
-
-/** The whole service, not yet listening. */
-export const composeService = ({ config, db, log, platform, freshResolver: given, baseUrl }: ServiceDeps) => {
-  const { clock, random } = platform;
-  const runtime = { db, clock, log, random };
-  const freshResolver = given ?? platform.resolver;
-  const { match } = composeSuppressions(db, clock);
-  const { engines, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
-  const administration = composeAccounts(db, clock);
-  const { ledger, authenticate } = administration;
-  const store = new VerificationStore(db);
+/** Single verifications, and what lists share with them. */
+const composeVerification = (runtime: Runtime, engines: Engines, ledger: Ledger) => {
+  const store = new VerificationStore(runtime.db);
   const credits = { live: ledger, test: FREE_OF_CHARGE };
   const runner = new Runner(runtime, { store, engines, credits });
   const idempotency = new IdempotencyStore(runtime);
   const checks = new Checks(runtime, { store, idempotency, engines, credits, runner });
-  const { rules, dispatcher, webhooks, notifications, defaults, urls } = composeWebhooks(runtime, config, platform);
-  const defaultRecipients = (owner: NotificationsOwner) => defaults.findDefaults(owner).recipients;
-  const keyName = (id: string): string => administration.store.findKey(id)?.name ?? id;
+  return { runner, checks, idempotency };
+};
+
+type Engines = ReturnType<typeof composeEngine>["engines"];
+
+export interface ServiceOptions {
+  readonly config: Config;
+  readonly db: Db;
+  readonly log: Log;
+  readonly platform: Platform;
+  /** A resolver without a cache, for blocklists and DMARC records; by default the platform's. */
+  readonly freshResolver?: DnsResolver;
+  readonly baseUrl: string;
+}
+
+/** The use cases of the service, with the routes of the DMARC slice. */
+const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: ServiceOptions) => {
+  const { clock, random } = platform;
+  const runtime: Runtime = { db, clock, log, random };
+  const freshResolver = options.freshResolver ?? platform.resolver;
+  const administration = composeAccounts(db, clock);
+  const { ledger, authenticate } = administration;
+  const { match } = composeSuppressions(db, clock);
+  const { engines, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
+  const verification = composeVerification(runtime, engines, ledger);
+  const webhooks = composeWebhooks(runtime, config, platform);
+  const { rules, urls, defaults } = webhooks;
   const blocklist = composeBlocklist({
-    config,
-    db,
-    log,
-    ...{ urls, notifications: defaults },
+    ...{ config, db, log, urls, notifications: defaults },
     platform: { ...platform, resolver: freshResolver },
   });
-  const bulkParts = composeBulk({ runtime, config, ledger, engines, outages, checks: runner });
+  const { lists, ...bulkParts } = composeBulk({
+    ...{ runtime, config, ledger, engines, outages },
+    checks: verification.runner,
+  });
   const bulk = new BulkJobs(runtime, {
-    ...{ ...bulkParts, engines, ledger, idempotency, urls },
+    ...{ ...bulkParts, lists, engines, ledger, urls, idempotency: verification.idempotency },
     uploadsFolder: uploadsFolderOf(config),
   });
-  const budgets = createBudgets(clock);
-  const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets });
-  const { routes: dmarcRoutes, ...dmarc } = composeDmarc({
-    ...{
-      config,
-      db,
-      log,
-      platform,
-      freshResolver,
-      baseUrl,
-      guard,
-      rules,
-      urls,
-      defaultRecipients,
-    },
+  const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
+  const dmarc = composeDmarc({
+    ...{ config, db, log, platform, freshResolver, baseUrl, guard, rules, urls },
+    defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
   });
-  const description = "Verifies email addresses, watches DNS blocklists, reads DMARC reports; and shows the evidence.";
+  return { runtime, administration, pool, outages, verification, webhooks, blocklist, lists, bulk, guard, dmarc };
+};
+
+const DESCRIPTION = "Verifies email addresses, monitors DNS blocklists and processes DMARC reports.";
+
+/** Every route of the API. */
+const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: string) => {
+  const { runtime, administration, outages, verification, webhooks, blocklist, lists, bulk, guard, dmarc } = useCases;
+  const { store, ledger } = administration;
+  const { rules } = webhooks;
+  const { clock } = runtime;
+  return [
+    createVerifyRoutes({ guard, ...verification, clock }),
+    createBulkRoutes({ guard, bulk, lists }),
+    createAccountRoutes(guard, { store, ledger }),
+    createBlocklistRoutes({ guard, rules, clock, ...blocklist, keyName: (id) => store.findKey(id)?.name ?? id }),
+    createOverviewRoutes({ guard, rules, clock, ...blocklist }),
+    ...dmarc.routes,
+    createWebhookRoutes({ guard, webhooks: webhooks.webhooks, rules }),
+    createNotificationsRoutes({ guard, notifications: webhooks.notifications, rules }),
+    createServiceRoutes(runtime, {
+      guard,
+      describe: async () => {
+        const { interfaceDocument } = await import("./interface-document.ts");
+        return interfaceDocument({ version: VERSION, baseUrl, description: DESCRIPTION });
+      },
+      blockers: () => outages.findings(),
+      findings: () => [...dmarc.findings(), ...blocklist.usability.findings()],
+    }),
+  ];
+};
+
+/** The whole service, not yet listening. */
+export const composeService = (options: ServiceOptions) => {
+  const useCases = composeUseCases(options);
+  const { administration, verification, pool, outages, webhooks, blocklist, bulk, dmarc } = useCases;
+  const { dispatcher } = webhooks;
   const app = createServer({
-    log,
-    clock,
-    trustedProxies: config.trustedProxies,
-    routes: [
-      createVerifyRoutes({ guard, checks, runner, clock }),
-      createBulkRoutes({ guard, bulk, lists: bulkParts.lists }),
-      createAccountRoutes(guard, { store: administration.store, ledger }),
-      createBlocklistRoutes({ ...{ guard, rules, clock, ...blocklist }, keyName }),
-      createOverviewRoutes({ guard, rules, clock, ...blocklist }),
-      ...dmarcRoutes,
-      createWebhookRoutes({ guard, webhooks, rules }),
-      createNotificationsRoutes({ guard, notifications, rules }),
-      createServiceRoutes(
-        { db, clock },
-        {
-          guard,
-          describe: async () => {
-            const { interfaceDocument } = await import("./interface-document.ts");
-            return interfaceDocument({ version: VERSION, baseUrl, description });
-          },
-          blockers: () => outages.findings(),
-          findings: () => [...dmarc.findings(), ...blocklist.usability.findings()],
-        },
-      ),
-    ],
+    log: options.log,
+    clock: options.platform.clock,
+    trustedProxies: options.config.trustedProxies,
+    routes: composeRoutes(useCases, options.baseUrl),
   });
   return {
-    app,
-    runner,
-    checks,
-    idempotency,
-    bulk,
-    pool,
-    outages,
-    dispatcher,
-    webhooks,
-    blocklist,
-    dmarc,
+    ...{ app, bulk, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc },
+    ...verification,
     ...administration,
   };
 };

@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { composeAccounts, composeService } from "../../src/compose.ts";
-import { systemPlatform } from "../../src/compose-engine.ts";
+import { systemPlatform } from "../../src/compose-platform.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";

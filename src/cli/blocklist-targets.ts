@@ -8,7 +8,7 @@ import { severityRankOf } from "../blocklist/severity.ts";
 import { type Owner, TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
 import type { Targets } from "../blocklist/targets.ts";
 import { composeTargets } from "../compose-targets.ts";
-import { freshResolverOf, systemPlatform } from "../compose-engine.ts";
+import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
 import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { composeLookups } from "../compose-blocklist.ts";
-import { freshResolverOf, systemPlatform } from "../compose-engine.ts";
+import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
 import { severityRankOf } from "../blocklist/severity.ts";
 import { parseTarget } from "../blocklist/parse-target.ts";
 import { type Blocklist, isEnabled, type Severity } from "../dnsbl/blocklist.ts";

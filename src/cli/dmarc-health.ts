@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { composeHealthCheck } from "../compose-health.ts";
-import { freshResolverOf } from "../compose-engine.ts";
+import { freshResolverOf } from "../compose-platform.ts";
 import { parseMonitoredDomain } from "../dmarc/domains/parse-domain.ts";
 import type { DomainHealth } from "../dmarc/health/health-sections.ts";
 import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/health/selectors.ts";

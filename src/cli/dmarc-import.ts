@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { composeImport } from "../compose-dmarc.ts";
-import { type Platform, systemPlatform } from "../compose-engine.ts";
+import { type Platform, systemPlatform } from "../compose-platform.ts";
 import type { Db } from "../db/open.ts";
 import { isDatabaseState } from "../dmarc/ingest/ingest.ts";
 import { findingViews } from "../dmarc/ingest/ingestion-schemas.ts";

@@ -6,9 +6,9 @@ import { noPacing } from "../dnsbl/budget.ts";
 import { type ListFinding, judgePositive } from "../dnsbl/list-finding.ts";
 import { literalName } from "../dnsbl/query-name.ts";
 import type { DnsResolver } from "../net/dns.ts";
-import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const blocklistsCheck = findingsOf("blocklists");
+const blocklistsCheck = doctorFindings("blocklists");
 
 const NAMED_MAX = 3;
 

@@ -7,7 +7,7 @@ export interface DoctorCheck {
 }
 
 /** The findings of one check. */
-export const findingsOf = (check: string) => ({
+export const doctorFindings = (check: string) => ({
   ok: (message: string): DoctorCheck => ({ check, state: "ok", message }),
   warn: (message: string): DoctorCheck => ({ check, state: "warn", message }),
   fail: (message: string): DoctorCheck => ({ check, state: "fail", message }),

@@ -1,11 +1,12 @@
 import { systemClock } from "../base/clock.ts";
-import { egressesOf, type Platform } from "../compose-engine.ts";
+import { egressesOf } from "../compose-engine.ts";
+import type { Platform } from "../compose-platform.ts";
 import type { Config } from "../config.ts";
 import { isLocalAddress } from "../net/local-address.ts";
 import { openSession } from "../net/smtp-client.ts";
-import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const portCheck = findingsOf("port");
+const portCheck = doctorFindings("port");
 
 const CLOSED = "Most cloud providers block outgoing port 25 until you ask; without it no mailbox can be verified.";
 

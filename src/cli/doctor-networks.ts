@@ -5,10 +5,10 @@ import type { Config } from "../config.ts";
 import { lookUpOrigin } from "../net/asn-lookup.ts";
 import type { DnsResolver } from "../net/dns.ts";
 import { GeoipFiles } from "../net/geoip-files.ts";
-import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const asnCheck = findingsOf("asn");
-const geoipCheck = findingsOf("geoip");
+const asnCheck = doctorFindings("asn");
+const geoipCheck = doctorFindings("geoip");
 
 export interface NetworkChecksOptions {
   readonly config: Pick<Config, "asnLookup" | "geoipPaths">;

@@ -2,9 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config.ts";
 import { formatRelay } from "../setting-parsers.ts";
 import type { SmtpRelay } from "../net/mailer.ts";
-import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const notifyCheck = findingsOf("notify");
+const notifyCheck = doctorFindings("notify");
 
 export interface NotifyCheckOptions {
   readonly config: Pick<Config, "notifyRelay">;

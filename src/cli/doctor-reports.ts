@@ -5,13 +5,13 @@ import { checkAuthorisation, serviceRecords } from "../dmarc/record/authorisatio
 import { createDirectConnector } from "../net/connector.ts";
 import { type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
 import { openSession } from "../net/smtp-client.ts";
-import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const reportHostCheck = findingsOf("report_host");
-const reportMxCheck = findingsOf("report_mx");
-const reportPortCheck = findingsOf("report_port");
-const authorizationCheck = findingsOf("report_authorisation");
-const reportListenerCheck = findingsOf("report_listener");
+const reportHostCheck = doctorFindings("report_host");
+const reportMxCheck = doctorFindings("report_mx");
+const reportPortCheck = doctorFindings("report_port");
+const authorizationCheck = doctorFindings("report_authorisation");
+const reportListenerCheck = doctorFindings("report_listener");
 
 export interface ReportChecksOptions {
   readonly config: Config;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
-import { dnsServersOf, systemPlatform } from "../compose-engine.ts";
+import { dnsServersOf, systemPlatform } from "../compose-platform.ts";
 import type { Config } from "../config.ts";
 import { openDb } from "../db/open.ts";
 import { parseAddress } from "../mail/address.ts";
@@ -8,7 +8,7 @@ import { type DnsOutcome, type DnsResponse, type DnsResolver, formatServer, isDe
 import { reverseQueryName } from "../net/dns-name.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { addCommand } from "./command.ts";
-import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import { checkBlocklists } from "./doctor-blocklists.ts";
 import { checkPort } from "./doctor-egress.ts";
 import { checkNetworks } from "./doctor-networks.ts";
@@ -18,10 +18,10 @@ import { CommandFailed, type Io, print } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { loadConfig, prepareDatabase } from "./data-directory.ts";
 
-const databaseCheck = findingsOf("database");
-const dnsCheck = findingsOf("dns");
-const heloCheck = findingsOf("helo");
-const mailFromCheck = findingsOf("mail_from");
+const databaseCheck = doctorFindings("database");
+const dnsCheck = doctorFindings("dns");
+const heloCheck = doctorFindings("helo");
+const mailFromCheck = doctorFindings("mail_from");
 
 const checkDatabase = (io: Io, config: Config): DoctorCheck => {
   try {

@@ -1,6 +1,6 @@
 import { Database as Sqlite } from "bun:sqlite";
 import type { Command } from "commander";
-import { dnsServersOf } from "../compose-engine.ts";
+import { dnsServersOf } from "../compose-platform.ts";
 import { settingsInForce } from "../config.ts";
 import { describeMigrateProblem, migrate, schemaVersion } from "../db/migrate.ts";
 import { MIGRATIONS } from "../db/migrations.ts";

@@ -4,7 +4,7 @@ import { waitFor } from "../base/wait.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";
-import { freshResolverOf, systemPlatform } from "../compose-engine.ts";
+import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
 import { type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";

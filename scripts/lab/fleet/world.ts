@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../../src/base/log.ts";
 import { err } from "../../../src/base/errors.ts";
-import { composeService, type ServiceDeps } from "../../../src/compose.ts";
+import { composeService, type ServiceOptions } from "../../../src/compose.ts";
 import { readConfig } from "../../../src/config.ts";
 import { openDb } from "../../../src/db/open.ts";
 import { ReportMailRules } from "../../../src/dmarc/ingest/report-mail-rules.ts";
@@ -47,7 +47,7 @@ const settingsOf = (dataDir: string, sinkPort: number): Record<string, string> =
 const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> =>
   body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
 
-type Parts = Omit<ServiceDeps, "baseUrl">;
+type Parts = Omit<ServiceOptions, "baseUrl">;
 
 /** The service, as `serve` starts it. */
 const startService = async (parts: Parts) => {

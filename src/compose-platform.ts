@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import { type Clock, systemClock } from "./base/clock.ts";
+import { err } from "./base/errors.ts";
+import { type Random, systemRandom } from "./base/secrets.ts";
+import type { Config } from "./config.ts";
+import { isAllowedRecipient } from "./mail/recipients.ts";
+import { type Connector, createDirectConnector } from "./net/connector.ts";
+import type { DnsResolver } from "./net/dns.ts";
+import { createDnsResolver } from "./net/dns-resolver.ts";
+import { createMailer, type Mailer } from "./net/mailer.ts";
+import { createAddressPolicy } from "./net/public-address.ts";
+import { parseResolvConf } from "./net/resolv-conf.ts";
+
+/** What tests replace: clock, random numbers, DNS and connections. */
+export interface Platform {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly resolver: DnsResolver;
+  /** Connects directly, without a proxy. */
+  readonly connector: Connector;
+}
+
+const RESOLV_CONF = "/etc/resolv.conf";
+const systemDnsServers = () => {
+  try {
+    return parseResolvConf(readFileSync(RESOLV_CONF, "utf8"));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return parseResolvConf("");
+    throw error;
+  }
+};
+
+/** The name servers of the settings, else those of the system. */
+export const dnsServersOf = (config: Config) => config.dnsServers ?? systemDnsServers();
+
+/** The platform of the service: the system's clock and randomness, the configured DNS servers, TCP. */
+export const systemPlatform = (config: Config): Platform & { close(): void } => {
+  const resolver = createDnsResolver({ servers: dnsServersOf(config), clock: systemClock });
+  const policy = createAddressPolicy(config.probeAllowNetworks);
+  const connector = createDirectConnector({ clock: systemClock, mayConnect: policy.isAllowed });
+  return { clock: systemClock, random: systemRandom, resolver, connector, close: () => resolver.close() };
+};
+
+/**
+ * A resolver without a cache, for blocklists and DMARC records: a confirming query must reach the server, and the responses of
+ * a pass over blocklists would evict everything else. Queries to lists that time out do not delay other queries either.
+ */
+export const freshResolverOf = (config: Config): DnsResolver & { close(): void } =>
+  createDnsResolver({ servers: dnsServersOf(config), clock: systemClock, cacheEntriesMax: 0 });
+
+/**
+ * Sends the service's own mail; null when no relay is set. Refuses recipients outside `POSTWARDEN_NOTIFY_DOMAINS`, also those
+ * that were set before the setting.
+ */
+export const mailerOf = ({ notifyRelay: relay, notifyFrom: from, notifyDomains }: Config): Mailer | null => {
+  if (relay === null || from === null) return null;
+  const mailer = createMailer(relay, from);
+  return async (mail) =>
+    isAllowedRecipient(mail.to, notifyDomains)
+      ? await mailer(mail)
+      : err({ isFinal: true, problem: "The domain of the recipient is not in POSTWARDEN_NOTIFY_DOMAINS." });
+};
