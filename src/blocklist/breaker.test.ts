@@ -128,3 +128,12 @@ test("a list that fails is tested again after half an hour: a healthy one is bel
   await clock.advance(HALF_HOUR_MS);
   expect(await move(20)).toBe(20);
 });
+
+test("a list is not held longer when the wall clock is set back", async () => {
+  const { move, clock, become } = start(3);
+  await move(20);
+  become("healthy");
+  clock.setWall(-24 * HALF_HOUR_MS);
+  await clock.advance(HALF_HOUR_MS);
+  expect(await move(1)).toBe(1);
+});

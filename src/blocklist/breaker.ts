@@ -36,6 +36,7 @@ const TRUSTED_MS = 7 * 60 * 60_000;
 /** Counting many targets takes time and need not be exact to the minute. */
 const COUNT_VALID_MS = 60_000;
 
+/** All times are monotonic. */
 interface ListState {
   /** Target id → when it changed. */
   readonly moved: Map<string, number>;
@@ -80,9 +81,15 @@ export class ListBreaker {
     return { outcomes: judged, heldUntilMs: held.length === 0 ? null : Math.max(...held) };
   }
 
-  /** Counts a change and tests the list when there are too many. Returns until when it is held back; null: it is trusted. */
+  /** Counts a change and tests the list when there are too many. Returns until when (wall time) it is held back; null: it is trusted. */
   async holdsUntil(movement: ListMovement): Promise<number | null> {
-    const nowMs = this.runtime.clock.nowMs();
+    const { clock } = this.runtime;
+    const untilMs = await this.#heldUntil(movement);
+    return untilMs === null ? null : Math.round(clock.nowMs() + untilMs - clock.monotonicMs());
+  }
+
+  async #heldUntil(movement: ListMovement): Promise<number | null> {
+    const nowMs = this.runtime.clock.monotonicMs();
     const state = this.#stateOf(movement.list.id);
     if (state.testing !== null) return state.testing;
     if (nowMs < state.trustedUntilMs) return null;
@@ -96,13 +103,18 @@ export class ListBreaker {
   }
 
   #stateOf(id: string): ListState {
-    const state = this.#states.get(id) ?? { moved: new Map(), heldUntilMs: null, trustedUntilMs: 0, testing: null };
+    const state = this.#states.get(id) ?? {
+      moved: new Map(),
+      heldUntilMs: null,
+      trustedUntilMs: Number.NEGATIVE_INFINITY,
+      testing: null,
+    };
     this.#states.set(id, state);
     return state;
   }
 
   #targetCount(): number {
-    const nowMs = this.runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.monotonicMs();
     if (nowMs - this.#counted.atMs >= COUNT_VALID_MS)
       this.#counted = { atMs: nowMs, targets: this.deps.countTargets() };
     return this.#counted.targets;
@@ -122,12 +134,12 @@ export class ListBreaker {
     if (isTested && health.state === "healthy") {
       log.warn("blocklist changed many targets at once and passed its test, changes accepted", facts);
       state.heldUntilMs = null;
-      state.trustedUntilMs = clock.nowMs() + TRUSTED_MS;
+      state.trustedUntilMs = clock.monotonicMs() + TRUSTED_MS;
       state.moved.clear();
       return null;
     }
     const hasFailed = isTested && health.state !== "unreachable" && health.state !== "unknown";
-    state.heldUntilMs = clock.nowMs() + (hasFailed ? HOLD_MS : HOLD_UNTESTED_MS);
+    state.heldUntilMs = clock.monotonicMs() + (hasFailed ? HOLD_MS : HOLD_UNTESTED_MS);
     log.error("blocklist changed too many targets at once, changes held back until it passes a test", {
       ...facts,
       state: isTested ? health.state : "not tested",

@@ -108,7 +108,9 @@ export class DnsblLookup {
   }
 
   #wallTime(monotonicMs: number | null): number | null {
-    return monotonicMs === null ? null : this.runtime.clock.nowMs() + monotonicMs - this.runtime.clock.monotonicMs();
+    return monotonicMs === null
+      ? null
+      : Math.round(this.runtime.clock.nowMs() + monotonicMs - this.runtime.clock.monotonicMs());
   }
 }
 
