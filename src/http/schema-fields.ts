@@ -6,6 +6,7 @@ export const nullableText = (description: string) => z.string().nullable().meta(
 export const countField = (description: string) => z.int().nonnegative().meta({ description });
 export const flagField = (description: string) => z.boolean().meta({ description });
 export const timeField = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+export const nullableTime = (description: string) => z.iso.datetime({ precision: 3 }).nullable().meta({ description });
 export const nextCursorField = nullableText("The cursor of the next page; null on the last page.");
 
 /** A query parameter that is `true` or `false`. */

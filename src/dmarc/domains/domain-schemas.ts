@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { flagField, nextCursorField, nullableText, textField, timeField } from "../../http/schema-fields.ts";
+import {
+  flagField,
+  nextCursorField,
+  nullableText,
+  nullableTime,
+  textField,
+  timeField,
+} from "../../http/schema-fields.ts";
 import { alertThresholdsSchema } from "./alert-thresholds.ts";
 import { CHANGE_CODES } from "./dns-changes.ts";
 import {
@@ -36,7 +43,7 @@ export const domainSchema = z
     reporting: z.enum(["waiting", "receiving", "silent"]).meta({
       description: "`waiting`: no report yet. `receiving`: a report in the last 72 hours. `silent`: none since then.",
     }),
-    last_report_at: timeField("When the last report was received; null before the first.").nullable(),
+    last_report_at: nullableTime("When the last report was received; null before the first."),
     last_check: lastCheckSchema.nullable().meta({ description: "The last DNS check; null before the first." }),
     settings: z
       .object({

@@ -10,6 +10,8 @@ import { SOURCE_RULES_MAX, sourceRuleSchema } from "./source-rules.ts";
 const DOMAIN_CHARACTERS_MAX = 320;
 const RECIPIENTS_MAX = 20;
 const RETENTION_DAYS_MAX = 3_650;
+const LABEL = "Your own text about the domain.";
+const WEBHOOK_URL = "The webhook URL for events about the domain; null for none of its own.";
 
 const DOMAIN_NEEDED = "Must be a domain, such as example.com";
 const domainText = z
@@ -84,8 +86,8 @@ export const enrolmentRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
         description: "The domain that mail is sent from, below a public suffix; U-labels are converted to A-labels.",
         examples: ["example.com"],
       }),
-      label: newLabel.nullable().optional(),
-      webhook_url: webhookUrl.nullable().optional(),
+      label: newLabel.nullable().optional().meta({ description: LABEL }),
+      webhook_url: webhookUrl.nullable().optional().meta({ description: WEBHOOK_URL }),
       recipients: recipients.optional(),
     })
     .meta({ title: "DmarcDomainOrder" });
@@ -94,9 +96,12 @@ export const enrolmentRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
 export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({
-      label: changedLabel.nullable().optional(),
+      label: changedLabel
+        .nullable()
+        .optional()
+        .meta({ description: `${LABEL} Null removes it.` }),
       monitoring_enabled: monitoringEnabled.optional(),
-      webhook_url: webhookUrl.nullable().optional(),
+      webhook_url: webhookUrl.nullable().optional().meta({ description: WEBHOOK_URL }),
       recipients: recipients.optional(),
       alerts: z
         .strictObject(byRule(z.boolean().optional()))

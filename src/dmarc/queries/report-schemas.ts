@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { countField, nullableText, textField, timeField } from "../../http/schema-fields.ts";
+import { countField, nullableText, nullableTime, textField, timeField } from "../../http/schema-fields.ts";
 import { POLICIES } from "../report/report-values.ts";
 import { recordSchema } from "./record-schemas.ts";
 import { reporterSchema } from "./reporter.ts";
@@ -148,8 +148,8 @@ export const tlsReportSchema = z
     org_name: nullableText("The name of the reporter; null when there is none."),
     report_id: nullableText("The id that the reporter gave the report; null for none."),
     contact: nullableText("The contact of the reporter; null for none."),
-    begin: timeField("The beginning of the report's period; null when not given.").nullable(),
-    end: timeField("The end of the report's period; null when not given.").nullable(),
+    begin: nullableTime("The beginning of the report's period; null when not given."),
+    end: nullableTime("The end of the report's period; null when not given."),
     received_at: timeField("When the report was received."),
     ...sessionFields,
     policies: z.array(tlsPolicySchema).meta({ description: "The sessions by policy." }),
