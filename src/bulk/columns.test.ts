@@ -9,8 +9,8 @@ const AUTO: ColumnOptions = { header: "auto" };
 const records = (rows: readonly string[], delimiter: string | null = "|"): string[][] =>
   rows.map((row) => (delimiter === null ? [row] : row.split(delimiter)));
 
-const found = (rows: readonly string[], wish = AUTO) => {
-  const result = findAddressColumn(records(rows), wish);
+const found = (rows: readonly string[], options = AUTO) => {
+  const result = findAddressColumn(records(rows), options);
   return result.ok ? { column: result.value.column, header: result.value.header !== null } : result.error;
 };
 
@@ -45,14 +45,14 @@ test.each([
   ["name_among_equals", ["login|correo", "a@b.example|c@d.example"], AUTO],
   ["first_of_equals", ["from|to", "a@b.example|c@d.example"], AUTO],
   ["name_only", ["name|Email", "Ada|none"], AUTO],
-])("the column is chosen for the reason %s", (reason, rows, wish) => {
-  const result = findAddressColumn(records(rows), wish);
+])("the column is chosen for the reason %s", (reason, rows, options) => {
+  const result = findAddressColumn(records(rows), options);
   expect(result).toMatchObject({ ok: true, value: { reason } });
 });
 
 describe("rows above the header", () => {
-  const titled = (rows: readonly string[], wish = AUTO) => {
-    const result = findAddressColumn(records(rows), wish);
+  const titled = (rows: readonly string[], options = AUTO) => {
+    const result = findAddressColumn(records(rows), options);
     return result.ok ? { titles: result.value.titles.length, header: result.value.header } : result.error;
   };
 

@@ -7,10 +7,10 @@ const WINDOW = 1_000;
 /** A limiter on an event loop whose timers come `late.ms` too late. */
 const limited = (checkMs = 5) => {
   const clock = createTestClock();
-  const [late, somebody] = [{ ms: 0 }, { waits: true }];
+  const [late, checks] = [{ ms: 0 }, { areRunning: true }];
   const lateClock: typeof clock = { ...clock, after: (delayMs, run) => clock.after(delayMs + late.ms, run) };
   const limiter = new ConcurrencyLimiter(lateClock, WINDOW, {
-    runningChecks: () => Number(somebody.waits),
+    runningChecks: () => Number(checks.areRunning),
     lastShortageMs: () => Number.NEGATIVE_INFINITY,
     checkMs: () => checkMs,
   });
@@ -22,13 +22,13 @@ const limited = (checkMs = 5) => {
     }
     return limiter.window(0);
   };
-  return { clock, limiter, late, somebody, pass };
+  return { clock, limiter, late, checks, pass };
 };
 
 describe("the limiter", () => {
   test("leaves the window to lists while no single checks run, and measures nothing", async () => {
-    const { clock, late, somebody, pass } = limited();
-    somebody.waits = false;
+    const { clock, late, checks, pass } = limited();
+    checks.areRunning = false;
     late.ms = 50;
     expect(await pass(1_000)).toBe(WINDOW);
     expect(clock.pending()).toBe(0);
@@ -55,14 +55,14 @@ describe("the limiter", () => {
   });
 
   test("restores it when the event loop recovers, and at once when no single checks ran for a while", async () => {
-    const { late, somebody, pass } = limited();
+    const { late, checks, pass } = limited();
     late.ms = 5;
     const small = await pass(2_000);
     late.ms = 0;
     expect(await pass(1_000)).toBeGreaterThan(small * 10);
     late.ms = 5;
     await pass(2_000);
-    somebody.waits = false;
+    checks.areRunning = false;
     expect(await pass(5_100)).toBe(WINDOW);
   });
 });

@@ -57,29 +57,29 @@ describe("during an outage", () => {
     const harness = newHarness();
     const outages = outageOf();
     const job = await harness.order(oneADomain(count));
-    const asked: string[] = [];
+    const attempted: string[] = [];
     const attempt = async ({ email }: OpenAddress) => {
-      asked.push(email);
+      attempted.push(email);
       return outages.current() === null ? bulkOutcome("mailbox_exists") : soon(harness);
     };
     outages.set("dns_unavailable");
     const process = harness.start({ attempt, outages });
     await harness.clock.advance(100);
-    return { harness, outages, job, asked, attempt, process };
+    return { harness, outages, job, attempted, attempt, process };
   };
 
   test("a job is paused with a reason, and tries one address of another domain at each interval", async () => {
-    const { harness, outages, job, asked, process } = await paused();
-    expect(asked).toEqual([]);
+    const { harness, outages, job, attempted, process } = await paused();
+    expect(attempted).toEqual([]);
     expect(process.runner.pausedReason(stateOf(harness, job))).toBe("dns_unavailable");
     expect(process.runner.forecast(stateOf(harness, job))).toEqual({ secondsLeft: null, pollAfterMs: 5_000 });
     for (let turn = 0; turn < 3; turn++) {
       outages.turn();
       await harness.clock.advance(1_000);
     }
-    expect(new Set(asked).size).toBe(3);
+    expect(new Set(attempted).size).toBe(3);
     await harness.clock.advance(600_000);
-    expect([asked.length, stateOf(harness, job).addressesFinished]).toEqual([3, 0]);
+    expect([attempted.length, stateOf(harness, job).addressesFinished]).toEqual([3, 0]);
   });
 
   test("and after it the job resumes, and every address is verified and charged once", async () => {
@@ -127,15 +127,15 @@ describe("an attempt that throws", () => {
   test("is repeated after increasing waits, then ends as internal_error without charge", async () => {
     const harness = newHarness();
     const job = await harness.order(oneADomain(3));
-    const asked: number[] = [];
+    const attempted: number[] = [];
     const attempt = async ({ position }: OpenAddress): Promise<AttemptOutcome> => {
       if (position !== 1) return bulkOutcome("mailbox_exists");
-      asked.push(harness.clock.monotonicMs());
+      attempted.push(harness.clock.monotonicMs());
       throw new Error("a bug");
     };
     harness.start({ attempt });
     await harness.clock.advance(154_000);
-    expect([asked, stateOf(harness, job).addressesFinished]).toEqual([[0, 5_000, 35_000], 2]);
+    expect([attempted, stateOf(harness, job).addressesFinished]).toEqual([[0, 5_000, 35_000], 2]);
     await harness.clock.advance(2_000);
     expect(stateOf(harness, job)).toMatchObject({ status: "completed", creditsCharged: 2, creditsReleased: 1 });
     expect(harness.jobs.counts(job.number)).toContainEqual({ subStatus: "internal_error", rows: 1 });
@@ -195,18 +195,18 @@ test("no address is started while too many results are unwritten", async () => {
   let [isFull, isMended]: [boolean, boolean] = [false, false];
   const commit: BulkHarness["db"]["commit"] = (work) =>
     isFull ? Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" })) : harness.db.commit(work);
-  let asked = 0;
+  let attempted = 0;
   const attempt = async () => {
     isFull = !isMended;
-    asked++;
+    attempted++;
     return bulkOutcome("mailbox_exists");
   };
   const windowMax = 100;
   harness.start({ attempt, commit, windowMax });
   for (let turn = 0; turn < 400; turn++) await settle();
   await harness.clock.advance(1_000);
-  expect(asked).toBeGreaterThan(UNWRITTEN_MAX - 1_000);
-  expect(asked).toBeLessThan(UNWRITTEN_MAX + 1_000);
+  expect(attempted).toBeGreaterThan(UNWRITTEN_MAX - 1_000);
+  expect(attempted).toBeLessThan(UNWRITTEN_MAX + 1_000);
   [isFull, isMended] = [false, true];
   for (let turn = 0; turn < 100 && stateOf(harness, job).status !== "completed"; turn++)
     await harness.clock.advance(1_000);

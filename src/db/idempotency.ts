@@ -9,7 +9,7 @@ export interface IdempotentRequest {
   /** The API key: Idempotency-Keys of different API keys are independent. */
   readonly keyId: string;
   readonly idempotencyKey: string;
-  /** Hash of what the client asked for. */
+  /** Hash of the content of the request. */
   readonly requestHash: string;
 }
 

@@ -208,8 +208,8 @@ const operationOfRoute = (route: AnyRoute): JsonObject => {
 
 /** The headers of Standard Webhooks 1.0. */
 const EVENT_HEADERS: HeaderDescriptions = {
-  "webhook-id": "The same at every attempt: what was seen already can be dropped.",
-  "webhook-timestamp": "When the attempt was made, in seconds since 1970.",
+  "webhook-id": "The same in every attempt: ignore an id that you have already processed.",
+  "webhook-timestamp": "The time of the attempt, in seconds since 1970.",
   "webhook-signature":
     "One or more `v1,` and base64, separated by spaces: HMAC-SHA-256 of `webhook-id.webhook-timestamp.body`.",
 };
@@ -233,8 +233,8 @@ const eventOf = ({ type, tag, summary, data, example }: EventDoc): JsonObject =>
         content: { "application/json": { schema: jsonSchema(schema, "output"), example: body } },
       },
       responses: {
-        "2XX": { description: "Received; must come within 15 seconds. Anything else is a failure, and repeated." },
-        410: { description: "Nothing more is wanted: the URL is turned off until it is set again." },
+        "2XX": { description: "Received. Respond within 15 seconds; anything else is a failure and is repeated." },
+        410: { description: "The endpoint is gone: the URL is disabled until it is set again." },
       },
     },
   };
