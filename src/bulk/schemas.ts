@@ -94,6 +94,7 @@ export const exportOptionsSchema = itemFiltersSchema.extend({
 });
 
 const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+const timeOrNull = (description: string) => z.iso.datetime({ precision: 3 }).nullable().meta({ description });
 const count = (description: string) => z.int().min(0).meta({ description });
 const nextCursor = z
   .string()
@@ -107,8 +108,8 @@ export const jobSchema = z
     source: z.string().nullable().meta({ description: "The label given with the request." }),
     status: z.enum(JOB_STATUSES).meta({ description: "`failed`: a fault of the service prevents its completion." }),
     created_at: time("When the list was submitted."),
-    started_at: time("When verification started.").nullable(),
-    completed_at: time("When the job ended, whatever its status.").nullable(),
+    started_at: timeOrNull("When verification started."),
+    completed_at: timeOrNull("When the job ended, whatever its status."),
     format: detectedFormatSchema
       .nullable()
       .meta({ description: "How the file was read; null for a list submitted as JSON." }),

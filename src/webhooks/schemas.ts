@@ -103,6 +103,7 @@ export const manySchema = z
   .meta({ title: "WebhookManyResult" });
 
 const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+const timeOrNull = (description: string) => z.iso.datetime({ precision: 3 }).nullable().meta({ description });
 const eventType = z.string().meta({ description: "The type of the event." });
 const nextCursor = z
   .string()
@@ -110,7 +111,7 @@ const nextCursor = z
   .meta({ description: "Pass it as `cursor` for the next page; null on the last." });
 
 const attemptSchema = z.object({
-  at: time("When it was made; null if nothing was sent.").nullable(),
+  at: timeOrNull("When it was made; null if nothing was sent."),
   http_status: z.int().nullable().meta({ description: "The status of the response; null without one." }),
   problem: z.string().nullable().meta({ description: "Why it failed, as a sentence; null if it did not." }),
   response_body: z.string().nullable().meta({ description: "The first kB of the response to a failed attempt." }),
@@ -135,10 +136,10 @@ export const deliverySchema = z
     }),
     attempts: z.int().meta({ description: "Attempts since the event, or since the last redelivery." }),
     created_at: time("When the event occurred."),
-    next_attempt_at: time(
+    next_attempt_at: timeOrNull(
       "When it is sent next; null when finished, or while an earlier event about the same subject is pending.",
-    ).nullable(),
-    finished_at: time("When it was delivered, rejected, failed or cancelled.").nullable(),
+    ),
+    finished_at: timeOrNull("When it was delivered, rejected, failed or cancelled."),
     last_attempt: attemptSchema.nullable().meta({ description: "The last attempt; null before the first." }),
     event: z
       .object({
@@ -192,7 +193,7 @@ export const eventsSchema = z
 const secretSchema = z.object({
   secret: z.string().meta({ description: "The secret: `whsec_` and 32 bytes in base64." }),
   created_at: time("When it was created."),
-  valid_until: time("Set on the old secret for 24 hours after a rotation.").nullable(),
+  valid_until: timeOrNull("Set on the old secret for 24 hours after a rotation."),
 });
 
 export const secretsSchema = z
