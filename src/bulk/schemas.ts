@@ -57,8 +57,8 @@ export const uploadOptionsSchema = z.strictObject({
     .default("auto")
     .meta({ description: "Whether the first row names the columns; `auto` detects it." }),
   dry_run: switchSchema.meta({
-    description:
-      "`true`: return a preview; nothing is stored, held or verified. Also for a list as JSON. Default: false.",
+    description: "`true`: return a preview; nothing is stored, held or verified. Also for a list as JSON.",
+    default: "false",
   }),
   ...about,
 });
@@ -89,7 +89,8 @@ export const exportOptionsSchema = itemFiltersSchema.extend({
   }),
   defuse: switchSchema.meta({
     description:
-      "Whether cells that a spreadsheet would run as a formula are prefixed with an apostrophe; `false` for programs. Default: true.",
+      "Whether cells that a spreadsheet would run as a formula are prefixed with an apostrophe; `false` for programs.",
+    default: "true",
   }),
 });
 
