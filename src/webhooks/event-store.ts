@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm";
+import { z } from "zod";
 import type { Stretch } from "../base/walk.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
@@ -6,6 +7,11 @@ import type { WebhookOwner } from "./delivery-store.ts";
 
 /** An event in the outbox (`db/outbox.ts`). `data` is JSON text. */
 export type EventRow = Readonly<typeof outbox.$inferSelect>;
+
+const dataSchema = z.looseObject({});
+
+/** The `data` of an event. */
+export const eventData = ({ data }: Pick<EventRow, "data">): object => dataSchema.parse(JSON.parse(data));
 
 export interface EventFilters {
   readonly sinceMs?: number | undefined;

@@ -3,7 +3,7 @@ import { type KeyMode, newId } from "../base/secrets.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Delivery, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
-import type { EventRow, EventStore } from "./event-store.ts";
+import { eventData, type EventRow, type EventStore } from "./event-store.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
 
 /** Events relayed in one transaction. */
@@ -71,7 +71,7 @@ export class OutboxRelay {
     const { id: eventId, accountId, mode, type, subject, createdAtMs, url } = event;
     const delivery = {
       ...{ eventId, accountId, mode, type, subject, createdAtMs },
-      body: eventBody(type, { ...event, data: JSON.parse(event.data) }),
+      body: eventBody(type, { ...event, data: eventData(event) }),
       ...({ status: "pending", attempts: 0, rejections: 0, dueAtMs: null, finishedAtMs: null } as const),
       ...{ lastAttemptAtMs: null, lastHttpStatus: null, lastProblem: null, lastAnswer: null },
     };

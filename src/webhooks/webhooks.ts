@@ -7,7 +7,7 @@ import type { Runtime } from "../db/runtime.ts";
 import { DeliveryActions } from "./delivery-actions.ts";
 import type { Delivery, DeliveryFilters, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { EventFilters, EventRow, EventStore } from "./event-store.ts";
+import { eventData, type EventFilters, type EventRow, type EventStore } from "./event-store.ts";
 import { formatOf } from "./formats.ts";
 import { eventBody } from "./outbox-relay.ts";
 import { TEST_MESSAGE, TEST_TYPE } from "./schemas.ts";
@@ -131,10 +131,10 @@ export const deliveryView = (delivery: Delivery) => ({
 });
 
 /** An event of the feed as the API shows it. */
-export const eventView = ({ id, type, subject, createdAtMs, mode, data }: EventRow) => ({
-  id,
-  type,
-  subject: subject === "" ? null : subject,
-  timestamp: isoTime(createdAtMs),
-  data: { ...z.looseObject({}).parse(JSON.parse(data)), mode },
+export const eventView = (event: EventRow) => ({
+  id: event.id,
+  type: event.type,
+  subject: event.subject === "" ? null : event.subject,
+  timestamp: isoTime(event.createdAtMs),
+  data: { ...eventData(event), mode: event.mode },
 });
