@@ -31,7 +31,7 @@ export interface FileOptions extends PathOptions {
   readonly dryRun?: boolean;
 }
 
-export interface FileDeps {
+export interface ListRun {
   readonly io: Io;
   readonly config: Config;
   readonly engines: ByMode<VerificationEngine>;
@@ -152,7 +152,7 @@ export const headerChoiceOf = ({ header = "auto" }: FileOptions): HeaderChoice =
 /** `verify --file LIST --out RESULTS`: verifies a list with the job runner of the service, resumable, without credits. */
 export const verifyFile = async (
   options: FileOptions,
-  { io, config, engines, outages, log, random }: FileDeps,
+  { io, config, engines, outages, log, random }: ListRun,
 ): Promise<void> => {
   const header = headerChoiceOf(options);
   const paths = checkPaths(options);
@@ -171,7 +171,7 @@ export const verifyFile = async (
   }
 };
 
-interface VerifyListOptions extends FileDeps {
+interface VerifyListOptions extends ListRun {
   readonly paths: Paths;
   readonly options: FileOptions;
 }

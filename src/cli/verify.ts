@@ -14,7 +14,7 @@ import type { VerificationEngine } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
-import { type FileDeps, type FileOptions, verifyFile } from "./verify-file.ts";
+import { type ListRun, type FileOptions, verifyFile } from "./verify-file.ts";
 import { previewFile } from "./verify-file-preview.ts";
 import { withStreams } from "./verify-file-streams.ts";
 import { databasePath, loadConfig, openDatabase } from "./data-directory.ts";
@@ -78,7 +78,7 @@ const verifyAddresses = async (
 const withEngine = async (
   io: Io,
   { retries }: VerifyOptions,
-  work: (deps: Omit<FileDeps, "io">) => Promise<void>,
+  work: (run: Omit<ListRun, "io">) => Promise<void>,
 ): Promise<void> => {
   const settings = loadConfig(io);
   const config = retries ? settings : { ...settings, retryWaitsS: [] };
@@ -118,10 +118,10 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
       checkUsage(given, options, io);
       if (options.dryRun)
         return withStreams(options, io, (paths, streams) => previewFile(paths, streams, systemRandom));
-      return withEngine(io, options, async (deps) => {
+      return withEngine(io, options, async (run) => {
         if (options.file === undefined)
-          await verifyAddresses(deps.engines.live, addressesOf(given, io), { io, options });
-        else await withStreams(options, io, (paths, streams) => verifyFile(paths, { ...deps, io: streams }));
+          await verifyAddresses(run.engines.live, addressesOf(given, io), { io, options });
+        else await withStreams(options, io, (paths, streams) => verifyFile(paths, { ...run, io: streams }));
       });
     });
 };

@@ -117,7 +117,7 @@ export class GeoipFiles {
       if (problem !== null && problem !== file.problem)
         this.#log.warn("a GeoIP database cannot be read again: the previous contents stay in use", {
           path: file.path,
-          problem,
+          error: problem,
         });
       file.problem = problem;
     }
