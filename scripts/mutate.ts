@@ -6,7 +6,7 @@
  */
 import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { Glob } from "bun";
 import { type Coverage, measure } from "./mutate/coverage.ts";
@@ -18,7 +18,7 @@ const TESTS = ["accounts", "cli", "webhooks", "blocklist", "testing", "probe", "
 const PROJECT = new URL("..", import.meta.url).pathname;
 /** A mutant can make a test loop: then it is caught, too. */
 const TIMEOUT_MS = 90_000;
-const TESTS_PER_MUTANT_MAX = 30;
+const TESTS_PER_MUTANT_MAX = 20;
 const WORKERS = Math.max(1, Math.min(4, cpus().length));
 
 interface Task extends Mutant {
@@ -105,9 +105,10 @@ const passes = async (root: string, tests: readonly string[]): Promise<boolean> 
 };
 
 const tryMutant = async (root: string, task: Task, coverage: readonly Coverage[]): Promise<Outcome> => {
+  const isBeside = ({ test }: Coverage) => Number(dirname(test) === dirname(task.path));
   const covering = coverage
     .filter(({ lines }) => lines.get(task.path)?.has(task.line))
-    .toSorted((a, b) => a.ms - b.ms)
+    .toSorted((a, b) => isBeside(b) - isBeside(a) || a.ms - b.ms)
     .slice(0, TESTS_PER_MUTANT_MAX);
   if (covering.length === 0) return "not executed";
   const file = join(root, task.path);
