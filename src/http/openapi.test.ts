@@ -15,7 +15,13 @@ interface Media {
 }
 interface Described {
   readonly operationId: string;
-  readonly parameters?: ReadonlyArray<{ readonly name: string; readonly in: string; readonly required: boolean }>;
+  readonly description?: string;
+  readonly parameters?: ReadonlyArray<{
+    readonly description?: string;
+    readonly name: string;
+    readonly in: string;
+    readonly required: boolean;
+  }>;
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
   readonly responses: Readonly<
     Record<string, { readonly headers: Record<string, unknown>; readonly content?: Readonly<Record<string, Media>> }>
@@ -50,6 +56,48 @@ const everyMedia = (operation: Described): Media[] => [
   ...Object.values(operation.responses).flatMap(({ content = {} }) => Object.values(content)),
 ];
 
+const schemaNode = z.looseObject({
+  description: z.string().optional(),
+  $ref: z.string().optional(),
+  properties: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** Properties anywhere in a schema that have neither a description nor a reference to a schema with a name. */
+const undescribedProperties = (value: unknown, at: string): string[] => {
+  if (Array.isArray(value)) return value.flatMap((item) => undescribedProperties(item, at));
+  const node = schemaNode.safeParse(value);
+  if (!node.success) return [];
+  const { properties = {}, ...rest } = node.data;
+  const own = Object.entries(properties).flatMap(([name, property]) => {
+    const { description, $ref } = schemaNode.parse(property);
+    const path = `${at}.${name}`;
+    return [
+      ...(description === undefined && $ref === undefined ? [path] : []),
+      ...undescribedProperties(property, path),
+    ];
+  });
+  return [...own, ...Object.values(rest).flatMap((child) => undescribedProperties(child, at))];
+};
+
+/** What the document does not describe in words. */
+const undescribedIn = (document: Document): string[] => [
+  ...operationsOf(document).flatMap(({ method, path, operation }) => {
+    const { description, parameters = [] } = operation;
+    const silent = parameters
+      .filter((parameter) => !parameter.description)
+      .map(({ name }) => `${method} ${path} ${name}`);
+    return [
+      ...(description ? [] : [`${method} ${path}`]),
+      ...silent,
+      ...everyMedia(operation).flatMap(({ schema }) => undescribedProperties(schema, `${method} ${path}`)),
+    ];
+  }),
+  ...Object.entries(document.webhooks).flatMap(([type, { post }]) =>
+    everyMedia(post).flatMap(({ schema }) => undescribedProperties(schema, type)),
+  ),
+  ...Object.entries(document.components.schemas).flatMap(([name, schema]) => undescribedProperties(schema, name)),
+];
+
 describe("the OpenAPI document", () => {
   test("describes every route there is, and none that there is not", async () => {
     const app = start();
@@ -68,6 +116,10 @@ describe("the OpenAPI document", () => {
     expect([...new Set(references)].filter((reference) => !known.includes(reference))).toEqual([]);
     const names = operationsOf(document).map(({ operation }) => operation.operationId);
     expect(new Set(names).size).toBe(names.length);
+  });
+
+  test("describes every operation, parameter and property", async () => {
+    expect(undescribedIn(await readDocument(start()))).toEqual([]);
   });
 
   test("declares every path parameter", async () => {

@@ -215,7 +215,11 @@ const EVENT_HEADERS: HeaderDescriptions = {
 };
 
 const eventOf = ({ type, tag, summary, data, example }: EventDoc): JsonObject => {
-  const schema = z.object({ type: z.literal(type), timestamp: z.iso.datetime({ precision: 3 }), data });
+  const schema = z.object({
+    type: z.literal(type).meta({ description: "The type of the event." }),
+    timestamp: z.iso.datetime({ precision: 3 }).meta({ description: "When it happened." }),
+    data,
+  });
   const body = { type, timestamp: "2026-01-01T00:01:00.000Z", data: example };
   return {
     post: {
