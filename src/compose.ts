@@ -20,7 +20,7 @@ import type { Config } from "./config.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
 import type { Db } from "./db/open.ts";
 import type { Runtime } from "./db/runtime.ts";
-import { createGuard } from "./http/guard.ts";
+import { Guard } from "./http/guard.ts";
 import { createBudgets } from "./http/request-memory.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
@@ -140,7 +140,7 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
     ...{ ...bulkParts, lists, engines, ledger, urls, idempotency: verification.idempotency },
     uploadsFolder: uploadsFolderOf(config),
   });
-  const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
+  const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dmarc = composeDmarc({
     ...{ config, db, log, platform, freshResolver, baseUrl, guard, rules, urls },
     defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,

@@ -4,7 +4,7 @@ import { blocklistRoutes } from "./blocklist/overview-operations.ts";
 import { BULK_EVENTS } from "./bulk/job-examples.ts";
 import { BULK_ROUTES } from "./bulk/operations.ts";
 import { DMARC_EVENTS } from "./dmarc/alerts/alert-events.ts";
-import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
+import { DMARC_ROUTES } from "./dmarc/operations.ts";
 import { type DocumentInfo, type EventDoc, openApiDocument } from "./http/openapi.ts";
 import { GET_NOTIFICATIONS, updateNotifications } from "./notifications/operations.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
@@ -36,8 +36,7 @@ const TAGS = {
 };
 
 /**
- * The OpenAPI document of the whole interface. It and all that it describes are loaded when somebody asks for it: most
- * processes are never asked, and the schemas of answers are of no other use.
+ * The OpenAPI document of all routes and events. Loaded at its first request: most processes never need it.
  */
 export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =>
   openApiDocument(
@@ -45,7 +44,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       ...VERIFY_ROUTES,
       ...BULK_ROUTES,
       ...blocklistRoutes(ANY_PUBLIC_URL),
-      ...DMARC_OPERATIONS,
+      ...DMARC_ROUTES,
       ...webhookRoutes(ANY_PUBLIC_URL),
       ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL)],
       ...ACCOUNT_ROUTES,

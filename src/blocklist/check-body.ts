@@ -32,14 +32,16 @@ export const checkBodySchema = z.object({
   listed_on: z.array(z.string()).meta({ description: "The ids of the listings after the check." }),
   added: z.array(z.string()).meta({ description: "The ids of new listings." }),
   removed: z.array(z.string()).meta({ description: "The ids of removed listings." }),
-  counts: z.object({
-    listed: countSchema("Lists that have an entry."),
-    not_listed: countSchema("Lists without an entry."),
-    unproven: countSchema("Lists without an entry and without a test point that proves that they work.").default(0),
-    refused: countSchema("Lists that refused the query."),
-    failed: countSchema("Lists that did not give a usable response."),
-    skipped: countSchema("Lists that were not queried."),
-  }),
+  counts: z
+    .object({
+      listed: countSchema("Lists that have an entry."),
+      not_listed: countSchema("Lists without an entry."),
+      unproven: countSchema("Lists without an entry and without a test point that proves that they work.").default(0),
+      refused: countSchema("Lists that refused the query."),
+      failed: countSchema("Lists that did not give a usable response."),
+      skipped: countSchema("Lists that were not queried."),
+    })
+    .meta({ description: "The number of lists by the outcome of their lookup." }),
   results: z.array(checkResultSchema).meta({ description: "The results other than `not_listed` and `skipped`." }),
   address: z.string().optional().meta({ description: "In the history of a range: the address that changed." }),
 });

@@ -5,7 +5,7 @@ import { AppError, type ErrorCode } from "../base/errors.ts";
 import { sha256 } from "../base/secrets.ts";
 import { keptCell } from "../mail/address-in-cell.ts";
 import { checked, readJson } from "../http/body.ts";
-import { parametersOf, readParameters } from "../http/query.ts";
+import { parametersOf, readQuery } from "../http/query.ts";
 import { LIST_BATCH_ROWS_MAX, type Inspection, type ListRow, readRows } from "./csv.ts";
 import { fileSource, type ByteSource } from "./byte-source.ts";
 import type { IncomingList } from "./intake.ts";
@@ -67,7 +67,7 @@ const withTypeHint = (error: unknown): unknown => {
 
 const readJsonBody = async (request: Request) => {
   try {
-    const { dry_run } = readParameters(parametersOf(request), jsonQuerySchema);
+    const { dry_run } = readQuery(request, jsonQuerySchema);
     return { order: await readJson(request, jsonListSchema, JSON_BYTES_MAX), isDryRun: dry_run === "true" };
   } catch (error) {
     throw JSON_TYPE.test(mediaTypeOf(request)) ? error : withTypeHint(error);
@@ -127,7 +127,7 @@ const withFile = async <T>(
 ): Promise<T> => {
   const parameters = parametersOf(request);
   refuseContradictions(parameters, fields);
-  const given = { ...readParameters(parameters, uploadOptionsSchema.partial()), ...fields };
+  const given = { ...readQuery(request, uploadOptionsSchema.partial()), ...fields };
   const options = checked(uploadOptionsSchema, given, "Invalid request body");
   const { name, source = null, webhook_url, dry_run, ...layout } = options;
   const webhookUrl = readWebhookUrl(webhook_url, context);
@@ -148,7 +148,7 @@ const withUpload = async <T>(
   work: (submission: Submission) => Promise<T>,
 ): Promise<T> => {
   // Invalid parameters are refused before the file is received.
-  readParameters(parametersOf(request), uploadOptionsSchema.partial());
+  readQuery(request, uploadOptionsSchema.partial());
   const reservation = context.reserveUpload(uploadBytesMax(request));
   try {
     const upload = await receiveUpload(request, context);

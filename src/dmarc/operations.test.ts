@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { DMARC_OPERATIONS } from "./operations.ts";
+import { DMARC_ROUTES } from "./operations.ts";
 
-describe.each(DMARC_OPERATIONS.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))(
+describe.each(DMARC_ROUTES.map((operation) => [`${operation.method} ${operation.path}`, operation] as const))(
   "%s",
   (_, { description, body, responses }) => {
     test("has a description", () => {

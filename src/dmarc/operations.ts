@@ -1,4 +1,3 @@
-import type { Operation } from "../http/openapi.ts";
 import type { AnyRoute } from "../http/route.ts";
 import { GET_ADVICE } from "./advice/advice-routes.ts";
 import { LIST_DMARC_ALERTS } from "./alerts/alert-routes.ts";
@@ -7,8 +6,8 @@ import { GET_DMARC_HEALTH } from "./health/health-routes.ts";
 import { INGESTION_ROUTES } from "./ingest/ingestion-operations.ts";
 import { QUERY_ROUTES } from "./queries/query-routes.ts";
 
-/** What the OpenAPI document says about DMARC monitoring. */
-export const DMARC_OPERATIONS: ReadonlyArray<Operation | AnyRoute> = [
+/** The routes of DMARC monitoring. */
+export const DMARC_ROUTES: readonly AnyRoute[] = [
   ...DOMAIN_ROUTES,
   ...INGESTION_ROUTES,
   ...QUERY_ROUTES,

@@ -1,10 +1,7 @@
-import { Elysia } from "elysia";
 import { AppError } from "../base/errors.ts";
 import type { Allowance, Rate, TokenBuckets } from "../base/limits.ts";
 import type { KeyMode } from "../base/secrets.ts";
-import { abortIfClientGone } from "./client-gone.ts";
 import { type Budgets, trackRequest } from "./request-memory.ts";
-import { refuseOtherParameters } from "./query.ts";
 import { allows, type Scope } from "./scopes.ts";
 
 /** The API key of a request: its account, mode, scopes and rate limit. */
@@ -14,22 +11,6 @@ export interface Caller {
   readonly mode: KeyMode;
   readonly scopes: readonly string[];
   readonly rate: Rate;
-}
-
-export interface GuardDeps {
-  /** Finds the caller by the `Authorization` header. */
-  readonly authenticate: (authorization: string | null) => Caller | undefined;
-  readonly buckets: TokenBuckets;
-  readonly budgets: Budgets;
-}
-
-/** What a route asks of its caller. `scope: null` is content with any key. */
-export interface Demand {
-  readonly scope: Scope | null;
-  /** Takes one token of the key's bucket for every request that passes the key and the scope. */
-  readonly rateLimited?: boolean;
-  /** Names of the query parameters that the route reads; any other is 400 `Invalid query`. Default: none. */
-  readonly query?: readonly string[];
 }
 
 const REALM = 'Bearer realm="postwarden"';
@@ -55,45 +36,46 @@ const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, al
   headers["ratelimit-reset"] = String(allowance.resetS);
 };
 
-/** Those who need no key share what one account may hold. */
+/** Requests without a key share the memory of one account. */
 const NOBODY = "";
 
 /** The checks before a route, in this order: key (401), scope (403), rate limit (429). */
-export const createGuard = ({ authenticate, buckets, budgets }: GuardDeps) => {
-  const admit = (
+export class Guard {
+  readonly #authenticate: (authorization: string | null) => Caller | undefined;
+  readonly #buckets: TokenBuckets;
+  readonly #budgets: Budgets;
+
+  /** `authenticate` finds the caller by the `Authorization` header. */
+  constructor(
+    authenticate: (authorization: string | null) => Caller | undefined,
+    { buckets, budgets }: { readonly buckets: TokenBuckets; readonly budgets: Budgets },
+  ) {
+    this.#authenticate = authenticate;
+    this.#buckets = buckets;
+    this.#budgets = budgets;
+  }
+
+  /** The caller of a request to a route that needs a key. Sets the rate limit headers of a rate-limited route. */
+  admit(
     request: Request,
-    set: { headers: Record<string, string | number> },
-    {
-      scope,
-      rateLimited: isRateLimited = false,
-    }: { readonly scope: Scope | null | "open"; readonly rateLimited?: boolean },
-  ): Caller => {
-    const caller = authenticate(request.headers.get("authorization"));
+    set: { readonly headers: Record<string, string | number> },
+    route: { readonly scope: Scope | null | "open"; readonly rateLimited?: boolean },
+  ): Caller {
+    const caller = this.#authenticate(request.headers.get("authorization"));
     if (caller === undefined) throw unauthorized();
+    const { scope } = route;
     if (scope !== null && scope !== "open" && !allows(caller.scopes, scope)) throw insufficientScope(scope);
-    if (isRateLimited) {
-      const allowance = buckets.take(caller.keyId, caller.rate);
+    if (route.rateLimited === true) {
+      const allowance = this.#buckets.take(caller.keyId, caller.rate);
       setRateHeaders(set.headers, caller.rate, allowance);
       if (!allowance.allowed) throw rateLimited(allowance.retryAfterS);
     }
-    trackRequest(request, caller.accountId, budgets);
+    trackRequest(request, caller.accountId, this.#budgets);
     return caller;
-  };
-  const plugin = new Elysia({ name: "guard" }).macro({
-    demand: ({ scope, rateLimited = false, query = [] }: Demand) => ({
-      async resolve({ request, set }) {
-        const caller = admit(request, set, { scope, rateLimited });
-        refuseOtherParameters(request, query);
-        if (request.method !== "GET" && request.method !== "HEAD") await abortIfClientGone(request);
-        return { caller };
-      },
-    }),
-  });
-  return Object.assign(plugin, {
-    admit,
-    /** For a route that needs no key. */
-    admitAnyone: (request: Request): void => trackRequest(request, NOBODY, budgets),
-  });
-};
+  }
 
-export type Guard = ReturnType<typeof createGuard>;
+  /** For a route that needs no key. */
+  admitAnyone(request: Request): void {
+    trackRequest(request, NOBODY, this.#budgets);
+  }
+}

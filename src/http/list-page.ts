@@ -1,37 +1,35 @@
 import { type Stretch, walk } from "../base/walk.ts";
 import { TextResponse } from "./response.ts";
 import { accountOfRequest } from "./request-memory.ts";
-import { writeCursor } from "./query.ts";
-import type { PageQuery } from "./route-input.ts";
+import { encodeCursor, type PageQuery } from "./route-input.ts";
 
 const JSON_HEADERS = { "content-type": "application/json" };
-/** Rows looked at in one go where a filter passes few: some milliseconds. */
+/** Rows read between two yields where few pass a filter: some milliseconds. */
 const STEP = 5_000;
 const ROWS_AT_ONCE = 250;
 
-/** Where the rows of a list come from. */
+/** The source of a list's rows. */
 export interface ListSource<R> {
-  /** Rows behind a cursor (null: from the start): looks at about `looks`, gives at most `wanted`, and says where it ended. */
+  /** Reads about `looks` rows after a cursor (null: from the start), and returns at most `wanted` and where it ended. */
   readonly read: (behind: string | null, looks: number, wanted: number) => Stretch<R, string>;
-  /** The cursor behind a row. */
+  /** The cursor after a row. */
   readonly keyOf: (row: R) => string;
-  /** What the interface shows of a row, as JSON. */
+  /** The row in the response, as JSON. */
   readonly json: (row: R) => string;
-  /** Fewer, where a row may be large. */
+  /** Fewer for rows that can be large. */
   readonly rowsAtOnce?: number;
 }
 
 /**
- * One page of a list as JSON, `{ [name]: [...], next_cursor }`. It ends before `limit` rows when it has `PAGE_BYTES_MAX` bytes, or when
- * a filter passed next to nothing among a million rows: then it has a `next_cursor`. It is read in steps between which others
- * have their turn.
+ * Sends one page of a list as JSON, `{ [name]: [...], next_cursor }`. A page ends before `limit` rows at `PAGE_BYTES_MAX` bytes, or
+ * if almost no row among a million passes the filters; `next_cursor` then continues. Yields to other requests while reading.
  */
 export const sendPage = async <R>(
   request: Request,
   { name, page }: { readonly name: string; readonly page: PageQuery },
   { read, keyOf, json, rowsAtOnce = ROWS_AT_ONCE }: ListSource<R>,
 ): Promise<Response> => {
-  const answer = new TextResponse(request);
+  const response = new TextResponse(request);
   try {
     const { rows, next } = await walk<{ readonly key: string; readonly text: string }, string | null>(
       {
@@ -44,23 +42,23 @@ export const sendPage = async <R>(
         rowsAtOnce,
         weigh({ text }) {
           const bytes = Buffer.byteLength(text);
-          answer.reserve(bytes);
+          response.reserve(bytes);
           return bytes;
         },
       },
       { before: page.cursor, limit: page.limit, account: accountOfRequest(request) },
     );
-    answer.write(`{${JSON.stringify(name)}:[`);
-    for (const [at, { text }] of rows.entries()) answer.write(at === 0 ? text : `,${text}`);
-    answer.write(`],"next_cursor":${JSON.stringify(next === null ? null : writeCursor(next))}}`);
-    return answer.send(JSON_HEADERS);
+    response.write(`{${JSON.stringify(name)}:[`);
+    for (const [at, { text }] of rows.entries()) response.write(at === 0 ? text : `,${text}`);
+    response.write(`],"next_cursor":${JSON.stringify(next === null ? null : encodeCursor(next))}}`);
+    return response.send(JSON_HEADERS);
   } catch (error) {
-    answer.abandon();
+    response.abandon();
     throw error;
   }
 };
 
-/** Rows in the order of their ids that are few, or that no filter is held against. */
+/** Reads rows in the order of their ids, where there are few or there is no filter. */
 export const readPlainly =
   <R extends { readonly id: string }>(list: (page: { before: string | null; limit: number }) => readonly R[]) =>
   (before: string | null, _looks: number, wanted: number): Stretch<R, string> => {
@@ -68,7 +66,7 @@ export const readPlainly =
     return { rows, end: rows.length < wanted ? null : (rows.at(-1)?.id ?? null) };
   };
 
-/** Lists of rows that have an id for a cursor. */
+/** The source of a list whose cursor is the id of a row. */
 export const rowsById = <R extends { readonly id: string }>(
   read: ListSource<R>["read"],
   view: (row: R) => unknown,

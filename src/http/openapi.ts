@@ -10,57 +10,20 @@ import {
   REQUEST_ID_HEADER,
 } from "./openapi-errors.ts";
 import { jsonSchema } from "./json-schema.ts";
-import { BODY_ERRORS } from "./operation-errors.ts";
 import type { AnyRoute, RouteResponse } from "./route.ts";
 import { OWN_CODE } from "./route-input.ts";
 
-/** One parameter of an operation. `schema` is JSON Schema 2020-12, as everywhere in OpenAPI 3.1. */
-export interface Parameter {
-  readonly name: string;
-  readonly in: "query" | "path" | "header";
-  readonly description: string;
-  readonly schema: Readonly<Record<string, unknown>>;
-}
-
-/** A request body: JSON, and where a route takes others, those by their content type. */
-export interface BodyDoc {
-  /** True where a request without a body is as good. */
-  readonly isOptional?: boolean;
-  readonly schema: z.ZodType;
-  readonly example: unknown;
-  readonly others?: Readonly<Record<string, { readonly schema: z.ZodType; readonly example: unknown }>>;
-}
-
-/** What the OpenAPI document says about one route. */
-export interface Operation {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** As in the router: `/v1/things/:id`. */
-  readonly path: string;
-  readonly tag: string;
-  readonly summary: string;
-  readonly description?: string;
-  readonly parameters?: readonly Parameter[];
-  readonly body?: BodyDoc;
-  readonly responses: Readonly<Record<number, RouteResponse>>;
-  /** Error codes that this route may answer, beside those that every route with a key may. */
-  readonly errors?: readonly ErrorCode[];
-  /** True where the rate limit of the verify call holds: its headers stand on every answer after the scope check. */
-  readonly rateLimited?: boolean;
-  /** True where no key is needed. */
-  readonly open?: boolean;
-}
-
-/** What the OpenAPI document says about one event that is sent to webhooks. */
+/** A webhook event in the OpenAPI document. */
 export interface EventDoc {
   readonly type: string;
   readonly tag: string;
   readonly summary: string;
-  /** What stands under `data`. */
+  /** The schema of `data`. */
   readonly data: z.ZodType;
   readonly example: unknown;
 }
 
-/** Moves every schema that has a title out into `components`, where it is found under that title. */
+/** Moves every schema with a title to `components`, and refers to it there. */
 const hoist = (value: unknown, components: Map<string, unknown>): unknown => {
   if (Array.isArray(value)) return value.map((item) => hoist(item, components));
   if (typeof value !== "object" || value === null) return value;
@@ -85,46 +48,19 @@ const responseOf = (response: RouteResponse, isRateLimited: boolean): JsonObject
 
 const PATH_PARAMETER = /:([A-Za-z]+)/g;
 
-const operationId = (method: string, path: string): string =>
-  `${method.toLowerCase()}_${path
-    .replace(/^\/(v1\/)?/, "")
-    .replace(PATH_PARAMETER, "by_$1")
-    .replace(/[^A-Za-z]+/g, "_")}`;
+/** Errors of a route with a body. */
+const BODY_ERRORS: readonly ErrorCode[] = [
+  "Request body must be valid JSON",
+  "Invalid request body",
+  "payload_too_large",
+  "unsupported_media_type",
+];
 
-const contentOf = ({ schema, example, others = {} }: BodyDoc): JsonObject =>
-  Object.fromEntries(
-    Object.entries({ "application/json": { schema, example }, ...others }).map(([type, media]) => [
-      type,
-      { schema: jsonSchema(media.schema, "input"), example: media.example },
-    ]),
-  );
-
-/** What any request may be refused for. */
+/** Errors of every route. */
 const EVERYWHERE: readonly ErrorCode[] = ["Invalid host", "Invalid query"];
 
-const operationOf = (operation: Operation): JsonObject => {
-  const { method, path, tag, summary, description, body, responses } = operation;
-  const { parameters = [], errors = [], open = false, rateLimited = false } = operation;
-  const codes: ErrorCode[] = open
-    ? [...EVERYWHERE, ...errors, "internal_error"]
-    : [...EVERYWHERE, "unauthorized", ...errors, "internal_error", "unavailable"];
-  const documented = Object.entries(responses).map(([status, response]) => [status, responseOf(response, rateLimited)]);
-  return {
-    operationId: operationId(method, path),
-    tags: [tag],
-    summary,
-    ...(description === undefined ? {} : { description }),
-    ...(open ? { security: [] } : {}),
-    ...(parameters.length === 0
-      ? {}
-      : { parameters: parameters.map((parameter) => ({ ...parameter, required: parameter.in === "path" })) }),
-    ...(body === undefined ? {} : { requestBody: { required: body.isOptional !== true, content: contentOf(body) } }),
-    responses: { ...Object.fromEntries(documented), ...errorResponses(codes, rateLimited) },
-  };
-};
-
 /** The parameters that a schema declares, in one place of the request. */
-const parametersIn = (place: Parameter["in"], schema: z.ZodObject | undefined): JsonObject[] => {
+const parametersIn = (place: "path" | "query" | "header", schema: z.ZodObject | undefined): JsonObject[] => {
   if (schema === undefined) return [];
   const { properties = {} } = jsonSchema(schema, "input") as { properties?: Record<string, JsonObject> };
   return Object.entries(schema.shape).map(([name, field]) => {
@@ -178,7 +114,7 @@ const requestBodyOf = ({ body, uploads = {} }: AnyRoute): JsonObject => {
 };
 
 /** A declared route as an operation of the document. */
-const operationOfRoute = (route: AnyRoute): JsonObject => {
+const operationOf = (route: AnyRoute): JsonObject => {
   const {
     operationId,
     tag,
@@ -255,7 +191,7 @@ export interface DocumentInfo {
 }
 
 /** The OpenAPI 3.1 document of the given operations. */
-export const openApiDocument = (operations: ReadonlyArray<Operation | AnyRoute>, info: DocumentInfo) => {
+export const openApiDocument = (operations: readonly AnyRoute[], info: DocumentInfo) => {
   const components = new Map<string, unknown>();
   hoist(jsonSchema(errorSchema, "output"), components);
   const paths: Record<string, JsonObject> = {};
@@ -263,10 +199,7 @@ export const openApiDocument = (operations: ReadonlyArray<Operation | AnyRoute>,
     const path = operation.path.replace(PATH_PARAMETER, "{$1}");
     paths[path] = {
       ...paths[path],
-      [operation.method.toLowerCase()]: hoist(
-        "operationId" in operation ? operationOfRoute(operation) : operationOf(operation),
-        components,
-      ),
+      [operation.method.toLowerCase()]: hoist(operationOf(operation), components),
     };
   }
   const webhooks = Object.fromEntries(info.events.map((event) => [event.type, hoist(eventOf(event), components)]));

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, type ErrorCode } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { issuesOf } from "./body.ts";
-import { parametersOf } from "./query.ts";
+import { queryOf } from "./query.ts";
 import { validationMessage } from "./validation-messages.ts";
 
 const DEFAULT_LIMIT = 100;
@@ -100,18 +100,6 @@ export const OWN_CODE: Readonly<Record<string, ErrorCode>> = {
 };
 
 const NO_PARAMETERS = z.strictObject({});
-
-/** Query parameters as an object; one that is given twice is an array, which no schema of ours accepts. */
-const queryOf = (request: Request): Readonly<Record<string, unknown>> => {
-  const parameters = parametersOf(request);
-  // Not by assignment: a parameter called __proto__ is an unknown one like any other.
-  return Object.fromEntries(
-    [...new Set(parameters.keys())].map((name) => {
-      const values = parameters.getAll(name);
-      return [name, values.length === 1 ? values[0] : values];
-    }),
-  );
-};
 
 /** An unknown parameter comes first, then one with an error code of its own, then all the others together. */
 const queryError = (error: z.ZodError): AppError => {

@@ -11,7 +11,7 @@ import { RecordStore } from "../dmarc/queries/record-store.ts";
 import { ReportQueryStore } from "../dmarc/queries/report-query-store.ts";
 import { RollupStore } from "../dmarc/sources/rollup-store.ts";
 import { DomainSources, type SourceDomain } from "../dmarc/sources/domain-sources.ts";
-import { type Caller, createGuard } from "../http/guard.ts";
+import { type Caller, Guard } from "../http/guard.ts";
 import { createBudgets } from "../http/request-memory.ts";
 import { createQueryRoutes } from "../dmarc/queries/query-routes.ts";
 import { createAdviceRoutes } from "../dmarc/advice/advice-routes.ts";
@@ -136,7 +136,7 @@ const createRequests = ({ log, clock, routes }: ServerParts) => {
     const known = CALLERS[authorization ?? ""];
     return known && { keyId: "key", mode: "live", rate: { perSecond: 1, burst: 1 }, ...known };
   };
-  const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
+  const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const app = createServer({ log, clock, trustedProxies: [], routes: [serveRoutes(guard, routes)] });
   return async (
     method: string,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { AppError } from "../../base/errors.ts";
 import { createTokenBuckets } from "../../base/limits.ts";
 import { newId } from "../../base/secrets.ts";
-import { createGuard } from "../../http/guard.ts";
+import { Guard } from "../../http/guard.ts";
 import { createBudgets } from "../../http/request-memory.ts";
 import { createServer } from "../../server.ts";
 import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
@@ -20,8 +20,7 @@ const start = () => {
   const harness = newHarness();
   const { clock, log, alerts: store, domains, db, raise } = harness;
   const caller = { keyId: "key", accountId: "account", mode: "live", rate: { perSecond: 1, burst: 1 } } as const;
-  const guard = createGuard({
-    authenticate: (key) => ({ ...caller, scopes: key === "blind" ? ["bulk:write"] : ["dmarc:read"] }),
+  const guard = new Guard((key) => ({ ...caller, scopes: key === "blind" ? ["bulk:write"] : ["dmarc:read"] }), {
     buckets: createTokenBuckets(clock),
     budgets: createBudgets(clock),
   });

@@ -1,6 +1,6 @@
 import type { DayRange } from "../../base/days.ts";
 import { backgroundTurn } from "../../base/background.ts";
-import { writeCursor } from "../../http/query.ts";
+import { encodeCursor } from "../../http/route-input.ts";
 import type { DomainOwner } from "../domains/domain-store.ts";
 import { sourceRulesSchema } from "../domains/source-rules.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
@@ -89,7 +89,7 @@ const exportedView = ({ domainId, domain }: ExportedReport, row: RecordRow, name
   domain_id: domainId,
   domain,
   ...recordView(row, { names }),
-  cursor: writeCursor(`${row.report}.${row.position}`),
+  cursor: encodeCursor(`${row.report}.${row.position}`),
 });
 
 /** The records of a report after a position, in pages. */
