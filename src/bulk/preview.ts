@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { countField } from "../http/schema-fields.ts";
 import type { Random } from "../base/secrets.ts";
 import { keptCell, normalizeCell, readAddressCell } from "../mail/address-in-cell.ts";
 import type { Inspection, ListRow } from "./csv.ts";
@@ -11,11 +12,10 @@ const FIRST_ROWS = 10;
 const COLUMNS_SHOWN = 50;
 const CELL_CHARACTERS_SHOWN = 200;
 
-const count = (description: string) => z.int().min(0).meta({ description });
 const columnName = z.string().nullable().meta({ description: "The name; null without a header." });
 
 const previewRowSchema = z.object({
-  row_index: count("Zero-based index of the row; header and blank rows are not counted."),
+  row_index: countField("Zero-based index of the row; header and blank rows are not counted."),
   cells: z
     .array(z.string())
     .meta({ description: `The first ${COLUMNS_SHOWN} cells, ${CELL_CHARACTERS_SHOWN} characters each.` }),
@@ -38,27 +38,27 @@ export const previewSchema = z
     candidates: z
       .array(
         z.object({
-          index: count("Zero-based index of the column."),
+          index: countField("Zero-based index of the column."),
           name: columnName,
-          addresses: count("Sampled rows with an address in this column."),
+          addresses: countField("Sampled rows with an address in this column."),
         }),
       )
       .meta({ description: "Columns that seem to contain addresses." }),
-    sampled_rows: count("Rows examined to detect the format; 0 for a list submitted as JSON."),
+    sampled_rows: countField("Rows examined to detect the format; 0 for a list submitted as JSON."),
     first_rows: z.array(previewRowSchema).meta({ description: `The first ${FIRST_ROWS} rows.` }),
     rows: z
       .object({
-        total: count("Rows of the list, without header and blank rows."),
-        empty: count("Rows without an address, which are free."),
-        duplicate: count("Rows whose address is in an earlier row."),
-        invalid_syntax: count("Rows with a text that is not an address."),
+        total: countField("Rows of the list, without header and blank rows."),
+        empty: countField("Rows without an address, which are free."),
+        duplicate: countField("Rows whose address is in an earlier row."),
+        invalid_syntax: countField("Rows with a text that is not an address."),
       })
       .meta({ description: "Rows of the list." }),
-    addresses: z.object({ total: count("All.") }).meta({ description: "Distinct addresses." }),
+    addresses: z.object({ total: countField("All.") }).meta({ description: "Distinct addresses." }),
     credits: z
       .object({
-        required: count("What would be held; 0 with a test key."),
-        available: count("Credits of the account that are not held."),
+        required: countField("What would be held; 0 with a test key."),
+        available: countField("Credits of the account that are not held."),
       })
       .meta({ description: "Credits of the account." }),
   })

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { countField, nextCursorField, nullableTime, timeField } from "../http/schema-fields.ts";
 import { labelSchema } from "../http/label-schema.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { PAUSED_REASONS } from "../probe/outages.ts";
@@ -94,53 +95,45 @@ export const exportOptionsSchema = itemFiltersSchema.extend({
   }),
 });
 
-const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
-const timeOrNull = (description: string) => z.iso.datetime({ precision: 3 }).nullable().meta({ description });
-const count = (description: string) => z.int().min(0).meta({ description });
-const nextCursor = z
-  .string()
-  .nullable()
-  .meta({ description: "Pass it as `cursor` for the next page; null on the last." });
-
 export const jobSchema = z
   .object({
     id: z.uuid().meta({ description: "The id of the job." }),
     name: z.string().nullable().meta({ description: "Your name for the job, or the name of the uploaded file." }),
     source: z.string().nullable().meta({ description: "The label given with the request." }),
     status: z.enum(JOB_STATUSES).meta({ description: "`failed`: a fault of the service prevents its completion." }),
-    created_at: time("When the list was submitted."),
-    started_at: timeOrNull("When verification started."),
-    completed_at: timeOrNull("When the job ended, whatever its status."),
+    created_at: timeField("When the list was submitted."),
+    started_at: nullableTime("When verification started."),
+    completed_at: nullableTime("When the job ended, whatever its status."),
     format: detectedFormatSchema
       .nullable()
       .meta({ description: "How the file was read; null for a list submitted as JSON." }),
     rows: z
       .object({
-        total: count("Rows of the list, without header and blank rows."),
-        finished: count("Rows with a result."),
-        empty: count(
+        total: countField("Rows of the list, without header and blank rows."),
+        finished: countField("Rows with a result."),
+        empty: countField(
           "Rows without an address. Their result is `invalid_syntax`; they are free, and counted only in `total` and `finished`.",
         ),
       })
       .meta({ description: "Rows of the list." }),
     addresses: z
-      .object({ total: count("All."), finished: count("Those with a result.") })
+      .object({ total: countField("All."), finished: countField("Those with a result.") })
       .meta({ description: "Distinct addresses, which are what is charged." }),
     verdicts: z
       .object({
-        deliverable: count("Rows that can be mailed."),
-        risky: count("Rows without a certain result."),
-        undeliverable: count("Rows that cannot be mailed."),
+        deliverable: countField("Rows that can be mailed."),
+        risky: countField("Rows without a certain result."),
+        undeliverable: countField("Rows that cannot be mailed."),
       })
       .meta({ description: "Finished rows with an address, by verdict." }),
     sub_statuses: z
-      .partialRecord(z.enum(SUB_STATUSES), count("Rows."))
+      .partialRecord(z.enum(SUB_STATUSES), countField("Rows."))
       .meta({ description: "Finished rows with an address, by sub_status; those that do not occur are omitted." }),
     credits: z
       .object({
-        held: count("Held for addresses that are not finished."),
-        charged: count("Charged for finished addresses, in all rounds."),
-        released: count("Released: not charged, or not verified because the job ended early."),
+        held: countField("Held for addresses that are not finished."),
+        charged: countField("Charged for finished addresses, in all rounds."),
+        released: countField("Released: not charged, or not verified because the job ended early."),
       })
       .meta({ description: "Credits of the job; all 0 with a test key." }),
     estimated_seconds_left: z.int().nullable().meta({
@@ -162,13 +155,13 @@ export const jobSchema = z
 export const jobListSchema = z
   .object({
     bulk_verifications: z.array(jobSchema).meta({ description: "Newest first." }),
-    next_cursor: nextCursor,
+    next_cursor: nextCursorField,
   })
   .meta({ title: "BulkJobList" });
 
 const itemSchema = z
   .object({
-    row_index: count("Zero-based index of the row; header and blank rows are not counted."),
+    row_index: countField("Zero-based index of the row; header and blank rows are not counted."),
     submitted_email: z.string().meta({ description: "The cell as submitted." }),
     normalized_email: z.string().meta({ description: "The address that is verified; empty when there is none." }),
     result: resultSchema
@@ -179,5 +172,8 @@ const itemSchema = z
   .meta({ title: "BulkItem" });
 
 export const itemPageSchema = z
-  .object({ emails: z.array(itemSchema).meta({ description: "In the order of the list." }), next_cursor: nextCursor })
+  .object({
+    emails: z.array(itemSchema).meta({ description: "In the order of the list." }),
+    next_cursor: nextCursorField,
+  })
   .meta({ title: "BulkItemPage" });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { nextCursorField, nullableTime, timeField } from "../http/schema-fields.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
 import { DELIVERY_STATUSES } from "./delivery-store.ts";
 import { DELIVERY_FORMATS } from "./formats.ts";
@@ -102,16 +103,10 @@ export const manySchema = z
   })
   .meta({ title: "WebhookManyResult" });
 
-const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
-const timeOrNull = (description: string) => z.iso.datetime({ precision: 3 }).nullable().meta({ description });
 const eventType = z.string().meta({ description: "The type of the event." });
-const nextCursor = z
-  .string()
-  .nullable()
-  .meta({ description: "Pass it as `cursor` for the next page; null on the last." });
 
 const attemptSchema = z.object({
-  at: timeOrNull("When it was made; null if nothing was sent."),
+  at: nullableTime("When it was made; null if nothing was sent."),
   http_status: z.int().nullable().meta({ description: "The status of the response; null without one." }),
   problem: z.string().nullable().meta({ description: "Why it failed, as a sentence; null if it did not." }),
   response_body: z.string().nullable().meta({ description: "The first kB of the response to a failed attempt." }),
@@ -135,16 +130,16 @@ export const deliverySchema = z
         "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410. `cancelled`: by a request, or because its URL was removed.",
     }),
     attempts: z.int().meta({ description: "Attempts since the event, or since the last redelivery." }),
-    created_at: time("When the event occurred."),
-    next_attempt_at: timeOrNull(
+    created_at: timeField("When the event occurred."),
+    next_attempt_at: nullableTime(
       "When it is sent next; null when finished, or while an earlier event about the same subject is pending.",
     ),
-    finished_at: timeOrNull("When it was delivered, rejected, failed or cancelled."),
+    finished_at: nullableTime("When it was delivered, rejected, failed or cancelled."),
     last_attempt: attemptSchema.nullable().meta({ description: "The last attempt; null before the first." }),
     event: z
       .object({
         type: eventType,
-        timestamp: time("When the event occurred."),
+        timestamp: timeField("When the event occurred."),
         data: z.unknown().meta({ description: "What happened; see the event types under `webhooks`." }),
       })
       .meta({ description: "The request body if `format` is `standard`." }),
@@ -152,7 +147,7 @@ export const deliverySchema = z
   .meta({ title: "WebhookDelivery" });
 
 export const deliveriesSchema = z
-  .object({ deliveries: z.array(deliverySchema).meta({ description: "Newest first." }), next_cursor: nextCursor })
+  .object({ deliveries: z.array(deliverySchema).meta({ description: "Newest first." }), next_cursor: nextCursorField })
   .meta({ title: "WebhookDeliveryList" });
 
 export const testEventSchema = z
@@ -181,19 +176,19 @@ const eventSchema = z
     id: z.uuid().meta({ description: "The header `webhook-id`." }),
     type: eventType,
     subject: subject.nullable().meta({ description: SUBJECT }),
-    timestamp: time("When the event occurred."),
+    timestamp: timeField("When the event occurred."),
     data: z.unknown().meta({ description: "What happened; see the event types under `webhooks`." }),
   })
   .meta({ title: "Event" });
 
 export const eventsSchema = z
-  .object({ events: z.array(eventSchema).meta({ description: "Oldest first." }), next_cursor: nextCursor })
+  .object({ events: z.array(eventSchema).meta({ description: "Oldest first." }), next_cursor: nextCursorField })
   .meta({ title: "EventList" });
 
 const secretSchema = z.object({
   secret: z.string().meta({ description: "The secret: `whsec_` and 32 bytes in base64." }),
-  created_at: time("When it was created."),
-  valid_until: timeOrNull("Set on the old secret for 24 hours after a rotation."),
+  created_at: timeField("When it was created."),
+  valid_until: nullableTime("Set on the old secret for 24 hours after a rotation."),
 });
 
 export const secretsSchema = z
