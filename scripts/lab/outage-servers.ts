@@ -61,7 +61,11 @@ export const switchedDns = (): Switched => {
           data: async (self, bytes, port, address) => {
             const response = respond(bytes);
             await Bun.sleep(delayMsOf(bytes));
-            if (self === socket) self.send(response, port, address);
+            try {
+              if (self === socket) self.send(response, port, address);
+            } catch {
+              // The client has given up and closed its socket (ICMP port unreachable).
+            }
           },
           error: () => undefined,
         },

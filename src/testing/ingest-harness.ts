@@ -66,6 +66,31 @@ export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> 
     }),
   );
 
+/** A report as it arrives, by default uploaded by `INGEST_OWNER`. */
+const incomingReport = (bytes: Uint8Array | string, change: Partial<IncomingReport> = {}): IncomingReport => ({
+  ...INGEST_OWNER,
+  ...{ domain: null, via: "http", name: null, client: null, helo: null, mailFrom: null },
+  bytes: typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes,
+  ...change,
+});
+
+/** Ingestion on an open database. */
+const composeIngestion = (db: Db, options: IngestHarnessOptions) => {
+  const { clock = createTestClock(), authenticate = null, read } = options;
+  const logged: string[] = [];
+  const log = createLog("warn", clock, (line) => logged.push(line));
+  const stores = openIngestStores(db);
+  const { ingestions: store, domains } = stores;
+  const runtime = { db, clock, log };
+  const ingest = new Ingest(runtime, { stores, authenticate, ...(read === undefined ? {} : { read }) });
+  const reserve = { isLow: () => options.isDiskLow?.() === true };
+  const ingester = new IngestionWorker(runtime, { store, ingest, reserve });
+  const kick = () => ingester.kick();
+  const intake = new ReportIntake(runtime, { store, domains, kick });
+  const ingestions = new Ingestions(runtime, { store, ingest, kick });
+  return { db, clock, logged, store, stores, domains, ingest, ingester, intake, ingestions };
+};
+
 /** Ingestion with its database, for the tests of one file. */
 export const createIngestHarness = () => {
   const opened: Db[] = [];
@@ -74,57 +99,26 @@ export const createIngestHarness = () => {
   });
 
   return (options: IngestHarnessOptions = {}) => {
-    const { path = ":memory:", clock = createTestClock(), authenticate = null, read, around = (db) => db } = options;
+    const { path = ":memory:", around = (db) => db } = options;
     const result = openDb(path);
     if (!result.ok) throw new Error(result.error.kind);
     opened.push(result.value);
     // Nothing here survives a power cut, and waiting for the disk takes most of the time on a busy machine.
     result.value.sqlite.run("PRAGMA synchronous = OFF");
-    const db = around(result.value);
-    const logged: string[] = [];
-    const log = createLog("warn", clock, (line) => logged.push(line));
-    const stores = openIngestStores(db);
-    const { ingestions: store, domains } = stores;
-    const runtime = { db, clock, log };
-    const ingest = new Ingest(runtime, { stores, authenticate, ...(read === undefined ? {} : { read }) });
-    const reserve = { isLow: () => options.isDiskLow?.() === true };
-    const ingester = new IngestionWorker(runtime, { store, ingest, reserve });
-    const kick = () => ingester.kick();
-    const intake = new ReportIntake(runtime, { store, domains, kick });
-    const ingestions = new Ingestions(runtime, { store, ingest, kick });
-
-    const incoming = (bytes: Uint8Array | string, change: Partial<IncomingReport> = {}): IncomingReport => ({
-      ...INGEST_OWNER,
-      domain: null,
-      via: "http",
-      name: null,
-      bytes: typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes,
-      client: null,
-      helo: null,
-      mailFrom: null,
-      ...change,
-    });
+    const parts = composeIngestion(around(result.value), options);
+    const { db, store, ingestions } = parts;
     const all = <R = Record<string, unknown>>(sql: string): R[] => db.sqlite.query<R, []>(sql).all();
 
     return {
-      db,
-      clock,
-      logged,
-      store,
-      stores,
-      domains,
-      ingest,
-      ingester,
-      intake,
-      ingestions,
-      incoming,
+      ...parts,
+      incoming: incomingReport,
       all,
       /** How many rows a table has. */
       count: (table: string): number => all<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)[0]?.n ?? 0,
       enrol: (domain: string, change: Partial<DomainRow> = {}): DomainRow => insertDomain(db, domain, change),
       /** Uploads one file; returns its ingestion and findings. */
       async upload(bytes: Uint8Array | string, change: Partial<IncomingReport> = {}) {
-        const [row] = await ingestions.ingestFiles([incoming(bytes, change)]);
+        const [row] = await ingestions.ingestFiles([incomingReport(bytes, change)]);
         if (row === undefined) throw new Error("no ingestion");
         return { row, findings: parseFindings(row) };
       },
