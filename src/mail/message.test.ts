@@ -170,6 +170,16 @@ describe("boundaries", () => {
   });
 });
 
+test("lines that only begin like the boundaries of many multiparts are read in linear time", async () => {
+  const nested = "Content-Type: multipart/mixed; boundary=b\n\n--b\n".repeat(MESSAGE_LIMITS.multipartDepthMax - 1);
+  const blanks = " ".repeat(12 * 1024 * 1024);
+  const startMs = performance.now();
+  const { parts } = await read(`${nested}\n--b${blanks}x\n--b--${blanks}\n`);
+  expect(parts.map(({ bytes }) => bytes.length)).toEqual([blanks.length + 5]);
+  // Where each multipart looks at each blank, this takes several seconds.
+  expect(performance.now() - startMs).toBeLessThan(2_000);
+});
+
 test("a fixture that is cut anywhere is read without an error, and gives no more than it has", async () => {
   const folder = new URL("../../fixtures/dmarc/reports/mails/", import.meta.url).pathname;
   for (const file of new Glob("*.eml").scanSync(folder)) {

@@ -120,9 +120,10 @@ class StructureReader {
 
   /** Whether the text behind `--` is a boundary of an open multipart, the innermost first; multiparts inside it end then. */
   #readBoundary(text: Uint8Array): boolean {
+    const textEnd = endOfText(text);
     for (let index = this.#open.length - 1; index >= 0; index--) {
       const boundary = this.#open[index] ?? new Uint8Array();
-      const kind = kindOfBoundary(text, boundary);
+      const kind = kindOfBoundary(text, textEnd, boundary);
       if (kind === null) continue;
       this.#leaf = null;
       // The part that a delimiter begins has the multipart around it; a closing one leaves that, too.
@@ -158,15 +159,20 @@ class StructureReader {
   }
 }
 
-/** What a line is to a boundary (RFC 2046 §5.1.1): blanks may follow it. */
-const kindOfBoundary = (text: Uint8Array, boundary: Uint8Array): "delimiter" | "closing" | null => {
+/** What a line is to a boundary (RFC 2046 §5.1.1): blanks may follow it. `textEnd` is where the blanks at its end begin. */
+const kindOfBoundary = (text: Uint8Array, textEnd: number, boundary: Uint8Array): "delimiter" | "closing" | null => {
   if (text.length < boundary.length) return null;
   for (let at = 0; at < boundary.length; at++) if (text[at] !== boundary[at]) return null;
-  const rest = text.subarray(boundary.length);
-  const isClosing = rest[0] === DASH && rest[1] === DASH;
-  const isBlank = rest.subarray(isClosing ? 2 : 0).every((byte) => byte === 32 || byte === 9);
-  if (!isBlank) return null;
-  return isClosing ? "closing" : "delimiter";
+  if (textEnd <= boundary.length) return "delimiter";
+  const isClosing = text[boundary.length] === DASH && text[boundary.length + 1] === DASH;
+  return isClosing && textEnd <= boundary.length + 2 ? "closing" : null;
+};
+
+/** Where the spaces and tabs at the end of a line begin. */
+const endOfText = (line: Uint8Array): number => {
+  let end = line.length;
+  while (line[end - 1] === 32 || line[end - 1] === 9) end--;
+  return end;
 };
 
 const nameOf = (text: string): string | null =>
