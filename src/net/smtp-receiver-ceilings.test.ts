@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { connect } from "node:net";
 import { createReceiverHarnesses } from "../testing/smtp-receiver-harness.ts";
 
 const startHarness = createReceiverHarnesses();
@@ -79,6 +80,15 @@ describe("the idle timeout", () => {
     expect(harness.receiver.counts()).toMatchObject({ heldBytes: 0 });
   });
 
+  test("gives the memory of a message back even if the client does not close", async () => {
+    const harness = await startHarness();
+    const socket = connect({ port: harness.port, host: "127.0.0.1", allowHalfOpen: true }).resume();
+    socket.write("EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<known@r.test>\r\nDATA\r\nSubject: x\r\n");
+    while (harness.receiver.counts().heldBytes === 0) await harness.clock.advance(0);
+    await harness.clock.advance(60_000);
+    expect(harness.receiver.counts()).toMatchObject({ open: 1, heldBytes: 0 });
+    socket.destroy();
+  });
   test("does not run while the server stores the message", async () => {
     const taking = Promise.withResolvers<"accepted">();
     const arrived = Promise.withResolvers<void>();

@@ -131,6 +131,15 @@ describe("the size", () => {
     expect(harness.receiver.counts()).toMatchObject({ open: 0, dropped: 1, refused: 1, heldBytes: 0 });
   });
 
+  test("far above the limit is counted once, even if its end comes in the same packet", async () => {
+    const harness = await startHarness({ limits: { mailBytes: 100, mailBytesRead: 200 } });
+    const client = await harness.atData();
+    client.send(`${"x".repeat(300)}\r\n.\r\n`);
+    expect(await client.readReply()).toBe("closed");
+    await harness.untilOpen(0);
+    expect(harness.receiver.counts()).toMatchObject({ dropped: 1, refused: 1, heldBytes: 0 });
+  });
+
   test("for which there is no memory now is to come later", async () => {
     const taking = Promise.withResolvers<"accepted">();
     const harness = await startHarness({ limits: { heldBytes: 5_000 }, acceptMail: () => taking.promise });

@@ -188,7 +188,11 @@ export class ReceiverSession {
     this.#mails++;
     this.#deadlines.beginContent();
     this.#reply([354, "End data with <CR><LF>.<CR><LF>"]);
-    if (!(await this.#socket.readContent((piece) => this.#addContent(mail, piece)))) return [];
+    if (!(await this.#socket.readContent((piece) => this.#addContent(mail, piece)))) {
+      // The client may take its time to close after our 421.
+      mail.abandon();
+      return [];
+    }
     this.#deadlines.endContent();
     const reply = await this.#conclude(mail);
     this.#mail = null;

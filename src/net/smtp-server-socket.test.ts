@@ -1,6 +1,8 @@
 import { afterEach, expect, test } from "bun:test";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { createSecureContext } from "node:tls";
 import { settle } from "../testing/clock.ts";
+import { TEST_CERTIFICATE, TEST_KEY } from "../testing/smtp-stub-key.ts";
 import { SmtpServerSocket } from "./smtp-server-socket.ts";
 
 const ends: Array<() => unknown> = [];
@@ -9,7 +11,12 @@ afterEach(() => {
 });
 
 /** A connection on loopback: the server's end as an `SmtpServerSocket`, the client's as a plain socket. */
-const open = async (): Promise<{ server: SmtpServerSocket; client: Socket; closes: () => number }> => {
+const open = async (): Promise<{
+  server: SmtpServerSocket;
+  accepted: Socket;
+  client: Socket;
+  closes: () => number;
+}> => {
   const accepted = Promise.withResolvers<Socket>();
   const listener: Server = createServer((socket) => accepted.resolve(socket));
   await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
@@ -18,13 +25,14 @@ const open = async (): Promise<{ server: SmtpServerSocket; client: Socket; close
   const client = connect({ port, host: "127.0.0.1", noDelay: true });
   client.on("error", () => undefined);
   let closes = 0;
-  const server = new SmtpServerSocket(await accepted.promise, () => closes++);
+  const socket = await accepted.promise;
+  const server = new SmtpServerSocket(socket, () => closes++);
   ends.push(
     () => client.destroy(),
     () => server.destroy(),
     () => listener.close(),
   );
-  return { server, client, closes: () => closes };
+  return { server, accepted: socket, client, closes: () => closes };
 };
 
 test("lines end with CRLF or LF, and what follows a line is kept for the next read", async () => {
@@ -64,6 +72,22 @@ test("a client that sends faster than it is read has to wait", async () => {
   client.write(Buffer.alloc(40_000_000, "x"));
   for (let turn = 0; turn < 50; turn++) await settle();
   expect(client.writableLength).toBeGreaterThan(0);
+});
+
+test("a handshake is not over when earlier replies are taken, only when it succeeds or the connection ends", async () => {
+  const { server, accepted, client } = await open();
+  client.resume();
+  let result: boolean | null = null;
+  const context = createSecureContext({ cert: TEST_CERTIFICATE, key: TEST_KEY });
+  const upgrading = server.startTls("220 2.0.0 Ready\r\n", context).then((isSecure) => {
+    result = isSecure;
+  });
+  accepted.emit("drain");
+  for (let turn = 0; turn < 5; turn++) await settle();
+  expect(result).toBeNull();
+  client.destroy();
+  await upgrading;
+  expect(result as boolean | null).toBe(false);
 });
 
 test("no command is read from a client that does not read its replies", async () => {

@@ -44,11 +44,12 @@ export class SmtpServerSocket {
     return null;
   }
 
-  /** Reads the content of a mail piece by piece (see `ContentDecoder`). False when the connection ends before it does. */
+  /** Reads the content of a mail piece by piece (see `ContentDecoder`). False when the connection ends before it does, such as by `onPiece`. */
   async readContent(onPiece: (piece: Uint8Array) => void): Promise<boolean> {
     const decoder = new ContentDecoder();
     for (let chunk = await this.#read(); chunk !== null; chunk = await this.#read()) {
       const rest = decoder.push(chunk, onPiece);
+      if (this.#state !== "open") return false;
       if (rest === null) continue;
       this.#putBack(rest);
       return true;
@@ -92,7 +93,8 @@ export class SmtpServerSocket {
     this.#stream = secure;
     this.#attach(secure);
     return new Promise((resolve) => {
-      this.#wake = () => resolve(false);
+      // Bytes that were taken wake it too, while the handshake goes on.
+      this.#wake = () => void (this.#state !== "upgrading" && resolve(false));
       secure.once("secure", () => {
         if (this.#state !== "upgrading") return;
         this.#state = "open";
