@@ -56,7 +56,7 @@ export const imapProblem = (values: MailboxValues): string | null => {
       ACCOUNT: imapAccount,
     };
     const [name] = Object.entries(given).find(([, value]) => value !== null) ?? [];
-    return name === undefined ? null : `POSTWARDEN_IMAP_${name} needs POSTWARDEN_IMAP_URL, the mailbox.`;
+    return name === undefined ? null : `POSTWARDEN_IMAP_${name} requires POSTWARDEN_IMAP_URL.`;
   }
   const secrets = [url.password, imapPasswordFile, imapTokenCommand].filter((secret) => secret !== null);
   if (secrets.length !== 1)

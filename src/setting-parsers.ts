@@ -55,7 +55,7 @@ export const seconds = (item: string): Result<number, string> => {
 /** A network as address/bits. */
 export const cidr = (item: string): Result<string, string> => {
   const parsed = parseCidr(item);
-  return parsed.ok ? ok(item) : err("is not an address range such as 10.0.0.0/8");
+  return parsed.ok ? ok(item) : err("is not a network in CIDR notation, such as 10.0.0.0/8");
 };
 
 /** The domain of addresses, in lower-case A-labels. */

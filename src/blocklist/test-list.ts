@@ -74,7 +74,7 @@ const testOutcome = (value: string, atMs: number): ListOutcome => {
     retryAtMs: null,
   };
   if (table.unknown.includes(value)) {
-    const reason = "The test list refuses queries for this target.";
+    const reason = "The test list refuses queries about this target.";
     return { ...base, outcome: "refused", listings: [], returnCodes: [], reason };
   }
   if (!table.listed.includes(value)) return { ...base, outcome: "not_listed", listings: [], returnCodes: [] };

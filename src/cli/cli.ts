@@ -27,7 +27,7 @@ Example:
 Data goes to standard output, everything else to standard error.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 listed (--fail-on),
 4 not everything could be checked (dmarc health).
-Settings are environment variables; \`postwarden config\` shows those in force.`;
+Settings are environment variables; \`postwarden config\` prints the effective ones.`;
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 

@@ -120,7 +120,7 @@ export const lockDatabase = (database: string): { release(): void } => {
     throw new CommandFailed(`Cannot lock ${path}: ${reasonOf(error)}`, "data_dir");
   }
   throw new CommandFailed(
-    `Another server uses ${folder}. Stop it, or set ${DATA_DIR_SETTING} to another directory.`,
+    `Another server is using ${folder}. Stop it, or set ${DATA_DIR_SETTING} to another directory.`,
     "already_running",
   );
 };

@@ -178,7 +178,7 @@ export type Stdin = () => ReadableStream<Uint8Array>;
 export const addDmarcImport = (group: Command, io: Io, stdin: Stdin): void => {
   addCommand(group, "import", {
     description:
-      "Store the DMARC reports in files, directories and mailboxes. Reports older than the retention of their domain are not kept.",
+      "Store the DMARC reports in files, directories and mailboxes. Reports older than the retention of their domain are discarded.",
     example: "dmarc import ~/Maildir/.dmarc reports.mbox *.xml.gz",
     json: "print one JSON object per file",
   })

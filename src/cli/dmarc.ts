@@ -32,7 +32,7 @@ interface RetryOptions {
 }
 
 const checkUsage = (ids: readonly string[], { all, acceptUnauthenticated }: RetryOptions): void => {
-  if ((ids.length === 0) !== (all === true)) throw new UsageError("Give ids, or --all.", "ids");
+  if ((ids.length === 0) !== (all === true)) throw new UsageError("Pass the ids of ingestions, or --all.", "ids");
   if (all && acceptUnauthenticated)
     throw new UsageError("--accept-unauthenticated needs the ids of the mails that you accept.", "ids");
   const wrong = ids.find((id) => !isId(id));

@@ -70,7 +70,7 @@ export const checkPort = async (
     if (to !== null) return checkEgress(config, exit, to);
     const kind = isV6 ? "mail host with an IPv6 address" : "mail host";
     return portCheck.warn(
-      `No ${kind} of ${domain} was found, so port ${config.smtpPort} was not tried from ${exit.name}.`,
+      `No ${kind} of ${domain} was found, so outgoing port ${config.smtpPort} was not tested (egress: ${exit.name}).`,
     );
   });
   return [

@@ -39,7 +39,7 @@ const checkAsnLookup = async (
 ): Promise<DoctorCheck> => {
   if (asnLookup === "off") return asnCheck.ok("POSTWARDEN_ASN_LOOKUP is off: no AS queries are sent.");
   const origin = await lookUpOrigin(resolver, WELL_KNOWN_ADDRESS, { timeoutMs: TIMEOUT_MS });
-  const effect = "Records and sources show no AS. Check the resolver, or set POSTWARDEN_GEOIP_DB.";
+  const effect = "Records and sources have no AS. Check the resolver, or set POSTWARDEN_GEOIP_DB.";
   if (!origin.ok) return asnCheck.warn(`Team Cymru's IP to ASN service does not respond (${origin.error}). ${effect}`);
   if (origin.value === null)
     return asnCheck.warn(`The resolver returns no AS for ${WELL_KNOWN_ADDRESS}, so it filters responses. ${effect}`);

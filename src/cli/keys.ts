@@ -126,7 +126,7 @@ const addKeyCreate = (group: Command, io: Io): Command =>
   })
     .requiredOption("--account <name>", "account that owns the key")
     .addOption(
-      new Option("--mode <mode>", "live: real checks; test: made-up results, no network, no credits")
+      new Option("--mode <mode>", "live: real checks; test: fixed results, no network, no credits")
         .choices(["live", "test"])
         .makeOptionMandatory(),
     )

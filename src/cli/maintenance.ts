@@ -34,7 +34,7 @@ const asText = (value: string | number | readonly (string | number)[] | null): s
 /** `migrate`, `config`, `version` */
 export const addMaintenanceCommands = (program: Command, io: Io): void => {
   addCommand(program, "migrate", {
-    description: "Create the database or migrate it to the schema of this version; `serve` does so by itself.",
+    description: "Create the database, or migrate it to the schema of this version; `serve` does this at startup.",
     example: "migrate",
   }).action(({ json }) => {
     const path = prepareDatabase(io, loadConfig(io), "create");
@@ -48,7 +48,7 @@ export const addMaintenanceCommands = (program: Command, io: Io): void => {
   });
 
   addCommand(program, "config", {
-    description: "Check the settings and print the values in force, without secrets.",
+    description: "Check the settings and print the effective values, without secrets.",
     example: "config --env-file /etc/postwarden.env",
   }).action(({ json }) => {
     const config = loadConfig(io);

@@ -54,7 +54,7 @@ export const addWebhookCommands = (program: Command, io: Io): void => {
   });
   addDeliveries(group, io);
   const redeliver = addCommand(group, "redeliver", {
-    description: "Send events again; a running server does so within a second.",
+    description: "Send events again; a running server sends them within a second.",
     example: "webhooks redeliver --account acme --since 2026-01-01T00:00:00Z",
   }).argument("[id]", "id of a delivery; without it, all that match the filters");
   withFilters(redeliver, "only this status (default: rejected and failed)").action(changeDeliveries(io, "redeliver"));

@@ -17,7 +17,7 @@ const IMAP_PORT = 143;
 const IMAPS_PORT = 993;
 const FOLDER_CHARACTERS_MAX = 255;
 const FORM =
-  "a URL such as imaps://user:password@mail.example.com/INBOX is needed, user, password and folder %-encoded";
+  "must be a URL such as imaps://user:password@mail.example.com/INBOX, with user, password and folder percent-encoded";
 
 /**
  * Reads `imaps://user:password@host:port/Folder` or `imap://…`, which needs STARTTLS unless the host is on loopback

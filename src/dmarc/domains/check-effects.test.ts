@@ -126,7 +126,7 @@ describe("a scheduled check", () => {
     harness.publish("example.com", record(domain.token, "p=none"));
     expect((await harness.checkScheduled(domain.id)).status).toBe("active");
     expect(rules(harness)).toEqual(["status_changed"]);
-    expect(harness.alerts[0]?.summary).toBe("the status is active, was pending");
+    expect(harness.alerts[0]?.summary).toBe("status changed from pending to active");
   });
 
   test("leaves a domain pending that published nothing, and tells nothing", async () => {

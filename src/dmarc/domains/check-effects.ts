@@ -159,13 +159,14 @@ const alertsOf = (facts: AlertFacts): readonly Alert[] => {
 
 const statusAlert = ({ row, status, result, trigger, nowMs }: AlertFacts): Alert => {
   const failed = result.checks.find(({ ok }) => ok === false);
-  const change = `${status}, was ${row.status}`;
   return {
     rule: "status_changed",
     subject: status,
     data: { previous_status: row.status, status, trigger, checks: result.checks, checked_at: isoTime(nowMs) },
     summary:
-      failed === undefined ? `the status is ${change}` : `${failed.message.replace(/\.$/, "")} (status ${change})`,
+      failed === undefined
+        ? `status changed from ${row.status} to ${status}`
+        : `${failed.message.replace(/\.$/, "")} (status ${status}, was ${row.status})`,
     cooldown: false,
   };
 };

@@ -69,7 +69,7 @@ export const addressCheck = (domain: string, ours: string, discovery: PolicyDisc
   if (discovery.kind === "inherited") {
     const isThere = discovery.record.values.rua.some(({ address }) => address === reportAddress(ours));
     const message = isThere
-      ? `The reporting address is in the record of ${discovery.from}, which ${domain} inherits: those reports are about ${discovery.from}. Publish a record at ${domain}, or enrol ${discovery.from}.`
+      ? `The reporting address is in the record of ${discovery.from}, which ${domain} inherits: those reports are about ${discovery.from}. Publish a record at ${domain}, or enroll ${discovery.from}.`
       : `${domain} inherits the record of ${discovery.from}. Publish a record at ${domain} that contains the reporting address.`;
     return { ...common, ok: false, message };
   }

@@ -149,7 +149,7 @@ describe("the three checks", () => {
     const { outcome, checks, observed } = await look(zone, "news.example.com");
     expect(outcome).toBe("bad");
     expect(checks.map(({ ok }) => ok)).toEqual([false, false, true]);
-    expect(checks[1]?.message).toContain("enrol example.com");
+    expect(checks[1]?.message).toContain("enroll example.com");
     expect(observed.policy).toMatchObject({ p: "reject", own: false, inherited_from: "example.com" });
   });
 });

@@ -31,7 +31,7 @@ const MESSAGES: Readonly<Record<FindingReason, string>> = {
   message_too_complex: "The mail has too many parts, or parts nested too deeply.",
   tls_report_damaged: "The TLS report is damaged.",
   no_report: "It contains no report.",
-  foreign_domain: "The report is about a domain that is not enrolled. Enrol the domain, then retry the ingestion.",
+  foreign_domain: "The report is about a domain that is not enrolled. Enroll the domain, then retry the ingestion.",
   not_authentic:
     "The mail failed SPF, DKIM and DMARC, so its report is not counted. If you know that it is genuine, retry it with accept_unauthenticated.",
   authenticity_unknown: "The mail is not authenticated; this domain accepts authenticated reports only.",

@@ -143,7 +143,7 @@ const create = ({ domain, ours, inherited }: MergeInput, nearMisses: readonly Me
   if (inheritedFrom !== null && inherited !== null) {
     warnings.push({
       code: "inherits_policy",
-      message: `${domain} inherits p=${inherited.policy.p} from ${inheritedFrom}; this record copies it. If you enrol ${inheritedFrom} instead, no record is needed here.`,
+      message: `${domain} inherits p=${inherited.policy.p} from ${inheritedFrom}; this record copies it. If you enroll ${inheritedFrom} instead, no record is needed here.`,
     });
   }
   if (externalDestinations.length > 0) {
