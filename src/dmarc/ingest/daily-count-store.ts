@@ -36,8 +36,8 @@ const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
     `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
       AND reports > 0 AND messages >= ?`,
   ),
-  isNameCountedOn: sqlite.prepare<unknown, [number, number, string]>(
-    "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ?",
+  isNameCountedOn: sqlite.prepare<unknown, [number, number, string, boolean]>(
+    "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?",
   ),
   touchDomain: sqlite.prepare(
     "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
@@ -74,8 +74,8 @@ export class DailyCountStore {
     return this.#sql.reporterHolds.get(domain, day, key.reporter, key.author, messages) !== null;
   }
 
-  isNameCountedOn({ domain, day, key }: Omit<CountKey<string>, "isTrusted">): boolean {
-    return this.#sql.isNameCountedOn.get(domain, day, key) !== null;
+  isNameCountedOn({ domain, day, key, isTrusted }: CountKey<string>): boolean {
+    return this.#sql.isNameCountedOn.get(domain, day, key, isTrusted) !== null;
   }
 
   /** Notes that a report arrived. With `isNews` the alert rules look at the domain again. */

@@ -10,6 +10,7 @@ import {
 } from "../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../testing/ingest-harness.ts";
+import { NAMES_MAX } from "./row-counter.ts";
 
 const newHarness = createIngestHarness();
 
@@ -184,6 +185,19 @@ describe("the same report with other rows, by mail", () => {
     ]);
     expect(harness.count("dmarc_records")).toBe(3);
     expect(harness.rollups()).toEqual(harness.recount());
+  });
+
+  test("is subtracted from the name for all others, where it was counted, although its own name has room now", async () => {
+    const harness = start();
+    const others = Array.from({ length: NAMES_MAX }, (_, at) => ({ headerFrom: `n${at}.example.com` }));
+    const late = [{ headerFrom: "late.example.com", count: 5 }];
+    await harness.upload(made(1, { reportId: "other", rows: others }));
+    await harness.upload(made(1, { rows: late }), smtp("unknown"));
+    const lateNames = `SELECT name, is_trusted FROM dmarc_daily_names WHERE name NOT LIKE 'n%'`;
+    expect(harness.all(lateNames)).toEqual([{ name: "*.example.com", is_trusted: 0 }]);
+    harness.all("DELETE FROM dmarc_names WHERE name LIKE 'n1%'");
+    await harness.upload(made(1, { rows: late }), smtp("pass"));
+    expect(harness.all(lateNames)).toEqual([{ name: "late.example.com", is_trusted: 1 }]);
   });
 
   test("leaves nothing of a large forged one", async () => {

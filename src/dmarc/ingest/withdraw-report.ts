@@ -61,8 +61,9 @@ const countsOf = ({ counts, reports }: IngestStores, domain: DomainRow, report: 
   const countedNames = new Map<string, string>();
   for (const { row, source } of reports.records(report.number)) {
     const ownName = nameOf(row.headerFrom, domain.domain);
+    // The trusted report may have found room for a name for which this one had none.
     const name = entryOf(countedNames, ownName, () =>
-      counts.isNameCountedOn({ ...where, key: ownName }) ? ownName : otherNamesOf(domain.domain),
+      counts.isNameCountedOn({ ...where, isTrusted: !isApart, key: ownName }) ? ownName : otherNamesOf(domain.domain),
     );
     addRow(ofDay, ofReporter, { row, facts: rowFacts(row, domain.domain, policy), source, name });
   }
