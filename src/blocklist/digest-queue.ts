@@ -4,7 +4,7 @@ import { nextDigestMs } from "../base/digest-schedule.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Severity } from "../dnsbl/blocklist.ts";
-import { type DigestChange, type DigestListing, isWorthMailing, type ListingDigest } from "./digest.ts";
+import { type DigestChange, type DigestListing, digestOf, isWorthMailing, type ListingDigest } from "./digest.ts";
 import type { Listings, ListingView } from "./listings.ts";
 import type { ListingMailQueue } from "./mail-queue-store.ts";
 import type { Overview } from "./overview.ts";
@@ -72,8 +72,8 @@ export class ListingDigests {
       const own = <T>(all: readonly Addressed<T>[]): T[] =>
         all.filter((one) => isWhole || one.recipients.includes(recipient)).map(({ item }) => item);
       const listsInTrouble = isWhole ? this.deps.overview.listsInTrouble(account) : [];
-      const digest = { period, sinceMs, isWhole, listings: own(listings), changes: own(changes), listsInTrouble };
-      return { recipient, digest };
+      const facts = { period, sinceMs, isWhole, listings: own(listings), changes: own(changes), listsInTrouble };
+      return { recipient, digest: digestOf(facts) };
     });
     return digests.filter(({ digest }) => isWorthMailing(digest));
   }

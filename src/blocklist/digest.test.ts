@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { composeMail } from "../notify/mail-content.ts";
 import { listingMail } from "./listing-mails.ts";
-import { type ListingDigest, type DigestListing, listingDigestMail } from "./digest.ts";
+import { type DigestFacts, type DigestListing, digestOf, listingDigestMail } from "./digest.ts";
 import { ListingDigests, type DueDigest } from "./digest-queue.ts";
 import { listsByMode } from "./test-list.ts";
 
-const NOTHING: ListingDigest = {
+const NOTHING: DigestFacts = {
   period: "daily",
   sinceMs: 0,
   listings: [],
@@ -24,22 +24,22 @@ const LISTING: DigestListing = {
   },
 };
 
+const mailOf = (facts: DigestFacts) => listingDigestMail(digestOf(facts));
+
 describe("a digest", () => {
   test("with nothing to report is not sent, except weekly to recipients of the account", () => {
-    expect(listingDigestMail(NOTHING)).toBeNull();
-    expect(listingDigestMail({ ...NOTHING, period: "weekly", isWhole: false })).toBeNull();
-    expect(listingDigestMail({ ...NOTHING, period: "weekly" })?.subject).toBe(
-      "Blocklists, weekly: no listings that need action",
-    );
+    expect(mailOf(NOTHING)).toBeNull();
+    expect(mailOf({ ...NOTHING, period: "weekly", isWhole: false })).toBeNull();
+    expect(mailOf({ ...NOTHING, period: "weekly" })?.subject).toBe("Blocklists, weekly: no listings that need action");
     const minor = [
       { ...LISTING, isAboveThreshold: false },
       { ...LISTING, isAcknowledged: true },
     ];
-    expect(listingDigestMail({ ...NOTHING, listings: minor })).toBeNull();
+    expect(mailOf({ ...NOTHING, listings: minor })).toBeNull();
   });
 
   test("shows the most severe first, and counts acknowledged listings and those below the threshold", () => {
-    const mail = listingDigestMail({
+    const mail = mailOf({
       ...NOTHING,
       listings: [
         LISTING,
@@ -72,10 +72,15 @@ Not shown: 1 listing below the alert threshold, 1 acknowledged listing. GET /v1/
   });
 
   test("is bounded", () => {
-    const mail = listingDigestMail({ ...NOTHING, listings: Array.from({ length: 150 }, () => LISTING) });
+    const mail = mailOf({ ...NOTHING, listings: Array.from({ length: 150 }, () => LISTING) });
     const text = mail === null ? "" : composeMail(mail).text;
     expect(text.match(/is listed on SpamCop/g)).toHaveLength(100);
     expect(text).toContain("and 50 more");
+  });
+
+  test("is queued with the listings that it shows, however many there are", () => {
+    const listings = Array.from({ length: 5_000 }, () => LISTING);
+    expect(JSON.stringify(digestOf({ ...NOTHING, listings })).length).toBeLessThan(50_000);
   });
 });
 

@@ -31,11 +31,14 @@ const digestChangeSchema = z.object({
 });
 export type DigestChange = z.output<typeof digestChangeSchema>;
 
-/** The facts of one digest for one recipient. `isWhole`: the recipient sees all targets of the account. */
+/** One digest for one recipient, as it is queued. `isWhole`: the recipient sees all targets of the account. */
 export const digestSchema = z.object({
   period: z.enum(["daily", "weekly"]),
   sinceMs: z.number(),
+  /** The listings to act on that are shown, most severe first. */
   listings: z.array(digestListingSchema),
+  /** `open`: all listings to act on; `below`: below the threshold. */
+  counts: z.object({ open: z.number(), below: z.number(), acknowledged: z.number() }),
   changes: z.array(digestChangeSchema),
   listsInTrouble: z.array(
     z.object({
@@ -53,28 +56,33 @@ const LISTINGS_MAX = 100;
 const CHANGES_MAX = 50;
 const LISTS_MAX = 40;
 
-/** Listings to act on: neither acknowledged nor below the threshold, most severe first. */
-const openListings = ({ listings }: ListingDigest): DigestListing[] =>
-  listings
+/** What a digest is made of: all listings of the recipient's targets. */
+export interface DigestFacts extends Omit<ListingDigest, "counts"> {}
+
+/** The digest to queue. Keeps of the listings only what is shown, because there may be hundreds of thousands. */
+export const digestOf = ({ listings, ...rest }: DigestFacts): ListingDigest => {
+  const open = listings
     .filter(({ isAcknowledged, isAboveThreshold }) => !isAcknowledged && isAboveThreshold)
     .toSorted((a, b) => worstRank([b.severity]) - worstRank([a.severity]) || b.since.localeCompare(a.since));
+  const acknowledged = listings.filter(({ isAcknowledged }) => isAcknowledged).length;
+  const counts = { open: open.length, below: listings.length - acknowledged - open.length, acknowledged };
+  return { ...rest, listings: open.slice(0, LISTINGS_MAX), counts };
+};
 
 /**
  * Whether a digest has anything to say. A weekly one to a recipient who sees all targets always has: without it, a quiet
  * week could not be told from a broken service.
  */
 export const isWorthMailing = (digest: ListingDigest): boolean =>
-  openListings(digest).length + digest.changes.length + digest.listsInTrouble.length > 0 ||
+  digest.counts.open + digest.changes.length + digest.listsInTrouble.length > 0 ||
   (digest.period === "weekly" && digest.isWhole);
 
 /** A digest, most severe first; null when there is nothing to say. Other listings are only counted. */
 export const listingDigestMail = (digest: ListingDigest): MailContent | null => {
   if (!isWorthMailing(digest)) return null;
   const { period, sinceMs, changes, listings, listsInTrouble } = digest;
-  const open = openListings(digest);
-  const [worst] = open;
-  const acknowledged = listings.filter(({ isAcknowledged }) => isAcknowledged).length;
-  const below = listings.length - acknowledged - open.length;
+  const { open, below, acknowledged } = digest.counts;
+  const [worst] = listings;
   const notShown = [
     ...(below > 0 ? [`${plural(below, "listing")} below the alert threshold`] : []),
     ...(acknowledged > 0 ? [plural(acknowledged, "acknowledged listing")] : []),
@@ -82,14 +90,14 @@ export const listingDigestMail = (digest: ListingDigest): MailContent | null => 
   const subject =
     worst === undefined
       ? "no listings that need action"
-      : `${plural(open.length, "listing")}, most severe: ${worst.target} (${worst.severity ?? "unknown severity"})`;
-  const section = (heading: string, items: readonly MailItem[], max: number) =>
-    items.length === 0 ? [] : [{ heading, blocks: [list(null, items, { max })] }];
+      : `${plural(open, "listing")}, most severe: ${worst.target} (${worst.severity ?? "unknown severity"})`;
+  const section = (heading: string, items: readonly MailItem[], max: number, total = items.length) =>
+    items.length === 0 ? [] : [{ heading, blocks: [list(null, items, { max, total })] }];
   return {
     subject: `Blocklists, ${period}: ${subject}`,
     sections: [
       ...(worst === undefined ? [{ heading: "No listings that need action", blocks: [] }] : []),
-      ...section("Listed now", open.map(listingItem), LISTINGS_MAX),
+      ...section("Listed now", listings.map(listingItem), LISTINGS_MAX, open),
       ...section(`Changes since ${minuteTime(sinceMs)}`, changes.map(changeItem), CHANGES_MAX),
       ...section("Blocklists that cannot be used at present", listsInTrouble.map(listItem), LISTS_MAX),
     ],
