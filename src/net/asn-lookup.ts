@@ -7,7 +7,7 @@ import { reverseLabels } from "./dns-name.ts";
 /** The network that announces an address, according to Team Cymru's IP to ASN service. */
 export interface AddressOrigin {
   readonly asn: number;
-  /** ISO 3166 alpha-2; null when the registry names none. It is where the network is registered, not where the host stands. */
+  /** ISO 3166 alpha-2; null when the registry names none. It is where the network is registered, not where the host is located. */
   readonly country: string | null;
   /** The announced prefix that holds the address, such as `192.0.2.0/24`. */
   readonly prefix: string;
@@ -28,7 +28,7 @@ const NAMIBIAS_REGISTRY = "afrinic";
 export const originQueryName = (ip: string): string =>
   `${reverseLabels(ip)}.${isIP(ip) === 4 ? "origin" : "origin6"}.asn.cymru.com`;
 
-/** The name whose TXT record says whose an AS number is. */
+/** The name whose TXT record has the owner of an AS number. */
 export const asQueryName = (asn: number): string => `AS${asn}.asn.cymru.com`;
 
 /** An upper-case ISO 3166 alpha-2 code; null for anything that does not mean a country. */

@@ -16,11 +16,11 @@ export interface Wire {
    * Hands over the one listener. What arrived before waits for it. Call once, right after connecting.
    */
   listen(handlers: WireHandlers): void;
-  /** Queues bytes (a string is UTF-8) and keeps their order; what the kernel does not take at once is sent later. */
+  /** Queues bytes (a string is UTF-8) and preserves their order; what the kernel does not accept immediately is sent later. */
   write(data: string | Uint8Array): void;
   /** Sends what is queued, then FIN. The wire closes when the other side has closed too. */
   end(): void;
-  /** Closes at once and frees the descriptor, in every state. Harmless when closed already. */
+  /** Closes immediately and frees the descriptor, in every state. Harmless when closed already. */
   destroy(): void;
   /**
    * Turns the stream into TLS, as client, within `timeoutMs`; afterwards `listen`'s handlers get plain text again.

@@ -34,7 +34,7 @@ export const readAnswer = (message: DnsMessage, name: string, type: DnsType): Dn
   const found = message.answers.filter((record) => record.type === type && record.owner === owner);
 
   if (found.length > 0) {
-    // "It does not exist, and here it is" may mean either: believe neither.
+    // NXDOMAIN together with records is contradictory: neither is used.
     if (rcode === RCODES.NXDOMAIN) return { kind: "malformed" };
     const ttlS = Math.min(...chain.ttlsS, ...found.map((record) => record.ttlS));
     return { kind: "answer", records: found.map((record) => record.data), cnames, ttlS, isVouched: true };

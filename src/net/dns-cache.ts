@@ -11,9 +11,9 @@ export interface DnsCache {
 
 const TTL_S_MIN = 5;
 const TTL_S_MAX = 3600;
-/** "No" is kept for a shorter time than RFC 2308 §5 allows: a domain just put right should soon be deliverable. */
+/** Negative responses are cached for less time than RFC 2308 §5 allows, so that a corrected domain soon becomes deliverable. */
 const NEGATIVE_TTL_S_MAX = 300;
-/** Failures are cached only to spare the server a burst of the same query (RFC 2308 §7.1), and stay failures. */
+/** Failures are cached only to avoid repeating the same query (RFC 2308 §7.1), and are returned as failures. */
 const FAILURE_TTL_S = 3;
 /** Larger responses are not cached, so that the limit on entries is one on memory too. */
 const REPLY_BYTES_MAX = 16_384;

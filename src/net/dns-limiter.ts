@@ -7,9 +7,9 @@ import { createShares } from "../base/shares.ts";
 export interface DnsTicket {
   /** True when it may be sent, and `leave` must follow; false when that cannot be in time. */
   readonly entered: Promise<boolean>;
-  /** Monotonic: until when an answer is of use. */
+  /** Monotonic time after which a response is no longer useful. */
   deadlineMs(): number;
-  /** Somebody else waits for the same query: it is sent when the first of them has a turn, and may take as long as the last allows. */
+  /** Adds a caller to a waiting query: it is sent at the turn of the first caller, with the latest deadline of all. */
   join(who: OnBehalfOf, deadlineMs: number): void;
   leave(): void;
 }
@@ -20,7 +20,7 @@ export interface DnsLimiterOptions {
   readonly waitingMax: number;
 }
 
-/** This part of the slots is kept free of lists. */
+/** This share of the slots is reserved: lists cannot use it. */
 const REALTIME_SHARE = 1 / 8;
 
 interface PendingQuery {
@@ -28,7 +28,7 @@ interface PendingQuery {
   deadlineMs: number;
   /** Who has its slot: first in the queue, then under way. */
   who: OnBehalfOf;
-  /** Everybody who waits for it. */
+  /** All callers that wait for it. */
   readonly waiters: Set<string>;
   readonly settle: (isIn: boolean) => void;
   cancelDeadline: () => void;

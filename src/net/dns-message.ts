@@ -50,7 +50,7 @@ export interface EncodedQuery {
 export const HEADER_BYTES = 12;
 const CLASS_IN = 1;
 const TYPE_OPT = 41;
-/** May stand beside an answer: signatures (RFC 4034 §3), and the alias of a whole tree (RFC 6672 §3.1). */
+/** Records that may accompany an answer: signatures (RFC 4034 §3), and the alias of a whole tree (RFC 6672 §3.1). */
 const COMPANION_TYPES: ReadonlySet<number> = new Set([46, 39]);
 const OPT_BYTES = 11;
 /** What fits every path without fragments (DNS flag day 2020). */

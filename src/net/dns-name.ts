@@ -95,6 +95,6 @@ export const reverseLabels = (ip: string): string => {
   return [...nibbles].toReversed().join(".");
 };
 
-/** The name under which the DNS keeps the reverse name of an address. Takes valid addresses only. */
+/** The name of the PTR record of an address. Takes valid addresses only. */
 export const reverseQueryName = (ip: string): string =>
   `${reverseLabels(ip)}.${ipaddr.parse(ip).kind() === "ipv4" ? "in-addr" : "ip6"}.arpa`;

@@ -73,7 +73,7 @@ export class DnsQuerier {
         const others = states.slice(at + 1).filter(({ suspectUntilMs }) => suspectUntilMs <= nowMs);
         return this.#confirm(result, state, { name, type, deadlineMs, others });
       }
-      // What some server responded tells more than the timeouts of the others.
+      // A response of any server is more informative than the timeouts of the others.
       if (UNREACHED.has(best.reading.kind)) best = result;
     }
     return best;
@@ -172,7 +172,7 @@ const exchangeWith = async (
   return exchange;
 };
 
-/** RFC 6891 §7: a server without EDNS answers FORMERR, NOTIMP or BADVERS. */
+/** RFC 6891 §7: a server without EDNS responds with FORMERR, NOTIMP or BADVERS. */
 const refusesEdns = (exchange: DnsExchange): boolean =>
   exchange.kind === "message" && EDNS_REFUSALS.has(exchange.message.rcode);
 const EDNS_REFUSALS: ReadonlySet<number> = new Set([RCODES.FORMERR, RCODES.NOTIMP, RCODES.BADVERS]);
@@ -189,7 +189,7 @@ const readExchange = (exchange: DnsExchange, from: DnsServer, { name, type }: Dn
     case "local_failure":
     case "aborted":
       return { ...NO_RESPONSE, server, reading: { kind: exchange.kind } };
-    // The transport keeps the first two to itself; the others outlived every repetition.
+    // The transport keeps the first two to itself; the others persisted through every retry.
     case "foreign":
     case "noise":
     case "case_changed":

@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 import type { DnsRecordData, DnsType, MxRecord, SoaRecord } from "./dns.ts";
 import { MalformedMessage, readName } from "./dns-name.ts";
 
-/** Where the data of a record lies in its message. */
+/** Position of the data of a record in its message. */
 export interface DataRange {
   readonly start: number;
   readonly end: number;
@@ -11,7 +11,7 @@ export interface DataRange {
 
 /**
  * Reads the data of one record (RFC 1035 §3.3, RFC 3596 §2.2), which must fill its range exactly.
- * Throws MalformedMessage otherwise. The caller has checked that the range lies within the message.
+ * Throws MalformedMessage otherwise. The caller has checked that the range is within the message.
  */
 export const readRecordData = (type: DnsType, bytes: Uint8Array, range: DataRange): DnsRecordData[DnsType] => {
   switch (type) {

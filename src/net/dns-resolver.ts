@@ -25,7 +25,7 @@ export interface DnsResolverOptions {
   readonly timeouts?: Partial<DnsTimeouts>;
   /** Cached responses; 20,000 by default, 0 for none. */
   readonly cacheEntriesMax?: number;
-  /** Queries under way at once, each with one socket; 256 by default. */
+  /** Concurrent queries, each with one socket; 256 by default. */
   readonly underWayMax?: number;
   /** Queries that may wait; 20,000 by default. */
   readonly waitingMax?: number;

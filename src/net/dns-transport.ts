@@ -25,7 +25,7 @@ export interface DnsTransport {
   close(): void;
 }
 
-/** When to try again to open a socket after the machine had no descriptor left; the timeout of the attempt goes on. */
+/** When to try again to open a socket after the machine had no descriptor left; the timeout of the attempt keeps running. */
 const SHORTAGE_AGAIN_MS = 50;
 
 export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport => {

@@ -71,7 +71,7 @@ export type DnsOutcome =
   | "overloaded"
   | "aborted";
 
-/** The result of one query. It is kept as evidence and shown to users as it is. */
+/** The result of one query. It is stored as evidence and shown to users unchanged. */
 export interface DnsResponse<T extends DnsType = DnsType> {
   /** The queried name: lower case, no final dot. */
   readonly name: string;
@@ -106,13 +106,13 @@ export const emptyResponse = <T extends DnsType>(name: string, type: T, outcome:
   elapsedMs: 0,
 });
 
-/** Limits of one caller. The query itself goes on for others that wait for it. */
+/** Limits of one caller. The query itself continues for other callers that wait for it. */
 export interface ResolveOptions {
   /** Ends the wait with the outcome `aborted`. */
   readonly signal?: AbortSignal;
   /** Ends the wait with the outcome `timeout`; the resolver's own deadline holds as well. */
   readonly timeoutMs?: number;
-  /** On whose behalf; by default the service itself. */
+  /** The account that it is made for; by default the service itself. */
   readonly onBehalfOf?: OnBehalfOf;
 }
 

@@ -31,7 +31,7 @@ export interface UrlPolicy {
 }
 
 const URL_CHARACTERS_MAX = 2_048;
-/** Below this only the two ports of the web itself: nothing else there speaks HTTP, and some of it can be confused by it. */
+/** Below this, only 80 and 443: other well-known services do not expect HTTP, and some can be attacked with it. */
 const FIRST_FREE_PORT = 1_024;
 const HTTPS_PORT = 443;
 const HTTP_PORT = 80;

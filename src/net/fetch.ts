@@ -17,9 +17,9 @@ export interface Post {
 /** The response of the receiver, of any status: redirects are not followed. */
 export interface PostResponse {
   readonly status: number;
-  /** The beginning of the response as UTF-8: 64 KiB at most, less when the rest did not arrive. */
+  /** The beginning of the response as UTF-8: 64 KiB at most, less when the connection ended early. */
   readonly body: string;
-  /** The header of that name as it stands (RFC 9110 §10.2.3); null when there is none. */
+  /** The header of that name, unparsed (RFC 9110 §10.2.3); null when there is none. */
   readonly retryAfter: string | null;
 }
 
@@ -158,7 +158,7 @@ const tlsFor = ({ isLiteral, host }: PolicyUrl, ca: string | undefined) => ({
   ...(ca === undefined ? {} : { ca }),
 });
 
-/** An exchange whose URL and addresses were judged. */
+/** A request whose URL and addresses have been checked. */
 interface JudgedExchange extends Omit<Exchange, "url"> {
   readonly url: PolicyUrl;
   readonly signal: AbortSignal;

@@ -36,7 +36,7 @@ const SAMPLES = [
   "2a00:1450::1",
 ];
 
-/** The tree and its separator must lie before the metadata: of a file that was cut, the end of which is old, they do not. */
+/** The tree and its separator must end before the metadata; in a truncated file with an old end they do not. */
 const problemOf = ({ metadata }: Reader<object>, bytes: Buffer, markerAt: number): string | null => {
   const { binaryFormatMajorVersion: version, ipVersion, searchTreeSize, buildEpoch } = metadata;
   if (version !== FORMAT_VERSION)

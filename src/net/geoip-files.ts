@@ -14,7 +14,7 @@ export interface GeoipFacts {
   readonly prefix: string | null;
 }
 
-/** A file and what of it is in memory. `version` tells its contents apart from those before. */
+/** A file and its contents in memory. `version` changes with the contents. */
 interface OpenFile {
   readonly path: string;
   database: GeoipDatabase;
@@ -123,7 +123,7 @@ export class GeoipFiles {
     }
   }
 
-  /** What an operator has to look at: a sentence for each file whose contents are not those in memory. */
+  /** Findings for the operator: a sentence for each file whose contents are not those in memory. */
   findings(): string[] {
     return this.#files.flatMap(({ path, problem, hasFailed }) => {
       if (problem !== null) return [`POSTWARDEN_GEOIP_DB: ${path} cannot be read again: ${problem}.`];
@@ -140,7 +140,7 @@ export class GeoipFiles {
     try {
       return file.database.find(ip);
     } catch (error) {
-      // A file that is damaged in places was opened all the same: it knows nothing about this address.
+      // A partly damaged file can be opened; for this address it has no data.
       if (!file.hasFailed) this.#log.error("a GeoIP database is damaged", { path: file.path, ip, error });
       file.hasFailed = true;
       return null;

@@ -1,6 +1,6 @@
 /** Why work with a mailbox ended. */
 type ImapFailureKind =
-  /** The server could not be reached, or not by TLS that is believed. */
+  /** The server could not be reached, or its TLS certificate is not trusted. */
   | "unreachable"
   /** The connection ended, a reply did not come in time, or was not IMAP. */
   | "broken"

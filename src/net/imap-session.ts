@@ -129,7 +129,7 @@ export class ImapSession {
     return [...new Set(above)].toSorted((a, b) => a - b).slice(0, limit);
   }
 
-  /** The sizes that the server gives for messages; those that are gone are missing. */
+  /** The sizes that the server gives for messages; deleted messages are absent. */
   async sizes(uids: readonly number[]): Promise<Map<number, number>> {
     const wanted = new Set(uids);
     const sizes = new Map<number, number>();
@@ -139,7 +139,7 @@ export class ImapSession {
     return sizes;
   }
 
-  /** Messages as they are, unread (BODY.PEEK), each once; those that are gone or larger than the limit are missing. */
+  /** Messages as they are, unread (BODY.PEEK), each once; those that were deleted or exceed the limit are absent. */
   async *read(uids: readonly number[]): AsyncGenerator<ImapMessage> {
     const wanted = new Set(uids);
     const source = { start: 0, maxLength: IMAP_MESSAGE_BYTES_MAX + 1 };
@@ -154,7 +154,7 @@ export class ImapSession {
     }
   }
 
-  /** Flags, moves or deletes messages; those that are gone do not matter. False when the server refuses. */
+  /** Flags, moves or deletes messages; those that were deleted are ignored. False when the server refuses. */
   async mark(uids: readonly number[], mark: ImapMark): Promise<boolean> {
     if (uids.length === 0 || mark.kind === "keep") return true;
     const done = await this.#within("mark messages", () => this.#mark(uids.join(","), mark));
@@ -206,7 +206,7 @@ export class ImapSession {
     }
   }
 
-  /** Ends the connection at once. */
+  /** Ends the connection immediately. */
   close(): void {
     this.client.close();
   }

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { err, ok, type Result } from "../base/errors.ts";
 
-/** Where a mailbox is, and whose it is (RFC 5092, with the password that it allows nobody to write down). */
+/** Server, credentials and folder of a mailbox (RFC 5092, but with a password, which that RFC does not allow). */
 export interface ImapUrl {
   readonly host: string;
   readonly port: number;

@@ -115,7 +115,7 @@ export class LineSocket {
 
   /**
    * Ends the session in the background: QUIT, then the server has `QUIT_WAIT_MS` to close. A broken wire is
-   * destroyed at once. What still comes is not read.
+   * destroyed immediately. Further bytes are not read.
    */
   quit(): void {
     if (this.problem !== null || this.isQuitting) return;
@@ -126,7 +126,7 @@ export class LineSocket {
     this.wakeBy(this.clock.monotonicMs() + QUIT_WAIT_MS);
   }
 
-  /** Ends everything at once. */
+  /** Destroys the connection immediately. */
   destroy(): void {
     this.fail("closed");
   }

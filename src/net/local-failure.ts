@@ -20,7 +20,7 @@ export const isShortage = (code: string): boolean => SHORTAGES.has(code);
 
 /**
  * Whether this process can open no further file or socket. The platform reports a TCP connect without a descriptor as a
- * refusal (ECONNREFUSED), so a refusal is only believed when a descriptor can be had.
+ * refusal (ECONNREFUSED), so a refusal counts only if a descriptor is available.
  */
 export const isOutOfDescriptors = (): boolean => {
   try {

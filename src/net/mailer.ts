@@ -33,10 +33,10 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const REPLY_TIMEOUT_MS = 30_000;
 const PERMANENT = 500;
 
-/** Creates the sender of the service's own mail. Each mail has a connection of its own, because they are few. */
+/** Creates the sender of the service's own mail. Each mail uses a new connection, because there are few. */
 export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
   const { host, port, implicitTls, user, password } = relay;
-  // Loaded here, because most services send no mail of their own.
+  // Loaded here, because most installations send no mail.
   const transport = import("nodemailer").then(({ createTransport }) =>
     createTransport({
       host,

@@ -7,7 +7,7 @@ export interface AddressPolicy {
   isAllowed(ip: string): boolean;
 }
 
-/** Azure's platform endpoint: numerically public, yet answered inside the virtual machine's own network. */
+/** Azure's platform endpoint: numerically public, but reachable from inside the virtual machine's network. */
 const AZURE_PLATFORM_ADDRESS = "168.63.129.16";
 
 /** All global unicast IPv6 space that IANA has given out so far (RFC 4291 §2.4 as registered). */
@@ -15,7 +15,7 @@ const GLOBAL_UNICAST_IPV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("2000::"),
 
 /**
  * Builds the rule for outgoing connections: only global unicast addresses (IANA special-purpose registries, RFC 6890)
- * and what lies in `allowNetworks`.
+ * and addresses in `allowNetworks`.
  *
  * Addresses that carry an IPv4 address (mapped, translated, NAT64, 6to4, Teredo, ISATAP) are judged by what they carry.
  * Throws when an entry of `allowNetworks` is not a network: settings are checked with `parseCidr` before they come here.
@@ -61,7 +61,7 @@ const embeddedIpv4 = (address: ipaddr.IPv6, parts: readonly number[]): ipaddr.IP
     case "6to4":
       return [ipv4At(parts, 1)];
     case "teredo":
-      // RFC 4380 §4: the server's address as it is, the client's with every bit inverted.
+      // RFC 4380 §4: the server's address unchanged, the client's with every bit inverted.
       return [
         ipv4At(parts, 2),
         ipv4At(

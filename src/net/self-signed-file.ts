@@ -13,7 +13,7 @@ import {
 import { selfSignedCertificate } from "./self-signed.ts";
 
 export interface CertificateSource {
-  /** Where a certificate of our own is kept. */
+  /** Where the self-signed certificate is stored. */
   readonly dataDir: string;
   /** In A-labels. */
   readonly hostName: string;
@@ -76,7 +76,7 @@ const isStillGood = ({ cert }: TlsMaterial, hostName: string, nowMs: number): bo
 const writeOnlyForUs = (path: string, text: string): void => {
   const fresh = `${path}.new`;
   writeFileSync(fresh, text, { mode: 0o600 });
-  // A file that was there already kept its mode.
+  // An existing file kept its mode.
   chmodSync(fresh, 0o600);
   renameSync(fresh, path);
 };

@@ -34,7 +34,7 @@ const LONG_NAME_STANDS_FOR = "Postwarden";
  * Generates a key (ECDSA, P-256) and a certificate for it that it has signed itself (X.509 v3, RFC 5280; ecdsa-with-SHA256,
  * RFC 5758 §3.2): for one host name in A-labels, as CN and as dNSName, for ten years from `nowMs`. Both are PEM.
  *
- * It authenticates nobody; senders that do not verify certificates can encrypt with it (RFC 7435). A host name of more than
+ * It does not authenticate this host; senders that do not verify certificates can encrypt with it (RFC 7435). A host name of more than
  * 64 characters is in the dNSName only.
  */
 export const selfSignedCertificate = (hostName: string, nowMs: number): TlsMaterial => {

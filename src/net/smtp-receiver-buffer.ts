@@ -1,7 +1,7 @@
 import { err, ok, type Result } from "../base/errors.ts";
 import type { MailMemory } from "./smtp-receiver-load.ts";
 
-/** Why a mail is not kept: larger than allowed, no memory left for it now, or never received whole. */
+/** Why a mail is not accepted: larger than allowed, no memory left for it now, or never received whole. */
 export type MailProblem = "too_large" | "no_memory" | "abandoned";
 
 /** The smallest buffer for a mail that comes in pieces. */
@@ -12,10 +12,10 @@ const FIRST_BYTES = 16 * 1024;
  *
  * Pieces are copied into one buffer that doubles, because a client decides how small they are: a million pieces of
  * four bytes kept apart would need a hundred times their size. A mail of one piece is not copied. After a problem
- * nothing is kept, what still comes is only counted.
+ * nothing more is stored; further bytes are only counted.
  */
 export class MailBuffer {
-  /** How much came, kept or not. */
+  /** Bytes received, stored or not. */
   bytesSeen = 0;
   private buffer: Uint8Array = new Uint8Array(0);
   private length = 0;

@@ -13,7 +13,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 export class ReceiverDeadlines {
   /** Since when it has been waiting for the content of a mail. */
   waitingSinceMs: number;
-  /** Set while the client waits for us: neither silence nor a missing mail is then its fault. */
+  /** Set while the client waits for us, when it cannot be expected to send anything. */
   isOurTurn: boolean = false;
   readonly #clock: Clock;
   readonly #limits: ReceiverLimits;

@@ -35,7 +35,7 @@ export class ReceiverEnvelope {
     return true;
   }
 
-  /** Reads the argument of MAIL; the caller sets `mailFrom` when nothing else speaks against it. */
+  /** Reads the argument of MAIL; the caller sets `mailFrom` when there is no other objection. */
   readMail(argument: string, { mailBytes }: ReceiverLimits): Read<{ readonly address: string; readonly size: number }> {
     if (this.helo === null) return { refusal: REPLIES.needHello };
     const path = readPath("FROM", argument);

@@ -2,21 +2,21 @@ const MIB = 1024 * 1024;
 
 /** How much the receiver lets its clients take. Times are milliseconds of the injected clock. */
 export interface ReceiverLimits {
-  /** Connections at once, of all clients. */
+  /** Concurrent connections of all clients. */
   readonly connections: number;
-  /** Connections at once of one client: an IPv4 address, or the /64 of an IPv6 address. */
+  /** Concurrent connections of one client: an IPv4 address, or the /64 of an IPv6 address. */
   readonly connectionsPerClient: number;
-  /** Connections at once of one network: the /24 of an IPv4 address, the /48 of an IPv6 address. */
+  /** Concurrent connections of one network: the /24 of an IPv4 address, the /48 of an IPv6 address. */
   readonly connectionsPerNetwork: number;
-  /** Of `connections`: places that only clients get whose network has none. */
+  /** Of `connections`: reserved for clients whose network has no connection. */
   readonly reservedConnections: number;
-  /** A connection that has waited so long without content of a mail gives way when there are too many. */
+  /** Idle time without message content after which a connection may be closed in favour of a new one. */
   readonly evictableAfterMs: number;
-  /** The same for this machine itself: a mail server in front of Postwarden hands on the mail of everybody. */
+  /** The same for loopback: a mail server in front of Postwarden relays the mail of all clients. */
   readonly connectionsPerLocalClient: number;
-  /** Connections that are being told that there are too many; what comes beyond is closed without a word. */
+  /** Connections that are being refused with 421; further ones are closed without a reply. */
   readonly farewells: number;
-  /** The size of a mail, announced with SIZE (RFC 1870). Never more of one mail is kept. */
+  /** The size of a mail, announced with SIZE (RFC 1870). No more than this of one mail is stored. */
   readonly mailBytes: number;
   /** So much of one mail is read, and thrown away, before the connection is cut. */
   readonly mailBytesRead: number;
@@ -29,19 +29,19 @@ export interface ReceiverLimits {
   readonly mailsPerConnection: number;
   /** Recipients refused as unknown, until the connection ends. */
   readonly unknownRecipients: number;
-  /** Commands answered with 5xx, until the connection ends. */
+  /** 5xx replies after which the connection is closed. */
   readonly refusedCommands: number;
   /** Octets of a command line (RFC 5321 §4.5.3.1.4 wants 512; extensions add to it). */
   readonly commandBytes: number;
   /** Replies until content of a mail comes: more commands than 100 recipients need make no progress. */
   readonly repliesPerMail: number;
-  /** How long a client may leave a command unfinished, or a mail without a byte. */
+  /** Longest time for one command line, or without data during a message. */
   readonly idleMs: number;
-  /** How long after the banner, and after each mail, the next MAIL may take to come. */
+  /** Longest time from the banner, or from the last message, to the next MAIL. */
   readonly mailWaitMs: number;
-  /** How long after that MAIL its content may take to begin. */
+  /** Longest time from that MAIL to the start of its content. */
   readonly envelopeMs: number;
-  /** How long the content of one mail may take, however steadily it drips. */
+  /** Longest time for the content of one message, even if data keeps arriving. */
   readonly dataMs: number;
   readonly connectionMs: number;
   /** How long a client has to close after our last word. */

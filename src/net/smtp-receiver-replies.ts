@@ -18,7 +18,7 @@ export const REPLIES = {
   refused: [554, "5.7.1 Message refused"],
 } as const satisfies Readonly<Record<string, ReceiverReply>>;
 
-/** The replies to commands that are always answered alike. */
+/** The replies to commands that always get the same one. */
 export const FIXED_REPLIES: ReadonlyMap<string, readonly ReceiverReply[]> = new Map<string, ReceiverReply[]>([
   ["NOOP", [REPLIES.ok]],
   ["VRFY", [[252, "2.0.0 Cannot VRFY user; try RCPT"]]],
@@ -51,9 +51,9 @@ export const formatReply = ([code, text]: ReceiverReply): string => {
   return lines.map((line, index) => `${code}${index < lines.length - 1 ? "-" : " "}${line}\r\n`).join("");
 };
 
-/** The reply to a content that was not kept. */
+/** The reply to message content that was not stored. */
 export const contentRefusal = (problem: MailProblem, bytesMax: number): ReceiverReply => {
   if (problem === "too_large") return tooLarge(bytesMax);
-  // The client of an abandoned mail has gone, or was dropped.
+  // The client of an abandoned mail has disconnected, or was disconnected.
   return problem === "no_memory" ? REPLIES.noMemory : REPLIES.later;
 };

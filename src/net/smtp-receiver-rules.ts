@@ -25,7 +25,7 @@ export type AcceptOutcome = "accepted" | "later" | "full" | "refused";
 
 /** What the receiver's owner decides. An exception or rejection counts as `later`. */
 export interface ReceiverRules {
-  /** Whether there is no space for any mail now: MAIL is answered 452. */
+  /** Whether there is no space for any mail now: the reply to MAIL is 452. */
   isFull?(): boolean;
   judgeRecipient(address: string): RecipientVerdict | Promise<RecipientVerdict>;
   /** Resolves to `accepted` only when the mail is durable. */

@@ -82,13 +82,13 @@ export class ReceiverSession {
     this.destroy();
   }
 
-  /** Ends the connection politely: at once, or after the mail that is under way. */
+  /** Ends the connection with a 421: immediately, or after the mail in progress. */
   close(): void {
     this.#isClosing = true;
     if (this.#mail === null) this.#reply(REPLIES.closing);
   }
 
-  /** Ends the connection at once, whatever it is doing. A mail that is being accepted still is. */
+  /** Ends the connection immediately, in every state. A mail that is being stored is still stored. */
   destroy(): void {
     this.#socket.destroy();
   }

@@ -38,10 +38,10 @@ const TOO_MANY = formatReply([421, "4.7.0 Too many connections, try again later"
 
 /**
  * A mail server that only receives, for recipients that `judgeRecipient` knows: no relay, no AUTH; STARTTLS is offered
- * (RFC 3207) but not required. A mail is answered 250 after `acceptMail` resolved to `accepted`, never before.
+ * (RFC 3207) but not required. A mail gets its 250 after `acceptMail` resolved to `accepted`, never before.
  *
  * It is no mailbox, so that `postmaster` (RFC 5321 §4.5.1) is judged as any other name: accepting it would promise a reader.
- * No `Received:` field is added: mails are kept as they came, and what the client said is passed on beside them.
+ * No `Received:` field is added: mails are stored unchanged, and the envelope is passed separately.
  */
 export class SmtpReceiver {
   readonly #options: SmtpReceiverOptions;
@@ -57,7 +57,7 @@ export class SmtpReceiver {
     refused: 0,
     unknownRecipients: 0,
   };
-  /** Connections that are told that there are too many. */
+  /** Connections that are being refused because there are too many. */
   #farewells = 0;
   #secureContext: SecureContext | null = null;
   #server: Server | null = null;
@@ -112,7 +112,7 @@ export class SmtpReceiver {
   #accept(socket: Socket): void {
     const client = plainAddress(socket.remoteAddress ?? "");
     const secureContext = this.#secureContext;
-    // A client that left before it was looked at has no address.
+    // A client that has disconnected already has no address.
     if (secureContext === null || this.#closing !== null || client === "") return void socket.destroy();
     const slot =
       this.#load.enter(client) ??

@@ -180,7 +180,7 @@ const QMAIL_ENHANCED = /\(#([245]\.[0-9]{1,3}\.[0-9]{1,3})\)/;
 
 const leadingEnhanced = (line: ReplyLine): { enhanced: string | null; text: string } => {
   const own = line.text.trimStart();
-  // Servers whose configured text begins with a code say it twice: "550 550 5.1.1 …".
+  // Servers whose configured text begins with a code send it twice: "550 550 5.1.1 …".
   const text = own.startsWith(`${line.code} `) || own.startsWith(`${line.code}-`) ? own.slice(4).trimStart() : own;
   const match = LEADING_ENHANCED.exec(text);
   if (!match) return { enhanced: null, text };

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from "../base/errors.ts";
 
-/** A command line: the verb in upper case, and what stands behind it. */
+/** A command line: the verb in upper case, and its argument. */
 export interface SmtpCommand {
   readonly verb: string;
   readonly argument: string;
@@ -17,7 +17,7 @@ export interface SmtpPath {
 const PATH = /^(FROM|TO)\s*:\s*<([^<>\s]*)>(?:\s+(.*))?$/i;
 /** RFC 5321 appendix C: a source route must be accepted and should be ignored. */
 const SOURCE_ROUTE = /^@[^\s,:@]+(?:,@[^\s,:@]+)*:/;
-/** Controls, and characters that nobody can see: they would only disguise an address. */
+/** Control and invisible characters, which could only disguise an address. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const UNSAFE = /[\x00-\x1f\x7f-\x9f\u200b\u2060\ufeff]/;
 const MAILBOX = /^[^@]+@[^@]+$/;

@@ -62,7 +62,7 @@ export class SmtpServerSocket {
     if (this.#state === "open") this.#stream.write(reply);
   }
 
-  /** Sends a last reply and closes our side. Nothing more is read. In the middle of a handshake it closes at once. */
+  /** Sends a last reply and closes our side. Nothing more is read. During a TLS handshake it closes immediately. */
   finish(reply: string): void {
     if (this.#state === "upgrading") this.destroy();
     if (this.#state !== "open") return;
@@ -71,7 +71,7 @@ export class SmtpServerSocket {
     this.#stream.resume();
   }
 
-  /** Closes at once and frees the descriptor, in every state. */
+  /** Closes immediately and frees the descriptor, in every state. */
   destroy(): void {
     this.#stream.destroy();
     this.#close();

@@ -47,7 +47,7 @@ export interface SmtpSession {
   close(): void;
 }
 
-/** After 421 a server closes (RFC 5321 §3.8); replies to the rest of the group get only this long. */
+/** After 421 a server closes (RFC 5321 §3.8); the remaining replies of the group must arrive within this time. */
 export const AFTER_421_MS = 1_000;
 
 /** Creates the session of a connection that is past EHLO; the session owns the connection from then on. */

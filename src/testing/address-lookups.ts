@@ -5,7 +5,7 @@ import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
 export interface AddressLookupSetup {
-  /** Addresses that reports told of. */
+  /** Addresses in reports. */
   readonly ips: readonly string[];
   readonly hasAsnLookup: boolean;
   readonly geoip?: AddressLookupOptions["geoip"];
@@ -44,7 +44,7 @@ export const startAddressLookups = (zone: Zone, { ips, hasAsnLookup, geoip = nul
     clock,
     resolver,
     logged,
-    /** A report tells of more addresses. */
+    /** Adds a report with more addresses. */
     tell,
     /** What is stored of an address; undefined for one that no report names. */
     stored: (ip: string) => {

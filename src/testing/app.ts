@@ -31,7 +31,7 @@ export interface TestAppOptions {
 
 export interface TestRequest {
   readonly key?: IssuedKey | string;
-  /** Text, bytes and streams are sent as they are, anything else as JSON. */
+  /** Text, bytes and streams are sent unchanged, anything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -105,7 +105,7 @@ const readResponse = async (response: Response): Promise<TestResponse> => {
   };
 };
 
-/** The real service over `app.handle`, with a clock that stands still, a constant random source and a literal DNS zone. */
+/** The real service over `app.handle`, with a manual clock, a constant random source and a literal DNS zone. */
 export class TestApp {
   readonly clock = createTestClock();
   readonly resolver: ZoneResolver;
@@ -123,7 +123,7 @@ export class TestApp {
       config: configOf({
         DATA_DIR,
         HELO_NAME: "probe.example",
-        // Blocklist queries are paced, and the clock stands still.
+        // Blocklist queries are paced, and the clock does not advance.
         DNSBL_SIGNAL: "off",
         ...(stub ? { SMTP_PORT: String(stub.port), PROBE_ALLOW_NETWORKS: "127.0.0.0/8" } : {}),
         ...settings,

@@ -92,7 +92,7 @@ export class BulkHarness {
     }
   }
 
-  /** Starts a process, which knows nothing of an earlier one but the rows. `kill` ends it like a crash. */
+  /** Starts a process, which has only the rows of an earlier one. `kill` ends it like a crash. */
   start({ attempt, windowMax = 100, commit = this.db.commit, outages = NO_OUTAGES }: ProcessOptions) {
     let isAlive = true;
     const never = () => Promise.withResolvers<never>().promise;

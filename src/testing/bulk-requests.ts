@@ -3,7 +3,7 @@ import type { TestApp, TestRequest } from "./app.ts";
 
 export const BULK_PATH = "/v1/bulk-verifications";
 
-/** A row of a list, as far as tests look at it. */
+/** The fields of a row that tests use. */
 export interface Item {
   readonly row_index: number;
   readonly submitted_email: string;
@@ -15,7 +15,7 @@ export interface Item {
 export const postList = (app: TestApp, request: TestRequest, query = "") =>
   app.request("POST", BULK_PATH + query, request);
 
-/** Turns the clock until the job has ended, and answers it. */
+/** Advances the clock until the job has ended, and returns it. */
 export const untilJobEnded = async (app: TestApp, key: TestRequest["key"], id: string) => {
   for (let turn = 0; turn < 50; turn++) {
     await app.advance(100);

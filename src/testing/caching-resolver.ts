@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { DnsResponse, DnsResolver, DnsType } from "../net/dns.ts";
 
 /**
- * A resolver that keeps what another one says until its time to live is over, and counts that down, by name and type, as
+ * A resolver that caches the responses of another one and counts their TTL down, by name and type, as
  * unbound does. `flush` drops one name, all types of it.
  */
 export const createCachingResolver = (

@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 
-/** A clock that stands still. `advance` moves it and runs what became due, in order, settling promises in between. */
+/** A manual clock. `advance` moves it and runs what became due, in order, settling promises in between. */
 export interface TestClock extends Clock {
   advance(ms: number): Promise<void>;
-  /** Sets the wall clock forwards or back, as NTP and operators do; the monotonic clock goes on. */
+  /** Sets the wall clock forwards or back, as NTP and operators do; the monotonic clock is unaffected. */
   setWall(byMs: number): void;
   /** How many tasks wait for their time. */
   pending(): number;

@@ -21,7 +21,7 @@ export interface CommandOptions {
   readonly stdin?: readonly string[];
   /** Called with every line of standard output and standard error. */
   readonly onLine?: (line: string) => void;
-  /** Stops `serve`; by default at once. */
+  /** Stops `serve`; by default immediately. */
   readonly untilSignal?: () => Promise<string>;
   /** Where standard output goes; by default a terminal. */
   readonly stdoutKind?: StdoutKind;

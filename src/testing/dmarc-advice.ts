@@ -24,7 +24,7 @@ export const source = (more: Partial<AdvisedSource> = {}): AdvisedSource => ({
   ...more,
 });
 
-/** A sender that nobody knows, whose mail proves another name. */
+/** An unknown sender whose mail is authenticated for another domain. */
 export const stranger = (messages: number, more: Partial<AdvisedSource> = {}): AdvisedSource =>
   source({
     ...{ key: "org:example.net", kind: "organization", name: "example.net", classification: "unknown" },

@@ -1,6 +1,6 @@
 import type { PublishedPolicy } from "../dmarc/report/report.ts";
 
-/** The policy that a report says it found, `p=reject` of example.com unless told otherwise. */
+/** The policy that a report says it found, `p=reject` of example.com by default. */
 export const publishedPolicy = (change: Partial<PublishedPolicy> = {}): PublishedPolicy => ({
   domain: "example.com",
   p: "reject",

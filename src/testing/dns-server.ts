@@ -1,7 +1,7 @@
 import * as packet from "dns-packet";
 import type { DnsServer } from "../net/dns.ts";
 
-/** A question that reached the scripted server. */
+/** A query that the scripted server received. */
 export interface SeenQuery {
   readonly transport: "udp" | "tcp";
   readonly id: number;
@@ -10,7 +10,7 @@ export interface SeenQuery {
   readonly type: packet.RecordType;
   /** The UDP size of its OPT record; undefined without EDNS. */
   readonly ednsBytes: number | undefined;
-  /** Asks for the whole response, DNSSEC records included (the DO bit). */
+  /** Requests DNSSEC records as well (the DO bit). */
   readonly dnssecOk: boolean;
   /** Where it came from. */
   readonly port: number;
@@ -30,7 +30,7 @@ export interface ScriptedDnsServer {
   stop(): void;
 }
 
-/** What may differ from a plain NOERROR response to the query. `lie` overrides what the query said. */
+/** What may differ from a plain NOERROR response to the query. `lie` overrides fields of the query. */
 export interface ResponseParts {
   readonly answers?: packet.Answer[];
   readonly authorities?: packet.Answer[];
@@ -57,7 +57,7 @@ export const encodeResponse = (query: SeenQuery, parts: ResponseParts = {}): Buf
 
 const SOA_TTL_S = 300;
 
-/** The SOA that vouches for a negative response about the name (RFC 2308 §3): of its top-level domain. */
+/** The SOA of a negative response about the name (RFC 2308 §3): of its top-level domain. */
 export const soaFor = (name: string): packet.Answer => ({
   name: name.split(".").at(-1) ?? "",
   type: "SOA",
@@ -112,7 +112,7 @@ const listen = async (take: Take, { hostname, port: wantedPort }: Place) => {
         async data(socket, bytes, port, address) {
           for (const reply of await take(bytes, "udp", port)) if (!socket.closed) socket.send(reply, port, address);
         },
-        // A client that is gone already makes the system report a refusal: nothing to be done about it.
+        // When the client has closed its socket, the system reports a refusal, which is ignored.
         error: () => undefined,
       },
     });

@@ -5,7 +5,7 @@ import type { Zone, ZoneRecords } from "./dns-zone.ts";
 /** Makes a response out of the right one. */
 export type Wrong = (query: SeenQuery, right: ResponseParts) => Uint8Array;
 
-/** What goes wrong, by question, as `MX x.example` or `*`: at every query, or in turn, after which the right response comes. */
+/** Faults by query, as `MX x.example` or `*`: one for every query, or a sequence that is followed by the correct response. */
 export type WrongAnswers = Readonly<Record<string, Wrong | readonly Wrong[]>>;
 
 const TTL_S = 300;
@@ -25,7 +25,7 @@ const answersOf = (name: string, type: string, records: ZoneRecords): packet.Ans
   return [];
 };
 
-/** The response of a correct recursive server that knows this zone: every negative one carries an SOA (RFC 2308 §3). */
+/** The response of a correct recursive server with this zone: every negative one carries an SOA (RFC 2308 §3). */
 const rightResponse = (zone: Zone, { name, type }: SeenQuery): ResponseParts => {
   const aliases: packet.Answer[] = [];
   let owner = name.toLowerCase();
@@ -43,7 +43,7 @@ const rightResponse = (zone: Zone, { name, type }: SeenQuery): ResponseParts => 
   }
 };
 
-/** A name server that knows the zone and gets some questions wrong. What goes wrong `*` comes after what a question has of its own. */
+/** A name server for the zone with faults for some queries. Faults for `*` follow those of the query itself. */
 export const serveZone = (zone: Zone, wrong: WrongAnswers = {}): DnsScript => {
   const asked = new Map<string, number>();
   return (query) => {
@@ -66,14 +66,14 @@ const nameServers = (name: string): packet.Answer[] => [{ name, type: "NS", ttl:
 const withTtl = (answers: packet.Answer[] = [], ttl: number): packet.Answer[] =>
   answers.map((answer) => ({ ...answer, ttl }) as packet.Answer);
 
-/** NOERROR without anything: what a server sends that knows nothing. */
+/** NOERROR without records: what a server without data sends. */
 export const emptyAnswer: Wrong = plain({});
 /** NXDOMAIN without the SOA of the zone. */
 export const bareNxdomain: Wrong = plain({ rcode: 3 });
 
 /** Negative responses lose their SOA, as out of the cache of many forwarders; the right records otherwise. */
 export const withoutSoa: Wrong = (query, right) => encodeResponse(query, { ...right, authorities: [] });
-/** Like `withoutSoa`, but a question with the DO bit is passed on to a server that sends the SOA. */
+/** Like `withoutSoa`, but a query with the DO bit is forwarded to a server that sends the SOA. */
 export const withoutSoaUnlessDnssec: Wrong = (query, right) =>
   encodeResponse(query, query.dnssecOk ? right : { ...right, authorities: [] });
 

@@ -23,11 +23,11 @@ export type ZoneRecords = {
 /** Lower-case names without a final dot, each with its records, or with the outcome of every query about it. */
 export type Zone = Readonly<Record<string, ZoneRecords | ZoneFailure>>;
 
-/** A resolver that knows one literal zone, and remembers each query it received. */
+/** A resolver for one literal zone that records its queries. */
 export interface ZoneResolver extends DnsResolver {
   /** Every query in order, as `MX example.com`. */
   readonly queries: readonly string[];
-  /** On whose behalf each query was made. */
+  /** The account that each query was made for. */
   readonly queriedFor: ReadonlyArray<OnBehalfOf | undefined>;
   /** How often this was queried. */
   countQueries(name: string, type: DnsType): number;

@@ -68,7 +68,7 @@ const checkAddress = (input: Uint8Array): void => {
   must(/^[\x21-\x7e]+$/.test(domain), "the domain is not written in A-labels");
 };
 
-/** A response to QUERY whose bytes behind the question are the input. */
+/** A response to QUERY whose bytes after the question section are the input. */
 const checkDnsResponse = (input: Uint8Array): void => {
   const packet = new Uint8Array(Math.max(QUERY.bytes.length, 12) + input.length);
   packet.set(QUERY.bytes);

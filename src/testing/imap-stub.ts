@@ -8,7 +8,7 @@ export interface ImapStubOptions {
   readonly greeting?: string;
   readonly capabilities?: string;
   readonly tls?: { readonly key: string; readonly cert: string };
-  /** Asked before each command (without its tag, in upper case but for its arguments); undefined answers it properly. */
+  /** Called before each command (without its tag, in upper case except its arguments); undefined sends the normal response. */
   readonly fault?: (command: string, tag: string) => ImapFault | undefined;
 }
 

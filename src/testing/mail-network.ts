@@ -25,7 +25,7 @@ import { createTestClock, type TestClock } from "./clock.ts";
 import { createZoneResolver, type Zone, type ZoneRecords } from "./dns-zone.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "./smtp-stub.ts";
 
-/** A mail host: how it speaks, or why nobody can connect to it. Listed by preference: 10, 20, …; or by `at`. */
+/** A mail host: its SMTP behaviour, or why connections to it fail. Listed by preference: 10, 20, …; or by `at`. */
 export interface NetworkHost {
   readonly name: string;
   readonly script?: SmtpStubScript;
@@ -35,24 +35,24 @@ export interface NetworkHost {
   readonly address?: string;
 }
 
-/** A way out. Stubs see it come from `from`, an address of 127.0.0.0/8. */
+/** An egress. Stubs see its connections come from `from`, an address of 127.0.0.0/8. */
 export interface NetworkEgress {
   readonly name: string;
   readonly from?: string;
-  /** Nothing can leave by it; looked at for each connection. */
+  /** Connections through it fail; read for each connection. */
   broken?: ConnectFailure | null;
   /** Only to say of which IP version it is. */
   readonly localAddress?: string;
 }
 
 export interface MailNetworkOptions {
-  /** The mail hosts of `x.example`; one that accepts everybody if none are given. */
+  /** The mail hosts of `x.example`; one that accepts every recipient if none are given. */
   readonly hosts?: readonly NetworkHost[];
   /** Names beside those of `x.example` and its hosts, or instead of them. */
   readonly zone?: Zone;
   readonly retryWaitsS?: readonly number[];
   readonly mailFrom?: string;
-  /** The ways out; `direct` if none are given. */
+  /** The egresses; `direct` if none are given. */
   readonly egresses?: readonly [NetworkEgress, ...NetworkEgress[]];
   readonly limits?: { readonly connectionsMax?: number; readonly connectionsPerHostMax?: number };
   /** Blocklists in the zone of this network; without, the signal is switched off. */
@@ -60,17 +60,17 @@ export interface MailNetworkOptions {
   readonly matchSuppression?: (normalizedEmail: string) => string | null;
 }
 
-/** The real engine, pool and SMTP client between a literal DNS zone and scripted SMTP servers, with a clock that stands still. */
+/** The real engine, pool and SMTP client between a literal DNS zone and scripted SMTP servers, with a manual clock. */
 export interface MailNetwork {
   readonly clock: TestClock;
   readonly engine: VerificationEngine;
   readonly pool: ProbePool;
-  /** For whom DNS was asked, and mail hosts. */
+  /** The accounts that DNS queries and probes were made for. */
   readonly queriedFor: ReadonlyArray<OnBehalfOf | undefined>;
   readonly probedFor: ReadonlyArray<OnBehalfOf | undefined>;
-  /** Every question to DNS, as `MX x.example`. */
+  /** Every DNS query, as `MX x.example`. */
   readonly asked: readonly string[];
-  /** Changes take effect at the next question. */
+  /** Changes take effect at the next query. */
   readonly zone: Record<string, Zone[string]>;
   stub(name: string): SmtpStub;
   /** One attempt from the start, concluded. */
@@ -139,7 +139,7 @@ const startHosts = (clock: TestClock, { hosts = [{ name: "mx.x.example" }], zone
   return { stubs, names, egressOf, stub };
 };
 
-/** A pool over the egresses, and for whom it was used. */
+/** A pool over the egresses, and the accounts that it was used for. */
 const poolOver = (clock: TestClock, egresses: EgressPool, limits: MailNetworkOptions["limits"]) => {
   const open = ({ address, port, host, egress }: ProbeTarget) =>
     openSession({

@@ -99,7 +99,7 @@ const encodeNode = ([left, right]: readonly [number, number], recordBits: 24 | 2
   return node;
 };
 
-/** Writes a database in the MaxMind DB format 2.0: what it says of each network, none of which may lie inside another. */
+/** Writes a database in the MaxMind DB format 2.0: the record of each network; networks must not overlap. */
 export const writeMmdb = (networks: Readonly<Record<string, MmdbValue>>, made: MadeMmdb = {}): Buffer => {
   const { type = "Test", ipVersion = 6, recordBits = 24, builtAtMs = 1_767_225_600_000, metadata = {} } = made;
   const nodes: Node[] = [[null, null]];

@@ -86,7 +86,7 @@ export interface ProbePoolLimits {
   readonly connectionsPerProviderMax?: (provider: string) => number;
 }
 
-/** A pool over fake sessions. Without `say` every probe waits until `answer` is called, oldest first. */
+/** A pool over fake sessions. Without `say` every probe waits for a call of `answer`, oldest first. */
 export const poolOf = (
   limits: ProbePoolLimits = {},
   say?: Say,

@@ -9,7 +9,7 @@ export interface Received {
   readonly event: { readonly type: string; readonly timestamp: string; readonly data: Record<string, unknown> };
 }
 
-/** An HTTP server on loopback that keeps what it got. */
+/** An HTTP server on loopback that records its requests. */
 export interface Receiver {
   readonly url: string;
   readonly received: readonly Received[];

@@ -12,13 +12,13 @@ export const SERVICE: SampleRow = {
   dkimResults: ["sendgrid.net pass s1"],
   spfResults: ["em.sendgrid.net pass"],
 };
-/** Mail that nothing speaks for. */
+/** Unauthenticated mail. */
 export const STRANGER: SampleRow = {
   ...{ ip: "5.5.5.5", count: 3, disposition: "reject", dkim: "fail", spf: "fail" },
   dkimResults: [],
   spfResults: ["example.com fail"],
 };
-/** Mail that a list passed on. */
+/** Mail that a mailing list forwarded. */
 export const FORWARDED: SampleRow = {
   ...STRANGER,
   ip: "6.6.6.6",

@@ -14,7 +14,7 @@ export interface ReceiverHarnessOptions {
   readonly judgeRecipient?: (address: string) => RecipientVerdict | Promise<RecipientVerdict>;
 }
 
-/** A receiver on loopback that knows `known…@…`, and keeps the mails it accepts. */
+/** A receiver on loopback that accepts mail for `known…@…` and stores it. */
 export interface ReceiverHarness {
   readonly receiver: SmtpReceiver;
   readonly port: number;

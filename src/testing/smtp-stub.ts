@@ -3,7 +3,7 @@ import { TEST_CERTIFICATE, TEST_KEY } from "./smtp-stub-key.ts";
 
 /**
  * What a stub says to a command: text (one reply, its line end is added), or raw bytes, and perhaps the end of the
- * connection. A promise holds this answer, and all later ones of the connection, until the test lets it go.
+ * connection. A promise delays this reply, and all later ones of the connection, until it is resolved.
  */
 export type StubAnswer = string | { readonly raw: string; readonly ending?: "close" | "reset" };
 type Answering = StubAnswer | Promise<StubAnswer>;
@@ -49,7 +49,7 @@ export interface StubSession {
   turns: number;
   tls: boolean;
   closed: boolean;
-  /** Sends text as it is, unasked. */
+  /** Sends unsolicited text unchanged. */
   push(raw: string): void;
 }
 
@@ -172,7 +172,7 @@ class Connection implements StubSession {
     this.changed();
   }
 
-  /** Writes what the kernel takes; the rest waits for `drain`. */
+  /** Writes what the kernel accepts; the remaining bytes wait for `drain`. */
   flush(): void {
     if (this.script.dribble && this.out.length > 0) {
       if (!this.dribbling) void this.dribble();

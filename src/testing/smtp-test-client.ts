@@ -18,7 +18,7 @@ export class SmtpTestClient {
     this.#attach();
   }
 
-  /** Sends bytes as they are; text is latin1, so that every character is one byte. */
+  /** Sends bytes unchanged; text is latin1, so that every character is one byte. */
   send(raw: string | Uint8Array): void {
     this.#socket.write(typeof raw === "string" ? Buffer.from(raw, "latin1") : raw);
   }

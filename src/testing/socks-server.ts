@@ -1,12 +1,12 @@
 import { connect, createServer, type Socket } from "node:net";
 
 export interface SocksServerScript {
-  /** Asked for with RFC 1929; without it no authentication is offered. */
+  /** Required with RFC 1929; without it no authentication is offered. */
   readonly user?: string;
   readonly password?: string;
-  /** Answers the CONNECT with this reply code instead of connecting (RFC 1928 §6). */
+  /** Replies to CONNECT with this code instead of connecting (RFC 1928 §6). */
   readonly reply?: number;
-  /** Never answers the greeting. */
+  /** Never replies to the greeting. */
   readonly silent?: boolean;
 }
 

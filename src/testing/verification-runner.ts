@@ -94,7 +94,7 @@ const fixtureOf = (opened: Db[]) => {
   /** The wall clock can be set; durations do not notice. */
   const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
 
-  /** A process of its own on the same database: it knows only the rows of an earlier one. */
+  /** A new process on the same database: of an earlier one it has only the rows. */
   const processOf = ({ runningMax, commit, ...options }: ProcessOptions = {}) =>
     new Runner(
       { db: commit === undefined ? db : { ...db, commit }, clock: steppable, log },
@@ -127,7 +127,7 @@ const fixtureOf = (opened: Db[]) => {
     evidenceOf: ({ id }: VerificationRow): Evidence =>
       evidenceSchema.parse(JSON.parse(store.findEvidence(id) ?? "null")),
     spent: () => ledger.totals(ACCOUNT).spent,
-    /** The kept balance, when it equals the sum of the ledger. */
+    /** The stored balance, when it equals the sum of the ledger. */
     held: () => {
       expect(ledger.sum(ACCOUNT)).toEqual(ledger.balance(ACCOUNT));
       return ledger.balance(ACCOUNT).held;

@@ -168,7 +168,7 @@ class MailHostLookup {
   }
 }
 
-/** `unroutable` needs knowledge of all mail hosts: one whose lookup failed, or that was skipped, leaves it open. */
+/** `unroutable` requires the addresses of all mail hosts: not if a lookup failed or was skipped. */
 const outcomeOfHosts = (hosts: readonly MailHost[], hostsTotal = hosts.length): DomainEvidence["outcome"] => {
   if (hosts.some((host) => host.addresses.some(({ allowed }) => allowed))) return "mail_hosts";
   const isKnown = hosts.length === hostsTotal && !hosts.some((host) => host.lookup_failed);

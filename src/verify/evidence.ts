@@ -158,7 +158,7 @@ const conclusion = z.object({
 });
 
 /**
- * Everything that a verdict rests on, in the order in which it was found out. Stored after every attempt, and returned as
+ * Everything that a verdict is based on, in the order in which it was collected. Stored after every attempt, and returned as
  * it is by `GET /v1/email-verifications/{id}/evidence`; the verdict is a pure function of it.
  */
 export const evidenceSchema = z.object({

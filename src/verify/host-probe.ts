@@ -183,7 +183,7 @@ const refusesRandom = ({ replies }: SessionEvidence): boolean =>
 
 /**
  * Whether the random recipient must be probed alone: the recipient is accepted, and the refusal of the random one may be
- * due to the other in the same mail; or the reply can only be understood by comparison, and the cache kept us from it.
+ * due to the other in the same mail; or the reply can only be understood by comparison, and it was skipped because of the cache.
  */
 const needsRandomAlone = (replies: readonly ReplyEvidence[], cached: CachedCatchAll | null): boolean => {
   const submitted = replies.find(({ about }) => about === "submitted");
@@ -192,7 +192,7 @@ const needsRandomAlone = (replies: readonly ReplyEvidence[], cached: CachedCatch
   return submitted?.reading === "accepted" && random !== undefined && MAY_BE_DUE_TO_THE_OTHER.has(random.reading);
 };
 
-/** Transcript lines kept of one session; an ordinary one has some twenty. The last ones tell most. */
+/** Transcript lines kept of one session; an ordinary one has some twenty. The last ones are the most useful. */
 const TRANSCRIPT_FIRST_LINES_MAX = 20;
 const TRANSCRIPT_LAST_LINES_MAX = 40;
 

@@ -5,7 +5,7 @@ import { organisationalDomain } from "../mail/organisational-domain.ts";
 const wordsOf = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
 
 /**
- * Services that forward to a real mailbox: addresses that a person keeps. They are never disposable, whatever a list says. In order: DuckDuckGo, Firefox Relay and Apple; SimpleLogin; Proton Pass; addy.io (once
+ * Services that forward to a real mailbox: permanent addresses of a person. They are never disposable, whatever a list says. In order: DuckDuckGo, Firefox Relay and Apple; SimpleLogin; Proton Pass; addy.io (once
  * AnonAddy); IronVest (once Blur), 33Mail, erine.email and Fastmail.
  */
 const RELAY_DOMAINS = wordsOf(`

@@ -30,7 +30,7 @@ export interface InterpretedReply {
   readonly reading: ReplyReading;
   /** Stable kebab-case id of the rule that matched. */
   readonly rule: string;
-  /** The wait that the server itself asked for, in seconds (1 to 86,400). Only on temporary refusals. */
+  /** The wait that the server requested, in seconds (1 to 86,400). Only on temporary refusals. */
   readonly retryAfterS?: number;
 }
 
@@ -38,7 +38,7 @@ export interface InterpretedReply {
  * Interprets a reply by its code, enhanced code and text, at its stage.
  *
  * Never throws. A temporary refusal is never a "no" about the mailbox, nor is a permanent one that says "for now". Only a
- * reply to RCPT can be about the mailbox. A refusal with words about us is `blocked` or `ambiguous` even beside "user
+ * reply to RCPT can be about the mailbox. A refusal whose text is about us is `blocked` or `ambiguous` even beside "user
  * unknown"; so is one without a known word. Only "5.1.1" and the like decide alone.
  */
 export const readReply = (reply: SmtpReply, stage: ReplyStage, hints: ReplyHints = {}): InterpretedReply => {

@@ -7,7 +7,7 @@ import { BugBackoff } from "./bug-backoff.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
 
 export interface RunnerDeps extends Pick<AttemptsDeps, "store" | "engines" | "credits"> {
-  /** Verifications in progress at a time; the rest wait as rows. */
+  /** Verifications in progress at a time; further ones wait in the database. */
   readonly runningMax?: number;
 }
 
@@ -88,7 +88,7 @@ export class Runner {
     }
   }
 
-  /** Resolves when the verification has ended, after `waitMs`, when the caller is gone, or when the service stops. */
+  /** Resolves when the verification has ended, after `waitMs`, when the caller disconnects, or when the service stops. */
   waitFor(id: string, waitMs: number, signal?: AbortSignal): Promise<void> {
     if (this.#stopped || signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
@@ -118,7 +118,7 @@ export class Runner {
     return Math.max(POLL_AFTER_MS_MIN, Math.ceil(leftMs));
   }
 
-  /** The `dueAtMs` of a row that is due after so long. */
+  /** The `dueAtMs` of a row that is due after this delay. */
   dueAtMs(afterMs: number): number {
     return this.#dueNowMs() + afterMs;
   }

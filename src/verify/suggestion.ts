@@ -52,7 +52,7 @@ const targets = TARGETS.map((domain) => ({ domain, ...splitName(domain) }));
  * part keeps its submitted case.
  *
  * A hint for people, never a correction. There is none for known providers, nor for a domain that differs only in an
- * existing top-level domain: `outlook.co` may be somebody's.
+ * existing top-level domain: `outlook.co` may be registered.
  */
 export const suggestAddress = ({ domain, mailbox }: Address): string | null => {
   const best = suggestDomain(domain);

@@ -48,7 +48,7 @@ const DOMAIN_NO: Readonly<Record<Exclude<DomainEvidence["outcome"], Undecided>, 
   },
 };
 
-/** What nobody said, beside what a reply can mean. */
+/** Outcomes without a reply, in addition to what a reply can mean. */
 const UNSAID = { unreachable: "smtp_unreachable", timeout: "smtp_timeout", internal: "internal_error" } as const;
 
 const subStatusOfFinding = ({ reading }: ProbeFinding): SubStatus =>

@@ -5,7 +5,7 @@ import { dmarcAlertMails, dmarcAlerts } from "../../db/schema-dmarc.ts";
 
 /** An alert that was raised. `body` is the JSON text of `{ summary, data }`. */
 export type DmarcAlertRow = Readonly<typeof dmarcAlerts.$inferSelect>;
-/** An alert that waits for the next mail to somebody. */
+/** An alert that waits for the next mail to a recipient. */
 export type AlertMailRow = Readonly<typeof dmarcAlertMails.$inferSelect>;
 
 /** The alerts of domains, their events and the lines of alert mail. */

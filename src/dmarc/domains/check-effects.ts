@@ -48,8 +48,8 @@ const RECORD_CHANGES: ReadonlySet<ChangeCode> = new Set([
 const SUBJECT_CHARACTERS = 16;
 
 /**
- * What follows from one DNS check. Pure. Only definite answers change anything. A change for the worse that a scheduled check finds
- * counts when a second check confirms it; one that a user's check finds counts at once.
+ * What follows from one DNS check. Pure. Only definite responses change anything. A change for the worse that a scheduled check finds
+ * counts when a second check confirms it; one that a user's check finds counts immediately.
  */
 export const effectsOfCheck = (
   row: DomainRow,
@@ -109,7 +109,7 @@ export const lastCheckOf = ({ checks, outcome }: DnsCheckResult, nowMs: number):
   checks: [...checks],
 });
 
-/** Since when the oldest change waits that a second check can still confirm; older ones wait for an answer. */
+/** Since when the oldest change waits that a second check can still confirm; older ones wait for a response. */
 const unconfirmedSince = (badSinceMs: number | null, doubts: Unconfirmed, nowMs: number): number | null => {
   const waiting = [...Object.values(doubts), ...(badSinceMs === null ? [] : [badSinceMs])];
   const fresh = waiting.filter((sinceMs) => nowMs - sinceMs < CONFIRMATION_MS);
@@ -117,7 +117,7 @@ const unconfirmedSince = (badSinceMs: number | null, doubts: Unconfirmed, nowMs:
 };
 
 /**
- * The result of a user's check counts as it is, and so does what makes a new domain active, because its owner has just published
+ * The result of a user's check counts without confirmation, and so does what makes a new domain active, because its owner has just published
  * it. When a domain becomes active again, a name server may still be behind.
  */
 const confidenceIn = ({
@@ -133,7 +133,7 @@ const confidenceIn = ({
   return from !== to && to === "active" ? "all_but_weaker" : "confirmed";
 };
 
-/** The checks that failed, and those that failed before and were not answered now. */
+/** The checks that failed, and those that failed before and have no response now. */
 const failingOf = ({ checks }: DnsCheckResult, before: readonly DnsCheck["code"][]): DnsCheck["code"][] =>
   checks.flatMap(({ code, ok }) => (ok === false || (ok === null && before.includes(code)) ? [code] : []));
 

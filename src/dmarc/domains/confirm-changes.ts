@@ -4,13 +4,13 @@ import { CONFIRMATION_MS } from "./domain-status.ts";
 
 /** The state of a domain after a check, and the changes that count. */
 export interface ConfirmedChanges {
-  /** Null before the first definite answer. */
+  /** Null before the first definite response. */
   readonly state: Pick<DomainState, "believed" | "doubts"> | null;
   /** In the order of `CHANGE_CODES`. */
   readonly changes: readonly ChangeCode[];
 }
 
-/** Which changes count at once: `all`, `all_but_weaker` (except a weaker policy), or none for the worse without a second check. */
+/** Which changes count immediately: `all`, `all_but_weaker` (except a weaker policy), or none for the worse without a second check. */
 export type ChangeConfidence = "all" | "all_but_weaker" | "confirmed";
 
 export interface ConfirmOptions {
@@ -20,14 +20,14 @@ export interface ConfirmOptions {
   readonly nowMs: number;
 }
 
-/** The fields of one DNS answer belong together: the record and its policy count at the same time. */
+/** The fields of one DNS response belong together: the record and its policy count at the same time. */
 const PARTS: readonly (readonly ObservedField[])[] = [["records", "holds_ours", "policy"], ["authorisation"]];
-/** After this time a record has changed, even if no two answers agree on how. */
+/** After this time a record has changed, even if no two responses agree on how. */
 const CHANGED_MS = 2 * CONFIRMATION_MS;
 
 /**
  * Decides which observations count, and which wait for a second check. Pure. A field that became worse is unconfirmed until an
- * answer 30 minutes later is still worse than the known state, whatever it says; a good answer ends that. An unanswered query does
+ * response 30 minutes later is still worse than the known state in any way; a good response ends that. A failed query does
  * neither.
  */
 export const confirmChanges = (

@@ -15,7 +15,7 @@ export interface AdvisedBy {
 }
 
 /**
- * The record that the owner of a domain must publish to send reports to our address. Without a definite DNS answer it is `conflict`
+ * The record that the owner of a domain must publish to send reports to our address. Without a definite DNS response it is `conflict`
  * with the reason `dns_failure`, never `create`. The message also names what else prevents reports or the policy from working.
  */
 export const adviseRecord = (domain: string, { ours, discovery, authorised }: AdvisedBy): DnsRecordView => {

@@ -67,7 +67,7 @@ export const isWeaker = (before: StatePolicy | null, after: StatePolicy | null, 
 export const appliesBelow = (policy: StatePolicy | null, isOrganisational: boolean): boolean =>
   isOrganisational || policy?.own !== true;
 
-/** Whether a policy asks receivers to quarantine or reject mail of the domain or of names below it. */
+/** Whether a policy requests receivers to quarantine or reject mail of the domain or of names below it. */
 export const isEnforced = (policy: StatePolicy | null | undefined): boolean =>
   strengths(policy ?? null).some((strength) => strength > 0);
 

@@ -11,7 +11,7 @@ const AUTHORISING_TEXT = "v=DMARC1;";
 /** Longer texts are truncated before they are stored; a record may have 65,535 octets. */
 const SHOWN_CHARACTERS_MAX = 2_048;
 
-/** A check as it is stored. */
+/** A stored check. */
 export const truncateCheck = (check: DnsCheck): DnsCheck => ({
   ...check,
   observed: shortenText(check.observed),
@@ -23,7 +23,7 @@ const shortenText = (text: string | null): string | null =>
     ? text
     : `${text.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…`;
 
-/** The texts at the name that are DMARC records; null without a definite answer. */
+/** The texts at the name that are DMARC records; null without a definite response. */
 export const recordsOf = ({ published }: PolicyDiscovery): string[] | null =>
   published.kind === "failure" && published.outcome !== "invalid_name"
     ? null
@@ -99,7 +99,7 @@ const whereSentence = (holders: readonly boolean[]): string => {
 const failureMessage = ({ published }: PolicyDiscovery, host: string): string =>
   `The DNS did not answer for ${host} (${published.kind === "failure" ? published.outcome : "no answer"}).`;
 
-/** A record with a `rua` of its own authorizes reports, but sends them to another address. */
+/** A record with its own `rua` authorizes reports, but sends them to another address. */
 export const authorisationOf = ({ status, redirectsTo }: Authorisation): DnsObservation["authorisation"] => {
   if (status === "indefinite") return undefined;
   return status === "authorised" && redirectsTo.length > 0 ? "redirected" : status;

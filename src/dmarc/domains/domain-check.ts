@@ -24,7 +24,7 @@ export interface DnsCheckResult {
   /** One for each of `CHECK_CODES`, in that order. */
   readonly checks: readonly DnsCheck[];
   readonly outcome: CheckOutcome;
-  /** What the DNS answered definitely. */
+  /** The definite DNS responses. */
   readonly observed: DnsObservation;
   /** The record that the owner must publish. */
   readonly dnsRecords: readonly DnsRecordView[];
@@ -33,7 +33,7 @@ export interface DnsCheckResult {
 export interface DnsCheckOptions {
   /** For test keys: whether the owner has published the record. */
   readonly isSetUp?: boolean;
-  /** Aborts the check; what is not answered by then is unknown. */
+  /** Aborts the check; queries without a response are unknown. */
   readonly signal?: AbortSignal;
 }
 
@@ -120,7 +120,7 @@ const outcomeOf = (checks: readonly DnsCheck[]): CheckOutcome => {
   return checks.every(({ ok }) => ok === true) ? "good" : "indefinite";
 };
 
-/** The policy that applies: null when there is none, undefined without a definite answer. */
+/** The policy that applies: null when there is none, undefined without a definite response. */
 const policyOf = (discovery: PolicyDiscovery): StatePolicy | null | undefined => {
   if (discovery.kind === "indefinite") return undefined;
   if (discovery.kind === "none") return null;

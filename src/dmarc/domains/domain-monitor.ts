@@ -25,7 +25,7 @@ export interface CheckedDomain {
 interface Run {
   readonly trigger: Trigger;
   readonly done: Promise<CheckedDomain | null>;
-  /** Aborts the check; whoever waits for it gets the result of `successor`. */
+  /** Aborts the check; its callers get the result of `successor`. */
   readonly replaceBy: (successor: Run) => void;
 }
 
@@ -50,7 +50,7 @@ export class DomainMonitor {
   }
 
   /**
-   * Checks a domain, or joins the check in progress; but a user's check replaces a scheduled one, and whoever waits for that one
+   * Checks a domain, or joins the check in progress; but a user's check replaces a scheduled one, and the callers of that one
    * gets the user's result. Null when the domain was deleted meanwhile or the service stops. The check continues when its caller
    * stops waiting.
    */

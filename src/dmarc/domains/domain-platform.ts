@@ -16,7 +16,7 @@ export interface TestDomain {
   readonly isSetUp: boolean;
 }
 
-/** What monitored domains of a mode rest on. Those of test keys have a fixed DNS and no network. */
+/** What monitored domains of a mode depend on. Those of test keys have a fixed DNS and no network. */
 export interface DomainPlatform {
   /** Where reports are sent, in lower-case A-labels; null when the service receives none. */
   readonly reportHost: string | null;
@@ -42,7 +42,7 @@ const table = z
   })
   .parse(fixture);
 
-/** Nobody sends reports to the report host of test domains, so one is made up where the service has none. */
+/** Test domains receive no reports, so their report host is fictitious where the service has none. */
 export const createDomainPlatforms = ({ resolver, reportHost, mailHost }: DomainPlatformOptions): DomainPlatforms => {
   const testHost = reportHost ?? table.report_host;
   return {
@@ -68,7 +68,7 @@ export const createTestResolver = (test: TestDomain): DnsResolver => {
       const texts = type === "TXT" ? (zone.get(name) ?? []) : [];
       return {
         ...emptyResponse(name, type, texts.length > 0 ? "answer" : "nxdomain"),
-        // Only TXT queries have an answer, and their records are texts.
+        // Only TXT queries return records, and these are strings.
         records: texts as ReadonlyArray<DnsRecordData[T]>,
       };
     },

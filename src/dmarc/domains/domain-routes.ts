@@ -232,7 +232,7 @@ const withFigures = (rows: readonly DomainRow[], readFigures: ReadFigures) => {
   return rows.map((row) => ({ id: row.id, row, figures: figures.get(row.number) }));
 };
 
-/** The settings of a request body. Absent fields are left out, so that their settings stay as they are. */
+/** The settings of a request body. Absent fields are left out, so that their settings are unchanged. */
 const settingsOf = (body: DomainChangeBody): DomainSettingsChange => {
   const given = Object.entries(body).filter(([, value]) => value !== undefined);
   return camelKeys(Object.fromEntries(given));

@@ -92,7 +92,7 @@ export const enrolmentRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
     })
     .meta({ title: "DmarcDomainOrder" });
 
-/** Body of `PATCH /v1/dmarc/domains/{id}`: absent fields stay as they are; null removes. */
+/** Body of `PATCH /v1/dmarc/domains/{id}`: absent fields are unchanged; null removes. */
 export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({

@@ -32,7 +32,7 @@ export const policySchema = z
   .meta({ title: "DmarcPolicy" });
 export type StatePolicy = z.output<typeof policySchema>;
 
-/** What the DNS answered definitely. A field without a definite answer is absent: unknown is not no. */
+/** The definite DNS responses. A field without one is absent: an unknown value is not a negative one. */
 export const observationSchema = z.object({
   /** The texts at the name that are DMARC records; only a single one counts. */
   records: z.array(z.string()).optional(),
@@ -50,7 +50,7 @@ export const OBSERVED_FIELDS = [
 ] as const satisfies (keyof DnsObservation)[];
 export type ObservedField = (typeof OBSERVED_FIELDS)[number];
 
-/** Since when a field is worse than its known state, by every answer; a second check must confirm that. */
+/** Since when a field is worse than its known state, in every response; a second check must confirm it. */
 const doubtsSchema = z.partialRecord(z.enum(OBSERVED_FIELDS), z.int());
 export type Unconfirmed = Readonly<z.output<typeof doubtsSchema>>;
 
@@ -105,7 +105,7 @@ export const historyBodySchema = z.object({
 });
 export type HistoryBody = z.output<typeof historyBodySchema>;
 
-/** Parses the stored state of a domain; null before the first definite answer. */
+/** Parses the stored state of a domain; null before the first definite response. */
 export const readState = (json: string | null): DomainState | null =>
   json === null ? null : stateSchema.parse(JSON.parse(json));
 

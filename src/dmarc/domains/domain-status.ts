@@ -2,7 +2,7 @@ import type { DomainRow, DomainStatus } from "./domain-store.ts";
 
 /** What started a check: the enrolment, the schedule, or a user. */
 export type Trigger = "enrolled" | "scheduled" | "manual";
-/** `bad`: a check failed. `indefinite`: none failed, but the DNS did not answer every query. */
+/** `bad`: a check failed. `indefinite`: none failed, but a query got no response. */
 export type CheckOutcome = "good" | "bad" | "indefinite";
 
 export type StatusFacts = Pick<DomainRow, "id" | "mode" | "status" | "badSinceMs" | "createdAtMs">;
@@ -23,7 +23,7 @@ export const CONFIRMATION_MS = 30 * MINUTE_MS;
 const CONFIRMING_CHECK_MS = 35 * MINUTE_MS;
 const RETRY_MS = 30 * MINUTE_MS;
 const REGULAR_MS = DAY_MS;
-/** When an enforced policy lapses, forged mail is delivered at once. */
+/** When an enforced policy lapses, forged mail is delivered immediately. */
 const ENFORCED_MS_MIN = HOUR_MS;
 /** Checks of enforced domains per hour, all together; with more domains each is checked less often. */
 const ENFORCED_CHECKS_PER_HOUR_MAX = 6_000;

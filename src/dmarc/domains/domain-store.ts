@@ -7,7 +7,7 @@ export const DOMAIN_STATUSES = ["pending", "active", "action_required"] as const
 export type DomainStatus = (typeof DOMAIN_STATUSES)[number];
 export const DIGESTS = ["off", "daily", "weekly", "monthly"] as const;
 
-/** A domain as it is stored. */
+/** A stored domain. */
 export type DomainRow = Readonly<typeof dmarcDomains.$inferSelect>;
 
 /** What changes in a domain after it was enrolled. */
@@ -16,7 +16,7 @@ export type DomainChange = Partial<Omit<DomainRow, "number" | "id" | "accountId"
 /** A change in the DNS. `body` is the JSON text of what `domain-state.ts` describes. */
 export type HistoryRow = Readonly<typeof dmarcHistory.$inferSelect>;
 
-/** Whose domains: a caller sees those of its account and mode. */
+/** The owner of domains: a caller sees those of its account and mode. */
 export interface DomainOwner {
   readonly accountId: string;
   readonly mode: KeyMode;
@@ -143,13 +143,13 @@ export class DomainStore {
     return this.#count(isDue(nowMs));
   }
 
-  /** Domains with monitoring on, including those of test keys: the index alone answers it. */
+  /** Domains with monitoring on, including those of test keys: the index is sufficient. */
   countMonitored(): number {
     return this.#count(isMonitored);
   }
 
   /**
-   * Deletes a domain and its reporting address at once; its data is purged in the background. The token is released, because the
+   * Deletes a domain and its reporting address immediately; its data is purged in the background. The token is released, because the
    * same domain of a test key gets the same one again.
    */
   markDeleted(_tx: Tx, number: number, atMs: number): void {

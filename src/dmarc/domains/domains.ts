@@ -36,7 +36,7 @@ export interface DomainsDeps {
   readonly recipientDomains: RecipientDomains;
 }
 
-/** What a user may change; alert rules that are not named stay as they are. */
+/** What a user may change; absent alert rules are unchanged. */
 export interface DomainSettingsChange extends Partial<
   Pick<
     DomainRow,
@@ -131,7 +131,7 @@ export class Domains {
     return { created, domain: checked.domain, dnsRecords: checked.result.dnsRecords };
   }
 
-  /** Checks the DNS and changes the status at once. Callers that come while a manual check runs get its result. */
+  /** Checks the DNS and updates the status immediately. Concurrent callers share the result of a running manual check. */
   async verify(caller: DomainOwner, id: string): Promise<CheckedDomain> {
     const row = this.find(caller, id);
     this.#reportHostOf(row);
@@ -155,7 +155,7 @@ export class Domains {
     return { dnsRecords, serviceRecords: serviceRecordsView(this.#deps.platforms[row.mode]) };
   }
 
-  /** Changes the given settings. A paused domain keeps everything; when resumed it is checked at its time, or in a minute. */
+  /** Changes the given settings. A paused domain keeps everything; when resumed it is checked as scheduled, or within a minute. */
   async change(caller: DomainOwner, id: string, change: DomainSettingsChange): Promise<DomainRow> {
     const { store, urls } = this.#deps;
     this.find(caller, id);

@@ -78,7 +78,7 @@ export class DailyCountStore {
     return this.#sql.isNameCountedOn.get(domain, day, key, isTrusted) !== null;
   }
 
-  /** Notes that a report arrived. With `isNews` the alert rules look at the domain again. */
+  /** Notes that a report arrived. With `isNews` the alert rules are evaluated for the domain again. */
   touchDomain(_tx: Tx, domain: number, receivedAtMs: number, isNews: boolean): void {
     this.#sql.touchDomain.run(receivedAtMs, isNews ? 1 : 0, domain);
   }

@@ -25,7 +25,7 @@ export const reserveOf = (totalBytes: number): number =>
 const mib = (bytes: number): string => `${Math.floor(bytes / MIB)} MiB`;
 
 /**
- * Keeps a part of the disk free of report mail, which anybody can send, for everything else that has to be written. Logs
+ * Reserves a part of the disk for everything but report mail, because anyone can send report mail. Logs
  * when report ingestion is paused and resumed.
  */
 export class DiskReserve {

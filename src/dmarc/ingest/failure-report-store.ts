@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../db/open.ts";
 
-/** A failure report as it is stored. `body` is the JSON of a `FailureReport`. */
+/** A stored failure report. `body` is the JSON of a `FailureReport`. */
 export interface FailureReportRow {
   readonly id: string;
   readonly domain: number;

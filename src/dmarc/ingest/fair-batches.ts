@@ -9,7 +9,7 @@ export const BATCH_PER_DOMAIN_MAX = 8;
 export const CANDIDATES_MAX = 512;
 /** Domains for which the last turn is kept. */
 const DOMAINS_MAX = 10_000;
-/** Stands for files, which came to no domain. */
+/** Stands for files, which have no recipient domain. */
 const NO_DOMAIN = -1;
 
 export interface FairBatchesParts {

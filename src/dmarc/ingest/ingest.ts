@@ -137,7 +137,7 @@ export class Ingest {
     }
   }
 
-  /** Null for an item that needs more than is left for all of them: by itself it could be read. */
+  /** Null for an item that exceeds what is left of the budget of the batch: alone it can be read. */
   async #readWithin(
     { bytes, name }: NewIngestion,
     allowance: { bytesLeft: number },
@@ -173,7 +173,7 @@ export class Ingest {
     }
   }
 
-  /** Writes a batch; if that fails for another reason than the state of the database, each item by itself. */
+  /** Writes a batch; if that fails for another reason than the state of the database, each item separately. */
   async #writeIsolated(batch: readonly ReadIngestion[]): Promise<(IngestedItem | null)[]> {
     try {
       return await this.#write(batch);

@@ -107,7 +107,7 @@ export const retriedSchema = z
 /** An ingestion as the API shows it. */
 export type IngestionView = z.output<typeof ingestionSchema>;
 
-/** The public id of a domain by its number; null when it is gone. */
+/** The public id of a domain by its number; null when it was deleted. */
 export type DomainIdOf = (number: number) => string | null;
 
 export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): IngestionView => ({

@@ -5,7 +5,7 @@ import { dmarcIngestions } from "../../db/schema-dmarc.ts";
 import { type IngestionConclusion, parseFindings, type StoredFinding } from "./ingestion-finding.ts";
 import type { IncomingReport } from "./report-intake.ts";
 
-/** A mail or file as it is stored. `findings` is JSON: see `parseFindings`. */
+/** A stored mail or file. `findings` is JSON: see `parseFindings`. */
 export type IngestionRow = Readonly<typeof dmarcIngestions.$inferSelect>;
 
 /** A mail or file with the id that it got. */
@@ -32,7 +32,7 @@ export interface IngestionFilters {
   readonly outcome?: StoredFinding["outcome"] | undefined;
   readonly reason?: string | undefined;
   readonly via?: IncomingReport["via"] | undefined;
-  /** The domain whose address the mail came to, or that a finding counts for. */
+  /** The domain whose address received the mail, or that a finding counts for. */
   readonly domain?: { readonly number: number; readonly id: string } | undefined;
   readonly receivedFromMs?: number | undefined;
   readonly receivedBeforeMs?: number | undefined;
@@ -158,12 +158,12 @@ export class IngestionStore {
     return this.#sql.isPending.get(id) !== null;
   }
 
-  /** The bytes as they came; undefined when they are no longer kept. */
+  /** The original bytes; undefined when they are no longer kept. */
   findRaw(id: string): Uint8Array | undefined {
     return this.#sql.findRaw.get(id)?.bytes;
   }
 
-  /** What was found in one that was read; undefined while it is pending, and when it is gone. */
+  /** What was found in one that was read; undefined while it is pending, and when it was deleted. */
   findingsOf(id: string): StoredFinding[] | undefined {
     const found = this.#sql.findings.get(id);
     return found === null ? undefined : parseFindings(found);
@@ -188,7 +188,7 @@ export class IngestionStore {
     this.#sql.finish.run(...resultColumns(result), id);
   }
 
-  /** Makes one pending again; false when it is pending already, or its bytes are gone. */
+  /** Makes one pending again; false when it is pending already, or its bytes were purged. */
   setPending(_tx: Tx, id: string): boolean {
     return this.#sql.setPending.run(id).changes > 0;
   }

@@ -19,7 +19,7 @@ export interface IngestionsParts {
 
 /** Ingestions made pending in one transaction when all are retried. */
 const RETRIED_AT_ONCE = 500;
-/** Ingestions in memory at a time when they are read at once. */
+/** Ingestions in memory at a time while they are read immediately. */
 const READ_AT_ONCE = 64;
 const READ_BYTES_AT_ONCE = 8 * 1024 * 1024;
 
@@ -68,14 +68,14 @@ export class Ingestions {
     };
   }
 
-  /** The bytes as they came; throws `not_found`, and `conflict` when they are no longer kept. */
+  /** The original bytes; throws `not_found`, and `conflict` when they are no longer kept. */
   raw(owner: IngestionOwner, id: string): Uint8Array {
     const bytes = this.#parts.store.findRaw(this.find(owner, id).id);
     if (bytes === undefined) throw rawGone();
     return bytes;
   }
 
-  /** Has an ingestion read again in the background, and returns it as it is now. */
+  /** Has an ingestion read again in the background, and returns its present state. */
   async retry(owner: IngestionOwner, id: string, options: RetryOptions = {}): Promise<IngestionRow> {
     await this.#makePending(owner, id, options);
     this.#parts.kick();

@@ -5,11 +5,11 @@ import type { Runtime } from "../../db/runtime.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
 import type { IngestionStore } from "./ingestion-store.ts";
 
-/** A mail or file that came in, and whom it belongs to. */
+/** A mail or file that was received, and its owner. */
 export interface IncomingReport {
   readonly accountId: string;
   readonly mode: KeyMode;
-  /** `number` of the domain whose reporting address it came to; null for files. */
+  /** `number` of the domain whose reporting address received it; null for files. */
   readonly domain: number | null;
   readonly via: "smtp" | "http" | "import" | "imap";
   /** The name of the file; null for mails. */

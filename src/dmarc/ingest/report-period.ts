@@ -27,6 +27,6 @@ export const periodProblemOf = (period: Period, nowMs: number): PeriodProblem | 
   return middleOf(period) > nowMs + FUTURE_DAYS_MAX * DAY_MS ? "period_in_future" : null;
 };
 
-/** Whether a day is so long ago that the next run of the retention expires it. */
+/** Whether a day is so old that the next retention run expires it. */
 export const isPastRetention = (day: number, { retentionDays }: { readonly retentionDays: number }, nowMs: number) =>
   day < dayOfTime(nowMs) - retentionDays;

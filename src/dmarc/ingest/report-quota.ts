@@ -24,7 +24,7 @@ type Usage = Pick<DomainRow, "usageDay" | "usageBytes">;
 /**
  * The daily quota of report mail of a domain. All senders share `DOMAIN_DAY_BYTES_MAX`. When that is used up, which anybody
  * can cause, only known reporters are accepted: those whose authenticated reports arrived on an earlier day, each with
- * space of its own. Their mail is authenticated before it is accepted.
+ * a separate quota. Their mail is authenticated before it is accepted.
  */
 export class ReportQuota {
   readonly #clock: Clock;
@@ -48,14 +48,14 @@ export class ReportQuota {
     return this.#usedToday(usage) >= DOMAIN_DAY_BYTES_MAX;
   }
 
-  /** Whether no mail can be accepted, whoever sends it. */
+  /** Whether no mail can be accepted, from any sender. */
   isClosed(domain: DomainRow): boolean {
     if (!this.isUsedUp(domain)) return false;
     const isAtCeiling = this.#usedToday(domain) >= DOMAIN_DAY_BYTES_CEILING;
     return this.#authenticate === null || isAtCeiling || !this.#authors.hasKnown(domain.number, this.#today());
   }
 
-  /** Whether a mail is a known reporter's with space of its own, for domains whose shared space is used up. */
+  /** Whether a mail is a known reporter's within its separate quota, for domains whose shared quota is used up. */
   async checkReporter(domains: readonly DomainRow[], mail: ReceivedMail): Promise<QuotaDecision> {
     if (this.#authenticate === null || mail.bytes.byteLength > AUTHENTICATED_BYTES_MAX) return "full";
     if (this.#authenticating >= AUTHENTICATED_AT_ONCE) return "later";

@@ -128,7 +128,7 @@ export class ReportStore {
     return this.#sql.same.get(domain, fingerprint);
   }
 
-  /** Reports with this fingerprint that are not trusted, whoever sent them. */
+  /** Reports with this fingerprint that are not trusted, from any sender. */
   findUntrustedTwins(domain: number, fingerprint: string, limit: number): SameReport[] {
     return this.#sql.twins.all(domain, `${fingerprint} `, `${fingerprint}!`, limit);
   }
@@ -160,7 +160,7 @@ export class ReportStore {
     this.#sql.complete.run(fingerprint, aligned, number);
   }
 
-  /** False also for a report that is gone. */
+  /** False also for a deleted report. */
   isIncomplete(number: number): boolean {
     return this.#sql.isIncomplete.get(number) !== null;
   }
@@ -175,7 +175,7 @@ export class ReportStore {
     this.#sql.withdraw.run(number);
   }
 
-  /** Removes up to `limit` records of an incomplete report, then the report; true when it is gone. */
+  /** Removes up to `limit` records of an incomplete report, then the report; true when it is deleted. */
   removeIncomplete(_tx: Tx, number: number, limit: number): boolean {
     if (!this.isIncomplete(number)) return true;
     if (this.#sql.removeRecords.run(number, limit).changes >= limit) return false;

@@ -12,7 +12,7 @@ export interface ReportOrigin {
   readonly authentication: AuthenticationResults | null;
 }
 
-/** Who vouches for a report. */
+/** Who authenticated a report. */
 export interface ReportTrust {
   /** The owner handed it in or accepted it, or its mail is authenticated as the reporter's. */
   readonly isTrusted: boolean;
@@ -28,7 +28,7 @@ const BY_NOBODY: ReportTrust = { isTrusted: false, author: UNAUTHENTICATED, auth
 /** Whether it is mail that anybody may have sent: to the receiver, or to a mailbox from which it was fetched. */
 export const isUnsolicitedMail = ({ via }: Pick<NewIngestion, "via">): boolean => via === "smtp" || via === "imap";
 
-/** Who vouches for a report that claims to be from a reporter. Test keys trust everything. */
+/** Who authenticated a report that claims to be from a reporter. Test keys trust everything. */
 export const reportTrust = ({ ingestion, authentication }: ReportOrigin, claimed: ClaimedReporter): ReportTrust => {
   if (!isUnsolicitedMail(ingestion) || ingestion.mode === "test") return BY_OWNER;
   const isAccepted = typeof ingestion.acceptedAtMs === "number";

@@ -94,7 +94,7 @@ export class NameRetentionStore {
     }));
   }
 
-  /** Addresses whose reverse names are due for another lookup before a time, the first due first. */
+  /** Addresses whose reverse names are due for another lookup before a time, the earliest first. */
   reverseNamesDue(beforeMs: number, limit: number): string[] {
     return this.#sql.reverseNamesDue.all(beforeMs, limit).map(({ ip }) => ip);
   }

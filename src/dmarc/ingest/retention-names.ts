@@ -9,12 +9,12 @@ export interface NameRetentionParts {
   readonly keysOf: (key: string, address: SourceAddressName | null) => readonly string[];
 }
 
-/** Names looked up in one transaction: each may need a look at every day that is kept. */
+/** Names looked up in one transaction: each may require reading every stored day. */
 const NAMES_AT_ONCE = 20;
 const CLASSIFICATIONS_AT_ONCE = 500;
 /** Rows read before others have their turn. */
 const ROWS_AT_ONCE = 2_000;
-/** Reverse names looked at in one run. */
+/** Reverse names examined in one run. */
 const REVERSE_NAMES_MAX = 10_000;
 const REMOVED_AT_ONCE = 500;
 /** A little more than the time between two runs. */

@@ -15,7 +15,7 @@ export interface RetentionParts {
   readonly domains: DomainStore;
 }
 
-/** Days for which the bytes are kept of what is about no domain and came to no domain's address. */
+/** Days for which the bytes of ingestions are kept that belong to no domain. */
 export const RAW_DAYS = 90;
 /** Days for which ingestions (longer while their bytes are kept), alerts and changes of records are kept. */
 export const HISTORY_DAYS = 400;
@@ -53,7 +53,7 @@ export class Retention {
     return this.#job(() => this.#expireHistory(), undefined);
   }
 
-  /** Purges deleted domains with all their data; returns how many are gone for good. */
+  /** Purges deleted domains with all their data; returns how many were purged completely. */
   purgeDeleted(): Promise<number> {
     return this.#job(() => this.#purgeDeleted(), 0);
   }
@@ -268,7 +268,7 @@ export interface RawRetention {
 }
 
 /**
- * Days for which the bytes of an ingestion are kept: the longest that a domain that it is about wants. For what is about no
+ * Days for which the bytes of an ingestion are kept: the longest setting of the domains that it is about. For what is about no
  * domain, the domain decides whose address it came to, if any.
  */
 export const rawDaysOf = (

@@ -15,7 +15,7 @@ export const WAITING_ADDRESSES_MAX = 20_000;
 
 /** Sources of one domain: reading them holds all of them in memory. */
 export const SOURCES_MAX = 20_000;
-/** The part of them that may be addresses for which nothing authenticated, so that forged mail leaves room for senders. */
+/** The part of them that may be addresses for which nothing authenticated, so that forged mail cannot displace senders. */
 export const UNPROVEN_PART = 1 / 2;
 /** Sources without an address, which count what is beyond `SOURCES_MAX`. The last one counts everything else. */
 export const OVERFLOW_SOURCES_MAX = 1_000;
@@ -168,21 +168,21 @@ export class RowCounter {
     return source;
   }
 
-  /** The source with a key, or the one that counts what the domain has no room for. */
+  /** The source with a key, or the one for everything beyond the limit of the domain. */
   #source(domain: number, sighting: Omit<SourceSighting, "ip">): Source {
     const { key } = sighting;
     const id = `${domain} ${key}`;
     const found = this.#sources.get(id) ?? this.#findOrInsert(domain, sighting);
     if (found === null) {
       const next = overflowKeyOf(key);
-      // Not cached under this key: the next report may have room for it.
+      // Not cached under this key: the limit may not apply to the next report.
       return this.#source(domain, { ...sighting, key: next === key ? OVERFLOW_REST : next });
     }
     this.#sources.set(id, found);
     return found;
   }
 
-  /** Null when the domain has no room for one more. */
+  /** Null when the domain has reached its limit. */
   #findOrInsert(domain: number, { key, day }: Omit<SourceSighting, "ip">): Source | null {
     const found = this.#store.find(domain, key);
     if (found !== null) return { ...found, key, isExtended: false, isQueued: true };
@@ -250,7 +250,7 @@ export class RowCounter {
     if (firstDay !== null) return { name, firstDay };
     names.count ??= this.#store.countNames(domain.number);
     const others = otherNamesOf(domain.domain);
-    // The domain itself and the name for all others always have room.
+    // The domain itself and the name for all others are exempt from the limit.
     if (names.count >= NAMES_MAX && name !== domain.domain && name !== others) {
       return entryOf(names.known, others, () => this.#findOrInsertName(domain, names, { name: others, day }));
     }

@@ -30,7 +30,7 @@ export const recordRank = (
 
 /**
  * The facts about a row. The aligned results that the report states are used. If it states neither, its checks are compared
- * with the header_from domain (the enrolled domain if the row has none), as strictly as the report's policy asks.
+ * with the header_from domain (the enrolled domain if the row has none), as strictly as the report's policy requires.
  */
 export const rowFacts = (row: ReportRow, domain: string, policy: Pick<PublishedPolicy, "adkim" | "aspf">): RowFacts => {
   const isStated = row.dkim !== null || row.spf !== null;

@@ -43,7 +43,7 @@ const nextRows = (rows: readonly PlacedRow[], from: number): readonly PlacedRow[
 
 /**
  * Writes the rows of large reports in several short transactions, before the one that completes the report and counts it.
- * Until then the report has a fingerprint of its own, so that it is not in the way of the same report from elsewhere.
+ * Until then the report has a unique fingerprint, so that the same report from elsewhere is not a duplicate of it.
  */
 export class RowsAhead {
   readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;

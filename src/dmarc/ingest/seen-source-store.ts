@@ -14,7 +14,7 @@ export interface SeenSource {
 export interface FirstSight {
   readonly day: number;
   readonly atMs: number;
-  /** Whether the alert rules have looked at it. */
+  /** Whether the alert rules have evaluated it. */
   readonly isReviewed: boolean;
   readonly isVouched: boolean;
 }

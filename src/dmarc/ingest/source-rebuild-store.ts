@@ -27,7 +27,7 @@ export interface LegacyRecord extends Omit<ReportRow, keyof RecordBody> {
   readonly rowid: number;
   readonly day: number;
   readonly body: string;
-  /** 0 when the report is not counted, or gone. */
+  /** 0 when the report is not counted, or deleted. */
   readonly isComplete: 0 | 1;
   readonly isTrusted: 0 | 1;
   readonly org: string | null;

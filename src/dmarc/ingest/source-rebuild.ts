@@ -23,7 +23,7 @@ export interface SourceRebuildParts {
 /** Records moved in one transaction, and the characters of their bodies: it holds the event loop for some 10 ms. */
 export const RECORDS_PER_STEP = 150;
 const CHARACTERS_PER_STEP = 128 * 1024;
-/** Sources looked at in one transaction. */
+/** Sources examined in one transaction. */
 const SOURCES_PER_STEP = 100;
 
 const PAUSE_MS_MAX = 100;

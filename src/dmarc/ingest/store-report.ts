@@ -45,7 +45,7 @@ export interface ReportAhead {
   readonly rows: readonly CountedRow[];
 }
 
-/** Somebody removed the rows of a report, taking them for the remains of a crash. They have to be written again. */
+/** Another process removed the rows of a report as the remains of a crash. They have to be written again. */
 export class RowsAheadGone extends Error {}
 
 /** What everything that is written in one transaction shares. */
@@ -58,7 +58,7 @@ export interface WriteBatch extends WriteContext {
   /** Numbers of reports that no longer count and have to be removed. */
   readonly withdrawn: number[];
   readonly findDomain: FindEnrolledDomain;
-  /** Notes that a report arrived for a domain; with `isNews` the alert rules look at it. */
+  /** Notes that a report arrived for a domain; with `isNews` the alert rules are evaluated. */
   readonly touch: (domain: DomainRow, receivedAtMs: number, isNews: boolean) => void;
 }
 

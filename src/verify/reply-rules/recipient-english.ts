@@ -41,7 +41,7 @@ const NO = anyOf(
   "no longer",
 );
 
-/** Somewhere after the subject; clear enough to be a few words away. */
+/** Up to a few words after the subject: these phrases are unambiguous. */
 const NOT_THERE = [
   `${NO} (?:currently |actually )?exists?\\b`,
   "doesnt exists?\\b|non-?exist[ae]nt|non exist[ae]nt|inexistent|\\bno exists?\\b",

@@ -15,7 +15,7 @@ const LEADING_HINT = new RegExp(
   "u",
 );
 
-/** The wait that the server asks for, in seconds, from folded text ("try again in 5 minutes"); undefined when it does not say. */
+/** The wait that the server requests, in seconds, from folded text ("try again in 5 minutes"); undefined when it does not say. */
 export const findRetryHint = (words: string): number | undefined => {
   if (!/\d/.test(words)) return undefined;
   const clock = CLOCK_HINT.exec(words);

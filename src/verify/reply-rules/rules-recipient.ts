@@ -26,7 +26,7 @@ const NOT_DEFINITE: ReadonlyArray<Omit<Rule, "stages">> = [
 
 const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
   { id: "mailbox-full-by-code", reading: "mailbox_full", classes: [5], enhanced: ["2.2"] },
-  // "5.7.1 Recipient address rejected: Inactive": the words name the recipient, the code only the access rule.
+  // "5.7.1 Recipient address rejected: Inactive": the text names the recipient, the code only the access rule.
   {
     id: "policy-code-recipient-disabled",
     reading: "mailbox_disabled",
@@ -110,7 +110,7 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
     unless: ["unknown_recipient", "disabled_recipient"],
   },
   { id: "disabled-but-refused", reading: "ambiguous", classes: [5], signs: ["disabled_recipient", "refusal"] },
-  // The words say more than the code: "5.2.1 Addressee unknown". "Unavailable" fits both and leaves it to the code.
+  // The text is more specific than the code: "5.2.1 Addressee unknown". "Unavailable" fits both, so the code decides.
   {
     id: "disabled-code-unknown-words",
     reading: "mailbox_not_found",
