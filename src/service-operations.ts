@@ -15,7 +15,7 @@ const TAG = "Service";
 export const GET_HEALTH = declareRoute({
   ...{ method: "GET", path: "/healthz", operationId: "getHealth", tag: TAG, scope: "open" },
   summary: "Check that the process is alive",
-  description: "Returns 200 as long as the process runs. For restarts by a supervisor.",
+  description: "Returns 200 while the process is running. For restarts by a supervisor.",
   responses: { 200: { description: "The process is alive.", schema: okSchema, example: { status: "ok" } } },
 });
 

@@ -84,7 +84,7 @@ export const updateTarget = (policy: UrlPolicy) =>
     ...{ method: "PATCH", path: `${PATH}/:id`, operationId: "updateBlacklistTarget", tag: TAG },
     summary: "Change, pause or mute a target",
     description:
-      "Changes only the fields that are given. Muting a list or listing removes its listings at once. Events that wait for the old `webhook_url` are sent to the new one. Addresses of a range are changed with their range (409).",
+      "Changes only the fields that are given. Muting a list or listing removes its listings immediately. Events that wait for the old `webhook_url` are sent to the new one. Addresses of a range are changed with their range (409).",
     ...{ scope: "blacklist:write", params },
     body: { schema: targetChangeSchema(webhookUrlSchema(policy)), example: { monitoring_enabled: false } },
     responses: targetResponse,
@@ -161,7 +161,7 @@ export const ANNOTATE_LISTING = declareRoute({
   ...{ method: "PATCH", path: `${PATH}/:id/listings/:listing`, operationId: "annotateBlacklistListing", tag: TAG },
   summary: "Acknowledge a listing, or record a delisting request",
   description:
-    "Marks and notes name the key and the time, and are removed with the listing. Acknowledged listings come last in the overview and are only counted in digests. On a range, they apply to that listing of every address.",
+    "Marks and notes are stored with the name of the key and the time, and are removed with the listing. Acknowledged listings come last in the overview and are only counted in digests. On a range, they apply to that listing of every address.",
   scope: "blacklist:write",
   params: params.extend({ listing: z.string().meta({ description: "The id of the listing, as in `listed_on`." }) }),
   body: { schema: listingNotesSchema, example: { delisting_requested: true, note: "ticket 4711" } },

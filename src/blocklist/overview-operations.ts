@@ -65,7 +65,7 @@ export const discoverTargets = (policy: UrlPolicy) =>
     ...{ method: "POST", path: `${TARGETS_PATH}/discover`, operationId: "discoverBlacklistTargets", tag: TAG },
     summary: "Monitor a domain with its mail hosts, or the addresses of this service",
     description:
-      "Adds the domain, the addresses of its MX hosts (of the domain itself if it has none), and the `ip4:` and `ip6:` addresses of its SPF record; `include:` is not followed. `unknown` tells what could not be found out.",
+      "Adds the domain, the addresses of its MX hosts (of the domain itself if it has none), and the `ip4:` and `ip6:` addresses of its SPF record; `include:` is not followed. `unknown` lists what could not be found.",
     scope: "blacklist:write",
     body: {
       schema: discoverRequestSchema(webhookUrlSchema(policy)),

@@ -139,7 +139,7 @@ export const GET_BULK_ITEM_EVIDENCE = declareRoute({
   ...{ method: "GET", path: `${PATH}/:jobId/items/:row/evidence`, operationId: "getBulkItemEvidence", tag: TAG },
   summary: "Get the evidence of a row",
   description:
-    "Everything that the verdict rests on, as for a single verification: DNS responses, the hosts contacted, the SMTP transcripts, the rule that matched each reply, retries and the suggested address. Rows with the same address share it; it is deleted with the job.",
+    "Everything that the verdict is based on, as for a single verification: DNS responses, the hosts contacted, the SMTP transcripts, the rule that matched each reply, retries and the suggested address. Rows with the same address share it; it is deleted with the job.",
   scope: "bulk:read",
   params: params.extend({
     row: z

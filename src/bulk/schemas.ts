@@ -13,7 +13,7 @@ const URL_CHARACTERS_MAX = 2_048;
 /** Options of a list in every format. */
 const about = {
   name: labelSchema("Newsletter, spring", "Your name for the job.").optional(),
-  source: labelSchema("crm-export", "Free-form label for the caller's own attribution.").optional(),
+  source: labelSchema("crm-export", "Free-form label, for your own use.").optional(),
   webhook_url: z
     .string()
     .max(URL_CHARACTERS_MAX)
@@ -100,7 +100,7 @@ export const jobSchema = z
     id: z.uuid().meta({ description: "The id of the job." }),
     name: z.string().nullable().meta({ description: "Your name for the job, or the name of the uploaded file." }),
     source: z.string().nullable().meta({ description: "The label given with the request." }),
-    status: z.enum(JOB_STATUSES).meta({ description: "`failed`: a fault of the service prevents its completion." }),
+    status: z.enum(JOB_STATUSES).meta({ description: "`failed`: an error of this service prevents its completion." }),
     created_at: timeField("When the list was submitted."),
     started_at: nullableTime("When verification started."),
     completed_at: nullableTime("When the job ended, whatever its status."),
@@ -146,7 +146,7 @@ export const jobSchema = z
       .meta({ description: "Minimum wait before polling again, in milliseconds; null after the end." }),
     paused_reason: z.enum(PAUSED_REASONS).nullable().meta({
       description:
-        "Why a running job is paused; null while it is not. `dns_unavailable`: no DNS server responds. `smtp_unreachable`: no mail host accepts a connection. `local_failure`: this service cannot open connections. No result is concluded meanwhile; the job resumes by itself.",
+        "Why a running job is paused; null while it is not. `dns_unavailable`: no DNS server responds. `smtp_unreachable`: no mail host accepts a connection. `local_failure`: this service cannot open connections. No result is recorded meanwhile; the job resumes automatically.",
     }),
     webhook_configured: z.boolean().meta({ description: "Whether the job has a webhook URL." }),
   })

@@ -131,7 +131,7 @@ const addBlocklistLists = (group: Command, io: Io): Command =>
     description: "Show the lists of the catalogue and who may use them.",
     example: "blocklist lists --test",
   })
-    .option("--test", "query the test entries of every enabled list through your resolver")
+    .option("--test", "query the test points of every enabled list through your resolver")
     .action(({ test, json }: { test?: boolean; json?: boolean }) =>
       withLookups(io, async ({ catalogue, dnsbl }) => {
         if (test) await dnsbl.health.ensureAllFresh(catalogue.lists.filter(isEnabled));

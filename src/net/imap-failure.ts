@@ -49,7 +49,7 @@ export const failureOfConnect = (error: unknown, at: string): ImapFailure => {
   const code = serverText(field(error, "code"));
   const message = serverText(field(error, "message"));
   if (UNTRUSTED.test(code)) {
-    const advice = "Set POSTWARDEN_IMAP_CA_FILE when the server has a certificate of its own authority.";
+    const advice = "Set POSTWARDEN_IMAP_CA_FILE if a private certificate authority issued the server's certificate.";
     return new ImapFailure("unreachable", `The certificate of ${at} is not trusted: ${message}. ${advice}`);
   }
   return new ImapFailure("unreachable", `${at} cannot be used: ${said || message || code || "no reason given"}.`);

@@ -81,7 +81,7 @@ export class LineSocket {
     if (reply) return Promise.resolve(ok(reply));
     if (this.problem !== null) return Promise.resolve(err(this.problem));
     if (this.isQuitting) return Promise.resolve(err("closed"));
-    if (this.waiter) throw new Error("two reads at once on a line socket");
+    if (this.waiter) throw new Error("concurrent reads on a line socket");
     this.waitsUntilMs = deadlineMs;
     return new Promise((resolve) => {
       this.waiter = resolve;

@@ -49,7 +49,7 @@ export const receiverCertificate = (source: CertificateSource): Result<TlsMateri
     writeOnlyForUs(path, made.cert + made.key);
     return ok(made);
   } catch (error) {
-    return err({ kind: "unwritable", message: `The certificate for report mail cannot be kept: ${textOf(error)}` });
+    return err({ kind: "unwritable", message: `The certificate for report mail cannot be stored: ${textOf(error)}` });
   }
 };
 

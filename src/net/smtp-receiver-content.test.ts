@@ -147,7 +147,7 @@ describe("the size", () => {
     const firstReply = first.command(`${"x".repeat(4_000)}\r\n.`);
     const second = await harness.atData();
     expect(await second.command(`${"x".repeat(1_500)}\r\n.`)).toBe(
-      "452 4.3.1 Too many messages at once, try again later",
+      "452 4.3.1 Too many messages in progress, try again later",
     );
     expect((await second.command("MAIL FROM:<> SIZE=1500")).slice(0, 9)).toBe("452 4.3.1");
     expect(await second.codes("MAIL FROM:<> SIZE=500")).toBe("250");

@@ -9,7 +9,7 @@ export const REPLIES = {
   ok: [250, "2.0.0 Ok"],
   closing: [421, "4.3.2 Service shutting down, closing connection"],
   later: [451, "4.3.0 Temporary local problem, try again later"],
-  noMemory: [452, "4.3.1 Too many messages at once, try again later"],
+  noMemory: [452, "4.3.1 Too many messages in progress, try again later"],
   noStorage: [452, "4.3.1 Insufficient system storage, try again later"],
   badParameter: [501, "5.5.4 Bad parameter syntax or value"],
   unrecognized: [500, "5.5.2 Command not recognized"],

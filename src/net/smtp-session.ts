@@ -77,7 +77,7 @@ class Session implements SmtpSession {
   }
 
   async probe(probe: SmtpProbe): Promise<SmtpProbeResult> {
-    if (this.isProbing) throw new Error("two probes at once in one SMTP session");
+    if (this.isProbing) throw new Error("concurrent probes in one SMTP session");
     const usable = this.usable;
     this.isProbing = true;
     try {

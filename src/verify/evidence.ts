@@ -34,14 +34,14 @@ const dnsQuery = z.object({
 
 const hostAddress = z.object({
   address: text("The IP address."),
-  allowed: flag("Whether it may be connected to: it is public, or in an allowed network."),
+  allowed: flag("Whether connections to it are allowed: it is public, or in an allowed network."),
 });
 
 const mailHost = z.object({
   host: text("The name of the mail host."),
   preference: count("Its MX preference; lower comes first."),
   addresses: z.array(hostAddress).meta({ description: "Its IP addresses." }),
-  lookup_failed: flag("Whether the lookup of its addresses failed, so that it may have others or any at all."),
+  lookup_failed: flag("Whether a lookup of its addresses failed, so that `addresses` may be incomplete."),
 });
 
 const domainEvidence = z.object({
@@ -50,11 +50,11 @@ const domainEvidence = z.object({
     .enum(["mail_hosts", "nxdomain", "no_mail_server", "null_mx", "unroutable", "dns_error", "local_failure"])
     .meta({
       description:
-        "`unroutable`: no mail host has an address that may be connected to. `dns_error`: no usable DNS response. `local_failure`: this service could not send its queries.",
+        "`unroutable`: no mail host has an address that connections are allowed to. `dns_error`: no usable DNS response. `local_failure`: this service could not send its queries.",
     }),
   implicit_mx: flag("There is no MX record: the domain itself is the mail host (RFC 5321 §5.1)."),
   unverifiable_provider: textOrNull(
-    "The provider, if its servers accept or refuse every recipient, so that no reply settles anything; else null.",
+    "The provider, if its servers accept or refuse every recipient, so that no reply is conclusive; else null.",
   ),
   hosts: z.array(mailHost).meta({ description: "The mail hosts." }),
   questions: z.array(dnsQuery).meta({ description: "The DNS queries." }),
@@ -62,15 +62,15 @@ const domainEvidence = z.object({
 
 const replyEvidence = z.object({
   stage: z.enum(REPLY_STAGES).meta({ description: "The command that the reply is to; `banner` is the greeting." }),
-  about: z
-    .enum(["submitted", "random", "us"])
-    .meta({ description: "Whom the reply is about: the submitted address, a random one of its domain, or us." }),
+  about: z.enum(["submitted", "random", "us"]).meta({
+    description: "The subject of the reply: the submitted address, a random one of its domain, or this service.",
+  }),
   code: count("The reply code."),
   enhanced: textOrNull("The enhanced status code (RFC 3463); null when there is none."),
   text: text("The text of the reply."),
   reading: z.enum(REPLY_READINGS).meta({ description: "What the reply means for the verification." }),
   rule: text("The rule that matched the reply."),
-  retry_after_s: countOrNull("The wait that the server itself asked for, in seconds; null when it did not."),
+  retry_after_s: countOrNull("The wait that the server requested, in seconds; null when it requested none."),
 });
 
 const sessionEvidence = z.object({
@@ -89,7 +89,7 @@ const sessionEvidence = z.object({
   failure: z
     .object({ stage: text("The stage of the session at which it ended."), kind: text("What went wrong.") })
     .nullable()
-    .meta({ description: "What ended the session before the probe was answered; null when it was answered." }),
+    .meta({ description: "Why the session ended before the reply to the probe; null when there was a reply." }),
   replies: z
     .array(replyEvidence)
     .meta({ description: "The replies that say something about the address or about us." }),
@@ -120,7 +120,7 @@ const probeFinding = z
       "How long ago the random recipient was probed, when that was for another address; else null.",
     ),
     retryable: flag("Whether a later attempt may get another reply: a temporary refusal."),
-    retry_hint_s: countOrNull("The wait that the server itself asked for, in seconds; null when it did not."),
+    retry_hint_s: countOrNull("The wait that the server requested, in seconds; null when it requested none."),
     heard: flag("Whether any mail host responded."),
   })
   .meta({ description: "What the attempt found out about the mailbox." });
@@ -162,8 +162,12 @@ const conclusion = z.object({
  * it is by `GET /v1/email-verifications/{id}/evidence`; the verdict is a pure function of it.
  */
 export const evidenceSchema = z.object({
-  address: addressEvidence.meta({ description: "What the text and the lists say." }),
-  domain: domainEvidence.nullable().meta({ description: "What DNS says; null before it was queried." }),
+  address: addressEvidence.meta({
+    description: "What the submitted text and the lists of addresses and domains show.",
+  }),
+  domain: domainEvidence
+    .nullable()
+    .meta({ description: "The DNS responses about the domain; null before it was queried." }),
   toxic: z
     .object({ entry: textOrNull("The matching entry; null when none matches.") })
     .nullable()

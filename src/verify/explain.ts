@@ -82,7 +82,7 @@ const domainLines = ({
       .filter(({ allowed }) => !allowed)
       .map(({ address }) => `${host} has the address ${address}, which is not public: not probed`),
   ),
-  ...(provider === null ? [] : [`${provider} gives the same reply for every recipient, so no reply settles anything`]),
+  ...(provider === null ? [] : [`${provider} gives the same reply for every recipient, so no reply is conclusive`]),
 ];
 
 const SUBJECTS = { submitted: " for the address", random: " for a random recipient", us: "" } as const;
@@ -123,7 +123,7 @@ const findingLine = ({ reading, host, catch_all, catch_all_age_s: ageS }: ProbeF
 };
 
 const retryLine = ({ reason, due_at, waited_for }: PlannedRetry): string =>
-  `${reason}: next attempt at ${due_at}, ${waited_for === "schedule" ? "by the schedule" : "as the server asked"}`;
+  `${reason}: next attempt at ${due_at}, ${waited_for === "schedule" ? "by the schedule" : "as the server requested"}`;
 
 const attemptLines = ({ dialogues, finding }: Attempt, retry: PlannedRetry | undefined): string[] => [
   ...dialogues.flatMap(sessionLines),

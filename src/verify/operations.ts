@@ -98,7 +98,7 @@ export const GET_VERIFICATION_EVIDENCE = declareRoute({
   ...{ method: "GET", path: `${PATH}/:id/evidence`, operationId: "getVerificationEvidence", tag: TAG },
   summary: "Get the evidence of a verification",
   description:
-    "Everything that the verdict rests on: DNS responses, the hosts contacted, the SMTP transcripts, the rule that matched each reply, and retries.",
+    "Everything that the verdict is based on: DNS responses, the hosts contacted, the SMTP transcripts, the rule that matched each reply, and retries.",
   scope: "verifications:read",
   params,
   responses: {

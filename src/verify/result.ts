@@ -68,11 +68,11 @@ export const signalsSchema = z.object({
   mx: signal("Whether the domain has mail hosts; `warn`: only by its A or AAAA records."),
   smtp: signal("Whether the mail host accepts the recipient."),
   catch_all: signal("`warn`: the mail host accepts every recipient."),
-  role_account: signal("`warn`: the address stands for a role, not for a person."),
-  disposable: signal("`fail`: the domain is a disposable one."),
+  role_account: signal("`warn`: the address belongs to a role, not to a person."),
+  disposable: signal("`fail`: the domain is on the list of disposable domains."),
   dnsbl: signal("`warn`: the domain or a mail host is on a DNS blocklist."),
   toxic: signal("`fail`: the address is on the operator's suppression list."),
-  greylisting: signal("`warn`: the mail host greylists us."),
+  greylisting: signal("`warn`: the mail host uses greylisting."),
 });
 export type Signals = z.infer<typeof signalsSchema>;
 

@@ -25,7 +25,7 @@ export const orderSchema = z
       .refine((text) => codePoints(text) <= SOURCE_CHARACTERS_MAX, `At most ${SOURCE_CHARACTERS_MAX} characters`)
       .optional()
       .meta({
-        description: "Free-form label for the caller's own attribution.",
+        description: "Free-form label, for your own use.",
         maxLength: SOURCE_CHARACTERS_MAX,
         examples: ["signup-form"],
       }),

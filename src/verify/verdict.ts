@@ -150,7 +150,7 @@ const decide = (evidence: Evidence, finding: ProbeFinding | null): Decision => {
   const [listing] = evidence.dnsbl?.listings ?? [];
   if (listing !== undefined)
     return { subStatus: "dnsbl_listed", because: `${listing.subject} is on the blocklist ${listing.listing}.` };
-  if (role !== null) return { subStatus: "role_account", because: `"${role}" stands for a role, not for a person.` };
+  if (role !== null) return { subStatus: "role_account", because: `"${role}" is a role, not a person.` };
   const proof = finding?.catch_all === "no" ? " and refuses a random one" : "";
   return { subStatus: "mailbox_exists", because: `${finding?.host ?? "The mail host"} accepts the recipient${proof}.` };
 };

@@ -55,7 +55,7 @@ const stepSchema = z.object({
     description:
       "The whole text to publish at the `_dmarc` name in place of the present record; only the tags concerned differ from it. Null for other steps.",
   }),
-  why: z.string().meta({ description: "What stands in the way, or what the step does." }),
+  why: z.string().meta({ description: "What blocks progress, or what the step does." }),
   source: z.string().nullable().meta({ description: "`key` of the source that the step is about; null for others." }),
   steps: z.array(z.string()).meta({
     description: "What to do, in this order; empty where publishing `record` is all.",
@@ -82,7 +82,7 @@ export const adviceSchema = z
   .object({
     stage: z.enum(ADVICE_STAGES).meta({
       description:
-        "How far the domain has come: `rehearsal` is `p=quarantine; t=y`, `reject_rehearsal` is `p=reject; t=y`.",
+        "The present stage of enforcement: `rehearsal` is `p=quarantine; t=y`, `reject_rehearsal` is `p=reject; t=y`.",
     }),
     ready: z.boolean().meta({ description: "Whether every requirement of the next stage is met." }),
     next: stepSchema.nullable().meta({ description: "The next step; null when nothing is left to do." }),

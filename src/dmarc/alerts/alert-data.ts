@@ -24,7 +24,7 @@ const record = z
 
 const eventSourceSchema = z.object({
   key: z.string().meta({ description: "Key of the source, as in `GET …/sources`." }),
-  name: z.string().meta({ description: "Name of the source for people." }),
+  name: z.string().meta({ description: "Display name of the source." }),
   kind: z.enum(SOURCE_KINDS).meta({ description: "Kind of the source, as in `GET …/sources`." }),
   service: z.string().nullable().meta({ description: "The sending service; null when it is not a known one." }),
   classification: z
@@ -110,7 +110,7 @@ export const ALERT_DATA = {
       .enum(["started", "grew", "ended"])
       .meta({ description: "`grew`: the failing share doubled since the last event." }),
     started_day: day.meta({ description: "First day of the incident." }),
-    day: day.meta({ description: "The last day that was judged." }),
+    day: day.meta({ description: "The last day that was evaluated." }),
     messages: z.int().meta({
       description: "Messages since the incident started; when it ended, on that day. Without forwarded messages.",
     }),

@@ -36,7 +36,7 @@ export interface FailureChange extends Omit<AlertedIncident, "endedDay"> {
   readonly key: string;
   /** `ended`: the mail of `day` passes as usual again. */
   readonly state: "started" | "grew" | "ended";
-  /** The last day that was judged. */
+  /** The last day that was evaluated. */
   readonly day: number;
   /** Since the incident started; when it ended, on the day that it ended. */
   readonly messages: number;

@@ -205,7 +205,7 @@ const policyAlert = ({ before, after, isOrganisational, trigger, nowMs }: AlertF
 
 const SENTENCES: Readonly<Record<Exclude<ChangeCode, "status" | "policy_weakened">, string>> = {
   record_added: "a DMARC record was published",
-  record_removed: "the DMARC record is gone",
+  record_removed: "the DMARC record was removed",
   record_changed: "the DMARC record was changed",
   reporting_address_removed: "the reporting address is no longer in the record",
   reporting_address_added: "the reporting address is in the record",

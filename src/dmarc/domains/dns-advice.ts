@@ -44,7 +44,7 @@ const unknownView = (host: string, { host: asked, outcome }: Omit<MergeFailure, 
   current: null,
   strings: [],
   reason: "dns_failure",
-  message: `The DNS did not answer for ${asked} (${outcome}). Publish nothing yet and try again: with two records, receivers ignore both.`,
+  message: `There is no usable DNS response for ${asked} (${outcome}). Publish nothing yet and try again: with two records, receivers ignore both.`,
   warnings: [],
 });
 

@@ -97,7 +97,7 @@ const whereSentence = (holders: readonly boolean[]): string => {
 };
 
 const failureMessage = ({ published }: PolicyDiscovery, host: string): string =>
-  `The DNS did not answer for ${host} (${published.kind === "failure" ? published.outcome : "no answer"}).`;
+  `No usable DNS response for ${host} (${published.kind === "failure" ? published.outcome : "no response"}).`;
 
 /** A record with its own `rua` authorizes reports, but sends them to another address. */
 export const authorisationOf = ({ status, redirectsTo }: Authorisation): DnsObservation["authorisation"] => {

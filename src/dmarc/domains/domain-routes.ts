@@ -38,7 +38,7 @@ const enrolRoute = (policy: UrlPolicy) =>
     ...{ method: "POST", path: PATH, operationId: "enrolDmarcDomain", tag: TAG },
     summary: "Enroll a domain",
     description:
-      "Each domain gets its own reporting address. `dns_records` holds the TXT record to publish: a new one, or the existing one with the address added to its `rua` and everything else unchanged. Publish it, then call verify. If the DNS does not answer, the domain is enrolled nevertheless and the record is `conflict` with the reason `dns_failure`: request it again from `dns`.",
+      "Each domain gets its own reporting address. `dns_records` holds the TXT record to publish: a new one, or the existing one with the address added to its `rua` and everything else unchanged. Publish it, then call verify. If there is no DNS response, the domain is enrolled nevertheless and the record is `conflict` with the reason `dns_failure`: request it again from `dns`.",
     scope: "dmarc:write",
     body: { schema: enrolmentRequestSchema(webhookUrlSchema(policy)), example: { domain: "example.com" } },
     responses: {
@@ -82,8 +82,7 @@ const changeRoute = (policy: UrlPolicy) =>
   declareRoute({
     ...{ method: "PATCH", path: `${PATH}/:id`, operationId: "updateDmarcDomain", tag: TAG },
     summary: "Change the settings of a domain",
-    description:
-      "Fields that are absent stay as they are. `recipients` and `digest` require that the service can send mail.",
+    description: "Absent fields are unchanged. `recipients` and `digest` require that the service can send mail.",
     ...{ scope: "dmarc:write", params, responses: domainResponse },
     body: {
       schema: domainChangeSchema(webhookUrlSchema(policy)),
@@ -104,7 +103,7 @@ const VERIFY_DOMAIN = declareRoute({
   ...{ method: "POST", path: `${PATH}/:id/verify`, operationId: "verifyDmarcDomain", tag: TAG },
   summary: "Check the DNS of a domain now",
   description:
-    "Updates the status at once. Takes up to 20 seconds when the DNS is slow. A check that the DNS does not answer is `null` and does not change the status. If such a request is in progress, this one waits for its result.",
+    "Updates the status immediately. Takes up to 20 seconds when the DNS is slow. A check without a DNS response is `null` and does not change the status. If such a request is in progress, this one waits for its result.",
   ...{ scope: "dmarc:write", params },
   responses: {
     200: {
@@ -140,7 +139,7 @@ const GET_DNS = declareRoute({
 const LIST_HISTORY = declareRoute({
   ...{ method: "GET", path: `${PATH}/:id/history`, operationId: "listDmarcHistory", tag: TAG },
   summary: "List the changes of a domain's DNS and status",
-  description: "Newest first. The first entry of a domain is what the DNS said when it was first read.",
+  description: "Newest first. The first entry of a domain is the result of its first check.",
   ...{ scope: "dmarc:read", params, query: pageQuery(isId, {}) },
   responses: {
     200: {

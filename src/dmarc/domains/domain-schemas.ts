@@ -52,7 +52,7 @@ export const domainSchema = z
         ),
         recipients: z.array(z.string()).meta({ description: "Addresses that alert mail and digests are sent to." }),
         alerts: z.object(byRule(z.boolean())).meta({ description: "Which alert rules are on." }),
-        alert_thresholds: alertThresholdsSchema.meta({ description: "The thresholds in force, defaults included." }),
+        alert_thresholds: alertThresholdsSchema.meta({ description: "The effective thresholds, including defaults." }),
         source_rules: z.array(sourceRuleSchema).meta({ description: "The first matching rule counts." }),
         digest,
         retention_days: retentionDays,
@@ -86,7 +86,7 @@ export const dnsRecordSchema = z
       .meta({ description: "`value` as the strings of one TXT record, at most 255 octets each." }),
     reason: z.enum(["several_records", "cname", "several_rua_tags", "too_long", "dns_failure"]).nullable().meta({
       description:
-        "Why the action is `conflict`; otherwise null. `dns_failure`: the DNS did not answer; request it again, and publish nothing before that.",
+        "Why the action is `conflict`; otherwise null. `dns_failure`: there was no DNS response; request it again, and publish nothing before that.",
     }),
     message: textField("What to do, in a sentence."),
     warnings: z

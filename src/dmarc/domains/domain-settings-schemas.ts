@@ -11,7 +11,7 @@ const DOMAIN_CHARACTERS_MAX = 320;
 const RECIPIENTS_MAX = 20;
 const RETENTION_DAYS_MAX = 3_650;
 const LABEL = "Your own text about the domain.";
-const WEBHOOK_URL = "The webhook URL for events about the domain; null for none of its own.";
+const WEBHOOK_URL = "The webhook URL for events about the domain; null to use only that of the account.";
 
 const DOMAIN_NEEDED = "Must be a domain, such as example.com";
 const domainText = z
@@ -107,14 +107,14 @@ export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
         .strictObject(byRule(z.boolean().optional()))
         .optional()
         .meta({
-          description: "Turns alert rules on or off; rules that are absent stay as they are.",
+          description: "Turns alert rules on or off; absent rules are unchanged.",
           examples: [{ new_subdomain: false }],
         }),
       alert_thresholds: alertThresholdsSchema
         .partial()
         .optional()
         .meta({
-          description: "When the rules alert; thresholds that are absent stay as they are.",
+          description: "When the rules alert; absent thresholds are unchanged.",
           examples: [{ new_source_messages: 100 }],
         }),
       source_rules: sourceRules.optional(),

@@ -19,12 +19,9 @@ export const policySchema = z
     np: policyOf("subdomains that do not exist"),
     adkim: alignmentOf("DKIM"),
     aspf: alignmentOf("SPF"),
-    own: flagField("Whether the domain has a record of its own."),
-    inherited_from: nullableText("The domain whose record applies; null when it is its own."),
-    t: z
-      .enum(["y", "n"])
-      .default("n")
-      .meta({ description: "`y`: test mode, which asks for one step less than the policy." }),
+    own: flagField("Whether the domain has its own record."),
+    inherited_from: nullableText("The domain whose record applies; null when the domain has its own."),
+    t: z.enum(["y", "n"]).default("n").meta({ description: "`y`: test mode; receivers apply the next weaker policy." }),
     pct: z.int().default(100).meta({
       description: "Percentage of failing mail that the policy applies to; RFC 9989 no longer defines it.",
     }),
@@ -72,7 +69,7 @@ export const dnsCheckSchema = z
       description:
         "`record`: there is exactly one valid DMARC record. `reporting_address`: it has the reporting address in `rua`. `authorisation`: receivers may send reports about the domain to the report host (RFC 9990 section 4).",
     }),
-    ok: z.boolean().nullable().meta({ description: "Whether the check passed; null when the DNS did not answer." }),
+    ok: z.boolean().nullable().meta({ description: "Whether the check passed; null without a DNS response." }),
     observed: text.meta({ description: "What was found, one record per line; null for nothing." }),
     expected: text.meta({
       description: "What should be published; null where only the owner can decide.",

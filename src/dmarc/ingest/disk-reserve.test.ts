@@ -31,7 +31,7 @@ test("report ingestion pauses at the disk reserve, logs it once, and resumes whe
   await setFree(59);
   expect([reserve.isLow(), reserve.isLow()]).toEqual([true, true]);
   expect(reserve.finding()).toBe(
-    "Report ingestion is paused: the disk of the database has 59 MiB free, and 60 MiB are reserved for the rest of the service.",
+    "Report ingestion is paused: the disk of the database has 59 MiB free, and 60 MiB are reserved for other data.",
   );
   await setFree(61);
   expect(reserve.isLow()).toBe(true);

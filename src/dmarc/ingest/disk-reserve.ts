@@ -66,6 +66,6 @@ export class DiskReserve {
   }
 
   #explanation(): string {
-    return `the disk of the database has ${mib(this.#freeBytes)} free, and ${mib(this.#reserveBytes)} are reserved for the rest of the service.`;
+    return `the disk of the database has ${mib(this.#freeBytes)} free, and ${mib(this.#reserveBytes)} are reserved for other data.`;
   }
 }

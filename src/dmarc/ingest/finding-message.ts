@@ -8,7 +8,7 @@ const MESSAGES: Readonly<Record<FindingReason, string>> = {
   failure_report:
     "A failure report about a single message; it is not counted. With `store_failure_reports` of the domain, it is stored.",
   failure_reports_limit:
-    "A failure report; the domain has 1,000 of that day already. The mail is kept, the report is not stored.",
+    "A failure report; the domain has 1,000 of that day already. The mail is stored, the report is not.",
   delivery_report: "A bounce or another message of a mail system, not a report.",
   tls_report: "A TLS report (RFC 8460).",
   entry_too_large: "A file in it is too large when unpacked.",
@@ -41,10 +41,10 @@ const MESSAGES: Readonly<Record<FindingReason, string>> = {
   period_too_long: "The period of the report is longer than 400 days.",
   older_than_retention:
     "The report is stored, but is older than the domain's retention and will be removed within the hour.",
-  duplicate_differs: "The same report with different records is stored already. The first one was kept.",
+  duplicate_differs: "The same report with different records is stored already. The first one counts.",
   replaced: "The same report arrived from its reporter, or was uploaded. That one counts, this one does not.",
   domain_deleted: "The report was about a domain that has been deleted, with all its data.",
-  upload_too_large: "The files of the upload are too large when unpacked. Retry this one by itself.",
+  upload_too_large: "The files of the upload are too large when unpacked. Retry this one alone.",
   internal_error: "An internal error occurred. The ingestion can be retried.",
   gave_up: "The service ended several times while it read this ingestion. It can be retried.",
 };
@@ -53,7 +53,7 @@ const MESSAGES_BY_OUTCOME: Readonly<Record<StoredFinding["outcome"], string>> = 
   stored: "The report is stored.",
   duplicate: "The report is stored already.",
   empty: "It contains nothing to count.",
-  quarantined: "It is kept, but not counted.",
+  quarantined: "It is stored, but not counted.",
   rejected: "It could not be read.",
 };
 

@@ -215,7 +215,7 @@ export class Ingest {
       for (const { reason, report_id, domain } of result.findings) {
         if (reason !== "duplicate_differs") continue;
         const fields = { ingestion: ingestion.id, report_id, domain };
-        log.warn("a report came again with different records; the first one is kept", fields);
+        log.warn("a report was received again with different records; kept the first one", fields);
       }
     }
     await this.#rowsAhead.remove(withdrawn);
@@ -223,7 +223,7 @@ export class Ingest {
   }
 
   #fail(item: Pick<IngestItem, "ingestion" | "isNew">, error: unknown): ReadIngestion {
-    this.#runtime.log.error("ingestion failed; its bytes are kept", { ingestion: item.ingestion.id, error });
+    this.#runtime.log.error("ingestion failed; its bytes are stored", { ingestion: item.ingestion.id, error });
     return failed(item, "internal_error");
   }
 }

@@ -137,7 +137,7 @@ describe("one bad report", () => {
     await harness.ingester.idle();
     expect(harness.find(bad)).toMatchObject({ outcome: "rejected", reason: "internal_error", hasRaw: true });
     expect(harness.find(good).outcome).toBe("stored");
-    expect(harness.logged.join()).toContain("ingestion failed; its bytes are kept");
+    expect(harness.logged.join()).toContain("ingestion failed; its bytes are stored");
     isBroken = false;
     await harness.ingestions.retry(INGEST_OWNER, bad);
     await harness.ingester.idle();

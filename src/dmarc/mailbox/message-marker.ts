@@ -58,7 +58,7 @@ export class MessageMarker {
       const uids = some.map(({ uid }) => uid);
       const isDone = await session.mark(uids, mark);
       if (!isDone)
-        this.#runtime.log.warn("the IMAP server refused to mark messages; they stay as they are", { ...mark, uids });
+        this.#runtime.log.warn("the IMAP server refused to mark messages; they are unchanged", { ...mark, uids });
       this.#parts.onRefusal(
         isDone ? null : `The IMAP server refuses to ${VERBS[mark.kind]} messages that were stored.`,
       );

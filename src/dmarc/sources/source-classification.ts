@@ -12,7 +12,7 @@ export interface SourceFacts extends Pick<Totals, "messages" | "aligned" | "forw
   readonly isVouched: boolean;
   /** Whether an envelope domain has the name of a mailing list host: `lists.example.org`. */
   readonly isList: boolean;
-  /** Mail of a mailbox provider or gateway that nothing connects with the domain's own account there. */
+  /** Mail of a mailbox provider or gateway that cannot be attributed to the domain's own account there. */
   readonly isUnrelated: boolean;
 }
 

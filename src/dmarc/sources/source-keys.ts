@@ -27,7 +27,7 @@ export interface KeyedSource extends IdentifiedSource {
   readonly rule: SourceRule | null;
 }
 
-/** Ends the key of mail from a service that nothing connects with the domain's own account there. */
+/** Ends the key of mail from a service that cannot be attributed to the domain's own account there. */
 export const UNRELATED_SUFFIX = "/others";
 
 /** What all sources of a range say together, and what the user says about them. */
