@@ -222,10 +222,10 @@ describe("closing", () => {
     expect((await asked).failure?.kind).toBe("closed");
   });
 
-  test("two probes at once are a bug", async () => {
+  test("concurrent probes are a bug", async () => {
     const session = await dialOpen(stubOf());
     const first = session.probe(question("a@x.example"));
-    await expect(session.probe(question("b@x.example"))).rejects.toThrow("two probes at once");
+    await expect(session.probe(question("b@x.example"))).rejects.toThrow("concurrent probes");
     expect(codes(await first)).toEqual([250]);
   });
 });

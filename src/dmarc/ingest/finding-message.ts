@@ -46,7 +46,7 @@ const MESSAGES: Readonly<Record<FindingReason, string>> = {
   domain_deleted: "The report was about a domain that has been deleted, with all its data.",
   upload_too_large: "The files of the upload are too large when unpacked. Retry this one alone.",
   internal_error: "An internal error occurred. The ingestion can be retried.",
-  gave_up: "The service ended several times while it read this ingestion. It can be retried.",
+  gave_up: "The service stopped several times while reading this ingestion. It can be retried.",
 };
 
 const MESSAGES_BY_OUTCOME: Readonly<Record<StoredFinding["outcome"], string>> = {

@@ -127,7 +127,7 @@ describe("the same report with other rows, by mail", () => {
     const late = await harness.upload(made(FORGED), smtp(word));
     expect(late.row).toMatchObject({ outcome: "duplicate", reason: "duplicate_differs" });
     expectOne(harness, GENUINE);
-    expect(harness.logged.join()).toContain("came again with different records");
+    expect(harness.logged.join()).toContain("received again with different records");
   });
 
   test("is replaced by what the owner uploads", async () => {

@@ -157,7 +157,7 @@ describe("a report", () => {
     expect(harness.logged).toEqual([]);
     const other = await harness.upload(sampleReportXml({ reportId: "r", rows: [{ count: 9 }] }));
     expect(other.row).toMatchObject({ outcome: "duplicate", reason: "duplicate_differs" });
-    expect(harness.logged.join()).toContain("came again with different records");
+    expect(harness.logged.join()).toContain("received again with different records");
     expect(harness.count("dmarc_records")).toBe(1);
     expect(harness.rollups()).toEqual(harness.recount());
   });
