@@ -57,8 +57,7 @@ const filesOf = (folder: string, pattern: string): string[] =>
 const tasksOf = async (folder: string, random: () => number): Promise<Task[]> => {
   const tasks: Task[] = [];
   for (const path of filesOf(folder, "**/*.ts")) {
-    if (path.endsWith(".test.ts") || path.endsWith(".d.ts") || /(operations|schemas|examples)\.ts$/.test(path))
-      continue;
+    if (/(\.test|\.d|operations|schemas|examples|\/schema|\/schema-[a-z-]+)\.ts$/.test(path)) continue;
     const text = await Bun.file(join(PROJECT, path)).text();
     tasks.push(...mutantsOf(path, text).map((mutant) => ({ ...mutant, path })));
   }

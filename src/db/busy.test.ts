@@ -3,8 +3,12 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
+import { AppError } from "../base/errors.ts";
+import { createTestClock, settle } from "../testing/clock.ts";
+import { takeServerLock } from "./database-files.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { type Db, openDb, SERVER_BUSY_TIMEOUT_MS } from "./open.ts";
+import { orRefusal } from "./refusal.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-busy-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -33,6 +37,75 @@ describe("while another process holds the database", () => {
     expect(count(ours)).toBe(1);
     ours.close();
     theirs.close();
+  });
+
+  /** Writes through a clock that stands still, in a database that another connection holds. */
+  const hold = (name: string) => {
+    const [ours, theirs] = openTwice(name);
+    ours.sqlite.run("PRAGMA busy_timeout = 0");
+    theirs.sqlite.run("BEGIN IMMEDIATE");
+    const clock = createTestClock();
+    const group = new GroupCommit(ours.sqlite, clock);
+    const outcomes: string[] = [];
+    const write = (id: string) =>
+      void group
+        .enqueue(() => insert(ours, id))
+        .then(
+          () => outcomes.push(`${id} written`),
+          () => outcomes.push(`${id} failed`),
+        );
+    const close = () => {
+      group.close();
+      ours.close();
+      theirs.close();
+    };
+    return { theirs, clock, outcomes, write, close };
+  };
+
+  test("all writes wait for one next attempt, 20 ms later", async () => {
+    const { theirs, clock, outcomes, write, close } = hold("attempts.db");
+    for (const id of ["a", "b", "c"]) {
+      write(id);
+      await settle();
+    }
+    expect(clock.pending()).toBe(1);
+    theirs.sqlite.run("COMMIT");
+    await clock.advance(19);
+    expect(outcomes).toEqual([]);
+    await clock.advance(1);
+    expect(outcomes).toEqual(["a written", "b written", "c written"]);
+    expect(clock.pending()).toBe(0);
+    close();
+  });
+
+  test("a write fails after five seconds; a later one goes on waiting", async () => {
+    const { theirs, clock, outcomes, write, close } = hold("five-seconds.db");
+    write("a");
+    await clock.advance(1_000);
+    write("b");
+    await clock.advance(3_999);
+    expect(outcomes).toEqual([]);
+    await clock.advance(1);
+    expect(outcomes).toEqual(["a failed"]);
+    theirs.sqlite.run("COMMIT");
+    await clock.advance(20);
+    expect(outcomes).toEqual(["a failed", "b written"]);
+    expect(count(theirs)).toBe(1);
+    close();
+  });
+
+  test("opening waits until a new database is free", async () => {
+    const path = join(folder, "opening.db");
+    const held = 'd.run("BEGIN EXCLUSIVE"); console.log("held"); Bun.sleepSync(300); d.run("COMMIT");';
+    const script = `const d = new (require("bun:sqlite").Database)(process.argv[1]); ${held}`;
+    const other = Bun.spawn([process.execPath, "-e", script, path], { stdout: "pipe" });
+    for await (const _ of other.stdout) break;
+    const opened = openDb(path, SERVER_BUSY_TIMEOUT_MS);
+    expect(opened.ok).toBe(true);
+    if (!opened.ok) return;
+    expect(opened.value.sqlite.query("PRAGMA busy_timeout").get()).toEqual({ timeout: SERVER_BUSY_TIMEOUT_MS });
+    opened.value.close();
+    expect(await other.exited).toBe(0);
   });
 
   test("it does not look writable", () => {
@@ -106,4 +179,61 @@ test("a damaged one reports the problem", async () => {
   if (!opened.ok) throw new Error("not opened");
   expect(opened.value.damage()).not.toBeNull();
   opened.value.close();
+});
+
+test("when the commit fails, no write is stored, and none is tried again", async () => {
+  const [ours, theirs] = openTwice("commit.db");
+  const orphan = () => {
+    ours.sqlite.run("PRAGMA defer_foreign_keys = ON");
+    ours.sqlite.run("CREATE TABLE IF NOT EXISTS parents (id INTEGER PRIMARY KEY)");
+    ours.sqlite.run("CREATE TABLE IF NOT EXISTS children (parent INTEGER REFERENCES parents (id))");
+    ours.sqlite.run("INSERT INTO children VALUES (1)");
+  };
+  const clock = createTestClock();
+  const group = new GroupCommit(ours.sqlite, clock);
+  const outcomes = await Promise.allSettled([group.enqueue(() => insert(ours, "a")), group.enqueue(orphan)]);
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(clock.pending()).toBe(0);
+  await group.enqueue(() => insert(ours, "b"));
+  expect(count(theirs)).toBe(1);
+  ours.close();
+  theirs.close();
+});
+
+test("a closed database takes no writes, and does not look damaged or full", async () => {
+  const [ours, theirs] = openTwice("closed.db");
+  theirs.close();
+  ours.close();
+  expect(await ours.commit(() => "written").catch((error: Error) => error.message)).toBe("the database is closed");
+  expect(() => ours.isWritable()).toThrow("closed");
+  expect(() => ours.damage()).toThrow("closed");
+});
+
+describe("the lock of a data directory", () => {
+  test("is taken once, until it is released", () => {
+    const path = join(folder, "server.lock");
+    const lock = takeServerLock(path);
+    expect(lock).not.toBeNull();
+    expect(takeServerLock(path)).toBeNull();
+    lock?.release();
+    const again = takeServerLock(path);
+    expect(again).not.toBeNull();
+    again?.release();
+  });
+
+  test("is not reported as taken when the file is no database", () => {
+    const path = join(folder, "text.lock");
+    writeFileSync(path, "This is a text and no database at all. ".repeat(50));
+    expect(() => takeServerLock(path)).toThrow("not a database");
+  });
+});
+
+test("only a refusal becomes a value; other errors are thrown", () => {
+  const refusal = new AppError("not_found");
+  const thrower = (error: Error) => () => {
+    throw error;
+  };
+  expect(orRefusal(() => 1)).toBe(1);
+  expect(orRefusal(thrower(refusal))).toBe(refusal);
+  expect(() => orRefusal(thrower(new Error("disk full")))).toThrow("disk full");
 });

@@ -2,6 +2,7 @@ import { Database as Sqlite } from "bun:sqlite";
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { createPrivateFile, makePrivate } from "../base/private-file.ts";
+import { isBusy } from "./group-commit.ts";
 
 /** The files of a database. SQLite creates the others with the permissions of the first; existing ones keep theirs. */
 const SUFFIXES = ["", "-wal", "-shm", "-journal"];
@@ -22,13 +23,13 @@ export const keepDatabasePrivate = (path: string): void => {
  */
 export const takeServerLock = (path: string): { release(): void } | null => {
   keepDatabasePrivate(path);
-  const sqlite = new Sqlite(path, { create: true, readwrite: true });
+  const sqlite = new Sqlite(path, { readwrite: true });
   try {
     sqlite.run("PRAGMA locking_mode = EXCLUSIVE");
     sqlite.run("BEGIN EXCLUSIVE");
   } catch (error) {
     sqlite.close();
-    if (error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")) return null;
+    if (isBusy(error)) return null;
     throw error;
   }
   return { release: () => sqlite.close() };

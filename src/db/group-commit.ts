@@ -1,4 +1,4 @@
-import type { Database as Sqlite } from "bun:sqlite";
+import { type Database as Sqlite, SQLiteError } from "bun:sqlite";
 import { type Clock, systemClock } from "../base/clock.ts";
 
 /** A write that waits for a transaction. */
@@ -16,8 +16,8 @@ const BUSY_MS_MAX = 5_000;
 /** Further writes wait for the next transaction, so that one does not block the event loop for long. */
 const WRITES_PER_TRANSACTION_MAX = 512;
 
-const isBusy = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
+export const isBusy = (error: unknown): boolean =>
+  error instanceof SQLiteError && String(error.code).startsWith("SQLITE_BUSY");
 
 const prepare = (sqlite: Sqlite) => ({
   begin: sqlite.prepare("BEGIN IMMEDIATE"),

@@ -1,4 +1,4 @@
-import { Database as Sqlite } from "bun:sqlite";
+import { Database as Sqlite, SQLiteError } from "bun:sqlite";
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
@@ -71,7 +71,7 @@ const tx = {} as Tx;
  */
 export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db, MigrateProblem> => {
   keepDatabasePrivate(path);
-  const sqlite = new Sqlite(path, { create: true, readwrite: true, strict: true });
+  const sqlite = new Sqlite(path, { readwrite: true, strict: true });
   sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   for (const pragma of PRAGMAS) sqlite.run(pragma);
   const migrated = migrate(sqlite, MIGRATIONS);
@@ -113,7 +113,7 @@ const findDamage = (sqlite: Sqlite): string | null => {
     const row = sqlite.query("PRAGMA quick_check(1)").get() as { quick_check?: string } | null;
     return row?.quick_check === "ok" ? null : (row?.quick_check ?? "no result");
   } catch (error) {
-    if (error instanceof Error && "code" in error) return error.message;
+    if (error instanceof SQLiteError) return error.message;
     throw error;
   }
 };
@@ -138,7 +138,7 @@ const takesWrite = (sqlite: Sqlite): boolean => {
     sqlite.transaction(() => sqlite.run(`PRAGMA user_version = ${MIGRATIONS.length}`)).immediate();
     return true;
   } catch (error) {
-    if (error instanceof Error && "code" in error) return false;
+    if (error instanceof SQLiteError) return false;
     throw error;
   }
 };
