@@ -5,19 +5,19 @@ import { join } from "node:path";
 import { createApps } from "../testing/app.ts";
 import { BULK_PATH, postList, untilJobEnded } from "../testing/bulk-requests.ts";
 import { workbookOf, workbookWith, zipArchive } from "../testing/workbook.ts";
-import { isArchive, writeWorkbookAsCsv } from "./workbook.ts";
+import { isArchive, serialDate, writeWorkbookAsCsv } from "./workbook.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-workbook-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const LIMITS = { bytesMax: 1024 * 1024 };
+const BYTES_MAX = 1024 * 1024;
 let files = 0;
 
 /** The CSV of a workbook, without its byte order mark, or why there is none. */
-const csvOf = async (bytes: Uint8Array): Promise<string> => {
+const csvOf = async (bytes: Uint8Array, bytesMax = BYTES_MAX): Promise<string> => {
   const path = join(folder, `${files++}.xlsx`);
   writeFileSync(path, bytes);
   try {
-    await writeWorkbookAsCsv(path, `${path}.csv`, LIMITS);
+    await writeWorkbookAsCsv(path, `${path}.csv`, { bytesMax });
     return (await Bun.file(`${path}.csv`).text()).replace("\ufeff", "");
   } catch (error) {
     return `(${error instanceof Error ? error.message : String(error)})`;
@@ -49,6 +49,33 @@ describe("a sheet", () => {
     const workbook = '<workbook><workbookPr date1904="1"/><sheets><sheet name="One" r:id="rId1"/></sheets></workbook>';
     expect(await csvOf(workbookWith({ styles, rows: '<row><c s="1"><v>1</v></c></row>', workbook }))).toBe(
       "1904-01-02\r\n",
+    );
+  });
+
+  test("has the built-in formats of dates and times as dates, and no others", async () => {
+    const formats = Array.from({ length: 60 }, (_, id) => id);
+    const styles = `<cellXfs>${formats.map((id) => `<xf numFmtId="${id}"/>`).join("")}</cellXfs>`;
+    const rows = `<row>${formats.map((id) => `<c s="${id}"><v>45000</v></c>`).join("")}</row>`;
+    const cells = (await csvOf(workbookWith({ styles, rows }))).trim().split(",");
+    const range = (from: number, to: number) => formats.slice(from, to + 1);
+    expect(formats.filter((id) => cells[id] === "2023-03-15")).toEqual([
+      ...[...range(14, 22), ...range(27, 36), ...range(45, 47), ...range(50, 58)],
+    ]);
+  });
+
+  test("has false booleans and empty cells", async () => {
+    const styles = '<cellXfs><xf numFmtId="14"/></cellXfs>';
+    const rows = '<row><c t="b"><v>0</v></c><c s="0"><v></v></c><c t="str"><v>x</v></c></row>';
+    expect(await csvOf(workbookWith({ styles, rows }))).toBe("FALSE,,x\r\n");
+  });
+
+  test("has many shared texts, in any order", async () => {
+    const texts = Array.from({ length: 5_000 }, (_, n) => `${"ü".repeat(n % 100)}${n}`);
+    const strings = texts.map((text) => `<si><t>${text}</t></si>`).join("");
+    const rows = texts.map((_, n) => `<row><c t="s"><v>${texts.length - 1 - n}</v></c></row>`).join("");
+    expect(await csvOf(workbookWith({ strings, rows }))).toBe(texts.toReversed().join("\r\n") + "\r\n");
+    expect(await csvOf(workbookWith({ strings, rows: '<row><c><v>1</v></c><c t="s"><v>5000</v></c></row>' }))).toBe(
+      "1\r\n",
     );
   });
 
@@ -93,9 +120,51 @@ describe("what is refused", () => {
     expect(await csvOf(bytes)).toContain(reason);
   });
 
-  test("a million rows and some more", async () => {
-    const rows = "<row><c><v>1</v></c></row>".repeat(1_000_100);
-    expect(await csvOf(workbookWith({ rows }))).toMatch(/more than 1,000,000 rows|bytes as CSV/);
+  test("more rows than a million and twenty for titles and header", async () => {
+    const rows = "<row><c><v>1</v></c></row>".repeat(1_000_021);
+    expect(await csvOf(workbookWith({ rows }), 4 * BYTES_MAX)).toContain("more than 1,000,000 rows");
+  });
+
+  test("a CSV that exceeds its limit by one byte", async () => {
+    const workbook = workbookWith({ rows: "<row><c><v>7</v></c></row>" });
+    expect(await csvOf(workbook, Buffer.byteLength("\ufeff7\r\n"))).toBe("7\r\n");
+    expect(await csvOf(workbook, Buffer.byteLength("\ufeff7\r"))).toContain("exceeds 5 bytes as CSV");
+  });
+
+  test("shared texts that exceed 64 MiB by one byte", async () => {
+    const strings = `<si><t>${"s".repeat(512 * 1024)}</t></si>`.repeat(128);
+    const rows = "<row><c><v>7</v></c></row>";
+    expect(await csvOf(workbookWith({ strings, rows }))).toBe("7\r\n");
+    expect(await csvOf(workbookWith({ strings: `${strings}<si><t>s</t></si>`, rows }))).toContain("too much text");
+  });
+
+  test("more than three million shared texts", async () => {
+    const strings = "<si/>".repeat(3_000_001);
+    expect(await csvOf(workbookWith({ strings }))).toContain("too much text");
+  });
+
+  test("a row that is longer by one byte or one cell, named by its place", async () => {
+    const empty = "<row/><row/>";
+    const rowOf = (bytes: number) => `${empty}<row><c t="str"><v>${"y".repeat(bytes)}</v></c></row>`;
+    expect(await csvOf(workbookWith({ rows: rowOf(65_536) }))).toHaveLength(65_538);
+    expect(await csvOf(workbookWith({ rows: rowOf(65_537) }))).toContain("Row 3 of the sheet");
+    const two = `<row><c t="str"><v>${"y".repeat(65_535)}</v></c><c t="str"><v>yy</v></c></row>`;
+    expect(await csvOf(workbookWith({ rows: two }))).toContain("longer than 64 KiB");
+    const at = (reference: string) => workbookWith({ rows: `<row><c r="${reference}1"><v>1</v></c></row>` });
+    expect(await csvOf(at("ALL"))).toBe(`${",".repeat(999)}1\r\n`);
+    expect(await csvOf(at("ALM"))).toContain("more than 1000 cells");
+  });
+
+  test("an archive with too many entries, an encrypted one and a description that is too large", async () => {
+    const entries = (count: number) => zipArchive(Object.fromEntries(Array.from({ length: count }, (_, n) => [n, ""])));
+    expect(await csvOf(entries(2_000))).toContain("not an Excel workbook");
+    expect(await csvOf(entries(2_001))).toContain("damaged");
+    const encrypted = workbookOf([["a@b.example"]]);
+    const header = Buffer.from("PK\u0001\u0002");
+    for (let at = encrypted.indexOf(header); at >= 0; at = encrypted.indexOf(header, at + 1)) encrypted[at + 8] = 1;
+    expect(await csvOf(encrypted)).toContain("encrypted");
+    const workbook = `<workbook>${"<x/>".repeat(1024 * 1024)}</workbook>`;
+    expect(await csvOf(workbookWith({ workbook }))).toContain("too large");
   });
 });
 
@@ -127,4 +196,21 @@ test("an archive is detected by its first bytes", async () => {
   expect(await isArchive(path)).toBe(true);
   writeFileSync(path, "PK,email");
   expect(await isArchive(path)).toBe(false);
+});
+
+test.each([
+  [0, false, "00:00:00"],
+  [0.5, false, "12:00:00"],
+  [1, false, "1899-12-31"],
+  [45000.5, false, "2023-03-15 12:00:00"],
+  [2_958_465, false, "9999-12-31"],
+  [2_958_465.999_999, false, null],
+  [2_958_466, false, null],
+  [2_957_003, true, "9999-12-31"],
+  [2_957_004, true, null],
+  [-1, false, null],
+  [Number.NaN, false, null],
+  [1e300, false, null],
+])("the serial number %p, counted from 1904: %p, is %p", (serial, isFrom1904, text) => {
+  expect(serialDate(serial, isFrom1904)).toBe(text);
 });

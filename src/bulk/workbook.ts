@@ -185,7 +185,7 @@ const SECOND_MS = 1_000;
 /** Day 0 of Excel: day 60 is 29 February 1900, which did not exist (ECMA-376 §18.17.4.1). */
 const EPOCH_1900_MS = Date.UTC(1899, 11, 30);
 const EPOCH_1904_MS = Date.UTC(1904, 0, 1);
-const SERIAL_MAX = 2_958_466;
+const YEAR_10000_MS = Date.UTC(10_000, 0, 1);
 
 /** Built-in number formats of dates and times (ECMA-376 §18.8.30). */
 const isBuiltInDate = (id: number): boolean =>
@@ -223,9 +223,10 @@ export const readDateStyles = async (parts: WorkbookParts): Promise<ReadonlySet<
 
 /** A serial number as ISO 8601: a date, a time of day, or both separated by a space. Null when it is invalid. */
 export const serialDate = (serial: number, isFrom1904: boolean): string | null => {
-  if (!Number.isFinite(serial) || serial < 0 || serial > SERIAL_MAX) return null;
   const ms = Math.round((serial * DAY_MS) / SECOND_MS) * SECOND_MS;
-  const iso = new Date((isFrom1904 ? EPOCH_1904_MS : EPOCH_1900_MS) + ms).toISOString();
+  const timeMs = (isFrom1904 ? EPOCH_1904_MS : EPOCH_1900_MS) + ms;
+  if (!(serial >= 0 && timeMs < YEAR_10000_MS)) return null;
+  const iso = new Date(timeMs).toISOString();
   const [date, time] = [iso.slice(0, 10), iso.slice(11, 19)];
   if (serial < 1) return time;
   return ms % DAY_MS === 0 ? date : `${date} ${time}`;
