@@ -207,6 +207,17 @@ test("the retry heap returns what is due, earliest first", () => {
   );
 });
 
+test("the latest time of the retry heap is that of the retries since it was last empty", () => {
+  const heap = new RetryHeap();
+  heap.add(50, 1);
+  heap.add(40, 2);
+  expect(heap.latestMs).toBe(50);
+  while (heap.take(60) !== null);
+  expect([heap.size, heap.nextMs, heap.latestMs]).toEqual([0, null, null]);
+  heap.add(45, 3);
+  expect(heap.latestMs).toBe(45);
+});
+
 test("an address index numbers addresses by first occurrence, like a map", () => {
   fc.assert(
     fc.property(

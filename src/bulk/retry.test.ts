@@ -156,6 +156,7 @@ describe("a crash in a retry", () => {
     expect(harness.jobs.get(number)).toMatchObject({ status: "queued", addressesFinished: 0, isResetting: true });
     expect(await rounds.reset(number, () => false)).toBe(true);
     const ready = harness.jobs.get(number);
+    expect(ready?.isResetting).toBe(false);
     if (ready !== undefined) runner.add(ready);
     expect(await ended(harness, number)).toMatchObject({
       status: "completed",
