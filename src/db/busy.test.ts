@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
@@ -207,6 +207,18 @@ test("a closed database takes no writes, and does not look damaged or full", asy
   expect(await ours.commit(() => "written").catch((error: Error) => error.message)).toBe("the database is closed");
   expect(() => ours.isWritable()).toThrow("closed");
   expect(() => ours.damage()).toThrow("closed");
+});
+
+test("files of a database that others can read are restricted when it is opened", () => {
+  const path = join(folder, "readable.db");
+  for (const suffix of ["", "-wal"]) {
+    writeFileSync(path + suffix, "");
+    chmodSync(path + suffix, 0o644);
+  }
+  const opened = openDb(path);
+  if (!opened.ok) throw new Error("not opened");
+  for (const suffix of ["", "-wal", "-shm"]) expect(statSync(path + suffix).mode & 0o777).toBe(0o600);
+  opened.value.close();
 });
 
 describe("the lock of a data directory", () => {

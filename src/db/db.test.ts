@@ -103,6 +103,14 @@ describe("migrations", () => {
     other.close();
   });
 
+  test("opening refuses the database of another program", () => {
+    const path = join(folder(), "theirs.db");
+    const theirs = new Sqlite(path, { create: true });
+    theirs.run("CREATE TABLE theirs (x)");
+    expect(openDb(path)).toEqual({ ok: false, error: { kind: "foreign_database" } });
+    theirs.close();
+  });
+
   test("the database of another program is refused and not changed", () => {
     const sqlite = new Sqlite(":memory:");
     sqlite.run("CREATE TABLE theirs (x)");
@@ -208,7 +216,8 @@ describe("writing", () => {
       }),
       db.commit(() => grant(db, "c")),
     ]);
-    expect(outcomes.map((outcome) => outcome.status)).toEqual(["rejected", "rejected", "rejected"]);
+    const reasons = outcomes.map((outcome) => (outcome.status === "rejected" ? String(outcome.reason) : "stored"));
+    expect(new Set(reasons)).toEqual(new Set(["Error: database or disk is full"]));
     await db.commit(() => grant(db, "d"));
     expect(names(db)).toEqual(["d"]);
   });

@@ -120,7 +120,7 @@ const findDamage = (sqlite: Sqlite): string | null => {
 
 /** Device and inode of a file; null for a database in memory and for a missing file. */
 const identityOf = (path: string): string | null => {
-  const stat = path === ":memory:" ? undefined : statSync(path, { throwIfNoEntry: false });
+  const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
 };
 

@@ -3,7 +3,8 @@ import { createTestClock } from "../testing/clock.ts";
 import { createCachingResolver } from "../testing/caching-resolver.ts";
 import type { ZoneFailure, ZoneRecords } from "../testing/dns-zone.ts";
 import { createZoneResolver } from "../testing/dns-zone.ts";
-import { noPacing } from "./budget.ts";
+import { err, ok } from "../base/errors.ts";
+import { type BudgetExceeded, type DnsblPacing, noPacing } from "./budget.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 import { createDnsbl } from "./dnsbl.ts";
 import type { Target } from "./query-name.ts";
@@ -164,4 +165,44 @@ test("a test point from a cache does not count as a test", async () => {
   const again = health.testAgain(spamcop, "ipv4");
   for (let seconds = 0; seconds < 10; seconds += 1) await clock.advance(1000);
   expect(await again).toMatchObject({ isTested: true, health: { state: "silent" } });
+});
+
+describe("a test of a new list whose test point only a cache returns", () => {
+  const CACHED = {
+    A: ["127.0.0.2"],
+    TXT: "timeout",
+    AAAA: "timeout",
+    MX: "timeout",
+    NS: "timeout",
+    PTR: "timeout",
+    SOA: "timeout",
+  } satisfies ZoneRecords;
+  /** The first test can send the test point only, so that it is incomplete; the next finds it in the cache. */
+  const testTwice = async (more: Record<string, ZoneRecords | ZoneFailure> = {}) => {
+    const clock = createTestClock();
+    const list = createZoneResolver({ [POINT]: CACHED, ...more });
+    const resolver = createCachingResolver(list, clock, () => TTL_S);
+    const spent: BudgetExceeded = { kind: "budget_spent", problem: "Spent.", retryAfterMs: 1 };
+    let left = 1;
+    const pacing: DnsblPacing = { acquire: async () => (left-- > 0 ? ok(null) : err(spent)) };
+    const random = { integer: () => 0 };
+    const { health } = createDnsbl({ resolver, clock, random, registrableDomain: () => null, pacing });
+    const test = async () => {
+      const testing = health.ensureFresh(spamcop, "ipv4");
+      for (let seconds = 0; seconds < 10; seconds += 1) await clock.advance(1000);
+      return testing;
+    };
+    expect(await test()).toMatchObject({ state: "unknown", testedAtMs: null });
+    await clock.advance(MINUTE_MS);
+    left = Number.POSITIVE_INFINITY;
+    return test();
+  };
+
+  test("says so, and proves nothing", async () => {
+    expect(await testTwice()).toMatchObject({ state: "unknown", reason: expect.stringContaining("from its cache") });
+  });
+
+  test("still finds that it lists everything", async () => {
+    expect((await testTwice({ "1.0.0.127.bl.spamcop.net": ENTRY })).state).toBe("wildcard");
+  });
 });

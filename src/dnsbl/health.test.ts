@@ -4,6 +4,7 @@ import { createTestClock } from "../testing/clock.ts";
 import type { Zone, ZoneFailure, ZoneRecords } from "../testing/dns-zone.ts";
 import { createZoneResolver } from "../testing/dns-zone.ts";
 import type { Blocklist } from "./blocklist.ts";
+import type { DecodedResponse } from "./decode.ts";
 import type { DnsblPacing, BudgetExceeded } from "./budget.ts";
 import { noPacing } from "./budget.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
@@ -46,6 +47,35 @@ describe("the health of a list", () => {
       { [POSITIVE]: listed("127.0.0.2"), [`${CANARY}.bl.spamcop.net`]: listed("127.0.0.2") },
       "wildcard",
       "for a random name",
+    ],
+    [
+      "answers for a random name with another address",
+      { [POSITIVE]: listed("127.0.0.2"), [`${CANARY}.bl.spamcop.net`]: listed("91.195.240.117") },
+      "wildcard",
+      "outside 127.0.0.0/8",
+    ],
+    [
+      "drops a random name only",
+      { [POSITIVE]: listed("127.0.0.2"), [`${CANARY}.bl.spamcop.net`]: "timeout" },
+      "healthy",
+      "",
+    ],
+    [
+      "lists a documentation address",
+      { [POSITIVE]: listed("127.0.0.2"), "0.2.0.192.bl.spamcop.net": listed("127.0.0.2") },
+      "wildcard",
+      "192.0.2.0, a random target",
+    ],
+    [
+      "answers for its test points only",
+      {
+        [POSITIVE]: listed("127.0.0.2"),
+        "0.2.0.192.bl.spamcop.net": "timeout",
+        "0.100.51.198.bl.spamcop.net": "timeout",
+        "0.113.0.203.bl.spamcop.net": "timeout",
+      },
+      "unreachable",
+      "responds for its test points, but not for other names",
     ],
     ["is parked", { [POSITIVE]: listed("91.195.240.117") }, "wildcard", "outside 127.0.0.0/8"],
     ["refuses", { [POSITIVE]: listed("127.255.255.254"), [NEGATIVE]: "timeout" }, "refused", "error code"],
@@ -177,6 +207,74 @@ describe("a test", () => {
       "blocklist-de ipv4",
       "blocklist-de ipv6",
     ]);
+  });
+});
+
+describe("an ordinary response", () => {
+  const failed = (cause: "unreachable" | "outside_loopback" | "unconfirmed") =>
+    ({ outcome: "failed", cause, reason: "Because." }) as const;
+  const healthy = async () => {
+    const { health, clock, resolver } = start({ [POSITIVE]: listed("127.0.0.2") });
+    await health.ensureFresh(spamcop, "ipv4");
+    const record = (decoded: DecodedResponse, times = 1) => {
+      for (let n = 0; n < times; n += 1) health.recordResponse(spamcop, "ipv4", decoded);
+      return health.of(spamcop, "ipv4");
+    };
+    /** How many tests there were when a caller needs the list after so many minutes. */
+    const testsAfter = async (minutes: number) => {
+      await clock.advance(minutes * MINUTE_MS);
+      await health.ensureFresh(spamcop, "ipv4");
+      return resolver.countQueries(POSITIVE, "A");
+    };
+    return { record, testsAfter };
+  };
+
+  test("missing five times in a row makes the list unreachable", async () => {
+    const { record } = await healthy();
+    expect(record(failed("unreachable"), 4).state).toBe("healthy");
+    record({ outcome: "not_listed", ignored: [] });
+    expect(record(failed("unreachable"), 4).state).toBe("healthy");
+    expect(record(failed("unreachable"))).toMatchObject({
+      state: "unreachable",
+      reason: "The list did not respond to 5 queries in a row.",
+    });
+  });
+
+  test("missing before a passed test does not count after it", async () => {
+    const { record, testsAfter } = await healthy();
+    record(failed("unreachable"), 4);
+    expect(await testsAfter(30)).toBe(2);
+    expect(record(failed("unreachable"), 4).state).toBe("healthy");
+  });
+
+  test("outside 127.0.0.0/8 makes it a wildcard at once", async () => {
+    const { record } = await healthy();
+    expect(record(failed("outside_loopback"))).toMatchObject({ state: "wildcard", reason: "Because." });
+  });
+
+  test("that refuses brings the next test forward to five minutes later", async () => {
+    const { record, testsAfter } = await healthy();
+    expect(record({ outcome: "refused", reason: "No.", remedy: "Pay." }).state).toBe("healthy");
+    expect(await testsAfter(4)).toBe(1);
+    expect(await testsAfter(1)).toBe(2);
+  });
+
+  test("with an unconfirmed change is tested at once, and one that changes nothing is not", async () => {
+    const { record, testsAfter } = await healthy();
+    record({ outcome: "not_listed", ignored: [] });
+    expect(await testsAfter(0)).toBe(1);
+    record(failed("unconfirmed"));
+    expect(await testsAfter(0)).toBe(2);
+  });
+
+  test("does not delay a test that is due sooner, nor test an unhealthy list sooner", async () => {
+    const { record, testsAfter } = await healthy();
+    await testsAfter(29);
+    record({ outcome: "refused", reason: "No.", remedy: "Pay." });
+    expect(await testsAfter(1)).toBe(2);
+    record(failed("outside_loopback"));
+    record(failed("unconfirmed"));
+    expect(await testsAfter(0)).toBe(2);
   });
 });
 

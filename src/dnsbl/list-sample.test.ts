@@ -130,6 +130,12 @@ test("random addresses are public, in the requested half, and different each tim
     }
   }
   expect(seen.size).toBe(2000);
+  // Random numbers that give private and multicast addresses only: then there is a fixed one in each half.
+  const isFixed = (half: 0 | 1, first: number) => {
+    const { value } = randomPublicTarget("ipv4", half, { integer: (below) => (below === 126 ? first : 0) });
+    return isAllowed(value) ? value : null;
+  };
+  expect([isFixed(0, 9), isFixed(1, 110)]).toEqual(["8.0.0.1", "185.0.0.1"]);
   expect(unlistableTargets("ipv4", random).every(({ value }) => !isAllowed(value))).toBe(true);
   expect(unlistableTargets("ipv6", random).every(({ value }) => !isAllowed(value))).toBe(true);
 });

@@ -12,10 +12,6 @@ export type WrittenDelimiter = "," | ";" | "\t" | "|";
  * blanks and `+-()./,` alone no spreadsheet makes more than a number.
  */
 export const defused = (cell: string): string => {
-  const first = cell.charCodeAt(0);
-  const isPlain =
-    (first >= 0x30 && first <= 0x39) || (first >= 0x41 && first <= 0x5a) || (first >= 0x61 && first <= 0x7a);
-  if (isPlain || cell === "") return cell;
   return STARTS_FORMULA.test(cell) && !IS_NUMBER.test(cell) ? `'${cell}` : cell;
 };
 

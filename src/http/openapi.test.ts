@@ -22,7 +22,7 @@ interface Described {
     readonly in: string;
     readonly required: boolean;
   }>;
-  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
+  readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, Media>> };
   readonly responses: Readonly<
     Record<string, { readonly headers: Record<string, unknown>; readonly content?: Readonly<Record<string, Media>> }>
   >;
@@ -128,6 +128,21 @@ describe("the OpenAPI document", () => {
       expect(declared.map(({ name }) => `{${name}}`)).toEqual([...path.matchAll(/\{\w+\}/g)].map(([name]) => name));
       for (const parameter of operation.parameters ?? []) expect(parameter.required).toBe(parameter.in === "path");
     }
+  });
+
+  test("requires every request body but the one that may be left out", async () => {
+    const bodies = operationsOf(await readDocument(start())).flatMap(({ operation: { operationId, requestBody } }) =>
+      requestBody === undefined ? [] : [{ operationId, required: requestBody.required }],
+    );
+    expect(bodies.length).toBeGreaterThan(10);
+    const optional = bodies.filter(({ required }) => !required).map(({ operationId }) => operationId);
+    expect(optional).toEqual(["retryDmarcIngestion"]);
+  });
+
+  test("describes a text by its format or by a pattern, not by both", async () => {
+    const document = JSON.stringify(await readDocument(start()));
+    expect(document.includes('"format":"uuid"')).toBe(true);
+    expect(document.match(/"format":"[^"]*","pattern"/)?.[0]).toBeUndefined();
   });
 
   test("has an example for every body, and each fits its schema", async () => {

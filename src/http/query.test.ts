@@ -66,6 +66,27 @@ describe("query parameters of every operation", () => {
     }
   });
 
+  test.each([
+    ["0", 400],
+    ["00", 400],
+    ["-1", 400],
+    ["1.5", 400],
+    ["1e2", 400],
+    ["0x10", 400],
+    ["%201", 400],
+    ["", 400],
+    ["1", 200],
+    ["1001", 200],
+    ["99999999999999999999", 200],
+  ])("a limit or a timeout of %j is %d", async (text, status) => {
+    const app = start();
+    const key = app.newKey();
+    const list = await app.request("GET", `/v1/bulk-verifications?limit=${text}`, { key });
+    const check = await app.verify(key, "a@any.example", `?timeout=${text}`);
+    expect([list.status, check.status]).toEqual([status, status]);
+    if (status === 400) expect([list.body.error, check.body.error]).toEqual(["Invalid limit", "Invalid timeout"]);
+  });
+
   test("the types of events that deliveries are filtered by are those that are described", async () => {
     const { webhooks } = await readDocument(start());
     // A test call is no event, and nothing is kept of it.

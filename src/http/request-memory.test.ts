@@ -55,6 +55,15 @@ describe("open request bodies", () => {
     expect(await errorOf(readBytes(post("e", "x"), MIB))).toBe("unavailable");
   });
 
+  test("leave nothing behind: the whole memory of an account can be taken again and again", () => {
+    const { bodies } = createBudgets(createTestClock());
+    for (let round = 0; round < 3; round++) {
+      expect([bodies.take("a", 64 * MIB), bodies.take("a", 1)]).toEqual([true, false]);
+      bodies.give("a", 64 * MIB);
+    }
+    expect(bodies.held).toBe(0);
+  });
+
   test.each([
     [64 * 1024, undefined],
     [64 * 1024 + 1, "close"],
