@@ -26,6 +26,7 @@ const MX_AT_SPAMCOP = "25.2.0.192.bl.spamcop.net";
 const MX_AT_ZEN = "25.2.0.192.zen.spamhaus.org";
 const DOMAIN_AT_DBL = "x.example.dbl.spamhaus.org";
 const PATIENCE_MS = 2_000;
+const CACHED_DOMAINS_MAX = 20_000;
 
 const REFUSED: Zone[string] = { A: ["127.255.255.254"] };
 const everywhere = (entry: Zone[string]): Zone =>
@@ -113,6 +114,22 @@ describe("the blocklists", () => {
     await clock.advance(10 * 60_000);
     await inquire(domainWith());
     expect(askedTimes()).toBe(2);
+  });
+
+  test("of more domains than the cache holds, the oldest is queried again", async () => {
+    const { inquire, resolver } = start(
+      TEST_POINTS,
+      lists.filter(({ id }) => id === "spamhaus-dbl"),
+    );
+    const inquireAbout = (n: number) => inquire(domainWith({ name: `x${n}.example`, hosts: [] }));
+    const queriesFor = (n: number) => resolver.countQueries(`x${n}.example.dbl.spamhaus.org`, "A");
+    for (let n = 0; n < CACHED_DOMAINS_MAX; n++) await inquireAbout(n);
+    await inquireAbout(0);
+    expect(queriesFor(0)).toBe(1);
+    await inquireAbout(CACHED_DOMAINS_MAX);
+    await inquireAbout(1);
+    await inquireAbout(0);
+    expect([queriesFor(0), queriesFor(1)]).toEqual([2, 1]);
   });
 
   test("are queried again after they gave no response", async () => {

@@ -81,6 +81,13 @@ describe("an accepted recipient beside a random one that is", () => {
       const again = replyEvidenceOf("rcpt", "random", LINES[alone]);
       expect(findingOfReplies(HOST, [submitted, inCompany, again])?.catch_all).toBe(catchAll);
     }
+    for (const [alone, catchAll] of [
+      ["accepted", "yes"],
+      ["mailbox_not_found", "no"],
+    ] as const) {
+      const again = replyEvidenceOf("rcpt", "random", LINES[alone]);
+      expect(findingOfReplies(HOST, [submitted, again, inCompany])?.catch_all).toBe(catchAll);
+    }
   });
 });
 
@@ -110,13 +117,45 @@ test("an ambiguous refusal for the time being settles nothing", () => {
   );
 });
 
+describe("a refusal is permanent from code 500 on, and a refusal from code 400 on", () => {
+  const replyWith = (about: "submitted" | "random", code: number, reading: ReplyReading) => ({
+    ...replyEvidenceOf("rcpt", about, LINES.ambiguous),
+    ...{ code, reading },
+  });
+
+  test.each([
+    [499, "unknown", "ambiguous", "temporary"],
+    [500, "no", "mailbox_not_found", "mailbox_not_found"],
+  ] as const)("%d", (code, catchAll, contrasted, no) => {
+    const accepted = {
+      submitted: replyWith("submitted", 250, "accepted"),
+      random: replyWith("random", 250, "accepted"),
+    };
+    const of = (...replies: Parameters<typeof findingOfReplies>[1][number][]) => findingOfReplies(HOST, replies);
+    expect(of(accepted.submitted, replyWith("random", code, "ambiguous"))?.catch_all).toBe(catchAll);
+    expect(of(replyWith("submitted", code, "ambiguous"), accepted.random)?.reading).toBe(contrasted);
+    expect(of(replyWith("submitted", code, "mailbox_not_found"))?.reading).toBe(no);
+  });
+
+  test.each([
+    [399, null, "protocol_error"],
+    [400, "temporary", "temporary"],
+  ] as const)("%d", (code, settled, open) => {
+    const mail = { ...replyEvidenceOf("mail", "us", LINES.temporary), code };
+    const failure = { kind: "closed", stage: "mail", receivedAnything: true } as const;
+    expect(findingOfReplies(HOST, [mail])?.reading ?? null).toBe(settled);
+    expect(findingOfFailure(HOST, [mail], failure).reading).toBe(open);
+  });
+});
+
 describe("every other reading stands by itself", () => {
   const others = ALL.filter((reading) => reading !== "accepted" && reading !== "ambiguous");
   for (const submitted of others)
     test(submitted, () => {
       for (const random of [...ALL, null]) {
-        const { reading, catch_all, retryable } = heard(submitted, random);
-        expect([reading, catch_all]).toEqual([submitted, "skipped"]);
+        const finding = heard(submitted, random);
+        const { reading, catch_all, retryable } = finding;
+        expect([reading, catch_all, finding.heard]).toEqual([submitted, "skipped", true]);
         expect(retryable).toBe(["greylisted", "rate_limited", "temporary"].includes(submitted));
       }
     });
@@ -189,6 +228,12 @@ describe("a session that ended before RCPT", () => {
     });
   });
 
+  test("without a failure: the mail host responded, but violated the protocol", () => {
+    expect(findingOfFailure(HOST, [], null)).toMatchObject({
+      ...{ reading: "protocol_error", stage: null, rule: null, reply: null, heard: true },
+    });
+  });
+
   test("a failed TLS handshake counts more than the refusal that required it", () => {
     const demand = replyEvidenceOf("rcpt", "us", "454 4.7.0 TLS not available");
     const failure = { kind: "tls_failed", stage: "starttls", receivedAnything: true } as const;
@@ -233,4 +278,13 @@ test("a quoted reply is one line of bounded length", () => {
   const reply = findingOfReplies(HOST, [replyEvidenceOf("rcpt", "submitted", long.trim())])?.reply ?? "";
   expect(reply.length).toBe(300);
   expect(reply.startsWith("550 5.1.1 User unknown")).toBe(true);
+});
+
+test.each([
+  ["550 Rejected", "550 Rejected"],
+  ["550 5.1.1  User \tunknown ", "550 5.1.1 User unknown"],
+  [`550 ${"x".repeat(296)}`, `550 ${"x".repeat(296)}`],
+  [`550 ${"x".repeat(297)}`, `550 ${"x".repeat(295)}…`],
+])("%p is quoted as %p", (line, quoted) => {
+  expect(findingOfReplies(HOST, [replyEvidenceOf("rcpt", "submitted", line)])?.reply).toBe(quoted);
 });

@@ -138,7 +138,7 @@ export class HostProber {
     const { catch_all: state, host, reading } = finding;
     const isNews = reading === "accepted" && (state === "yes" || (state === "no" && isCertain));
     if (isNews) this.#catchAllCache.set(domain, host ?? "", state);
-    if (cached === null || reading !== "accepted" || state !== "unknown") return finding;
+    if (cached === null || state !== "unknown") return finding;
     return { ...finding, catch_all: cached.state, catch_all_age_s: Math.round(cached.ageMs / 1000) };
   }
 

@@ -101,7 +101,6 @@ const typoInName = (typed: SplitDomain, target: SplitDomain): number | null => {
 /** The typed top-level domain does not exist: the domain is wrong, whatever was meant. */
 const typoAnywhere = (typed: SplitDomain, target: SplitDomain): number | null => {
   if (typed.suffix === "") return typed.name === target.domain.replaceAll(".", "") ? 1 : null;
-  if (Math.abs(typed.suffix.length - target.suffix.length) > UNREAL_TLD_DISTANCE_MAX) return null;
   const inName = typed.name === target.name ? 0 : typoOfName(typed.name, target.name);
   if (inName === null) return null;
   const inSuffix = editDistance(typed.suffix, target.suffix, UNREAL_TLD_DISTANCE_MAX);
@@ -111,7 +110,6 @@ const typoAnywhere = (typed: SplitDomain, target: SplitDomain): number | null =>
 const typoOfName = (typed: string, target: string): number | null => {
   if (target.length < NAME_LENGTH_MIN || WORDS.has(target)) return null;
   const distanceMax = target.length >= LONG_NAME_LENGTH ? 2 : 1;
-  if (Math.abs(typed.length - target.length) > distanceMax) return null;
   const sameStart = typed[0] === target[0] || (typed[0] === target[1] && typed[1] === target[0]);
   if (!sameStart && target.length < FIRST_LETTER_LENGTH_MIN) return null;
   const distance = editDistance(typed, target, distanceMax);

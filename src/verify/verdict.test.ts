@@ -97,6 +97,44 @@ describe("one thing at a time", () => {
     expect([sub_status, confidence, signals.catch_all]).toEqual(["mailbox_exists", 70, "unknown"]);
   });
 
+  const SIGNAL_ROWS: ReadonlyArray<readonly [Partial<ProbeFinding>, Partial<Signals>]> = [
+    [{ reading: "accepted" }, { smtp: "pass", greylisting: "pass" }],
+    [{ reading: "mailbox_full" }, { smtp: "warn", greylisting: "pass" }],
+    [{ reading: "mailbox_not_found" }, { smtp: "fail", catch_all: "skipped" }],
+    [{ reading: "blocked" }, { smtp: "unknown", greylisting: "pass" }],
+    [{ reading: "greylisted" }, { smtp: "unknown", greylisting: "warn" }],
+    [
+      { reading: "timeout", heard: false },
+      { smtp: "unknown", greylisting: "skipped" },
+    ],
+  ];
+  test.each(SIGNAL_ROWS)("the signals of the finding %p", (finding, signals) => {
+    expect(decideVerdict(evidenceWith({ findings: [findingWith(finding)] })).signals).toMatchObject(signals);
+  });
+
+  test.each<readonly [EvidenceParts, string]>([
+    [failedDomain("local_failure"), "This machine could not send its DNS queries."],
+    [{ domain: null, findings: [] }, "The verification failed on our side."],
+    [failedDomain("dns_error"), "DNS gave no usable response for the domain."],
+    [
+      { domain: { outcome: "dns_error" }, findings: [] },
+      "No mail host with a public address was found, and the lookup of at least one failed.",
+    ],
+    [
+      { findings: [findingWith({ reading: "internal", rule: "local_failure", reply: null, heard: false })] },
+      "This machine could not open a connection; no probe was sent.",
+    ],
+    [refused("mailbox_not_found", "550 5.1.1 User unknown"), 'mx.x.example replied "550 5.1.1 User unknown".'],
+    [refused("smtputf8_unsupported", null), "mx.x.example does not offer SMTPUTF8, which the address needs."],
+  ])("%p: %s", (parts, because) => {
+    expect(decideVerdict(evidenceWith(parts)).because).toBe(because);
+  });
+
+  test("evidence without mail hosts is not charged, whatever the finding", () => {
+    const parts = { domain: { outcome: "dns_error", hosts: [] }, ...refused("greylisted") } as const;
+    expect(decideVerdict(evidenceWith(parts)).chargeable).toBe(false);
+  });
+
   test("without a reply none is quoted", () => {
     expect(decideVerdict(evidenceWith(unheard("timeout"))).because).toBe("No mail host responded in time.");
   });
@@ -120,7 +158,7 @@ describe("an unverifiable provider settles nothing", () => {
   test.each(rows)("%s", (subStatus, finding) => {
     const decided = decideVerdict(evidenceWith({ domain: provider, findings: [findingWith(finding)] }));
     expect(decided.sub_status).toBe(subStatus);
-    expect(decided.signals.smtp).toBe("unknown");
+    expect([decided.signals.smtp, decided.signals.catch_all]).toEqual(["unknown", "unknown"]);
   });
 });
 

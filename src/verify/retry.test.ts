@@ -1,0 +1,23 @@
+import { expect, test } from "bun:test";
+import { type EvidenceParts, evidenceWith, findingWith } from "../testing/evidence.ts";
+import { unansweredChannel } from "./retry.ts";
+
+const unreachable = findingWith({ reading: "unreachable", reply: null, heard: false });
+
+test.each<readonly [string, EvidenceParts, string | null]>([
+  ["a mail host that is unreachable", { findings: [unreachable] }, "smtp"],
+  ["a mail host that replied", {}, null],
+  ["a domain whose mail hosts were not probed", { findings: [] }, null],
+  [
+    "a domain that ceased to exist between two attempts",
+    { domain: { outcome: "nxdomain" }, findings: [unreachable] },
+    null,
+  ],
+  ["an address without a domain", { domain: null, findings: [] }, null],
+  ["DNS queries that could not be sent", { domain: { outcome: "local_failure" }, findings: [] }, "dns_sockets"],
+  ["a domain whose DNS records are at fault", { domain: { outcome: "dns_error" }, findings: [] }, null],
+  ["a broken egress", { findings: [findingWith({ reading: "internal", rule: "proxy_failed" })] }, "egress"],
+  ["no egress of this IP version", { findings: [findingWith({ reading: "internal", rule: "no_exit" })] }, null],
+])("the channel without a response: %s", (_name, parts, channel) => {
+  expect(unansweredChannel(evidenceWith(parts))).toBe(channel);
+});
