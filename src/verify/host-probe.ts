@@ -111,8 +111,7 @@ export class HostProber {
       const finding = findingOfFailure(target.host, replies, first.result.failure);
       return { dialogues, tookMs, finding, settled: false };
     }
-    const isCertain = again || dialogues.some(refusesRandom);
-    const finding = this.#withCatchAll(settled, address.domain, { cached, isCertain });
+    const finding = this.#withCatchAll(settled, address.domain, cached);
     return { dialogues, tookMs, finding, settled: true };
   }
 
@@ -134,9 +133,9 @@ export class HostProber {
   }
 
   /** Caches what the host just replied about random recipients, or completes the finding from the cache. */
-  #withCatchAll(finding: ProbeFinding, domain: string, { cached, isCertain }: KnownCatchAll): ProbeFinding {
+  #withCatchAll(finding: ProbeFinding, domain: string, cached: CachedCatchAll | null): ProbeFinding {
     const { catch_all: state, host, reading } = finding;
-    const isNews = reading === "accepted" && (state === "yes" || (state === "no" && isCertain));
+    const isNews = reading === "accepted" && (state === "yes" || state === "no");
     if (isNews) this.#catchAllCache.set(domain, host ?? "", state);
     if (cached === null || state !== "unknown") return finding;
     return { ...finding, catch_all: cached.state, catch_all_age_s: Math.round(cached.ageMs / 1000) };
@@ -148,17 +147,9 @@ export class HostProber {
   }
 }
 
-interface KnownCatchAll {
-  readonly cached: CachedCatchAll | null;
-  /** The random recipient was refused for its own sake: probed alone, or as unknown. */
-  readonly isCertain: boolean;
-}
-
-/** A response counts more than none, and none more than a probe that could not be sent. */
-const better = (before: HostResult, next: HostResult): HostResult => {
-  const rank = ({ finding: { heard, reading } }: HostResult): number => (heard ? 2 : reading === "internal" ? 0 : 1);
-  return rank(next) >= rank(before) ? next : before;
-};
+/** A response counts more than none, and the later of two alike more than the earlier. */
+const better = (before: HostResult, next: HostResult): HostResult =>
+  next.finding.heard || !before.finding.heard ? next : before;
 
 /** No egress leads to the host: every source address is of the other IP version. */
 const noEgress = (host: string): HostResult => ({
@@ -175,11 +166,6 @@ const WANTS_RANDOM: ReadonlySet<ReplyEvidence["reading"]> = new Set(["accepted",
 const MAY_BE_DUE_TO_THE_OTHER: ReadonlySet<ReplyEvidence["reading"]> = new Set([
   ...(["rate_limited", "protocol_error", "temporary", "ambiguous", "blocked"] as const),
 ]);
-
-const refusesRandom = ({ replies }: SessionEvidence): boolean =>
-  replies.some(
-    ({ about, reading }) => about === "random" && (reading === "mailbox_not_found" || reading === "mailbox_disabled"),
-  );
 
 /**
  * Whether the random recipient must be probed alone: the recipient is accepted, and the refusal of the random one may be

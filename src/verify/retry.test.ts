@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
+import type { Channel } from "../probe/outages.ts";
 import { type EvidenceParts, evidenceWith, findingWith } from "../testing/evidence.ts";
 import { unansweredChannel } from "./retry.ts";
 
 const unreachable = findingWith({ reading: "unreachable", reply: null, heard: false });
 
-test.each<readonly [string, EvidenceParts, string | null]>([
+test.each<readonly [string, EvidenceParts, Channel | null]>([
   ["a mail host that is unreachable", { findings: [unreachable] }, "smtp"],
   ["a mail host that replied", {}, null],
   ["a domain whose mail hosts were not probed", { findings: [] }, null],

@@ -131,7 +131,7 @@ describe("one thing at a time", () => {
   });
 
   test("evidence without mail hosts is not charged, whatever the finding", () => {
-    const parts = { domain: { outcome: "dns_error", hosts: [] }, ...refused("greylisted") } as const;
+    const parts: EvidenceParts = { ...failedDomain("dns_error"), findings: [findingWith({ reading: "greylisted" })] };
     expect(decideVerdict(evidenceWith(parts)).chargeable).toBe(false);
   });
 
