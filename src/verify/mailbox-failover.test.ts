@@ -252,3 +252,46 @@ describe("an attempt is bounded", () => {
     expect([lines[0], lines.at(-1)]).toEqual(["220 stub.example ESMTP", UNKNOWN]);
   });
 });
+
+describe("the addresses of an attempt", () => {
+  const inquire = async (addresses: readonly string[], previousAddress: string | null, tookMs = 0) => {
+    const address = parseAddress("ada@x.example");
+    if (!address.ok) throw new Error(address.error);
+    const asked: string[] = [];
+    const probe = async (target: { readonly address: string }) => {
+      asked.push(target.address);
+      return { dialogues: [], tookMs, finding: findingWith({ reading: "unreachable", heard: false }), settled: false };
+    };
+    const runtime = { clock: createTestClock(), random: { integer: () => 0 } };
+    const hosts = [
+      {
+        ...{ host: "mx.x.example", preference: 10, lookup_failed: false },
+        addresses: addresses.map((one) => ({ address: one, allowed: one !== "10.0.0.1" })),
+      },
+    ];
+    await createMailboxProber(
+      runtime,
+      { probe },
+      { smtpPort: 25, attemptTimeMs: 1_000 },
+    )({
+      ...{ address: address.value, domain: domainWith({ hosts }), randomRecipient: null, number: 1 },
+      previousSession: previousAddress === null ? null : { address: previousAddress, exit: "direct" },
+      onBehalfOf: OPERATOR,
+    });
+    return asked;
+  };
+
+  test("IPv4 comes first, and before it the address of the latest session; private ones are not probed", async () => {
+    const addresses = ["2001:db8::1", "10.0.0.1", "192.0.2.1", "192.0.2.2"];
+    expect(await inquire(addresses, null)).toEqual(["192.0.2.1", "192.0.2.2", "2001:db8::1"]);
+    expect(await inquire(addresses, "192.0.2.2")).toEqual(["192.0.2.2", "192.0.2.1", "2001:db8::1"]);
+    expect(await inquire(addresses, "2001:db8::1")).toEqual(["2001:db8::1", "192.0.2.1", "192.0.2.2"]);
+  });
+
+  test("of one host are four at most, and no more once the sessions took longer than the attempt may", async () => {
+    const addresses = [1, 2, 3, 4, 5].map((n) => `192.0.2.${n}`);
+    expect(await inquire(addresses, null)).toEqual(addresses.slice(0, 4));
+    expect(await inquire(addresses, null, 500)).toEqual(addresses.slice(0, 3));
+    expect(await inquire(addresses, null, 1_001)).toEqual(addresses.slice(0, 1));
+  });
+});
