@@ -288,6 +288,13 @@ describe("writing", () => {
     expect([before, after, names(ours)]).toEqual([[], [], ["a"]]);
   });
 
+  test("disk space is known of a database in a file, and not of one in memory", () => {
+    expect(open().diskSpace()).toBeNull();
+    const space = open(join(folder(), "postwarden.db")).diskSpace();
+    expect(space?.freeBytes).toBeGreaterThan(0);
+    expect(space?.totalBytes).toBeGreaterThan(0);
+  });
+
   test("a writable database is reported as such", () => {
     expect(open().isWritable()).toBe(true);
   });

@@ -7,6 +7,7 @@ const list = (count: number, item: (at: number) => string) =>
 
 test.each([
   ["100,000 addresses", `{"emails":[${list(100_000, (at) => `"user${at}@x.example"`)}]}`],
+  ["200,001 numbers", `[${list(200_001, () => "1")}]`],
   ["10,000 fields", `{${list(10_000, (at) => `"k${at}":1`)}}`],
   ["structure within a string", JSON.stringify({ text: '[{"a":1},'.repeat(20_000) })],
   ["a string of a megabyte", JSON.stringify("x".repeat(1024 * 1024 - 1))],

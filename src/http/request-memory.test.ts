@@ -64,6 +64,13 @@ describe("open request bodies", () => {
     expect(bodies.held).toBe(0);
   });
 
+  test("count less, but not nothing, when a part is released", () => {
+    const { bodies } = createBudgets(createTestClock());
+    bodies.take("a", 64 * MIB);
+    bodies.give("a", 1);
+    expect([bodies.take("a", 2), bodies.take("a", 1)]).toEqual([false, true]);
+  });
+
   test.each([
     [64 * 1024, undefined],
     [64 * 1024 + 1, "close"],
