@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { Database as Sqlite } from "bun:sqlite";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describeBackupProblem, restoreBackup, verifyCopy, writeBackup } from "./backup.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { type Db, openDb } from "./open.ts";
+
+const KNOWN = MIGRATIONS.length;
+let folder = "";
+const at = (name: string) => join(folder, name);
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "postwarden-backup-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const open = (name: string): Db => {
+  const opened = openDb(at(name));
+  if (!opened.ok) throw new Error(opened.error.kind);
+  return opened.value;
+};
+const addAccount = ({ sqlite }: Db, name: string) =>
+  sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, ?, 'free', 1)", [name, name]);
+const namesIn = (name: string): string[] => {
+  const sqlite = new Sqlite(at(name), { readonly: true });
+  try {
+    return sqlite
+      .query<{ name: string }, []>("SELECT name FROM accounts ORDER BY name")
+      .all()
+      .map((row) => row.name);
+  } finally {
+    sqlite.close();
+  }
+};
+const restore = (file: string) =>
+  restoreBackup(at(file), { path: at("a.db"), keptAs: at("a.db.kept"), schemaMax: KNOWN });
+
+describe("a backup", () => {
+  test("has everything that was committed, also what is still in the write-ahead log", () => {
+    const db = open("a.db");
+    addAccount(db, "first");
+    expect(statSync(at("a.db-wal")).size).toBeGreaterThan(0);
+    expect(writeBackup(at("a.db"), at("b.db"), KNOWN)).toEqual({
+      ok: true,
+      value: { bytes: statSync(at("b.db")).size, schema: KNOWN },
+    });
+    db.close();
+    expect(namesIn("b.db")).toEqual(["first"]);
+  });
+
+  test("does not contain a transaction that is open meanwhile, and does not disturb it", () => {
+    const db = open("a.db");
+    addAccount(db, "before");
+    db.transact(() => {
+      addAccount(db, "meanwhile");
+      expect(writeBackup(at("a.db"), at("b.db"), KNOWN).ok).toBe(true);
+    });
+    db.close();
+    expect(namesIn("b.db")).toEqual(["before"]);
+    expect(namesIn("a.db")).toEqual(["before", "meanwhile"]);
+  });
+
+  test("is readable by its owner only, and leaves nothing else behind", () => {
+    open("a.db").close();
+    writeBackup(at("a.db"), at("b.db"), KNOWN);
+    expect(statSync(at("b.db")).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder).filter((name) => name.startsWith("b.db"))).toEqual(["b.db"]);
+  });
+
+  test("never overwrites a file", () => {
+    open("a.db").close();
+    writeFileSync(at("b.db"), "mine");
+    expect(writeBackup(at("a.db"), at("b.db"), KNOWN)).toEqual({ ok: false, error: { kind: "exists" } });
+    expect(statSync(at("b.db")).size).toBe(4);
+  });
+
+  test("replaces what an interrupted backup left", () => {
+    open("a.db").close();
+    writeFileSync(at("b.db.partial"), "half of it");
+    expect(writeBackup(at("a.db"), at("b.db"), KNOWN).ok).toBe(true);
+    expect(existsSync(at("b.db.partial"))).toBe(false);
+  });
+
+  test("of a damaged database is none", () => {
+    const db = open("a.db");
+    addAccount(db, "first");
+    db.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    const { rootpage } = db.sqlite
+      .query<{ rootpage: number }, []>("SELECT rootpage FROM sqlite_master WHERE name = 'accounts'")
+      .get() ?? { rootpage: 0 };
+    db.close();
+    const bytes = new Uint8Array(readFileSync(at("a.db")));
+    bytes.fill(0xff, (rootpage - 1) * 4096, rootpage * 4096);
+    writeFileSync(at("a.db"), bytes);
+    expect(() => writeBackup(at("a.db"), at("b.db"), KNOWN)).toThrow();
+    expect(existsSync(at("b.db"))).toBe(false);
+    expect(existsSync(at("b.db.partial"))).toBe(false);
+  });
+
+  test("of a database that is not there throws, and creates none", () => {
+    expect(() => writeBackup(at("none.db"), at("b.db"), KNOWN)).toThrow();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe("a file to restore", () => {
+  test.each<[string, (file: string) => void, string]>([
+    [
+      "text",
+      (file) => writeFileSync(file, "no database, but long enough to be read as one".repeat(100)),
+      "not_a_database",
+    ],
+    ["another database", (file) => new Sqlite(file).run("CREATE TABLE t (a)"), "foreign_database"],
+    ["nothing", (file) => writeFileSync(file, ""), "foreign_database"],
+  ])("%s is refused, and nothing is changed", (_, make, kind) => {
+    const db = open("a.db");
+    addAccount(db, "first");
+    db.close();
+    make(at("b.db"));
+    expect(restore("b.db")).toMatchObject({ ok: false, error: { kind } });
+    expect(namesIn("a.db")).toEqual(["first"]);
+    expect(existsSync(at("a.db.kept"))).toBe(false);
+  });
+
+  test("of a newer version is refused", () => {
+    open("b.db").close();
+    const checked = verifyCopy(at("b.db"), KNOWN - 1);
+    expect(checked).toEqual({ ok: false, error: { kind: "newer_database", has: KNOWN, knows: KNOWN - 1 } });
+    if (!checked.ok) expect(describeBackupProblem("b.db", checked.error)).toContain("newer version");
+  });
+});
+
+describe("a restored database", () => {
+  test("is the backup alone: the log of the former database does not flow into it", () => {
+    const db = open("a.db");
+    addAccount(db, "in the backup");
+    writeBackup(at("a.db"), at("b.db"), KNOWN);
+    addAccount(db, "later");
+    // As after kill -9: the log stays, and is not part of the file yet.
+    for (const suffix of ["", "-wal", "-shm"]) copyFileSync(at(`a.db${suffix}`), at(`c.db${suffix}`));
+    db.close();
+    for (const suffix of ["", "-wal", "-shm"]) {
+      rmSync(at(`a.db${suffix}`), { force: true });
+      renameSync(at(`c.db${suffix}`), at(`a.db${suffix}`));
+    }
+    expect(statSync(at("a.db-wal")).size).toBeGreaterThan(0);
+    expect(restore("b.db")).toMatchObject({ ok: true, value: { kept: at("a.db.kept"), schema: KNOWN } });
+    open("a.db").close();
+    expect(namesIn("a.db")).toEqual(["in the backup"]);
+    expect(namesIn("a.db.kept")).toEqual(["in the backup", "later"]);
+    expect(statSync(at("a.db")).mode & 0o777).toBe(0o600);
+  });
+
+  test("replaces a damaged one, which is kept with its log", () => {
+    open("b.db").close();
+    writeFileSync(at("a.db"), "damaged".repeat(1_000));
+    writeFileSync(at("a.db-wal"), "its log");
+    expect(restore("b.db")).toMatchObject({ ok: true, value: { kept: at("a.db.kept") } });
+    expect(existsSync(at("a.db-wal"))).toBe(false);
+    expect(statSync(at("a.db.kept-wal")).size).toBe(7);
+    expect(namesIn("a.db")).toEqual([]);
+  });
+
+  test("includes the log that lies beside the file", () => {
+    const db = open("b.db");
+    addAccount(db, "in the log");
+    expect(statSync(at("b.db-wal")).size).toBeGreaterThan(0);
+    expect(restore("b.db").ok).toBe(true);
+    db.close();
+    expect(namesIn("a.db")).toEqual(["in the log"]);
+  });
+
+  test("can be put where there is none", () => {
+    open("b.db").close();
+    expect(restore("b.db")).toMatchObject({ ok: true, value: { kept: null } });
+    expect(namesIn("a.db")).toEqual([]);
+  });
+
+  test("is written anew after a crash in the middle", () => {
+    open("b.db").close();
+    writeFileSync(at("a.db.partial"), "half of it");
+    expect(restore("b.db").ok).toBe(true);
+    expect(existsSync(at("a.db.partial"))).toBe(false);
+  });
+});
