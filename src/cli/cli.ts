@@ -3,6 +3,7 @@ import { AppError } from "../base/errors.ts";
 import { DATA_DIR_SETTING, type Environment, SettingsError } from "../config.ts";
 import { VERSION } from "../version.ts";
 import { addAccountCommands, addCreditCommands } from "./accounts.ts";
+import { addBackupCommands } from "./backup.ts";
 import { addBlocklistCommands } from "./blocklist.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { addDoctorCommand } from "./doctor.ts";
@@ -72,6 +73,7 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
   addDmarcCommands(program, io);
   addWebhookCommands(program, io);
   addDoctorCommand(program, io);
+  addBackupCommands(program, io);
   addMaintenanceCommands(program, io);
   for (const command of everyCommand(program)) {
     if (command.commands.length > 0) command.helpCommand("help [command]", "Show help for a command.");

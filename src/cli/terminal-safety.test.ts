@@ -80,6 +80,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["doctor", "--domain", E],
   ["config"],
   ["migrate"],
+  ["backup", `${E}/none.db`],
+  ["restore", E],
   ["version"],
   ["serve"],
   [E],
