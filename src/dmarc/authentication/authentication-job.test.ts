@@ -211,6 +211,17 @@ describe("a failing run", () => {
     expect(world.logged.join()).toContain("a report mail could not be authenticated");
   });
 
+  test("does not try a mail for ever over which a bug rejects", async () => {
+    const world = newWorld(() => Promise.reject(new Error("bug")));
+    world.addMail("bad");
+    for (let run = 0; run < 5; run += 1) {
+      await world.passes.run();
+      await world.clock.advance(3 * 60 * 60_000);
+    }
+    expect(world.checked).toHaveLength(3);
+    expect(world.bodyOf("bad-0")).toMatchObject({ authenticity: "unknown", temporary: true });
+  });
+
   test("ends at once when the service stops, and writes nothing more", async () => {
     const late = Promise.withResolvers<AuthenticationResults>();
     const world = newWorld(() => late.promise);

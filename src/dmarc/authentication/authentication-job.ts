@@ -87,7 +87,8 @@ export class AuthenticationJob {
         for (const report of reports) this.#parts.store.finish(tx, report, results.authenticity, body);
       });
     } catch (error) {
-      this.#runtime.log.error("a report mail could not be authenticated; it is tried again", { ingestion, error });
+      const message = "the authentication results of a report mail could not be stored; it is tried again";
+      this.#runtime.log.error(message, { ingestion, error });
       this.#keep(ingestion, { count: 1, nextAtMs: this.#runtime.clock.nowMs() + RETRY_DELAYS_MS[0] });
     }
   }
@@ -98,9 +99,14 @@ export class AuthenticationJob {
     if (mode === "test") return notAuthenticated("Mail for test keys is not authenticated: no DNS queries are made.");
     const bytes = store.findMail(ingestion);
     if (mode === null || bytes === undefined) return notAuthenticated("The mail is no longer kept.");
-    const work = authenticate({ ...mail, bytes });
-    const waited = await waitFor(this.#runtime.clock, work, { signal: this.#stopping.signal });
-    return waited.ok ? waited.value : null;
+    try {
+      const work = authenticate({ ...mail, bytes });
+      const waited = await waitFor(this.#runtime.clock, work, { signal: this.#stopping.signal });
+      return waited.ok ? waited.value : null;
+    } catch (error) {
+      this.#runtime.log.error("a report mail could not be authenticated; it is tried again", { ingestion, error });
+      return notAuthenticated("Authentication failed with an internal error; see the log.", { temporary: true });
+    }
   }
 
   /** Plans another attempt; false when there is none. */
