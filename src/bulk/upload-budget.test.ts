@@ -24,6 +24,7 @@ describe("uploads", () => {
     expect(refusal(() => budget.reserve("b", 1))).toBeNull();
     first.release();
     expect(refusal(() => budget.reserve("a", 1))).toBeNull();
+    expect(refusal(() => budget.reserve("a", 1))).toContain("2 lists at a time");
   });
 
   test("reserve disk space, limited for an account and in total, until they are deleted", () => {

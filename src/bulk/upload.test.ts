@@ -103,6 +103,8 @@ describe("a list as the body", () => {
 
   test("may have exactly as many bytes as allowed", async () => {
     expect((await receive(requestOf("text/csv", LIST), LIST.length)).text).toBe(LIST);
+    const announced = { "content-length": String(LIST.length) };
+    expect((await receive(requestOf("text/csv", LIST, announced), LIST.length)).text).toBe(LIST);
     expect(await refusal(requestOf("text/csv", LIST), LIST.length - 1)).toStartWith("payload_too_large");
   });
 
@@ -218,6 +220,12 @@ describe("a list in a form", () => {
     expect(await refusal(requestOf(FORM_TYPE, body))).toContain(message);
   });
 
+  test("with too many bytes around the file is refused", async () => {
+    expect(await refusal(requestOf(FORM_TYPE, `${"x".repeat(300 * 1024)}\r\n${form(FILE)}`))).toStartWith(
+      "payload_too_large",
+    );
+  });
+
   test("without a boundary in its type is refused", async () => {
     expect(await refusal(requestOf("multipart/form-data", form(FILE)))).toContain("no boundary");
   });
@@ -260,6 +268,8 @@ test("a client that disconnects during an upload leaves nothing behind", async (
 
 test.each([
   ["12", 12],
+  ["0", 0],
+  ["-1", LIST_BYTES_MAX],
   [null, LIST_BYTES_MAX],
   ["nonsense", LIST_BYTES_MAX],
   [String(LIST_BYTES_MAX + 1), LIST_BYTES_MAX],
