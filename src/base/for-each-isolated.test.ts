@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { forEachIsolated } from "./for-each-isolated.ts";
 
-test("what fails for one item is told, and stops no other", async () => {
+test("a failure for one item is reported, and does not stop the others", async () => {
   const done: number[] = [];
   const failed: [number, string][] = [];
   const work = async (item: number) => {

@@ -80,14 +80,14 @@ describe("work with a deadline", () => {
       signal.addEventListener("abort", () => resolve(signal.reason));
     });
 
-  test("is told by its signal when the time is over", async () => {
+  test("learns of the deadline by its signal", async () => {
     const clock = createTestClock();
     const work = withDeadline(clock, { timeoutMs: 100 }, reasonOf);
     await clock.advance(100);
     expect(await work).toBe("timeout");
   });
 
-  test("is told when the caller gives up, also before the beginning", async () => {
+  test("is aborted when the caller aborts, also before it begins", async () => {
     const clock = createTestClock();
     const controller = new AbortController();
     const limits = { timeoutMs: 100, signal: controller.signal };

@@ -3,7 +3,7 @@ import rows from "../../fixtures/addresses.json" with { type: "json" };
 import { parseAddress } from "./address.ts";
 import { describeProblem } from "./address-problem.ts";
 
-test("every problem is told in one whole sentence, and no two in the same", () => {
+test("every problem has a sentence of its own", () => {
   const sentences = new Map<string, string>();
   for (const row of rows) {
     const address = parseAddress(row.input);

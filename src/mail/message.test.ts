@@ -192,7 +192,7 @@ test("a fixture that is cut anywhere is read without an error, and gives no more
   }
 });
 
-test("what begins like a message is told from what does not", () => {
+test("what begins like a message is distinguished from what does not", () => {
   for (const text of ["From: a", "Received : x", "\n\nX-a: b", "From a@b Thu\nTo: c"]) {
     expect(looksLikeMessage(bytesOf(`${text}\n`))).toBe(true);
   }

@@ -12,7 +12,7 @@ describe("header fields", () => {
     ]);
   });
 
-  test("are told apart from lines that only look like them", () => {
+  test("are distinguished from lines that only look like them", () => {
     expect(fields("\u00a0From: a\n\ufeffFrom: b\nno colon\n From: c")).toEqual([
       ["\u00a0from", "a"],
       ["\ufefffrom", "b"],

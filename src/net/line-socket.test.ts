@@ -214,7 +214,7 @@ describe("TLS", () => {
     expect(line.problem).toBeNull();
   });
 
-  test("a failed handshake is told apart from a closed line", async () => {
+  test("a failed handshake is distinguished from a closed connection", async () => {
     const { line, clock, say, read, state } = setUp(null, err("tls_handshake_failed"));
     say("220 hi\r\n");
     await read();

@@ -90,7 +90,7 @@ describe("a mail", () => {
   test.each([
     ["later", "451 4.3.0 Temporary local problem, try again later"],
     ["refused", "554 5.7.1 Message refused"],
-  ] as const)("that is to come %s is told so", async (outcome, reply) => {
+  ] as const)("that must come %s gets the reply for it", async (outcome, reply) => {
     const harness = await startHarness({ acceptMail: async () => outcome });
     const client = await harness.atData();
     expect(await client.command("x\r\n.")).toBe(reply);

@@ -129,7 +129,7 @@ describe("refusals", () => {
     expect(stub.sessions[0]?.lines.filter((line) => line === "RSET")).toHaveLength(1);
   });
 
-  test("a refused RSET is told apart from a refused question", async () => {
+  test("a refused RSET is distinguished from a refused probe", async () => {
     const stub = stubOf({ command: (line) => (line === "RSET" ? "421 4.4.2 idle too long" : undefined) });
     const session = await dialOpen(stub);
     await session.probe(question("ada@x.example"));

@@ -43,7 +43,7 @@ describe("a scheduled check", () => {
     expect(harness.history(id)).toHaveLength(3);
   });
 
-  test("forgets a bad answer when the next one is good", async () => {
+  test("drops a bad response when the next one is good", async () => {
     const harness = newHarness();
     const { id, token } = await harness.activate();
     harness.publish("example.com");
@@ -196,7 +196,7 @@ describe("a check by a user", () => {
   });
 });
 
-test("each weakening of a day is told, whatever it ends in and however often", async () => {
+test("every weakening of a day is reported, whatever the final state", async () => {
   const harness = newHarness();
   const { id, token } = await harness.activate();
   const raise = createAlertRaiser({

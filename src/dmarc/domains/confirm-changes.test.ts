@@ -77,14 +77,14 @@ describe("a doubt", () => {
 });
 
 describe("a record that is never again what was believed", () => {
-  test("is told of when it flaps between two weakenings", async () => {
+  test("is reported when it flaps between two weakenings", async () => {
     const { harness, find, ours } = await startActive();
     for (let n = 0; n < 6; n++) await find([ours(n % 2 === 0 ? "p=none" : "p=quarantine")]);
     expect(rules(harness).slice(0, 2)).toEqual(["record_changed", "policy_weakened"]);
     expect(harness.alerts[1]?.summary).toBe("the policy was weakened from p=reject to p=quarantine");
   });
 
-  test("is told of when each answer is bad in another way, and by the third at the latest", async () => {
+  test("is reported when each response is bad in another way, by the third at the latest", async () => {
     const { harness, find, ours } = await startActive();
     await find([ours("p=none")]);
     await find(["v=DMARC1; p=reject; adkim=s"]);
@@ -93,7 +93,7 @@ describe("a record that is never again what was believed", () => {
     expect(rules(harness)).toEqual(["record_changed", "policy_weakened"]);
   });
 
-  test("is told of at the second answer when that has another text, but as a weakening only when that was observed twice", async () => {
+  test("is reported at the second response if that has another text, but as a weakening only if that was observed twice", async () => {
     const { harness, id, find, ours } = await startActive();
     await find([ours("p=reject; adkim=s")]);
     await find([ours("p=none")]);
@@ -185,7 +185,7 @@ describe("below an organisational domain", () => {
     );
   });
 
-  test("a weaker np of the parent is told of while nothing else applies", async () => {
+  test("a weaker np of the parent is reported while nothing else applies", async () => {
     const { harness, domain } = await startTooEarly("v=DMARC1; p=quarantine; np=reject");
     harness.publish("example.com", "v=DMARC1; p=quarantine; np=none");
     await harness.domains.verify(LIVE, domain.id);

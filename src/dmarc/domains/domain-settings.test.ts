@@ -11,8 +11,8 @@ const startEnrolled = async () => {
   const key = app.newKey({ mode: "live" });
   const { body } = await app.request("POST", PATH, { key, body: { domain: "example.com" } });
   const { id } = enrolmentSchema.parse(body).domain;
-  const patch = (wish: unknown) => app.request("PATCH", `${PATH}/${id}`, { key, body: wish });
-  const settings = async (wish: unknown) => domainSchema.parse((await patch(wish)).body).settings;
+  const patch = (options: unknown) => app.request("PATCH", `${PATH}/${id}`, { key, body: options });
+  const settings = async (options: unknown) => domainSchema.parse((await patch(options)).body).settings;
   return { patch, settings };
 };
 
@@ -57,7 +57,7 @@ test("a digest is one of four, and nothing of a change with a wrong field is kep
 
 test("what does not fit is refused in plain words", async () => {
   const { patch } = await startEnrolled();
-  for (const [wish, message] of [
+  for (const [options, message] of [
     [{ label: "" }, "Not empty: null removes it"],
     [{ label: 7 }, "Text of at most 200 characters is needed"],
     [{ retention_days: 0 }, "Must be a whole number of days from 1 to 3650"],
@@ -72,7 +72,7 @@ test("what does not fit is refused in plain words", async () => {
     [{ digest: "hourly" }, "Must be one of: off, daily, weekly, monthly"],
     [[], "Must be an object"],
   ] as const) {
-    expect([wish, (await patch(wish)).body.issues]).toMatchObject([wish, [{ message }]]);
+    expect([options, (await patch(options)).body.issues]).toMatchObject([options, [{ message }]]);
   }
   expect((await patch({ no_such_field: 1 })).body.issues).toEqual([
     { path: "no_such_field", message: "Unknown field" },

@@ -209,8 +209,8 @@ describe("settings", () => {
     const { domain } = await harness.enrol("example.com");
     const before = harness.domains.view(domain);
     await harness.clock.advance(1_000);
-    const change = async (wish: DomainSettingsChange) =>
-      harness.domains.view(await harness.domains.change(LIVE, domain.id, wish));
+    const change = async (options: DomainSettingsChange) =>
+      harness.domains.view(await harness.domains.change(LIVE, domain.id, options));
     expect(await change({})).toEqual(before);
     expect(await change({ label: "shop", retentionDays: 30, rawRetentionDays: 0, sendsMail: false })).toEqual({
       ...before,
@@ -252,8 +252,8 @@ describe("settings", () => {
   test("that need mail are refused where none is sent, but may be taken back", async () => {
     const { domains, enrol } = newHarness({ hasMail: false });
     const { domain } = await enrol("example.com");
-    for (const wish of [{ recipients: ["a@example.com"] }, { digest: "daily" }] as const) {
-      expect((await refusal(() => domains.change(LIVE, domain.id, wish)))?.text).toContain("does not send mail");
+    for (const options of [{ recipients: ["a@example.com"] }, { digest: "daily" }] as const) {
+      expect((await refusal(() => domains.change(LIVE, domain.id, options)))?.text).toContain("does not send mail");
     }
     expect(await refusal(() => domains.change(LIVE, domain.id, { recipients: [], digest: "off" }))).toBeNull();
   });

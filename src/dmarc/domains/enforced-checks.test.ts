@@ -30,7 +30,7 @@ const startWatched = async (tags: string) => {
   };
 };
 
-test("a policy that is enforced and lapses for two hours is told of", async () => {
+test("a policy that is enforced and lapses for two hours is reported", async () => {
   const { harness, publish, pass, rules } = await startWatched("p=reject");
   await pass(50 * HOUR_MS);
   publish("p=none");

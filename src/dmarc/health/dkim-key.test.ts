@@ -120,7 +120,7 @@ describe("a key record", () => {
     ["v=spf1 -all", false],
     ["google-site-verification=xyz", false],
     ["", false],
-  ])("%# is told from other texts", (text, isKey) => {
+  ])("%# is distinguished from other texts", (text, isKey) => {
     expect(isDkimKeyText(text)).toBe(isKey);
   });
 

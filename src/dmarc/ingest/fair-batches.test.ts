@@ -105,28 +105,31 @@ test("mail whose authentication had a temporary error is authenticated again lat
 test.each([
   [true, 4],
   [false, 1],
-] as const)("a doubt about a mail is told, and judged again while it may end (%p)", async (temporary, times) => {
-  let asked = 0;
-  const harness = newHarness({
-    authenticate: async () => {
-      asked += 1;
-      const rest = { from: null, spf: null, dkim: [], dmarc: null };
-      return { ...rest, authenticity: "unknown", message: "The reason is made up.", temporary };
-    },
-  });
-  harness.enrol("example.com", { requireAuthenticReports: true });
-  harness.ingester.start();
-  const id = await take(harness, "1");
-  await harness.ingester.idle();
-  const told = () => findingViews(harness.find(id)).map(({ message }) => message);
-  const why = "The mail is not authenticated; this domain accepts authenticated reports only. The reason is made up.";
-  const doubt = "The mail is not authenticated yet: The reason is made up. It will be checked again within a day.";
-  expect(told()).toEqual([temporary ? doubt : why]);
-  for (let at = 0; at < 25 * 6; at += 1) {
-    await harness.clock.advance(10 * 60_000);
+] as const)(
+  "an inconclusive authentication is reported, and repeated while it is temporary (%p)",
+  async (temporary, times) => {
+    let asked = 0;
+    const harness = newHarness({
+      authenticate: async () => {
+        asked += 1;
+        const rest = { from: null, spf: null, dkim: [], dmarc: null };
+        return { ...rest, authenticity: "unknown", message: "The reason is made up.", temporary };
+      },
+    });
+    harness.enrol("example.com", { requireAuthenticReports: true });
+    harness.ingester.start();
+    const id = await take(harness, "1");
     await harness.ingester.idle();
-  }
-  expect({ asked, told: told() }).toEqual({ asked: times, told: [why] });
-  expect(JSON.stringify(findingViews(harness.find(id)))).not.toContain("doubt");
-  await harness.ingester.stop();
-});
+    const told = () => findingViews(harness.find(id)).map(({ message }) => message);
+    const why = "The mail is not authenticated; this domain accepts authenticated reports only. The reason is made up.";
+    const doubt = "The mail is not authenticated yet: The reason is made up. It will be checked again within a day.";
+    expect(told()).toEqual([temporary ? doubt : why]);
+    for (let at = 0; at < 25 * 6; at += 1) {
+      await harness.clock.advance(10 * 60_000);
+      await harness.ingester.idle();
+    }
+    expect({ asked, told: told() }).toEqual({ asked: times, told: [why] });
+    expect(JSON.stringify(findingViews(harness.find(id)))).not.toContain("doubt");
+    await harness.ingester.stop();
+  },
+);

@@ -21,7 +21,7 @@ test("a summary names reporters as they last wrote their names, however they wro
   expect(named(harness, domain)).toEqual(["Yahoo 2", "Élan GmbH 1", "gmx.net 1"]);
 });
 
-test("a name whose reports are gone is told in lower case", async () => {
+test("a name whose reports are gone is shown in lower case", async () => {
   const harness = start();
   const domain = harness.enrol();
   await harness.give({ org: "Yahoo" });

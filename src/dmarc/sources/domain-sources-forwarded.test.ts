@@ -26,7 +26,7 @@ describe("forwarded mail", () => {
     expect(find("org:alumni.example")).toMatchObject({ classification: "forwarder", messages: 3, aligned: 3 });
   });
 
-  test("of another account at the same provider is told apart from the domain's own", async () => {
+  test("of another account at the same provider is distinguished from the domain's own", async () => {
     const others = { ...UNPROVEN, ip: "8.8.4.4", count: 5, spfResults: ["gmail.com pass"], reasons: ["forwarded"] };
     const { find, nameAddress } = await startWith([google, others, { ...kept, ip: "8.8.4.5", spfResults: [] }]);
     for (const ip of ["8.8.8.8", "8.8.4.4", "8.8.4.5"]) nameAddress(ip, "mail-wr1-f1.google.com");
