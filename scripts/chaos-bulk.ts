@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { command, kill, type Server, startServer } from "./chaos/binary.ts";
 import { startWorld, type Temperament } from "./chaos/world.ts";
+import { unpackEvidence } from "../src/verify/evidence-store.ts";
 
 const { values } = parseArgs({
   options: { kills: { type: "string", default: "40" }, rows: { type: "string", default: "20000" } },
@@ -118,6 +119,22 @@ const wrongResults = (db: Database, job: number): number => {
   }).length;
 };
 
+/** Evidence that cannot be unpacked, or that names another address than the one it is stored for. */
+const wrongEvidence = (db: Database): number => {
+  const rows = db.query(
+    "SELECT a.normalized_email AS email, e.body FROM bulk_evidence e JOIN bulk_addresses a ON a.job = e.job AND a.position = e.position",
+  );
+  let wrong = 0;
+  for (const { email, body } of rows.iterate() as Iterable<{ email: string; body: Uint8Array }>) {
+    try {
+      if (unpackEvidence(body).address.normalized_email !== email) wrong++;
+    } catch {
+      wrong++;
+    }
+  }
+  return wrong;
+};
+
 const claims = (id: string): Array<readonly [string, number]> => {
   const db = openDatabase();
   const job = one<{ number: number; status: string; addresses: number; charged: number; released: number }>(
@@ -179,7 +196,21 @@ const claims = (id: string): Array<readonly [string, number]> => {
       Math.abs(count(db, "outbox WHERE type = 'bulk.completed'") - 1) +
         count(db, "outbox WHERE type <> 'bulk.completed'"),
     ],
-    ["evidence left over from attempts", count(db, "bulk_evidence")],
+    [
+      "finished addresses without their evidence",
+      count(
+        db,
+        "bulk_addresses a WHERE sub_status IS NOT NULL AND NOT EXISTS (SELECT 1 FROM bulk_evidence e WHERE e.job = a.job AND e.position = a.position)",
+      ),
+    ],
+    [
+      "evidence without a finished address",
+      count(
+        db,
+        "bulk_evidence e WHERE NOT EXISTS (SELECT 1 FROM bulk_addresses a WHERE a.job = e.job AND a.position = e.position AND a.sub_status IS NOT NULL)",
+      ),
+    ],
+    ["evidence that is unreadable or of another address", wrongEvidence(db)],
   ];
   db.close();
   return found;
