@@ -37,7 +37,7 @@ const step = async (name: string, command: readonly string[]): Promise<void> => 
 const tool = (name: string) => join("node_modules", ".bin", name);
 
 try {
-  const document = interfaceDocument({
+  const document = await interfaceDocument({
     version: VERSION,
     baseUrl: "https://postwarden.example",
     description: "The API.",

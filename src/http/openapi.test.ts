@@ -251,3 +251,13 @@ describe("the OpenAPI document", () => {
     expect((await readDocument(start())).servers).toEqual([{ url: "http://localhost" }]);
   });
 });
+
+test("the event loop is free between the operations while the document is made", async () => {
+  const app = await start();
+  let turns = 0;
+  const count = setInterval(() => turns++, 0);
+  const { paths } = await readDocument(app);
+  clearInterval(count);
+  const operations = Object.values(paths).flatMap((path) => Object.keys(path)).length;
+  expect(turns).toBeGreaterThan(operations / 4);
+});

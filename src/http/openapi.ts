@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { backgroundTurn } from "../base/background.ts";
 import type { ErrorCode } from "../base/errors.ts";
 import {
   errorResponses,
@@ -190,19 +191,24 @@ export interface DocumentInfo {
   readonly events: readonly EventDoc[];
 }
 
-/** The OpenAPI 3.1 document of the given operations. */
-export const openApiDocument = (operations: readonly AnyRoute[], info: DocumentInfo) => {
+/** The OpenAPI 3.1 document of the given operations, made in small steps: it is the work of a tenth of a second or more. */
+export const openApiDocument = async (operations: readonly AnyRoute[], info: DocumentInfo) => {
   const components = new Map<string, unknown>();
   hoist(jsonSchema(errorSchema, "output"), components);
   const paths: Record<string, JsonObject> = {};
   for (const operation of operations) {
+    await backgroundTurn(null);
     const path = operation.path.replace(PATH_PARAMETER, "{$1}");
     paths[path] = {
       ...paths[path],
       [operation.method.toLowerCase()]: hoist(operationOf(operation), components),
     };
   }
-  const webhooks = Object.fromEntries(info.events.map((event) => [event.type, hoist(eventOf(event), components)]));
+  const webhooks: Record<string, unknown> = {};
+  for (const event of info.events) {
+    await backgroundTurn(null);
+    webhooks[event.type] = hoist(eventOf(event), components);
+  }
   return {
     openapi: "3.1.0",
     info: {
