@@ -100,7 +100,7 @@ export class BulkJobs {
     const stored = lists.findEvidence(number, row.position);
     const evidence = await evidenceOfRow(row, { engine: engines[mode], stored });
     if (evidence !== null) return evidence;
-    const message = "The evidence of this row was not kept: an earlier version of the service verified it.";
+    const message = "The evidence of this row has expired, or an earlier version of the service did not store it.";
     throw new AppError("not_found", { message });
   }
 

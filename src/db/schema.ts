@@ -1,5 +1,8 @@
 import { sql } from "drizzle-orm";
-import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, customType, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+/** Compressed bytes in a column that held text before: SQLite keeps either as it is. */
+const bytesOrText = customType<{ data: Uint8Array | string }>({ dataType: () => "text" });
 
 /** All tables. Times are milliseconds since 1970, ids are UUIDv7, JSON columns are parsed with a zod schema of the slice. */
 
@@ -106,10 +109,10 @@ export const verifications = sqliteTable(
   ],
 );
 
-/** The evidence of verifications as JSON, rewritten after every attempt. */
+/** The evidence of verifications (`verify/evidence-store.ts`; JSON in rows of older versions), rewritten after every attempt. */
 export const verificationEvidence = sqliteTable("verification_evidence", {
   verificationId: text("verification_id").primaryKey(),
-  body: text().notNull(),
+  body: bytesOrText().notNull(),
 });
 
 /** The resources created with an Idempotency-Key, for 24 hours. */

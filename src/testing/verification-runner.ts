@@ -7,7 +7,7 @@ import { classifyAddress } from "../verify/address-evidence.ts";
 import { VerificationEngine } from "../verify/engine.ts";
 import { TEST_PLATFORM } from "../verify/test-platform.ts";
 import type { OutageJudgement } from "../probe/outages.ts";
-import { type DomainEvidence, type Evidence, evidenceSchema, type ProbeFinding } from "../verify/evidence.ts";
+import type { DomainEvidence, Evidence, ProbeFinding } from "../verify/evidence.ts";
 import type { MailboxProbe } from "../verify/mailbox-evidence.ts";
 import { Runner } from "../verify/runner.ts";
 import { VerificationStore, type VerificationRow } from "../verify/store.ts";
@@ -124,8 +124,11 @@ const fixtureOf = (opened: Db[]) => {
       const row = store.find(id);
       return row?.status === "completed" ? row.subStatus : row?.status;
     },
-    evidenceOf: ({ id }: VerificationRow): Evidence =>
-      evidenceSchema.parse(JSON.parse(store.findEvidence(id) ?? "null")),
+    evidenceOf: ({ id }: VerificationRow): Evidence => {
+      const evidence = store.findEvidence(id);
+      if (evidence === undefined) throw new Error(`no evidence of ${id}`);
+      return evidence;
+    },
     spent: () => ledger.totals(ACCOUNT).spent,
     /** The stored balance, when it equals the sum of the ledger. */
     held: () => {

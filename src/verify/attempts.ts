@@ -6,7 +6,7 @@ import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import type { AttemptedVerification, VerificationEngine } from "./engine.ts";
-import { type Evidence, evidenceSchema } from "./evidence.ts";
+import type { Evidence } from "./evidence.ts";
 import { INTERNAL_ERROR, type VerificationResult } from "./result.ts";
 import { waitMsOf } from "./retry.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
@@ -93,8 +93,7 @@ export class VerificationAttempts {
 
   /** The evidence of earlier attempts. */
   #storedEvidence({ id, attempts }: VerificationRow): Evidence | undefined {
-    const stored = attempts === 0 ? undefined : this.#deps.store.findEvidence(id);
-    return stored === undefined ? undefined : evidenceSchema.parse(JSON.parse(stored));
+    return attempts === 0 ? undefined : this.#deps.store.findEvidence(id);
   }
 
   async #store(row: VerificationRow, attempted: AttemptedVerification): Promise<number | null> {
@@ -110,7 +109,7 @@ export class VerificationAttempts {
     const { store, credits } = this.#deps;
     const nowMs = this.#runtime.clock.nowMs();
     if (!this.#complete(tx, row, { result, attempts: evidence.attempts.length, nowMs })) return;
-    store.saveEvidence(tx, row.id, JSON.stringify(evidence));
+    store.saveEvidence(tx, row.id, evidence);
     if (chargeable) credits[row.mode].settle(tx, moveOf(row, nowMs));
     else credits[row.mode].release(tx, moveOf(row, nowMs), result.sub_status);
   }
@@ -126,7 +125,7 @@ export class VerificationAttempts {
     // An attempt that ended at the DNS is not in the evidence, but was made.
     const attempts = Math.max(evidence.attempts.length, evidence.retries.length);
     if (!this.#deps.store.postpone(tx, row.id, dueAtMs, attempts)) return;
-    this.#deps.store.saveEvidence(tx, row.id, JSON.stringify(evidence));
+    this.#deps.store.saveEvidence(tx, row.id, evidence);
   }
 
   /** Repeats the write until it succeeds: a result is not lost because the disk is full for a while. */

@@ -9,7 +9,7 @@ import { orRefusal } from "../db/refusal.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Caller } from "../http/guard.ts";
 import type { VerificationEngine } from "./engine.ts";
-import { type Evidence, evidenceSchema } from "./evidence.ts";
+import type { Evidence } from "./evidence.ts";
 import type { Runner } from "./runner.ts";
 import type { ListFilters, VerificationRow, VerificationStore } from "./store.ts";
 
@@ -63,14 +63,28 @@ export class Checks {
     return this.#settle(this.#find(caller, id), waitMs, signal);
   }
 
-  /** The evidence of a verification, as far as it has been collected. */
+  /** The evidence of a verification, as far as it has been collected. 404 when it has expired. */
   async evidence(caller: Caller, id: string): Promise<Evidence> {
     const row = this.#find(caller, id);
     const stored = this.#deps.store.findEvidence(id);
-    if (stored !== undefined) return evidenceSchema.parse(JSON.parse(stored));
+    if (stored !== undefined) return stored;
     const engine = this.#deps.engines[row.mode];
     const begun = engine.begin(row.email);
-    return row.status === "completed" ? engine.reproduce(begun) : begun;
+    if (row.status === "pending") return begun;
+    const { evidence } = engine.conclude(await engine.reproduce(begun), row.completedAtMs ?? row.createdAtMs);
+    if (evidence.conclusion?.sub_status === row.subStatus) return evidence;
+    const message = "The evidence of this verification has expired. Its result is stored for longer.";
+    throw new AppError("not_found", { message });
+  }
+
+  /** Deletes a verification that has ended, with its evidence. 409 while it is pending. */
+  async remove(caller: Caller, id: string): Promise<void> {
+    this.#find(caller, id);
+    const isPending = await this.#runtime.db.commit(
+      (tx) => !this.#deps.store.remove(tx, id) && this.#deps.store.find(id) !== undefined,
+    );
+    if (isPending)
+      throw new AppError("conflict", { message: "The verification is pending. Delete it when it is completed." });
   }
 
   /** The verifications requested with the calling key, newest first. */
@@ -120,7 +134,7 @@ export class Checks {
       ...{ completedAtMs: row.createdAtMs, dueAtMs: null, attempts: evidence.attempts.length },
     };
     store.insert(tx, completed);
-    if (!engine.isSimulated) store.saveEvidence(tx, row.id, JSON.stringify(evidence));
+    if (!engine.isSimulated) store.saveEvidence(tx, row.id, evidence);
     credits.settle(tx, move);
     return completed;
   }

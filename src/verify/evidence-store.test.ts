@@ -14,6 +14,12 @@ test("evidence is read back as it was, and takes a fraction of its JSON", () => 
   expect(packed.length).toBeLessThan(JSON.stringify(evidence).length / 3);
 });
 
+test("the evidence of an ordinary check takes less than 1 kB", () => {
+  const example = evidenceSchema.parse(evidenceExample);
+  expect(JSON.stringify(example).length).toBeGreaterThan(2_500);
+  expect(packEvidence(example).length).toBeLessThan(1_000);
+});
+
 test("evidence that was stored as JSON is read, too", () => {
   const evidence = evidenceWith();
   expect(unpackEvidence(Buffer.from(JSON.stringify(evidence)))).toEqual(evidence);

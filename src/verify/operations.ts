@@ -110,10 +110,21 @@ export const GET_VERIFICATION_EVIDENCE = declareRoute({
   },
 });
 
+export const DELETE_VERIFICATION = declareRoute({
+  ...{ method: "DELETE", path: `${PATH}/:id`, operationId: "deleteVerification", tag: TAG },
+  summary: "Delete a verification",
+  description: "Deletes a completed verification with its result and evidence. The credit stays spent.",
+  scope: "verifications:write",
+  params,
+  responses: { 204: { description: "The verification is deleted." } },
+  errors: ["conflict"],
+});
+
 /** The verification routes. */
 export const VERIFY_ROUTES = [
   CREATE_VERIFICATION,
   LIST_VERIFICATIONS,
   GET_VERIFICATION,
   GET_VERIFICATION_EVIDENCE,
+  DELETE_VERIFICATION,
 ] as const;

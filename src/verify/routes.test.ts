@@ -181,3 +181,60 @@ describe("timeout", () => {
     expect(app.countVerifications()).toBe(1);
   });
 });
+
+describe("DELETE", () => {
+  test("removes a completed verification with its evidence; its credit stays spent", async () => {
+    const app = start();
+    const key = app.newKey({ mode: "live" });
+    const { id } = await app.verify(key, "not an address");
+    expect(await app.request("DELETE", `${PATH}/${id}`, { key })).toMatchObject({ status: 204, text: "" });
+    for (const [method, target] of [
+      ["GET", `${PATH}/${id}`],
+      ["GET", `${PATH}/${id}/evidence`],
+      ["DELETE", `${PATH}/${id}`],
+    ] as const)
+      expect(await app.request(method, target, { key })).toMatchObject({ status: 404, body: { error: "not_found" } });
+    expect(app.db.sqlite.query("SELECT * FROM verification_evidence").all()).toEqual([]);
+    expect(app.credits()).toEqual({ available: 99, held: 0 });
+  });
+
+  test("is a 409 while it is pending, and nothing is removed", async () => {
+    const app = start(ENDLESS);
+    const key = app.newKey({ mode: "live" });
+    const posted = app.verify(key, "someone@example.com", "?timeout=1");
+    await app.advance(1_000);
+    const { id } = await posted;
+    expect(await app.request("DELETE", `${PATH}/${id}`, { key })).toMatchObject({
+      status: 409,
+      body: { error: "conflict", message: "The verification is pending. Delete it when it is completed." },
+    });
+    expect(app.countVerifications()).toBe(1);
+    expect(app.credits()).toEqual({ available: 99, held: 1 });
+  });
+
+  test.each([
+    ["another account", { account: "other" }, 404],
+    ["another mode", { mode: "live" }, 404],
+    ["a key that may only read", { scopes: ["verifications:read"] }, 403],
+  ] as const)("by %s is refused", async (_, parts, status) => {
+    const app = start();
+    const key = app.newKey();
+    const { id } = await app.verify(key, "someone@any.example");
+    const other = app.newKey({ ...parts });
+    expect((await app.request("DELETE", `${PATH}/${id}`, { key: other })).status).toBe(status);
+    expect((await app.request("GET", `${PATH}/${id}`, { key })).status).toBe(200);
+  });
+});
+
+test("evidence that has expired is a 404; what the address alone explains is still there", async () => {
+  const app = start({ zone: { "null.example.com": { MX: [[0, ""]] } } });
+  const key = app.newKey({ mode: "live" });
+  const posted = [await app.verify(key, "anna@null.example.com"), await app.verify(key, "not an address")];
+  app.db.sqlite.run("DELETE FROM verification_evidence");
+  const [expired, syntax] = await Promise.all(
+    posted.map(({ id }) => app.request("GET", `${PATH}/${id}/evidence`, { key })),
+  );
+  expect(expired).toMatchObject({ status: 404, body: { error: "not_found" } });
+  expect(expired?.body.message).toBe("The evidence of this verification has expired. Its result is stored for longer.");
+  expect(syntax).toMatchObject({ status: 200, body: { conclusion: { sub_status: "invalid_syntax" } } });
+});

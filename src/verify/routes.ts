@@ -4,7 +4,13 @@ import type { Guard } from "../http/guard.ts";
 import { rowsById, sendPage } from "../http/list-page.ts";
 import { handle, serveRoutes } from "../http/route.ts";
 import type { Checks } from "./checks.ts";
-import { CREATE_VERIFICATION, GET_VERIFICATION, GET_VERIFICATION_EVIDENCE, LIST_VERIFICATIONS } from "./operations.ts";
+import {
+  CREATE_VERIFICATION,
+  DELETE_VERIFICATION,
+  GET_VERIFICATION,
+  GET_VERIFICATION_EVIDENCE,
+  LIST_VERIFICATIONS,
+} from "./operations.ts";
 import type { Runner } from "./runner.ts";
 import type { VerificationRow } from "./store.ts";
 
@@ -54,5 +60,10 @@ export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRoute
     ),
 
     handle(GET_VERIFICATION_EVIDENCE, ({ params, caller }) => checks.evidence(caller, params.id)),
+
+    handle(DELETE_VERIFICATION, async ({ params, caller, set }) => {
+      await checks.remove(caller, params.id);
+      set.status = 204;
+    }),
   ]);
 };

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { type Db, openDb } from "../db/open.ts";
+import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import { VerificationStore, type ListFilters, type VerificationRow } from "./store.ts";
 
 const opened: Db[] = [];
@@ -107,8 +108,29 @@ test("the latest evidence stands", () => {
   const { db, store, insert } = storeOf();
   const id = insert(1);
   expect(store.findEvidence(id)).toBeUndefined();
-  for (const body of ["one", "two"]) db.transact((tx) => store.saveEvidence(tx, id, body));
-  expect(store.findEvidence(id)).toBe("two");
+  const [one, two] = [evidenceWith(), evidenceWith({ findings: [findingWith()] })];
+  for (const evidence of [one, two]) db.transact((tx) => store.saveEvidence(tx, id, evidence));
+  expect(store.findEvidence(id)).toEqual(two);
+});
+
+test("evidence that an older version stored as JSON is read", () => {
+  const { db, store, insert } = storeOf();
+  const id = insert(1);
+  const evidence = evidenceWith();
+  db.sqlite.run("INSERT INTO verification_evidence VALUES (?, ?)", [id, JSON.stringify(evidence)]);
+  expect(store.findEvidence(id)).toEqual(evidence);
+});
+
+test("a verification is removed with its evidence unless it is pending", () => {
+  const { db, store, insert, end } = storeOf();
+  const [ended, pending] = [insert(1), insert(2)];
+  for (const id of [ended, pending]) db.transact((tx) => store.saveEvidence(tx, id, evidenceWith()));
+  end(ended);
+  expect(db.transact((tx) => [ended, pending].map((id) => store.remove(tx, id)))).toEqual([true, false]);
+  expect([ended, pending].map((id) => [store.find(id)?.id, store.findEvidence(id)])).toEqual([
+    [undefined, undefined],
+    [pending, evidenceWith()],
+  ]);
 });
 
 describe("the list of a key", () => {

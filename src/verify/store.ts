@@ -3,6 +3,8 @@ import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { verificationEvidence, verifications } from "../db/schema.ts";
+import type { Evidence } from "./evidence.ts";
+import { packEvidence, unpackEvidence } from "./evidence-store.ts";
 import type { SubStatus, Verdict } from "./result.ts";
 
 /** A verification as it is stored. `result` is the result object as JSON text, null while pending. */
@@ -83,6 +85,15 @@ const prepareAll = ({ orm }: Db) => ({
     .from(verificationEvidence)
     .where(eq(verificationEvidence.verificationId, sql.placeholder("id")))
     .prepare(),
+  remove: orm
+    .delete(table)
+    .where(and(byId, sql`status <> 'pending'`))
+    .returning({ id: table.id })
+    .prepare(),
+  removeEvidence: orm
+    .delete(verificationEvidence)
+    .where(eq(verificationEvidence.verificationId, sql.placeholder("id")))
+    .prepare(),
   idBehind: orm
     .select({ id: table.id })
     .from(table)
@@ -125,12 +136,21 @@ export class VerificationStore {
     return this.#statements.postpone.get({ id, dueAtMs, attempts }) !== undefined;
   }
 
-  saveEvidence(_tx: Tx, id: string, body: string): void {
-    this.#statements.saveEvidence.run({ id, body });
+  saveEvidence(_tx: Tx, id: string, evidence: Evidence): void {
+    this.#statements.saveEvidence.run({ id, body: packEvidence(evidence) });
   }
 
-  findEvidence(id: string): string | undefined {
-    return this.#statements.findEvidence.get({ id })?.body;
+  /** The evidence collected so far; undefined without any, or when it has expired. */
+  findEvidence(id: string): Evidence | undefined {
+    const body = this.#statements.findEvidence.get({ id })?.body;
+    return body === undefined ? undefined : unpackEvidence(typeof body === "string" ? Buffer.from(body) : body);
+  }
+
+  /** Removes a verification that has ended, with its evidence; false when it is pending or there is none. */
+  remove(_tx: Tx, id: string): boolean {
+    if (this.#statements.remove.get({ id }) === undefined) return false;
+    this.#statements.removeEvidence.run({ id });
+    return true;
   }
 
   /** Pending verifications that are due by `nowMs`, by their time, after `after`. */
