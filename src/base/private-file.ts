@@ -1,9 +1,11 @@
-import { chmodSync, closeSync, openSync, statSync } from "node:fs";
+import { chmodSync, chownSync, closeSync, openSync, statSync } from "node:fs";
 
 /** Permissions of everybody but the owner. */
 export const OTHERS_PERMISSIONS = 0o077;
 
-const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+/** The code of an error of the file system or of SQLite (`ENOENT`, `SQLITE_FULL`); empty for any other. */
+export const fileErrorCode = (error: unknown): string =>
+  error instanceof Error && "code" in error ? String(error.code) : "";
 
 /** Creates an empty file for its owner only (0600), whatever the umask; one that exists keeps what is in it. */
 export const createPrivateFile = (path: string): void => closeSync(openSync(path, "a", 0o600));
@@ -19,7 +21,13 @@ export const makePrivate = (path: string): boolean => {
     chmodSync(path, found.mode & 0o7777 & ~OTHERS_PERMISSIONS);
     return true;
   } catch (error) {
-    if (["EPERM", "EACCES", "EROFS"].includes(codeOf(error))) return false;
+    if (["EPERM", "EACCES", "EROFS"].includes(fileErrorCode(error))) return false;
     throw error;
   }
+};
+
+/** Gives a file to the owner of another one, if this process may: a file that root creates must be usable by the service. */
+export const giveToOwnerOf = (reference: string, path: string): void => {
+  const { uid, gid } = statSync(reference);
+  if (process.geteuid?.() === 0) chownSync(path, uid, gid);
 };

@@ -6,7 +6,12 @@ import { takeServerLock } from "../db/database-files.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 
-const { dataDir, run } = createCommandLine();
+const { dataDir, run: runCommand } = createCommandLine();
+const run: typeof runCommand = (...words) => {
+  // A closed connection holds its file until its prepared statements are collected; a command is a process of its own.
+  Bun.gc(true);
+  return runCommand(...words);
+};
 const beside = (name: string) => join(dataDir, "..", name);
 const names = async (): Promise<string[]> => {
   const { out } = await run(["accounts", "list", "--json"]);
@@ -46,6 +51,7 @@ describe("backup and restore", () => {
   test.each([
     ["a file that exists", ["backup", "taken.db"], "taken.db exists already"],
     ["a directory that does not exist", ["backup", "nowhere/x.db"], "nowhere/x.db: no such file"],
+    ["a name of its own in the data directory", ["backup", "data/postwarden.db-wal"], "Postwarden uses this name"],
     ["no file", ["restore", "missing.db"], "missing.db: no such file"],
     ["text", ["restore", "taken.db"], "taken.db is not a SQLite database"],
     ["another database", ["restore", "foreign.db"], "not one of Postwarden's"],

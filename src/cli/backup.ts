@@ -1,15 +1,13 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { isoTime, systemClock } from "../base/clock.ts";
-import { type BackupProblem, describeBackupProblem, restoreBackup, writeBackup } from "../db/backup.ts";
+import { describeCopyProblem, megabytes, writeBackup } from "../db/backup.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
+import { describeRestoreProblem, restoreBackup } from "../db/restore.ts";
 import { addCommand } from "./command.ts";
-import { databasePath, loadConfig, lockDatabase, prepareDatabase } from "./data-directory.ts";
+import { databasePath, isOwnName, loadConfig, lockDatabase, prepareDatabase } from "./data-directory.ts";
 import { CommandFailed, describeFileError, type Io, print } from "./io.ts";
-
-const failed = (file: string, problem: BackupProblem): CommandFailed =>
-  new CommandFailed(describeBackupProblem(file, problem), problem.kind);
 
 /** Runs `work`; what the file system or SQLite throws becomes a failure about `file`. */
 const withFile = <T>(file: string, work: () => T): T => {
@@ -21,7 +19,20 @@ const withFile = <T>(file: string, work: () => T): T => {
   }
 };
 
-const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+/** A file in the data directory could have a name that SQLite or the service reads. */
+const refuseOwnName = (file: string, dataDir: string): void => {
+  const folder = dirname(resolve(file));
+  if (existsSync(folder) && realpathSync(folder) === realpathSync(dataDir) && isOwnName(basename(file)))
+    throw new CommandFailed(
+      `${file}: Postwarden uses this name in the data directory. Choose another one, best on another disk.`,
+      "file",
+    );
+};
+
+const isSameFile = (one: string, other: string): boolean => {
+  const [a, b] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
+};
 
 /** `2026-01-02T03-04-05-678Z`: a time in a file name. */
 const fileTime = (): string => isoTime(systemClock.nowMs()).replace(/[:.]/g, "-");
@@ -34,8 +45,10 @@ export const addBackupCommands = (program: Command, io: Io): void => {
   }).action((file: string, { json }) => {
     const config = loadConfig(io);
     const source = prepareDatabase(io, config, "fail");
-    const written = withFile(file, () => writeBackup(source, resolve(file), MIGRATIONS.length));
-    if (!written.ok) throw failed(file, written.error);
+    refuseOwnName(file, config.dataDir);
+    const written = withFile(file, () => writeBackup(source, resolve(file)));
+    if (!written.ok)
+      throw new CommandFailed(describeCopyProblem(source, resolve(file), written.error), written.error.kind);
     print(
       io,
       json,
@@ -51,16 +64,16 @@ export const addBackupCommands = (program: Command, io: Io): void => {
     const config = loadConfig(io);
     if (!existsSync(file)) throw new CommandFailed(`${file}: no such file`, "file");
     const path = databasePath(config);
-    if (resolve(file) === resolve(path))
-      throw new CommandFailed(`${file} is the database in use, not a backup of it.`, "file");
-    const keptAs = `${path}.before-restore-${fileTime()}`;
+    if (isSameFile(file, path)) throw new CommandFailed(`${file} is the database in use, not a backup of it.`, "file");
+    const keptSuffix = `.before-restore-${fileTime()}`;
     prepareDatabase(io, config, "create");
     const lock = lockDatabase(path);
     try {
       const restored = withFile(file, () =>
-        restoreBackup(resolve(file), { path, keptAs, schemaMax: MIGRATIONS.length }),
+        restoreBackup(resolve(file), { path, keptSuffix, schemaMax: MIGRATIONS.length }),
       );
-      if (!restored.ok) throw failed(file, restored.error);
+      if (!restored.ok)
+        throw new CommandFailed(describeRestoreProblem(file, path, restored.error), restored.error.kind);
       const { kept, ...copy } = restored.value;
       print(io, json, { database: path, kept, ...copy }, () =>
         kept === null ? `${path}: restored.` : `${path}: restored. The former database is ${kept}.`,

@@ -24,6 +24,9 @@ const FILE_NAME = "postwarden.db";
 /** Names that Postwarden creates in the data directory. */
 const OWN_NAMES = /^(postwarden\.db|server\.lock|uploads|report-tls|first-keys\.json|lost\+found$)/;
 
+/** Whether Postwarden or SQLite uses a name in the data directory. */
+export const isOwnName = (name: string): boolean => OWN_NAMES.test(name);
+
 /** Path of the database file. */
 export const databasePath = ({ dataDir }: Config): string => join(dataDir, FILE_NAME);
 

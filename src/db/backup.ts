@@ -1,27 +1,34 @@
-import { Database as Sqlite } from "bun:sqlite";
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { Database as Sqlite, SQLiteError } from "bun:sqlite";
+import { accessSync, closeSync, constants, openSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { err, ok, type Result } from "../base/errors.ts";
-import { createPrivateFile } from "../base/private-file.ts";
+import { fileErrorCode } from "../base/private-file.ts";
 import { APPLICATION_ID, schemaVersion } from "./migrate.ts";
+import {
+  nameIsTaken,
+  partialNameOf,
+  publishPartial,
+  removeAbandonedPartialsOf,
+  removePartial,
+  syncFile,
+} from "./partial-file.ts";
 
-/** Why a file cannot be used as a backup, or why none was made. */
-export type BackupProblem =
-  | { readonly kind: "exists" }
+/** Why a file is not a database that this version can use. */
+export type DatabaseFileProblem =
+  | { readonly kind: "not_a_file" }
   | { readonly kind: "not_a_database"; readonly detail: string }
   | { readonly kind: "foreign_database" }
   | { readonly kind: "damaged"; readonly detail: string }
   | { readonly kind: "newer_database"; readonly has: number; readonly knows: number };
+
+/** Why no copy of a database was made. */
+export type CopyProblem =
+  | { readonly kind: "exists"; readonly path: string }
+  | { readonly kind: "no_room"; readonly needsBytes: number; readonly freeBytes: number }
+  /** The database to copy is the problem. */
+  | { readonly kind: "source"; readonly problem: DatabaseFileProblem }
+  /** The copy was not what had been written. */
+  | { readonly kind: "copy_damaged"; readonly detail: string };
 
 /** A verified copy of the database. */
 export interface VerifiedCopy {
@@ -31,13 +38,18 @@ export interface VerifiedCopy {
 }
 
 const BUSY_TIMEOUT_MS = 30_000;
-const PARTIAL = ".partial";
+/** A copy never takes the last of the disk, which the service may need. */
+const RESERVE_BYTES = 64 * 1024 * 1024;
+/** What belongs to a database and would be read with it. */
+export const COMPANION_SUFFIXES = ["-wal", "-shm", "-journal"] as const;
 
-/** A sentence for each problem; `file` is the backup. */
-export const describeBackupProblem = (file: string, problem: BackupProblem): string => {
+export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** A sentence for each problem of the database in `file`. */
+export const describeDatabaseFileProblem = (file: string, problem: DatabaseFileProblem): string => {
   switch (problem.kind) {
-    case "exists":
-      return `${file} exists already. Backups never overwrite a file: choose another name.`;
+    case "not_a_file":
+      return `${file} is not a regular file.`;
     case "not_a_database":
       return `${file} is not a SQLite database (${problem.detail}).`;
     case "foreign_database":
@@ -51,130 +63,143 @@ export const describeBackupProblem = (file: string, problem: BackupProblem): str
   }
 };
 
-/** Makes a file, or the names in a directory, survive a power failure. */
-const sync = (path: string): void => {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
+/** A sentence for each reason why the database at `source` was not copied to `file`. */
+export const describeCopyProblem = (source: string, file: string, problem: CopyProblem): string => {
+  switch (problem.kind) {
+    case "exists":
+      return problem.path === file
+        ? `${file} exists already. Backups never overwrite a file: choose another name.`
+        : `${problem.path} exists, and SQLite would read it together with ${file}. Remove it or choose another name.`;
+    case "no_room":
+      return `Not enough disk space in ${dirname(file)}: ${megabytes(problem.needsBytes)} needed, ${megabytes(problem.freeBytes)} free. Free some space or choose another directory.`;
+    case "source":
+      return describeDatabaseFileProblem(source, problem.problem);
+    case "copy_damaged":
+      return `The copy in ${dirname(file)} was damaged when it was read back (${problem.detail}) and was removed. Check that disk.`;
+    default:
+      return problem satisfies never;
   }
 };
 
 const firstRow = (sqlite: Sqlite, pragma: string): unknown =>
   Object.values((sqlite.query(`PRAGMA ${pragma}`).get() as object | null) ?? {})[0];
 
-/**
- * Reads all of a database file: is it one of Postwarden's, is it undamaged (`PRAGMA integrity_check`), and can this
- * version read it (at most `schemaMax` migrations)?
- */
-export const verifyCopy = (file: string, schemaMax: number): Result<VerifiedCopy, BackupProblem> => {
+/** The problem of a file that SQLite's error names; null for errors that are not about what is in the file. */
+export const damageOf = (error: unknown): DatabaseFileProblem | null => {
+  if (!(error instanceof SQLiteError)) return null;
+  const code = fileErrorCode(error);
+  if (code.startsWith("SQLITE_CORRUPT")) return { kind: "damaged", detail: error.message };
+  return code === "SQLITE_NOTADB" || code === "SQLITE_CANTOPEN"
+    ? { kind: "not_a_database", detail: error.message }
+    : null;
+};
+
+/** Runs `read` on a database file that is opened for reading only. */
+const readDatabase = <T, E>(
+  file: string,
+  read: (sqlite: Sqlite) => Result<T, E>,
+): Result<T, E | DatabaseFileProblem> => {
+  // A FIFO would block for ever.
+  if (!statSync(file).isFile()) return err({ kind: "not_a_file" });
+  accessSync(file, constants.R_OK);
   let sqlite: Sqlite | null = null;
   try {
     sqlite = new Sqlite(file, { readonly: true });
+    sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     if (firstRow(sqlite, "application_id") !== APPLICATION_ID) return err({ kind: "foreign_database" });
-    const detail = firstRow(sqlite, "integrity_check(1)");
-    if (detail !== "ok") return err({ kind: "damaged", detail: String(detail) });
-    const has = schemaVersion(sqlite);
-    if (has > schemaMax) return err({ kind: "newer_database", has, knows: schemaMax });
-    return ok({ bytes: statSync(file).size, schema: has });
+    return read(sqlite);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.name === "SQLiteError")
-      return err(
-        error.code === "SQLITE_CORRUPT"
-          ? { kind: "damaged", detail: error.message }
-          : { kind: "not_a_database", detail: error.message },
-      );
-    throw error;
+    const problem = damageOf(error);
+    if (problem === null) throw error;
+    return err(problem);
   } finally {
     sqlite?.close();
   }
 };
 
 /**
- * Writes the state of a database at one moment, with its write-ahead log, into `partial`, readable by its owner only, and
- * verifies it. The source can be in use, and is not changed.
+ * Reads all of a database file: is it one of Postwarden's, is it undamaged (`PRAGMA integrity_check`), and can this
+ * version read it (at most `schemaMax` migrations)?
  */
-const copyDatabase = (source: string, partial: string, schemaMax: number): Result<VerifiedCopy, BackupProblem> => {
-  rmSync(partial, { force: true });
-  createPrivateFile(partial);
-  const sqlite = new Sqlite(source, { readonly: true });
-  try {
-    sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    sqlite.query("VACUUM INTO ?").run(partial);
-  } finally {
-    sqlite.close();
-  }
-  sync(partial);
-  return verifyCopy(partial, schemaMax);
+export const verifyCopy = (file: string, schemaMax: number): Result<VerifiedCopy, DatabaseFileProblem> =>
+  readDatabase(file, (sqlite): Result<VerifiedCopy, DatabaseFileProblem> => {
+    const detail = firstRow(sqlite, "integrity_check(1)");
+    if (detail !== "ok") return err({ kind: "damaged", detail: String(detail) });
+    const has = schemaVersion(sqlite);
+    if (has > schemaMax) return err({ kind: "newer_database", has, knows: schemaMax });
+    return ok({ bytes: statSync(file).size, schema: has });
+  });
+
+/** How many bytes a copy of a database needs: its pages in use. */
+export const copyBytesOf = (sqlite: Sqlite): number =>
+  (Number(firstRow(sqlite, "page_count")) - Number(firstRow(sqlite, "freelist_count"))) *
+  Number(firstRow(sqlite, "page_size"));
+
+/** Free space for a file in `directory`, less a reserve; infinite where the file system does not say. */
+export const roomIn = (directory: string): number => {
+  const { bavail, blocks, bsize } = statfsSync(directory);
+  return blocks === 0 ? Number.POSITIVE_INFINITY : Math.max(0, bavail * bsize - RESERVE_BYTES);
 };
+
+/** Fails if the file exists, so that no symbolic link is followed. */
+const createExclusively = (path: string): void => closeSync(openSync(path, "wx", 0o600));
+
+const vacuumInto = (sqlite: Sqlite, partial: string): Result<null, CopyProblem> => {
+  const needsBytes = copyBytesOf(sqlite);
+  const freeBytes = roomIn(dirname(partial));
+  if (needsBytes > freeBytes) return err({ kind: "no_room", needsBytes, freeBytes });
+  createExclusively(partial);
+  try {
+    sqlite.query("VACUUM INTO ?").run(partial);
+  } catch (error) {
+    if (fileErrorCode(error) !== "SQLITE_FULL") throw error;
+    return err({ kind: "no_room", needsBytes, freeBytes: roomIn(dirname(partial)) });
+  }
+  return ok(null);
+};
+
+/**
+ * Writes the state of a database at one moment, with its write-ahead log, into the partial file of `file`, readable by its
+ * owner only, verifies it and hands it to `complete`. The source can be in use, and is not changed. Nothing partial is left.
+ */
+export const copyDatabase = (
+  source: string,
+  file: string,
+  complete: (partial: string) => Result<null, CopyProblem>,
+): Result<VerifiedCopy, CopyProblem> => {
+  const partial = partialNameOf(file);
+  removeAbandonedPartialsOf(file);
+  try {
+    const copied = readDatabase(source, (sqlite) => vacuumInto(sqlite, partial));
+    if (!copied.ok) return isCopyProblem(copied.error) ? err(copied.error) : sourceProblem(copied.error);
+    syncFile(partial);
+    const verified = verifyCopy(partial, Number.POSITIVE_INFINITY);
+    if (!verified.ok)
+      return err({ kind: "copy_damaged", detail: describeDatabaseFileProblem(partial, verified.error) });
+    const completed = complete(partial);
+    return completed.ok ? verified : completed;
+  } finally {
+    removePartial(file);
+  }
+};
+
+const isCopyProblem = (problem: CopyProblem | DatabaseFileProblem): problem is CopyProblem =>
+  problem.kind === "no_room" ||
+  problem.kind === "exists" ||
+  problem.kind === "copy_damaged" ||
+  problem.kind === "source";
+
+const sourceProblem = (problem: DatabaseFileProblem): Result<never, CopyProblem> => err({ kind: "source", problem });
 
 /**
  * Copies the database at `source` to `file` while others read and write it (`VACUUM INTO`: the state at one moment),
- * verifies the copy, and only then gives it its name. Never overwrites a file and never
- * leaves half of one under that name. Blocks the calling thread. Throws what SQLite and the file system throw.
+ * verifies the copy, and only then gives it its name. Never overwrites a file and never leaves half of one under that
+ * name. Blocks the calling thread. Throws what SQLite and the file system throw.
  */
-export const writeBackup = (source: string, file: string, schemaMax: number): Result<VerifiedCopy, BackupProblem> => {
-  if (existsSync(file)) return err({ kind: "exists" });
-  const partial = file + PARTIAL;
-  try {
-    const verified = copyDatabase(source, partial, schemaMax);
-    if (!verified.ok) return verified;
-    // A link, unlike a rename, fails if somebody has created the file meanwhile.
-    linkSync(partial, file);
-    sync(dirname(file));
-    return verified;
-  } finally {
-    rmSync(partial, { force: true });
-  }
-};
-
-/** Where `restoreBackup` put the former database, and what it restored. */
-export interface Restored extends VerifiedCopy {
-  /** Null if there was none. */
-  readonly kept: string | null;
-}
-
-/**
- * Replaces the database at `path` by a copy of `file`. The caller holds the server lock. The former database stays
- * beside it, under `keptAs`, with its write-ahead log. A crash at any point leaves either the old or the new database at
- * `path`, never one with the log of the other.
- */
-export const restoreBackup = (
-  file: string,
-  { path, keptAs, schemaMax }: { readonly path: string; readonly keptAs: string; readonly schemaMax: number },
-): Result<Restored, BackupProblem> => {
-  const verified = verifyCopy(file, schemaMax);
-  if (!verified.ok) return verified;
-  const partial = path + PARTIAL;
-  const copied = copyDatabase(file, partial, schemaMax);
-  if (!copied.ok) return copied;
-  const isReplaced = existsSync(path);
-  if (isReplaced) {
-    // First, as a copy: SQLite deletes a log that it cannot read.
-    if (existsSync(`${path}-wal`)) copyFileSync(`${path}-wal`, `${keptAs}-wal`);
-    if (emptyLog(path)) rmSync(`${keptAs}-wal`, { force: true });
-    linkSync(path, keptAs);
-  }
-  for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
-  sync(dirname(path));
-  renameSync(partial, path);
-  sync(dirname(path));
-  return ok({ ...copied.value, kept: isReplaced ? keptAs : null });
-};
-
-/** Moves the write-ahead log into the database, if it can be read: true if the file alone is the whole database now. */
-const emptyLog = (path: string): boolean => {
-  try {
-    const sqlite = new Sqlite(path, { readwrite: true, create: false });
-    try {
-      return firstRow(sqlite, "wal_checkpoint(TRUNCATE)") === 0;
-    } finally {
-      sqlite.close();
-    }
-  } catch (error) {
-    // A damaged database is the reason for most restores. It is kept with its log, as it is.
-    if (error instanceof Error && error.name === "SQLiteError") return false;
-    throw error;
-  }
+export const writeBackup = (source: string, file: string): Result<VerifiedCopy, CopyProblem> => {
+  const taken = ["", ...COMPANION_SUFFIXES].map((suffix) => file + suffix).find(nameIsTaken);
+  if (taken !== undefined) return err({ kind: "exists", path: taken });
+  return copyDatabase(source, file, (partial) =>
+    publishPartial(partial, file) ? ok(null) : err({ kind: "exists", path: file }),
+  );
 };
