@@ -6,6 +6,7 @@ import type { Config } from "./config.ts";
 import { isAllowedRecipient } from "./mail/recipients.ts";
 import { type Connector, createDirectConnector } from "./net/connector.ts";
 import type { DnsResolver } from "./net/dns.ts";
+import type { DnsTimeouts } from "./net/dns-querier.ts";
 import { createDnsResolver } from "./net/dns-resolver.ts";
 import { createMailer, type Mailer } from "./net/mailer.ts";
 import { createAddressPolicy } from "./net/public-address.ts";
@@ -34,8 +35,8 @@ const systemDnsServers = () => {
 export const dnsServersOf = (config: Config) => config.dnsServers ?? systemDnsServers();
 
 /** The platform of the service: the system's clock and randomness, the configured DNS servers, TCP. */
-export const systemPlatform = (config: Config): Platform & { close(): void } => {
-  const resolver = createDnsResolver({ servers: dnsServersOf(config), clock: systemClock });
+export const systemPlatform = (config: Config, timeouts: Partial<DnsTimeouts> = {}): Platform & { close(): void } => {
+  const resolver = createDnsResolver({ servers: dnsServersOf(config), clock: systemClock, timeouts });
   const policy = createAddressPolicy(config.probeAllowNetworks);
   const connector = createDirectConnector({ clock: systemClock, mayConnect: policy.isAllowed });
   return { clock: systemClock, random: systemRandom, resolver, connector, close: () => resolver.close() };

@@ -2,6 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { systemClock } from "../base/clock.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { SILENCE, type SmtpStub, type SmtpStubScript, startSmtpStub } from "../testing/smtp-stub.ts";
+import { TEST_CERTIFICATE } from "../testing/smtp-stub-key.ts";
 import { checkNotify } from "./doctor-notify.ts";
 
 const stubs: SmtpStub[] = [];
@@ -23,7 +24,7 @@ test("without a relay there is nothing to say", async () => {
   expect(await look({ notifyRelay: null })).toEqual([]);
 });
 
-test("a relay that answers is well, and neither a login nor a mail is tried", async () => {
+test("a relay that responds is ok, and no mail is tried", async () => {
   const stub = startStub();
   expect(await look(relayAt(stub.port))).toMatchObject([{ check: "notify", state: "ok" }]);
   const said = stub.sessions.flatMap(({ lines }) => lines.map((line) => line.split(" ")[0]));
@@ -45,11 +46,47 @@ test("a relay that is not there, refuses, or offers no TLS for a password is a f
   expect(open.sessions.flatMap(({ lines }) => lines).join()).not.toContain("AUTH");
 });
 
-test("a relay that says nothing is a failure after five seconds", async () => {
+test("a relay that says nothing is a failure after ten seconds", async () => {
   const clock = createTestClock();
   const stub = startStub({ command: () => SILENCE });
   const looking = look(relayAt(stub.port), clock);
   await stub.received("EHLO");
-  await clock.advance(5_000);
-  expect((await looking)[0]?.message).toContain("no response within 5 seconds");
+  await clock.advance(10_000);
+  expect((await looking)[0]?.message).toContain("no response within 10 seconds");
+});
+
+/** Accepts the password "hunter2" over TLS, as AUTH PLAIN. */
+const startSubmission = (): SmtpStub =>
+  startStub({
+    starttls: "works",
+    ehlo: ["AUTH PLAIN"],
+    command: (line) => {
+      if (!line.startsWith("AUTH PLAIN ")) return undefined;
+      const isRight = Buffer.from(line.slice(11), "base64").toString() === "\0user\0hunter2";
+      return isRight ? "235 2.7.0 Authentication successful" : "535 5.7.8 Error: authentication failed";
+    },
+  });
+
+test.each([
+  ["hunter2", "ok", "TLS works; the login is accepted."],
+  ["hunter3", "fail", "535 5.7.8"],
+])("the login with the password %s is tried over TLS", async (password, state, message) => {
+  const stub = startSubmission();
+  const config = relayAt(stub.port, password);
+  const found = await checkNotify({
+    config,
+    clock: systemClock,
+    tls: { ca: TEST_CERTIFICATE, servername: "mx.example.test" },
+  });
+  expect(found).toMatchObject([{ check: "notify", state: state as "ok" }]);
+  expect(found[0]?.message).toContain(message);
+  expect(JSON.stringify(found)).not.toContain(password);
+  const said = stub.sessions.flatMap(({ lines }) => lines.map((line) => line.split(" ")[0]));
+  expect(said.filter((word) => word === "MAIL")).toEqual([]);
+});
+
+test("a relay whose certificate nobody vouches for gets no password", async () => {
+  const stub = startSubmission();
+  expect(await look(relayAt(stub.port, "hunter2"))).toMatchObject([{ check: "notify", state: "fail" }]);
+  expect(stub.sessions.flatMap(({ lines }) => lines).join()).not.toContain("AUTH");
 });

@@ -1,36 +1,48 @@
 import { expect, test } from "bun:test";
-import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
-import { checkHelo, checkSender } from "./doctor.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { doctorFindings } from "./doctor-check.ts";
+import { doctorText, runChecks } from "./doctor.ts";
 
-const NAME = { "probe.example": { A: ["203.0.114.1"] } } as const;
-const PTR = "1.114.0.203.in-addr.arpa";
+const { ok, warn, fail } = doctorFindings("thing");
 
-test.each<[string, Zone, string, RegExp]>([
-  ["a name that leads back", { ...NAME, [PTR]: { PTR: ["probe.example"] } }, "ok", /PTR record matches/],
-  ["a name without PTR", NAME, "warn", /no PTR record/],
-  ["a name whose PTR cannot be looked up", { ...NAME, [PTR]: "servfail" }, "warn", /query failed.*servfail/],
-  ["a name without address", { "probe.example": { TXT: ["hello"] } }, "fail", /no A or AAAA record/],
-  ["a name that is not there", {}, "fail", /no A or AAAA record/],
-  ["a name that cannot be looked up", { "probe.example": "unconfirmed" }, "warn", /failed.*unconfirmed/],
-  [
-    "a name of which half is known",
-    { "probe.example": { AAAA: "timeout" } },
-    "warn",
-    /query for probe.example failed.*timeout/,
-  ],
-])("HELO: %s", async (_, zone, state, message) => {
-  const found = await checkHelo({ heloName: "probe.example" }, createZoneResolver(zone));
-  expect([found.check, found.state]).toEqual(["helo", state as typeof found.state]);
-  expect(found.message).toMatch(message);
+test("checks run at the same time, and what takes too long does not hold up the others", async () => {
+  const clock = createTestClock();
+  const running = runChecks(
+    [
+      { area: "DNS", run: () => new Promise(() => undefined) },
+      { area: "Data", run: () => ok("Fine.") },
+      { area: "Data", run: async () => [warn("Nearly."), fail("No.")] },
+    ],
+    clock,
+  );
+  await clock.advance(25_000);
+  expect(await running).toEqual([
+    {
+      ...{ area: "DNS", check: "dns", state: "warn" },
+      message: "Not finished within 25 seconds: a server responds too slowly. Run doctor again.",
+    },
+    { area: "Data", check: "thing", state: "ok", message: "Fine." },
+    { area: "Data", check: "thing", state: "warn", message: "Nearly." },
+    { area: "Data", check: "thing", state: "fail", message: "No." },
+  ]);
 });
 
-test.each<[string, Zone, string, RegExp]>([
-  ["with MX", { "x.example": { MX: [[10, "mx.x.example"]] } }, "ok", /accepts mail/],
-  ["with an IPv6 address only", { "x.example": { AAAA: ["2a00:1450::25"] } }, "ok", /accepts mail/],
-  ["with neither", { "x.example": { TXT: ["hello"] } }, "fail", /no MX, A or AAAA record/],
-  ["that cannot be looked up", { "x.example": { MX: "unconfirmed" } }, "warn", /failed.*unconfirmed/],
-])("the sender's domain %s", async (_, zone, state, message) => {
-  const found = await checkSender({ mailFrom: "verify@x.example" }, createZoneResolver(zone));
-  expect([found.check, found.state]).toEqual(["mail_from", state as typeof found.state]);
-  expect(found.message).toMatch(message);
+test("the text groups findings by area and wraps them below their beginning", () => {
+  const findings = [
+    { area: "Data", ...ok("Fine.") },
+    { area: "DNS", ...fail(`${"word ".repeat(20)}end.`) },
+    { area: "Data", ...warn("Nearly.") },
+  ];
+  const text = doctorText(findings, 40);
+  expect(text).toBe(`Data
+  ok    Fine.
+  warn  Nearly.
+
+DNS
+  fail  word word word word word word
+        word word word word word word
+        word word word word word word
+        word word end.
+
+1 ok, 1 warnings, 1 failures`);
 });

@@ -1,146 +1,112 @@
 import type { Command } from "commander";
-import { systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
+import { waitFor } from "../base/wait.ts";
 import { dnsServersOf, systemPlatform } from "../compose-platform.ts";
 import type { Config } from "../config.ts";
-import { openDb } from "../db/open.ts";
-import { parseAddress } from "../mail/address.ts";
-import { type DnsOutcome, type DnsResponse, type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
-import { reverseQueryName } from "../net/dns-name.ts";
-import { describeMigrateProblem } from "../db/migrate.ts";
 import { addCommand } from "./command.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
+import { checkBaseUrl } from "./doctor-base-url.ts";
 import { checkBlocklists } from "./doctor-blocklists.ts";
+import { checkClock, readClockSync } from "./doctor-clock.ts";
+import { checkDatabase } from "./doctor-database.ts";
+import { checkDisk, readDisk } from "./doctor-disk.ts";
+import { checkDnsServers, DOCTOR_DNS_TIMEOUTS } from "./doctor-dns.ts";
 import { checkPort } from "./doctor-egress.ts";
+import { checkFiles } from "./doctor-files.ts";
+import { checkOpenFiles, readOpenFiles } from "./doctor-limits.ts";
 import { checkNetworks } from "./doctor-networks.ts";
 import { checkNotify } from "./doctor-notify.ts";
 import { checkReports } from "./doctor-reports.ts";
+import { checkHelo, checkSender } from "./doctor-sender.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
-import { table } from "./terminal-text.ts";
-import { loadConfig, prepareDatabase } from "./data-directory.ts";
+import { wrapText } from "./terminal-text.ts";
+import { loadConfig } from "./data-directory.ts";
 
-const databaseCheck = doctorFindings("database");
-const dnsCheck = doctorFindings("dns");
-const heloCheck = doctorFindings("helo");
-const mailFromCheck = doctorFindings("mail_from");
+type Found = DoctorCheck | readonly DoctorCheck[];
 
-const checkDatabase = (io: Io, config: Config): DoctorCheck => {
-  try {
-    const path = prepareDatabase(io, config, "fail");
-    const opened = openDb(path);
-    if (!opened.ok) return databaseCheck.fail(describeMigrateProblem(opened.error));
-    const isWritable = opened.value.isWritable();
-    const damage = opened.value.damage();
-    opened.value.close();
-    if (damage !== null) return databaseCheck.fail(`${path} is damaged: ${damage}. Restore a backup.`);
-    return isWritable
-      ? databaseCheck.ok(`${path} is writable.`)
-      : databaseCheck.fail(`${path} is not writable. Check the free disk space and which processes use the file.`);
-  } catch (error) {
-    if (error instanceof CommandFailed)
-      return error.code === "no_database"
-        ? databaseCheck.warn(`${error.message} \`postwarden serve\` creates a new one.`)
-        : databaseCheck.fail(error.message);
-    const reason = error instanceof Error ? error.message : String(error);
-    return databaseCheck.fail(`${config.dataDir}: ${reason}.`);
-  }
-};
+/** One check, under the heading of its findings. Checks of one area stand together. */
+interface AreaCheck {
+  readonly area: string;
+  readonly run: () => Found | Promise<Found>;
+}
 
-const checkDns = async (config: Config, resolver: DnsResolver, domain: string): Promise<DoctorCheck> => {
-  const servers = dnsServersOf(config).map(formatServer).join(", ");
-  const reply = await resolver.resolve(domain, "MX");
-  if (reply.outcome === "answer") return dnsCheck.ok(`${servers} responds (MX of ${domain}, ${reply.elapsedMs} ms).`);
-  if (reply.outcome === "nxdomain" || reply.outcome === "no_data")
-    return dnsCheck.warn(`${servers} responds, but ${domain} has no MX record. Name another domain with --domain.`);
-  return dnsCheck.fail(
-    `The MX query for ${domain} to ${servers} failed: ${reply.outcome}. Set POSTWARDEN_DNS_SERVERS to a resolver that responds.`,
+/** A finding as it is printed. */
+export interface DoctorFinding extends DoctorCheck {
+  readonly area: string;
+}
+
+/** A check that takes longer is given up. All run at the same time, so that this bounds the whole command. */
+const CHECK_MS_MAX = 25_000;
+
+/** Runs all checks at the same time, each within its deadline; the findings are in the order of the checks. */
+export const runChecks = async (checks: readonly AreaCheck[], clock: Clock): Promise<readonly DoctorFinding[]> => {
+  const found = await Promise.all(
+    checks.map(async ({ area, run }) => {
+      const waited = await waitFor(clock, Promise.resolve().then(run), { timeoutMs: CHECK_MS_MAX });
+      const late = `Not finished within ${CHECK_MS_MAX / 1_000} seconds: a server responds too slowly. Run doctor again.`;
+      const findings = waited.ok ? waited.value : doctorFindings(area.toLowerCase()).warn(late);
+      return [findings].flat().map((finding) => ({ area, ...finding }));
+    }),
   );
+  return found.flat();
 };
 
-export const checkHelo = async (
-  { heloName }: Pick<Config, "heloName">,
-  resolver: DnsResolver,
-): Promise<DoctorCheck> => {
-  const advice = "Set POSTWARDEN_HELO_NAME to this machine's public host name, with matching A and PTR records.";
-  if (heloName.startsWith("["))
-    return heloCheck.warn(`The HELO name ${heloName} is an address literal, which many servers refuse. ${advice}`);
-  if (!heloName.includes("."))
-    return heloCheck.fail(`The HELO name "${heloName}" is not a fully qualified host name. ${advice}`);
-  const [v4, v6] = await Promise.all([resolver.resolve(heloName, "A"), resolver.resolve(heloName, "AAAA")]);
-  const addresses = [...v4.records, ...v6.records];
-  if (addresses.length === 0) {
-    const failed = failureOf([v4, v6]);
-    return failed === null
-      ? heloCheck.fail(`${heloName} has no A or AAAA record (${v4.outcome}). ${advice}`)
-      : heloCheck.warn(`The address query for ${heloName} failed (${failed}).`);
-  }
-  const reverse = await Promise.all(addresses.map((address) => resolver.resolve(reverseQueryName(address), "PTR")));
-  if (reverse.some((reply) => reply.records.includes(heloName.toLowerCase())))
-    return heloCheck.ok(`${heloName} resolves to ${addresses.join(", ")}, and a PTR record matches.`);
-  const failed = failureOf(reverse);
-  const found = `${heloName} resolves to ${addresses.join(", ")}`;
-  return failed === null
-    ? heloCheck.warn(`${found}, but no PTR record names it. ${advice}`)
-    : heloCheck.warn(`${found}; the PTR query failed (${failed}).`);
+const checksOf = (io: Io, config: Config, domain: string) => {
+  const platform = systemPlatform(config, DOCTOR_DNS_TIMEOUTS);
+  const { clock, random, resolver } = platform;
+  const servers = dnsServersOf(config);
+  // Checks that block the process come first, before anything waits for a response.
+  const checks: readonly AreaCheck[] = [
+    { area: "Data", run: () => checkFiles(config) },
+    { area: "Data", run: () => checkDisk(readDisk(config.dataDir)) },
+    { area: "Data", run: () => checkDatabase(io, config) },
+    { area: "Machine", run: () => checkOpenFiles(config, readOpenFiles()) },
+    { area: "Machine", run: () => checkClock({ clock, resolver, sync: readClockSync() }) },
+    { area: "API", run: () => checkBaseUrl(config) },
+    { area: "DNS", run: () => checkDnsServers({ servers, clock, random, domain }) },
+    { area: "DNS", run: () => checkNetworks({ config, resolver, clock }) },
+    { area: "Sender", run: () => checkHelo(config, resolver) },
+    { area: "Sender", run: () => checkSender(config, resolver) },
+    { area: "Egress", run: () => checkPort(config, platform, domain) },
+    { area: "Blocklists", run: () => checkBlocklists(config, resolver) },
+    { area: "Report mail", run: () => checkReports({ config, resolver, clock }) },
+    { area: "Alert mail", run: () => checkNotify({ config, clock }) },
+  ];
+  return { checks, close: () => platform.close() };
 };
 
-/** The first outcome that is not definite; null when all are. */
-const failureOf = (replies: readonly DnsResponse[]): DnsOutcome | null =>
-  replies.find(({ outcome }) => !isDefinite(outcome))?.outcome ?? null;
+const STATE_WIDTH = 6;
+const INDENT = "  ";
 
-export const checkSender = async (
-  { mailFrom }: Pick<Config, "mailFrom">,
-  resolver: DnsResolver,
-): Promise<DoctorCheck> => {
-  if (mailFrom === "")
-    return mailFromCheck.ok(
-      'The null sender <>, as in bounces. A few servers refuse it; see "Sender reputation" in the README.',
+/** The findings under the headings of their areas, wrapped at `columns`. */
+export const doctorText = (findings: readonly DoctorFinding[], columns: number): string => {
+  const margin = INDENT.length + STATE_WIDTH;
+  const linesOf = ({ state, message }: DoctorFinding): string[] =>
+    wrapText(message, columns - margin).map(
+      (line, at) => `${INDENT}${(at === 0 ? state : "").padEnd(STATE_WIDTH)}${line}`,
     );
-  const address = parseAddress(mailFrom);
-  if (!address.ok) return mailFromCheck.fail(`${mailFrom} is not an email address.`);
-  const { domain } = address.value;
-  const types = ["MX", "A", "AAAA"] as const;
-  const replies = await Promise.all(types.map((type) => resolver.resolve(domain, type)));
-  if (replies.some(({ outcome }) => outcome === "answer"))
-    return mailFromCheck.ok(`The domain of ${mailFrom} accepts mail.`);
-  const failed = failureOf(replies);
-  return failed === null
-    ? mailFromCheck.fail(
-        `The domain of ${mailFrom} has no MX, A or AAAA record, so servers will refuse the sender. Set POSTWARDEN_MAIL_FROM to an address that accepts mail.`,
-      )
-    : mailFromCheck.warn(`The queries for the domain of ${mailFrom} failed (${failed}).`);
+  const areas = [...new Set(findings.map(({ area }) => area))];
+  const sections = areas.map((area) =>
+    [area, ...findings.filter((finding) => finding.area === area).flatMap(linesOf)].join("\n"),
+  );
+  const count = (state: DoctorCheck["state"]): number => findings.filter((finding) => finding.state === state).length;
+  return [...sections, `${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failures`].join("\n\n");
 };
 
 /** `doctor`: checks this machine and its settings. Exit status 1 when a check fails. */
 export const addDoctorCommand = (program: Command, io: Io): void => {
   addCommand(program, "doctor", {
     description:
-      "Check database, DNS, HELO name, sender, outgoing SMTP, DMARC report path, network lookups, blocklists and alert relay, and suggest fixes.",
+      "Check this machine and the settings: clock, disk, files, database, DNS servers, HELO name, every egress, blocklists, report mail and alert mail. Suggests fixes. Sends no mail.",
     example: "doctor --env-file /etc/postwarden.env",
+    json: "print JSON: checks with area, check, state (ok, warn, fail) and message",
   })
     .option("--domain <domain>", "domain whose mail host is used to test outgoing SMTP", "gmail.com")
     .action(async ({ domain, json }: { domain: string; json?: boolean }) => {
       const config = loadConfig(io);
-      const platform = systemPlatform(config);
-      const { resolver } = platform;
-      const found = await Promise.all([
-        checkDatabase(io, config),
-        checkDns(config, resolver, domain),
-        checkHelo(config, resolver),
-        checkSender(config, resolver),
-        checkPort(config, platform, domain),
-        checkReports({ config, resolver, clock: systemClock }),
-        checkNetworks({ config, resolver, clock: systemClock }),
-        checkNotify({ config, clock: systemClock }),
-        checkBlocklists(config, resolver),
-      ]);
-      const checks = found.flat();
-      platform.close();
-      print(io, json, { checks }, () =>
-        table(
-          ["CHECK", "STATE", ""],
-          checks.map((row) => [row.check, row.state, row.message]),
-        ),
-      );
+      const { checks: all, close } = checksOf(io, config, domain);
+      const checks = await runChecks(all, systemClock).finally(close);
+      print(io, json, { checks }, () => doctorText(checks, io.columns));
       const failures = checks.filter(({ state }) => state === "fail").length;
       if (failures > 0) throw new CommandFailed(`${failures} of ${checks.length} checks failed.`, "unhealthy");
     });

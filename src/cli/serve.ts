@@ -33,7 +33,8 @@ interface ReportReceiver {
   renewCertificate(): Promise<void>;
 }
 
-const baseUrlOf = ({ baseUrl, tls, host }: Config, port: number): string => {
+/** The URL under which the service is reached: as set, else derived from the address that it listens on. */
+export const baseUrlOf = ({ baseUrl, tls, host }: Pick<Config, "baseUrl" | "tls" | "host">, port: number): string => {
   if (baseUrl !== null) return baseUrl;
   const isAnyAddress = host === "0.0.0.0" || host === "::";
   const name = isAnyAddress ? "localhost" : host.includes(":") ? `[${host}]` : host;

@@ -124,7 +124,7 @@ describe("doctor", () => {
     const healthy = await run(["doctor", "--json", "--domain", "shop.example.com"], { settings });
     expect(healthy.status).toBe(0);
     const checks = healthy.json.checks as Array<{ check: string; state: string }>;
-    expect(Object.fromEntries(checks.map(({ check, state }) => [check, state]))).toEqual({
+    expect(Object.fromEntries(checks.map(({ check, state }) => [check, state]))).toMatchObject({
       asn: "warn",
       blocklists: "warn",
       database: "ok",
@@ -138,8 +138,10 @@ describe("doctor", () => {
       settings: { ...settings, HELO_NAME: "localhost", MAIL_FROM: "probe@nowhere.example.com" },
     });
     expect(sick.status).toBe(1);
-    expect(sick.err).toContain("2 of 8 checks failed.");
-    expect(sick.out).toMatch(/^dns +warn +.* has no MX record/m);
-    for (const failed of ["helo", "mail_from"]) expect(sick.out).toMatch(new RegExp(`^${failed} +fail +`, "m"));
+    expect(sick.err).toMatch(/2 of \d+ checks failed\./);
+    expect(sick.out).toMatch(/^ {2}warn {2}127\.0\.0\.1:\d+ responds, but nowhere\.example\.com has no MX record/m);
+    expect(sick.out).toMatch(/^Sender\n {2}fail {2}The HELO name "localhost" is not/m);
+    expect(sick.out.match(/^ {2}fail /gm)).toHaveLength(2);
+    for (const line of sick.out.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
   });
 });

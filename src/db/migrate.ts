@@ -33,18 +33,25 @@ const isEmpty = (sqlite: Sqlite): boolean => sqlite.query("SELECT 1 FROM sqlite_
 /** The number of migrations applied to a database. */
 export const schemaVersion = (sqlite: Sqlite): number => pragma(sqlite, "user_version");
 
-/**
- * Migrates a database to the newest schema, each migration in its own transaction, and returns the names of those
- * applied. Refuses a database that a newer binary has migrated, and that of another program.
- */
-export const migrate = (sqlite: Sqlite, migrations: readonly Migration[]): Result<string[], MigrateProblem> => {
+/** The number of migrations applied; a problem when this binary, which knows some, cannot use the database. */
+export const readVersion = (sqlite: Sqlite, knows: number): Result<number, MigrateProblem> => {
   // In one transaction: otherwise the file could look foreign while another process migrates it.
   const { has, isForeign } = sqlite.transaction(() => ({
     has: schemaVersion(sqlite),
     isForeign: pragma(sqlite, "application_id") !== APPLICATION_ID && !isEmpty(sqlite),
   }))();
   if (isForeign) return err({ kind: "foreign_database" });
-  if (has > migrations.length) return err({ kind: "newer_database", has, knows: migrations.length });
+  return has > knows ? err({ kind: "newer_database", has, knows }) : ok(has);
+};
+
+/**
+ * Migrates a database to the newest schema, each migration in its own transaction, and returns the names of those
+ * applied. Refuses a database that a newer binary has migrated, and that of another program.
+ */
+export const migrate = (sqlite: Sqlite, migrations: readonly Migration[]): Result<string[], MigrateProblem> => {
+  const version = readVersion(sqlite, migrations.length);
+  if (!version.ok) return version;
+  const has = version.value;
 
   const applied: string[] = [];
   for (const [at, migration] of migrations.entries()) {

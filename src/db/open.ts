@@ -99,7 +99,7 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
     commit: (work) => group.enqueue(() => work(tx)),
     damage: () => findDamage(sqlite),
     diskSpace: () => diskSpaceOf(path, sqlite),
-    isWritable: () => isFile(path, identity) && hasSpace(path) && takesWrite(sqlite),
+    isWritable: () => isFile(path, identity) && hasFreeSpace(path) && takesWrite(sqlite),
     sqlite,
     close() {
       group.close();
@@ -108,7 +108,8 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   });
 };
 
-const findDamage = (sqlite: Sqlite): string | null => {
+/** The first problem that SQLite finds in a database, or null. Reads the whole file. */
+export const findDamage = (sqlite: Sqlite): string | null => {
   try {
     const row = sqlite.query("PRAGMA quick_check(1)").get() as { quick_check?: string } | null;
     return row?.quick_check === "ok" ? null : (row?.quick_check ?? "no result");
@@ -127,7 +128,8 @@ const identityOf = (path: string): string | null => {
 /** Writes to a file that was moved or replaced would be lost. */
 const isFile = (path: string, identity: string | null): boolean => identityOf(path) === identity;
 
-const hasSpace = (path: string): boolean => {
+/** Whether the disk of a database has room for the next checkpoint. */
+export const hasFreeSpace = (path: string): boolean => {
   if (path === ":memory:") return true;
   const { bavail, bsize } = statfsSync(dirname(path));
   return bavail * bsize >= FREE_BYTES_MIN;
