@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { steadyTime } from "./base/clock.ts";
 import type { ByMode } from "./base/secrets.ts";
-import type { Ledger } from "./billing/store.ts";
+import type { CreditHolds } from "./billing/store.ts";
 import { createAttempt } from "./bulk/attempt.ts";
 import { BulkIntake } from "./bulk/intake.ts";
 import { JobStore } from "./bulk/job-store.ts";
@@ -16,7 +16,7 @@ import type { VerificationEngine } from "./verify/engine.ts";
 export interface BulkParts {
   readonly runtime: Runtime;
   readonly config: Config;
-  readonly ledger: Ledger;
+  readonly credits: ByMode<CreditHolds>;
   readonly engines: ByMode<VerificationEngine>;
   readonly outages: Outages;
   /** The single checks of the same process; null on the command line. */
@@ -31,11 +31,12 @@ const WINDOW_MAX = 5_000;
 export const uploadsFolderOf = (config: Config): string => join(config.dataDir, "uploads");
 
 /** Receives and verifies lists, on the database of the service or one of its own. */
-export const composeBulk = ({ runtime, config, ledger, engines, outages, checks }: BulkParts) => {
+export const composeBulk = ({ runtime, config, credits, engines, outages, checks }: BulkParts) => {
   const jobs = new JobStore(runtime.db);
   const lists = new ListStore(runtime.db);
-  const writer = new JobWriter(runtime, { jobs, lists, ledger });
-  const intake = new BulkIntake(runtime, { engines, jobs, lists, writer, ledger });
+  const stores = { jobs, lists, credits };
+  const writer = new JobWriter(runtime, stores);
+  const intake = new BulkIntake(runtime, { ...stores, engines, writer });
   const dueNowMs = steadyTime(runtime.clock);
   const runner = new BulkRunner(runtime, {
     ...{ jobs, lists, writer, outages, dueNowMs },

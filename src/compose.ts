@@ -6,7 +6,8 @@ import { AccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
 import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
-import { FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
+import type { ByMode } from "./base/secrets.ts";
+import { type CreditHolds, FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
 import { createOverviewRoutes } from "./blocklist/overview-routes.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
 import { BulkJobs } from "./bulk/jobs.ts";
@@ -57,6 +58,7 @@ export const composeAccounts = (db: Db, clock: Clock) => {
     snapshot: db.snapshot,
     store,
     ledger,
+    credits: { live: ledger, test: FREE_OF_CHARGE },
     accounts: new Accounts({ db, clock }, { store, ledger }),
     keys: new ApiKeys({ db, clock }, store),
     authenticate: new Authenticator({ db, clock }, store).authenticate,
@@ -95,9 +97,8 @@ export const composeWebhooks = (runtime: Runtime, config: Config, { resolver }: 
 };
 
 /** Single verifications, and what lists share with them. */
-const composeVerification = (runtime: Runtime, engines: Engines, ledger: Ledger) => {
+const composeVerification = (runtime: Runtime, engines: Engines, credits: ByMode<CreditHolds>) => {
   const store = new VerificationStore(runtime.db);
-  const credits = { live: ledger, test: FREE_OF_CHARGE };
   const runner = new Runner(runtime, { store, engines, credits });
   const idempotency = new IdempotencyStore(runtime);
   const checks = new Checks(runtime, { store, idempotency, engines, credits, runner });
@@ -122,10 +123,10 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
   const runtime: Runtime = { db, clock, log, random };
   const freshResolver = options.freshResolver ?? platform.resolver;
   const administration = composeAccounts(db, clock);
-  const { ledger, authenticate } = administration;
+  const { credits, authenticate } = administration;
   const { match } = composeSuppressions(db, clock);
   const { engines, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
-  const verification = composeVerification(runtime, engines, ledger);
+  const verification = composeVerification(runtime, engines, credits);
   const webhooks = composeWebhooks(runtime, config, platform);
   const { rules, urls, defaults } = webhooks;
   const blocklist = composeBlocklist({
@@ -133,11 +134,11 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
     platform: { ...platform, resolver: freshResolver },
   });
   const { lists, ...bulkParts } = composeBulk({
-    ...{ runtime, config, ledger, engines, outages },
+    ...{ runtime, config, credits, engines, outages },
     checks: verification.runner,
   });
   const bulk = new BulkJobs(runtime, {
-    ...{ ...bulkParts, lists, engines, ledger, urls, idempotency: verification.idempotency },
+    ...{ ...bulkParts, lists, engines, credits, urls, idempotency: verification.idempotency },
     uploadsFolder: uploadsFolderOf(config),
   });
   const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });

@@ -32,13 +32,14 @@ export interface LedgerMove {
 }
 
 /** Holding credits for work, and ending the hold. */
-export type CreditHolds = Pick<Ledger, "hold" | "settle" | "release">;
+export type CreditHolds = Pick<Ledger, "balance" | "hold" | "settle" | "release">;
 
-/** For test keys: nothing is held or charged. */
+/** For test keys: there is always enough, and nothing is held or charged. */
 export const FREE_OF_CHARGE: CreditHolds = {
+  balance: () => ({ available: Number.POSITIVE_INFINITY, held: 0 }),
   hold: () => ok(undefined),
-  settle: () => undefined,
-  release: () => undefined,
+  settle: () => 0,
+  release: () => 0,
 };
 
 /**
@@ -93,14 +94,16 @@ export class Ledger {
     return ok(undefined);
   }
 
-  /** Spends held credits. */
-  settle(tx: Tx, move: LedgerMove, credits = 1): void {
+  /** Spends held credits. Returns how many. */
+  settle(tx: Tx, move: LedgerMove, credits = 1): number {
     this.#enter(tx, { ...move, kind: "settle", available: 0, held: -credits, note: null });
+    return credits;
   }
 
-  /** Returns held credits; `note` says why they were not spent. */
-  release(tx: Tx, { credits = 1, ...move }: LedgerMove & { readonly credits?: number }, note: string): void {
+  /** Gives held credits back; `note` says why they were not spent. Returns how many. */
+  release(tx: Tx, { credits = 1, ...move }: LedgerMove & { readonly credits?: number }, note: string): number {
     this.#enter(tx, { ...move, kind: "release", available: credits, held: -credits, note });
+    return credits;
   }
 
   /** The balance computed from every entry. Slow for a long ledger; equals `balance` unless something is broken. */

@@ -67,8 +67,7 @@ export class BulkIntake {
    */
   async writeRows(job: ReceivingJob, list: IncomingList): Promise<ListTotals> {
     const { db, random } = this.runtime;
-    const isLive = job.mode === "live";
-    const available = isLive ? this.options.ledger.balance(job.accountId).available : Number.POSITIVE_INFINITY;
+    const { available } = this.options.credits[job.mode].balance(job.accountId);
     const index = new AddressIndex(list.rowsMax, newSeed(random));
     for await (const batch of list.batches) {
       for (let at = 0; at < batch.length; at += ROWS_PER_TRANSACTION) {
@@ -88,9 +87,9 @@ export class BulkIntake {
 
   /** Holds the credits and queues the job. A refusal is returned, with nothing written. */
   queue(tx: Tx, { number, id, accountId, mode }: ReceivingJob, totals: ListTotals): AppError | null {
-    const { jobs, writer, ledger } = this.options;
+    const { jobs, writer, credits } = this.options;
     const move = { accountId, reference: id, atMs: this.runtime.clock.nowMs() };
-    const held = mode === "live" && totals.addresses > 0 ? ledger.hold(tx, move, totals.addresses) : null;
+    const held = totals.addresses > 0 ? credits[mode].hold(tx, move, totals.addresses) : null;
     if (held !== null && !held.ok) return insufficientCredits(held.error);
     jobs.queue(tx, number, totals);
     if (totals.addresses === 0) writer.completeEmpty(tx, number);

@@ -17,7 +17,7 @@ const isUnsettled = (subStatus: string): boolean => UNSETTLED.some((one) => one 
  * Verifies the unsettled addresses of a completed job again. One transaction holds the credits, queues the job and marks it
  * as resetting; the old results are then removed in steps, and a crash in between continues from the mark.
  */
-export const createJobRetry = ({ db, clock }: Runtime, { jobs, lists, ledger }: BulkStores) => ({
+export const createJobRetry = ({ db, clock }: Runtime, { jobs, lists, credits }: BulkStores) => ({
   /** Counts the unsettled addresses of a job. */
   async count({ number, addressesTotal }: JobRow): Promise<number> {
     let count = 0;
@@ -36,8 +36,8 @@ export const createJobRetry = ({ db, clock }: Runtime, { jobs, lists, ledger }: 
     if (addresses === 0) return conflict("There is nothing to retry: every address of this job has a settled result.");
     const reference = holdReference({ ...job, round: job.round + 1 });
     const move = { accountId: job.accountId, reference, atMs: clock.nowMs() };
-    const held = job.mode === "live" ? ledger.hold(tx, move, addresses) : null;
-    if (held !== null && !held.ok) return insufficientCredits(held.error);
+    const held = credits[job.mode].hold(tx, move, addresses);
+    if (!held.ok) return insufficientCredits(held.error);
     const counts = jobs.counts(job.number).filter(({ subStatus }) => isUnsettled(subStatus));
     const rows = counts.reduce((sum, one) => sum + one.rows, 0);
     jobs.queueAgain(tx, job.number, { subStatuses: UNSETTLED, rows, addresses });

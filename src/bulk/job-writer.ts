@@ -1,4 +1,5 @@
-import type { Ledger } from "../billing/store.ts";
+import type { ByMode } from "../base/secrets.ts";
+import type { CreditHolds } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import { insertEvent } from "../db/outbox.ts";
 import type { Runtime } from "../db/runtime.ts";
@@ -21,7 +22,7 @@ export interface AttemptedAddress {
 export interface BulkStores {
   readonly jobs: JobStore;
   readonly lists: ListStore;
-  readonly ledger: Ledger;
+  readonly credits: ByMode<CreditHolds>;
 }
 
 type EndStatus = "completed" | "cancelled" | "failed";
@@ -76,10 +77,10 @@ export class JobWriter {
   /** Ends an unfinished job early: finished addresses stay, the credits held for the others are released. */
   abort(tx: Tx, job: JobRow, status: "cancelled" | "failed"): void {
     const left = job.addressesTotal - job.addressesFinished;
-    if (job.mode === "live" && left > 0) {
+    if (left > 0) {
       const move = { accountId: job.accountId, reference: holdReference(job), atMs: this.runtime.clock.nowMs() };
-      this.stores.ledger.release(tx, { ...move, credits: left }, status);
-      this.stores.jobs.advance(tx, job.number, { rows: 0, addresses: 0, charged: 0, released: left });
+      const released = this.stores.credits[job.mode].release(tx, { ...move, credits: left }, status);
+      this.stores.jobs.advance(tx, job.number, { rows: 0, addresses: 0, charged: 0, released });
     }
     this.#end(tx, job.number, status);
   }
@@ -102,7 +103,7 @@ export class JobWriter {
    * address of the entry, and the ledger accepts a reference once: no address is charged twice.
    */
   #settle(tx: Tx, job: JobRow, finished: readonly Finished[]): Pick<Advance, "charged" | "released"> {
-    if (job.mode === "test") return { charged: 0, released: 0 };
+    const credits = this.stores.credits[job.mode];
     const charged = finished.filter(({ chargeable }) => chargeable);
     const released = finished.filter(({ chargeable }) => !chargeable);
     const move = ({ position }: Finished) => ({
@@ -111,12 +112,14 @@ export class JobWriter {
       atMs: this.runtime.clock.nowMs(),
     });
     const [firstCharged, firstReleased] = [charged[0], released[0]];
-    if (firstCharged !== undefined) this.stores.ledger.settle(tx, move(firstCharged), charged.length);
-    if (firstReleased !== undefined) {
-      const note = "no mail server responded";
-      this.stores.ledger.release(tx, { ...move(firstReleased), credits: released.length }, note);
-    }
-    return { charged: charged.length, released: released.length };
+    const note = "no mail server responded";
+    return {
+      charged: firstCharged === undefined ? 0 : credits.settle(tx, move(firstCharged), charged.length),
+      released:
+        firstReleased === undefined
+          ? 0
+          : credits.release(tx, { ...move(firstReleased), credits: released.length }, note),
+    };
   }
 
   /** Ends the job and writes its event. */

@@ -228,7 +228,7 @@ export class BulkJobs {
   }
 
   #preview(caller: Caller, submission: Submission): Promise<Preview> {
-    const { available } = this.options.ledger.balance(caller.accountId);
+    const { available } = this.options.credits.live.balance(caller.accountId);
     const credits = { available, isHeld: caller.mode === "live" };
     return previewSubmission(submission, { credits, random: this.runtime.random });
   }

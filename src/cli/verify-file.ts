@@ -181,9 +181,9 @@ const verifyList = async (
   { paths, options, io, config, engines, outages, log, random }: VerifyListOptions,
 ): Promise<void> => {
   const db = openState(paths.state);
-  const { ledger } = composeAccounts(db, systemClock);
+  const { credits } = composeAccounts(db, systemClock);
   const bulk = composeBulk({
-    ...{ config, engines, outages, ledger, checks: null },
+    ...{ config, engines, outages, credits, checks: null },
     runtime: { db, clock: systemClock, log, random },
   });
   const earlier = findEarlier(bulk, list.name, paths);

@@ -2,12 +2,12 @@ import { afterEach } from "bun:test";
 import { steadyTime } from "../base/clock.ts";
 import type { Outages } from "../probe/outages.ts";
 import { createLog } from "../base/log.ts";
-import { Ledger } from "../billing/store.ts";
+import { FREE_OF_CHARGE, Ledger } from "../billing/store.ts";
 import type { AttemptOutcome } from "../bulk/attempt.ts";
 import type { ListRow } from "../bulk/csv.ts";
 import { BulkIntake } from "../bulk/intake.ts";
 import { ListStore, type OpenAddress } from "../bulk/list-store.ts";
-import { JobWriter } from "../bulk/job-writer.ts";
+import { type BulkStores, JobWriter } from "../bulk/job-writer.ts";
 import { JSON_LIST_FORMAT } from "../bulk/results-csv.ts";
 import { BulkRunner } from "../bulk/runner.ts";
 import { JobStore, type JobRow } from "../bulk/job-store.ts";
@@ -74,6 +74,7 @@ export class BulkHarness {
   readonly jobs: JobStore;
   readonly lists: ListStore;
   readonly ledger: Ledger;
+  readonly credits: BulkStores["credits"];
   readonly writer: JobWriter;
   readonly intake: BulkIntake;
   #wallStepMs = 0;
@@ -84,6 +85,7 @@ export class BulkHarness {
     this.jobs = new JobStore(db);
     this.lists = new ListStore(db);
     this.ledger = new Ledger(db);
+    this.credits = { live: this.ledger, test: FREE_OF_CHARGE };
     this.writer = new JobWriter(this.runtime, this);
     this.intake = new BulkIntake(this.runtime, this);
     for (const id of [BULK_ACCOUNT, OTHER_ACCOUNT]) {
