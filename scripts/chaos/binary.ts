@@ -1,5 +1,6 @@
 /** The binary under chaos: its commands, and a server that can be killed at any moment. */
 import { resolve } from "node:path";
+import { eventually } from "./claims.ts";
 
 export const BINARY = resolve(new URL("../..", import.meta.url).pathname, "dist/postwarden");
 
@@ -12,36 +13,38 @@ export const command = <T>(args: readonly string[], env: Environment): T => {
   return JSON.parse(stdout.toString()) as T;
 };
 
-const LISTEN_MS_MAX = 10_000;
+const LISTEN_MS_MAX = 20_000;
+const LOG_CHARACTERS_MAX = 4_000_000;
+
+/** Starts `serve`, by way of `prefix` if there is one, without waiting for anything. */
+export const spawnServer = (env: Environment, prefix: readonly string[] = []) => {
+  const process = Bun.spawn([...prefix, BINARY, "serve"], {
+    ...{ env: { ...env }, stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+  });
+  let log = "";
+  const read = async (): Promise<void> => {
+    const decoder = new TextDecoder();
+    for await (const bytes of process.stderr) log = (log + decoder.decode(bytes)).slice(-LOG_CHARACTERS_MAX);
+  };
+  void read();
+  return { process, log: () => log };
+};
 
 /** Starts `serve` and resolves when it listens. */
-export const startServer = async (env: Environment) => {
-  const process = Bun.spawn([BINARY, "serve"], { env: { ...env }, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-  const reader = process.stderr.getReader();
-  const decoder = new TextDecoder();
-  let log = "";
-  const endsAtMs = Date.now() + LISTEN_MS_MAX;
-  while (Date.now() < endsAtMs) {
-    const { value, done } = await reader.read();
-    log += decoder.decode(value);
-    const url = /"message":"listening","url":"([^"]+)"/.exec(log)?.[1];
-    if (url !== undefined) {
-      const drain = async () => {
-        for (;;) if ((await reader.read()).done) return;
-      };
-      void drain();
-      return { process, url };
-    }
-    if (done) break;
-  }
+export const startServer = async (env: Environment, prefix: readonly string[] = []) => {
+  const { process, log } = spawnServer(env, prefix);
+  const urlNow = () => /"message":"listening","url":"([^"]+)"/.exec(log())?.[1];
+  await eventually(() => urlNow() !== undefined || process.exitCode !== null, LISTEN_MS_MAX);
+  const url = urlNow();
+  if (url !== undefined) return { process, url, log };
   process.kill("SIGKILL");
-  throw new Error(`the server did not listen: ${log}`);
+  throw new Error(`the server did not listen: ${log()}`);
 };
 
 export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** Kills the server and waits until it is gone. */
-export const kill = async ({ process }: Server, signal: "SIGKILL" | "SIGTERM"): Promise<void> => {
+export const kill = async ({ process }: Pick<Server, "process">, signal: "SIGKILL" | "SIGTERM"): Promise<void> => {
   process.kill(signal);
   await process.exited;
 };

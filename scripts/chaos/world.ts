@@ -1,5 +1,6 @@
 /** The outside world of the chaos runs: a name server and four mail hosts on loopback, one a temperament. */
-import { encodeResponse, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";
+import type { Answer } from "dns-packet";
+import { encodeResponse, type SeenQuery, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";
 import { SILENCE, startSmtpStub } from "../../src/testing/smtp-stub.ts";
 
 /** Domains under `.chaos.test` and the host that takes their mail. */
@@ -12,7 +13,47 @@ const SLOW_MS_MAX = 400;
 const isKnown = (address: string): boolean => address.includes("exists");
 const judge = (address: string): string => (isKnown(address) ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
 
+/** The zone of the one blocklist of these runs. */
+const LIST_ZONE = "bl.chaos.test";
+
+/** A catalogue of that list alone, for `POSTWARDEN_BLOCKLIST_CATALOGUE`. */
+export const CATALOGUE = {
+  version: "2026-01-01",
+  excluded: [],
+  lists: [
+    {
+      ...{ id: "chaoslist", name: "Chaos list", operator: "Chaos", kinds: ["ipv4"], zone: LIST_ZONE },
+      codes: [
+        {
+          ...{ match: ["127.0.0.2"], id: "chaoslist", name: "Chaos list" },
+          ...{ meaning: "Listed for a test.", category: "spam", severity: "high" },
+        },
+      ],
+      refusals: [],
+      test_points: { ipv4: { positive: [{ value: "127.0.0.2" }], negative: ["127.0.0.1"] } },
+      budget: { queries_per_day: 100_000_000, spacing_ms: 0 },
+      ...{ default_enabled: true, delist_url: null, confidence: "A" },
+    },
+  ],
+};
+
+const reversed = (ip: string): string => ip.split(".").toReversed().join(".");
+
+/** What the zone of the blocklist says of a name. */
+const listResponse = (query: SeenQuery, listed: ReadonlySet<string>): Buffer => {
+  const ip = reversed(query.name.toLowerCase().slice(0, -LIST_ZONE.length - 1));
+  if (ip !== "127.0.0.2" && !listed.has(ip))
+    return encodeResponse(query, { rcode: 3, authorities: [{ ...soaFor(query.name), ttl: 0 } as Answer] });
+  if (query.type === "A")
+    return encodeResponse(query, { answers: [{ type: "A", name: query.name, ttl: 0, data: "127.0.0.2" }] });
+  if (query.type === "TXT")
+    return encodeResponse(query, { answers: [{ type: "TXT", name: query.name, ttl: 0, data: ["Listed for a test"] }] });
+  return encodeResponse(query, { authorities: [soaFor(query.name)] });
+};
+
 export const startWorld = async () => {
+  /** Addresses on the blocklist. */
+  const listed = new Set<string>();
   const seen = new Set<string>();
   const greylist = (address: string): string => {
     if (seen.has(address)) return judge(address);
@@ -36,6 +77,7 @@ export const startWorld = async () => {
   ];
   const dns = await startDnsServer((query) => {
     const name = query.name.toLowerCase();
+    if (name.endsWith(`.${LIST_ZONE}`)) return listResponse(query, listed);
     const temperament = TEMPERAMENTS.find((known) => name.includes(`${known}.chaos.test`));
     if (temperament === undefined) return encodeResponse(query, { rcode: 3, authorities: [soaFor(name)] });
     if (query.type === "MX" && !name.startsWith("mx.")) {
@@ -47,6 +89,7 @@ export const startWorld = async () => {
     return encodeResponse(query, { authorities: [soaFor(name)] });
   });
   return {
+    listed,
     /** The binary's settings in this world, on a data directory. */
     settings: (dataDir: string): Readonly<Record<string, string>> => ({
       POSTWARDEN_DATA_DIR: dataDir,
