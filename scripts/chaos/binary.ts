@@ -7,8 +7,10 @@ export const BINARY = resolve(new URL("../..", import.meta.url).pathname, "dist/
 export type Environment = Readonly<Record<string, string>>;
 
 /** Runs one command to its end and answers what it printed as JSON; throws when it fails. */
-export const command = <T>(args: readonly string[], env: Environment): T => {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([BINARY, ...args, "--json"], { env: { ...env }, stdin: "ignore" });
+export const command = <T>(args: readonly string[], env: Environment, prefix: readonly string[] = []): T => {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...prefix, BINARY, ...args, "--json"], {
+    ...{ env: { ...env }, stdin: "ignore" },
+  });
   if (exitCode !== 0) throw new Error(`postwarden ${args.join(" ")}: ${stderr.toString()}`);
   return JSON.parse(stdout.toString()) as T;
 };

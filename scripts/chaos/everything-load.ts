@@ -17,6 +17,8 @@ export interface AcknowledgedList {
 
 export interface LoadOptions {
   readonly env: Environment;
+  /** The command by which the binary is started, if not directly. */
+  readonly prefix: readonly string[];
   readonly keys: readonly string[];
   /** The URL of the webhook receiver. */
   readonly hook: string;
@@ -205,7 +207,7 @@ export class Load {
   async #grant(): Promise<void> {
     if (chance(4) !== 0) return;
     const credits = 1 + chance(9);
-    const { exited } = Bun.spawn([BINARY, "credits", "grant", "chaos", String(credits)], {
+    const { exited } = Bun.spawn([...this.options.prefix, BINARY, "credits", "grant", "chaos", String(credits)], {
       ...{ env: { ...this.options.env }, stdin: "ignore", stdout: "ignore", stderr: "ignore" },
     });
     if ((await exited) === 0) this.creditsGranted += credits;
