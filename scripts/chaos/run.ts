@@ -56,7 +56,8 @@ export class ChaosRun {
   readonly receiver = new WebhookReceiver();
   readonly folder: string;
   readonly env: Environment;
-  readonly #named: string;
+  readonly #catalogue: string = join(this.directory, "catalogue.json");
+  readonly #reports = { ip: RECEIVER_IP, port: freePort() };
   #prepared: { readonly load: Load; readonly stream: Stream } | null = null;
 
   constructor(
@@ -64,15 +65,14 @@ export class ChaosRun {
     private readonly options: RunOptions,
   ) {
     this.folder = options.folder?.seen ?? join(this.directory, "data");
-    this.#named = options.folder?.named ?? this.folder;
     this.env = {
-      ...world.settings(this.#named),
+      ...world.settings(options.folder?.named ?? this.folder),
       POSTWARDEN_MAX_CONNECTIONS_PER_HOST: "50",
       POSTWARDEN_WEBHOOK_ALLOW_NETWORKS: "127.0.0.0/8",
-      POSTWARDEN_BLOCKLIST_CATALOGUE: join(this.directory, "catalogue.json"),
+      POSTWARDEN_BLOCKLIST_CATALOGUE: this.#catalogue,
       POSTWARDEN_DNSBL_SIGNAL: "off",
       POSTWARDEN_REPORT_HOST: "reports.chaos.test",
-      POSTWARDEN_REPORT_LISTEN: `${RECEIVER_IP}:${freePort()}`,
+      POSTWARDEN_REPORT_LISTEN: `${this.#reports.ip}:${this.#reports.port}`,
       ...options.settings,
     };
   }
@@ -96,7 +96,7 @@ export class ChaosRun {
     const { env, receiver } = this;
     const { prefix = [] } = this.options;
     mkdirSync(this.folder, { mode: 0o700, recursive: true });
-    await Bun.write(env["POSTWARDEN_BLOCKLIST_CATALOGUE"] ?? "", JSON.stringify(CATALOGUE));
+    await Bun.write(this.#catalogue, JSON.stringify(CATALOGUE));
     command(["accounts", "create", "chaos", "--plan", "scale"], env, prefix);
     command(["credits", "grant", "chaos", String(CREDITS)], env, prefix);
     const create = ["keys", "create", "--account", "chaos", "--mode", "live"];
@@ -129,13 +129,12 @@ export class ChaosRun {
       { env, prefix: options.prefix ?? [], keys, hook: receiver.url, listed: world.listed, reportAddress, todayS },
       uploads,
     );
-    const [ip = "", port = ""] = (env["POSTWARDEN_REPORT_LISTEN"] ?? "").split(":");
     const parcelOf = (n: number) => ({
       from: "dmarc@reporter.example",
       to: reportAddress,
       bytes: mailOf(n, reportAddress, todayS),
     });
-    return { load, stream: createStream({ ip, port: Number(port) }, mails, { connections: 4, parcelOf }) };
+    return { load, stream: createStream(this.#reports, mails, { connections: 4, parcelOf }) };
   }
 
   /** Lets a running service finish everything and stops it; what was left. */
