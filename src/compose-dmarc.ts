@@ -149,7 +149,13 @@ const composeDomains = (
   const { reportHost, notifyDomains: recipientDomains } = config;
   const platforms = createDomainPlatforms({ resolver: freshResolver, reportHost, mailHost: mailHostOf(config) });
   const check = createDomainCheck(clock, platforms);
-  return new Domains({ db, clock }, { ...deps, platforms, check, urls, recipientDomains });
+  return new Domains(
+    { db, clock },
+    {
+      ...{ ...deps, platforms, check, urls, recipientDomains },
+      rawRetentionDays: config.reportMailRetentionDays,
+    },
+  );
 };
 
 /** Reports from mail, mailbox and upload into the database, and out again after their retention. */
@@ -167,7 +173,10 @@ const composeIngestion = ({ config, db, log, platform }: DmarcParts, stores: Ing
   const ingestions = new Ingestions(runtime, { store, ingest, kick });
   const authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
   const names = new NameRetention(runtime, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
-  const retention = new Retention(runtime, { store: new RetentionStore(db), names, domains });
+  const retention = new Retention(runtime, {
+    ...{ store: new RetentionStore(db), names, domains },
+    unassignedRawDays: config.reportMailRetentionDays,
+  });
   const rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
   const quota = new ReportQuota(clock, stores.authors, authenticate);
   return {

@@ -10,6 +10,7 @@ import type { ByMode } from "./base/secrets.ts";
 import { type CreditHolds, FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
 import { createOverviewRoutes } from "./blocklist/overview-routes.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
+import { ListExpiry } from "./bulk/expiry.ts";
 import { BulkJobs } from "./bulk/jobs.ts";
 import { createBulkRoutes } from "./bulk/routes.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
@@ -29,11 +30,14 @@ import { createPoster } from "./net/fetch.ts";
 import { Notifications } from "./notifications/notifications.ts";
 import { createNotificationsRoutes } from "./notifications/routes.ts";
 import { NotificationsStore } from "./notifications/store.ts";
+import { NightlyPurge } from "./nightly-purge.ts";
 import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { SuppressionStore } from "./suppress/store.ts";
 import { Suppressions } from "./suppress/suppressions.ts";
 import { Checks } from "./verify/checks.ts";
+import { VerificationExpiry } from "./verify/expiry.ts";
+import { VerificationExpiryStore } from "./verify/expiry-store.ts";
 import { createVerifyRoutes } from "./verify/routes.ts";
 import { Runner } from "./verify/runner.ts";
 import { VerificationStore } from "./verify/store.ts";
@@ -117,6 +121,18 @@ export interface ServiceOptions {
   readonly baseUrl: string;
 }
 
+/** The nightly purge of verifications and lists; blocklist checks and reports have purges of their own. */
+const composePurge = (runtime: Runtime, config: Config, stores: ConstructorParameters<typeof ListExpiry>[1]) => {
+  const { verificationRetentionDays, evidenceRetentionDays: evidenceDays } = config;
+  const { listRetentionDays: resultDays, listFileRetentionDays: fileDays } = config;
+  return new NightlyPurge(runtime, {
+    verifications: new VerificationExpiry(runtime, new VerificationExpiryStore(runtime.db), {
+      ...{ verificationDays: verificationRetentionDays, evidenceDays },
+    }),
+    lists: new ListExpiry(runtime, stores, { resultDays, evidenceDays, fileDays }),
+  });
+};
+
 /** The use cases of the service, with the routes of the DMARC slice. */
 const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: ServiceOptions) => {
   const { clock, random } = platform;
@@ -141,12 +157,26 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
     ...{ ...bulkParts, lists, engines, credits, urls, idempotency: verification.idempotency },
     uploadsFolder: uploadsFolderOf(config),
   });
+  const purge = composePurge(runtime, config, { lists, jobs: bulkParts.jobs });
   const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dmarc = composeDmarc({
     ...{ config, db, log, platform, freshResolver, baseUrl, guard, rules, urls },
     defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
   });
-  return { runtime, administration, pool, outages, verification, webhooks, blocklist, lists, bulk, guard, dmarc };
+  return {
+    runtime,
+    administration,
+    pool,
+    outages,
+    verification,
+    webhooks,
+    blocklist,
+    lists,
+    bulk,
+    purge,
+    guard,
+    dmarc,
+  };
 };
 
 const DESCRIPTION = "Verifies email addresses, monitors DNS blocklists and processes DMARC reports.";
@@ -181,7 +211,7 @@ const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: st
 /** The whole service, not yet listening. */
 export const composeService = (options: ServiceOptions) => {
   const useCases = composeUseCases(options);
-  const { administration, verification, pool, outages, webhooks, blocklist, bulk, dmarc } = useCases;
+  const { administration, verification, pool, outages, webhooks, blocklist, bulk, purge, dmarc } = useCases;
   const { dispatcher } = webhooks;
   const app = createServer({
     log: options.log,
@@ -190,7 +220,7 @@ export const composeService = (options: ServiceOptions) => {
     routes: composeRoutes(useCases, options.baseUrl),
   });
   return {
-    ...{ app, bulk, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc },
+    ...{ app, bulk, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc },
     ...verification,
     ...administration,
   };

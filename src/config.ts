@@ -28,6 +28,7 @@ import {
   onOff,
   choiceOf,
   reportHost,
+  keptDays,
   seconds,
   sender,
   smtpUrl,
@@ -65,6 +66,7 @@ const formatted = <Schema extends z.ZodType>(
 
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value ?? null);
 const text = z.string().min(1);
+const showDays = (days: number | null) => days ?? "off";
 const showOnOff = (isOn: boolean): string => (isOn ? "on" : "off");
 
 /** Every setting with its default. The table in the README says what each one does. */
@@ -103,6 +105,11 @@ const settings = {
   blocklistsEnable: setting("BLOCKLISTS_ENABLE", commaList(listId).prefault("")),
   blocklistsDisable: setting("BLOCKLISTS_DISABLE", commaList(listId).prefault("")),
   blocklistRetentionDays: setting("BLOCKLIST_RETENTION_DAYS", wholeNumber(1, 3_650).prefault("90")),
+  verificationRetentionDays: formatted("VERIFICATION_RETENTION_DAYS", keptDays.prefault("400"), showDays),
+  evidenceRetentionDays: formatted("EVIDENCE_RETENTION_DAYS", keptDays.prefault("30"), showDays),
+  listRetentionDays: formatted("LIST_RETENTION_DAYS", keptDays.prefault("400"), showDays),
+  listFileRetentionDays: formatted("LIST_FILE_RETENTION_DAYS", keptDays.prefault("30"), showDays),
+  reportMailRetentionDays: formatted("REPORT_MAIL_RETENTION_DAYS", keptDays.prefault("90"), showDays),
   asnLookup: setting("ASN_LOOKUP", choiceOf(["dns", "off"]).default("dns")),
   geoipPaths: setting(
     "GEOIP_DB",

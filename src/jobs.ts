@@ -11,7 +11,7 @@ interface Job {
 }
 
 export interface JobsOptions {
-  readonly service: Pick<Service, "idempotency" | "webhooks" | "blocklist" | "dmarc">;
+  readonly service: Pick<Service, "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge">;
   readonly log: Log;
   readonly renewCertificates: () => Promise<unknown>;
 }
@@ -21,6 +21,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
   const { scheduler, alerts, usability } = service.blocklist;
   return [
     { name: "purge idempotency keys", pattern: "17 * * * *", run: async () => idempotency.purge() },
+    { name: "purge expired verifications and lists", pattern: "7 3 * * *", run: () => service.purge.run() },
     { name: "purge webhook deliveries", pattern: "27 * * * *", run: () => webhooks.purge() },
     {
       name: "check blocklist targets",

@@ -22,6 +22,17 @@ export const wholeNumber = (min: number, max: number) =>
     })
     .transform(Number);
 
+const KEPT_DAYS_MAX = 36_500;
+
+/** Days for which something is kept; null (`0` or `off`): for ever. */
+export const keptDays = z
+  .string()
+  .refine((text) => text === "off" || (/^\d{1,5}$/.test(text) && Number(text) <= KEPT_DAYS_MAX), {
+    error: ({ input }) =>
+      `${quote(input)} is not a whole number of days from 1 to ${KEPT_DAYS_MAX}, or off to keep the data`,
+  })
+  .transform((text) => (text === "off" ? null : Number(text) || null));
+
 /** A comma list. An invalid item is quoted in the error, or named by `name` where it may hold a secret. */
 export const commaList = <T>(
   parse: (item: string) => Result<T, string>,

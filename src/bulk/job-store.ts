@@ -53,6 +53,7 @@ export const holdReference = ({ id, round }: Pick<JobRow, "id" | "round">): stri
   round === 0 ? id : `${id}/${round}`;
 
 const HIDDEN: StoredStatus[] = ["receiving", "deleting"];
+const ENDED: StoredStatus[] = ["completed", "cancelled", "failed"];
 
 const table = bulkJobs;
 const { format: _format, ...columns } = getTableColumns(table);
@@ -134,6 +135,23 @@ export class JobStore {
   withStatus(statuses: readonly StoredStatus[]): JobRow[] {
     const matching = inArray(table.status, [...statuses]);
     return this.db.orm.select(columns).from(table).where(matching).orderBy(asc(table.number)).all();
+  }
+
+  /** The numbers of visible jobs that ended before a time, oldest first. */
+  endedBefore(beforeMs: number): number[] {
+    const ended = and(inArray(table.status, ENDED), lt(table.completedAtMs, beforeMs));
+    const rows = this.db.orm.select({ number: table.number }).from(table).where(ended).orderBy(asc(table.number)).all();
+    return rows.map(({ number }) => number);
+  }
+
+  hasEndedBefore(number: number, beforeMs: number): boolean {
+    const job = this.get(number);
+    return job !== undefined && ENDED.includes(job.status) && (job.completedAtMs ?? beforeMs) < beforeMs;
+  }
+
+  /** Changes how the results of a job are exported. */
+  setFormat(_tx: Tx, number: number, format: ResultsFormat): void {
+    this.#set(number, { format: JSON.stringify(format) });
   }
 
   /** Jobs to retry whose old results are not removed yet. */

@@ -143,16 +143,32 @@ const prepareRemovals = (sqlite: Sqlite) => {
   ];
 };
 
+const prepareExpiry = (sqlite: Sqlite) => ({
+  evidence: sqlite.prepare<unknown, [number, number, number]>(
+    `DELETE FROM bulk_evidence WHERE job = ? AND position <= (SELECT max(position) FROM
+      (SELECT position FROM bulk_evidence WHERE job = ? ORDER BY position LIMIT ?))`,
+  ),
+  sizes: sqlite.prepare<{ rowIndex: number; bytes: number }, [number, number, number]>(
+    `SELECT row_index AS rowIndex, coalesce(octet_length(cells), 0) AS bytes FROM bulk_rows
+      WHERE job = ? AND row_index > ? ORDER BY row_index LIMIT ?`,
+  ),
+  cells: sqlite.prepare<unknown, [number, number, number]>(
+    "UPDATE bulk_rows SET cells = NULL WHERE job = ? AND row_index > ? AND row_index <= ? AND cells IS NOT NULL",
+  ),
+});
+
 /** The rows and addresses of lists. Plain SQL, because a list may have a million of them. */
 export class ListStore {
   readonly #reads: ReturnType<typeof prepareReads>;
   readonly #writes: ReturnType<typeof prepareWrites>;
   readonly #removals: ReturnType<typeof prepareRemovals>;
+  readonly #expiry: ReturnType<typeof prepareExpiry>;
 
   constructor({ sqlite }: Db) {
     this.#reads = prepareReads(sqlite);
     this.#writes = prepareWrites(sqlite);
     this.#removals = prepareRemovals(sqlite);
+    this.#expiry = prepareExpiry(sqlite);
   }
 
   insertAddress(_tx: Tx, job: number, { position, email, normalizedEmail }: NewAddress): void {
@@ -245,6 +261,23 @@ export class ListStore {
   cellsBehind(job: number, rowIndex: number, limit: number): ListedCells[] {
     const rows = this.#reads.cellsBehind.iterate(job, rowIndex, limit);
     return portionOf(rows, ({ submittedEmail, cells }) => submittedEmail.length + (cells?.length ?? 0));
+  }
+
+  /** Removes up to `limit` pieces of evidence of a list; false when nothing is left. */
+  removeSomeEvidence(_tx: Tx, job: number, limit: number): boolean {
+    return this.#expiry.evidence.run(job, job, limit).changes > 0;
+  }
+
+  /** Removes the cells of up to `limit` rows after one, fewer when they are large. Returns the last row; null at the end. */
+  removeCells(
+    _tx: Tx,
+    job: number,
+    { after, limit }: { readonly after: number; readonly limit: number },
+  ): number | null {
+    const last = portionOf(this.#expiry.sizes.iterate(job, after, limit), ({ bytes }) => bytes).at(-1);
+    if (last === undefined) return null;
+    this.#expiry.cells.run(job, after, last.rowIndex);
+    return last.rowIndex;
   }
 
   /** Removes up to `limit` rows, evidence or addresses of a list; false when nothing is left. */

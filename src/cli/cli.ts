@@ -5,6 +5,7 @@ import { VERSION } from "../version.ts";
 import { addAccountCommands, addCreditCommands } from "./accounts.ts";
 import { addBackupCommands } from "./backup.ts";
 import { addBlocklistCommands } from "./blocklist.ts";
+import { addCompactCommand } from "./compact.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { readEnvironmentFile } from "./environment-file.ts";
@@ -74,6 +75,7 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
   addWebhookCommands(program, io);
   addDoctorCommand(program, io);
   addBackupCommands(program, io);
+  addCompactCommand(program, io);
   addMaintenanceCommands(program, io);
   for (const command of everyCommand(program)) {
     if (command.commands.length > 0) command.helpCommand("help [command]", "Show help for a command.");

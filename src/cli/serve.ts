@@ -80,6 +80,7 @@ const stopService = async (
   await Promise.all([
     service.runner.stop(),
     service.bulk.stop(),
+    service.purge.stop(),
     service.blocklist.monitor.stop(),
     service.dispatcher.stop(),
     service.dmarc.stop(),

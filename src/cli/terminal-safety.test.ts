@@ -82,6 +82,7 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["migrate"],
   ["backup", `${E}/none.db`],
   ["restore", E],
+  ["compact", "--data-dir", join(folder, E)],
   ["version"],
   ["serve"],
   [E],

@@ -55,7 +55,11 @@ const FREE_BYTES_MIN = 1024 * 1024;
 
 /** `synchronous = FULL` syncs every commit, so that a 202 survives a power failure. */
 const PRAGMAS = [
+  // Before the first table: later only `compact` changes it. Lets free pages be returned in steps.
+  "PRAGMA auto_vacuum = INCREMENTAL",
   "PRAGMA journal_mode = WAL",
+  // What is deleted is overwritten: otherwise erased addresses would remain in unused parts of pages.
+  "PRAGMA secure_delete = ON",
   "PRAGMA synchronous = FULL",
   "PRAGMA foreign_keys = ON",
   "PRAGMA temp_store = MEMORY",

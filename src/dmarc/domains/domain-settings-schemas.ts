@@ -9,7 +9,7 @@ import { SOURCE_RULES_MAX, sourceRuleSchema } from "./source-rules.ts";
 
 const DOMAIN_CHARACTERS_MAX = 320;
 const RECIPIENTS_MAX = 20;
-const RETENTION_DAYS_MAX = 3_650;
+export const RETENTION_DAYS_MAX = 3_650;
 const LABEL = "Your own text about the domain.";
 const WEBHOOK_URL = "The webhook URL for events about the domain; null to use only that of the account.";
 

@@ -34,6 +34,8 @@ export interface DomainsDeps {
   /** Whether the service can send mail. */
   readonly hasMail: boolean;
   readonly recipientDomains: RecipientDomains;
+  /** `raw_retention_days` of new domains; null: as long as possible. */
+  readonly rawRetentionDays?: number | null;
 }
 
 /** What a user may change; absent alert rules are unchanged. */
@@ -206,7 +208,10 @@ export class Domains {
     this.#refuseRecipients(request.recipients);
     const domain = parsed.value;
     const named = authorisationName(domain, this.#reportHostOf(caller));
-    if (named.ok) return newDomain(caller, { ...request, domain }, this.#runtime.clock.nowMs());
+    if (named.ok) {
+      const { rawRetentionDays } = this.#deps;
+      return newDomain(caller, { ...request, domain, rawRetentionDays }, this.#runtime.clock.nowMs());
+    }
     const { octets, octetsMax } = named.error;
     throw issue(
       "domain",

@@ -1,4 +1,5 @@
 import { newId } from "../../base/secrets.ts";
+import { RETENTION_DAYS_MAX } from "./domain-settings-schemas.ts";
 import { nextDnsCheckMs } from "./domain-status.ts";
 import type { DomainOwner, DomainRow } from "./domain-store.ts";
 import { newToken, testToken } from "./token.ts";
@@ -13,10 +14,15 @@ export interface EnrolmentRequest {
 const RETENTION_DAYS = 400;
 const RAW_RETENTION_DAYS = 90;
 
+interface NewDomain extends EnrolmentRequest {
+  /** By default 90; null: as long as possible. */
+  readonly rawRetentionDays?: number | null | undefined;
+}
+
 /** The row of a domain enrolled now, with the default settings. `domain` is in lower-case A-labels. */
 export const newDomain = (
   { accountId, mode }: DomainOwner,
-  { domain, label, webhookUrl, recipients }: EnrolmentRequest,
+  { domain, label, webhookUrl, recipients, rawRetentionDays = RAW_RETENTION_DAYS }: NewDomain,
   nowMs: number,
 ): Omit<DomainRow, "number"> => {
   const identity = { id: newId(), mode, status: "pending", badSinceMs: null, createdAtMs: nowMs } as const;
@@ -35,7 +41,7 @@ export const newDomain = (
     sourceRules: [],
     digest: "off",
     retentionDays: RETENTION_DAYS,
-    rawRetentionDays: RAW_RETENTION_DAYS,
+    rawRetentionDays: Math.min(rawRetentionDays ?? RETENTION_DAYS_MAX, RETENTION_DAYS_MAX),
     sendsMail: null,
     requireAuthenticReports: false,
     storeFailureReports: false,

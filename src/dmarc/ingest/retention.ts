@@ -13,9 +13,11 @@ export interface RetentionParts {
   readonly store: RetentionStore;
   readonly names: NameRetention;
   readonly domains: DomainStore;
+  /** Days for which the bytes of ingestions are kept that belong to no domain; null: for ever. */
+  readonly unassignedRawDays?: number | null;
 }
 
-/** Days for which the bytes of ingestions are kept that belong to no domain. */
+/** `unassignedRawDays` unless the operator sets it. */
 export const RAW_DAYS = 90;
 /** Days for which ingestions (longer while their bytes are kept), alerts and changes of records are kept. */
 export const HISTORY_DAYS = 400;
@@ -143,11 +145,16 @@ export class Retention {
     const domains = store.domains();
     const byNumber = new Map(domains.map(({ number, rawRetentionDays }) => [number, rawRetentionDays]));
     const byId = new Map(domains.map(({ id, rawRetentionDays }) => [id, rawRetentionDays]));
-    const youngestMs = this.#beforeMs(Math.min(RAW_DAYS, ...byNumber.values()));
+    const { unassignedRawDays = RAW_DAYS } = this.#parts;
+    const unassigned = unassignedRawDays ?? Number.POSITIVE_INFINITY;
+    const youngestMs = this.#beforeMs(Math.min(unassigned, ...byNumber.values()));
     await this.#eachAge(
       (after) => store.holders(after, youngestMs, ROWS_AT_ONCE),
       (holder) => {
-        const days = rawDaysOf({ domain: holder.domain, findings: parseFindings(holder) }, { byNumber, byId });
+        const days = rawDaysOf(
+          { domain: holder.domain, findings: parseFindings(holder) },
+          { byNumber, byId, unassigned },
+        );
         return holder.receivedAtMs < this.#beforeMs(days);
       },
       (tx, id) => store.removeRaw(tx, id),
@@ -265,6 +272,8 @@ export class Retention {
 export interface RawRetention {
   readonly byNumber: ReadonlyMap<number, number>;
   readonly byId: ReadonlyMap<string, number>;
+  /** For what belongs to no domain. */
+  readonly unassigned: number;
 }
 
 /**
@@ -273,9 +282,9 @@ export interface RawRetention {
  */
 export const rawDaysOf = (
   { domain, findings }: { readonly domain: number | null; readonly findings: readonly StoredFinding[] },
-  { byNumber, byId }: RawRetention,
+  { byNumber, byId, unassigned }: RawRetention,
 ): number => {
-  const own = (domain === null ? undefined : byNumber.get(domain)) ?? RAW_DAYS;
+  const own = (domain === null ? undefined : byNumber.get(domain)) ?? unassigned;
   const days = findings.flatMap(({ domain_id }) => (domain_id === null ? own : (byId.get(domain_id) ?? [])));
   return days.length === 0 ? own : Math.max(...days);
 };

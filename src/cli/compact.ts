@@ -1,0 +1,43 @@
+import { SQLiteError } from "bun:sqlite";
+import type { Command } from "commander";
+import { compactDatabase } from "../db/compact.ts";
+import { addCommand } from "./command.ts";
+import { loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import { CommandFailed, type Io, print } from "./io.ts";
+
+const inMegabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** `compact` */
+export const addCompactCommand = (program: Command, io: Io): void => {
+  addCommand(program, "compact", {
+    description: "Rewrite the database without unused space. The server must be stopped.",
+    example: "compact",
+  }).action(({ json }) => {
+    const path = prepareDatabase(io, loadConfig(io), "fail");
+    const lock = lockDatabase(path);
+    const db = openDatabaseAt(path);
+    try {
+      const compacted = compactDatabase(db, path);
+      if (!compacted.ok) {
+        const { required, available } = compacted.error;
+        throw new CommandFailed(
+          `The disk of ${path} has ${inMegabytes(available)} free; ${inMegabytes(required)} are required. Nothing was changed.`,
+          "disk_space",
+        );
+      }
+      const { before, after } = compacted.value;
+      print(
+        io,
+        json,
+        { database: path, bytes_before: before, bytes_after: after },
+        () => `${path}: ${inMegabytes(after)}, was ${inMegabytes(before)}.`,
+      );
+    } catch (error) {
+      if (!(error instanceof SQLiteError)) throw error;
+      throw new CommandFailed(`Database error in ${path}: ${error.message}`, "database");
+    } finally {
+      db.close();
+      lock.release();
+    }
+  });
+};

@@ -1,0 +1,44 @@
+import type { ExpiredLists, ListExpiry } from "./bulk/expiry.ts";
+import { returnFreePages } from "./db/free-pages.ts";
+import type { Runtime } from "./db/runtime.ts";
+import type { ExpiredVerifications, VerificationExpiry } from "./verify/expiry.ts";
+
+/** What a run removed, and how much space it returned. */
+export interface Purged extends ExpiredVerifications, ExpiredLists {
+  readonly bytes: number;
+}
+
+/** Removes expired verifications and lists, then returns the space, all in short transactions. */
+export class NightlyPurge {
+  #isStopping: boolean = false;
+  #running: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "log">,
+    private readonly parts: { readonly verifications: VerificationExpiry; readonly lists: ListExpiry },
+  ) {}
+
+  run(): Promise<Purged> {
+    const run = this.#purge();
+    this.#running = run.catch(() => undefined);
+    return run;
+  }
+
+  /** Ends a run after its present step; the next run resumes. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await Promise.all([this.parts.lists.stop(), this.#running]);
+  }
+
+  async #purge(): Promise<Purged> {
+    const { db, log } = this.runtime;
+    const { verifications, lists } = this.parts;
+    const isStopping = () => this.#isStopping;
+    const expired = { ...(await verifications.run(isStopping)), ...(await lists.run(isStopping)) };
+    const purged = { ...expired, bytes: await returnFreePages(db, isStopping) };
+    const { listEvidence: list_evidence, bytes: bytes_returned, ...rest } = purged;
+    if (Object.values(purged).some((count) => count > 0))
+      log.info("expired data removed", { ...rest, list_evidence, bytes_returned });
+    return purged;
+  }
+}
