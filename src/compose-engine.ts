@@ -16,7 +16,7 @@ import { organisationalDomain } from "./mail/organisational-domain.ts";
 import { type DnsResolver, isDefinite, resolverFor } from "./net/dns.ts";
 import { createAddressPolicy } from "./net/public-address.ts";
 import { openSession } from "./net/smtp-client.ts";
-import { createSocksConnector } from "./net/socks-connector.ts";
+import { createSocksConnector, type SocksProblem } from "./net/socks-connector.ts";
 import { EgressPool, type Egress } from "./probe/egress.ts";
 import type { ProbeTarget } from "./probe/host-queue.ts";
 import { type DnsQuery, Outages } from "./probe/outages.ts";
@@ -38,25 +38,33 @@ const REPLIES_PER_PROBE = 4;
 /** A connection is not used longer than this many probes may take. */
 const PROBES_PER_CONNECTION = 3;
 
-/** Every egress has a unique name: two accounts at one proxy are `socks5://host:port` and `socks5://host:port#2`. */
-const uniquelyNamed = (egresses: readonly Egress[]): Egress[] =>
-  egresses.map((egress, at) => {
-    const earlier = egresses.slice(0, at).filter(({ name }) => name === egress.name).length;
-    return earlier === 0 ? egress : { ...egress, name: `${egress.name}#${earlier + 1}` };
+/** Two accounts at one proxy are `socks5://host:port` and `socks5://host:port#2`. */
+const uniqueNames = (names: readonly string[]): string[] =>
+  names.map((name, at) => {
+    const earlier = names.slice(0, at).filter((other) => other === name).length;
+    return earlier === 0 ? name : `${name}#${earlier + 1}`;
   });
 
 /** The egresses: source addresses and proxies, or a direct connection when there are none. */
-export const egressesOf = (config: Config, { clock, connector }: Platform): readonly [Egress, ...Egress[]] => {
+export const egressesOf = (
+  config: Config,
+  { clock, connector }: Platform,
+  noteProblem: (egress: string, problem: SocksProblem) => void = () => undefined,
+): readonly [Egress, ...Egress[]] => {
   const mayConnect = createAddressPolicy(config.probeAllowNetworks).isAllowed;
-  const [first, ...rest] = uniquelyNamed([
-    ...[...new Set(config.sourceAddresses)].map((localAddress) => ({ name: localAddress, connector, localAddress })),
-    ...config.socksProxies.map((proxy) => ({
-      name: formatProxy(proxy),
-      connector: createSocksConnector({ clock, mayConnect, proxy }),
-      localAddress: null,
+  const names = uniqueNames(config.socksProxies.map(formatProxy));
+  const [first, ...rest]: Egress[] = [
+    ...[...new Set(config.sourceAddresses)].map((localAddress) => ({
+      ...{ name: localAddress, connector, localAddress, isProxy: false },
     })),
-  ]);
-  return first === undefined ? [{ name: "direct", connector, localAddress: null }] : [first, ...rest];
+    ...config.socksProxies.map((proxy, at) => {
+      const name = names[at] ?? formatProxy(proxy);
+      const note = (problem: SocksProblem) => noteProblem(name, problem);
+      const connect = createSocksConnector({ clock, mayConnect, proxy, noteProblem: note });
+      return { name, connector: connect, localAddress: null, isProxy: true };
+    }),
+  ];
+  return first === undefined ? [{ name: "direct", connector, localAddress: null, isProxy: false }] : [first, ...rest];
 };
 
 const readCatalogueFile = (path: string): Result<Catalogue, readonly string[]> => {

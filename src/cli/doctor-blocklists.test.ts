@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
+import { systemClock } from "../base/clock.ts";
 import { readConfig } from "../config.ts";
 import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
 import { createZoneResolver, type ZoneRecords } from "../testing/dns-zone.ts";
-import { checkBlocklists } from "./doctor-blocklists.ts";
+import { encodeResponse, startDnsServer } from "../testing/dns-server.ts";
+import { checkBlocklists, checkBlocklistsThrough } from "./doctor-blocklists.ts";
 
 const config = () => {
   const read = readConfig({});
@@ -33,4 +35,19 @@ test("is content when every list gives its test entry", async () => {
   const others = readEmbeddedCatalogue().lists.map(({ id }) => id);
   const only = { ...config(), blocklistsDisable: others.filter((id) => id !== "spamcop") };
   expect(await checkBlocklists(only, createZoneResolver(zone))).toMatchObject({ state: "ok" });
+});
+
+test("each DNS server is judged by itself", async () => {
+  const answering = await startDnsServer((query) =>
+    encodeResponse(query, { answers: [{ type: "A", name: query.name, ttl: 60, data: "127.0.0.2" }] }),
+  );
+  const refusing = await startDnsServer((query) => encodeResponse(query, { rcode: 5 }));
+  const others = readEmbeddedCatalogue().lists.map(({ id }) => id);
+  const only = { ...config(), blocklistsDisable: others.filter((id) => id !== "spamcop") };
+  const servers = [answering.server, refusing.server];
+  const found = await checkBlocklistsThrough(only, { servers, clock: systemClock });
+  answering.stop();
+  refusing.stop();
+  expect(found.map(({ state }) => state)).toEqual(["ok", "warn"]);
+  expect(found[1]?.message).toStartWith(`Through 127.0.0.1:${refusing.server.port}: None of 1 lists`);
 });

@@ -5,7 +5,10 @@ import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
 import { noPacing } from "../dnsbl/budget.ts";
 import { type ListFinding, judgePositive } from "../dnsbl/list-finding.ts";
 import { literalName } from "../dnsbl/query-name.ts";
-import type { DnsResolver } from "../net/dns.ts";
+import type { Clock } from "../base/clock.ts";
+import { type DnsResolver, type DnsServer, formatServer } from "../net/dns.ts";
+import { createDnsResolver } from "../net/dns-resolver.ts";
+import { DOCTOR_DNS_TIMEOUTS } from "./doctor-dns.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const blocklistsCheck = doctorFindings("blocklists");
@@ -49,3 +52,17 @@ export const checkBlocklists = async (config: Config, resolver: DnsResolver): Pr
   const named = troubled.slice(0, NAMED_MAX).map(sentenceOf).join(" ");
   return blocklistsCheck.warn(`${troubled.length} of ${known.length} lists are not usable. ${named}${more}`);
 };
+
+/** The same through each DNS server, because lists refuse some of them and not others. */
+export const checkBlocklistsThrough = (
+  config: Config,
+  { servers, clock }: { readonly servers: readonly DnsServer[]; readonly clock: Clock },
+): Promise<readonly DoctorCheck[]> =>
+  Promise.all(
+    servers.map(async (server) => {
+      const resolver = createDnsResolver({ servers: [server], clock, timeouts: DOCTOR_DNS_TIMEOUTS });
+      const found = await checkBlocklists(config, resolver);
+      resolver.close();
+      return servers.length === 1 ? found : { ...found, message: `Through ${formatServer(server)}: ${found.message}` };
+    }),
+  );

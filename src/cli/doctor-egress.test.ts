@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Answer } from "dns-packet";
 import { createCommandLine } from "../testing/command-line.ts";
 import { encodeResponse, type ScriptedDnsServer, soaFor, startDnsServer } from "../testing/dns-server.ts";
+import { type SocksServerScript, startSocksServer } from "../testing/socks-server.ts";
 import { startSmtpStub } from "../testing/smtp-stub.ts";
 
 const RECORDS: Readonly<Record<string, Answer>> = {
@@ -54,7 +55,7 @@ describe("doctor tries the egress that probes will use", () => {
     const { status, ports } = await portsOf({ SOURCE_ADDRESSES: "127.0.0.5,203.0.113.77" });
     expect(status).toBe(1);
     expect(ports).toEqual([
-      "fail 203.0.113.77 is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.",
+      "fail 203.0.113.77 is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent. Remove it, or run: ip address add 203.0.113.77 dev eth0",
       `ok mx.example.com [127.0.0.1]:${stub.port} is reachable from 127.0.0.5.`,
     ]);
     expect(stub.sessions.at(-1)?.remoteAddress).toBe("127.0.0.5");
@@ -64,8 +65,27 @@ describe("doctor tries the egress that probes will use", () => {
     const { status, ports } = await portsOf({ SOCKS_PROXIES: "socks5://127.0.0.1:9" });
     expect(status).toBe(1);
     expect(ports).toEqual([
-      "fail The proxy socks5://127.0.0.1:9 (POSTWARDEN_SOCKS_PROXIES) is not usable; no probe was sent.",
+      "fail The proxy socks5://127.0.0.1:9 (POSTWARDEN_SOCKS_PROXIES) does not accept connections. Check its host and port, its firewall, and that it runs. No probe was sent.",
     ]);
+  });
+
+  test.each<[string, SocksServerScript, string]>([
+    ["works", { user: "bob", password: "hunter2" }, "ok mx.example.com"],
+    ["refuses the login", { user: "bob", password: "other" }, "refuses the login. Check user and password"],
+    ["forbids the port", { reply: 2 }, "Allow connections to port 25 in its rules."],
+    ["says nothing", { silentAt: "greeting" }, "stays silent"],
+    ["cannot reach the host", { reply: 4 }, "refused_or_unreachable at connect from socks5://127.0.0.1:"],
+    ["waits for the host", { silentAt: "connect" }, "connect_timeout at connect from socks5://127.0.0.1:"],
+  ])("a proxy that %s", async (_, script, message) => {
+    const proxy = await startSocksServer(script);
+    const { ports } = await portsOf({
+      SOCKS_PROXIES: `socks5://bob:hunter2@127.0.0.1:${proxy.port}`,
+      SMTP_CONNECT_TIMEOUT_MS: "300",
+    });
+    proxy.stop();
+    expect(ports).toHaveLength(1);
+    expect(ports[0]).toContain(message);
+    expect(ports[0]).not.toContain("hunter2");
   });
 
   test("straight from this machine where no egress is set", async () => {
@@ -85,4 +105,26 @@ test("the evidence of a check names the address and its setting", async () => {
   const settings = settingsWith({ SOURCE_ADDRESSES: "203.0.113.77" });
   const { out } = await run(["verify", "--no-retries", "--evidence", "anna@shop.example.com"], { settings });
   expect(out).toContain("This machine cannot connect from 203.0.113.77 (POSTWARDEN_SOURCE_ADDRESSES)");
+});
+
+const addressStub = startSmtpStub({
+  command: (line) =>
+    line.startsWith("EHLO") ? "250-mx.example.com at your service, [203.0.114.9]\r\n250 SIZE 1" : undefined,
+});
+afterAll(() => addressStub.stop());
+
+test("the address that the mail host sees is checked: reverse name and blocklists", async () => {
+  const { json } = await run(["doctor", "--domain", "shop.example.com", "--json"], {
+    settings: settingsWith({ SMTP_PORT: String(addressStub.port) }),
+  }).then(({ out }) => ({ json: JSON.parse(out.split("\n")[0] ?? "") }));
+  const checks = json.checks as Array<{ area: string; check: string; state: string; message: string }>;
+  const egress = checks.filter(({ area }) => area === "Egress");
+  expect(egress.map(({ check, state }) => `${check} ${state}`)).toEqual([
+    "port ok",
+    "egress_name warn",
+    "egress_listed warn",
+  ]);
+  expect(egress[0]?.message).toContain("is reachable and sees the address 203.0.114.9.");
+  expect(egress[1]?.message).toContain("203.0.114.9 has no PTR record");
+  expect(egress[2]?.message).toContain("Run: postwarden blocklist check 203.0.114.9");
 });

@@ -2,13 +2,22 @@ import { systemClock } from "../base/clock.ts";
 import { egressesOf } from "../compose-engine.ts";
 import type { Platform } from "../compose-platform.ts";
 import type { Config } from "../config.ts";
+import type { DnsResolver } from "../net/dns.ts";
 import { isLocalAddress } from "../net/local-address.ts";
 import { openSession } from "../net/smtp-client.ts";
+import type { SmtpFailure } from "../net/smtp-failure.ts";
+import { describeSocksProblem, type SocksProblem } from "../net/socks-connector.ts";
+import { createAddressPolicy } from "../net/public-address.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
+import { checkReverseName, seenAddress } from "./doctor-egress-address.ts";
 
 const portCheck = doctorFindings("port");
+const addressCheck = doctorFindings("egress_address");
 
 const CLOSED = "Most cloud providers block outgoing port 25 until you ask; without it no mailbox can be verified.";
+/** Shorter than the settings of the service, so that a silent host does not hold up the command. */
+const CONNECT_TIMEOUT_MS = 6_000;
+const SESSION_MS_MAX = 10_000;
 
 /** The configured source addresses that are not addresses of this machine. */
 export const foreignSourceAddresses = async ({
@@ -25,7 +34,23 @@ interface MailHost {
   readonly address: string;
 }
 
-const findMailHost = async ({ resolver }: Platform, domain: string, family: 4 | 6): Promise<MailHost | null> => {
+/** What a session of one egress with a mail host showed. */
+interface TriedEgress {
+  readonly findings: readonly DoctorCheck[];
+  /** The public address of the egress; null when it is not known. */
+  readonly publicAddress: string | null;
+}
+
+export interface EgressCheckOptions {
+  readonly config: Config;
+  readonly platform: Platform;
+  /** Its mail host is connected to. */
+  readonly domain: string;
+  /** The blocklists that an address is on. */
+  readonly checkListings: (address: string) => Promise<DoctorCheck>;
+}
+
+const findMailHost = async (resolver: DnsResolver, domain: string, family: 4 | 6): Promise<MailHost | null> => {
   const mx = await resolver.resolve(domain, "MX");
   const host = mx.records.toSorted((a, b) => a.preference - b.preference)[0]?.exchange;
   if (host === undefined) return null;
@@ -33,50 +58,98 @@ const findMailHost = async ({ resolver }: Platform, domain: string, family: 4 | 
   return address === undefined ? null : { host, address };
 };
 
-const checkEgress = async (config: Config, exit: Egress, to: MailHost): Promise<DoctorCheck> => {
-  const { smtpPort: port, heloName, connectTimeoutMs, replyTimeoutMs } = config;
-  const { connector, localAddress } = exit;
-  const where = { connector, clock: systemClock, address: to.address, port, localAddress, serverName: to.host };
-  const session = await openSession({ ...where, heloName, connectTimeoutMs, replyTimeoutMs });
-  const by = exit.name === "direct" ? "" : ` from ${exit.name}`;
-  const target = `${to.host} [${to.address}]:${port}`;
-  if (session.ok) {
-    session.value.close();
-    return portCheck.ok(`${target} is reachable${by}.`);
-  }
-  const { kind, stage, reply } = session.error;
-  if (reply !== null)
-    return portCheck.warn(`${target} is reachable${by}, but refuses the session: ${reply.code} ${reply.text}`);
-  if (kind === "proxy_failed")
-    return portCheck.fail(`The proxy ${exit.name} (POSTWARDEN_SOCKS_PROXIES) is not usable; no probe was sent.`);
-  return portCheck.fail(`${target}: ${kind} at ${stage}${by}. ${CLOSED}`);
-};
+const { isAllowed: isPublic } = createAddressPolicy([]);
 
 /**
- * Opens an SMTP session with a mail host of `domain` through every configured source address and proxy, as probes do;
- * directly when there are none.
+ * Opens an SMTP session with a mail host of `domain` through every source address and proxy, as probes do; directly when
+ * there are none. Where the mail host says which address it sees, or the source address is public, reverse name and
+ * blocklists of that address are checked, too.
  */
-export const checkPort = async (
-  config: Config,
-  platform: Platform,
-  domain: string,
-): Promise<readonly DoctorCheck[]> => {
+export const checkEgresses = async (options: EgressCheckOptions): Promise<readonly DoctorCheck[]> => {
+  const { config, platform, domain, checkListings } = options;
+  const { resolver } = platform;
   const foreign = await foreignSourceAddresses(config);
-  const exits = egressesOf(config, platform).filter(({ name }) => !foreign.includes(name));
-  const [v4, v6] = await Promise.all([findMailHost(platform, domain, 4), findMailHost(platform, domain, 6)]);
-  const checks = exits.map(async (exit) => {
-    const isV6 = exit.localAddress?.includes(":") === true;
-    const to = isV6 ? v6 : v4;
-    if (to !== null) return checkEgress(config, exit, to);
-    const kind = isV6 ? "mail host with an IPv6 address" : "mail host";
-    return portCheck.warn(
-      `No ${kind} of ${domain} was found, so outgoing port ${config.smtpPort} was not tested (egress: ${exit.name}).`,
-    );
+  const problems = new Map<string, SocksProblem>();
+  const egresses = egressesOf(config, platform, (name, problem) => problems.set(name, problem));
+  const [v4, v6] = await Promise.all([findMailHost(resolver, domain, 4), findMailHost(resolver, domain, 6)]);
+  const tried = await Promise.all(
+    egresses
+      .filter(({ name }) => !foreign.includes(name))
+      .map((egress) => {
+        const to = isIpv6(egress) ? v6 : v4;
+        return to === null ? notTried(options, egress) : tryEgress(options, { egress, to, problems });
+      }),
+  );
+  const known = [...new Set(tried.flatMap(({ publicAddress }) => publicAddress ?? []))];
+  const aboutAddresses = await Promise.all(
+    known.flatMap((address) => [
+      checkReverseName({ address, heloName: config.heloName, resolver }),
+      checkListings(address),
+    ]),
+  );
+  return [...foreign.map(notOurs), ...tried.flatMap(({ findings }) => findings), ...aboutAddresses];
+};
+
+const notOurs = (address: string): DoctorCheck =>
+  portCheck.fail(
+    `${address} is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent. Remove it, or run: ip address add ${address} dev eth0`,
+  );
+
+const isIpv6 = ({ localAddress }: Egress): boolean => localAddress?.includes(":") === true;
+
+const ownPublicAddress = ({ localAddress }: Egress): string | null =>
+  localAddress !== null && isPublic(localAddress) ? localAddress : null;
+
+const notTried = ({ config, domain }: EgressCheckOptions, egress: Egress): TriedEgress => {
+  const kind = isIpv6(egress) ? "mail host with an IPv6 address" : "mail host";
+  const message = `No ${kind} of ${domain} was found, so outgoing port ${config.smtpPort} was not tested (egress: ${egress.name}). Check the DNS servers, or name another domain with --domain.`;
+  return { findings: [portCheck.warn(message)], publicAddress: ownPublicAddress(egress) };
+};
+
+interface EgressTrial {
+  readonly egress: Egress;
+  readonly to: MailHost;
+  readonly problems: ReadonlyMap<string, SocksProblem>;
+}
+
+const tryEgress = async ({ config }: EgressCheckOptions, trial: EgressTrial): Promise<TriedEgress> => {
+  const { smtpPort: port, heloName } = config;
+  const { egress, to } = trial;
+  const { connector, localAddress, name } = egress;
+  const session = await openSession({
+    ...{ connector, clock: systemClock, address: to.address, port, localAddress, serverName: to.host, heloName },
+    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, config.connectTimeoutMs),
+    replyTimeoutMs: Math.min(SESSION_MS_MAX, config.replyTimeoutMs),
+    sessionDeadlineMs: SESSION_MS_MAX,
   });
-  return [
-    ...foreign.map((address) =>
-      portCheck.fail(`${address} is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.`),
-    ),
-    ...(await Promise.all(checks)),
-  ];
+  const where = `${to.host} [${to.address}]:${port}`;
+  const by = name === "direct" ? "" : ` from ${name}`;
+  const { transcript } = session.ok ? session.value : session.error;
+  const seen = seenAddress(transcript, to.address);
+  const publicAddress = seen ?? ownPublicAddress(egress);
+  if (!session.ok) return { findings: [describeFailure(session.error, { trial, where, by })], publicAddress };
+  session.value.close();
+  if (publicAddress === null)
+    return { findings: [portCheck.ok(`${where} is reachable${by}.`), unknownAddress(name, to.host)], publicAddress };
+  const as = seen === null || seen === localAddress ? "" : ` and sees the address ${seen}`;
+  return { findings: [portCheck.ok(`${where} is reachable${by}${as}.`)], publicAddress };
+};
+
+const unknownAddress = (egress: string, host: string): DoctorCheck =>
+  addressCheck.warn(
+    `${host} does not say which address it sees (egress: ${egress}), so its reverse name and blocklists were not checked. Name a domain whose mail host says it: --domain gmail.com.`,
+  );
+
+const describeFailure = (
+  { kind, stage, reply }: SmtpFailure,
+  { trial, where, by }: { readonly trial: EgressTrial; readonly where: string; readonly by: string },
+): DoctorCheck => {
+  const { name } = trial.egress;
+  if (reply !== null)
+    return portCheck.warn(`${where} is reachable${by}, but refuses the session: ${reply.code} ${reply.text}`);
+  if (kind === "proxy_failed") {
+    const problem = describeSocksProblem(trial.problems.get(name) ?? null);
+    return portCheck.fail(`The proxy ${name} (POSTWARDEN_SOCKS_PROXIES) ${problem} No probe was sent.`);
+  }
+  return portCheck.fail(`${where}: ${kind} at ${stage}${by}. ${CLOSED}`);
 };

@@ -6,14 +6,15 @@ import type { Config } from "../config.ts";
 import { addCommand } from "./command.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import { checkBaseUrl } from "./doctor-base-url.ts";
-import { checkBlocklists } from "./doctor-blocklists.ts";
+import { checkBlocklistsThrough } from "./doctor-blocklists.ts";
 import { checkClock, readClockSync } from "./doctor-clock.ts";
 import { checkDatabase } from "./doctor-database.ts";
 import { checkDisk, readDisk } from "./doctor-disk.ts";
 import { checkDnsServers, DOCTOR_DNS_TIMEOUTS } from "./doctor-dns.ts";
-import { checkPort } from "./doctor-egress.ts";
+import { checkEgresses } from "./doctor-egress.ts";
 import { checkFiles } from "./doctor-files.ts";
 import { checkOpenFiles, readOpenFiles } from "./doctor-limits.ts";
+import { checkListings, listingLookup } from "./doctor-listings.ts";
 import { checkNetworks } from "./doctor-networks.ts";
 import { checkNotify } from "./doctor-notify.ts";
 import { checkReports } from "./doctor-reports.ts";
@@ -55,6 +56,8 @@ const checksOf = (io: Io, config: Config, domain: string) => {
   const platform = systemPlatform(config, DOCTOR_DNS_TIMEOUTS);
   const { clock, random, resolver } = platform;
   const servers = dnsServersOf(config);
+  const lookup = listingLookup(config, platform);
+  const listed = (address: string) => checkListings(address, lookup);
   // Checks that block the process come first, before anything waits for a response.
   const checks: readonly AreaCheck[] = [
     { area: "Data", run: () => checkFiles(config) },
@@ -67,8 +70,8 @@ const checksOf = (io: Io, config: Config, domain: string) => {
     { area: "DNS", run: () => checkNetworks({ config, resolver, clock }) },
     { area: "Sender", run: () => checkHelo(config, resolver) },
     { area: "Sender", run: () => checkSender(config, resolver) },
-    { area: "Egress", run: () => checkPort(config, platform, domain) },
-    { area: "Blocklists", run: () => checkBlocklists(config, resolver) },
+    { area: "Egress", run: () => checkEgresses({ config, platform, domain, checkListings: listed }) },
+    { area: "Blocklists", run: () => checkBlocklistsThrough(config, { servers, clock }) },
     { area: "Report mail", run: () => checkReports({ config, resolver, clock }) },
     { area: "Alert mail", run: () => checkNotify({ config, clock }) },
   ];

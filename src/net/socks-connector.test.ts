@@ -4,7 +4,7 @@ import { createTestClock, settle } from "../testing/clock.ts";
 import { createStubs } from "../testing/smtp-dial.ts";
 import { type SocksServerScript, startSocksServer } from "../testing/socks-server.ts";
 import { openSession } from "./smtp-client.ts";
-import { createSocksConnector } from "./socks-connector.ts";
+import { createSocksConnector, describeSocksProblem, type SocksProblem } from "./socks-connector.ts";
 
 const stubOf = createStubs();
 const stops: Array<() => void> = [];
@@ -21,7 +21,10 @@ const proxyOf = async (script: SocksServerScript, credentials: { user: string; p
     user: credentials?.user ?? null,
     password: credentials?.password ?? null,
   };
-  return { server, connect: createSocksConnector({ clock: systemClock, mayConnect: () => true, proxy }) };
+  const problems: SocksProblem[] = [];
+  const noteProblem = (problem: SocksProblem) => void problems.push(problem);
+  const connect = createSocksConnector({ clock: systemClock, mayConnect: () => true, proxy, noteProblem });
+  return { server, problems, connect };
 };
 
 const target = { address: "192.0.2.25", port: 25, timeoutMs: 60_000 };
@@ -63,20 +66,54 @@ describe("through a SOCKS5 proxy", () => {
     expect(await connect(target)).toEqual({ ok: false, error: failure as "proxy_failed" });
   });
 
-  test("a wrong password is the proxy's failure, not the target's", async () => {
-    const { connect } = await proxyOf({ user: "bob", password: "right" }, { user: "bob", password: "wrong" });
+  test("a proxy without IPv6 fails for that target only", async () => {
+    const { server, connect } = await proxyOf({ reply: 8 });
+    expect(await connect({ ...target, address: "2001:db8::25" })).toEqual({
+      ok: false,
+      error: "refused_or_unreachable",
+    });
+    expect(server.targets).toEqual(["20010db8000000000000000000000025 25"]);
+  });
+
+  test.each<[string, SocksServerScript, SocksProblem]>([
+    ["a wrong password", { user: "bob", password: "right" }, "login_refused"],
+    ["a login that it does not offer", { greeting: [5, 0xff] }, "login_refused"],
+    ["a rule against the port", { user: "bob", password: "wrong", reply: 2 }, "not_allowed"],
+    ["a general failure", { user: "bob", password: "wrong", reply: 1 }, "general_failure"],
+    ["the end of the connection", { hangsUp: true }, "closed"],
+    ["another protocol", { greeting: [...Buffer.from("SSH-2.0-OpenSSH")] }, "not_socks5"],
+  ])("%s is the proxy's failure, not the target's", async (_, script, problem) => {
+    const { connect, problems } = await proxyOf(script, { user: "bob", password: "wrong" });
     expect(await connect(target)).toEqual({ ok: false, error: "proxy_failed" });
+    expect(problems).toEqual([problem]);
+    expect(describeSocksProblem(problem)).toMatch(/ (Check|Allow) .*\.$/);
   });
 
   test("a proxy that is not there is the proxy's failure", async () => {
-    const { server, connect } = await proxyOf({});
+    const { server, connect, problems } = await proxyOf({});
     server.stop();
     expect(await connect(target)).toEqual({ ok: false, error: "proxy_failed" });
+    expect(problems).toEqual(["unreachable"]);
+  });
+
+  test.each<[string, SocksServerScript, string | null]>([
+    ["without a login", {}, null],
+    ["after a login", { user: "bob", password: "hunter2" }, "bob"],
+    ["where the proxy wants no login", {}, "bob"],
+  ])("silence after the negotiation may be the target's: a timeout (%s)", async (_, script, user) => {
+    const clock = createTestClock();
+    const server = await startSocksServer({ ...script, silentAt: "connect" });
+    stops.push(server.stop);
+    const proxy = { host: "127.0.0.1", port: server.port, user, password: user && "hunter2" };
+    const connecting = createSocksConnector({ clock, mayConnect: () => true, proxy })({ ...target, timeoutMs: 5_000 });
+    while (server.targets.length === 0) await settle();
+    await clock.advance(5_000);
+    expect(await connecting).toEqual({ ok: false, error: "timeout" });
   });
 
   test("a silent proxy ends at the deadline", async () => {
     const clock = createTestClock();
-    const server = await startSocksServer({ silent: true });
+    const server = await startSocksServer({ silentAt: "greeting" });
     stops.push(server.stop);
     const proxy = { host: "127.0.0.1", port: server.port, user: null, password: null };
     const connecting = createSocksConnector({ clock, mayConnect: () => true, proxy })({ ...target, timeoutMs: 5_000 });

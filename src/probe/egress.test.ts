@@ -4,7 +4,12 @@ import { createTestClock } from "../testing/clock.ts";
 import { EgressPool, type Egress } from "./egress.ts";
 
 const connector: Connector = () => Promise.resolve({ ok: false, error: "refused_or_unreachable" });
-const egress = (name: string, localAddress: string | null = null): Egress => ({ name, connector, localAddress });
+const egress = (name: string, localAddress: string | null = null): Egress => ({
+  name,
+  connector,
+  localAddress,
+  isProxy: false,
+});
 const at = (provider: string, address = "192.0.2.1") => ({ address, provider });
 const HOUR_MS = 3_600_000;
 

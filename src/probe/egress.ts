@@ -9,6 +9,8 @@ export interface Egress {
   readonly connector: Connector;
   /** Bound before connecting; null leaves the choice to the system (or to the proxy). */
   readonly localAddress: string | null;
+  /** Another machine connects for us, so that a session without a reply may be its fault. */
+  readonly isProxy: boolean;
 }
 
 /** An address of a mail host, and its provider: an egress that is blocked at one host is blocked at all of the provider's. */

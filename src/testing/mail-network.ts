@@ -43,6 +43,7 @@ export interface NetworkEgress {
   broken?: ConnectFailure | null;
   /** Only to say of which IP version it is. */
   readonly localAddress?: string;
+  readonly isProxy?: boolean;
 }
 
 export interface MailNetworkOptions {
@@ -128,7 +129,10 @@ const startHosts = (clock: TestClock, { hosts = [{ name: "mx.x.example" }], zone
       if (stub === undefined) return err("refused_or_unreachable");
       return direct({ ...target, address: stub.hostname, port: stub.port, localAddress: egress.from ?? null });
     };
-    return { name: egress.name, connector, localAddress: egress.localAddress ?? null };
+    return {
+      ...{ name: egress.name, connector },
+      ...{ localAddress: egress.localAddress ?? null, isProxy: egress.isProxy ?? false },
+    };
   };
   const stub = (name: string): SmtpStub => {
     const at = hosts.findIndex((host) => host.name === name);

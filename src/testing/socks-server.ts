@@ -6,11 +6,18 @@ export interface SocksServerScript {
   readonly password?: string;
   /** Replies to CONNECT with this code instead of connecting (RFC 1928 §6). */
   readonly reply?: number;
-  /** Never replies to the greeting. */
-  readonly silent?: boolean;
+  /** Never replies to the greeting, or to the request to connect. */
+  readonly silentAt?: "greeting" | "connect";
+  /** Closes the connection after the greeting. */
+  readonly hangsUp?: boolean;
+  /** Replies to the greeting with these octets. */
+  readonly greeting?: readonly number[];
 }
 
-/** A SOCKS5 server on 127.0.0.1, as small as a test needs it. `targets` are the requested targets. */
+/**
+ * A SOCKS5 server on 127.0.0.1, as small as a test needs it. `targets` are the requested targets: addresses only, because
+ * a name would not have the length of one.
+ */
 export const startSocksServer = async (script: SocksServerScript = {}) => {
   const targets: string[] = [];
   const sockets = new Set<Socket>();
@@ -19,8 +26,9 @@ export const startSocksServer = async (script: SocksServerScript = {}) => {
 
   const serve = async (socket: Socket): Promise<void> => {
     await next(socket);
-    if (script.silent) return;
-    socket.write(Buffer.from([5, script.user === undefined ? 0 : 2]));
+    if (script.silentAt === "greeting") return;
+    if (script.hangsUp) return void socket.end();
+    socket.write(Buffer.from(script.greeting ?? [5, script.user === undefined ? 0 : 2]));
     if (script.user !== undefined) {
       const credentials = (await next(socket)).toString("latin1");
       const isRight = credentials.includes(script.user) && credentials.includes(script.password ?? "");
@@ -31,6 +39,7 @@ export const startSocksServer = async (script: SocksServerScript = {}) => {
     const host = request[3] === 1 ? [...request.subarray(4, 8)].join(".") : request.subarray(4, 20).toString("hex");
     const port = request.readUInt16BE(request.length - 2);
     targets.push(`${host} ${port}`);
+    if (script.silentAt === "connect") return;
     const answer = (code: number) => socket.write(Buffer.from([5, code, 0, 1, 0, 0, 0, 0, 0, 0]));
     if (script.reply !== undefined) return void answer(script.reply);
     const target = connect(port, host, () => {
@@ -51,6 +60,10 @@ export const startSocksServer = async (script: SocksServerScript = {}) => {
   return {
     port: typeof bound === "object" && bound !== null ? bound.port : 0,
     targets,
+    /** Ends every connection, as a proxy does that is restarted; new ones are accepted. */
+    endSessions(): void {
+      for (const socket of sockets) socket.destroy();
+    },
     stop(): void {
       for (const socket of sockets) socket.destroy();
       server.close();

@@ -53,6 +53,7 @@ const start = (results: readonly ProbeResult[], localAddress: string | null = nu
   const egressOf = (name: string) => ({
     name,
     localAddress,
+    isProxy: false,
     connector: () => Promise.reject(new Error("not dialled")),
   });
   const egresses = new EgressPool([egressOf("one"), egressOf("two"), egressOf("three")], clock);
