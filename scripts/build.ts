@@ -19,6 +19,14 @@ const flags = [
   "--no-compile-autoload-dotenv",
   "--no-compile-autoload-bunfig",
 ];
+const git = (...args: string[]): string | null => {
+  const { success, stdout } = Bun.spawnSync(["git", "-C", root, ...args], { stderr: "ignore" });
+  return success ? stdout.toString().trim() : null;
+};
+const commit = git("rev-parse", "--short=12", "HEAD");
+const isModified = git("status", "--porcelain", "--untracked-files=no") !== "";
+if (commit !== null)
+  flags.push(`--define=POSTWARDEN_COMMIT=${JSON.stringify(commit + (isModified ? "-modified" : ""))}`);
 const target = values.target === undefined ? [] : [`--target=${values.target}`];
 const build = Bun.spawnSync(
   [process.execPath, "build", ...flags, ...target, `${root}src/main.ts`, `--outfile=${outfile}`],

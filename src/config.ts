@@ -189,6 +189,12 @@ export const settingsInForce = (config: Config): Readonly<Record<string, Shown>>
     ]),
   );
 
+/** The names of the settings whose values differ. */
+export const changedSettings = (before: Config, after: Config): readonly string[] =>
+  Object.entries(settings).flatMap(([key, { name }]) =>
+    Bun.deepEquals(before[key as SettingKey], after[key as SettingKey]) ? [] : [PREFIX + name],
+  );
+
 /** The name of this machine as an MX record can have it; null when the HELO name is none. */
 export const mailHostOf = ({ heloName: name }: Pick<Config, "heloName">): string | null =>
   name.includes(".") && !name.startsWith("[") ? name.toLowerCase() : null;

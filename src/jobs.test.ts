@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { createLog } from "./base/log.ts";
+import { createLog, type LogLevel } from "./base/log.ts";
 import { createJobs } from "./jobs.ts";
 import { createApps } from "./testing/app.ts";
 import { createTestClock } from "./testing/clock.ts";
@@ -17,13 +17,14 @@ afterEach(() => {
 
 const startApp = createApps();
 
-const start = (renewCertificates: () => Promise<unknown>) => {
+const start = (renewCertificates: () => Promise<unknown>, level: LogLevel = "error") => {
   const logged: string[] = [];
-  const log = createLog("error", createTestClock(), (line) => logged.push(line));
-  const jobs = createJobs({ service: startApp().service, log, renewCertificates });
+  const clock = createTestClock();
+  const log = createLog(level, clock, (line) => logged.push(line));
+  const jobs = createJobs({ service: startApp().service, log, clock, renewCertificates });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
-  return { jobs, logged, timers: Object.entries(cron) };
+  return { jobs, clock, logged, timers: Object.entries(cron) };
 };
 
 test("every job has its pattern, and none is due after the stop", () => {
@@ -65,4 +66,19 @@ test("a job that fails is logged by its name, and runs again", async () => {
   expect(runs).toBe(2);
   expect(logged).toHaveLength(2);
   expect(logged[0]).toContain("renew certificates");
+});
+
+test("start and end of a job are logged at debug, a run of a second or more at info", async () => {
+  const waits: number[] = [];
+  const { clock, logged, timers } = start(async () => clock.advance(waits.shift() ?? 0), "debug");
+  const renewal = timers.filter(([name]) => name === "renew certificates");
+  waits.push(999, 1_000);
+  for (let n = 0; n < 2; n++) for (const [, timer] of renewal) await timer.trigger();
+  const job = "renew certificates";
+  expect(logged.map((line): unknown => JSON.parse(line))).toMatchObject([
+    { level: "debug", message: "job started", job },
+    { level: "debug", message: "job ended", job, ms: 999 },
+    { level: "debug", message: "job started", job },
+    { level: "info", message: "job ended", job, ms: 1_000 },
+  ]);
 });

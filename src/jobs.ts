@@ -1,5 +1,6 @@
 import { cron } from "@elysiajs/cron";
 import { Elysia } from "elysia";
+import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Service } from "./compose.ts";
 
@@ -13,6 +14,7 @@ interface Job {
 export interface JobsOptions {
   readonly service: Pick<Service, "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge">;
   readonly log: Log;
+  readonly clock: Pick<Clock, "monotonicMs">;
   readonly renewCertificates: () => Promise<unknown>;
 }
 
@@ -45,20 +47,29 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
   ];
 };
 
-/** Starts the cron table; `stop` ends it. A job that fails is logged and runs again when it is next due. */
+/** Most jobs find nothing to do, every minute: their start and end are logged at debug, a long run at info. */
+const LONG_RUN_MS = 1_000;
+
+/** Runs a job between two lines of the log. A job that fails is logged, too, and runs again when it is next due. */
+const runLogged = async ({ name, run }: Job, { log, clock }: JobsOptions): Promise<void> => {
+  const begunMs = clock.monotonicMs();
+  log.debug("job started", { job: name });
+  try {
+    await run();
+  } catch (error) {
+    log.error("job failed", { job: name, ms: Math.round(clock.monotonicMs() - begunMs), error });
+    return;
+  }
+  const ms = Math.round(clock.monotonicMs() - begunMs);
+  log[ms >= LONG_RUN_MS ? "info" : "debug"]("job ended", { job: name, ms });
+};
+
+/** Starts the cron table; `stop` ends it. */
 export const createJobs = (options: JobsOptions) => {
   const plugin = new Elysia({ name: "jobs" });
-  for (const { name, pattern, run } of cronTable(options)) {
-    plugin.use(
-      cron({
-        name,
-        pattern,
-        timezone: "UTC",
-        protect: true,
-        catch: (error) => options.log.error("job failed", { job: name, error }),
-        run: async () => void (await run()),
-      }),
-    );
+  for (const job of cronTable(options)) {
+    const { name, pattern } = job;
+    plugin.use(cron({ name, pattern, timezone: "UTC", protect: true, run: () => runLogged(job, options) }));
   }
   const { cron: timersByName = {} } = plugin.store as { cron?: Record<string, { stop(): void }> };
   const timers = Object.values(timersByName);

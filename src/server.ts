@@ -2,7 +2,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import { createBoundary, createMethodsOf } from "./http/boundary.ts";
-import { createClientAddress } from "./http/client-address.ts";
+import { createRequestLog } from "./http/request-log.ts";
 import { withoutWrongLength } from "./http/response.ts";
 import { releaseBody } from "./http/request-memory.ts";
 import { withRoutableUrl } from "./http/request-target.ts";
@@ -23,22 +23,25 @@ export interface HttpApp {
   readonly routes: ReadonlyArray<{ readonly method: string; readonly path: string }>;
   /** Sets the server that requests come from, so that the log can name their clients. */
   attach(server: Bun.Server<unknown>): void;
+  /** Replaces the networks whose X-Forwarded-For is trusted. */
+  trustProxies(networks: readonly string[]): void;
 }
 
 export const createServer = ({ log, clock, routes, trustedProxies }: ServerOptions): HttpApp => {
-  const clientOf = createClientAddress(trustedProxies);
+  const requestLog = createRequestLog({ log, clock }, trustedProxies);
   const methodsOf = createMethodsOf(() => app.routes);
   const app: AnyElysia = routes.reduce<AnyElysia>(
     (whole, slice) => whole.use(slice),
     // Makes the router find the path after any host name, also a short one.
-    new Elysia({ name: "server", handler: { standardHostname: false } }).use(
-      createBoundary({ log, clock, methodsOf, clientOf }),
-    ),
+    new Elysia({ name: "server", handler: { standardHostname: false } }).use(createBoundary({ log, methodsOf })),
   );
   return {
     async handle(request) {
+      const noteResponse = requestLog.begin(request, app.server);
       try {
-        return withoutWrongLength(request, await app.fetch(withRoutableUrl(request)));
+        const response = withoutWrongLength(request, await app.fetch(withRoutableUrl(request)));
+        noteResponse?.(response);
+        return response;
       } finally {
         releaseBody(request);
       }
@@ -49,5 +52,6 @@ export const createServer = ({ log, clock, routes, trustedProxies }: ServerOptio
     attach(server) {
       app.server = server;
     },
+    trustProxies: (networks) => requestLog.trust(networks),
   };
 };

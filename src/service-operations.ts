@@ -1,7 +1,13 @@
 import { z } from "zod";
 import { declareRoute } from "./http/route.ts";
 
-const okSchema = z.object({ status: z.literal("ok").meta({ description: "Always `ok`." }) }).meta({ title: "Ok" });
+const okSchema = z
+  .object({
+    status: z.literal("ok").meta({ description: "Always `ok`." }),
+    version: z.string().meta({ description: "The version of this service." }),
+    commit: z.string().nullable().meta({ description: "The commit it was built from; `null` when it is unknown." }),
+  })
+  .meta({ title: "Ok" });
 
 const readySchema = z
   .object({
@@ -16,7 +22,13 @@ export const GET_HEALTH = declareRoute({
   ...{ method: "GET", path: "/healthz", operationId: "getHealth", tag: TAG, scope: "open" },
   summary: "Check that the process is alive",
   description: "Returns 200 while the process is running. For restarts by a supervisor.",
-  responses: { 200: { description: "The process is alive.", schema: okSchema, example: { status: "ok" } } },
+  responses: {
+    200: {
+      description: "The process is alive.",
+      schema: okSchema,
+      example: { status: "ok", version: "0.1.0", commit: "6fbac06c1a52" },
+    },
+  },
 });
 
 export const GET_READINESS = declareRoute({

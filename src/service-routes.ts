@@ -3,6 +3,7 @@ import type { Runtime } from "./db/runtime.ts";
 import { sendText } from "./http/response.ts";
 import type { Guard } from "./http/guard.ts";
 import { handleOpen, serveRoutes } from "./http/route.ts";
+import { COMMIT, VERSION } from "./version.ts";
 import { GET_HEALTH, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 
 export interface ServiceRouteOptions {
@@ -32,7 +33,7 @@ export const createServiceRoutes = (
   let document: Promise<string> | null = null;
 
   return serveRoutes(guard, [
-    handleOpen(GET_HEALTH, () => ({ status: "ok" })),
+    handleOpen(GET_HEALTH, () => ({ status: "ok", version: VERSION, commit: COMMIT })),
 
     handleOpen(GET_READINESS, () => {
       const problems = findings();

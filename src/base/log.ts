@@ -30,11 +30,11 @@ const printable = (value: unknown): unknown => {
 
 /**
  * A log of one JSON object a line: `at`, `level`, `message`, then the fields. Secrets are blanked out and a line is cut
- * at 8,192 characters, whatever it was given.
+ * at 8,192 characters, whatever it was given. A function as `level` is called for every line, so that the level can change.
  */
-export const createLog = (level: LogLevel, clock: Clock, writeLine: (line: string) => void): Log => {
-  const threshold = LOG_LEVELS.indexOf(level);
-  const enabled = (of: LogLevel) => LOG_LEVELS.indexOf(of) >= threshold;
+export const createLog = (level: LogLevel | (() => LogLevel), clock: Clock, writeLine: (line: string) => void): Log => {
+  const current = typeof level === "function" ? level : () => level;
+  const enabled = (of: LogLevel) => LOG_LEVELS.indexOf(of) >= LOG_LEVELS.indexOf(current());
   const at = (of: LogLevel) => (message: string, fields?: LogFields) => {
     if (!enabled(of)) return;
     const line = JSON.stringify({ at: isoTime(clock.nowMs()), level: of, message, ...fields }, (_, v) => printable(v));

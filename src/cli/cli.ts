@@ -47,7 +47,8 @@ const environmentOf = (environment: Environment, { dataDir, envFile }: GlobalOpt
 
 /** The command line. With `asJson` the parser does not print errors. */
 export const createProgram = (given: Io, asJson: boolean): Command => {
-  let environment = given.environment;
+  let { environment } = given;
+  let readEnvironment = () => environment;
   const io: Io = {
     ...given,
     get environment() {
@@ -60,10 +61,11 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
     .option("--data-dir <dir>", `data directory, overrides ${DATA_DIR_SETTING}`)
     .option("--env-file <file>", "file of settings, such as the EnvironmentFile of a systemd unit")
     .hook("preAction", (_, command) => {
-      environment = environmentOf(given.environment, command.optsWithGlobals<GlobalOptions>());
+      readEnvironment = () => environmentOf(given.environment, command.optsWithGlobals<GlobalOptions>());
+      environment = readEnvironment();
     })
     .addHelpText("after", HELP_FOOTER);
-  addServeCommand(program, io);
+  addServeCommand(program, io, () => readEnvironment());
   addVerifyCommand(program, io);
   addInspectCommands(program, io);
   addAccountCommands(program, io);

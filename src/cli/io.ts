@@ -85,11 +85,19 @@ export const createStopSignals = (clock: Pick<Clock, "monotonicMs">, exit: (stat
   };
 };
 
+/**
+ * Signals that end a process by default, of which the service has no use. The platform ignores SIGPIPE and SIGXFSZ itself,
+ * and needs SIGPWR for its garbage collector.
+ */
+const IGNORED_SIGNALS = [
+  ...["SIGUSR1", "SIGUSR2", "SIGQUIT", "SIGALRM"],
+  ...["SIGVTALRM", "SIGPROF", "SIGIO", "SIGXCPU"],
+];
+
 const untilSignal = (): Promise<string> => {
   const signals = createStopSignals(systemClock, process.exit);
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => signals.onSignal(signal));
-  // Signals that ask to reopen logs or to start an inspector must not end the process.
-  for (const signal of ["SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
+  for (const signal of IGNORED_SIGNALS) process.on(signal, () => undefined);
   return signals.first;
 };
 

@@ -5,7 +5,7 @@ import { settingsInForce } from "../config.ts";
 import { describeMigrateProblem, migrate, schemaVersion } from "../db/migrate.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
 import { keepDatabasePrivate } from "../db/database-files.ts";
-import { VERSION } from "../version.ts";
+import { COMMIT, VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { cannotOpen, loadConfig, prepareDatabase } from "./data-directory.ts";
@@ -61,10 +61,11 @@ export const addMaintenanceCommands = (program: Command, io: Io): void => {
   });
 
   addCommand(program, "version", {
-    description: "Print the version of this binary.",
+    description: "Print the version and commit of this binary.",
     example: "version --json",
   }).action(({ json }) => {
-    const versions = { version: VERSION, bun: Bun.version, schema: MIGRATIONS.length };
-    print(io, json, versions, () => `postwarden ${VERSION} (bun ${Bun.version}, schema ${MIGRATIONS.length})`);
+    const versions = { version: VERSION, commit: COMMIT, bun: Bun.version, schema: MIGRATIONS.length };
+    const commit = COMMIT === null ? "" : `commit ${COMMIT}, `;
+    print(io, json, versions, () => `postwarden ${VERSION} (${commit}bun ${Bun.version}, schema ${MIGRATIONS.length})`);
   });
 };

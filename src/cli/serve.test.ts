@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { connect } from "node:tls";
 import { selfSignedCertificate } from "../net/self-signed.ts";
 import { createCommandLine } from "../testing/command-line.ts";
+import { COMMIT, VERSION } from "../version.ts";
 
 const { dataDir, run } = createCommandLine();
 
@@ -19,12 +20,16 @@ interface Served {
 }
 
 /** Runs `serve` on a port of the system's choice while `work` goes on, and then asks it to end. */
-const whileServing = async (settings: Record<string, string>, work: (served: Served) => Promise<void>) => {
+const whileServing = async (
+  settings: Record<string, string>,
+  work: (served: Served) => Promise<void>,
+  args: readonly string[] = [],
+) => {
   const stop = Promise.withResolvers<string>();
   const listening = Promise.withResolvers<string>();
   const said: string[] = [];
   const hangups: Array<() => void> = [];
-  const ended = run(["serve"], {
+  const ended = run(["serve", ...args], {
     settings: { PORT: "0", DNS_SERVERS: "127.0.0.1:9", ...settings },
     onLine(line) {
       said.push(line);
@@ -110,7 +115,7 @@ describe("serve", () => {
     const none = join(dataDir, "none.mmdb");
     const ended = await run(["serve", "--json"], { settings: { PORT: "0", GEOIP_DB: none } });
     expect(ended).toMatchObject({ status: 1, out: "" });
-    const { error, message } = JSON.parse(ended.err);
+    const { error, message } = JSON.parse(ended.err.split("\n").at(-1) ?? "");
     expect(error).toBe("settings");
     expect(message).toContain(`POSTWARDEN_GEOIP_DB: ${none} cannot be used: no such file.`);
   });
@@ -144,6 +149,36 @@ describe("serve", () => {
     expect(await clientsOf({ TRUSTED_PROXIES: "127.0.0.0/8" })).toEqual([]);
   });
 
+  test("reads the file of --env-file again at a SIGHUP: the log level and the trusted proxies change", async () => {
+    const file = join(dataDir, "..", "reload.env");
+    writeFileSync(file, "POSTWARDEN_LOG_LEVEL=info\n");
+    const work = async ({ url, hangUp, said }: Served) => {
+      const ask = () => fetch(`${url}/healthz`, { headers: { "x-forwarded-for": "203.0.114.9" } });
+      const requests = () =>
+        said.filter((line) => line.includes('"message":"request"')).map((line) => JSON.parse(line));
+      await ask();
+      expect(requests()).toEqual([]);
+      writeFileSync(file, "POSTWARDEN_LOG_LEVEL=debug\n");
+      hangUp();
+      await ask();
+      expect(requests()).toMatchObject([{ client: "127.0.0.1", path: "/healthz", status: 200 }]);
+      writeFileSync(file, "POSTWARDEN_LOG_LEVEL=debug\nPOSTWARDEN_TRUSTED_PROXIES=127.0.0.0/8\n");
+      hangUp();
+      await ask();
+      expect(requests().map(({ client }) => client)).toEqual(["127.0.0.1", "203.0.114.9"]);
+      rmSync(file);
+      hangUp();
+      expect(said.at(-1)).toContain(`--env-file: ${file}: no such file`);
+    };
+    expect((await whileServing({}, work, ["--env-file", file])).status).toBe(0);
+  });
+
+  test("begins its log with the version and the commit", async () => {
+    const { err } = await whileServing({}, async () => undefined);
+    const first = JSON.parse(err.split("\n")[0] ?? "");
+    expect(first).toMatchObject({ level: "info", message: "starting", version: VERSION, commit: COMMIT });
+  });
+
   test("answers a body that is far too long with our 413, declared or not", async () => {
     await whileServing({}, async ({ url }) => {
       const key = String((await run(["keys", "create", "--account", "default", "--mode", "test", "--json"])).json.key);
@@ -169,7 +204,7 @@ describe("serve", () => {
     const tls = { TLS_CERT: join(dataDir, "none.pem"), TLS_KEY: join(dataDir, "none.key"), PORT: "0" };
     const unread = await run(["serve"], { settings: tls });
     expect(unread.status).toBe(1);
-    expect(unread.err).toStartWith("postwarden: The certificate or key for HTTPS cannot be read: ");
+    expect(unread.err).toContain("postwarden: The certificate or key for HTTPS cannot be read: ");
   });
 });
 
@@ -189,7 +224,7 @@ describe("HTTPS", () => {
     for (const request of requests) {
       socket.write(request);
       let heard = "";
-      while (!heard.includes('"}')) heard += String((await once(socket, "data"))[0]);
+      while (!heard.includes("}")) heard += String((await once(socket, "data"))[0]);
       statuses.push(heard.slice("HTTP/1.1 ".length, "HTTP/1.1 200".length));
     }
     const name = socket.getPeerCertificate().subjectaltname;

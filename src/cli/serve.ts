@@ -5,15 +5,17 @@ import { createLog, type Log } from "../base/log.ts";
 import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";
 import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
-import { type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
+import { type Config, type Environment, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
 import { foreignSourceAddresses } from "./doctor-egress.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
-import { VERSION } from "../version.ts";
+import { COMMIT, VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
 import { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
+import { notifyReady } from "./service-manager.ts";
+import { Hangups, ReloadableSettings } from "./settings-reload.ts";
 import { loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
 
 /** Memory that only the start needed is released once, after the first requests. */
@@ -21,11 +23,15 @@ const RELEASE_AFTER_MS = 1_000;
 /** Time for callers to read responses and for mail servers to reply to QUIT, once all checks have stopped. */
 const DRAIN_MS_MAX = 1_000;
 
+/** What `serve` was started with. */
 interface ServeOptions {
-  readonly db: Db;
   readonly config: Config;
+  readonly settings: ReloadableSettings;
+  readonly log: Log;
   readonly io: Io;
   readonly asJson: boolean;
+  readonly stopSignal: Promise<string>;
+  readonly hangups: Hangups;
 }
 
 interface ReportReceiver {
@@ -91,9 +97,8 @@ const stopService = async (
 };
 
 /** Runs the service until a signal stops it. */
-const serveUntilSignal = async ({ db, config, io, asJson }: ServeOptions): Promise<void> => {
-  const stopSignal = io.untilSignal();
-  const log = createLog(config.logLevel, systemClock, io.err);
+const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> => {
+  const { config, settings, log, io, asJson, stopSignal, hangups } = options;
   await checkEnvironment(config, log);
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
@@ -106,7 +111,7 @@ const serveUntilSignal = async ({ db, config, io, asJson }: ServeOptions): Promi
   createFirstAccount(firstKeys);
   showFirstKeys(firstKeys, { io, url, asJson });
   systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
-  log.info("listening", { url, host: config.host, port: http.port, data_dir: config.dataDir, version: VERSION });
+  log.info("listening", { url, host: config.host, port: http.port });
 
   service.runner.start();
   service.bulk.start();
@@ -119,8 +124,13 @@ const serveUntilSignal = async ({ db, config, io, asJson }: ServeOptions): Promi
   };
   await service.blocklist.scheduler.fillSeverities();
   await service.blocklist.scheduler.spreadBacklog();
-  const jobs = createJobs({ service, log, renewCertificates });
-  io.onHangup(() => void renewCertificates());
+  const jobs = createJobs({ service, log, clock: systemClock, renewCertificates });
+  hangups.use(async () => {
+    settings.reload(log);
+    service.app.trustProxies(settings.trustedProxies);
+    await renewCertificates();
+  });
+  await notifyReady(io.environment, log);
 
   log.info("stopping", { signal: await stopSignal });
   jobs.stop();
@@ -130,14 +140,20 @@ const serveUntilSignal = async ({ db, config, io, asJson }: ServeOptions): Promi
   log.info("stopped");
 };
 
-const serve = async (io: Io, asJson: boolean): Promise<void> => {
+/** `readEnvironment` reads the settings again, for a reload. */
+const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment): Promise<void> => {
+  const stopSignal = io.untilSignal();
+  const hangups = new Hangups(io);
   const config = loadConfig(io);
+  const settings = new ReloadableSettings(config, readEnvironment);
+  const log = createLog(() => settings.logLevel, systemClock, io.err);
   const path = prepareDatabase(io, config, "create");
   const lock = lockDatabase(path);
+  log.info("starting", { version: VERSION, commit: COMMIT, bun: Bun.version, data_dir: config.dataDir });
   try {
     const db = openDatabaseAt(path, SERVER_BUSY_TIMEOUT_MS);
     try {
-      await serveUntilSignal({ db, config, io, asJson });
+      await serveUntilSignal(db, { config, settings, log, io, asJson, stopSignal, hangups });
     } finally {
       db.close();
     }
@@ -147,10 +163,10 @@ const serve = async (io: Io, asJson: boolean): Promise<void> => {
 };
 
 /** `serve`: the service, until SIGTERM or SIGINT. */
-export const addServeCommand = (program: Command, io: Io): void => {
+export const addServeCommand = (program: Command, io: Io, readEnvironment: () => Environment): void => {
   addCommand(program, "serve", {
     description: "Run the service; settings are environment variables (see `postwarden config`).",
     example: "serve --env-file /etc/postwarden.env",
     json: "print the keys of a new account as JSON (the log is always JSON)",
-  }).action(({ json = false }: { json?: boolean }) => serve(io, json));
+  }).action(({ json = false }: { json?: boolean }) => serve(io, json, readEnvironment));
 };

@@ -1,5 +1,6 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { createApps } from "../testing/app.ts";
+import { COMMIT, VERSION } from "../version.ts";
 
 const PATH = "/v1/email-verifications";
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -156,7 +157,10 @@ describe("without a key", () => {
     expect(answer.body.findings).toEqual([expect.stringContaining("Report ingestion is paused")]);
   });
 
-  test.each(["/healthz", "/readyz"])("%s says ok", async (target) => {
-    expect(await start().request("GET", target)).toMatchObject({ status: 200, body: { status: "ok" } });
+  test.each([
+    ["/healthz", { status: "ok", version: VERSION, commit: COMMIT }],
+    ["/readyz", { status: "ok", findings: [] }],
+  ])("%s says ok", async (target, body) => {
+    expect(await start().request("GET", target)).toMatchObject({ status: 200, body });
   });
 });

@@ -1,18 +1,13 @@
 import { type AnyElysia, Elysia } from "elysia";
-import type { Clock } from "../base/clock.ts";
 import { AppError, ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
-import type { ClientAddress } from "./client-address.ts";
 import { hasUsableHost, pathOf } from "./request-target.ts";
 
 export interface BoundaryDeps {
   readonly log: Log;
-  readonly clock: Clock;
   /** The methods of a path, to distinguish 405 from 404; empty for a path that does not exist. */
   readonly methodsOf: (path: string) => readonly string[];
-  /** The address of the client, for the log. */
-  readonly clientOf: ClientAddress;
 }
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._-]{1,64}$/;
@@ -59,10 +54,10 @@ const sqliteCode = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
 /**
- * Around every route: the `X-Request-Id` (the client's own if it is well-formed), the log line, and the error body. An
+ * Around every route: the `X-Request-Id` (the client's own if it is well-formed) and the error body. An
  * `AppError` becomes its own response; any other exception is logged and becomes a 500.
  */
-export const createBoundary = ({ log, clock, methodsOf, clientOf }: BoundaryDeps): AnyElysia => {
+export const createBoundary = ({ log, methodsOf }: BoundaryDeps): AnyElysia => {
   const toResponse = (error: unknown, code: unknown, request: Request, requestId: unknown): ErrorResponse => {
     if (error instanceof AppError) return errorResponse(error.code, error.details);
     if (isAbort(error)) return CLIENT_GONE;
@@ -79,7 +74,7 @@ export const createBoundary = ({ log, clock, methodsOf, clientOf }: BoundaryDeps
     });
   };
 
-  const boundary = new Elysia({ name: "boundary" })
+  return new Elysia({ name: "boundary" })
     .onRequest(({ request, set }) => {
       const given = request.headers.get("x-request-id");
       set.headers["x-request-id"] = given !== null && REQUEST_ID_FORM.test(given) ? given : newId();
@@ -90,31 +85,6 @@ export const createBoundary = ({ log, clock, methodsOf, clientOf }: BoundaryDeps
       set.status = status;
       Object.assign(set.headers, headers);
       return body;
-    });
-  return log.enabled("debug") ? boundary.use(requestLog({ log, clock, clientOf })) : boundary;
-};
-
-/** Logs each request. Only installed at log level debug, because it costs time. */
-const requestLog = ({ log, clock, clientOf }: Omit<BoundaryDeps, "methodsOf">) => {
-  const begun = new WeakMap<Request, { readonly atMs: number; readonly client: string | null }>();
-
-  return new Elysia({ name: "request-log" })
-    .onRequest(({ request, server }) => {
-      // The runtime knows the peer only until the response is sent.
-      const peer = server?.requestIP(request)?.address;
-      const client = peer === undefined ? null : clientOf(peer, request.headers.get("x-forwarded-for"));
-      begun.set(request, { atMs: clock.monotonicMs(), client });
-    })
-    .onAfterResponse({ as: "global" }, ({ request, set }) => {
-      const { atMs = clock.monotonicMs(), client = null } = begun.get(request) ?? {};
-      log.debug("request", {
-        method: request.method,
-        path: pathOf(request),
-        status: set.status,
-        ms: Math.round(clock.monotonicMs() - atMs),
-        client,
-        request_id: set.headers["x-request-id"],
-      });
     });
 };
 

@@ -1,0 +1,78 @@
+import { err, type Result } from "../base/errors.ts";
+import type { Log, LogLevel } from "../base/log.ts";
+import { changedSettings, type Config, type Environment, readConfig } from "../config.ts";
+import { type Io, UsageError } from "./io.ts";
+
+/**
+ * Runs a task at every SIGHUP, never twice at once. A SIGHUP that arrives before `use`, while the service starts, is not
+ * lost: the task then runs when it is set.
+ */
+export class Hangups {
+  #task: (() => Promise<void>) | null = null;
+  #isPending = false;
+  #isRunning = false;
+
+  constructor(io: Pick<Io, "onHangup">) {
+    io.onHangup(() => {
+      this.#isPending = true;
+      void this.#run();
+    });
+  }
+
+  /** Sets the task, which must not reject. */
+  use(task: () => Promise<void>): void {
+    this.#task = task;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isRunning || this.#task === null) return;
+    this.#isRunning = true;
+    while (this.#isPending) {
+      this.#isPending = false;
+      await this.#task();
+    }
+    this.#isRunning = false;
+  }
+}
+
+/** The settings in use. Log level and trusted proxies can change while the service runs. */
+export class ReloadableSettings {
+  readonly #readEnvironment: () => Environment;
+  #config: Config;
+
+  /** `readEnvironment` reads the variables again, with those of `--env-file`, and throws when the file cannot be read. */
+  constructor(config: Config, readEnvironment: () => Environment) {
+    this.#config = config;
+    this.#readEnvironment = readEnvironment;
+  }
+
+  get logLevel(): LogLevel {
+    return this.#config.logLevel;
+  }
+
+  get trustedProxies(): readonly string[] {
+    return this.#config.trustedProxies;
+  }
+
+  /** Reads the settings again and logs which ones changed. If any is invalid, none changes. */
+  reload(log: Log): void {
+    const fresh = this.#read();
+    if (!fresh.ok) return log.error("settings were not reloaded; the old ones stay in use", { problems: fresh.error });
+    const changed = changedSettings(this.#config, fresh.value);
+    const { logLevel, trustedProxies } = fresh.value;
+    this.#config = { ...this.#config, logLevel, trustedProxies };
+    const needRestart = changedSettings(this.#config, fresh.value);
+    log.info("settings were reloaded", { changed: changed.filter((name) => !needRestart.includes(name)) });
+    if (needRestart.length > 0) log.warn("changed settings need a restart", { settings: needRestart });
+  }
+
+  #read(): Result<Config, readonly string[]> {
+    try {
+      return readConfig(this.#readEnvironment());
+    } catch (error) {
+      if (error instanceof UsageError) return err([error.message]);
+      throw error;
+    }
+  }
+}
