@@ -9,30 +9,30 @@ import { type Io, UsageError } from "./io.ts";
  */
 export class Hangups {
   #task: (() => Promise<void>) | null = null;
-  #isPending = false;
-  #isRunning = false;
+  /** Since the task last began. */
+  #hangups = 0;
+  #running: Promise<void> | null = null;
 
   constructor(io: Pick<Io, "onHangup">) {
     io.onHangup(() => {
-      this.#isPending = true;
-      void this.#run();
+      this.#hangups++;
+      this.#run();
     });
   }
 
   /** Sets the task, which must not reject. */
   use(task: () => Promise<void>): void {
     this.#task = task;
-    void this.#run();
+    this.#run();
   }
 
-  async #run(): Promise<void> {
-    if (this.#isRunning || this.#task === null) return;
-    this.#isRunning = true;
-    while (this.#isPending) {
-      this.#isPending = false;
-      await this.#task();
-    }
-    this.#isRunning = false;
+  #run(): void {
+    if (this.#running !== null || this.#task === null || this.#hangups === 0) return;
+    this.#hangups = 0;
+    this.#running = this.#task().then(() => {
+      this.#running = null;
+      this.#run();
+    });
   }
 }
 
@@ -58,7 +58,10 @@ export class ReloadableSettings {
   /** Reads the settings again and logs which ones changed. If any is invalid, none changes. */
   reload(log: Log): void {
     const fresh = this.#read();
-    if (!fresh.ok) return log.error("settings were not reloaded; the old ones stay in use", { problems: fresh.error });
+    if (!fresh.ok) {
+      log.error("settings were not reloaded; the old ones stay in use", { problems: fresh.error });
+      return;
+    }
     const changed = changedSettings(this.#config, fresh.value);
     const { logLevel, trustedProxies } = fresh.value;
     this.#config = { ...this.#config, logLevel, trustedProxies };
