@@ -44,11 +44,11 @@ describe("settings about blocklists that do not fit", () => {
   const commands = [["serve"], ["verify", "a@nowhere.invalid"]];
   const expectRefused = async (settings: Record<string, string>, sentences: readonly unknown[]) => {
     for (const args of commands) {
-      const { status, out, err } = await run(args, {
+      const { status, out, err, problem } = await run(args, {
         settings: { DNS_SERVERS: "127.0.0.1:9", PORT: "0", ...settings },
       });
       expect({ status, out }).toEqual({ status: 1, out: "" });
-      expect(err.split("\n")).toEqual(["postwarden: Invalid settings:", ...sentences] as string[]);
+      expect(problem.split("\n")).toEqual(["postwarden: Invalid settings:", ...sentences] as string[]);
       expect(err).not.toContain(KEY);
     }
   };

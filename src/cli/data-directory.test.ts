@@ -208,12 +208,12 @@ describe("a database that is not ours to open", () => {
       async (args) => {
         const path = otherDir(`${name}-${args[0]}`, write);
         const options = { settings: { DATA_DIR: path } };
-        const { status, out, err } = await run(args, options);
+        const { status, out, err, problem } = await run(args, options);
         expect({ status, out }).toEqual({ status: 1, out: "" });
-        expect(err).toStartWith(`postwarden: ${join(path, "postwarden.db")}`);
+        expect(problem).toStartWith(`postwarden: ${join(path, "postwarden.db")}`);
         expect(err).toContain(said);
         expect(err).not.toContain("    at ");
-        expect(JSON.parse((await run([...args, "--json"], options)).err)).toMatchObject({ error });
+        expect(JSON.parse((await run([...args, "--json"], options)).problem)).toMatchObject({ error });
       },
     );
   }

@@ -115,7 +115,7 @@ describe("serve", () => {
     const none = join(dataDir, "none.mmdb");
     const ended = await run(["serve", "--json"], { settings: { PORT: "0", GEOIP_DB: none } });
     expect(ended).toMatchObject({ status: 1, out: "" });
-    const { error, message } = JSON.parse(ended.err.split("\n").at(-1) ?? "");
+    const { error, message } = JSON.parse(ended.problem);
     expect(error).toBe("settings");
     expect(message).toContain(`POSTWARDEN_GEOIP_DB: ${none} cannot be used: no such file.`);
   });
@@ -204,7 +204,7 @@ describe("serve", () => {
     const tls = { TLS_CERT: join(dataDir, "none.pem"), TLS_KEY: join(dataDir, "none.key"), PORT: "0" };
     const unread = await run(["serve"], { settings: tls });
     expect(unread.status).toBe(1);
-    expect(unread.err).toContain("postwarden: The certificate or key for HTTPS cannot be read: ");
+    expect(unread.problem).toStartWith("postwarden: The certificate or key for HTTPS cannot be read: ");
   });
 });
 

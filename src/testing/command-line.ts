@@ -10,6 +10,8 @@ export interface CommandResult {
   readonly status: number;
   readonly out: string;
   readonly err: string;
+  /** Standard error without the log. */
+  readonly problem: string;
   /** Standard output as JSON; throws when it is not JSON. */
   readonly json: Record<string, unknown>;
 }
@@ -73,6 +75,7 @@ export const createCommandLine = () => {
       status,
       out,
       err: lines.err.join("\n"),
+      problem: lines.err.filter((line) => !line.startsWith('{"at":')).join("\n"),
       get json() {
         return JSON.parse(out);
       },
