@@ -16,7 +16,7 @@ import { organisationalDomain } from "./mail/organisational-domain.ts";
 import { type DnsResolver, isDefinite, resolverFor } from "./net/dns.ts";
 import { createAddressPolicy } from "./net/public-address.ts";
 import { openSession } from "./net/smtp-client.ts";
-import { createSocksConnector, type SocksProblem } from "./net/socks-connector.ts";
+import { createSocksConnector, describeSocksProblem, type SocksProblem } from "./net/socks-connector.ts";
 import { EgressPool, type Egress } from "./probe/egress.ts";
 import type { ProbeTarget } from "./probe/host-queue.ts";
 import { type DnsQuery, Outages } from "./probe/outages.ts";
@@ -117,7 +117,9 @@ const sessionTimes = ({ connectTimeoutMs, replyTimeoutMs }: Config) => {
 /** Dials mail hosts, and detects outages meanwhile. `fresh` resolves without a cache. */
 const composeDialling = (config: Config, platform: Platform, { log, fresh }: EngineSurroundings) => {
   const { clock, resolver } = platform;
-  const egresses = new EgressPool(egressesOf(config, platform), clock);
+  const noteProblem = (name: string, problem: SocksProblem): void =>
+    egresses.noteProblem(name, describeSocksProblem(problem));
+  const egresses = new EgressPool(egressesOf(config, platform, noteProblem), clock, log);
   const { probeTimeMs: _, ...times } = sessionTimes(config);
   const dial = ({ address, port, host, egress }: ProbeTarget) => {
     const { connector, localAddress } = egresses.get(egress);
@@ -160,12 +162,16 @@ const composeDialling = (config: Config, platform: Platform, { log, fresh }: Eng
 
 const composePool = (config: Config, { clock }: Platform, { open, outages }: ReturnType<typeof composeDialling>) => {
   const { connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } = config;
+  const connectionsPerEgressMax = config.connectionsPerEgressMax ?? Number.POSITIVE_INFINITY;
   const pacing = new Pacing(clock, connectionsPerHostMax);
   // Hosts that timed out during the outage may respond now.
   outages.onChange(() => {
     if (outages.current() === null) pacing.endCooldowns();
   });
-  const limits = { connectionsMax, connectionsPerHostMax, connectionsPerProviderMax, rcptPerConnectionMax };
+  const limits = {
+    ...{ connectionsMax, connectionsPerHostMax, connectionsPerProviderMax, connectionsPerEgressMax },
+    rcptPerConnectionMax,
+  };
   return new ProbePool(clock, { open, pacing, ...limits });
 };
 
@@ -222,5 +228,5 @@ export const composeEngine = (
     clock,
   );
   const engines: ByMode<VerificationEngine> = { live, test: new VerificationEngine(TEST_PLATFORM, clock) };
-  return { engines, pool, outages };
+  return { engines, pool, outages, egresses };
 };

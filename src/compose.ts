@@ -141,7 +141,8 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
   const administration = composeAccounts(db, clock);
   const { credits, authenticate } = administration;
   const { match } = composeSuppressions(db, clock);
-  const { engines, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
+  const engine = composeEngine(config, platform, match, { log, fresh: freshResolver });
+  const { engines, pool, outages, egresses } = engine;
   const verification = composeVerification(runtime, engines, credits);
   const webhooks = composeWebhooks(runtime, config, platform);
   const { rules, urls, defaults } = webhooks;
@@ -168,6 +169,7 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
     administration,
     pool,
     outages,
+    egresses,
     verification,
     webhooks,
     blocklist,
@@ -183,7 +185,8 @@ const DESCRIPTION = "Verifies email addresses, monitors DNS blocklists and proce
 
 /** Every route of the API. */
 const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: string) => {
-  const { runtime, administration, outages, verification, webhooks, blocklist, lists, bulk, guard, dmarc } = useCases;
+  const { runtime, administration, verification, webhooks, blocklist, lists, bulk, guard, dmarc } = useCases;
+  const { outages, egresses } = useCases;
   const { store, ledger } = administration;
   const { rules } = webhooks;
   const { clock } = runtime;
@@ -203,7 +206,7 @@ const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: st
         return interfaceDocument({ version: VERSION, baseUrl, description: DESCRIPTION });
       },
       blockers: () => outages.findings(),
-      findings: () => [...dmarc.findings(), ...blocklist.usability.findings()],
+      findings: () => [...egresses.findings(), ...dmarc.findings(), ...blocklist.usability.findings()],
     }),
   ];
 };

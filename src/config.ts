@@ -93,6 +93,7 @@ const settings = {
   retryWaitsS: setting("GREYLIST_RETRIES_S", commaList(seconds).prefault("60,300,900,1800")),
   connectionsMax: setting("MAX_CONNECTIONS", wholeNumber(1, 20_000).prefault("500")),
   connectionsPerHostMax: setting("MAX_CONNECTIONS_PER_HOST", wholeNumber(1, 1_000).prefault("4")),
+  connectionsPerEgressMax: setting("MAX_CONNECTIONS_PER_EGRESS", optional(wholeNumber(1, 20_000))),
   rcptPerConnectionMax: setting("MAX_RCPT_PER_CONNECTION", wholeNumber(2, 10_000).prefault("50")),
   sourceAddresses: setting("SOURCE_ADDRESSES", commaList(ipAddress).prefault("")),
   socksProxies: formatted("SOCKS_PROXIES", commaList(socksProxy, byNumber).prefault(""), (all) => all.map(formatProxy)),

@@ -68,6 +68,9 @@ const checkReachable = async ({ server, domain }: ServerCheck, resolver: DnsReso
     case "answer":
       return dnsCheck.ok(`${where} responds (MX of ${domain}, ${elapsedMs} ms).`);
     case "nxdomain":
+      return dnsCheck.warn(
+        `${where} says that ${domain} does not exist. If it does, the server does not resolve public names: set POSTWARDEN_DNS_SERVERS to one that does. Else name another domain with --domain.`,
+      );
     case "no_data":
       return dnsCheck.warn(`${where} responds, but ${domain} has no MX record. Name another domain with --domain.`);
     case "invalid_name":

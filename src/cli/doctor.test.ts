@@ -44,5 +44,5 @@ DNS
         word word word word word word
         word word end.
 
-1 ok, 1 warnings, 1 failures`);
+1 ok, 1 warning, 1 failure`);
 });

@@ -93,7 +93,9 @@ export const doctorText = (findings: readonly DoctorFinding[], columns: number):
     [area, ...findings.filter((finding) => finding.area === area).flatMap(linesOf)].join("\n"),
   );
   const count = (state: DoctorCheck["state"]): number => findings.filter((finding) => finding.state === state).length;
-  return [...sections, `${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failures`].join("\n\n");
+  const plural = (number: number, what: string): string => `${number} ${what}${number === 1 ? "" : "s"}`;
+  const summary = `${count("ok")} ok, ${plural(count("warn"), "warning")}, ${plural(count("fail"), "failure")}`;
+  return [...sections, summary].join("\n\n");
 };
 
 /** `doctor`: checks this machine and its settings. Exit status 1 when a check fails. */

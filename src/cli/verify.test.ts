@@ -139,7 +139,7 @@ describe("doctor", () => {
     });
     expect(sick.status).toBe(1);
     expect(sick.err).toMatch(/2 of \d+ checks failed\./);
-    expect(sick.out).toMatch(/^ {2}warn {2}127\.0\.0\.1:\d+ responds, but nowhere\.example\.com has no MX record/m);
+    expect(sick.out).toMatch(/^ {2}warn {2}127\.0\.0\.1:\d+ says that nowhere\.example\.com does not exist/m);
     expect(sick.out).toMatch(/^Sender\n {2}fail {2}The HELO name "localhost" is not/m);
     expect(sick.out.match(/^ {2}fail /gm)).toHaveLength(2);
     for (const line of sick.out.split("\n")) expect(line.length).toBeLessThanOrEqual(80);

@@ -6,28 +6,42 @@ export interface ConnectionLimitOptions {
   readonly connectionsMax: number;
   /** For all hosts of one provider; infinite for an unknown one. */
   readonly connectionsPerProviderMax: (provider: string) => number;
+  /** From one egress to all hosts; infinite without a limit. */
+  readonly connectionsPerEgressMax: number;
 }
 
 /** This share of all connections is reserved for single verifications, so that a person never waits behind a list. */
 const REALTIME_SHARE = 0.1;
 
-interface ProviderConnections {
+/** What many hosts have in common, and a limit of its own: their provider, or the egress to them. */
+export interface ConnectionGroup {
+  readonly kind: "provider" | "egress";
+  readonly name: string;
+}
+
+interface GroupConnections {
+  readonly group: ConnectionGroup;
   open: number;
   /** Queues that wait for one of them. */
   readonly waiting: WaitingHosts;
 }
 
-/** Counts the connections of the pool in total, by account and by provider. */
+/** Whether the connections of a queue count for a group. */
+export const isInGroup = ({ target }: HostQueue, { kind, name }: ConnectionGroup): boolean => target[kind] === name;
+
+const keyOf = ({ kind, name }: ConnectionGroup): string => `${kind} ${name}`;
+
+/** Counts the connections of the pool in total, by account, by provider and by egress. */
 export class ConnectionLimits {
-  readonly #connectionsPerProviderMax: ConnectionLimitOptions["connectionsPerProviderMax"];
+  readonly #options: ConnectionLimitOptions;
   readonly #shares;
-  /** Only providers that have a limit, and connections. */
-  readonly #providers = new Map<string, ProviderConnections>();
+  /** Only those that have a limit, and connections. */
+  readonly #groups = new Map<string, GroupConnections>();
   #total = 0;
 
-  constructor({ connectionsMax, connectionsPerProviderMax }: ConnectionLimitOptions) {
-    this.#connectionsPerProviderMax = connectionsPerProviderMax;
-    this.#shares = createShares({ placesMax: connectionsMax, realtimeShare: REALTIME_SHARE });
+  constructor(options: ConnectionLimitOptions) {
+    this.#options = options;
+    this.#shares = createShares({ placesMax: options.connectionsMax, realtimeShare: REALTIME_SHARE });
   }
 
   get total(): number {
@@ -52,42 +66,61 @@ export class ConnectionLimits {
 
   /**
    * Counts a connection for a queue's next probe and returns that probe; or the limit that forbids it: that of the
-   * waiting accounts (`account`), of all connections (`total`), or of the provider.
+   * waiting accounts (`account`), of all connections (`total`), or of a group.
    */
-  open(queue: HostQueue): QueuedProbe | "account" | "total" | "provider" {
+  open(queue: HostQueue): { readonly probe: QueuedProbe } | "account" | "total" | ConnectionGroup {
     if (!queue.hasProbeFor(this.mayUse)) return "account";
     if (!queue.hasProbeFor(this.mayOpen)) return "total";
-    const { provider } = queue.target;
-    const max = this.#connectionsPerProviderMax(provider);
-    if (Number.isFinite(max)) {
-      const connections = this.#providers.get(provider) ?? { open: 0, waiting: new WaitingHosts() };
-      if (connections.open >= max) return "provider";
-      this.#providers.set(provider, connections);
+    const groups = this.#limitedGroups(queue);
+    const full = groups.find(({ group, max }) => (this.#groups.get(keyOf(group))?.open ?? 0) >= max);
+    if (full !== undefined) return full.group;
+    for (const { group } of groups) {
+      const connections = this.#groups.get(keyOf(group)) ?? { group, open: 0, waiting: new WaitingHosts() };
+      this.#groups.set(keyOf(group), connections);
       connections.open++;
     }
     const probe = queue.take(this.mayOpen);
     if (probe === undefined) throw new Error("a connection was counted for no probe");
     this.#total++;
-    return probe;
+    return { probe };
   }
 
-  /** Lets a queue wait for a connection of its provider. */
-  awaitProvider(queue: HostQueue): void {
-    this.#providers.get(queue.target.provider)?.waiting.add(queue);
+  /** The egresses from which no further connection may be opened now. */
+  fullEgresses(): ReadonlySet<string> {
+    const { connectionsPerEgressMax: max } = this.#options;
+    const full = [...this.#groups.values()].filter(({ group, open }) => group.kind === "egress" && open >= max);
+    return new Set(full.map(({ group }) => group.name));
   }
 
-  /** The most urgent probe that waits for a connection of the queue's provider. */
-  priorityAtProvider({ target: { provider } }: HostQueue): Priority | null {
-    return this.#providers.get(provider)?.waiting.priority(this.mayUse) ?? null;
+  /** Lets a queue wait for a connection of a group. */
+  awaitGroup(queue: HostQueue, group: ConnectionGroup): void {
+    this.#groups.get(keyOf(group))?.waiting.add(queue);
   }
 
-  /** A connection was closed. Returns the queues that waited for one of its provider's. */
-  close({ target: { provider } }: HostQueue): readonly HostQueue[] {
+  /** The priorities of the most urgent probes that wait for a connection of the queue's groups. */
+  prioritiesInGroups(queue: HostQueue): readonly (Priority | null)[] {
+    return this.#limitedGroups(queue).map(
+      ({ group }) => this.#groups.get(keyOf(group))?.waiting.priority(this.mayUse) ?? null,
+    );
+  }
+
+  /** A connection was closed. Returns the queues that waited for one of its groups. */
+  close(queue: HostQueue): readonly HostQueue[] {
     this.#total--;
-    const connections = this.#providers.get(provider);
-    if (connections === undefined) return [];
-    connections.open--;
-    if (connections.open === 0) this.#providers.delete(provider);
-    return connections.waiting.takeAll();
+    return this.#limitedGroups(queue).flatMap(({ group }) => {
+      const connections = this.#groups.get(keyOf(group));
+      if (connections === undefined) return [];
+      connections.open--;
+      if (connections.open === 0) this.#groups.delete(keyOf(group));
+      return connections.waiting.takeAll();
+    });
+  }
+
+  #limitedGroups({ target: { provider, egress } }: HostQueue) {
+    const groups = [
+      { group: { kind: "provider", name: provider }, max: this.#options.connectionsPerProviderMax(provider) },
+      { group: { kind: "egress", name: egress }, max: this.#options.connectionsPerEgressMax },
+    ] as const;
+    return groups.filter(({ max }) => Number.isFinite(max));
   }
 }

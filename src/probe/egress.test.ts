@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { createLog } from "../base/log.ts";
 import type { Connector } from "../net/connector.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { EgressPool, type Egress } from "./egress.ts";
@@ -110,5 +111,54 @@ describe("egresses", () => {
     for (let n = 0; n < 10_001; n++) egresses.block("a", `p${n}`);
     expect(egresses.choose(at("p0"), null)?.name).toBe("a");
     expect(egresses.choose(at("p1"), null)).toBeNull();
+  });
+
+  test("one that breaks again and again is tried less and less often, up to eight minutes", async () => {
+    const clock = createTestClock();
+    const egresses = new EgressPool([egress("a")], clock);
+    const waits: number[] = [];
+    for (let n = 0; n < 6; n++) {
+      egresses.markBroken("a");
+      // Sessions that were under way fail too; they do not prolong it.
+      egresses.markBroken("a");
+      let minutes = 0;
+      while (egresses.choose(at("x"), null) === null) {
+        await clock.advance(60_000);
+        minutes++;
+      }
+      waits.push(minutes);
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 8, 8]);
+    egresses.markWorking("a", "x");
+    egresses.markBroken("a");
+    await clock.advance(60_000);
+    expect(egresses.choose(at("x"), null)?.name).toBe("a");
+  });
+
+  test("a broken proxy is reported with its problem until it works, or until nobody has tried it for long", async () => {
+    const clock = createTestClock();
+    const lines: string[] = [];
+    const log = createLog("info", clock, (line) => lines.push(line));
+    const proxy = { ...egress("socks5://192.0.2.9:1080"), isProxy: true };
+    const egresses = new EgressPool([proxy, egress("192.0.2.1", "192.0.2.1")], clock, log);
+    expect(egresses.findings()).toEqual([]);
+    egresses.noteProblem(proxy.name, "refuses the login.");
+    egresses.markBroken(proxy.name);
+    egresses.markBroken(proxy.name);
+    egresses.markBroken("192.0.2.1");
+    expect(egresses.findings()).toEqual([
+      "The proxy socks5://192.0.2.9:1080 (POSTWARDEN_SOCKS_PROXIES) refuses the login.",
+      "No connection can be opened from 192.0.2.1 (POSTWARDEN_SOURCE_ADDRESSES).",
+    ]);
+    egresses.markWorking("192.0.2.1", "x");
+    expect(egresses.findings()).toHaveLength(1);
+    await clock.advance(16 * 60_000);
+    expect(egresses.findings()).toEqual([]);
+    const logged = lines.map((line) => JSON.parse(line) as { message: string; egress: string; problem?: string });
+    expect(logged.map(({ message, egress: name, problem }) => [message, name, problem])).toEqual([
+      ["an egress is not usable", proxy.name, "refuses the login."],
+      ["an egress is not usable", "192.0.2.1", "is not usable."],
+      ["the egress is usable again", "192.0.2.1", undefined],
+    ]);
   });
 });

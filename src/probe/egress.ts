@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import type { Connector } from "../net/connector.ts";
 
 /** One egress of this machine: a local address, or a SOCKS5 proxy. */
@@ -24,8 +25,11 @@ const COOLDOWN_MS = 15 * 60 * 1000;
 const COOLDOWN_MS_MAX = 4 * 60 * 60 * 1000;
 /** Pairs of egress and provider on cooldown; beyond it the oldest are evicted. */
 const COOLDOWNS_MAX = 10_000;
-/** A broken egress (no such address, no such proxy) is not used anywhere for this long. */
+/** A broken egress (no such address, no such proxy) is not used anywhere for this long, doubling up to the second figure. */
 const BROKEN_MS = 60_000;
+const BROKEN_MS_MAX = 8 * 60_000;
+/** A broken egress is reported for this long after it was last tried: without probes nobody knows whether it works. */
+const REPORTED_MS = 15 * 60_000;
 
 interface Cooldown {
   readonly untilMs: number;
@@ -39,13 +43,18 @@ interface Cooldown {
 export class EgressPool {
   readonly #egresses: readonly [Egress, ...Egress[]];
   readonly #clock: Clock;
+  readonly #log: Log | null;
   readonly #cooldowns = new Map<string, Cooldown>();
-  readonly #brokenUntilMs = new Map<string, number>();
+  readonly #broken = new Map<string, Cooldown>();
+  /** Why an egress last failed, as a sentence without its subject. */
+  readonly #problems = new Map<string, string>();
   #turn = 0;
 
-  constructor(egresses: readonly [Egress, ...Egress[]], clock: Clock) {
+  /** `log` receives a warning when an egress breaks, and when it works again. */
+  constructor(egresses: readonly [Egress, ...Egress[]], clock: Clock, log: Log | null = null) {
     this.#egresses = egresses;
     this.#clock = clock;
+    this.#log = log;
   }
 
   /**
@@ -83,15 +92,45 @@ export class EgressPool {
     if (this.#cooldowns.size > COOLDOWNS_MAX && oldest !== undefined) this.#cooldowns.delete(oldest);
   }
 
-  /** Nothing can leave by this egress at the moment, whatever the destination. */
-  markBroken(egress: string): void {
-    this.#brokenUntilMs.set(egress, this.#clock.monotonicMs() + BROKEN_MS);
+  /** Why an egress fails, as a sentence without its subject; it is shown while the egress is broken. */
+  noteProblem(egress: string, problem: string): void {
+    this.#problems.set(egress, problem);
   }
 
-  /** The provider accepted a probe from this egress: its cooldowns end. */
+  /**
+   * Nothing can leave by this egress at the moment, whatever the destination. Failures of sessions that were under way
+   * when it broke do not prolong its cooldown.
+   */
+  markBroken(egress: string): void {
+    const nowMs = this.#clock.monotonicMs();
+    const before = this.#broken.get(egress);
+    if (before !== undefined && nowMs < before.untilMs) return;
+    const lengthMs = before === undefined ? BROKEN_MS : Math.min(before.lengthMs * 2, BROKEN_MS_MAX);
+    this.#broken.set(egress, { untilMs: nowMs + lengthMs, lengthMs });
+    if (before === undefined) this.#log?.warn("an egress is not usable", { egress, problem: this.#problemOf(egress) });
+  }
+
+  /** A mail host replied to a probe from this egress: it works, and its cooldown at the provider ends. */
   markWorking(egress: string, provider: string): void {
     this.#cooldowns.delete(`${egress} ${provider}`);
-    this.#brokenUntilMs.delete(egress);
+    this.#problems.delete(egress);
+    if (this.#broken.delete(egress)) this.#log?.warn("the egress is usable again", { egress });
+  }
+
+  /** A sentence about each egress that is broken. */
+  findings(): string[] {
+    const nowMs = this.#clock.monotonicMs();
+    return this.#egresses
+      .filter(({ name }) => nowMs < (this.#broken.get(name)?.untilMs ?? Number.NEGATIVE_INFINITY) + REPORTED_MS)
+      .map(({ name, isProxy }) =>
+        isProxy
+          ? `The proxy ${name} (POSTWARDEN_SOCKS_PROXIES) ${this.#problemOf(name)}`
+          : `No connection can be opened from ${name} (POSTWARDEN_SOURCE_ADDRESSES).`,
+      );
+  }
+
+  #problemOf(egress: string): string {
+    return this.#problems.get(egress) ?? "is not usable.";
   }
 
   /** Those that can reach the address: a local address of the other IP version never could. */
@@ -100,6 +139,6 @@ export class EgressPool {
   }
 
   #cooldownUntilMs({ name }: Egress, { provider }: EgressTarget): number {
-    return Math.max(this.#cooldowns.get(`${name} ${provider}`)?.untilMs ?? 0, this.#brokenUntilMs.get(name) ?? 0);
+    return Math.max(this.#cooldowns.get(`${name} ${provider}`)?.untilMs ?? 0, this.#broken.get(name)?.untilMs ?? 0);
   }
 }

@@ -13,6 +13,28 @@ describe("ceilings", () => {
     expect([held.length, pool.connections(), pool.waiting()]).toEqual([2, 2, 4]);
   });
 
+  test("hold for an egress, whatever the host, and leave other egresses alone", async () => {
+    const { pool, held, answer } = poolOf({ connectionsPerEgressMax: 2 });
+    const from = (egress: string, at: number) => ({ ...host(`192.0.2.${at}`), egress });
+    for (let at = 1; at <= 4; at++) void pool.probe(from("one", at), question("a"));
+    await settle();
+    expect([held.length, pool.waiting(), [...pool.fullEgresses()]]).toEqual([2, 2, ["one"]]);
+    void pool.probe(from("two", 1), question("b"));
+    await settle();
+    expect([held.length, pool.connections(), [...pool.fullEgresses()]]).toEqual([3, 3, ["one"]]);
+    for (let at = 0; at < 3; at++) await answer();
+    await settle();
+    expect([pool.waiting(), held.length]).toEqual([0, 2]);
+  });
+
+  test("a connection that is idle gives way to another host of its egress", async () => {
+    const { pool, sessions } = poolOf({ connectionsPerEgressMax: 1 }, yes);
+    await pool.probe(A, question("a"));
+    expect([...pool.fullEgresses()]).toEqual(["direct"]);
+    await pool.probe(B, question("b"));
+    expect(sessions.map(({ closed }) => closed)).toEqual([true, false]);
+  });
+
   test("a resting connection gives way to another host", async () => {
     const { pool, sessions } = poolOf({ connectionsMax: 1 }, yes);
     await pool.probe(A, question("a"));

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { settle } from "../testing/clock.ts";
 import { failureOf, host, poolOf, question, replyOf, unsaid, yes } from "../testing/probe-pool.ts";
+import type { ProbeTarget } from "./host-queue.ts";
 import { IDLE_MS } from "./pool.ts";
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import { TURN_MS } from "./pool.ts";
@@ -30,6 +31,7 @@ test("whatever the probes: no limit is exceeded, one result per probe, nothing i
     connectionsPerHostMax: fc.integer({ min: 1, max: 3 }),
     rcptPerConnectionMax: fc.integer({ min: 1, max: 4 }),
     perProvider: fc.integer({ min: 1, max: 3 }),
+    connectionsPerEgressMax: fc.constantFrom(1, 2, 3, Number.POSITIVE_INFINITY),
   });
   await fc.assert(
     fc.asyncProperty(limits, fc.array(step, { maxLength: 40 }), async ({ perProvider, ...max }, steps) => {
@@ -50,7 +52,7 @@ test("whatever the probes: no limit is exceeded, one result per probe, nothing i
         if (end === "closed") first.let(unsaid(first.question, failureOf("closed", "mail")));
         else first.let(yes(first.question));
       };
-      const openAt = (of: (target: { address: string; provider: string }) => string, key: string) =>
+      const openAt = (of: (target: ProbeTarget) => string, key: string) =>
         sessions.filter(({ target, closed }) => of(target) === key && !closed).length;
       const check = () => {
         expect(pool.connections()).toBeLessThanOrEqual(max.connectionsMax);
@@ -59,13 +61,17 @@ test("whatever the probes: no limit is exceeded, one result per probe, nothing i
           expect(openAt(({ address }) => address, target.address)).toBeLessThanOrEqual(max.connectionsPerHostMax);
           const open = openAt(({ provider }) => provider, target.provider);
           expect(open).toBeLessThanOrEqual(connectionsPerProviderMax(target.provider));
+          expect(openAt(({ egress }) => egress, target.egress)).toBeLessThanOrEqual(max.connectionsPerEgressMax);
         }
       };
       for (const { hostNumber, pace, priority, account, end, answersBefore, waitMs } of steps) {
         const refusal = REFUSALS[end];
         if (refusal !== undefined) refusals.push(refusal);
         const onBehalfOf: OnBehalfOf = { account, priority };
-        const target = host(`192.0.2.${hostNumber}`, `mx${hostNumber}`, `p${hostNumber % 3}`);
+        const target = {
+          ...host(`192.0.2.${hostNumber}`, `mx${hostNumber}`, `p${hostNumber % 3}`),
+          egress: `e${hostNumber % 2}`,
+        };
         if (pace !== null) pool.notePace(target, pace);
         void pool.probe(target, question(end), onBehalfOf).then(() => ended++);
         await settle();

@@ -3,7 +3,7 @@ import type { Result } from "../base/errors.ts";
 import { type OnBehalfOf, OPERATOR, type Priority } from "../base/on-behalf-of.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
-import { type ConnectionLimitOptions, ConnectionLimits } from "./connection-limits.ts";
+import { type ConnectionGroup, type ConnectionLimitOptions, ConnectionLimits, isInGroup } from "./connection-limits.ts";
 import { HostQueue, hostKey, type ProbeTarget, type QueuedProbe, WaitingHosts } from "./host-queue.ts";
 import type { Pacing } from "./pacing.ts";
 import { type Connection, cooldownResult, isConnectionLimit, isUnresponsive } from "./smtp-probe.ts";
@@ -41,7 +41,7 @@ export class PoolClosed extends Error {}
 
 /**
  * The SMTP sessions with mail hosts: at most `connectionsMax` in total, shared among the accounts, `connectionsPerHostMax`
- * per address, and for a known provider what it tolerates. A connection serves up to `rcptPerConnectionMax` recipients.
+ * per address, `connectionsPerEgressMax` per egress, and for a known provider what it tolerates. A connection serves up to `rcptPerConnectionMax` recipients.
  */
 export class ProbePool {
   readonly #clock: Clock;
@@ -80,6 +80,9 @@ export class ProbePool {
     const queue = this.#queues.get(hostKey(target));
     if (queue !== undefined) this.#feed(queue);
   }
+
+  /** The egresses at their limit: a probe from them would wait. */
+  fullEgresses = (): ReadonlySet<string> => this.#limits.fullEgresses();
 
   /** Sessions that are open or being opened. */
   connections(): number {
@@ -137,11 +140,12 @@ export class ProbePool {
       }
       if (queue.active >= this.#admitted(queue) || queue.waiting === 0) return undefined;
       const opened = this.#limits.open(queue);
-      if (typeof opened === "object") return { queued: opened, idle: null };
+      if (typeof opened === "object" && "probe" in opened) return { queued: opened.probe, idle: null };
+      const group = typeof opened === "object" ? opened : null;
       // A queue that has waited longer may take what is closed here first: everything is checked again.
-      if (opened !== "account" && this.#closeIdleOf(opened === "provider" ? queue.target.provider : null)) continue;
-      if (opened === "provider") this.#limits.awaitProvider(queue);
-      else this.#waitingHosts.add(queue);
+      if (opened !== "account" && this.#closeIdleOf(group)) continue;
+      if (group === null) this.#waitingHosts.add(queue);
+      else this.#limits.awaitGroup(queue, group);
       return undefined;
     }
     return undefined;
@@ -224,7 +228,7 @@ export class ProbePool {
 
   /** The most urgent probe of other hosts that waits for a connection such as this queue's, and may have one. */
   #waitingPriority(queue: HostQueue): Priority | null {
-    const waiting = [this.#waitingHosts.priority(this.#limits.mayUse), this.#limits.priorityAtProvider(queue)];
+    const waiting = [this.#waitingHosts.priority(this.#limits.mayUse), ...this.#limits.prioritiesInGroups(queue)];
     return waiting.includes("realtime") ? "realtime" : (waiting.find((priority) => priority !== null) ?? null);
   }
 
@@ -275,10 +279,10 @@ export class ProbePool {
     return connection;
   }
 
-  /** Closes an idle connection, of that provider if one is given, so that another host can be dialled. False: none. */
-  #closeIdleOf(provider: string | null): boolean {
+  /** Closes an idle connection, of that group if one is given, so that another host can be dialled. False: none. */
+  #closeIdleOf(group: ConnectionGroup | null): boolean {
     for (const queue of this.#withIdle) {
-      if (provider !== null && queue.target.provider !== provider) continue;
+      if (group !== null && !isInGroup(queue, group)) continue;
       this.#closeOldestIdle(queue);
       return true;
     }

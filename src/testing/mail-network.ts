@@ -55,7 +55,11 @@ export interface MailNetworkOptions {
   readonly mailFrom?: string;
   /** The egresses; `direct` if none are given. */
   readonly egresses?: readonly [NetworkEgress, ...NetworkEgress[]];
-  readonly limits?: { readonly connectionsMax?: number; readonly connectionsPerHostMax?: number };
+  readonly limits?: {
+    readonly connectionsMax?: number;
+    readonly connectionsPerHostMax?: number;
+    readonly connectionsPerEgressMax?: number;
+  };
   /** Blocklists in the zone of this network; without, the signal is switched off. */
   readonly blocklists?: readonly Blocklist[];
   readonly matchSuppression?: (normalizedEmail: string) => string | null;
@@ -155,14 +159,16 @@ const poolOver = (clock: TestClock, egresses: EgressPool, limits: MailNetworkOpt
   const allLimits = { connectionsMax: 20, connectionsPerHostMax: 4, rcptPerConnectionMax: 50, ...limits };
   const pacing = new Pacing(clock, allLimits.connectionsPerHostMax);
   const connectionsPerProviderMax = () => Number.POSITIVE_INFINITY;
-  const pool = new ProbePool(clock, { open, pacing, connectionsPerProviderMax, ...allLimits });
+  const connectionsPerEgressMax = limits?.connectionsPerEgressMax ?? Number.POSITIVE_INFINITY;
+  const pool = new ProbePool(clock, { open, pacing, connectionsPerProviderMax, ...allLimits, connectionsPerEgressMax });
   const probedFor: Array<OnBehalfOf | undefined> = [];
-  const recordingPool: Pick<ProbePool, "probe" | "notePace"> = {
+  const recordingPool: Pick<ProbePool, "probe" | "notePace" | "fullEgresses"> = {
     probe(target, probe, onBehalfOf) {
       probedFor.push(onBehalfOf);
       return pool.probe(target, probe, onBehalfOf);
     },
     notePace: (target, kind) => pool.notePace(target, kind),
+    fullEgresses: () => pool.fullEgresses(),
   };
   return { pool, probedFor, recordingPool };
 };

@@ -84,6 +84,7 @@ export interface ProbePoolLimits {
   readonly connectionsPerHostMax?: number;
   readonly rcptPerConnectionMax?: number;
   readonly connectionsPerProviderMax?: (provider: string) => number;
+  readonly connectionsPerEgressMax?: number;
 }
 
 /** A pool over fake sessions. Without `say` every probe waits for a call of `answer`, oldest first. */
@@ -101,6 +102,7 @@ export const poolOf = (
     connectionsPerHostMax: 2,
     rcptPerConnectionMax: 50,
     connectionsPerProviderMax: () => Number.POSITIVE_INFINITY,
+    connectionsPerEgressMax: Number.POSITIVE_INFINITY,
     pacing: new Pacing(clock, limits.connectionsPerHostMax ?? 2),
     ...limits,
     open: async (target): Promise<Result<SmtpSession, SmtpFailure>> => {

@@ -60,10 +60,8 @@ export const startSocksServer = async (script: SocksServerScript = {}) => {
   return {
     port: typeof bound === "object" && bound !== null ? bound.port : 0,
     targets,
-    /** Ends every connection, as a proxy does that is restarted; new ones are accepted. */
-    endSessions(): void {
-      for (const socket of sockets) socket.destroy();
-    },
+    /** Connections that are open at the moment. */
+    openConnections: (): number => [...sockets].filter(({ destroyed }) => !destroyed).length,
     stop(): void {
       for (const socket of sockets) socket.destroy();
       server.close();

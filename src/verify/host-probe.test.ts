@@ -69,6 +69,7 @@ const start = (results: readonly ProbeResult[], localAddress: string | null = nu
       sessions.push([egress, recipients.length]);
       return result;
     },
+    fullEgresses: () => new Set<string>(),
     notePace: (_target: unknown, kind: string) => {
       paces.push(kind);
     },

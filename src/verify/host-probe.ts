@@ -2,7 +2,7 @@ import { isoTime } from "../base/clock.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type { Address } from "../mail/address.ts";
 import type { SmtpReply } from "../net/smtp-reply.ts";
-import type { EgressPool } from "../probe/egress.ts";
+import type { Egress, EgressPool } from "../probe/egress.ts";
 import type { ProbeTarget } from "../probe/host-queue.ts";
 import type { ProbePool } from "../probe/pool.ts";
 import type { ProbeResult } from "../probe/smtp-probe.ts";
@@ -12,7 +12,7 @@ import { findingOfFailure, findingOfReplies, noFinding } from "./findings.ts";
 import { type ReplyHints, readReply } from "./replies.ts";
 
 export interface HostProberDeps {
-  readonly pool: Pick<ProbePool, "probe" | "notePace">;
+  readonly pool: Pick<ProbePool, "probe" | "notePace" | "fullEgresses">;
   readonly egresses: EgressPool;
   readonly catchAllCache: CatchAllCache;
   readonly heloName: string;
@@ -48,10 +48,25 @@ interface ProbedSession {
 /** Egresses tried at one host in one attempt, when it blocks the first. */
 const EGRESSES_TRIED_MAX = 3;
 
+/** How a session ends when the mail host, or a proxy on the way to it, is at fault: without a reply that says more. */
+const ENDS_WITHOUT_REPLY: ReadonlySet<string | null> = new Set([
+  ...["refused_or_unreachable", "connect_timeout", "closed", "timeout", "deadline"],
+]);
+
+/** The attempts at one host. */
+interface HostTrial {
+  readonly tried: Set<string>;
+  /** Egresses that the host blocks, or whose proxy may be at fault, if another one gets a reply. */
+  readonly suspects: string[];
+  readonly results: HostResult[];
+  isRepeated: boolean;
+}
+
 /**
  * Probes one host for the submitted recipient and for a random one. Where it blocks an egress, another one is tried at
- * once; the blocked one is then on cooldown at the provider. Whether the host accepts random recipients is cached for the
- * next addresses of the domain.
+ * once; the blocked one is then on cooldown at the provider. A session through a proxy that ends without a reply is
+ * repeated once, because the proxy may be at fault. Whether the host accepts random recipients is cached for the next
+ * addresses of the domain.
  */
 export class HostProber {
   readonly #pool: HostProberDeps["pool"];
@@ -67,32 +82,61 @@ export class HostProber {
   }
 
   async probe(host: HostAddress, probe: HostProbe): Promise<HostResult> {
-    const tried = new Set<string>();
-    const blocked: string[] = [];
-    const results: HostResult[] = [];
-    let egress = this.#egresses.choose(host, probe.previousEgress) ?? this.#egresses.chooseAny(host);
-    while (egress !== null && tried.size < EGRESSES_TRIED_MAX) {
-      const target: ProbeTarget = { ...host, egress: egress.name };
-      const result = await this.#probeFrom(target, probe);
-      results.push(result);
-      const { reading, heard } = result.finding;
-      this.#notePace(target, result.finding);
-      // The refusal, or the failure, is due to the egress: another one may fare better.
-      const isEgressAtFault = reading === "blocked" || reading === "internal";
-      if (reading === "internal") this.#egresses.markBroken(egress.name);
-      if (reading === "blocked") blocked.push(egress.name);
-      if (!isEgressAtFault && heard) {
-        for (const name of blocked) this.#egresses.block(name, host.provider);
-        this.#egresses.markWorking(egress.name, host.provider);
-      }
-      // After a block, a timeout from the next egress may be the same block.
-      if (!isEgressAtFault && (heard || blocked.length === 0)) break;
-      tried.add(egress.name);
-      egress = this.#egresses.choose(host, null, tried);
+    const trial: HostTrial = { tried: new Set(), suspects: [], results: [], isRepeated: false };
+    const dialogues: SessionEvidence[] = [];
+    let tookMs = 0;
+    let egress = this.#firstEgress(host, probe.previousEgress);
+    while (egress !== null && trial.tried.size < EGRESSES_TRIED_MAX) {
+      const result = await this.#probeFrom({ ...host, egress: egress.name }, probe);
+      dialogues.push(...result.dialogues);
+      tookMs += result.tookMs;
+      egress = this.#judge(host, trial, { egress, result });
     }
-    const dialogues = results.flatMap((result) => result.dialogues);
-    const tookMs = results.reduce((sum, result) => sum + result.tookMs, 0);
-    return { ...results.reduce(better, noEgress(host.host)), dialogues, tookMs };
+    return { ...trial.results.reduce(better, noEgress(host.host)), dialogues, tookMs };
+  }
+
+  /** The egress of the attempt before, where it can be used; else one that has a connection to spare. */
+  #firstEgress(host: HostAddress, previous: string | null): Egress | null {
+    const full = new Set([...this.#pool.fullEgresses()].filter((name) => name !== previous));
+    return (
+      this.#egresses.choose(host, previous, full) ??
+      this.#egresses.choose(host, previous) ??
+      this.#egresses.chooseAny(host)
+    );
+  }
+
+  /** Notes what a session shows about its egress, and returns the one to try next; null when the result counts. */
+  #judge(
+    host: HostAddress,
+    trial: HostTrial,
+    { egress, result }: { readonly egress: Egress; readonly result: HostResult },
+  ): Egress | null {
+    const { reading, heard, rule } = result.finding;
+    this.#notePace({ ...host, egress: egress.name }, result.finding);
+    const isProxyInDoubt = egress.isProxy && !result.settled && ENDS_WITHOUT_REPLY.has(rule);
+    if (isProxyInDoubt && !trial.isRepeated) {
+      trial.isRepeated = true;
+      const other = this.#egresses.choose(host, null, new Set([...trial.tried, egress.name]));
+      // What the session broke off by may be the proxy's end: then only the repetition counts.
+      if (rule !== "closed" || other !== null) trial.tried.add(egress.name);
+      if (rule !== "closed") trial.results.push(result);
+      if (other !== null) trial.suspects.push(egress.name);
+      if (other !== null || rule === "closed") return other ?? egress;
+      return null;
+    }
+    trial.results.push(result);
+    // The refusal, or the failure, is due to the egress: another one may fare better.
+    const isEgressAtFault = reading === "blocked" || reading === "internal";
+    if (reading === "internal") this.#egresses.markBroken(egress.name);
+    if (reading === "blocked") trial.suspects.push(egress.name);
+    if (!isEgressAtFault && heard && !isProxyInDoubt) {
+      for (const name of trial.suspects) this.#egresses.block(name, host.provider);
+      this.#egresses.markWorking(egress.name, host.provider);
+    }
+    // After a block, a timeout from the next egress may be the same block.
+    if (!isEgressAtFault && (heard || trial.suspects.length === 0 || trial.isRepeated)) return null;
+    trial.tried.add(egress.name);
+    return this.#egresses.choose(host, null, trial.tried);
   }
 
   /** Probes from one egress: both recipients in one mail, and the random one alone where that is not conclusive. */
@@ -147,9 +191,11 @@ export class HostProber {
   }
 }
 
-/** A response counts more than none, and the later of two alike more than the earlier. */
-const better = (before: HostResult, next: HostResult): HostResult =>
-  next.finding.heard || !before.finding.heard ? next : before;
+/** A response counts more than none, a failure at the host more than one on our side, and of two alike the later one. */
+const better = (before: HostResult, next: HostResult): HostResult => {
+  if (next.finding.heard || before.finding.reading === "internal") return next;
+  return before.finding.heard || next.finding.reading === "internal" ? before : next;
+};
 
 /** No egress leads to the host: every source address is of the other IP version. */
 const noEgress = (host: string): HostResult => ({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createMailNetworks, type NetworkEgress, type NetworkHost } from "../testing/mail-network.ts";
-import type { SmtpStubScript } from "../testing/smtp-stub.ts";
+import { HANG_UP, type SmtpStubScript } from "../testing/smtp-stub.ts";
 import type { ConcludedVerification } from "./verdict.ts";
 
 const networkOf = createMailNetworks();
@@ -179,4 +179,105 @@ describe("source addresses", () => {
     );
     expect(network.stub("mx.x.example").sessions).toEqual([]);
   });
+});
+
+describe("a proxy that may be at fault", () => {
+  const proxy = (name: string, from: string, broken: NetworkEgress["broken"] = null): NetworkEgress => ({
+    ...{ name, from, isProxy: true },
+    ...(broken === null ? {} : { broken }),
+  });
+  const works: SmtpStubScript = { rcpt: onlyAda };
+  const hangingUpOn = (...from: string[]): SmtpStubScript => ({
+    rcpt: (address, _nth, { remoteAddress }) => (from.includes(remoteAddress) ? HANG_UP : onlyAda(address)),
+  });
+
+  test.each(["refused_or_unreachable", "timeout"] as const)(
+    "because nothing can be reached through it (%s): another one decides, and is preferred there",
+    async (broken) => {
+      const network = networkOf({
+        hosts: [host(works)],
+        egresses: [proxy("one", FIRST, broken), proxy("two", SECOND)],
+      });
+      const concluded = await network.verify();
+      expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", "one", "two"]);
+      for (let n = 0; n < 3; n++) expect(egressesOf(await network.verify())).toEqual(["two"]);
+    },
+  );
+
+  test("and a host that cannot be reached through any: it is unreachable, and no proxy is on cooldown", async () => {
+    const dead: NetworkHost = { name: "mx.x.example", unconnectable: "timeout" };
+    const network = networkOf({
+      hosts: [dead],
+      egresses: [proxy("one", FIRST), proxy("two", SECOND), proxy("three", FIRST)],
+    });
+    const first = await network.verify();
+    expect([first.result.sub_status, egressesOf(first).length]).toEqual(["smtp_unreachable", 2]);
+    expect(egressesOf(await network.verify())).toHaveLength(2);
+  });
+
+  test("because it dies in the middle of a session: another one decides", async () => {
+    const egresses = [proxy("one", FIRST), proxy("two", SECOND)] as const;
+    const concluded = await networkOf({ hosts: [host(hangingUpOn(FIRST))], egresses }).verify();
+    expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", "one", "two"]);
+  });
+
+  test("and is the only one: a session that it broke off is repeated", async () => {
+    let sessions = 0;
+    const script: SmtpStubScript = {
+      banner: () => (++sessions === 1 ? HANG_UP : "220 stub.example ESMTP"),
+      rcpt: onlyAda,
+    };
+    const concluded = await networkOf({ hosts: [host(script)], egresses: [proxy("one", FIRST)] }).verify();
+    expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", "one", "one"]);
+  });
+
+  test("and is the only one, and is gone after it broke off the session: nothing is said about the host", async () => {
+    const only = proxy("one", FIRST);
+    const script: SmtpStubScript = {
+      rcpt: () => {
+        only.broken = "proxy_failed";
+        return HANG_UP;
+      },
+    };
+    const { result, chargeable } = await networkOf({ hosts: [host(script)], egresses: [only] }).verify();
+    expect([result.sub_status, chargeable]).toEqual(["internal_error", false]);
+  });
+
+  test("and the host that closes every session is at fault itself, after two", async () => {
+    for (const egresses of [[proxy("one", FIRST)], [proxy("one", FIRST), proxy("two", SECOND)]] as const) {
+      const concluded = await networkOf({
+        hosts: [host(hangingUpOn(FIRST, SECOND))],
+        egresses: [...egresses],
+      }).verify();
+      expect([concluded.result.sub_status, egressesOf(concluded).length]).toEqual(["smtp_protocol_error", 2]);
+    }
+  });
+
+  test("beside one that is broken: the failure of the first counts, not that of the second", async () => {
+    const egresses = [proxy("one", FIRST, "timeout"), proxy("two", SECOND, "proxy_failed")] as const;
+    const concluded = await networkOf({ hosts: [host(works)], egresses: [...egresses] }).verify();
+    expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["smtp_unreachable", "one", "two"]);
+  });
+
+  test("a source address is this machine's own: a timeout is not repeated from another one", async () => {
+    const egresses = [{ ...one, broken: "timeout" as const }, two] as const;
+    const concluded = await networkOf({ hosts: [host(works)], egresses: [...egresses] }).verify();
+    expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["smtp_unreachable", "one"]);
+  });
+});
+
+test("an egress at its limit of connections is passed over, except by a retry that must use it again", async () => {
+  let release: () => void = () => undefined;
+  const held = new Promise<string>((resolve) => {
+    release = () => resolve("250 2.1.5 Ok");
+  });
+  let recipients = 0;
+  const script: SmtpStubScript = { rcpt: () => (++recipients === 1 ? held : "250 2.1.5 Ok") };
+  const limits = { connectionsPerEgressMax: 1 };
+  const network = networkOf({ hosts: [host(script)], egresses: [one, two], limits });
+  const first = network.verify();
+  await network.stub("mx.x.example").received("RCPT");
+  const others = [await network.verify("b@x.example"), await network.verify("c@x.example")];
+  release();
+  expect([await first, ...others].flatMap(egressesOf)).toEqual(["one", "two", "two"]);
 });
