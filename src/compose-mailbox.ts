@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { describeUnknownAccount, NO_ACCOUNT_YET } from "./accounts/accounts.ts";
 import { AccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
 import { err, ok, type Result } from "./base/errors.ts";
@@ -52,10 +53,10 @@ export const mailboxAccount = (db: Db, name: string | null): Result<string, stri
   if (name !== null) {
     const account = store.findAccountByName(name);
     if (account !== undefined) return ok(account.id);
-    return err(`No such account: "${name}" (POSTWARDEN_IMAP_ACCOUNT). Run \`postwarden accounts list\`.`);
+    return err(`POSTWARDEN_IMAP_ACCOUNT: ${describeUnknownAccount(name)}`);
   }
   const [only, another] = store.listAccounts();
-  if (only === undefined) return err("There is no account yet. Create one: `postwarden accounts create NAME`.");
+  if (only === undefined) return err(NO_ACCOUNT_YET);
   return another === undefined
     ? ok(only.id)
     : err("There are several accounts. Set POSTWARDEN_IMAP_ACCOUNT to the name of one.");

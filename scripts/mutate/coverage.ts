@@ -1,5 +1,8 @@
-import { rm } from "node:fs/promises";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Glob } from "bun";
+import { z } from "zod";
 
 /** Which lines of which source files a test file executes, and how long it takes. */
 export interface Coverage {
@@ -9,7 +12,7 @@ export interface Coverage {
 }
 
 /** Reads an lcov file: source file → executed lines (`DA:line,count`). */
-export const readLcov = (lcov: string): Map<string, Set<number>> => {
+const readLcov = (lcov: string): Map<string, Set<number>> => {
   const lines = new Map<string, Set<number>>();
   let executed = new Set<number>();
   for (const row of lcov.split("\n")) {
@@ -24,7 +27,7 @@ export const readLcov = (lcov: string): Map<string, Set<number>> => {
 };
 
 /** Runs one test file with coverage. Throws if it fails: mutants need a green suite. */
-export const measure = async (root: string, test: string): Promise<Coverage> => {
+const measure = async (root: string, test: string): Promise<Coverage> => {
   const folder = join(root, ".coverage", test.replaceAll("/", "-"));
   const startedAt = performance.now();
   const options = ["--coverage", "--coverage-reporter=lcov", `--coverage-dir=${folder}`, "--timeout", "60000"];
@@ -37,4 +40,41 @@ export const measure = async (root: string, test: string): Promise<Coverage> => 
   const lines = readLcov(await Bun.file(join(folder, "lcov.info")).text());
   await rm(folder, { recursive: true });
   return { test, ms, lines };
+};
+
+/** What all tests depend on: sources, fixtures, migrations and the lock file, without the tests themselves. */
+const sourceHash = async (root: string): Promise<string> => {
+  const hash = new Bun.CryptoHasher("sha256");
+  const files = [...new Glob("{src,fixtures,drizzle}/**/*").scanSync(root)].filter(
+    (file) => !file.endsWith(".test.ts"),
+  );
+  for (const file of [...files.toSorted(), "package-lock.json", "bunfig.toml"])
+    hash.update(`${file}\0`).update(await Bun.file(join(root, file)).bytes());
+  return hash.digest("hex");
+};
+
+const cachedSchema = z.object({ ms: z.number(), lines: z.array(z.tuple([z.string(), z.array(z.int())])) });
+
+/** How long measurements are kept. */
+const KEPT_MS = 24 * 60 * 60 * 1000;
+
+/** Measurements in the temporary directory, by the content of the test and of all sources: a changed test is measured again. */
+export const createCoverageCache = async (project: string) => {
+  const folder = join(tmpdir(), "postwarden-mutate-coverage");
+  const sources = await sourceHash(project);
+  await mkdir(folder, { recursive: true });
+  for (const name of await readdir(folder))
+    if ((await stat(join(folder, name))).mtimeMs < Date.now() - KEPT_MS) await rm(join(folder, name), { force: true });
+  return async (root: string, test: string): Promise<Coverage> => {
+    const hash = new Bun.CryptoHasher("sha256").update(sources).update(await Bun.file(join(project, test)).bytes());
+    const file = Bun.file(join(folder, `${hash.digest("hex")}.json`));
+    if (await file.exists()) {
+      const { ms, lines } = cachedSchema.parse(await file.json());
+      return { test, ms, lines: new Map(lines.map(([path, executed]) => [path, new Set(executed)])) };
+    }
+    const coverage = await measure(root, test);
+    const lines = [...coverage.lines].map(([path, executed]) => [path, [...executed]]);
+    await Bun.write(file, JSON.stringify({ ms: coverage.ms, lines }));
+    return coverage;
+  };
 };

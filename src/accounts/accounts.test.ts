@@ -158,9 +158,15 @@ describe("keys", () => {
   });
 });
 
+test("an unknown account is named", () => {
+  expect(describeAccountProblem("unknown_account", "acme")).toBe(
+    'There is no account "acme". `postwarden accounts list` lists all accounts.',
+  );
+});
+
 test("every problem has a sentence", () => {
   for (const problem of ["name_taken", "name_invalid", "unknown_account", "credits_invalid"] as const) {
-    expect(describeAccountProblem(problem)).toMatch(/^[A-Z].*\.$/);
+    expect(describeAccountProblem(problem, "acme")).toMatch(/^[A-Z].*\.$/);
   }
   for (const problem of ["unknown_key", "revoked_key", "scope_invalid", "time_invalid"] as const) {
     expect(describeKeyProblem(problem)).toMatch(/^[A-Z].*\.$/);

@@ -19,16 +19,24 @@ const NAME_CHARACTERS_MAX = 100;
 /** More at once is a typing error; it also keeps every sum far below 2^53. */
 const GRANT_CREDITS_MAX = 1_000_000_000;
 
-const PROBLEMS: Readonly<Record<AccountProblem, string>> = {
+const PROBLEMS: Readonly<Record<Exclude<AccountProblem, "unknown_account">, string>> = {
   name_taken: "An account with this name already exists.",
   name_invalid: `A name must have 1 to ${NAME_CHARACTERS_MAX} characters, without control characters or surrounding white space.`,
-  unknown_account: "There is no account with this name. `postwarden accounts list` lists all accounts.",
   credits_invalid: `Credits must be a whole number from 1 to ${GRANT_CREDITS_MAX.toLocaleString("en")}.`,
   ledger_mismatch:
     "The balance of the account differs from the sum of its ledger, so nothing was granted. `postwarden credits show` prints both. Restore a backup.",
 };
 
-export const describeAccountProblem = (problem: AccountProblem): string => PROBLEMS[problem];
+/** What to say about a name that no account has. */
+export const describeUnknownAccount = (name: string): string =>
+  `There is no account "${name}". \`postwarden accounts list\` lists all accounts.`;
+
+/** What to say where an account is needed before the first one exists. */
+export const NO_ACCOUNT_YET = "There is no account yet. Create one: `postwarden accounts create NAME`.";
+
+/** A problem with the account of this name, as a sentence. */
+export const describeAccountProblem = (problem: AccountProblem, name: string): string =>
+  problem === "unknown_account" ? describeUnknownAccount(name) : PROBLEMS[problem];
 
 /** Whether a text can name an account or a key. */
 export const isName = (text: string): boolean => {

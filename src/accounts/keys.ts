@@ -8,11 +8,9 @@ import type { Caller } from "../http/guard.ts";
 import { isScope, SCOPES } from "../http/scopes.ts";
 import type { AccountStore, ApiKey, KeySecret } from "./store.ts";
 
-export type KeyProblem =
-  "unknown_account" | "unknown_key" | "revoked_key" | "name_invalid" | "scope_invalid" | "time_invalid";
+export type KeyProblem = "unknown_key" | "revoked_key" | "name_invalid" | "scope_invalid" | "time_invalid";
 
 const PROBLEMS: Readonly<Record<KeyProblem, string>> = {
-  unknown_account: "There is no account with this name. `postwarden accounts list` lists all accounts.",
   unknown_key: "There is no key with this id. `postwarden keys list` lists all keys.",
   revoked_key: "The key is revoked, which is permanent. Create a new one.",
   name_invalid:
@@ -53,7 +51,7 @@ export class ApiKeys {
     this.#store = store;
   }
 
-  create(requested: NewKey): Result<IssuedKey, KeyProblem> {
+  create(requested: NewKey): Result<IssuedKey, KeyProblem | "unknown_account"> {
     const name = requested.name ?? `${requested.mode} key`;
     const scopes = [...new Set(requested.scopes ?? SCOPES)];
     const expiresAtMs = requested.expiresAtMs ?? null;

@@ -7,7 +7,7 @@ import { PLAN_NAMES, type PlanName, rateOf } from "../billing/plans.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
-import { administer, type Administration } from "./data-directory.ts";
+import { administer, type Administration, unknownAccount } from "./data-directory.ts";
 
 const accountView = ({ ledger, store }: Administration, account: Account) => {
   const { perSecond, burst } = rateOf(account.plan);
@@ -39,8 +39,8 @@ const rowOf = ({ name, plan, credits, limits, keys, created_at }: AccountView): 
   created_at,
 ];
 
-const accountError = (problem: AccountProblem): Error => {
-  const message = describeAccountProblem(problem);
+const accountError = (problem: AccountProblem, name: string): Error => {
+  const message = describeAccountProblem(problem, name);
   const isUsage = problem === "name_invalid" || problem === "credits_invalid";
   return isUsage ? new UsageError(message, problem) : new CommandFailed(message, problem);
 };
@@ -85,7 +85,7 @@ const addAccountCreate = (group: Command, io: Io): Command =>
         io,
         (administration) => {
           const created = administration.accounts.create(name, plan);
-          if (!created.ok) throw accountError(created.error);
+          if (!created.ok) throw accountError(created.error, name);
           printAccount(io, json, accountView(administration, created.value));
         },
         "create",
@@ -104,7 +104,7 @@ const addAccountShow = (group: Command, io: Io): Command =>
           const found = administration.store.findAccountByName(name);
           return found === undefined ? undefined : accountView(administration, found);
         });
-        if (account === undefined) throw accountError("unknown_account");
+        if (account === undefined) throw unknownAccount(name);
         printAccount(io, json, account);
       }),
     );
@@ -119,7 +119,7 @@ const addAccountSetPlan = (group: Command, io: Io): Command =>
     .action((name: string, plan: PlanName, { json }) =>
       administer(io, (administration) => {
         const changed = administration.accounts.setPlan(name, plan);
-        if (!changed.ok) throw accountError(changed.error);
+        if (!changed.ok) throw accountError(changed.error, name);
         printAccount(io, json, accountView(administration, changed.value));
       }),
     );
@@ -152,7 +152,7 @@ const addCreditsShow = (group: Command, io: Io): Command =>
     .action((name: string, { json }) =>
       administer(io, (administration) => {
         const statement = administration.accounts.statement(name);
-        if (!statement.ok) throw accountError(statement.error);
+        if (!statement.ok) throw accountError(statement.error, name);
         if (!isBalanced(statement.value)) {
           const { available, held, ledger } = statement.value;
           throw new CommandFailed(
@@ -176,7 +176,7 @@ const addCreditsGrant = (group: Command, io: Io): Command =>
       administer(io, (administration) => {
         const amount = /^\d+$/.test(credits) ? Number(credits) : Number.NaN;
         const granted = administration.accounts.grantCredits(name, amount, note);
-        if (!granted.ok) throw accountError(granted.error);
+        if (!granted.ok) throw accountError(granted.error, name);
         printBalance(io, json, granted.value);
       }),
     );

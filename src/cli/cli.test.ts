@@ -106,17 +106,14 @@ describe("wrong usage ends with 2, says what is wrong on standard error, and not
 });
 
 describe("what cannot be done ends with 1", () => {
+  const UNKNOWN = 'There is no account "nobody". `postwarden accounts list` lists all accounts.';
   test.each([
-    [["accounts", "show", "nobody"], "unknown_account", "There is no account with this name."],
-    [["accounts", "set-plan", "nobody", "free"], "unknown_account", "There is no account with this name."],
-    [["credits", "show", "nobody"], "unknown_account", "There is no account with this name."],
-    [["credits", "grant", "nobody", "5"], "unknown_account", "There is no account with this name."],
-    [["keys", "list", "--account", "nobody"], "unknown_account", "There is no account with this name."],
-    [
-      ["keys", "create", "--account", "nobody", "--mode", "live"],
-      "unknown_account",
-      "There is no account with this name.",
-    ],
+    [["accounts", "show", "nobody"], "unknown_account", UNKNOWN],
+    [["accounts", "set-plan", "nobody", "free"], "unknown_account", UNKNOWN],
+    [["credits", "show", "nobody"], "unknown_account", UNKNOWN],
+    [["credits", "grant", "nobody", "5"], "unknown_account", UNKNOWN],
+    [["keys", "list", "--account", "nobody"], "unknown_account", UNKNOWN],
+    [["keys", "create", "--account", "nobody", "--mode", "live"], "unknown_account", UNKNOWN],
     [["keys", "rotate", "nothing"], "unknown_key", "There is no key with this id."],
     [["keys", "revoke", "nothing"], "unknown_key", "There is no key with this id."],
   ])("%j", async (args, error, said) => {

@@ -2,6 +2,7 @@ import { SQLiteError } from "bun:sqlite";
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
+import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
 import { systemClock } from "../base/clock.ts";
 import { makePrivate, OTHERS_PERMISSIONS } from "../base/private-file.ts";
 import { composeAccounts } from "../compose.ts";
@@ -151,23 +152,20 @@ export const administer = <T>(
   missing: "create" | "fail" = "fail",
 ): T => withDatabase(io, (db) => work(composeAccounts(db, systemClock)), missing);
 
+/** No account has this name. */
+export const unknownAccount = (name: string): CommandFailed =>
+  new CommandFailed(describeUnknownAccount(name), "unknown_account");
+
 /** Id of the account of this name, or of the only account when no name is given. */
 export const accountIdOf = (db: Db, name: string | undefined): string => {
   const { store } = composeAccounts(db, systemClock);
   if (name !== undefined) {
     const account = store.findAccountByName(name);
     if (account !== undefined) return account.id;
-    throw new CommandFailed(
-      `There is no account "${name}". \`postwarden accounts list\` shows all accounts.`,
-      "unknown_account",
-    );
+    throw unknownAccount(name);
   }
   const [only, another] = store.listAccounts();
-  if (only === undefined)
-    throw new CommandFailed(
-      "There is no account yet. Create one: `postwarden accounts create NAME`.",
-      "unknown_account",
-    );
+  if (only === undefined) throw new CommandFailed(NO_ACCOUNT_YET, "unknown_account");
   if (another !== undefined) throw new UsageError("There are several accounts. Name one with --account.", "account");
   return only.id;
 };

@@ -53,7 +53,11 @@ test.each([
   [["example.com", "--from", "yesterday"], 2, '--from: "yesterday" is not a date such as 2026-01-31.'],
   [["example.com", "--from", "2026-01-02", "--to", "2026-01-01"], 2, "--from must not be after --to"],
   [["example.com", "--format", "xml"], 2, "Allowed choices are ndjson, csv"],
-  [["example.com", "--account", "nobody"], 1, 'There is no account "nobody".'],
+  [
+    ["example.com", "--account", "nobody"],
+    1,
+    'There is no account "nobody". `postwarden accounts list` lists all accounts.',
+  ],
 ])("%p fails with status %d and says why", async (args, status, said) => {
   const run = await start();
   const end = await run(["dmarc", "export", ...args]);

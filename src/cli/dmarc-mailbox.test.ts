@@ -32,10 +32,14 @@ test("`dmarc imap-check` says what is missing", async () => {
   const none = await run(["dmarc", "imap-check"]);
   expect([none.status, none.err]).toEqual([1, expect.stringContaining("POSTWARDEN_IMAP_URL is not set")]);
   await run(["accounts", "create", "another"]);
-  const several = await run(["dmarc", "imap-check"], {
-    settings: { ...settings, IMAP_URL: settings.IMAP_URL.replace("Reprots", "INBOX") },
-  });
+  const inbox = { ...settings, IMAP_URL: settings.IMAP_URL.replace("Reprots", "INBOX") };
+  const several = await run(["dmarc", "imap-check"], { settings: inbox });
   expect([several.status, several.err]).toEqual([1, expect.stringContaining("Set POSTWARDEN_IMAP_ACCOUNT")]);
+  const unknown = await run(["dmarc", "imap-check"], { settings: { ...inbox, IMAP_ACCOUNT: "nobody" } });
+  expect([unknown.status, unknown.err]).toEqual([
+    1,
+    expect.stringContaining('POSTWARDEN_IMAP_ACCOUNT: There is no account "nobody".'),
+  ]);
 });
 
 test("`serve` fetches what is there and what comes, flags it, and stops beside an open connection", async () => {

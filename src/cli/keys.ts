@@ -8,7 +8,7 @@ import { SCOPES } from "../http/scopes.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
-import { administer } from "./data-directory.ts";
+import { administer, unknownAccount } from "./data-directory.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
@@ -101,7 +101,7 @@ const addKeyList = (group: Command, io: Io): Command =>
       administer(io, ({ store, snapshot }) => {
         const keys = snapshot(() => {
           const owner = account === undefined ? undefined : store.findAccountByName(account);
-          if (account !== undefined && owner === undefined) throw keyError("unknown_account");
+          if (account !== undefined && owner === undefined) throw unknownAccount(account);
           return store.listKeys(owner?.id).map((key) => keyView(store, key));
         });
         print(io, json, { keys }, () =>
@@ -143,7 +143,7 @@ const addKeyCreate = (group: Command, io: Io): Command =>
           ...(scopes === undefined ? {} : { scopes: scopes.split(",").map((scope) => scope.trim()) }),
           ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
         });
-        if (!issued.ok) throw keyError(issued.error);
+        if (!issued.ok) throw issued.error === "unknown_account" ? unknownAccount(account) : keyError(issued.error);
         printIssued(io, json, store, issued.value);
       }),
     );

@@ -11,6 +11,7 @@ import {
   GET_VERIFICATION_EVIDENCE,
   LIST_VERIFICATIONS,
 } from "./operations.ts";
+import { resultSchema } from "./result.ts";
 import type { Runner } from "./runner.ts";
 import type { VerificationRow } from "./store.ts";
 
@@ -24,7 +25,8 @@ export interface VerifyRouteDeps {
 /** Serves the verification routes. */
 export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRouteDeps) => {
   const view = (row: VerificationRow) => {
-    if (row.result !== null) return { id: row.id, status: row.status, result: JSON.parse(row.result) };
+    if (row.result !== null)
+      return { id: row.id, status: row.status, result: resultSchema.parse(JSON.parse(row.result)) };
     const pollAfterMs = runner.pollAfterMs(row);
     const nextRetryAt = isoTime(clock.nowMs() + pollAfterMs);
     return { id: row.id, status: row.status, poll_after_ms: pollAfterMs, next_retry_at: nextRetryAt };
