@@ -5,8 +5,8 @@ import { isStorageTrouble, WRITE_AGAIN_MS } from "../verify/attempts.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 
 /** One transaction writes this many results, or those of this time. */
-const BATCH_MAX = 500;
-const BATCH_MS = 50;
+export const BATCH_MAX = 500;
+export const BATCH_MS = 50;
 /** With this many unwritten results no further address is started. */
 export const UNWRITTEN_MAX = 5_000;
 
@@ -28,7 +28,7 @@ export class ResultBatches {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly writer: JobWriter,
+    private readonly writer: Pick<JobWriter, "writeAttempts">,
   ) {}
 
   /** Results that are not written yet. */
@@ -48,9 +48,9 @@ export class ResultBatches {
   /** Writes the pending results and accepts no more. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    if (this.#writing !== null) await this.#writing;
     this.#begin();
-    if (this.#writing !== null) await this.#writing;
+    // A batch under way continues with what arrived during it.
+    await this.#writing;
   }
 
   #schedule(): void {
