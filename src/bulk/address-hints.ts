@@ -1,3 +1,4 @@
+import { cached } from "../base/cached.ts";
 import { readAddressCell } from "../mail/address-in-cell.ts";
 import { describeProblem } from "../mail/address-problem.ts";
 import { suggestAddress, suggestDomain } from "../verify/suggestion.ts";
@@ -14,18 +15,11 @@ export const NO_HINTS: AddressHints = { suggestion: null, problem: null };
 
 /** Domains in the cache; far fewer are frequent in a list of a million rows. */
 const DOMAINS_CACHED_MAX = 10_000;
-const suggestions = new Map<string, boolean>();
+const hasSuggestedDomain = cached(DOMAINS_CACHED_MAX, (domain) => suggestDomain(domain) !== null);
 
 /** Whether there is a suggestion for addresses of this domain. Cached: an export asks for every row. */
-export const hasSuggestion = (normalizedEmail: string): boolean => {
-  const domain = normalizedEmail.slice(normalizedEmail.lastIndexOf("@") + 1);
-  const known = suggestions.get(domain);
-  if (known !== undefined) return known;
-  if (suggestions.size >= DOMAINS_CACHED_MAX) suggestions.clear();
-  const has = suggestDomain(domain) !== null;
-  suggestions.set(domain, has);
-  return has;
-};
+export const hasSuggestion = (normalizedEmail: string): boolean =>
+  hasSuggestedDomain(normalizedEmail.slice(normalizedEmail.lastIndexOf("@") + 1));
 
 /** The hints for a cell. Derived from its text, so nothing is stored. */
 export const addressHints = (submittedEmail: string): AddressHints => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type ColumnOptions, findAddressColumn, looksLikeAddress } from "./columns-address.ts";
+import { CELL_CHARACTERS_MAX } from "../mail/address-in-cell.ts";
 import { chooseDelimiter } from "./csv-delimiter.ts";
 import { DELIMITERS } from "./csv-records.ts";
 
@@ -27,6 +28,17 @@ describe("the column of addresses", () => {
     expect(found(rows)).toEqual({ column, header: true });
   });
 
+  test("counts the first row where there is no header", () => {
+    const rows = ["none|a@b.example", "c@d.example|e@f.example"];
+    expect(found(rows, { header: "false" })).toEqual({ column: 1, header: false });
+    expect(found(rows.toReversed(), { header: "true" })).toEqual({ column: 1, header: true });
+  });
+
+  test("may hold addresses of the maximum length", () => {
+    const longest = `a@${"b".repeat(CELL_CHARACTERS_MAX - 2)}`;
+    expect([looksLikeAddress(longest), looksLikeAddress(`${longest}b`)]).toEqual([true, false]);
+  });
+
   test.each([
     [["name|city", "Ada|London"], '0 "name", 1 "city"'],
     [["name|address", "Ada|1 High Street"], "No column with addresses"],
@@ -35,6 +47,10 @@ describe("the column of addresses", () => {
     [["na\0\u0007me|city", "Ada|London"], 'in the first 2 rows. Choose one by name or zero-based index: 0 "na me"'],
   ])("is not found in %j", (rows, reason) => {
     expect(found(rows)).toContain(reason);
+  });
+
+  test("is not found without a header: the first row shows the columns", () => {
+    expect(found(["Ada|London", "Bob|Paris"], { header: "false" })).toContain('0 "Ada", 1 "London"');
   });
 });
 

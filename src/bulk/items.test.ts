@@ -162,8 +162,14 @@ describe("cancelling and deleting", () => {
     });
     const key = app.newKey({ mode: "live" });
     const body = { emails: ["a@x.example", "b@x.example", "no address"], webhook_url: "https://hooks.example/x" };
+    app.db.sqlite.run("INSERT INTO webhook_gone (account_id, mode, url, at_ms) VALUES (?, 'live', ?, 0)", [
+      app.accountId(),
+      body.webhook_url,
+    ]);
     const { id, body: queued } = await post(app, { key, body });
     expect(queued.webhook_configured).toBe(true);
+    // A URL that responded 410 Gone gets deliveries again once a user sets it.
+    expect(app.db.sqlite.query("SELECT url FROM webhook_gone").all()).toEqual([]);
     await app.advance(200);
     const { body: job } = await app.request("POST", `${PATH}/${id}/cancel`, { key });
     expect(job.credits).toEqual({ held: 0, charged: 1, released: 2 });

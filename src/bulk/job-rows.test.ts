@@ -125,8 +125,11 @@ describe("the forecast", () => {
     expect(rate.perSecond).toBeCloseTo(100 / 6);
     await clock.advance(4_000);
     expect(rate.perSecond).toBe(10);
-    await clock.advance(55_000);
+    await clock.advance(50_000);
+    expect(rate.perSecond).toBeCloseTo(100 / 60);
+    await clock.advance(1_000);
     expect(rate.perSecond).toBeNull();
+    await clock.advance(4_000);
     rate.add(120);
     expect(rate.perSecond).toBe(2);
   });

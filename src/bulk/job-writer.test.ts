@@ -3,6 +3,7 @@ import { createApps } from "../testing/app.ts";
 import { BULK_ACCOUNT, BULK_CREDITS, bulkOutcome, createBulkHarness } from "../testing/bulk-harness.ts";
 import { BULK_PATH, postList } from "../testing/bulk-requests.ts";
 import { createJobRetry } from "./job-retry.ts";
+import { holdReference } from "./job-store.ts";
 import type { AttemptedAddress } from "./job-writer.ts";
 import { JSON_LIST_FORMAT } from "./results-csv.ts";
 
@@ -50,6 +51,17 @@ test("a list with a test key needs no credits and releases none when it is cance
   const { body } = await app.request("POST", `${BULK_PATH}/${id}/cancel`, { key });
   expect(body).toMatchObject({ status: "cancelled", credits: { held: 0, charged: 0, released: 0 } });
   expect(app.credits()).toEqual({ available: 1, held: 0 });
+});
+
+test("holds have the id of the job as reference, and of later rounds the number of the round as well", () => {
+  expect([0, 1].map((round) => holdReference({ id: "job", round }))).toEqual(["job", "job/1"]);
+});
+
+test("a row stores its spelling only where it differs from that of the address", async () => {
+  const harness = newHarness();
+  await harness.order(["a@x.example", "A@x.example", "a@x.example"]);
+  const rows = harness.db.sqlite.query("SELECT submitted_email AS email FROM bulk_rows ORDER BY row_index").all();
+  expect(rows).toEqual([{ email: null }, { email: "A@x.example" }, { email: null }]);
 });
 
 test("a list whose addresses use up the credits keeps the rows that repeat them", async () => {

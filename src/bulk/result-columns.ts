@@ -1,3 +1,4 @@
+import { cached } from "../base/cached.ts";
 import { isoTime } from "../base/clock.ts";
 import {
   type Signal,
@@ -31,17 +32,11 @@ interface SignalSet {
   readonly json: string;
 }
 
-const sets = new Map<string, SignalSet>();
-
-const readSignals = (letters: string): SignalSet => {
-  const known = sets.get(letters);
-  if (known !== undefined) return known;
+const readSignals = cached(SETS_CACHED_MAX, (letters): SignalSet => {
   const pairs = NAMES.map((name, at) => [name, SIGNAL_OF.get(letters[at] ?? "") ?? "unknown"] as const);
   const signals = Object.fromEntries(pairs) as Signals;
-  const set = { signals, json: JSON.stringify(signals) };
-  if (sets.size < SETS_CACHED_MAX) sets.set(letters, set);
-  return set;
-};
+  return { signals, json: JSON.stringify(signals) };
+});
 
 /** The inverse of `toResult`, without the addresses. */
 export const toColumns = (result: VerificationResult): ResultColumns => ({

@@ -316,8 +316,15 @@ test("the number of unfinished lists of an account is limited", async () => {
     "INSERT INTO bulk_jobs (id, account_id, key_id, mode, status, format, created_at_ms) VALUES (?, ?, ?, 'test', 'queued', '{}', 0)",
   );
   for (let n = 0; n < UNFINISHED_MAX - 1; n++) queued.run(`job ${n}`, app.accountId(), key.id);
-  const order = () => post(app, { key, body: { emails: ["pending@a.example"] } });
-  expect((await order()).status).toBe(202);
-  const refused = await order();
-  expect({ status: refused.status, error: refused.body.error }).toEqual({ status: 409, error: "conflict" });
+  const done = await post(app, { key, body: { emails: ["smtp_timeout@a.example"] } });
+  await untilEnded(app, key, done.id);
+  const headers = { "idempotency-key": "the last" };
+  const order = (with_: TestRequest = {}) => post(app, { key, body: { emails: ["pending@a.example"] }, ...with_ });
+  const last = await order({ headers });
+  expect(last.status).toBe(202);
+  const refused = { status: 409, error: "conflict", message: expect.stringContaining(`${UNFINISHED_MAX} unfinished`) };
+  for (const response of [await order(), await app.request("POST", `${PATH}/${done.id}/retry`, { key })])
+    expect({ status: response.status, ...response.body }).toMatchObject(refused);
+  // A repeated request gets its list, which exists already.
+  expect(await order({ headers })).toMatchObject({ status: 202, id: last.id });
 });

@@ -28,6 +28,8 @@ describe("a list", () => {
     ["a long array as CSV", { body: `["", ${long}]`, headers: CSV }, "This is JSON, not CSV"],
     ["JSON as CSV, cut off", { body: '{"emails": ["a@b.example"', headers: CSV }, "This is JSON, not CSV"],
     ["JSON as a file", form('{"emails":["a@b.example"]}'), "This is JSON, not CSV"],
+    ["a JSON array without addresses", { body: '["x", "y"]', headers: CSV }, "No column with addresses"],
+    ["a JSON array of numbers", { body: "[1, 2]", headers: CSV }, "No column with addresses"],
     ["CSV of no type", { body: "email\na@b.example\n", headers: { "content-type": "" } }, "Content-Type: text/csv."],
     [
       "bytes that are no text",
@@ -49,7 +51,13 @@ describe("a list", () => {
 
   test("that starts with a brace or bracket but is not JSON is accepted", async () => {
     const app = start();
-    for (const body of ["[1],a@b.example\n[2],c@d.example\n", "{x},a@b.example\n", `["x"],a@b.example\n${rows}`])
+    const numbered = Array.from({ length: 5_000 }, (_, n) => `[${n}],"user${n}@b.example",x\n`).join("");
+    for (const body of [
+      numbered,
+      "[1],a@b.example\n[2],c@d.example\n",
+      "{x},a@b.example\n",
+      `["x"],a@b.example\n${rows}`,
+    ])
       expect((await post(app, { key: app.newKey(), body, headers: CSV })).status).toBe(202);
   });
 

@@ -39,6 +39,12 @@ describe("a sheet", () => {
     );
   });
 
+  test("has shared texts without the white space between their tags", async () => {
+    const strings = "<si>\n  <t>a</t>\n</si><si>\n  <r>\n <t>b </t>\n </r>\n <r><t>c</t>\n </r>\n</si>";
+    const rows = '<row><c t="s"><v>0</v></c><c t="s"><v>1</v></c></row>';
+    expect(await csvOf(workbookWith({ strings, rows }))).toBe("a,b c\r\n");
+  });
+
   test("has dates as ISO 8601", async () => {
     const styles =
       '<numFmts><numFmt numFmtId="164" formatCode="dd\\.mm\\.yyyy"/><numFmt numFmtId="165" formatCode="0.0 &quot;days&quot;"/></numFmts>' +

@@ -1,3 +1,4 @@
+import { cached } from "../../base/cached.ts";
 import { EASTERN } from "./languages-east.ts";
 import { NORTHERN_AND_SOUTHERN } from "./languages-north-south.ts";
 import { WESTERN } from "./languages-west.ts";
@@ -139,18 +140,12 @@ interface CompiledSign {
   readonly ascii: RegExp;
 }
 
-const compiled = new Map<string, CompiledSign>();
-
 /** Compiled at first use: a command that reads one reply must not pay for all tables. */
-const compiledSign = (name: keyof typeof WORDS): CompiledSign => {
-  const before = compiled.get(name);
-  if (before) return before;
+const compiledSign = cached(Object.keys(WORDS).length, (name: keyof typeof WORDS): CompiledSign => {
   const sources: readonly string[] = WORDS[name];
   const ascii = compile(sources.filter((source) => isAscii(source) || /[a-z]{4}/.test(source)));
-  const sign = { any: compile(sources), ascii };
-  compiled.set(name, sign);
-  return sign;
-};
+  return { any: compile(sources), ascii };
+});
 
 /** Returns whether a sign is in the reply, and matches each at most once. */
 export const createSigns = (text: ReplyText, known: KnownSigns): ((name: SignName) => boolean) => {
@@ -172,16 +167,7 @@ const isKnown = (name: SignName): name is keyof KnownSigns =>
 
 /** With addresses masked, a server's text is the same for every recipient: its signs are cached. */
 const REMEMBERED_TEXTS_MAX = 256;
-const seenByText = new Map<string, Map<SignName, boolean>>();
-
-const seenIn = (words: string): Map<SignName, boolean> => {
-  const before = seenByText.get(words);
-  if (before) return before;
-  if (seenByText.size >= REMEMBERED_TEXTS_MAX) seenByText.clear();
-  const seen = new Map<SignName, boolean>();
-  seenByText.set(words, seen);
-  return seen;
-};
+const seenIn = cached(REMEMBERED_TEXTS_MAX, () => new Map<SignName, boolean>());
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII itself.
 const ASCII_ONLY = /^[\u0000-\u007f]*$/;

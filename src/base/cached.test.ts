@@ -1,0 +1,25 @@
+import { expect, test } from "bun:test";
+import { cached } from "./cached.ts";
+
+test("a result is computed once while the cache has room, undefined and null too", () => {
+  const computed: string[] = [];
+  const lengthOf = cached(2, (key: string) => {
+    computed.push(key);
+    return key === "" ? undefined : key === "0" ? null : key.length;
+  });
+  expect(["a", "", "a", "", "a"].map(lengthOf)).toEqual([1, undefined, 1, undefined, 1]);
+  expect(computed).toEqual(["a", ""]);
+  expect(["0", "0", "a"].map(lengthOf)).toEqual([null, null, 1]);
+  expect(computed).toEqual(["a", "", "0", "a"]);
+});
+
+test("a result that could not be computed is not cached", () => {
+  let calls = 0;
+  const failing = cached(2, (): string => {
+    calls += 1;
+    if (calls === 1) throw new Error("not yet");
+    return "done";
+  });
+  expect(() => failing("x")).toThrow("not yet");
+  expect([failing("x"), calls]).toEqual(["done", 2]);
+});
