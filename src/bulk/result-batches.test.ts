@@ -3,7 +3,7 @@ import { bulkOutcome, createBulkHarness } from "../testing/bulk-harness.ts";
 import { settle } from "../testing/clock.ts";
 import { WRITE_AGAIN_MS } from "../verify/attempts.ts";
 import type { AttemptedAddress } from "./job-writer.ts";
-import { BATCH_MAX, BATCH_MS, ResultBatches } from "./result-batches.ts";
+import { RESULT_BATCH_MAX, RESULT_BATCH_MS, ResultBatches } from "./result-batches.ts";
 
 const newHarness = createBulkHarness();
 
@@ -52,7 +52,7 @@ describe("results are written", () => {
   test("together, shortly after the first of them", async () => {
     const { batches, clock, commits } = start();
     const ends = [batches.write(1, result(0)), batches.write(9, result(5)), batches.write(1, result(1))];
-    await clock.advance(BATCH_MS - 1);
+    await clock.advance(RESULT_BATCH_MS - 1);
     expect([commits, batches.size]).toEqual([[], 3]);
     await clock.advance(1);
     expect(await Promise.all(ends)).toEqual(["open", "ended", "open"]);
@@ -67,14 +67,14 @@ describe("results are written", () => {
 
   test("at once when a batch is full, the rest after the usual time", async () => {
     const { clock, commits, writeMany } = start();
-    const ends = writeMany(BATCH_MAX - 1);
+    const ends = writeMany(RESULT_BATCH_MAX - 1);
     await settle();
     expect(commits).toEqual([]);
     ends.push(...writeMany(2));
     await settle();
-    expect(commits.map(([one]) => one?.positions.length)).toEqual([BATCH_MAX]);
-    await clock.advance(BATCH_MS);
-    expect(commits.map(([one]) => one?.positions.length)).toEqual([BATCH_MAX, 1]);
+    expect(commits.map(([one]) => one?.positions.length)).toEqual([RESULT_BATCH_MAX]);
+    await clock.advance(RESULT_BATCH_MS);
+    expect(commits.map(([one]) => one?.positions.length)).toEqual([RESULT_BATCH_MAX, 1]);
     expect(new Set(await Promise.all(ends))).toEqual(new Set(["open"]));
   });
 
@@ -83,15 +83,15 @@ describe("results are written", () => {
     const gate = Promise.withResolvers<void>();
     state.gate = gate.promise;
     const first = batches.write(1, result(0));
-    await clock.advance(BATCH_MS);
+    await clock.advance(RESULT_BATCH_MS);
     const second = batches.write(1, result(1));
-    await clock.advance(10 * BATCH_MS);
+    await clock.advance(10 * RESULT_BATCH_MS);
     expect([commits, clock.pending()]).toEqual([[], 0]);
     gate.resolve();
     expect(await first).toBe("open");
     await settle();
     expect(commits).toEqual([[{ job: 1, positions: [0] }]]);
-    await clock.advance(BATCH_MS);
+    await clock.advance(RESULT_BATCH_MS);
     expect(await second).toBe("open");
     expect(commits).toEqual([[{ job: 1, positions: [0] }], [{ job: 1, positions: [1] }]]);
   });
@@ -101,7 +101,7 @@ describe("results are written", () => {
     let failures = 2;
     state.fail = () => (failures-- > 0 ? storageError() : null);
     const end = batches.write(1, result(0));
-    await clock.advance(BATCH_MS);
+    await clock.advance(RESULT_BATCH_MS);
     await clock.advance(WRITE_AGAIN_MS - 1);
     expect([lines.length, commits]).toEqual([1, []]);
     await clock.advance(WRITE_AGAIN_MS + 1);
@@ -114,7 +114,7 @@ test("a bug with one job fails its results, and those of other jobs are written"
   const { batches, clock, commits, state } = start();
   state.fail = (jobs) => (jobs.includes(7) ? new TypeError("bug") : null);
   const ends = [batches.write(1, result(0)), batches.write(7, result(1)), batches.write(2, result(2))];
-  await clock.advance(BATCH_MS);
+  await clock.advance(RESULT_BATCH_MS);
   expect(await Promise.all(ends)).toEqual(["open", "failed", "open"]);
   expect(commits.map(([one]) => one?.job)).toEqual([1, 2]);
 });
@@ -134,7 +134,7 @@ describe("a stop", () => {
     const gate = Promise.withResolvers<void>();
     state.gate = gate.promise;
     const ends = writeMany(1);
-    await clock.advance(BATCH_MS);
+    await clock.advance(RESULT_BATCH_MS);
     ends.push(...writeMany(1));
     let isStopped = false;
     const stopped = batches.stop().then(() => (isStopped = true));

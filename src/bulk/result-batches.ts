@@ -5,8 +5,8 @@ import { isStorageTrouble, WRITE_AGAIN_MS } from "../verify/attempts.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 
 /** One transaction writes this many results, or those of this time. */
-export const BATCH_MAX = 500;
-export const BATCH_MS = 50;
+export const RESULT_BATCH_MAX = 500;
+export const RESULT_BATCH_MS = 50;
 /** With this many unwritten results no further address is started. */
 export const UNWRITTEN_MAX = 5_000;
 
@@ -55,8 +55,8 @@ export class ResultBatches {
 
   #schedule(): void {
     if (this.#isStopped || this.#writing !== null || this.#pending.length === 0) return;
-    if (this.#pending.length >= BATCH_MAX) this.#begin();
-    else this.#cancelTimer ??= this.runtime.clock.after(BATCH_MS, () => this.#begin());
+    if (this.#pending.length >= RESULT_BATCH_MAX) this.#begin();
+    else this.#cancelTimer ??= this.runtime.clock.after(RESULT_BATCH_MS, () => this.#begin());
   }
 
   #begin(): void {
@@ -70,8 +70,8 @@ export class ResultBatches {
   }
 
   async #writeAll(): Promise<void> {
-    do await this.#writeJobs([...Map.groupBy(this.#pending.splice(0, BATCH_MAX), ({ job }) => job)]);
-    while (this.#pending.length >= BATCH_MAX || (this.#isStopped && this.#pending.length > 0));
+    do await this.#writeJobs([...Map.groupBy(this.#pending.splice(0, RESULT_BATCH_MAX), ({ job }) => job)]);
+    while (this.#pending.length >= RESULT_BATCH_MAX || (this.#isStopped && this.#pending.length > 0));
   }
 
   /** Writes the results of these jobs in one transaction; if a bug prevents that, each job in its own. */

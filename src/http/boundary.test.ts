@@ -112,6 +112,7 @@ describe("what goes wrong on our side", () => {
     }
     expect((await app.request("GET", `${PATH}/${id}`, { key })).status).toBe(200);
     expect((await app.request("GET", "/healthz")).status).toBe(200);
+    expect(app.logged.filter((line) => line.includes("database not writable"))).toHaveLength(1);
     app.db.sqlite.run("PRAGMA query_only = OFF");
     expect((await app.verify(key, "b@any.example")).status).toBe(200);
     await app.advance(1_000);
@@ -146,6 +147,26 @@ describe("what goes wrong on our side", () => {
     expect(app.countVerifications()).toBe(recorded);
     expect(app.credits()).toEqual({ available: 100 - recorded, held: 0 });
   });
+});
+
+test("a POST whose client has gone is not executed; a GET needs no extra turn", async () => {
+  const app = start();
+  const key = app.newKey({ mode: "live" });
+  const gone = AbortSignal.abort();
+  const send = (method: string, body?: string) =>
+    app.service.app.handle(
+      new Request(`http://localhost${PATH}`, {
+        ...{
+          method,
+          signal: gone,
+          headers: { authorization: `Bearer ${key.key}`, "content-type": "application/json" },
+        },
+        ...(body === undefined ? {} : { body }),
+      }),
+    );
+  expect((await send("POST", JSON.stringify({ email: "a@any.example" }))).status).toBe(499);
+  expect(app.countVerifications()).toBe(0);
+  expect([(await send("GET")).status, (await send("HEAD")).status]).toEqual([200, 200]);
 });
 
 describe("without a key", () => {

@@ -50,8 +50,7 @@ const CLIENT_GONE: ErrorResponse = { status: 499, headers: {}, body: {} };
 /** The body ended too early: the client closed the connection or sent broken chunks. */
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === "AbortError";
 
-const sqliteCode = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+const sqliteCode = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
 
 /**
  * Around every route: the `X-Request-Id` (the client's own if it is well-formed) and the error body. An

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { newApiKey } from "../base/secrets.ts";
 import { createApps } from "../testing/app.ts";
+import { createTokenBuckets } from "../base/limits.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { Guard } from "./guard.ts";
+import { accountOfRequest, createBudgets } from "./request-memory.ts";
+import { sendBytes } from "./response.ts";
 import { allows, SCOPES } from "./scopes.ts";
 
 const PATH = "/v1/email-verifications";
@@ -57,6 +62,16 @@ describe("the Authorization header", () => {
       expect(answer.status).toBe(200);
     }
   });
+});
+
+test("requests without a key share the memory of one account", () => {
+  const clock = createTestClock();
+  const budgets = createBudgets(clock);
+  const guard = new Guard(() => undefined, { buckets: createTokenBuckets(clock), budgets });
+  const request = new Request("http://localhost/healthz");
+  guard.admitAnyone(request);
+  sendBytes(request, new Uint8Array(1_000), {});
+  expect([budgets.answers.held, accountOfRequest(request)]).toEqual([1_000, null]);
 });
 
 describe("a key that has ended", () => {

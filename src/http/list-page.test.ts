@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import { z } from "zod";
 import { PAGE_BYTES_MAX, readWindows } from "../base/walk.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { createBudgets, trackRequest } from "./request-memory.ts";
 import { rowsById, sendPage } from "./list-page.ts";
 
 interface Row {
@@ -79,6 +81,29 @@ test("a page ends before it has too many bytes, and the next one goes on behind 
   for (const { bytes } of all) expect(bytes).toBeLessThan(PAGE_BYTES_MAX + 10_000);
   // Not the whole table for each page.
   expect(state.read).toBeLessThan(1_000 + all.length * 260);
+});
+
+test("rows count for their account as they are read, and are given back when reading fails", async () => {
+  const budgets = createBudgets(createTestClock());
+  const request = new Request("http://localhost/");
+  trackRequest(request, "a", budgets);
+  const text = "x".repeat(1_000);
+  const counted: number[] = [];
+  const page = sendPage(
+    request,
+    { name: "rows", page: { cursor: null, limit: 1_000 } },
+    rowsById<Row>(
+      (behind) => {
+        counted.push(budgets.answers.held);
+        if (behind !== null) throw new Error("broken");
+        return { rows: [{ id: idOf(1), text }], end: idOf(1) };
+      },
+      (row) => row,
+    ),
+  );
+  await expect(page).rejects.toThrow("broken");
+  expect(counted).toEqual([0, JSON.stringify({ id: idOf(1), text }).length]);
+  expect(budgets.answers.held).toBe(0);
 });
 
 test("a single row that is larger than a page is a page", async () => {

@@ -16,6 +16,7 @@ interface Media {
 interface Described {
   readonly operationId: string;
   readonly description?: string;
+  readonly security?: readonly unknown[];
   readonly parameters?: ReadonlyArray<{
     readonly description?: string;
     readonly name: string;
@@ -127,6 +128,21 @@ describe("the OpenAPI document", () => {
       const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
       expect(declared.map(({ name }) => `{${name}}`)).toEqual([...path.matchAll(/\{\w+\}/g)].map(([name]) => name));
       for (const parameter of operation.parameters ?? []) expect(parameter.required).toBe(parameter.in === "path");
+    }
+  });
+
+  test("names the routes without a key, the body errors of bodies only, and 403 where a scope is needed", async () => {
+    for (const { method, path, operation } of operationsOf(await readDocument(start()))) {
+      const { security, requestBody, responses } = operation;
+      const isOpen = ["/healthz", "/readyz", "/openapi.json"].includes(path);
+      const where = `${method} ${path}`;
+      expect([where, security]).toEqual([where, isOpen ? [] : undefined]);
+      expect([where, "401" in responses]).toEqual([where, !isOpen]);
+      // Any key may read its own account.
+      expect([where, "403" in responses]).toEqual([where, !isOpen && path !== "/v1/account"]);
+      if (method === "GET" || method === "DELETE") expect([where, requestBody]).toEqual([where, undefined]);
+      if (method === "PATCH" || method === "PUT") expect([where, requestBody?.required]).toEqual([where, true]);
+      expect([where, "413" in responses]).toEqual([where, requestBody !== undefined]);
     }
   });
 

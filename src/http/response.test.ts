@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import { createServer } from "../server.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { sendBytes, sendJson, streamRows, takesGzip } from "./response.ts";
+import { sendBytes, sendJson, sendText, streamResponse, streamRows, takesGzip, TextResponse } from "./response.ts";
 import { createBudgets, trackRequest } from "./request-memory.ts";
 
 const MIB = 1024 * 1024;
@@ -83,6 +83,46 @@ describe("a large answer", () => {
     const { from } = world();
     for (const owner of ["a", "b", "c", "d"]) sendBytes(from(owner), new Uint8Array(64 * MIB), {});
     expect(() => sendBytes(from("e"), new Uint8Array(1), {})).toThrow("Too many large responses");
+  });
+
+  test.each([
+    [32 * 1024 - 1, null],
+    [32 * 1024, "gzip"],
+    [40 * 1024, "gzip"],
+    [200 * 1024, "gzip"],
+  ])("of %d bytes has the encoding %p", async (bytes, encoding) => {
+    const { held, from } = world();
+    const answer = sendText(from("a", { "accept-encoding": "gzip" }), "x".repeat(bytes), {});
+    expect(answer.headers.get("content-encoding")).toBe(encoding);
+    expect(held()).toBe(encoding === null ? 0 : bytes);
+    const body = await answer.bytes();
+    expect((encoding === null ? body : gunzipSync(body)).byteLength).toBe(bytes);
+    expect(held()).toBe(0);
+  });
+
+  test("releases what is sent while the rest waits", async () => {
+    const { held, from } = world();
+    const answer = new TextResponse(from("a"));
+    for (let piece = 0; piece < 4; piece++) answer.write("x".repeat(MIB));
+    const reader = answer.send({}).body?.getReader();
+    expect(held()).toBe(4 * MIB);
+    for (let read = 0; read < 17; read++) await reader?.read();
+    expect(held()).toBe(3 * MIB);
+    await reader?.cancel();
+    expect(held()).toBe(0);
+  });
+
+  test("ends once, though its client disconnects while it is read", async () => {
+    const gone = new AbortController();
+    let ends = 0;
+    const pieces = [new Uint8Array(10), new Uint8Array(10)];
+    const request = new Request("http://localhost/", { signal: gone.signal });
+    const reader = streamResponse(request, pieces, { headers: {}, end: () => void ends++ }).body?.getReader();
+    await reader?.read();
+    gone.abort();
+    await reader?.read();
+    await reader?.cancel();
+    expect(ends).toBe(1);
   });
 
   test("to HEAD has its headers only, and counts for nothing", async () => {
@@ -165,6 +205,13 @@ describe("rows that are written while they are read", () => {
     for (let n = 0; n < 64; n++) streamRows(from("a"), endless().rows, {});
     expect(() => streamRows(from("a"), endless().rows, {})).toThrow("Too many large responses");
     streamRows(from("b"), endless().rows, {});
+  });
+
+  test("may have empty pieces, which do not end it", async () => {
+    async function* generate(): AsyncGenerator<Uint8Array, void> {
+      for (const text of ["a", "", "b"]) yield new TextEncoder().encode(text);
+    }
+    expect(await streamRows(requestOf(), generate(), {}).text()).toBe("ab");
   });
 
   test("whose caller is gone before the first is read are given back", () => {

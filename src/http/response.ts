@@ -107,8 +107,8 @@ async function* zipped(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>)
   try {
     for await (const piece of gzip) yield piece as Uint8Array;
   } finally {
+    // The loop has destroyed its own stream.
     source.destroy();
-    gzip.destroy();
   }
 }
 
