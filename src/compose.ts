@@ -19,9 +19,11 @@ import { composeDmarc } from "./compose-dmarc.ts";
 import { composeEngine } from "./compose-engine.ts";
 import { type Platform, mailerOf } from "./compose-platform.ts";
 import type { Config } from "./config.ts";
+import { copyInWorker } from "./db/backup-worker.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
 import type { Db } from "./db/open.ts";
 import type { Runtime } from "./db/runtime.ts";
+import { ScheduledBackups } from "./db/scheduled-backups.ts";
 import { Guard } from "./http/guard.ts";
 import { createBudgets } from "./http/request-memory.ts";
 import type { DnsResolver } from "./net/dns.ts";
@@ -109,6 +111,13 @@ const composeVerification = (runtime: Runtime, engines: Engines, credits: ByMode
   return { runner, checks, idempotency };
 };
 
+/** Daily backups; null without `POSTWARDEN_BACKUP_DIR`. */
+const composeBackups = (runtime: Runtime, { backupDir, backupKeep }: Config): ScheduledBackups | null => {
+  if (backupDir === null) return null;
+  const options = { source: runtime.db.path, directory: backupDir, keep: backupKeep, copy: copyInWorker };
+  return new ScheduledBackups(runtime, options);
+};
+
 type Engines = ReturnType<typeof composeEngine>["engines"];
 
 export interface ServiceOptions {
@@ -164,6 +173,7 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
     ...{ config, db, log, platform, freshResolver, baseUrl, guard, rules, urls },
     defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
   });
+  const backups = composeBackups(runtime, config);
   return {
     runtime,
     administration,
@@ -178,6 +188,7 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
     purge,
     guard,
     dmarc,
+    backups,
   };
 };
 
@@ -186,7 +197,7 @@ const DESCRIPTION = "Verifies email addresses, monitors DNS blocklists and proce
 /** Every route of the API. */
 const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: string) => {
   const { runtime, administration, verification, webhooks, blocklist, lists, bulk, guard, dmarc } = useCases;
-  const { outages, egresses } = useCases;
+  const { outages, egresses, backups } = useCases;
   const { store, ledger } = administration;
   const { rules } = webhooks;
   const { clock } = runtime;
@@ -206,7 +217,7 @@ const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: st
         return interfaceDocument({ version: VERSION, baseUrl, description: DESCRIPTION });
       },
       blockers: () => outages.findings(),
-      findings: () => [...egresses.findings(), ...dmarc.findings(), ...blocklist.usability.findings()],
+      findings: () => [egresses, dmarc, blocklist.usability, backups].flatMap((part) => part?.findings() ?? []),
     }),
   ];
 };
@@ -214,7 +225,7 @@ const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: st
 /** The whole service, not yet listening. */
 export const composeService = (options: ServiceOptions) => {
   const useCases = composeUseCases(options);
-  const { administration, verification, pool, outages, webhooks, blocklist, bulk, purge, dmarc } = useCases;
+  const { administration, verification, pool, outages, webhooks, blocklist, bulk, purge, dmarc, backups } = useCases;
   const { dispatcher } = webhooks;
   const app = createServer({
     log: options.log,
@@ -223,7 +234,7 @@ export const composeService = (options: ServiceOptions) => {
     routes: composeRoutes(useCases, options.baseUrl),
   });
   return {
-    ...{ app, bulk, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc },
+    ...{ app, bulk, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc, backups },
     ...verification,
     ...administration,
   };

@@ -75,6 +75,8 @@ const settings = {
     "DATA_DIR",
     text.default("./data").transform((path) => resolve(path)),
   ),
+  backupDir: setting("BACKUP_DIR", optional(text.transform((path) => resolve(path)))),
+  backupKeep: setting("BACKUP_KEEP", wholeNumber(1, 1_000).prefault("7")),
   host: setting("HOST", text.default("127.0.0.1")),
   port: setting("PORT", wholeNumber(0, 65_535).prefault("8080")),
   baseUrl: setting("BASE_URL", optional(httpUrl)),
@@ -158,6 +160,9 @@ const conflictsOf = (values: Values): readonly string[] => {
     ...(isHalf(reportTlsCertPath, reportTlsKeyPath) ? [bothOrNeither("REPORT_TLS_CERT", "REPORT_TLS_KEY")] : []),
     ...(values.reportListen !== null && values.reportHost === null
       ? [`${PREFIX}REPORT_LISTEN needs ${PREFIX}REPORT_HOST, the domain of the report addresses.`]
+      : []),
+    ...(values.backupDir === values.dataDir
+      ? [`${PREFIX}BACKUP_DIR must not be the data directory. Choose a directory on another disk.`]
       : []),
     ...(isHalf(notifyRelay, notifyFrom) ? [bothOrNeither("NOTIFY_SMTP_URL", "NOTIFY_FROM")] : []),
     ...(mailbox === null ? [] : [mailbox]),

@@ -48,6 +48,7 @@ test("every job has its pattern, and none is due after the stop", () => {
     ["purge DMARC reports", "47 * * * *"],
     ["purge deleted domains", "* * * * *"],
     ["rebuild DMARC sources", "* * * * *"],
+    ["back up the database", "* * * * *"],
     ["renew certificates", "57 * * * *"],
   ]);
   for (const [, timer] of timers) expect(timer.nextRun()).not.toBeNull();

@@ -12,14 +12,14 @@ interface Job {
 }
 
 export interface JobsOptions {
-  readonly service: Pick<Service, "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge">;
+  readonly service: Pick<Service, "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge" | "backups">;
   readonly log: Log;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly renewCertificates: () => Promise<unknown>;
 }
 
 const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] => {
-  const { idempotency, webhooks, dmarc } = service;
+  const { idempotency, webhooks, dmarc, backups } = service;
   const { scheduler, alerts, usability } = service.blocklist;
   return [
     { name: "purge idempotency keys", pattern: "17 * * * *", run: async () => idempotency.purge() },
@@ -43,6 +43,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
     { name: "purge DMARC reports", pattern: "47 * * * *", run: () => dmarc.jobs.expireReports() },
     { name: "purge deleted domains", pattern: "* * * * *", run: () => dmarc.jobs.purgeDeletedDomains() },
     { name: "rebuild DMARC sources", pattern: "* * * * *", run: () => dmarc.jobs.rebuildSources() },
+    { name: "back up the database", pattern: "* * * * *", run: async () => backups?.run() },
     { name: "renew certificates", pattern: "57 * * * *", run: renewCertificates },
   ];
 };

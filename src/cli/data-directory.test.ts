@@ -238,9 +238,15 @@ test("migrate brings an empty directory to the newest schema, and does nothing t
   const database = join(settings.DATA_DIR, "postwarden.db");
   const applied = MIGRATIONS.map(({ name }) => name);
   const first = await run(["migrate", "--json"], { settings });
-  expect(first.json).toEqual({ database, before: 0, after: MIGRATIONS.length, applied });
+  expect(first.json).toEqual({ database, before: 0, after: MIGRATIONS.length, applied, copy: null });
   const second = await run(["migrate", "--json"], { settings });
-  expect(second.json).toEqual({ database, before: MIGRATIONS.length, after: MIGRATIONS.length, applied: [] });
+  expect(second.json).toEqual({
+    database,
+    before: MIGRATIONS.length,
+    after: MIGRATIONS.length,
+    applied: [],
+    copy: null,
+  });
   expect((await run(["migrate"], { settings })).out).toContain("is up to date");
 });
 

@@ -8,9 +8,11 @@ import { makePrivate, OTHERS_PERMISSIONS } from "../base/private-file.ts";
 import { composeAccounts } from "../compose.ts";
 import { type Config, DATA_DIR_SETTING, readConfig, SettingsError } from "../config.ts";
 import { takeServerLock } from "../db/database-files.ts";
+import { damageOf } from "../db/backup.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { type Db, openDb } from "../db/open.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
+import { damagedDatabase } from "./newest-backup.ts";
 
 /** The settings in force, or a failure that lists what is wrong with them. */
 export const loadConfig = (io: Io): Config => {
@@ -95,21 +97,40 @@ export const prepareDatabase = (io: Io, config: Config, missing: "create" | "fai
   return path;
 };
 
-/** The failure of SQLite to open a file (not a database, damaged, not readable). */
-export const cannotOpen = (path: string, error: unknown): CommandFailed =>
-  new CommandFailed(`${path}: ${reasonOf(error)}`, "database");
+/** What SQLite's failure to open or read the database at `path` is: damage, with the backup to restore, or its message. */
+export const databaseFailure = (path: string, error: unknown, { backupDir }: Config): CommandFailed => {
+  const damage = damageOf(error);
+  return damage === null || !("detail" in damage)
+    ? new CommandFailed(`Database error in ${path}: ${reasonOf(error)}`, "database")
+    : damagedDatabase(path, damage.detail, { backupDir, nowMs: systemClock.nowMs() });
+};
 
 /** Opens the database of the data directory, migrated to the schema of this version. */
-export const openDatabase = (io: Io, config: Config): Db => openDatabaseAt(prepareDatabase(io, config, "fail"));
+export const openDatabase = (io: Io, config: Config): Db =>
+  openOwnDatabase(io, config, prepareDatabase(io, config, "fail"));
+
+/** Opens the database of the data directory at its path, created if necessary, and says where a copy of it was made. */
+const openOwnDatabase = (io: Io, config: Config, path: string): Db => {
+  const db = openDatabaseAt(path, { failure: (error) => databaseFailure(path, error, config) });
+  const { applied, copy } = db.migrated;
+  if (copy !== null) io.err(`postwarden: Applied ${applied.join(", ")}. A copy of the former database: ${copy}`);
+  return db;
+};
+
+interface OpenOptions {
+  readonly busyTimeoutMs?: number;
+  readonly failure?: (error: unknown) => CommandFailed;
+}
 
 /** Opens the database in a file, created if necessary. */
-export const openDatabaseAt = (path: string, busyTimeoutMs?: number): Db => {
+export const openDatabaseAt = (path: string, { busyTimeoutMs, failure }: OpenOptions = {}): Db => {
   try {
     const opened = openDb(path, busyTimeoutMs);
     if (opened.ok) return opened.value;
     throw new CommandFailed(`${path}: ${describeMigrateProblem(opened.error)}`, opened.error.kind);
   } catch (error) {
-    throw error instanceof CommandFailed ? error : cannotOpen(path, error);
+    if (error instanceof CommandFailed) throw error;
+    throw failure?.(error) ?? new CommandFailed(`${path}: ${reasonOf(error)}`, "database");
   }
 };
 
@@ -131,13 +152,14 @@ export const lockDatabase = (database: string): { release(): void } => {
 
 /** Runs `work` with the database of the data directory, and closes it. */
 export const withDatabase = <T>(io: Io, work: (db: Db) => T, missing: "create" | "fail" = "fail"): T => {
-  const path = prepareDatabase(io, loadConfig(io), missing);
-  const db = openDatabaseAt(path);
+  const config = loadConfig(io);
+  const path = prepareDatabase(io, config, missing);
+  const db = openOwnDatabase(io, config, path);
   try {
     return work(db);
   } catch (error) {
     if (!(error instanceof SQLiteError)) throw error;
-    throw new CommandFailed(`Database error in ${path}: ${error.message}`, "database");
+    throw databaseFailure(path, error, config);
   } finally {
     db.close();
   }

@@ -5,6 +5,7 @@ import { dnsServersOf, systemPlatform } from "../compose-platform.ts";
 import type { Config } from "../config.ts";
 import { addCommand } from "./command.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
+import { checkBackups } from "./doctor-backup.ts";
 import { checkBaseUrl } from "./doctor-base-url.ts";
 import { checkBlocklistsThrough } from "./doctor-blocklists.ts";
 import { checkClock, readClockSync } from "./doctor-clock.ts";
@@ -21,7 +22,7 @@ import { checkReports } from "./doctor-reports.ts";
 import { checkHelo, checkSender } from "./doctor-sender.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { wrapText } from "./terminal-text.ts";
-import { loadConfig } from "./data-directory.ts";
+import { databasePath, loadConfig } from "./data-directory.ts";
 
 type Found = DoctorCheck | readonly DoctorCheck[];
 
@@ -63,6 +64,7 @@ const checksOf = (io: Io, config: Config, domain: string) => {
     { area: "Data", run: () => checkFiles(config) },
     { area: "Data", run: () => checkDisk(readDisk(config.dataDir)) },
     { area: "Data", run: () => checkDatabase(io, config) },
+    { area: "Data", run: () => checkBackups({ config, database: databasePath(config), nowMs: clock.nowMs() }) },
     { area: "Machine", run: () => checkOpenFiles(config, readOpenFiles()) },
     { area: "Machine", run: () => checkClock({ clock, resolver, sync: readClockSync() }) },
     { area: "API", run: () => checkBaseUrl(config) },
@@ -102,7 +104,7 @@ export const doctorText = (findings: readonly DoctorFinding[], columns: number):
 export const addDoctorCommand = (program: Command, io: Io): void => {
   addCommand(program, "doctor", {
     description:
-      "Check this machine and the settings: clock, disk, files, database, DNS servers, HELO name, every egress, blocklists, report mail and alert mail. Suggests fixes. Sends no mail.",
+      "Check this machine and the settings: clock, disk, files, database, backups, DNS servers, HELO name, every egress, blocklists, report mail and alert mail. Suggests fixes. Sends no mail.",
     example: "doctor --env-file /etc/postwarden.env",
     json: "print JSON: checks with area, check, state (ok, warn, fail) and message",
   })

@@ -1,26 +1,26 @@
 import { Database as Sqlite } from "bun:sqlite";
 import type { Command } from "commander";
 import { dnsServersOf } from "../compose-platform.ts";
-import { settingsInForce } from "../config.ts";
-import { describeMigrateProblem, migrate, schemaVersion } from "../db/migrate.ts";
+import { type Config, settingsInForce } from "../config.ts";
+import { describeMigrateProblem } from "../db/migrate.ts";
+import { type Migrated, migrateFile } from "../db/migrate-file.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
 import { keepDatabasePrivate } from "../db/database-files.ts";
 import { COMMIT, VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
-import { cannotOpen, loadConfig, prepareDatabase } from "./data-directory.ts";
+import { databaseFailure, loadConfig, prepareDatabase } from "./data-directory.ts";
 
-const migrateDatabase = (path: string): { before: number; after: number; applied: string[] } => {
+const migrateDatabase = (path: string, config: Config, copyFirst: boolean): Migrated => {
   let sqlite: Sqlite | null = null;
   try {
     keepDatabasePrivate(path);
     sqlite = new Sqlite(path, { create: true, readwrite: true });
-    const before = schemaVersion(sqlite);
-    const migrated = migrate(sqlite, MIGRATIONS);
-    if (migrated.ok) return { before, after: schemaVersion(sqlite), applied: migrated.value };
+    const migrated = migrateFile(sqlite, path, { migrations: MIGRATIONS, copyFirst });
+    if (migrated.ok) return migrated.value;
     throw new CommandFailed(`${path}: ${describeMigrateProblem(migrated.error)}`, migrated.error.kind);
   } catch (error) {
-    throw error instanceof CommandFailed ? error : cannotOpen(path, error);
+    throw error instanceof CommandFailed ? error : databaseFailure(path, error, config);
   } finally {
     sqlite?.close();
   }
@@ -36,16 +36,19 @@ export const addMaintenanceCommands = (program: Command, io: Io): void => {
   addCommand(program, "migrate", {
     description: "Create the database, or migrate it to the schema of this version; `serve` does this at startup.",
     example: "migrate",
-  }).action(({ json }) => {
-    const path = prepareDatabase(io, loadConfig(io), "create");
-    const migrated = migrateDatabase(path);
-    const { before, applied } = migrated;
-    print(io, json, { database: path, ...migrated }, () =>
-      applied.length === 0
-        ? `${path} is up to date (${before} migrations).`
-        : `Applied ${applied.join(", ")} to ${path}.`,
-    );
-  });
+  })
+    .option("--no-copy", "migrate without a copy of the former database, for lack of disk space")
+    .action(({ json, copy: copyFirst }: { json?: boolean; copy: boolean }) => {
+      const config = loadConfig(io);
+      const path = prepareDatabase(io, config, "create");
+      const migrated = migrateDatabase(path, config, copyFirst);
+      const { before, applied, copy } = migrated;
+      print(io, json, { database: path, ...migrated }, () =>
+        applied.length === 0
+          ? `${path} is up to date (${before} migrations).`
+          : `Applied ${applied.join(", ")} to ${path}.${copy === null ? "" : ` A copy of the former database: ${copy}`}`,
+      );
+    });
 
   addCommand(program, "config", {
     description: "Check the settings and print the effective values, without secrets.",

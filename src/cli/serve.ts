@@ -1,3 +1,4 @@
+import { SQLiteError } from "bun:sqlite";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { waitFor } from "../base/wait.ts";
@@ -7,6 +8,7 @@ import { composeService, type Service } from "../compose.ts";
 import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
 import { type Config, type Environment, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
+import { removeAbandonedCopies } from "../db/migrate-file.ts";
 import { createJobs } from "../jobs.ts";
 import { foreignSourceAddresses } from "./doctor-egress.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
@@ -16,7 +18,8 @@ import { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import { notifyReady } from "./service-manager.ts";
 import { Hangups, ReloadableSettings } from "./settings-reload.ts";
-import { loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import { databaseFailure, loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import { refuseLostDatabase } from "./newest-backup.ts";
 
 /** Memory that only the start needed is released once, after the first requests. */
 const RELEASE_AFTER_MS = 1_000;
@@ -82,6 +85,7 @@ const stopService = async (
   const closed = http.stop();
   await reports?.close();
   service.outages.stop();
+  service.backups?.stop();
   const drained = service.pool.drain();
   await Promise.all([
     service.runner.stop(),
@@ -140,6 +144,16 @@ const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> =>
   log.info("stopped");
 };
 
+/** Opens the database of the server, which holds the lock, and logs what was migrated. */
+const openServerDatabase = (path: string, { config, log }: Pick<ServeOptions, "config" | "log">): Db => {
+  removeAbandonedCopies(path);
+  const failure = (error: unknown) => databaseFailure(path, error, config);
+  const db = openDatabaseAt(path, { busyTimeoutMs: SERVER_BUSY_TIMEOUT_MS, failure });
+  const { before, after, applied, copy } = db.migrated;
+  if (before > 0 && applied.length > 0) log.info("database migrated", { before, after, applied, copy });
+  return db;
+};
+
 /** `readEnvironment` reads the settings again, for a reload. */
 const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment): Promise<void> => {
   const stopSignal = io.untilSignal();
@@ -148,12 +162,15 @@ const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment
   const settings = new ReloadableSettings(config, readEnvironment);
   const log = createLog(() => settings.logLevel, systemClock, io.err);
   const path = prepareDatabase(io, config, "create");
+  refuseLostDatabase(config, path, systemClock.nowMs());
   const lock = lockDatabase(path);
   log.info("starting", { version: VERSION, commit: COMMIT, bun: Bun.version, data_dir: config.dataDir });
   try {
-    const db = openDatabaseAt(path, SERVER_BUSY_TIMEOUT_MS);
+    const db = openServerDatabase(path, { config, log });
     try {
       await serveUntilSignal(db, { config, settings, log, io, asJson, stopSignal, hangups });
+    } catch (error) {
+      throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
     } finally {
       db.close();
     }

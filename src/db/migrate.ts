@@ -7,7 +7,9 @@ export const APPLICATION_ID = 0x5057444e;
 
 export type MigrateProblem =
   | { readonly kind: "newer_database"; readonly has: number; readonly knows: number }
-  | { readonly kind: "foreign_database" };
+  | { readonly kind: "foreign_database" }
+  /** There is no copy of the database from before migration `next`, so nothing was migrated. */
+  | { readonly kind: "no_copy"; readonly next: string; readonly detail: string };
 
 export const describeMigrateProblem = (problem: MigrateProblem): string => {
   switch (problem.kind) {
@@ -18,6 +20,11 @@ export const describeMigrateProblem = (problem: MigrateProblem): string => {
       );
     case "foreign_database":
       return "The file is a SQLite database of another program. Choose another data directory.";
+    case "no_copy":
+      return (
+        `The database was not migrated, because no copy could be made before migration ${problem.next}. ${problem.detail} ` +
+        "Or make a backup elsewhere (`postwarden backup FILE`), then run: postwarden migrate --no-copy"
+      );
     default:
       return problem satisfies never;
   }

@@ -5,7 +5,8 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { err, ok, type Result } from "../base/errors.ts";
 import { type DiskSpace, diskSpaceOf, keepDatabasePrivate } from "./database-files.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { type MigrateProblem, migrate } from "./migrate.ts";
+import type { MigrateProblem } from "./migrate.ts";
+import { type Migrated, migrateFile } from "./migrate-file.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import * as schema from "./schema.ts";
 
@@ -18,6 +19,10 @@ export interface Tx {
 export interface Db {
   /** For the stores, to prepare statements. */
   readonly orm: BunSQLiteDatabase<typeof schema>;
+  /** The file; `:memory:` for a database in memory. */
+  readonly path: string;
+  /** What opening it migrated. */
+  readonly migrated: Migrated;
   /** Runs synchronous work in one immediate transaction; rolls back when it throws. */
   transact<T>(work: (tx: Tx) => T): T;
   /**
@@ -70,7 +75,7 @@ const PRAGMAS = [
 const tx = {} as Tx;
 
 /**
- * Opens or creates the database at `path`, or in memory for `:memory:`, and migrates it. Only the owner can read the file,
+ * Opens or creates the database at `path`, or in memory for `:memory:`, and migrates it after a copy was made. Only the owner can read the file,
  * whatever the umask. Throws the errors of SQLite and the file system.
  */
 export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db, MigrateProblem> => {
@@ -78,7 +83,7 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   const sqlite = new Sqlite(path, { readwrite: true, strict: true });
   sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   for (const pragma of PRAGMAS) sqlite.run(pragma);
-  const migrated = migrate(sqlite, MIGRATIONS);
+  const migrated = migrateFile(sqlite, path, { migrations: MIGRATIONS });
   if (!migrated.ok) {
     sqlite.close();
     return err(migrated.error);
@@ -90,6 +95,8 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   const identity = identityOf(path);
   return ok({
     orm: drizzle({ client: sqlite, schema }),
+    path,
+    migrated: migrated.value,
     transact: <T>(work: (tx: Tx) => T) => immediate.immediate(work) as T,
     transactUnsynced<T>(work: (tx: Tx) => T) {
       sqlite.run("PRAGMA synchronous = NORMAL");

@@ -1,0 +1,51 @@
+import { dirname } from "node:path";
+import { parentPort, Worker, workerData } from "node:worker_threads";
+import { err, ok, type Result } from "../base/errors.ts";
+import { describeCopyProblem, type VerifiedCopy, writeBackup } from "./backup.ts";
+import { isBackupName } from "./backup-directory.ts";
+import { removeAbandonedPartials, removePartial } from "./partial-file.ts";
+
+/** What to copy where: paths. */
+interface CopyOrder {
+  readonly source: string;
+  readonly file: string;
+}
+
+/** How a copy ended; the error is a sentence. */
+export type CopyOutcome = Result<VerifiedCopy, string>;
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Writes one scheduled backup, after removing what interrupted ones left in the directory. Blocks. */
+export const writeScheduledBackup = ({ source, file }: CopyOrder): CopyOutcome => {
+  try {
+    removeAbandonedPartials(dirname(file), isBackupName);
+    const written = writeBackup(source, file);
+    return written.ok ? ok(written.value) : err(describeCopyProblem(source, file, written.error));
+  } catch (error) {
+    return err(`${file}: ${messageOf(error)}.`);
+  }
+};
+
+/** What the worker thread does, once: `main.ts` starts it. */
+export const runBackupWorker = (): void => parentPort?.postMessage(writeScheduledBackup(workerData as CopyOrder));
+
+/**
+ * Copies the database in a thread of its own, so that the event loop goes on. Never rejects. When `signal` fires, the
+ * outcome is an error and what was written is removed; SQLite's call in the thread goes on until it ends or the process does.
+ */
+export const copyInWorker = ({ source, file }: CopyOrder, signal: AbortSignal): Promise<CopyOutcome> => {
+  const { promise, resolve } = Promise.withResolvers<CopyOutcome>();
+  const worker = new Worker(Bun.main, { workerData: { source, file } });
+  const stop = () => {
+    void worker.terminate();
+    removePartial(file);
+    resolve(err(`${file}: stopped before it was complete.`));
+  };
+  worker.once("message", (outcome: CopyOutcome) => resolve(outcome));
+  worker.once("error", (error: unknown) => resolve(err(`${file}: ${messageOf(error)}.`)));
+  worker.once("exit", () => resolve(err(`${file}: the copying thread ended early.`)));
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  return promise.finally(() => signal.removeEventListener("abort", stop));
+};

@@ -1,0 +1,144 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { isoTime } from "../base/clock.ts";
+import { DAY_MS } from "../base/days.ts";
+import { err, ok, type Result } from "../base/errors.ts";
+import { fileErrorCode } from "../base/private-file.ts";
+import { waitFor, withDeadline } from "../base/wait.ts";
+import { backupNameAt, backupsAmong, newestTimeOf, type StoredBackup } from "./backup-directory.ts";
+import type { CopyOutcome } from "./backup-worker.ts";
+import type { Runtime } from "./runtime.ts";
+
+interface ScheduledBackupOptions {
+  /** Path of the database. */
+  readonly source: string;
+  /** Where the backups go. It has to exist: an unmounted disk must not turn into backups on the system disk. */
+  readonly directory: string;
+  /** How many backups stay. At least 1. */
+  readonly keep: number;
+  readonly copy: (
+    order: { readonly source: string; readonly file: string },
+    signal: AbortSignal,
+  ) => Promise<CopyOutcome>;
+}
+
+const HOUR_MS = 3_600_000;
+/** When backups are due, after midnight UTC. */
+const DUE_MS = 2.5 * HOUR_MS;
+const RETRY_MS = 15 * 60_000;
+/** A copy that takes longer hangs on its disk. */
+const COPY_MS_MAX = 2 * HOUR_MS;
+/** A network file system that does not respond. */
+const LIST_MS_MAX = 30_000;
+/** A daily backup that is this old was missed. */
+export const BACKUP_AGE_MS_MAX = 36 * HOUR_MS;
+
+/** The latest moment until now at which a backup was due. */
+const lastDueMs = (nowMs: number): number => nowMs - ((((nowMs - DUE_MS) % DAY_MS) + DAY_MS) % DAY_MS);
+
+/** Why a directory for backups cannot be listed, and what to do. */
+export const describeUnlisted = (directory: string, error: unknown): string => {
+  switch (fileErrorCode(error)) {
+    case "ENOENT":
+      return `${directory}: no such directory. Mount or create it: install -d -m 700 ${directory}`;
+    case "ENOTDIR":
+      return `${directory} is not a directory. Set POSTWARDEN_BACKUP_DIR to one.`;
+    default:
+      return `${directory}: ${error instanceof Error ? error.message : String(error)}.`;
+  }
+};
+
+/**
+ * Writes the daily backups into `POSTWARDEN_BACKUP_DIR` and removes all but the newest `keep`. The files themselves tell
+ * when the last one was made. A failure is logged at every attempt and tried again after 15 minutes.
+ */
+export class ScheduledBackups {
+  readonly #stopped = new AbortController();
+  #lastAtMs: number | null = null;
+  #problem: string | null = null;
+  /** By the monotonic clock. */
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly runtime: Pick<Runtime, "clock" | "log">,
+    private readonly options: ScheduledBackupOptions,
+  ) {}
+
+  /** When the newest backup was made, by the wall clock; null if there is none, or none was seen yet. */
+  get lastAtMs(): number | null {
+    return this.#lastAtMs;
+  }
+
+  /** What the operator has to know: a failure, and a last backup that is too old. */
+  findings(): readonly string[] {
+    const { directory } = this.options;
+    const isOld = this.#lastAtMs !== null && this.runtime.clock.nowMs() - this.#lastAtMs > BACKUP_AGE_MS_MAX;
+    return [
+      ...(this.#problem === null ? [] : [`Backup failed (tried again every 15 minutes): ${this.#problem}`]),
+      ...(isOld ? [`The last backup in ${directory} is from ${isoTime(this.#lastAtMs ?? 0)}, over 36 hours ago.`] : []),
+    ];
+  }
+
+  /** Writes a backup if one is due. Called every minute, by one caller. */
+  async run(): Promise<void> {
+    const { clock, log } = this.runtime;
+    if (this.#stopped.signal.aborted || clock.monotonicMs() < this.#notBeforeMs) return;
+    const stored = await this.#list();
+    this.#problem = stored.ok ? await this.#writeIfDue(stored.value) : stored.error;
+    if (this.#problem === null || this.#stopped.signal.aborted) return;
+    this.#notBeforeMs = clock.monotonicMs() + RETRY_MS;
+    log.error("backup failed", {
+      directory: this.options.directory,
+      error: this.#problem,
+      retry_in_s: RETRY_MS / 1_000,
+    });
+  }
+
+  /** Ends a copy in progress and starts no other. */
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async #list(): Promise<Result<readonly StoredBackup[], string>> {
+    const { directory } = this.options;
+    try {
+      const names = await waitFor(this.runtime.clock, readdir(directory), { timeoutMs: LIST_MS_MAX });
+      if (!names.ok) return err(`${directory} did not respond within ${LIST_MS_MAX / 1_000} s.`);
+      const nowMs = this.runtime.clock.nowMs();
+      const stored = backupsAmong(names.value, directory, nowMs);
+      this.#lastAtMs = newestTimeOf(stored, nowMs);
+      return ok(stored);
+    } catch (error) {
+      return err(describeUnlisted(directory, error));
+    }
+  }
+
+  /** Null when none was due or it was written, else why not. */
+  async #writeIfDue(stored: readonly StoredBackup[]): Promise<string | null> {
+    const { clock, log } = this.runtime;
+    const { source, directory, keep, copy } = this.options;
+    const atMs = clock.nowMs();
+    if (this.#lastAtMs !== null && this.#lastAtMs >= lastDueMs(atMs)) return null;
+    const file = join(directory, backupNameAt(atMs));
+    const startedMs = clock.monotonicMs();
+    const limits = { timeoutMs: COPY_MS_MAX, signal: this.#stopped.signal };
+    const copied = await withDeadline(clock, limits, (signal) => copy({ source, file }, signal));
+    if (!copied.ok) return copied.error;
+    this.#lastAtMs = atMs;
+    log.info("backup written", { file, ...copied.value, took_ms: Math.round(clock.monotonicMs() - startedMs) });
+    await this.#prune(stored.slice(keep - 1));
+    return null;
+  }
+
+  /** Runs only after a new backup was verified, so that the last good one always stays. */
+  async #prune(old: readonly StoredBackup[]): Promise<void> {
+    for (const { file } of old) {
+      try {
+        await rm(file, { force: true });
+        this.runtime.log.info("old backup removed", { file });
+      } catch (error) {
+        this.runtime.log.warn("old backup not removed", { file, error });
+      }
+    }
+  }
+}
