@@ -34,6 +34,7 @@ import { runTable, startService } from "./lab/run.ts";
 import { runTrust, trustText } from "./lab/blocklists-trust.ts";
 import { startSinks } from "./lab/smtp-sink.ts";
 import { SOCKS_URL, startSocks } from "./lab/socks.ts";
+import { startFaultySocks } from "./lab/socks-faults.ts";
 import { ROWS } from "./lab/table.ts";
 import { runWebhooks } from "./lab/webhooks.ts";
 
@@ -70,6 +71,7 @@ const startServers = async (supervisor: Supervisor, directory: string, unpacked:
   await startOpensmtpd(supervisor, directory, join(unpacked, "opensmtpd"));
   await startSinks(supervisor);
   await startSocks(supervisor, join(unpacked, "microsocks"));
+  await startFaultySocks();
 };
 
 const askAll = async (supervisor: Supervisor, directory: string): Promise<boolean> => {

@@ -23,8 +23,23 @@ export const POSTGREY = { ip: "127.10.0.60", port: 10023 } as const;
 /** A second postgrey whose delay is longer than every retry of the binary. */
 export const POSTGREY_LONG = { ip: "127.10.0.61", port: 10023 } as const;
 export const SOCKS = { ip: "127.10.0.70", port: 1080 } as const;
+/** A second proxy, which leaves by an address of its own. */
+export const SECOND_SOCKS = { ip: "127.10.0.71", port: 1080 } as const;
+/** Proxies that fail, each in its way; at the first of them nothing listens. */
+export const FAULTY_SOCKS = {
+  dead: "127.10.0.72",
+  silent: "127.10.0.73",
+  mute: "127.10.0.74",
+  forbids: "127.10.0.75",
+  dies: "127.10.0.76",
+} as const;
 /** Addresses from which the binary may leave: `exitonly` lets in the first, and what comes out of the SOCKS proxy. */
-export const EXITS = { welcome: "127.10.0.90", unwelcome: "127.10.0.91", behindSocks: "127.10.0.92" } as const;
+export const EXITS = {
+  welcome: "127.10.0.90",
+  unwelcome: "127.10.0.91",
+  behindSocks: "127.10.0.92",
+  behindSecondSocks: "127.10.0.93",
+} as const;
 export const HTTP = { ip: "127.10.0.80", port: 8085 } as const;
 /** Of the service whose resolver and mail host go away. */
 export const OUTAGE_HTTP = { ip: "127.10.0.80", port: 8088 } as const;
@@ -139,6 +154,7 @@ export const IPV6 = { alive: "::1", dead: "::2" } as const;
 /** Every address that must be on `lo` while the lab runs. */
 export const ADDRESSES: readonly string[] = [
   ...[DNS.ip, DEAD_DNS.ip, WRONG_DNS.ip, RBLDNSD.ip, POSTGREY.ip, POSTGREY_LONG.ip, SOCKS.ip, HTTP.ip],
+  ...[SECOND_SOCKS.ip, ...Object.values(FAULTY_SOCKS)],
   ...Object.values(EXITS),
   ...Object.values(HOSTS),
 ];

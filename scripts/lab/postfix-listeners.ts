@@ -13,7 +13,7 @@ const REFUSES_HELO =
   "smtpd_helo_restrictions=check_helo_access static:{550 5.7.1 Your HELO name does not resolve to your address}";
 const REFUSES_LISTED = `smtpd_client_restrictions=reject_rbl_client ${ADDRESS_LIST}`;
 const NEEDS_REVERSE = "smtpd_client_restrictions=reject_unknown_client_hostname";
-const WELCOMES_EXITS = `smtpd_client_restrictions=check_client_access inline:{${EXITS.welcome}=OK, ${EXITS.behindSocks}=OK}, reject`;
+const WELCOMES_EXITS = `smtpd_client_restrictions=check_client_access inline:{${EXITS.welcome}=OK, ${EXITS.behindSocks}=OK, ${EXITS.behindSecondSocks}=OK}, reject`;
 const AT_ONCE = "smtpd_delay_reject=no";
 const NEEDS_TLS = "smtpd_tls_security_level=encrypt";
 const TAKES_EVERYTHING = "virtual_mailbox_maps=static:all";

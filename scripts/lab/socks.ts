@@ -1,18 +1,23 @@
-import { addressOf, EXITS, SMTP_PORT, SOCKS } from "./hosts.ts";
+import { addressOf, EXITS, SECOND_SOCKS, SMTP_PORT, SOCKS } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
 
-const NAME = "microsocks";
 const USER = "lab";
 const PASSWORD = "swordfish";
 const DIALOGUE_TIMEOUT_S = 10;
 
-/** The address of the proxy as the product's settings want it. */
-export const SOCKS_URL = `socks5://${USER}:${PASSWORD}@${SOCKS.ip}:${SOCKS.port}`;
+const urlOf = (ip: string, password = PASSWORD): string => `socks5://${USER}:${password}@${ip}:${SOCKS.port}`;
+
+/** The addresses of the proxies as the product's settings want them; the last with a wrong password. */
+export const SOCKS_URL = urlOf(SOCKS.ip);
+export const SECOND_SOCKS_URL = urlOf(SECOND_SOCKS.ip);
+export const WRONG_PASSWORD_URL = urlOf(SOCKS.ip, "sardine");
+/** The address of a proxy that fails. */
+export const faultySocksUrl = (ip: string): string => urlOf(ip);
 
 const textBytes = (text: string): number[] => [text.length, ...Buffer.from(text)];
 
 /** One dialogue of a SOCKS5 client with a password (RFC 1928, RFC 1929), as far as the greeting of the mail host behind. */
-const greetingThroughProxy = async (host: string): Promise<string> => {
+const greetingThroughProxy = async (proxy: string, host: string): Promise<string> => {
   const port = [SMTP_PORT >> 8, SMTP_PORT & 255];
   const questions = [
     [5, 1, 2],
@@ -22,7 +27,7 @@ const greetingThroughProxy = async (host: string): Promise<string> => {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   let heard = "";
   const socket = await Bun.connect({
-    hostname: SOCKS.ip,
+    hostname: proxy,
     port: SOCKS.port,
     socket: {
       open: (opened) => {
@@ -42,16 +47,22 @@ const greetingThroughProxy = async (host: string): Promise<string> => {
   return promise.finally(() => socket.end());
 };
 
-/** Starts microsocks from the unpacked package, with a password, and proves that a mail host can be reached through it. */
+/** Starts two microsocks from the unpacked package, with a password, and proves that a mail host can be reached through them. */
 export const startSocks = async (supervisor: Supervisor, unpacked: string): Promise<void> => {
-  supervisor.start({
-    name: NAME,
-    argv: [
-      ...[`${unpacked}/usr/bin/microsocks`, "-i", SOCKS.ip, "-p", String(SOCKS.port), "-b", EXITS.behindSocks],
-      ...["-u", USER, "-P", PASSWORD],
-    ],
-  });
-  await supervisor.waitForPort(NAME, SOCKS.ip, SOCKS.port);
-  const greeting = await greetingThroughProxy(addressOf("main"));
-  if (!greeting.includes("220 ")) throw new Error(`through the SOCKS proxy came ${JSON.stringify(greeting)}`);
+  const proxies = [
+    { name: "microsocks", ...SOCKS, exit: EXITS.behindSocks },
+    { name: "microsocks-2", ...SECOND_SOCKS, exit: EXITS.behindSecondSocks },
+  ];
+  for (const { name, ip, port, exit } of proxies) {
+    supervisor.start({
+      name,
+      argv: [
+        ...[`${unpacked}/usr/bin/microsocks`, "-i", ip, "-p", String(port), "-b", exit],
+        ...["-u", USER, "-P", PASSWORD],
+      ],
+    });
+    await supervisor.waitForPort(name, ip, port);
+    const greeting = await greetingThroughProxy(ip, addressOf("main"));
+    if (!greeting.includes("220 ")) throw new Error(`through the SOCKS proxy came ${JSON.stringify(greeting)}`);
+  }
 };
