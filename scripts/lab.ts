@@ -2,7 +2,7 @@
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
  * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
- * "blocklists", "trust", "dmarc", "fleet", "imap", "outage" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * "blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
  * waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -22,6 +22,7 @@ import { runImap } from "./lab/imap.ts";
 import { startOpensmtpd } from "./lab/opensmtpd.ts";
 import { ensurePackages } from "./lab/packages.ts";
 import { claimsText, runOutage } from "./lab/outage.ts";
+import { runPackage } from "./lab/package.ts";
 import { startPostfix } from "./lab/postfix.ts";
 import { startPostgrey } from "./lab/postgrey.ts";
 import { startWrongDns } from "./lab/wrong-dns.ts";
@@ -81,7 +82,7 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const withLists = pattern.test("blocklists");
   const withDmarc = pattern.test("dmarc");
   const withTrust = pattern.test("trust");
-  const isTheme = ["blocklists", "trust", "dmarc", "fleet", "imap", "outage", "webhooks"].some((theme) =>
+  const isTheme = ["blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "webhooks"].some((theme) =>
     pattern.test(theme),
   );
   if (rows.length === 0 && !isTheme) throw new Error("No row of the table matches --only");
@@ -98,7 +99,8 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const imap = pattern.test("imap") ? await runImap(supervisor, subject, CACHE) : [];
   const webhooks = pattern.test("webhooks") ? await runWebhooks() : [];
   const fleet = pattern.test("fleet") ? await runFleet() : [];
-  const claims = [...cells, ...trust, ...dmarc, ...imap, ...outage, ...webhooks, ...fleet];
+  const packaged = pattern.test("package") ? await runPackage(supervisor, subject) : [];
+  const claims = [...cells, ...trust, ...dmarc, ...imap, ...outage, ...webhooks, ...fleet, ...packaged];
   console.log(
     blocklistsText(cells) +
       trustText(trust) +
@@ -107,6 +109,7 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
       claimsText("outage", outage) +
       claimsText("webhooks", webhooks) +
       claimsText("fleet", fleet) +
+      claimsText("package", packaged) +
       reportText(judged, claims),
   );
   const listed = await askList(key, rows);
