@@ -27,8 +27,21 @@ const queryTestEntry = async (list: Blocklist, resolver: DnsResolver) => {
   return null;
 };
 
-const sentenceOf = ({ list, finding }: { readonly list: Blocklist; readonly finding: ListFinding | null }): string =>
-  [`${list.name}:`, finding?.reason ?? "the query could not be sent.", finding?.remedy ?? ""].join(" ").trim();
+interface TestedList {
+  readonly list: Blocklist;
+  readonly finding: ListFinding | null;
+}
+
+const reasonOf = ({ finding }: TestedList): string =>
+  [finding?.reason ?? "The query could not be sent.", finding?.remedy ?? ""].join(" ").trim();
+
+/** The lists by what is wrong with them, each reason once. */
+const describeLists = (troubled: readonly TestedList[]): string => {
+  const byReason = Map.groupBy(troubled, reasonOf);
+  return [...byReason]
+    .map(([reason, lists]) => `${lists.map(({ list }) => list.name).join(", ")}: ${reason}`)
+    .join(" ");
+};
 
 /** Whether the enabled blocklists are usable through this resolver: one query to each, for its test point. */
 export const checkBlocklists = async (config: Config, resolver: DnsResolver): Promise<DoctorCheck> => {
@@ -43,13 +56,13 @@ export const checkBlocklists = async (config: Config, resolver: DnsResolver): Pr
   if (first === undefined) return blocklistsCheck.ok(`${known.length} lists return their test points.`);
   if (troubled.length === known.length)
     return blocklistsCheck.warn(
-      `None of ${known.length} lists is usable through this resolver. ${sentenceOf(first)} Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own; most lists refuse public resolvers.`,
+      `None of ${known.length} lists is usable through this resolver. ${describeLists([first])} Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own; most lists refuse public resolvers.`,
     );
   const more =
     troubled.length > NAMED_MAX
       ? ` ${troubled.length - NAMED_MAX} more: run \`postwarden blocklist lists --test\`.`
       : "";
-  const named = troubled.slice(0, NAMED_MAX).map(sentenceOf).join(" ");
+  const named = describeLists(troubled.slice(0, NAMED_MAX));
   return blocklistsCheck.warn(`${troubled.length} of ${known.length} lists are not usable. ${named}${more}`);
 };
 

@@ -86,7 +86,7 @@ test("a server that refuses is a failure alone, and a warning beside one that re
   const refusing = await start((query) => encodeResponse(query, { rcode: 5 }));
   const alone = await look([refusing]);
   expect(alone.map(({ is }) => is)).toEqual(["dns fail"]);
-  expect(alone[0]?.message).toContain("failed: refused. Set POSTWARDEN_DNS_SERVERS");
+  expect(alone[0]?.message).toContain("failed: refused. Use another resolver");
   const both = await look([refusing, await start(good)]);
   expect(both.map(({ is }) => is)).toEqual(["dns warn", "dns ok", "dns_tcp ok", "dns_rewriting ok"]);
   expect(both[0]?.message).toContain("Remove it from POSTWARDEN_DNS_SERVERS.");

@@ -32,7 +32,8 @@ interface ServerCheck extends DnsServersOptions {
   readonly server: DnsServer;
 }
 
-const ADVICE = "Set POSTWARDEN_DNS_SERVERS to resolvers that do, best to one on this machine (unbound): 127.0.0.1.";
+const ADVICE =
+  "Use another resolver, best one on this machine: apt install unbound, then POSTWARDEN_DNS_SERVERS=127.0.0.1.";
 
 /**
  * Whether each DNS server responds, over TCP too, whether it is a public resolver, and whether it invents addresses for

@@ -16,9 +16,10 @@ beforeEach(() => {
 });
 
 const look = (settings: Partial<FileSettings> = {}) =>
-  checkFiles({ dataDir, tlsKeyPath: null, reportTlsKeyPath: null, imapPasswordFile: null, ...settings }).map(
-    ({ state, message }) => `${state} ${message}`,
-  );
+  checkFiles({
+    ...{ dataDir, tlsKeyPath: null, reportTlsKeyPath: null, imapPasswordFile: null, envFile: null },
+    ...settings,
+  }).map(({ state, message }) => `${state} ${message}`);
 
 test("a private directory of one user is ok, also with a link in it", () => {
   symlinkSync("/etc/hostname", join(dataDir, "link"));
@@ -65,6 +66,7 @@ test("files with secrets that everybody can read are a warning, those of a group
   expect(look({ tlsKeyPath: key })).toEqual([
     `warn Every user can open ${key} (POSTWARDEN_TLS_KEY, mode 644). Run: chmod o= ${key}`,
   ]);
+  expect(look({ envFile: key })[0]).toContain("(--env-file, mode 644)");
   chmodSync(key, 0o640);
   expect(look({ reportTlsKeyPath: key, imapPasswordFile: key })[0]).toStartWith("ok ");
 });

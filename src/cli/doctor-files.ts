@@ -12,7 +12,10 @@ interface SecretFile {
   readonly path: string;
 }
 
-export type FileSettings = Pick<Config, "dataDir" | "tlsKeyPath" | "reportTlsKeyPath" | "imapPasswordFile">;
+export interface FileSettings extends Pick<Config, "dataDir" | "tlsKeyPath" | "reportTlsKeyPath" | "imapPasswordFile"> {
+  /** The file that settings were read from, which may hold passwords; null without one. */
+  readonly envFile: string | null;
+}
 
 const NAMED_MAX = 3;
 const FIRST_KEYS = "first-keys.json";
@@ -29,12 +32,15 @@ const entriesOf = (dataDir: string): ReadonlyArray<{ readonly path: string; read
     return stat === undefined ? [] : [{ path, stat }];
   });
 
-const secretFilesOf = ({ tlsKeyPath, reportTlsKeyPath, imapPasswordFile }: FileSettings): readonly SecretFile[] =>
-  [
+const secretFilesOf = (settings: FileSettings): readonly SecretFile[] => {
+  const { tlsKeyPath, reportTlsKeyPath, imapPasswordFile, envFile } = settings;
+  return [
+    { setting: "--env-file", path: envFile },
     { setting: "POSTWARDEN_TLS_KEY", path: tlsKeyPath },
     { setting: "POSTWARDEN_REPORT_TLS_KEY", path: reportTlsKeyPath },
     { setting: "POSTWARDEN_IMAP_PASSWORD_FILE", path: imapPasswordFile },
   ].flatMap(({ setting, path }) => (path === null ? [] : [{ setting, path }]));
+};
 
 const modeOf = ({ mode }: Stats): string => (mode & 0o777).toString(8).padStart(3, "0");
 

@@ -63,7 +63,7 @@ const checkMx = async (
   if (hosts.length === 0) {
     return isDefinite(mx.outcome)
       ? [reportMxCheck.fail(`${reportHost} has no MX record (${mx.outcome}). ${adviceFor(config, reportHost, "MX")}`)]
-      : [reportMxCheck.warn(`The MX query for ${reportHost} failed (${mx.outcome}).`)];
+      : [reportMxCheck.warn(`The MX query for ${reportHost} failed (${mx.outcome}). Check the DNS servers.`)];
   }
   const found = await Promise.all(
     hosts.slice(0, HOSTS_MAX).map(async (host) => {
@@ -81,7 +81,7 @@ const checkMx = async (
             `The MX hosts of ${reportHost} (${hosts.join(", ")}) have no address. Publish A records for them.`,
           )
         : reportMxCheck.warn(
-            `The address queries for the MX hosts of ${reportHost} (${hosts.join(", ")}) failed (${failed}).`,
+            `The address queries for the MX hosts of ${reportHost} (${hosts.join(", ")}) failed (${failed}). Check the DNS servers.`,
           ),
     ];
   }
@@ -119,7 +119,7 @@ const checkWildcard = async ({ config, resolver }: ReportChecksOptions, reportHo
     );
   const { status, outcome, message } = found.value;
   if (status === "authorised") return authorizationCheck.ok(message);
-  if (status === "indefinite") return authorizationCheck.warn(message);
+  if (status === "indefinite") return authorizationCheck.warn(`${message} Check the DNS servers.`);
   // The message about a name that does not exist already names the record to publish.
   const advice = outcome === "nxdomain" ? "" : ` ${adviceFor(config, reportHost, "TXT")}`;
   return authorizationCheck.fail(`${message}${advice}`);

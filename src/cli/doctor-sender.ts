@@ -23,7 +23,7 @@ export const checkHelo = async (
     const failed = failureOf([v4, v6]);
     return failed === null
       ? heloCheck.fail(`${heloName} has no A or AAAA record (${v4.outcome}). ${advice}`)
-      : heloCheck.warn(`The address query for ${heloName} failed (${failed}).`);
+      : heloCheck.warn(`The address query for ${heloName} failed (${failed}). Check the DNS servers.`);
   }
   const reverse = await Promise.all(addresses.map((address) => resolver.resolve(reverseQueryName(address), "PTR")));
   if (reverse.some((reply) => reply.records.includes(heloName.toLowerCase())))
@@ -32,7 +32,7 @@ export const checkHelo = async (
   const found = `${heloName} resolves to ${addresses.join(", ")}`;
   return failed === null
     ? heloCheck.warn(`${found}, but no PTR record names it. ${advice}`)
-    : heloCheck.warn(`${found}; the PTR query failed (${failed}).`);
+    : heloCheck.warn(`${found}; the PTR query failed (${failed}). Check the DNS servers.`);
 };
 
 /** The first outcome that is not definite; null when all are. */
@@ -60,5 +60,5 @@ export const checkSender = async (
     ? mailFromCheck.fail(
         `The domain of ${mailFrom} has no MX, A or AAAA record, so servers will refuse the sender. Set POSTWARDEN_MAIL_FROM to an address that accepts mail.`,
       )
-    : mailFromCheck.warn(`The queries for the domain of ${mailFrom} failed (${failed}).`);
+    : mailFromCheck.warn(`The queries for the domain of ${mailFrom} failed (${failed}). Check the DNS servers.`);
 };

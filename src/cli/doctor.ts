@@ -53,7 +53,13 @@ export const runChecks = async (checks: readonly AreaCheck[], clock: Clock): Pro
   return found.flat();
 };
 
-const checksOf = (io: Io, config: Config, domain: string) => {
+interface DoctorOptions {
+  readonly domain: string;
+  readonly json?: boolean;
+  readonly envFile?: string | null;
+}
+
+const checksOf = (io: Io, config: Config, { domain, envFile = null }: Pick<DoctorOptions, "domain" | "envFile">) => {
   const platform = systemPlatform(config, DOCTOR_DNS_TIMEOUTS);
   const { clock, random, resolver } = platform;
   const servers = dnsServersOf(config);
@@ -61,7 +67,7 @@ const checksOf = (io: Io, config: Config, domain: string) => {
   const listed = (address: string) => checkListings(address, lookup);
   // Checks that block the process come first, before anything waits for a response.
   const checks: readonly AreaCheck[] = [
-    { area: "Data", run: () => checkFiles(config) },
+    { area: "Data", run: () => checkFiles({ ...config, envFile }) },
     { area: "Data", run: () => checkDisk(readDisk(config.dataDir)) },
     { area: "Data", run: () => checkDatabase(io, config) },
     { area: "Data", run: () => checkBackups({ config, database: databasePath(config), nowMs: clock.nowMs() }) },
@@ -109,9 +115,10 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
     json: "print JSON: checks with area, check, state (ok, warn, fail) and message",
   })
     .option("--domain <domain>", "domain whose mail host is used to test outgoing SMTP", "gmail.com")
-    .action(async ({ domain, json }: { domain: string; json?: boolean }) => {
+    .action(async (_: unknown, command: Command) => {
+      const { json, ...options } = command.optsWithGlobals<DoctorOptions>();
       const config = loadConfig(io);
-      const { checks: all, close } = checksOf(io, config, domain);
+      const { checks: all, close } = checksOf(io, config, options);
       const checks = await runChecks(all, systemClock).finally(close);
       print(io, json, { checks }, () => doctorText(checks, io.columns));
       const failures = checks.filter(({ state }) => state === "fail").length;

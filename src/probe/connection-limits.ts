@@ -85,11 +85,13 @@ export class ConnectionLimits {
     return { probe };
   }
 
-  /** The egresses from which no further connection may be opened now. */
-  fullEgresses(): ReadonlySet<string> {
+  /** The egresses at their limit, except where one of the queues has an idle connection. */
+  fullEgresses(withIdle: Iterable<HostQueue>): ReadonlySet<string> {
     const { connectionsPerEgressMax: max } = this.#options;
-    const full = [...this.#groups.values()].filter(({ group, open }) => group.kind === "egress" && open >= max);
-    return new Set(full.map(({ group }) => group.name));
+    const groups = [...this.#groups.values()].filter(({ group, open }) => group.kind === "egress" && open >= max);
+    const full = new Set(groups.map(({ group }) => group.name));
+    if (full.size > 0) for (const { target } of withIdle) full.delete(target.egress);
+    return full;
   }
 
   /** Lets a queue wait for a connection of a group. */

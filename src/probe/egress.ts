@@ -66,7 +66,8 @@ export class EgressPool {
     const usable = this.#reaching(target).filter(
       (egress) => !tried.has(egress.name) && this.#cooldownUntilMs(egress, target) <= nowMs,
     );
-    const next = () => usable[this.#turn++ % Math.max(1, usable.length)];
+    if (usable.length === 0) return null;
+    const next = () => usable[this.#turn++ % usable.length];
     return usable.find(({ name }) => name === preferred) ?? next() ?? null;
   }
 

@@ -40,8 +40,8 @@ interface ServedProbe {
 export class PoolClosed extends Error {}
 
 /**
- * The SMTP sessions with mail hosts: at most `connectionsMax` in total, shared among the accounts, `connectionsPerHostMax`
- * per address, `connectionsPerEgressMax` per egress, and for a known provider what it tolerates. A connection serves up to `rcptPerConnectionMax` recipients.
+ * The SMTP sessions with mail hosts, within limits for all, for each account, address and egress, and for a known provider
+ * what it tolerates. A connection serves up to `rcptPerConnectionMax` recipients.
  */
 export class ProbePool {
   readonly #clock: Clock;
@@ -76,13 +76,14 @@ export class ProbePool {
   /** The host replied that it limits our rate, or (again) not. */
   notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void {
     this.#options.pacing.note(hostKey(target), { kind });
-    // It may accept another connection by now.
-    const queue = this.#queues.get(hostKey(target));
+    const queue = this.#queues.get(hostKey(target)); // It may accept another connection by now.
     if (queue !== undefined) this.#feed(queue);
   }
 
-  /** The egresses at their limit: a probe from them would wait. */
-  fullEgresses = (): ReadonlySet<string> => this.#limits.fullEgresses();
+  /** The egresses from which a probe would wait: they are at their limit, and no connection from them is idle. */
+  fullEgresses(): ReadonlySet<string> {
+    return this.#limits.fullEgresses(this.#withIdle);
+  }
 
   /** Sessions that are open or being opened. */
   connections(): number {
@@ -194,9 +195,8 @@ export class ProbePool {
   async #serve(queue: HostQueue, queued: QueuedProbe, idle: Connection | null): Promise<ServedProbe> {
     const { probe, onBehalfOf, resolve, reject } = queued;
     try {
-      const open = () => this.#options.open(queue.target);
-      const run = await runProbe(this.#clock, probe, { idle, open }).finally(() => this.#limits.release(onBehalfOf));
-      const { result, connection } = run;
+      const run = runProbe(this.#clock, probe, { idle, open: () => this.#options.open(queue.target) });
+      const { result, connection } = await run.finally(() => this.#limits.release(onBehalfOf));
       const { failure } = result;
       if (isUnresponsive(failure)) this.#options.pacing.note(queue.key, { kind: "unresponsive", failure });
       if (isConnectionLimit(failure) && queue.active > 1 && queued.requeues < REQUEUES_MAX && !this.#draining) {

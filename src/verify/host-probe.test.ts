@@ -48,7 +48,10 @@ const EXISTS = replying(OK, "550 5.1.1 User unknown");
 const UNREACHABLE = failing({});
 
 /** A prober whose sessions have these results, one after the other; `one`, `two` and `three` are the egresses. */
-const start = (results: readonly ProbeResult[], localAddress: string | null = null) => {
+const start = (
+  results: readonly ProbeResult[],
+  { localAddress = null, full = [] }: { readonly localAddress?: string | null; readonly full?: readonly string[] } = {},
+) => {
   const clock = createTestClock();
   const egressOf = (name: string) => ({
     name,
@@ -69,7 +72,7 @@ const start = (results: readonly ProbeResult[], localAddress: string | null = nu
       sessions.push([egress, recipients.length]);
       return result;
     },
-    fullEgresses: () => new Set<string>(),
+    fullEgresses: () => new Set(full),
     notePace: (_target: unknown, kind: string) => {
       paces.push(kind);
     },
@@ -113,6 +116,16 @@ describe("the egresses of one attempt", () => {
     expect(sessions.map(([egress]) => egress).toSorted()).toEqual(expected.toSorted());
   });
 
+  test.each<[string, readonly string[], string | null, string]>([
+    ["one that is full is passed over", ["one"], null, "two"],
+    ["a retry waits for its own, although it is full", ["one"], "one", "one"],
+    ["when all are full, the next one is waited for", ["one", "two", "three"], null, "one"],
+  ])("of their limits: %s", async (_, full, previous, expected) => {
+    const { sessions, probe } = start([EXISTS], { full });
+    await probe(previous);
+    expect(sessions.map(([egress]) => egress)).toEqual([expected]);
+  });
+
   test("a reply ends the cooldown of its egress at the provider", async () => {
     const { egresses, probe } = start([EXISTS]);
     for (const egress of ["one", "two", "three"]) egresses.block(egress, HOST.provider);
@@ -122,7 +135,7 @@ describe("the egresses of one attempt", () => {
   });
 
   test("none of the IP version of the host: not settled, so that the next host is probed", async () => {
-    const { sessions, probe } = start([], "2001:db8::9");
+    const { sessions, probe } = start([], { localAddress: "2001:db8::9" });
     expect(await probe()).toMatchObject({ settled: false, finding: { reading: "internal", rule: "no_exit" } });
     expect(sessions).toEqual([]);
   });
