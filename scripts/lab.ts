@@ -2,7 +2,7 @@
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
  * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
- * "blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * "blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "standby" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
  * waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -36,6 +36,7 @@ import { runTrust, trustText } from "./lab/blocklists-trust.ts";
 import { startSinks } from "./lab/smtp-sink.ts";
 import { SOCKS_URL, startSocks } from "./lab/socks.ts";
 import { startFaultySocks } from "./lab/socks-faults.ts";
+import { runStandby } from "./lab/standby.ts";
 import { ROWS } from "./lab/table.ts";
 import { runWebhooks } from "./lab/webhooks.ts";
 
@@ -82,8 +83,8 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const withLists = pattern.test("blocklists");
   const withDmarc = pattern.test("dmarc");
   const withTrust = pattern.test("trust");
-  const isTheme = ["blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "webhooks"].some((theme) =>
-    pattern.test(theme),
+  const isTheme = ["blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "standby", "webhooks"].some(
+    (theme) => pattern.test(theme),
   );
   if (rows.length === 0 && !isTheme) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
@@ -97,16 +98,18 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const trust = withTrust ? await runTrust(supervisor, subject, join(CACHE, "rbldnsd")) : [];
   const dmarc = withDmarc ? await runDmarc(supervisor, subject, CACHE) : [];
   const imap = pattern.test("imap") ? await runImap(supervisor, subject, CACHE) : [];
+  const standby = pattern.test("standby") ? await runStandby(supervisor, subject, CACHE) : [];
   const webhooks = pattern.test("webhooks") ? await runWebhooks() : [];
   const fleet = pattern.test("fleet") ? await runFleet() : [];
   const packaged = pattern.test("package") ? await runPackage(supervisor, subject) : [];
-  const claims = [...cells, ...trust, ...dmarc, ...imap, ...outage, ...webhooks, ...fleet, ...packaged];
+  const claims = [...cells, ...trust, ...dmarc, ...imap, ...outage, ...standby, ...webhooks, ...fleet, ...packaged];
   console.log(
     blocklistsText(cells) +
       trustText(trust) +
       dmarcText(dmarc) +
       claimsText("imap", imap) +
       claimsText("outage", outage) +
+      claimsText("standby", standby) +
       claimsText("webhooks", webhooks) +
       claimsText("fleet", fleet) +
       claimsText("package", packaged) +

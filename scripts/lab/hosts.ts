@@ -45,6 +45,8 @@ export const HTTP = { ip: "127.10.0.80", port: 8085 } as const;
 export const OUTAGE_HTTP = { ip: "127.10.0.80", port: 8088 } as const;
 /** Of the service that watches the lab's blocklists. */
 export const LISTS_HTTP = { ip: "127.10.0.80", port: 8086 } as const;
+/** The HTTP ports of a server that is lost, and of the one that replaces it. */
+export const STANDBY_HTTP = { ip: "127.10.0.80", primary: 8093, standby: 8094 } as const;
 
 /** The name and the senders by which the binary introduces itself: the command line's, and the service's. */
 export const PROBE_HELO = "probe.lab.example";

@@ -44,6 +44,8 @@ export interface Supervisor {
   finish(argv: readonly string[], options?: CommandOptions): Promise<Ended>;
   /** Runs a command and returns its standard output; throws when it fails. */
   run(argv: readonly string[], options?: CommandOptions): Promise<string>;
+  /** Ends a server and its workers at once, as a power failure does. */
+  kill(name: string): Promise<void>;
   /**
    * Ends what runs, the last server first, and refuses to start anything from then on. Returns a sentence for each
    * server that had to be killed.
@@ -196,6 +198,14 @@ export const createSupervisor = (directory: string): Supervisor => {
         await Bun.sleep(READY_PAUSE_MS);
       }
       throw new Error(`${name} does not answer at ${ip}:${port}\n${await lastWords(name)}`);
+    },
+
+    kill: async (name) => {
+      const at = servers.findIndex((server) => server.name === name);
+      const [server] = at === -1 ? [] : servers.splice(at, 1);
+      if (server === undefined) throw new Error(`${name} does not run`);
+      signalGroup(server.process.pid, "SIGKILL");
+      await server.process.exited;
     },
 
     stopAll: () => {

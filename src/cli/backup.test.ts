@@ -50,7 +50,7 @@ describe("backup and restore", () => {
 
   test.each([
     ["a file that exists", ["backup", "taken.db"], "taken.db exists already"],
-    ["a directory that does not exist", ["backup", "nowhere/x.db"], "nowhere/x.db: no such file"],
+    ["a directory that does not exist", ["backup", "nowhere/x.db"], "nowhere: no such directory"],
     ["a name of its own in the data directory", ["backup", "data/postwarden.db-wal"], "Postwarden uses this name"],
     ["no file", ["restore", "missing.db"], "missing.db: no such file"],
     ["text", ["restore", "taken.db"], "taken.db is not a SQLite database"],

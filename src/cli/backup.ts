@@ -19,10 +19,11 @@ const withFile = <T>(file: string, work: () => T): T => {
   }
 };
 
-/** A file in the data directory could have a name that SQLite or the service reads. */
-const refuseOwnName = (file: string, dataDir: string): void => {
+/** Refuses a target without a directory, and a name in the data directory that SQLite or the service reads. */
+const refuseTarget = (file: string, dataDir: string): void => {
   const folder = dirname(resolve(file));
-  if (existsSync(folder) && realpathSync(folder) === realpathSync(dataDir) && isOwnName(basename(file)))
+  if (!existsSync(folder)) throw new CommandFailed(`${folder}: no such directory`, "file");
+  if (realpathSync(folder) === realpathSync(dataDir) && isOwnName(basename(file)))
     throw new CommandFailed(
       `${file}: Postwarden uses this name in the data directory. Choose another one, best on another disk.`,
       "file",
@@ -45,7 +46,7 @@ export const addBackupCommands = (program: Command, io: Io): void => {
   }).action((file: string, { json }) => {
     const config = loadConfig(io);
     const source = prepareDatabase(io, config, "fail");
-    refuseOwnName(file, config.dataDir);
+    refuseTarget(file, config.dataDir);
     const written = withFile(file, () => writeBackup(source, resolve(file)));
     if (!written.ok)
       throw new CommandFailed(describeCopyProblem(source, resolve(file), written.error), written.error.kind);

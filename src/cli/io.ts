@@ -158,6 +158,8 @@ export const describeFileError = (path: string, error: unknown): string => {
     case "EACCES":
     case "EPERM":
       return `${path}: permission denied`;
+    case "EROFS":
+      return `${path}: read-only file system`;
     case "EISDIR":
       return `${path}: is a directory`;
     default:

@@ -71,7 +71,7 @@ export const describeCopyProblem = (source: string, file: string, problem: CopyP
         ? `${file} exists already. Backups never overwrite a file: choose another name.`
         : `${problem.path} exists, and SQLite would read it together with ${file}. Remove it or choose another name.`;
     case "no_room":
-      return `Not enough disk space in ${dirname(file)}: ${megabytes(problem.needsBytes)} needed, ${megabytes(problem.freeBytes)} free. Free some space or choose another directory.`;
+      return `Not enough disk space in ${dirname(file)}: ${megabytes(problem.needsBytes)} needed, ${megabytes(problem.freeBytes)} free. Free some space.`;
     case "source":
       return describeDatabaseFileProblem(source, problem.problem);
     case "copy_damaged":

@@ -1,19 +1,22 @@
 import { Database as Sqlite } from "bun:sqlite";
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { createPrivateFile, makePrivate } from "../base/private-file.ts";
+import { createPrivateFile, giveToOwnerOf, makePrivate } from "../base/private-file.ts";
 import { isBusy } from "./group-commit.ts";
 
 /** The files of a database. SQLite creates the others with the permissions of the first; existing ones keep theirs. */
 const SUFFIXES = ["", "-wal", "-shm", "-journal"];
 
 /**
- * Creates the file of a database for its owner only, and restricts the permissions of existing files: they contain keys,
+ * Creates the file of a database for the owner of its directory only, and restricts the permissions of existing files: they contain keys,
  * webhook secrets and addresses. Call it before opening the database. Throws the errors of the file system.
  */
 export const keepDatabasePrivate = (path: string): void => {
   if (path === ":memory:") return;
-  if (statSync(path, { throwIfNoEntry: false }) === undefined) createPrivateFile(path);
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
+    createPrivateFile(path);
+    giveToOwnerOf(dirname(path), path);
+  }
   for (const suffix of SUFFIXES) makePrivate(path + suffix);
 };
 

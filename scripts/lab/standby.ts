@@ -1,0 +1,100 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Subject } from "./ask.ts";
+import { STANDBY_HTTP } from "./hosts.ts";
+import { ensureLitestream, LITESTREAM_INTERVAL_S, litestreamConfig } from "./litestream.ts";
+import type { OutageCell } from "./outage.ts";
+import type { Supervisor } from "./processes.ts";
+import { startService } from "./run.ts";
+
+const THEME = "standby";
+const PRIMARY = { name: "serve-primary", ip: STANDBY_HTTP.ip, port: STANDBY_HTTP.primary } as const;
+const STANDBY = { name: "serve-standby", ip: STANDBY_HTTP.ip, port: STANDBY_HTTP.standby } as const;
+/** How long lists are submitted before the machine is lost. */
+const LOAD_MS = 8_000;
+const PAUSE_MS = 40;
+/** One look at the log and one write to the replica, and a second for a busy machine. */
+const LAG_MS_MAX = 2 * LITESTREAM_INTERVAL_S * 1_000 + 1_000;
+
+const Accepted = z.object({ id: z.string() });
+
+/** A list that the primary acknowledged. */
+interface Acknowledged {
+  readonly id: string;
+  readonly atMs: number;
+}
+
+const cell = (what: string, expected: string, got: string): OutageCell => ({
+  ...{ what: `${THEME}: ${what}`, expected, got },
+  right: expected === got,
+});
+
+const lists = ({ ip, port }: { readonly ip: string; readonly port: number }): string =>
+  `http://${ip}:${port}/v1/bulk-verifications`;
+
+/** Submits lists one after another; each `202` is a promise. */
+const submitLists = async (key: string): Promise<readonly Acknowledged[]> => {
+  const acknowledged: Acknowledged[] = [];
+  for (const endsAtMs = performance.now() + LOAD_MS; performance.now() < endsAtMs; await Bun.sleep(PAUSE_MS)) {
+    const response = await fetch(lists(PRIMARY), {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}` },
+      body: JSON.stringify({ emails: [`known${acknowledged.length}@good.test`] }),
+    });
+    if (response.status === 202)
+      acknowledged.push({ id: Accepted.parse(await response.json()).id, atMs: performance.now() });
+    else await response.text();
+  }
+  return acknowledged;
+};
+
+const missingOf = async (key: string, acknowledged: readonly Acknowledged[]): Promise<readonly Acknowledged[]> => {
+  const missing: Acknowledged[] = [];
+  for (const one of acknowledged) {
+    const response = await fetch(`${lists(STANDBY)}/${one.id}`, { headers: { authorization: `Bearer ${key}` } });
+    await response.text();
+    if (response.status !== 200) missing.push(one);
+  }
+  return missing;
+};
+
+/**
+ * The guide to a warm standby in the README: Litestream replicates to a folder, the machine is lost (`kill -9` of server and
+ * Litestream), the database is restored elsewhere and a server starts there.
+ */
+export const runStandby = async (supervisor: Supervisor, lab: Subject, cache: string): Promise<OutageCell[]> => {
+  const litestream = await ensureLitestream(supervisor, cache);
+  const [folder, replica] = [join(lab.directory, "standby-data"), join(lab.directory, "replica")];
+  const key = await startService(supervisor, lab, PRIMARY);
+  const database = join(lab.directory, `${PRIMARY.name}-data`, "postwarden.db");
+  const config = join(lab.directory, "litestream.yml");
+  await Bun.write(config, litestreamConfig(database, replica));
+  supervisor.start({ name: "litestream", argv: [litestream, "replicate", "-config", config] });
+  const acknowledged = await submitLists(key);
+  await Promise.all([supervisor.kill(PRIMARY.name), supervisor.kill("litestream")]);
+  const lostAtMs = performance.now();
+
+  await mkdir(folder, { mode: 0o700 });
+  const restored = join(folder, "postwarden.db");
+  await supervisor.run([litestream, "restore", "-config", config, "-o", restored, database]);
+  const env = { ...lab.environment, POSTWARDEN_DATA_DIR: folder };
+  const http = { POSTWARDEN_HOST: STANDBY.ip, POSTWARDEN_PORT: String(STANDBY.port) };
+  supervisor.start({ name: STANDBY.name, argv: [lab.binary, "serve"], env: { ...env, ...http } });
+  await supervisor.waitForPort(STANDBY.name, STANDBY.ip, STANDBY.port);
+  const missing = await missingOf(key, acknowledged);
+  const lagMs = Math.max(0, ...missing.map(({ atMs }) => lostAtMs - atMs));
+  const backup = await supervisor.finish([lab.binary, "backup", join(lab.directory, "standby-backup.db")], { env });
+  console.error(
+    `standby: ${acknowledged.length} lists acknowledged, ${missing.length} of them lost, the oldest ${Math.round(lagMs)} ms before the end`,
+  );
+  return [
+    cell("lists were acknowledged", "yes", acknowledged.length > 20 ? "yes" : String(acknowledged.length)),
+    cell(
+      "lost although older than the replication interval",
+      "0",
+      String(missing.filter(({ atMs }) => lostAtMs - atMs > LAG_MS_MAX).length),
+    ),
+    cell("the restored database is intact", "0", String(backup.code)),
+  ];
+};
