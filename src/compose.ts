@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { Accounts } from "./accounts/accounts.ts";
+import { type Actor, actorOfProcess, AuditLog } from "./accounts/audit-log.ts";
+import { AuditStore } from "./accounts/audit-store.ts";
 import { ApiKeys, Authenticator } from "./accounts/keys.ts";
 import { createAccountRoutes } from "./accounts/routes.ts";
 import { AccountStore } from "./accounts/store.ts";
@@ -56,17 +58,19 @@ import { Webhooks } from "./webhooks/webhooks.ts";
 /** The operator's suppression list. */
 export const composeSuppressions = (db: Db, clock: Clock) => new Suppressions({ db, clock }, new SuppressionStore(db));
 
-/** Accounts, keys and credits. */
-export const composeAccounts = (db: Db, clock: Clock) => {
+/** Accounts, keys and credits; `actor` is who the audit log names. */
+export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProcess()) => {
   const store = new AccountStore(db);
   const ledger = new Ledger(db);
+  const audit = new AuditLog(clock, new AuditStore(db), actor);
   return {
     snapshot: db.snapshot,
     store,
     ledger,
     credits: { live: ledger, test: FREE_OF_CHARGE },
-    accounts: new Accounts({ db, clock }, { store, ledger }),
-    keys: new ApiKeys({ db, clock }, store),
+    audit,
+    accounts: new Accounts({ db, clock }, { store, ledger, audit }),
+    keys: new ApiKeys({ db, clock }, store, audit),
     authenticate: new Authenticator({ db, clock }, store).authenticate,
   };
 };

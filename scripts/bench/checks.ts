@@ -47,7 +47,7 @@ const startService = async (stage: Stage, dnsServers: string, smtpPort: number, 
   service.accounts.grantCredits("bench", 1_000_000, "bench");
   const key = service.keys.create({ account: "bench", mode: "live" });
   const caller = key.ok ? service.authenticate(`Bearer ${key.value.key}`) : undefined;
-  if (caller === undefined) throw new Error("the account could not be prepared");
+  if (caller === undefined || caller === "disabled") throw new Error("the account could not be prepared");
   const stop = async (): Promise<void> => {
     await service.pool.drain();
     await service.runner.stop();

@@ -78,7 +78,7 @@ describe("a statement of credits", () => {
       }
     }
     const ledger = new InterruptedLedger(ours.db);
-    const accounts = new Accounts({ db: ours.db, clock: ours.clock }, { store, ledger });
+    const accounts = new Accounts({ db: ours.db, clock: ours.clock }, { store, ledger, audit: ours.service.audit });
     return { accounts, booked: () => booked };
   };
 

@@ -1,11 +1,20 @@
 import { err, ok, type Result } from "../base/errors.ts";
 import { newId } from "../base/secrets.ts";
-import { type PlanName, SIGN_UP_CREDITS } from "../billing/plans.ts";
+import { CUSTOM_RATE_MAX, type CustomRate, type PlanName, SIGN_UP_CREDITS } from "../billing/plans.ts";
 import type { Balance, Ledger } from "../billing/store.ts";
+import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
+import type { AuditLog } from "./audit-log.ts";
 import type { Account, AccountStore } from "./store.ts";
 
-export type AccountProblem = "name_taken" | "name_invalid" | "unknown_account" | "credits_invalid" | "ledger_mismatch";
+export type AccountProblem =
+  | "name_taken"
+  | "name_invalid"
+  | "unknown_account"
+  | "credits_invalid"
+  | "note_invalid"
+  | "rate_invalid"
+  | "ledger_mismatch";
 
 /** The credits of an account at one moment. `ledger` is the sum of its entries: equal, or something is broken. */
 export interface Statement extends Balance {
@@ -16,6 +25,7 @@ export interface Statement extends Balance {
 }
 
 const NAME_CHARACTERS_MAX = 100;
+const NOTE_CHARACTERS_MAX = 200;
 /** More at once is a typing error; it also keeps every sum far below 2^53. */
 const GRANT_CREDITS_MAX = 1_000_000_000;
 
@@ -23,6 +33,8 @@ const PROBLEMS: Readonly<Record<Exclude<AccountProblem, "unknown_account">, stri
   name_taken: "An account with this name already exists.",
   name_invalid: `A name must have 1 to ${NAME_CHARACTERS_MAX} characters, without control characters or surrounding white space.`,
   credits_invalid: `Credits must be a whole number from 1 to ${GRANT_CREDITS_MAX.toLocaleString("en")}.`,
+  note_invalid: `A note must have 1 to ${NOTE_CHARACTERS_MAX} characters, without control characters.`,
+  rate_invalid: `A rate and a burst must be whole numbers from 1 to ${CUSTOM_RATE_MAX.toLocaleString("en")}.`,
   ledger_mismatch:
     "The balance of the account differs from the sum of its ledger, so nothing was granted. `postwarden credits show` prints both. Restore a backup.",
 };
@@ -44,6 +56,21 @@ export const isName = (text: string): boolean => {
   return length >= 1 && length <= NAME_CHARACTERS_MAX && text.trim() === text && !/\p{Cc}/u.test(text);
 };
 
+const isNote = (text: string): boolean => {
+  const length = [...text].length;
+  return length >= 1 && length <= NOTE_CHARACTERS_MAX && !/\p{Cc}/u.test(text);
+};
+
+const isCustomRate = (rate: number | null): boolean =>
+  rate === null || (Number.isSafeInteger(rate) && rate >= 1 && rate <= CUSTOM_RATE_MAX);
+
+const NO_CUSTOM_RATE: CustomRate = { ratePerSecond: null, rateBurst: null };
+
+/** What an entry of the audit log says about limits. */
+const planValues = ({ plan, ratePerSecond, rateBurst }: Pick<Account, "plan" | keyof CustomRate>) => ({
+  ...{ plan, requests_per_second: ratePerSecond, burst: rateBurst },
+});
+
 /** Whether the balance is the sum of the ledger's entries. */
 export const isBalanced = ({ available, held, ledger }: Statement): boolean =>
   available === ledger.available && held === ledger.held;
@@ -53,36 +80,70 @@ export class Accounts {
   readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #store: AccountStore;
   readonly #ledger: Ledger;
+  readonly #audit: AuditLog;
 
   constructor(
     runtime: Pick<Runtime, "db" | "clock">,
-    { store, ledger }: { readonly store: AccountStore; readonly ledger: Ledger },
+    { store, ledger, audit }: { readonly store: AccountStore; readonly ledger: Ledger; readonly audit: AuditLog },
   ) {
     this.#runtime = runtime;
     this.#store = store;
     this.#ledger = ledger;
+    this.#audit = audit;
   }
 
   /** Creates an account on a plan, with the sign-up credits. */
   create(name: string, plan: PlanName = "free"): Result<Account, AccountProblem> {
     if (!isName(name)) return err("name_invalid");
     const createdAtMs = this.#runtime.clock.nowMs();
-    const account = { id: newId(), name, plan, createdAtMs };
+    const account = { id: newId(), name, plan, ...NO_CUSTOM_RATE, disabledAtMs: null, createdAtMs };
     return this.#runtime.db.transact((tx) => {
       if (this.#store.findAccountByName(name) !== undefined) return err("name_taken");
       this.#store.insertAccount(tx, account);
       const grant = { accountId: account.id, credits: SIGN_UP_CREDITS, note: "sign-up", atMs: createdAtMs };
       this.#ledger.grant(tx, grant);
+      const after = { plan, credits: SIGN_UP_CREDITS };
+      this.#audit.append(tx, { action: "accounts.create", accountId: account.id, subject: name, after });
       return ok(account);
     });
   }
 
-  setPlan(name: string, plan: PlanName): Result<Account, AccountProblem> {
-    return this.#runtime.db.transact((tx) => {
-      const account = this.#store.findAccountByName(name);
-      if (account === undefined) return err("unknown_account");
-      this.#store.setPlan(tx, account.id, plan);
-      return ok({ ...account, plan });
+  /** Sets the plan, with rate limits of its own or, by default, those of the plan. */
+  setPlan(name: string, plan: PlanName, custom: CustomRate = NO_CUSTOM_RATE): Result<Account, AccountProblem> {
+    if (!isCustomRate(custom.ratePerSecond) || !isCustomRate(custom.rateBurst)) return err("rate_invalid");
+    return this.#change(name, (tx, account) => {
+      const change = { plan, ...custom };
+      this.#store.updateAccount(tx, account.id, change);
+      const [before, after] = [planValues(account), planValues(change)];
+      this.#audit.append(tx, { action: "accounts.set-plan", accountId: account.id, subject: name, before, after });
+      return ok({ ...account, ...change });
+    });
+  }
+
+  /** Renames an account; its id, keys, credits and history stay. */
+  rename(name: string, to: string): Result<Account, AccountProblem> {
+    if (!isName(to)) return err("name_invalid");
+    return this.#change(name, (tx, account) => {
+      if (to !== name && this.#store.findAccountByName(to) !== undefined) return err("name_taken");
+      this.#store.updateAccount(tx, account.id, { name: to });
+      const [before, after] = [{ name }, { name: to }];
+      this.#audit.append(tx, { action: "accounts.rename", accountId: account.id, subject: name, before, after });
+      return ok({ ...account, name: to });
+    });
+  }
+
+  /**
+   * Refuses the keys of an account from the next request on and pauses its monitoring. Accepted verifications and lists
+   * finish, and report mail is still accepted. Enabling it undoes all of that; repeating either changes nothing.
+   */
+  setEnabled(name: string, isEnabled: boolean): Result<Account, AccountProblem> {
+    return this.#change(name, (tx, account) => {
+      if ((account.disabledAtMs === null) === isEnabled) return ok(account);
+      const disabledAtMs = isEnabled ? null : this.#runtime.clock.nowMs();
+      this.#store.updateAccount(tx, account.id, { disabledAtMs });
+      const action = isEnabled ? "accounts.enable" : "accounts.disable";
+      this.#audit.append(tx, { action, accountId: account.id, subject: name });
+      return ok({ ...account, disabledAtMs });
     });
   }
 
@@ -97,12 +158,26 @@ export class Accounts {
   /** Adds credits, and returns the statement after it. On an error, nothing was granted. */
   grantCredits(name: string, credits: number, note: string): Result<Statement, AccountProblem> {
     if (!Number.isSafeInteger(credits) || credits < 1 || credits > GRANT_CREDITS_MAX) return err("credits_invalid");
+    if (!isNote(note)) return err("note_invalid");
+    return this.#change(name, (tx, account) => {
+      const before = this.#statementOf(account);
+      if (!isBalanced(before)) return err("ledger_mismatch");
+      this.#ledger.grant(tx, { accountId: account.id, credits, note, atMs: this.#runtime.clock.nowMs() });
+      const after = this.#statementOf(account);
+      this.#audit.append(tx, {
+        ...{ action: "credits.grant", accountId: account.id, subject: name },
+        before: { available: before.available },
+        after: { available: after.available, granted: credits, note },
+      });
+      return ok(after);
+    });
+  }
+
+  /** Runs `work` on an account of this name in a transaction. */
+  #change<T>(name: string, work: (tx: Tx, account: Account) => Result<T, AccountProblem>): Result<T, AccountProblem> {
     return this.#runtime.db.transact((tx) => {
       const account = this.#store.findAccountByName(name);
-      if (account === undefined) return err("unknown_account");
-      if (!isBalanced(this.#statementOf(account))) return err("ledger_mismatch");
-      this.#ledger.grant(tx, { accountId: account.id, credits, note, atMs: this.#runtime.clock.nowMs() });
-      return ok(this.#statementOf(account));
+      return account === undefined ? err("unknown_account") : work(tx, account);
     });
   }
 

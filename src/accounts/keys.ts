@@ -1,10 +1,12 @@
+import { isoTime } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { equalInConstantTime, type KeyMode, newApiKey, newId, readApiKey, sha256 } from "../base/secrets.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { isName } from "./accounts.ts";
+import type { AuditLog } from "./audit-log.ts";
 import { rateOf } from "../billing/plans.ts";
-import type { Caller } from "../http/guard.ts";
+import type { Authenticate } from "../http/guard.ts";
 import { isScope, SCOPES } from "../http/scopes.ts";
 import type { AccountStore, ApiKey, KeySecret } from "./store.ts";
 
@@ -25,7 +27,9 @@ export const describeKeyProblem = (problem: KeyProblem): string => PROBLEMS[prob
 export const ROTATION_GRACE_MS = 24 * 60 * 60 * 1000;
 
 const ENDING_CHARACTERS = 4;
-/** `last used` is stored at most this often, so that a request does not cost a write. */
+/** `last used` of a key is stored at most this often, so that a request does not cost a write. */
+const LAST_USED_STEP_MS = 60_000;
+/** The keys used within this time are stored together. */
 const LAST_USED_FLUSH_MS = 5_000;
 
 export interface NewKey {
@@ -45,10 +49,12 @@ export interface IssuedKey extends ApiKey {
 export class ApiKeys {
   readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #store: AccountStore;
+  readonly #audit: AuditLog;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, store: AccountStore) {
+  constructor(runtime: Pick<Runtime, "db" | "clock">, store: AccountStore, audit: AuditLog) {
     this.#runtime = runtime;
     this.#store = store;
+    this.#audit = audit;
   }
 
   create(requested: NewKey): Result<IssuedKey, KeyProblem | "unknown_account"> {
@@ -66,6 +72,8 @@ export class ApiKeys {
       const apiKey = { ...base, revokedAtMs: null, lastUsedAtMs: null, createdAtMs: nowMs };
       const { key, secret } = this.#newSecret(apiKey.id, requested.mode);
       this.#store.insertKey(tx, apiKey, secret);
+      const after = { name, mode: apiKey.mode, scopes, expires_at: expiresAtMs === null ? null : isoTime(expiresAtMs) };
+      this.#audit.append(tx, { action: "keys.create", accountId: account.id, subject: apiKey.id, after });
       return ok({ ...apiKey, key });
     });
   }
@@ -77,7 +85,10 @@ export class ApiKeys {
       const found = this.#findUsable(id);
       if (!found.ok) return found;
       const { key, secret } = this.#newSecret(id, found.value.mode);
-      this.#store.replaceSecret(tx, secret, this.#runtime.clock.nowMs() + graceMs);
+      const oldUntilMs = this.#runtime.clock.nowMs() + graceMs;
+      this.#store.replaceSecret(tx, secret, oldUntilMs);
+      const after = { ending: secret.ending, old_secret_valid_until: isoTime(oldUntilMs) };
+      this.#audit.append(tx, { action: "keys.rotate", accountId: found.value.accountId, subject: id, after });
       return ok({ ...found.value, key });
     });
   }
@@ -88,6 +99,8 @@ export class ApiKeys {
       if (!found.ok) return found;
       const revokedAtMs = this.#runtime.clock.nowMs();
       this.#store.revokeKey(tx, id, revokedAtMs);
+      const before = { name: found.value.name };
+      this.#audit.append(tx, { action: "keys.revoke", accountId: found.value.accountId, subject: id, before });
       return ok({ ...found.value, revokedAtMs });
     });
   }
@@ -119,10 +132,11 @@ export class Authenticator {
   }
 
   /**
-   * The caller by the `Authorization` header; undefined for a missing, malformed, unknown, revoked or expired key. Reads
-   * the database every time, so that a revocation takes effect at once, whichever process made it.
+   * The caller by the `Authorization` header; undefined for a missing, malformed, unknown, revoked or expired key, and
+   * `"disabled"` for a valid key of a disabled account. Reads the database every time, so that a change takes effect at
+   * once, whichever process made it.
    */
-  readonly authenticate = (authorization: string | null): Caller | undefined => {
+  readonly authenticate: Authenticate = (authorization) => {
     const key = /^Bearer +([^\s]+) *$/i.exec(authorization ?? "")?.[1];
     if (key === undefined || readApiKey(key) === null) return undefined;
     const hash = sha256(key);
@@ -131,9 +145,10 @@ export class Authenticator {
     const nowMs = this.#runtime.clock.nowMs();
     const ends = [credential.revokedAtMs, credential.expiresAtMs, credential.validUntilMs];
     if (ends.some((endMs) => endMs !== null && endMs <= nowMs)) return undefined;
-    this.#noteUse(credential.id, nowMs);
-    const { id: keyId, accountId, mode, scopes, plan } = credential;
-    return { keyId, accountId, mode, scopes, rate: rateOf(plan) };
+    if (credential.disabledAtMs !== null) return "disabled";
+    const { id: keyId, accountId, mode, scopes, lastUsedAtMs } = credential;
+    if (lastUsedAtMs === null || Math.abs(nowMs - lastUsedAtMs) >= LAST_USED_STEP_MS) this.#noteUse(keyId, nowMs);
+    return { keyId, accountId, mode, scopes, rate: rateOf(credential) };
   };
 
   #noteUse(id: string, nowMs: number): void {

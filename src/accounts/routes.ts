@@ -10,7 +10,7 @@ const accountSchema = z
   .object({
     id: z.uuid().meta({ description: "The id of the account." }),
     name: z.string().meta({ description: "The name of the account." }),
-    plan: z.enum(PLAN_NAMES).meta({ description: "The plan, which sets the limits." }),
+    plan: z.enum(PLAN_NAMES).meta({ description: "The plan, which sets the limits unless the account has its own." }),
     mode: z.enum(["live", "test"]).meta({ description: "The mode of the calling key." }),
     credits: z
       .object({
@@ -23,7 +23,7 @@ const accountSchema = z
         requests_per_second: z.int().meta({ description: "Sustained verification requests per second." }),
         burst: z.int().meta({ description: "Verification requests that may come at once." }),
       })
-      .meta({ description: "The rate limits of the plan." }),
+      .meta({ description: "The rate limits of the account." }),
   })
   .meta({ title: "Account" });
 
@@ -59,7 +59,7 @@ export const createAccountRoutes = (guard: Guard, { store, ledger }: AccountRout
       const account = store.findAccount(caller.accountId);
       if (account === undefined) throw new AppError("not_found");
       const { id, name, plan } = account;
-      const { perSecond, burst } = rateOf(plan);
+      const { perSecond, burst } = rateOf(account);
       const limits = { requests_per_second: perSecond, burst };
       return { id, name, plan, mode: caller.mode, credits: ledger.balance(id), limits };
     }),

@@ -1,13 +1,15 @@
 import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
-import type { PlanName } from "../billing/plans.ts";
+import type { CustomRate, PlanName } from "../billing/plans.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { accounts, apiKeys, keySecrets } from "../db/schema.ts";
 
-export interface Account {
+export interface Account extends CustomRate {
   readonly id: string;
   readonly name: string;
   readonly plan: PlanName;
+  /** Null while it is enabled. */
+  readonly disabledAtMs: number | null;
   readonly createdAtMs: number;
 }
 
@@ -33,9 +35,10 @@ export interface KeySecret {
 }
 
 /** What a request may do, found by the hash of its secret. */
-export interface Credential extends ApiKey {
+export interface Credential extends ApiKey, CustomRate {
   readonly hash: string;
   readonly plan: PlanName;
+  readonly disabledAtMs: number | null;
   readonly validUntilMs: number | null;
 }
 
@@ -46,6 +49,7 @@ const prepareFindCredential = ({ orm }: Db) =>
       ...{ accountId: apiKeys.accountId, name: apiKeys.name, mode: apiKeys.mode, scopes: apiKeys.scopes },
       ...{ expiresAtMs: apiKeys.expiresAtMs, revokedAtMs: apiKeys.revokedAtMs },
       ...{ lastUsedAtMs: apiKeys.lastUsedAtMs, createdAtMs: apiKeys.createdAtMs, plan: accounts.plan },
+      ...{ ratePerSecond: accounts.ratePerSecond, rateBurst: accounts.rateBurst, disabledAtMs: accounts.disabledAtMs },
     })
     .from(keySecrets)
     .innerJoin(apiKeys, eq(apiKeys.id, keySecrets.keyId))
@@ -67,8 +71,8 @@ export class AccountStore {
     this.#orm.insert(accounts).values(account).run();
   }
 
-  setPlan(_tx: Tx, id: string, plan: PlanName): void {
-    this.#orm.update(accounts).set({ plan }).where(eq(accounts.id, id)).run();
+  updateAccount(_tx: Tx, id: string, change: Partial<Omit<Account, "id" | "createdAtMs">>): void {
+    this.#orm.update(accounts).set(change).where(eq(accounts.id, id)).run();
   }
 
   findAccount(id: string): Account | undefined {

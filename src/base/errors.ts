@@ -16,6 +16,7 @@ export const ERROR_STATUS = {
   "Invalid idempotency key": 400,
   unauthorized: 401,
   insufficient_credits: 402,
+  account_disabled: 403,
   insufficient_scope: 403,
   not_found: 404,
   method_not_allowed: 405,

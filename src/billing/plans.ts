@@ -11,10 +11,20 @@ const REQUESTS_PER_SECOND: Readonly<Record<PlanName, number>> = { free: 1, start
 /** Credits that every new account begins with. */
 export const SIGN_UP_CREDITS = 100;
 
-export const rateOf = (plan: PlanName): Rate => ({
-  perSecond: REQUESTS_PER_SECOND[plan],
-  burst: REQUESTS_PER_SECOND[plan] * 2,
-});
+/** The limits that an account may have instead of those of its plan; null for those of the plan. */
+export interface CustomRate {
+  readonly ratePerSecond: number | null;
+  readonly rateBurst: number | null;
+}
+
+/** The highest rate and burst of an account. */
+export const CUSTOM_RATE_MAX = 10_000;
+
+/** The rate limit of an account. A rate of its own has the burst of two seconds, as plans do, unless that is set too. */
+export const rateOf = ({ plan, ratePerSecond, rateBurst }: CustomRate & { readonly plan: PlanName }): Rate => {
+  const perSecond = ratePerSecond ?? REQUESTS_PER_SECOND[plan];
+  return { perSecond, burst: rateBurst ?? perSecond * 2 };
+};
 
 /** The 402 of everything that costs credits. */
 export const insufficientCredits = ({ required, available }: TooFewCredits): AppError =>

@@ -1,4 +1,4 @@
-import { eq, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { accounts, ledger } from "../db/schema.ts";
@@ -14,7 +14,8 @@ export interface TooFewCredits {
   readonly available: number;
 }
 
-interface Entry {
+/** An entry of the ledger; the amounts are what it adds to `available` and `held`. */
+export interface LedgerEntry {
   readonly accountId: string;
   readonly kind: "grant" | "hold" | "settle" | "release";
   readonly available: number;
@@ -132,7 +133,16 @@ export class Ledger {
     return row ?? { granted: 0, spent: 0 };
   }
 
-  #enter(_tx: Tx, entry: Entry): void {
+  /** The newest entries first. */
+  history(
+    accountId: string,
+    { grantsOnly, limit }: { readonly grantsOnly: boolean; readonly limit: number },
+  ): LedgerEntry[] {
+    const isShown = and(eq(ledger.accountId, accountId), grantsOnly ? eq(ledger.kind, "grant") : undefined);
+    return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
+  }
+
+  #enter(_tx: Tx, entry: LedgerEntry): void {
     this.#append.run({ ...entry });
     this.#update.run(entry.available, entry.held, entry.accountId);
   }

@@ -1,6 +1,7 @@
 import { and, asc, count, desc, eq, gt, gte, lt, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
+import { OF_ENABLED_ACCOUNT } from "../db/enabled-accounts.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { blocklistChecks, blocklistListings, blocklistTargets } from "../db/schema-blocklist.ts";
 import type { TargetKind } from "../dnsbl/blocklist.ts";
@@ -46,7 +47,8 @@ const IS_LISTED = ne(targets.listedOn, []);
 /** Ranges are not checked themselves, only their addresses. */
 const IS_WATCHED = sql`monitoring_enabled = 1 and members is null`;
 
-const isDue = (nowMs: number): SQL | undefined => and(IS_WATCHED, lte(targets.nextCheckAtMs, nowMs));
+const isDue = (nowMs: number): SQL | undefined =>
+  and(IS_WATCHED, lte(targets.nextCheckAtMs, nowMs), sql.raw(OF_ENABLED_ACCOUNT));
 const isOf = ({ accountId, mode }: Owner): SQL | undefined =>
   and(eq(targets.accountId, accountId), eq(targets.mode, mode));
 const isAfter = (position: SeverityPosition | null): SQL | undefined =>

@@ -1,62 +1,82 @@
 import type { Command } from "commander";
 import { Argument, Option } from "commander";
-import { type AccountProblem, describeAccountProblem, isBalanced, type Statement } from "../accounts/accounts.ts";
+import { type AccountProblem, describeAccountProblem } from "../accounts/accounts.ts";
 import type { Account } from "../accounts/store.ts";
 import { isoTime } from "../base/clock.ts";
 import { PLAN_NAMES, type PlanName, rateOf } from "../billing/plans.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
-import { table } from "./terminal-text.ts";
+import { table, tableTime } from "./terminal-text.ts";
 import { administer, type Administration, unknownAccount } from "./data-directory.ts";
 
 const accountView = ({ ledger, store }: Administration, account: Account) => {
-  const { perSecond, burst } = rateOf(account.plan);
+  const { perSecond, burst } = rateOf(account);
   return {
     id: account.id,
     name: account.name,
     plan: account.plan,
     credits: ledger.balance(account.id),
-    limits: { requests_per_second: perSecond, burst },
+    limits: {
+      requests_per_second: perSecond,
+      burst,
+      custom: account.ratePerSecond !== null || account.rateBurst !== null,
+    },
     keys: store.listKeys(account.id).filter(({ revokedAtMs }) => revokedAtMs === null).length,
     created_at: isoTime(account.createdAtMs),
+    disabled_at: account.disabledAtMs === null ? null : isoTime(account.disabledAtMs),
   };
 };
 
 type AccountView = ReturnType<typeof accountView>;
 
-const HEADINGS = ["ACCOUNT", "PLAN", "AVAILABLE", "HELD", "REQUESTS/S", "KEYS", "CREATED"];
+const HEADINGS = ["ACCOUNT", "PLAN", "AVAILABLE", "HELD", "REQUESTS/S", "KEYS", "CREATED", "STATE"];
 
 const printAccount = (io: Io, json: boolean | undefined, account: AccountView): void =>
-  print(io, json, account, () => table(HEADINGS, [rowOf(account)]));
+  print(io, json, account, () => accountTable([account], io));
 
-const rowOf = ({ name, plan, credits, limits, keys, created_at }: AccountView): string[] => [
+const rowOf = ({ name, plan, credits, limits, keys, created_at, disabled_at }: AccountView): string[] => [
   name,
   plan,
   String(credits.available),
   String(credits.held),
-  `${limits.requests_per_second} (burst ${limits.burst})`,
+  `${limits.requests_per_second} (burst ${limits.burst})${limits.custom ? " *" : ""}`,
   String(keys),
-  created_at,
+  tableTime(created_at),
+  disabled_at === null ? "enabled" : "disabled",
 ];
 
-const accountError = (problem: AccountProblem, name: string): Error => {
+/** The accounts; a note explains the mark of limits that are not those of the plan. */
+const accountTable = (accounts: readonly AccountView[], io: Io): string => {
+  const note = accounts.some(({ limits }) => limits.custom) ? "\n* limits of its own" : "";
+  return table(HEADINGS, accounts.map(rowOf), io.columns) + note;
+};
+
+const USAGE_PROBLEMS: ReadonlySet<AccountProblem> = new Set([
+  ...(["name_invalid", "credits_invalid", "note_invalid", "rate_invalid"] as const),
+]);
+
+/** The failure that describes a problem of an account. */
+export const accountError = (problem: AccountProblem, name: string): Error => {
   const message = describeAccountProblem(problem, name);
-  const isUsage = problem === "name_invalid" || problem === "credits_invalid";
+  const isUsage = USAGE_PROBLEMS.has(problem);
   return isUsage ? new UsageError(message, problem) : new CommandFailed(message, problem);
 };
 
 const PLANS = [...PLAN_NAMES];
 
-/** `accounts list | create | show | set-plan` */
+/** `accounts list | create | show | set-plan | rename | disable | enable` */
 export const addAccountCommands = (program: Command, io: Io): void => {
   const group = addGroup(program, "accounts", {
-    description: "Create and show the accounts that own keys and credits.",
+    description: "Create and manage the accounts that own keys and credits.",
     example: "accounts list",
   });
   addAccountList(group, io);
   addAccountCreate(group, io);
   addAccountShow(group, io);
   addAccountSetPlan(group, io);
+  addAccountRename(group, io);
+  addAccountSwitch(group, io, false);
+  addAccountSwitch(group, io, true);
 };
 
 const addAccountList = (group: Command, io: Io): Command =>
@@ -67,7 +87,7 @@ const addAccountList = (group: Command, io: Io): Command =>
     administer(io, (administration) => {
       const { store, snapshot } = administration;
       const accounts = snapshot(() => store.listAccounts().map((account) => accountView(administration, account)));
-      print(io, json, { accounts }, () => table(HEADINGS, accounts.map(rowOf)));
+      print(io, json, { accounts }, () => accountTable(accounts, io));
     }),
   );
 
@@ -109,74 +129,71 @@ const addAccountShow = (group: Command, io: Io): Command =>
       }),
     );
 
+const readRate = (name: string, text: string | undefined): number | null => {
+  if (text === undefined) return null;
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new UsageError(`--${name}: "${text}" is not a whole number.`, "rate_invalid");
+};
+
+interface PlanOptions {
+  readonly rate?: string;
+  readonly burst?: string;
+  readonly json?: boolean;
+}
+
 const addAccountSetPlan = (group: Command, io: Io): Command =>
   addCommand(group, "set-plan", {
-    description: "Change the plan of an account, effective from its next request.",
-    example: "accounts set-plan acme scale",
+    description: "Change the plan and the limits of an account, effective from its next request.",
+    example: "accounts set-plan acme scale --rate 40 --burst 200",
   })
     .argument("<name>", "name of the account")
     .addArgument(new Argument("<plan>", "the new plan").choices(PLANS))
-    .action((name: string, plan: PlanName, { json }) =>
+    .option("--rate <n>", "requests per second (default: that of the plan)")
+    .option("--burst <n>", "requests that may come at once (default: two seconds of the rate)")
+    .action((name: string, plan: PlanName, { rate, burst, json }: PlanOptions) =>
       administer(io, (administration) => {
-        const changed = administration.accounts.setPlan(name, plan);
+        const custom = { ratePerSecond: readRate("rate", rate), rateBurst: readRate("burst", burst) };
+        const changed = administration.accounts.setPlan(name, plan, custom);
         if (!changed.ok) throw accountError(changed.error, name);
         printAccount(io, json, accountView(administration, changed.value));
       }),
     );
 
-/** `credits show | grant` */
-export const addCreditCommands = (program: Command, io: Io): void => {
-  const group = addGroup(program, "credits", {
-    description: "Show and grant credits; verifying an address costs one.",
-    example: "credits show acme",
-  });
-  addCreditsShow(group, io);
-  addCreditsGrant(group, io);
-};
-
-const printBalance = (io: Io, json: boolean | undefined, { ledger: _, ...balance }: Statement): void =>
-  print(io, json, balance, () => {
-    const { account, available, held, granted, spent } = balance;
-    return table(
-      ["ACCOUNT", "AVAILABLE", "HELD", "GRANTED", "SPENT"],
-      [[account, ...[available, held, granted, spent].map(String)]],
-    );
-  });
-
-const addCreditsShow = (group: Command, io: Io): Command =>
-  addCommand(group, "show", {
-    description: "Show the balance of an account and check it against its ledger.",
-    example: "credits show acme",
+const addAccountRename = (group: Command, io: Io): Command =>
+  addCommand(group, "rename", {
+    description: "Rename an account; its keys, credits and history stay.",
+    example: "accounts rename acme acme-corp",
   })
     .argument("<name>", "name of the account")
-    .action((name: string, { json }) =>
+    .argument("<new-name>", "the new name")
+    .action((name: string, to: string, { json }) =>
       administer(io, (administration) => {
-        const statement = administration.accounts.statement(name);
-        if (!statement.ok) throw accountError(statement.error, name);
-        if (!isBalanced(statement.value)) {
-          const { available, held, ledger } = statement.value;
-          throw new CommandFailed(
-            `The ledger adds up to ${ledger.available} available and ${ledger.held} held, but the balance is ${available} and ${held}. Restore a backup and report this.`,
-            "ledger_mismatch",
-          );
-        }
-        printBalance(io, json, statement.value);
+        const renamed = administration.accounts.rename(name, to);
+        if (!renamed.ok) throw accountError(renamed.error, renamed.error === "unknown_account" ? name : to);
+        printAccount(io, json, accountView(administration, renamed.value));
       }),
     );
 
-const addCreditsGrant = (group: Command, io: Io): Command =>
-  addCommand(group, "grant", {
-    description: "Add credits to an account.",
-    example: 'credits grant acme 5000 --note "invoice 17"',
-  })
+const addAccountSwitch = (group: Command, io: Io, isEnabled: boolean): Command =>
+  addCommand(
+    group,
+    isEnabled ? "enable" : "disable",
+    isEnabled
+      ? {
+          description: "Accept the keys of an account again and resume its monitoring.",
+          example: "accounts enable acme",
+        }
+      : {
+          description:
+            "Refuse the keys of an account at once (403 account_disabled) and pause its monitoring. Running lists finish, and report mail is still accepted.",
+          example: "accounts disable acme",
+        },
+  )
     .argument("<name>", "name of the account")
-    .argument("<credits>", "number of credits")
-    .option("--note <text>", "reason, kept in the ledger", "granted on the command line")
-    .action((name: string, credits: string, { note, json }: { note: string; json?: boolean }) =>
+    .action((name: string, { json }) =>
       administer(io, (administration) => {
-        const amount = /^\d+$/.test(credits) ? Number(credits) : Number.NaN;
-        const granted = administration.accounts.grantCredits(name, amount, note);
-        if (!granted.ok) throw accountError(granted.error, name);
-        printBalance(io, json, granted.value);
+        const changed = administration.accounts.setEnabled(name, isEnabled);
+        if (!changed.ok) throw accountError(changed.error, name);
+        printAccount(io, json, accountView(administration, changed.value));
       }),
     );

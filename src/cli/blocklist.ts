@@ -145,7 +145,11 @@ const addBlocklistLists = (group: Command, io: Io): Command =>
           test ? (health.find(({ reason }) => reason !== null)?.reason ?? "") : (usage?.terms ?? ""),
         ]);
         print(io, json, view, () =>
-          table(["LIST", "KINDS", "ENABLED", "SEVERITY", ...(test ? ["HEALTH", "REASON"] : ["TERMS OF USE"])], rows),
+          table(
+            ["LIST", "KINDS", "ENABLED", "SEVERITY", ...(test ? ["HEALTH", "REASON"] : ["TERMS OF USE"])],
+            rows,
+            io.columns,
+          ),
         );
         const isUsable = view.lists.some(({ health }) => health.some(({ state }) => state === "healthy"));
         if (test && !isUsable)

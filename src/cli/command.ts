@@ -34,6 +34,14 @@ export const ofAccount = (command: Command, things: string): Command =>
       new Option("--mode <mode>", `${things} of live or of test keys`).choices(["live", "test"]).default("live"),
     );
 
+/** Reads a time of an option, in ms since 1970. */
+export const readTime = (name: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined;
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) throw new UsageError(`--${name}: "${text}" is not a time such as 2026-01-01T00:00:00Z.`);
+  return ms;
+};
+
 /** Reads `--limit`. */
 export const readLimit = (text: string, max: number): number => {
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;

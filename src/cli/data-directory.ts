@@ -1,9 +1,10 @@
 import { SQLiteError } from "bun:sqlite";
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
+import { type Actor, actorOfProcess } from "../accounts/audit-log.ts";
 import { systemClock } from "../base/clock.ts";
+import { ownUserId, userNameOf } from "../base/os-user.ts";
 import { makePrivate, OTHERS_PERMISSIONS } from "../base/private-file.ts";
 import { composeAccounts } from "../compose.ts";
 import { type Config, DATA_DIR_SETTING, readConfig, SettingsError } from "../config.ts";
@@ -42,20 +43,11 @@ export const describeUnwritable = (path: string, ownerId: number, user: string):
   return `${path} is not writable by ${user}: it belongs to ${owner}. Run: chown ${user} ${path}`;
 };
 
-const ownName = (): string => {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container may run under a user id without a name.
-    return String(process.geteuid?.() ?? "this user");
-  }
-};
-
 const refuseUnwritable = (path: string, mode: number): void => {
   try {
     accessSync(path, mode);
   } catch {
-    throw new CommandFailed(describeUnwritable(path, statSync(path).uid, ownName()), "data_dir");
+    throw new CommandFailed(describeUnwritable(path, statSync(path).uid, userNameOf(ownUserId())), "data_dir");
   }
 };
 
@@ -172,7 +164,10 @@ export const administer = <T>(
   io: Io,
   work: (administration: Administration) => T,
   missing: "create" | "fail" = "fail",
-): T => withDatabase(io, (db) => work(composeAccounts(db, systemClock)), missing);
+): T => withDatabase(io, (db) => work(composeAccounts(db, systemClock, actorOf(io))), missing);
+
+/** Who runs this command. */
+const actorOf = ({ environment }: Io): Actor => actorOfProcess(environment.SUDO_USER);
 
 /** No account has this name. */
 export const unknownAccount = (name: string): CommandFailed =>

@@ -16,7 +16,7 @@ export interface Io {
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
   readonly stdoutKind: StdoutKind;
-  /** Width of the terminal; 80 without one. */
+  /** Width of the terminal. Infinity where standard output is none: lines are not wrapped there. */
   readonly columns: number;
   /** Resolves with the name of the signal when the process is asked to stop. A second signal stops it at once. */
   untilSignal(): Promise<string>;
@@ -126,7 +126,7 @@ export const systemIo: Io = {
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
   stdoutKind: stdoutKindOf(process.stdout.isTTY, { pid: process.pid, environment: processEnvironment() }),
-  columns: process.stdout.columns || COLUMNS_DEFAULT,
+  columns: process.stdout.isTTY ? process.stdout.columns || COLUMNS_DEFAULT : Number.POSITIVE_INFINITY,
   untilSignal,
   onHangup: (task) => void process.on("SIGHUP", task),
 };

@@ -7,7 +7,7 @@ import type { KeyMode } from "../base/secrets.ts";
 import { SCOPES } from "../http/scopes.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
-import { table } from "./terminal-text.ts";
+import { table, tableTime } from "./terminal-text.ts";
 import { administer, unknownAccount } from "./data-directory.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -15,10 +15,12 @@ const timeOrNull = (ms: number | null): string | null => (ms === null ? null : i
 
 const keyView = (store: AccountStore, key: ApiKey) => {
   const [current, ...older] = store.listSecrets(key.id);
+  const account = store.findAccount(key.accountId);
   const stillValid = older.filter(({ validUntilMs }) => validUntilMs !== null && validUntilMs > systemClock.nowMs());
   return {
     id: key.id,
-    account: store.findAccount(key.accountId)?.name ?? null,
+    account: account?.name ?? null,
+    account_disabled: (account?.disabledAtMs ?? null) !== null,
     name: key.name,
     mode: key.mode,
     ending: current?.ending ?? null,
@@ -33,9 +35,13 @@ const keyView = (store: AccountStore, key: ApiKey) => {
 
 type KeyView = ReturnType<typeof keyView>;
 
-const stateOf = ({ revoked_at, expires_at }: KeyView): string => {
+const stateOf = ({ revoked_at, expires_at, account_disabled }: KeyView): string => {
   if (revoked_at !== null) return "revoked";
-  return expires_at !== null && Date.parse(expires_at) <= systemClock.nowMs() ? "expired" : "valid";
+  return expires_at !== null && Date.parse(expires_at) <= systemClock.nowMs()
+    ? "expired"
+    : account_disabled
+      ? "disabled"
+      : "valid";
 };
 
 const rowOf = (key: KeyView): string[] => [
@@ -44,8 +50,10 @@ const rowOf = (key: KeyView): string[] => [
   key.name,
   `pw_${key.mode}_…${key.ending}`,
   stateOf(key),
-  key.scopes.length === SCOPES.length ? "all" : key.scopes.join(","),
-  key.last_used_at ?? "never",
+  key.scopes.length === SCOPES.length ? "all" : key.scopes.join(", "),
+  tableTime(key.created_at),
+  tableTime(key.expires_at, "never"),
+  tableTime(key.last_used_at, "never"),
 ];
 
 const USAGE_PROBLEMS: ReadonlySet<KeyProblem> = new Set(["name_invalid", "scope_invalid", "time_invalid"]);
@@ -105,7 +113,11 @@ const addKeyList = (group: Command, io: Io): Command =>
           return store.listKeys(owner?.id).map((key) => keyView(store, key));
         });
         print(io, json, { keys }, () =>
-          table(["ID", "ACCOUNT", "NAME", "KEY", "STATE", "SCOPES", "LAST USED"], keys.map(rowOf)),
+          table(
+            ["ID", "ACCOUNT", "NAME", "KEY", "STATE", "SCOPES", "CREATED", "EXPIRES", "LAST USED"],
+            keys.map(rowOf),
+            io.columns,
+          ),
         );
       }),
     );

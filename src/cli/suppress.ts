@@ -5,7 +5,7 @@ import { composeSuppressions } from "../compose.ts";
 import type { Suppressions } from "../suppress/suppressions.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
-import { table } from "./terminal-text.ts";
+import { table, tableTime } from "./terminal-text.ts";
 import { withDatabase } from "./data-directory.ts";
 
 /** Problems named in one message. */
@@ -75,8 +75,8 @@ const addSuppressList = (group: Command, io: Io): Command =>
       note,
       created_at: isoTime(createdAtMs),
     }));
-    const rows = suppressions.map(({ entry, note, created_at }) => [entry, created_at, note ?? ""]);
-    print(io, json, { suppressions }, () => table(["ENTRY", "SINCE", "NOTE"], rows));
+    const rows = suppressions.map(({ entry, note, created_at }) => [entry, tableTime(created_at), note ?? ""]);
+    print(io, json, { suppressions }, () => table(["ENTRY", "SINCE", "NOTE"], rows, io.columns));
   });
 
 const addSuppressRemove = (group: Command, io: Io): Command =>

@@ -13,9 +13,9 @@ import {
   type WebhookOwner,
 } from "../webhooks/delivery-store.ts";
 import { deliveryView } from "../webhooks/webhooks.ts";
-import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
-import { type Io, print, UsageError } from "./io.ts";
-import { table } from "./terminal-text.ts";
+import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit, readTime } from "./command.ts";
+import { type Io, print } from "./io.ts";
+import { table, tableTime } from "./terminal-text.ts";
 import { accountIdOf, withDatabase } from "./data-directory.ts";
 
 const SHOWN_DEFAULT = 50;
@@ -30,10 +30,11 @@ interface FilterOptions extends AccountOptions {
   readonly until?: string;
 }
 
-const secretTable = ({ secrets }: ReturnType<typeof secretsView>): string =>
+const secretTable = ({ secrets }: ReturnType<typeof secretsView>, columns: number): string =>
   table(
     ["SECRET", "SINCE", "UNTIL"],
-    secrets.map(({ secret, created_at, valid_until }) => [secret, created_at, valid_until ?? ""]),
+    secrets.map(({ secret, created_at, valid_until }) => [secret, tableTime(created_at), tableTime(valid_until)]),
+    columns,
   );
 
 /** `webhooks secret | rotate | deliveries | redeliver | cancel` */
@@ -77,7 +78,7 @@ const addSecretCommand = (group: Command, name: string, { act, description, io }
       withDatabase(io, async (db) => {
         const secrets = new WebhookSecrets({ db, clock: systemClock });
         const view = secretsView(secrets[act]({ accountId: accountIdOf(db, account), mode }));
-        print(io, json, view, () => secretTable(view));
+        print(io, json, view, () => secretTable(view, io.columns));
       }),
   );
 
@@ -108,7 +109,7 @@ const addDeliveries = (group: Command, io: Io): Command =>
         const page = { before: null, limit: readLimit(options.limit, SHOWN_MAX) };
         const rows = new DeliveryStore(db).list(accountOfRequest(db, options), readFilters(options), page);
         const deliveries = rows.map(deliveryView);
-        print(io, options.json, { deliveries }, () => deliveryTable(deliveries));
+        print(io, options.json, { deliveries }, () => deliveryTable(deliveries, io.columns));
       }),
     );
 
@@ -121,7 +122,7 @@ const changeDeliveries =
       const owner = accountOfRequest(db, options);
       if (id !== undefined) {
         const delivery = deliveryView(await actions[act](owner, id));
-        print(io, options.json, delivery, () => deliveryTable([delivery]));
+        print(io, options.json, delivery, () => deliveryTable([delivery], io.columns));
         return;
       }
       let [count, after]: [number, string | null] = [0, null];
@@ -138,13 +139,6 @@ const changeDeliveries =
       );
     });
 
-const readTime = (name: string, text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined;
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms)) throw new UsageError(`--${name}: "${text}" is not a time such as 2026-01-01T00:00:00Z.`);
-  return ms;
-};
-
 const readFilters = ({ status, type, url, subject, since, until }: FilterOptions): DeliveryFilters => ({
   ...{ status, type, url, subject },
   sinceMs: readTime("since", since),
@@ -156,11 +150,12 @@ const accountOfRequest = (db: Db, { account, mode }: AccountOptions): WebhookOwn
   mode,
 });
 
-const deliveryTable = (deliveries: ReadonlyArray<ReturnType<typeof deliveryView>>): string =>
+const deliveryTable = (deliveries: ReadonlyArray<ReturnType<typeof deliveryView>>, columns: number): string =>
   table(
     ["ID", "TYPE", "STATUS", "ATTEMPTS", "NEXT", "URL", "LAST"],
     deliveries.map(({ id, type, status, attempts, next_attempt_at, url, last_attempt }) => [
-      ...[id, type, status, String(attempts), next_attempt_at ?? "", url],
+      ...[id, type, status, String(attempts), tableTime(next_attempt_at), url],
       last_attempt?.problem ?? String(last_attempt?.http_status ?? ""),
     ]),
+    columns,
   );

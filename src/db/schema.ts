@@ -13,8 +13,36 @@ export const accounts = sqliteTable("accounts", {
   /** The sums of the ledger's two columns, updated in the transaction that appends to it. */
   creditsAvailable: integer("credits_available").notNull().default(0),
   creditsHeld: integer("credits_held").notNull().default(0),
+  /** Requests per second and burst of its own; null: those of the plan. */
+  ratePerSecond: integer("rate_per_second"),
+  rateBurst: integer("rate_burst"),
+  /** Its keys are refused and its monitoring is paused; null while it is enabled. */
+  disabledAtMs: integer("disabled_at_ms"),
   createdAtMs: integer("created_at_ms").notNull(),
 });
+
+/** What operators did, append-only (enforced by triggers). It outlives the accounts that it names. */
+export const auditLog = sqliteTable(
+  "audit_log",
+  {
+    id: integer().primaryKey({ autoIncrement: true }),
+    atMs: integer("at_ms").notNull(),
+    /** The user of the operating system; with sudo, the user who called it. */
+    user: text().notNull(),
+    host: text().notNull(),
+    pid: integer().notNull(),
+    /** Such as `accounts.rename`. */
+    action: text().notNull(),
+    /** Null for an action without an account. */
+    accountId: text("account_id"),
+    /** What was changed: an account by its name at that time, a key by its id, a domain. */
+    subject: text(),
+    /** JSON objects of what changed; null when there was or is nothing. */
+    before: text(),
+    after: text(),
+  },
+  (table) => [index("audit_log_by_account").on(table.accountId, table.id)],
+);
 
 export const apiKeys = sqliteTable(
   "api_keys",

@@ -186,7 +186,7 @@ describe("scopes", () => {
 });
 
 describe("last_used_at", () => {
-  test("is written down soon after a request, and not by a refused one", async () => {
+  test("is stored soon after a request, once a minute, and not by a refused one", async () => {
     const app = start();
     const [used, unused] = [app.newKey(), app.newKey()];
     const lastUse = (id: string) => app.service.store.findKey(id)?.lastUsedAtMs;
@@ -196,8 +196,12 @@ describe("last_used_at", () => {
     await app.request("GET", "/v1/account", { key: `${unused.key}x` });
     await app.advance(5_000);
     expect([lastUse(used.id), lastUse(unused.id)]).toEqual([startedMs + 1_000, null]);
+    await app.advance(54_999);
     await app.request("GET", "/v1/account", { key: used });
     await app.advance(5_000);
-    expect(lastUse(used.id)).toBe(startedMs + 6_000);
+    expect(lastUse(used.id)).toBe(startedMs + 1_000);
+    await app.request("GET", "/v1/account", { key: used });
+    await app.advance(5_000);
+    expect(lastUse(used.id)).toBe(startedMs + 65_999);
   });
 });

@@ -13,12 +13,20 @@ export interface Caller {
   readonly rate: Rate;
 }
 
+/** Finds the caller by the `Authorization` header: `"disabled"` when the account is, undefined without a valid key. */
+export type Authenticate = (authorization: string | null) => Caller | "disabled" | undefined;
+
 const REALM = 'Bearer realm="postwarden"';
 
 const unauthorized = () =>
   new AppError("unauthorized", {
     message: "Missing or invalid API key. Send it as: Authorization: Bearer <API_KEY>",
     headers: { "www-authenticate": REALM },
+  });
+
+const accountDisabled = () =>
+  new AppError("account_disabled", {
+    message: "The account of this API key is disabled. Ask the operator to enable it.",
   });
 
 const insufficientScope = (required: Scope) =>
@@ -39,15 +47,14 @@ const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, al
 /** Requests without a key share the memory of one account. */
 const NOBODY = "";
 
-/** The checks before a route, in this order: key (401), scope (403), rate limit (429). */
+/** The checks before a route, in this order: key (401), account and scope (403), rate limit (429). */
 export class Guard {
-  readonly #authenticate: (authorization: string | null) => Caller | undefined;
+  readonly #authenticate: Authenticate;
   readonly #buckets: TokenBuckets;
   readonly #budgets: Budgets;
 
-  /** `authenticate` finds the caller by the `Authorization` header. */
   constructor(
-    authenticate: (authorization: string | null) => Caller | undefined,
+    authenticate: Authenticate,
     { buckets, budgets }: { readonly buckets: TokenBuckets; readonly budgets: Budgets },
   ) {
     this.#authenticate = authenticate;
@@ -63,6 +70,7 @@ export class Guard {
   ): Caller {
     const caller = this.#authenticate(request.headers.get("authorization"));
     if (caller === undefined) throw unauthorized();
+    if (caller === "disabled") throw accountDisabled();
     const { scope } = route;
     if (scope !== null && scope !== "open" && !allows(caller.scopes, scope)) throw insufficientScope(scope);
     if (route.rateLimited === true) {

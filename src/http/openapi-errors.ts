@@ -29,7 +29,7 @@ export const errorSchema = z
 
 export const REQUEST_ID_HEADER: HeaderDescriptions = { "X-Request-Id": "Identifies the request in the log." };
 export const RATE_HEADERS: HeaderDescriptions = {
-  "RateLimit-Limit": "The plan's sustained rate, requests per second.",
+  "RateLimit-Limit": "The sustained rate of the account, requests per second.",
   "RateLimit-Remaining": "Requests that can be made right now.",
   "RateLimit-Reset": "Seconds until the full burst allowance is available again.",
 };
@@ -39,7 +39,11 @@ const ERROR_HEADERS: Partial<Record<ErrorCode, HeaderDescriptions>> = {
   unavailable: { "Retry-After": "Whole seconds to wait." },
 };
 /** Errors found before the rate limit is checked. */
-const BEFORE_THE_RATE_LIMIT: ReadonlySet<ErrorCode> = new Set(["unauthorized", "insufficient_scope"]);
+const BEFORE_THE_RATE_LIMIT: ReadonlySet<ErrorCode> = new Set([
+  "unauthorized",
+  "account_disabled",
+  "insufficient_scope",
+]);
 
 export const headerDocs = (headers: HeaderDescriptions): JsonObject =>
   Object.fromEntries(

@@ -1,5 +1,6 @@
-import { and, asc, eq, lte, type SQL } from "drizzle-orm";
+import { and, asc, eq, lte, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
+import { OF_ENABLED_ACCOUNT } from "../db/enabled-accounts.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { accountNotifications } from "../db/schema-webhooks.ts";
 
@@ -40,7 +41,7 @@ export class NotificationsStore {
 
   /** Accounts and modes whose digest of listings is due, the longest waiting first. */
   dueDigests(nowMs: number, limit: number) {
-    const due = lte(table.blacklistDigestDueAtMs, nowMs);
+    const due = and(lte(table.blacklistDigestDueAtMs, nowMs), sql.raw(OF_ENABLED_ACCOUNT));
     const rows = this.db.orm
       .select()
       .from(table)

@@ -1,4 +1,5 @@
 import type { DayRange } from "../../base/days.ts";
+import { OF_ENABLED_ACCOUNT } from "../../db/enabled-accounts.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import { parsePublishedPolicy, parseTlsReportBody, type TlsReportBody } from "../report/report-json.ts";
 import type { PublishedPolicy } from "../report/report.ts";
@@ -74,7 +75,7 @@ export class AlertRuleStore {
   unreviewedDomains(after: number, limit: number): number[] {
     return this.#sqlite
       .query<{ number: number }, [number, number]>(
-        `SELECT number FROM dmarc_domains WHERE is_unreviewed = 1 AND deleted_at_ms IS NULL AND number > ?
+        `SELECT number FROM dmarc_domains WHERE is_unreviewed = 1 AND deleted_at_ms IS NULL AND number > ? AND ${OF_ENABLED_ACCOUNT}
           ORDER BY number LIMIT ?`,
       )
       .all(after, limit)
@@ -158,7 +159,7 @@ export class AlertRuleStore {
       .query<SilentDomain, [number, number, number]>(
         `SELECT number, last_report_at_ms lastReportAtMs FROM dmarc_domains d
           WHERE number > ? AND last_report_at_ms <= ? AND mode = 'live' AND status = 'active' AND monitoring_enabled = 1
-            AND deleted_at_ms IS NULL
+            AND deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT}
             AND NOT EXISTS (SELECT 1 FROM dmarc_alerts a WHERE a.domain = d.number AND a.rule = 'reports_stopped'
               AND a.subject = date(d.last_report_at_ms / 1000, 'unixepoch'))
           ORDER BY number LIMIT ?`,

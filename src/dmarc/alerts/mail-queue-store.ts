@@ -1,6 +1,7 @@
 import type { DigestPeriod } from "../../base/digest-schedule.ts";
 import type { DayRange } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
+import { OF_ENABLED_ACCOUNT } from "../../db/enabled-accounts.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { MailQueue, QueuedMail } from "../../notify/mail-batcher.ts";
 
@@ -98,6 +99,7 @@ export class DigestQueue extends MailQueueStore<QueuedDigest> {
     return this.sqlite
       .query<{ number: number }, [number, number]>(
         `SELECT number FROM dmarc_domains WHERE digest_due_at_ms <= ? AND digest <> 'off' AND deleted_at_ms IS NULL
+          AND ${OF_ENABLED_ACCOUNT}
           ORDER BY number LIMIT ?`,
       )
       .all(nowMs, limit)

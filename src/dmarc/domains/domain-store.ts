@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, inArray, isNotNull, isNull, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../../base/secrets.ts";
+import { OF_ENABLED_ACCOUNT } from "../../db/enabled-accounts.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import { dmarcDomains, dmarcHistory } from "../../db/schema-dmarc.ts";
 
@@ -47,7 +48,7 @@ const isMonitored = sql`deleted_at_ms is null and monitoring_enabled = 1`;
 const isOf = ({ accountId, mode }: DomainOwner): SQL | undefined =>
   and(eq(domains.accountId, accountId), eq(domains.mode, mode), isPresent);
 const isDue = (nowMs: number): SQL | undefined =>
-  and(isMonitored, lte(domains.nextCheckAtMs, nowMs), eq(domains.mode, "live"));
+  and(isMonitored, lte(domains.nextCheckAtMs, nowMs), eq(domains.mode, "live"), sql.raw(OF_ENABLED_ACCOUNT));
 
 /** The tables of domains and their history. Deleted domains are returned by `deleted` only. */
 export class DomainStore {

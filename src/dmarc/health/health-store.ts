@@ -1,3 +1,4 @@
+import { OF_ENABLED_ACCOUNT } from "../../db/enabled-accounts.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { KeyMode } from "../../base/secrets.ts";
 import { RANK_STEP } from "../ingest/row-facts.ts";
@@ -85,7 +86,7 @@ export class HealthStore {
     return this.#sqlite
       .query<Omit<DueHealth, "isActive"> & { isActive: 0 | 1 }, [number, number]>(
         `SELECT d.number, d.id, d.account_id AS accountId, d.mode, d.domain,
-          d.monitoring_enabled = 1 AND d.deleted_at_ms IS NULL AS isActive
+          d.monitoring_enabled = 1 AND d.deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT} AS isActive
           FROM dmarc_health h JOIN dmarc_domains d ON d.number = h.domain
           WHERE h.due_at_ms <= ? ORDER BY h.due_at_ms LIMIT ?`,
       )

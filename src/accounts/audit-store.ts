@@ -1,0 +1,41 @@
+import { and, desc, eq, gte, lt, type SQL } from "drizzle-orm";
+import type { Db, Tx } from "../db/open.ts";
+import { auditLog } from "../db/schema.ts";
+
+export type AuditEntry = Readonly<typeof auditLog.$inferSelect>;
+
+/** Which entries `list` returns; undefined does not restrict. */
+export interface AuditFilters {
+  readonly accountId?: string | undefined;
+  readonly sinceMs?: number | undefined;
+}
+
+/** The table of the audit log; triggers refuse changes and deletions. */
+export class AuditStore {
+  readonly #orm: Db["orm"];
+
+  constructor({ orm }: Pick<Db, "orm">) {
+    this.#orm = orm;
+  }
+
+  insert(_tx: Tx, entry: Omit<AuditEntry, "id">): void {
+    this.#orm.insert(auditLog).values(entry).run();
+  }
+
+  /** The newest entries first; those with an id below `before`, unless it is null. */
+  list(
+    { accountId, sinceMs }: AuditFilters,
+    { before, limit }: { before: number | null; limit: number },
+  ): AuditEntry[] {
+    const conditions: Array<SQL | undefined> = [
+      accountId === undefined ? undefined : eq(auditLog.accountId, accountId),
+      sinceMs === undefined ? undefined : gte(auditLog.atMs, sinceMs),
+      before === null ? undefined : lt(auditLog.id, before),
+    ];
+    const found = this.#orm
+      .select()
+      .from(auditLog)
+      .where(and(...conditions));
+    return found.orderBy(desc(auditLog.id)).limit(limit).all();
+  }
+}
