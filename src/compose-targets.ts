@@ -17,13 +17,14 @@ export const composeTargets = (given: {
 }) => {
   const policy = createUrlPolicy(given.config.webhookAllowNetworks);
   const urls = new WebhookUrls({ db: given.db, clock: given.platform.clock }, policy);
-  const { targets, monitor, rangeChecks } = composeBlocklist({
+  const { targets, monitor, rangeChecks, discovery } = composeBlocklist({
     ...given,
     urls,
     notifications: new NotificationsStore(given.db),
   });
   return {
     targets,
+    discovery,
     /** Checks a target and returns its new state; null when it was removed meanwhile. */
     async check(target: TargetRow): Promise<TargetRow | null> {
       const running = target.members === null ? monitor.checkOnDemand(target) : rangeChecks.check(target);

@@ -38,6 +38,8 @@ import {
 
 const PREFIX = "POSTWARDEN_";
 export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
+export const HOST_SETTING = `${PREFIX}HOST`;
+export const PORT_SETTING = `${PREFIX}PORT`;
 export const USE_PROXY_ENV_SETTING = `${PREFIX}USE_PROXY_ENV`;
 
 /** A value as `postwarden config` shows it; null when the setting is not set. */
@@ -243,6 +245,10 @@ export const readConfig = (environment: Environment): Result<Config, string[]> =
   const conflicts = conflictsOf(values);
   return conflicts.length === 0 ? ok(configOf(values)) : err([...conflicts]);
 };
+
+/** Whether an environment has any setting. */
+export const hasSettings = (environment: Environment): boolean =>
+  Object.entries(environment).some(([name, value]) => name.startsWith(PREFIX) && (value ?? "") !== "");
 
 /** The environment of this process, for `readConfig`; the only place that reads it. */
 export const processEnvironment = (): Environment => Bun.env;

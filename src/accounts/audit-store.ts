@@ -1,6 +1,6 @@
 import { and, desc, eq, gte, lt, type SQL } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
-import { auditLog } from "../db/schema.ts";
+import { auditLog } from "../db/schema-audit.ts";
 
 export type AuditEntry = Readonly<typeof auditLog.$inferSelect>;
 

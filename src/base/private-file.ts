@@ -1,4 +1,5 @@
-import { chmodSync, chownSync, closeSync, openSync, statSync } from "node:fs";
+import { chmodSync, chownSync, closeSync, fchownSync, openSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 
 /** Permissions of everybody but the owner. */
 export const OTHERS_PERMISSIONS = 0o077;
@@ -7,8 +8,19 @@ export const OTHERS_PERMISSIONS = 0o077;
 export const fileErrorCode = (error: unknown): string =>
   error instanceof Error && "code" in error ? String(error.code) : "";
 
-/** Creates an empty file for its owner only (0600), whatever the umask; one that exists keeps what is in it. */
-export const createPrivateFile = (path: string): void => closeSync(openSync(path, "a", 0o600));
+/**
+ * Creates an empty file for its owner only (0600), whatever the umask. A file that root creates belongs to the owner of
+ * its directory, so that the service can use it. Throws EEXIST where there is a file or a link.
+ */
+export const createPrivateFile = (path: string): void => {
+  const file = openSync(path, "wx", 0o600);
+  try {
+    const { uid, gid } = statSync(dirname(path));
+    if (process.geteuid?.() === 0) fchownSync(file, uid, gid);
+  } finally {
+    closeSync(file);
+  }
+};
 
 /**
  * Removes the permissions of group and others from a file or directory. Returns whether it is private then: false where it

@@ -4,6 +4,7 @@ import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { isId } from "../base/secrets.ts";
 import { batchView, newTargetsOf, readCsvBatch } from "../blocklist/batch.ts";
+import { discoverAndAdd } from "../blocklist/discover-targets.ts";
 import { severityRankOf } from "../blocklist/severity.ts";
 import { type Owner, TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
 import type { Targets } from "../blocklist/targets.ts";
@@ -14,7 +15,7 @@ import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { table } from "./terminal-text.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
-import { CommandFailed, describeFileError, type Io, print } from "./io.ts";
+import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
 import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
 
 type Blocklist = ReturnType<typeof composeTargets>;
@@ -148,7 +149,7 @@ const addAll = async (io: Io, options: AddOptions, textOf: () => Promise<string>
   });
 };
 
-/** `blocklist targets list | add | import | check | remove`: what an account monitors, in the database. */
+/** `blocklist targets list | add | import | discover | check | remove`: what an account monitors, in the database. */
 export const addTargetCommands = (blocklist: Command, io: Io): void => {
   const group = addGroup(blocklist, "targets", {
     description: "List, add, check and remove the targets that an account monitors.",
@@ -171,9 +172,45 @@ export const addTargetCommands = (blocklist: Command, io: Io): void => {
   )
     .argument("<file>", "path of the file; - is standard input")
     .action((path: string, options: AddOptions) => addAll(io, options, () => readFileOrStdin(io, path)));
+  addTargetDiscover(group, io);
   addTargetCheck(group, io);
   addTargetRemove(group, io);
 };
+
+interface DiscoverOptions extends AddOptions {
+  readonly egress?: boolean;
+  readonly dryRun?: boolean;
+}
+
+const addTargetDiscover = (group: Command, io: Io): Command =>
+  withAddOptions(
+    addCommand(group, "discover", {
+      description: "Monitor a domain with its mail hosts and the addresses in its SPF record.",
+      example: "blocklist targets discover example.com --account acme --dry-run",
+    }),
+  )
+    .argument("[domain]", "domain to look up; none with --egress alone")
+    .option("--egress", "also the addresses that this service connects from")
+    .option("--dry-run", "show what was found; add nothing")
+    .action(async (domain: string | undefined, options: DiscoverOptions) => {
+      const { egress, dryRun, label, alertSeverityMin, json } = options;
+      if (domain === undefined && egress !== true) throw new UsageError("Give a domain, --egress, or both.", "domain");
+      const request = { domain, egress, dry_run: dryRun, label, alert_severity_min: alertSeverityMin };
+      await withTargets(io, options, async (parts, owner) => {
+        const discovered = await discoverAndAdd(parts, owner, request);
+        const rows = discovered.found.map(({ target, source, status, problem }) => [
+          ...[target, status, source, problem ?? ""],
+        ]);
+        print(io, json, discovered, () =>
+          [
+            rows.length === 0
+              ? "Nothing was found."
+              : table(["TARGET", "STATUS", "SOURCE", "PROBLEM"], rows, io.columns),
+            ...discovered.unknown,
+          ].join("\n"),
+        );
+      });
+    });
 
 const withAddOptions = (command: Command): Command =>
   ofAccount(command, "targets")

@@ -15,7 +15,14 @@ const commandsOf = (parent: Command, path: readonly string[]): Array<{ name: str
 
 const noInput = (): AsyncIterable<never> => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject() }) });
 const nowhere: Io = {
-  ...{ environment: {}, out: () => undefined, err: () => undefined, status: null, write: async () => undefined },
+  ...{
+    environment: {},
+    settingsFile: null,
+    out: () => undefined,
+    err: () => undefined,
+    status: null,
+    write: async () => undefined,
+  },
   ...{ stdin: noInput, stdinLines: noInput, stdinIsTerminal: true, stdoutKind: "terminal", columns: 80 },
   ...{ untilSignal: async () => "SIGTERM", onHangup: () => undefined },
 };

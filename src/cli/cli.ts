@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { AppError } from "../base/errors.ts";
-import { DATA_DIR_SETTING, type Environment, SettingsError } from "../config.ts";
+import { DATA_DIR_SETTING, type Environment, hasSettings, SettingsError } from "../config.ts";
 import { VERSION } from "../version.ts";
 import { addAccountCommands } from "./accounts.ts";
 import { addAuditCommand } from "./audit.ts";
@@ -10,7 +10,7 @@ import { addCompactCommand } from "./compact.ts";
 import { addCreditCommands } from "./credits.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { addDoctorCommand } from "./doctor.ts";
-import { readEnvironmentFile } from "./environment-file.ts";
+import { readEnvironmentFile, readSettingsFile } from "./environment-file.ts";
 import { addInspectCommands } from "./inspect.ts";
 import { CommandFailed, type Io, printSafely, UsageError } from "./io.ts";
 import { addKeyCommands } from "./keys.ts";
@@ -40,20 +40,41 @@ interface GlobalOptions {
   readonly envFile?: string;
 }
 
+/** An empty variable counts as not set. */
+const withoutEmpty = (environment: Environment): Environment =>
+  Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ""));
+
 /** A variable overrides the file; `--data-dir` overrides both. */
 const environmentOf = (environment: Environment, { dataDir, envFile }: GlobalOptions): Environment => ({
   ...(envFile === undefined ? {} : readEnvironmentFile(envFile)),
-  ...environment,
+  ...withoutEmpty(environment),
   ...(dataDir === undefined ? {} : { [DATA_DIR_SETTING]: dataDir }),
 });
 
+/**
+ * Reads the environment of a command; every call reads the file again. The settings file of the package is used where
+ * neither options nor variables say otherwise.
+ */
+const environmentReader = (given: Io, options: GlobalOptions, asJson: boolean): (() => Environment) => {
+  const { environment, settingsFile: path } = given;
+  const isNamed = options.envFile !== undefined || options.dataDir !== undefined || hasSettings(environment);
+  if (isNamed || path === null) return () => environmentOf(environment, options);
+  return () => {
+    const settings = readSettingsFile(path);
+    if (settings !== null && given.status !== null && !asJson) given.err(`Settings: ${path}`);
+    return { ...settings, ...withoutEmpty(environment) };
+  };
+};
+
 /** The command line. With `asJson` the parser does not print errors. */
 export const createProgram = (given: Io, asJson: boolean): Command => {
-  let { environment } = given;
-  let readEnvironment = () => environment;
+  let readEnvironment = (): Environment => given.environment;
+  let environment: Environment | null = null;
   const io: Io = {
     ...given,
     get environment() {
+      // Read at the first use: some commands work without settings.
+      environment ??= readEnvironment();
       return environment;
     },
   };
@@ -61,10 +82,11 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
     .description("Verify email addresses, monitor DNS blocklists and process DMARC reports.")
     .version(VERSION, "-V, --version", "print the version")
     .option("--data-dir <dir>", `data directory, overrides ${DATA_DIR_SETTING}`)
-    .option("--env-file <file>", "file of settings, such as the EnvironmentFile of a systemd unit")
+    .option("--env-file <file>", "file of settings (default: /etc/postwarden.env, when no POSTWARDEN_ variable is set)")
     .hook("preAction", (_, command) => {
-      readEnvironment = () => environmentOf(given.environment, command.optsWithGlobals<GlobalOptions>());
-      environment = readEnvironment();
+      const options = command.optsWithGlobals<GlobalOptions>();
+      readEnvironment = environmentReader(given, options, asJson);
+      environment = options.envFile === undefined ? null : readEnvironment();
     })
     .addHelpText("after", HELP_FOOTER);
   addServeCommand(program, io, () => readEnvironment());

@@ -310,7 +310,7 @@ describe("the settings of another place", () => {
     expect(await run(["config", "--env-file", path])).toMatchObject({ status: 2, out: "" });
     writeFileSync(path, "A=1\nthis is no setting\n");
     expect((await run(["config", "--env-file", path])).err).toBe(
-      `postwarden: --env-file: ${path}: line 2 is not NAME=value`,
+      `postwarden: Settings file ${path}: line 2 is not NAME=value`,
     );
   });
 

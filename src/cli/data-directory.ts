@@ -89,6 +89,17 @@ export const prepareDatabase = (io: Io, config: Config, missing: "create" | "fai
   return path;
 };
 
+/** A server that runs as root creates files that the owner of its data directory could not use afterwards. */
+export const refuseForeignRoot = ({ dataDir }: Config, userId = ownUserId()): void => {
+  const owner = statSync(dataDir).uid;
+  if (userId !== 0 || owner === 0) return;
+  const name = userNameOf(owner);
+  throw new CommandFailed(
+    `The data directory ${dataDir} belongs to ${name}, and the server is being started by root. Run: sudo -u ${name} postwarden serve`,
+    "root",
+  );
+};
+
 /** What SQLite's failure to open or read the database at `path` is: damage, with the backup to restore, or its message. */
 export const databaseFailure = (path: string, error: unknown, { backupDir }: Config): CommandFailed => {
   const damage = damageOf(error);

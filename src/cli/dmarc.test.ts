@@ -45,6 +45,7 @@ const newWorld = async (...accounts: string[]) => {
       program,
       {
         environment: { POSTWARDEN_DATA_DIR: dataDir, ...settings },
+        settingsFile: null,
         out(line) {
           out.push(line);
           if (interrupts(line)) signal.resolve("SIGINT");

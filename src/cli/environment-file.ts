@@ -1,7 +1,9 @@
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
+import { ownUserId, userNameOf } from "../base/os-user.ts";
+import { fileErrorCode } from "../base/private-file.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Environment } from "../config.ts";
-import { describeFileError, UsageError } from "./io.ts";
+import { CommandFailed, describeFileError, UsageError } from "./io.ts";
 
 const LINE_FORM = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/;
 
@@ -26,15 +28,32 @@ const parseEnvironmentFile = (text: string): Result<Environment, { readonly line
   return ok(values);
 };
 
+/**
+ * The settings in the file of the package, for commands without options and variables that say otherwise; null where
+ * there is no such file. Throws a CommandFailed when this user may not read it: the command would use other data.
+ */
+export const readSettingsFile = (path: string): Environment | null => {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(fileErrorCode(error))) return null;
+    throw new CommandFailed(
+      `${path} has the settings of the service, and ${userNameOf(ownUserId())} may not read it. Run the command as root or postwarden: sudo -u postwarden postwarden …, or pass --env-file or --data-dir.`,
+      "settings_file",
+    );
+  }
+  return readEnvironmentFile(path);
+};
+
 /** Reads the settings in a file. Throws a UsageError when it cannot be read. */
 export const readEnvironmentFile = (path: string): Environment => {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
-    throw new UsageError(`--env-file: ${describeFileError(path, error)}`);
+    throw new UsageError(`Settings file ${describeFileError(path, error)}`);
   }
   const parsed = parseEnvironmentFile(text);
   if (parsed.ok) return parsed.value;
-  throw new UsageError(`--env-file: ${path}: line ${parsed.error.line} is not NAME=value`);
+  throw new UsageError(`Settings file ${path}: line ${parsed.error.line} is not NAME=value`);
 };

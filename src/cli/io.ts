@@ -6,6 +6,8 @@ import { safeLine, safeText } from "./terminal-text.ts";
 export interface Io {
   /** The variables that settings are read from. */
   readonly environment: Environment;
+  /** The file of settings that is used where neither options nor variables name any; null for none. */
+  readonly settingsFile: string | null;
   out(line: string): void;
   err(line: string): void;
   /** Replaces the status line by a text; null where standard error is not a terminal. */
@@ -115,9 +117,13 @@ const CLEAR_LINE = "\r\u001b[2K";
 
 const COLUMNS_DEFAULT = 80;
 
+/** Where the Debian package keeps the settings of the service. */
+const SETTINGS_FILE = "/etc/postwarden.env";
+
 /** The process's own streams, environment and signals. */
 export const systemIo: Io = {
   environment: processEnvironment(),
+  settingsFile: SETTINGS_FILE,
   out: (line) => void process.stdout.write(`${line}\n`),
   err: (line) => void process.stderr.write(`${line}\n`),
   status: process.stderr.isTTY ? (text) => void process.stderr.write(CLEAR_LINE + text) : null,

@@ -168,7 +168,7 @@ describe("serve", () => {
       expect(requests().map(({ client }) => client)).toEqual(["127.0.0.1", "203.0.114.9"]);
       rmSync(file);
       hangUp();
-      expect(said.at(-1)).toContain(`--env-file: ${file}: no such file`);
+      expect(said.at(-1)).toContain(`Settings file ${file}: no such file`);
     };
     expect((await whileServing({}, work, ["--env-file", file])).status).toBe(0);
   });

@@ -6,7 +6,14 @@ import { createLog, type Log } from "../base/log.ts";
 import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";
 import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
-import { type Config, type Environment, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
+import {
+  type Config,
+  type Environment,
+  HOST_SETTING,
+  ignoreProxyVariables,
+  PORT_SETTING,
+  USE_PROXY_ENV_SETTING,
+} from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { removeAbandonedCopies } from "../db/migrate-file.ts";
 import { createJobs } from "../jobs.ts";
@@ -15,16 +22,25 @@ import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
 import { COMMIT, VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
 import { HttpListener } from "./http-listener.ts";
-import { CommandFailed, type Io } from "./io.ts";
+import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { notifyReady } from "./service-manager.ts";
 import { Hangups, ReloadableSettings } from "./settings-reload.ts";
-import { databaseFailure, loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import {
+  databaseFailure,
+  loadConfig,
+  lockDatabase,
+  openDatabaseAt,
+  prepareDatabase,
+  refuseForeignRoot,
+} from "./data-directory.ts";
 import { refuseLostDatabase } from "./newest-backup.ts";
 
 /** Memory that only the start needed is released once, after the first requests. */
 const RELEASE_AFTER_MS = 1_000;
 /** Time for callers to read responses and for mail servers to reply to QUIT, once all checks have stopped. */
 const DRAIN_MS_MAX = 1_000;
+
+const PORT_MAX = 65_535;
 
 /** What `serve` was started with. */
 interface ServeOptions {
@@ -162,6 +178,7 @@ const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment
   const settings = new ReloadableSettings(config, readEnvironment);
   const log = createLog(() => settings.logLevel, systemClock, io.err);
   const path = prepareDatabase(io, config, "create");
+  refuseForeignRoot(config);
   refuseLostDatabase(config, path, systemClock.nowMs());
   const lock = lockDatabase(path);
   log.info("starting", { version: VERSION, commit: COMMIT, bun: Bun.version, data_dir: config.dataDir });
@@ -185,5 +202,18 @@ export const addServeCommand = (program: Command, io: Io, readEnvironment: () =>
     description: "Run the service; settings are environment variables (see `postwarden config`).",
     example: "serve --env-file /etc/postwarden.env",
     json: "print the keys of a new account as JSON (the log is always JSON)",
-  }).action(({ json = false }: { json?: boolean }) => serve(io, json, readEnvironment));
+  })
+    .option("--host <address>", `address to listen on, overrides ${HOST_SETTING}`)
+    .option("--port <port>", `port to listen on, overrides ${PORT_SETTING}`)
+    .action(({ json = false, host, port }: { json?: boolean; host?: string; port?: string }) => {
+      if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= PORT_MAX))
+        throw new UsageError(`--port: "${port}" is not a port from 0 to ${PORT_MAX}.`, "port");
+      const withOptions = (environment: Environment): Environment => ({
+        ...environment,
+        ...(host === undefined ? {} : { [HOST_SETTING]: host }),
+        ...(port === undefined ? {} : { [PORT_SETTING]: port }),
+      });
+      const environment = withOptions(io.environment);
+      return serve({ ...io, environment }, json, () => withOptions(readEnvironment()));
+    });
 };

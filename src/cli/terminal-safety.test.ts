@@ -66,6 +66,7 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["blocklist", "targets", "list", "--account", "anna"],
   ["blocklist", "targets", "import", E, "--account", "anna"],
   ["blocklist", "targets", "import", "-", "--account", "anna"],
+  ["blocklist", "targets", "discover", E, "--account", "anna", "--label", E],
   ["blocklist", "targets", "check", E, "--account", E],
   ["blocklist", "targets", "remove", E, "--account", "anna"],
   ["dmarc", "import", evilFile, "--account", "anna"],
@@ -133,7 +134,14 @@ test("every command is tried", () => {
     command.commands.length === 0
       ? [path.join(" ")]
       : command.commands.flatMap((child) => leaves(child, [...path, child.name()]));
-  const io = { environment: {}, out: () => undefined, err: () => undefined, status: null, stdinLines: () => noLines() };
+  const io = {
+    environment: {},
+    settingsFile: null,
+    out: () => undefined,
+    err: () => undefined,
+    status: null,
+    stdinLines: () => noLines(),
+  };
   const bytes = { write: async () => undefined, stdin: () => noBytes() };
   const rest = { untilSignal: async () => "SIGTERM", onHangup: () => undefined, ...bytes };
   const program = createProgram(

@@ -41,7 +41,7 @@ export const wrapText = (cell: string, width: number): string[] => {
 };
 
 /** Longer words (URLs, notes) may be broken. */
-const WORD_KEPT_MAX = 40;
+const WORD_KEPT_MAX = 60;
 
 /** The width below which a column would break a word. */
 const leastWidth = (cells: readonly string[]): number =>

@@ -56,22 +56,21 @@ async function* addressesOf(given: readonly string[], io: Io): AsyncIterable<str
   else for await (const line of io.stdinLines()) if (line.trim() !== "") yield line.trim();
 }
 
-/** Verifies addresses and prints the results in the order in which the addresses were given. */
+/** Verifies addresses and prints each result as soon as it is known. */
 const verifyAddresses = async (
   engine: VerificationEngine,
   emails: AsyncIterable<string>,
   { io, options }: { readonly io: Io; readonly options: VerifyOptions },
 ): Promise<void> => {
-  const queue: Array<Promise<ConcludedVerification>> = [];
-  const printFirst = async () => {
-    const first = await queue.shift();
-    if (first !== undefined) io.out(output(first, options));
-  };
+  const running = new Set<Promise<void>>();
+  const verifyAndPrint = async (email: string): Promise<void> =>
+    io.out(output(await verifyOne(engine, email, io), options));
   for await (const email of emails) {
-    queue.push(verifyOne(engine, email, io));
-    if (queue.length >= CONCURRENCY_MAX) await printFirst();
+    const one: Promise<void> = verifyAndPrint(email).finally(() => running.delete(one));
+    running.add(one);
+    if (running.size >= CONCURRENCY_MAX) await Promise.race(running);
   }
-  while (queue.length > 0) await printFirst();
+  await Promise.all(running);
 };
 
 /** Runs `work` with an engine of its own. */

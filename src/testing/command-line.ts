@@ -29,6 +29,8 @@ export interface CommandOptions {
   readonly stdoutKind?: StdoutKind;
   /** Settings and other variables under their full names; replaces `settings`. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** The settings file of the package; by default there is none. */
+  readonly settingsFile?: string;
   /** Receives the task that a SIGHUP runs. */
   readonly onHangup?: (task: () => void) => void;
 }
@@ -52,12 +54,13 @@ export const createCommandLine = () => {
     ]);
     const status = await runCli(args, {
       environment: environment ?? Object.fromEntries(given),
+      settingsFile: options.settingsFile ?? null,
       out: hear(lines.out),
       err: hear(lines.err),
       status: null,
       stdinIsTerminal: stdin === undefined,
       stdoutKind,
-      columns: 80,
+      columns: stdoutKind === "terminal" ? 80 : Number.POSITIVE_INFINITY,
       async write(bytes) {
         lines.out.push(Buffer.from(bytes).toString());
       },
