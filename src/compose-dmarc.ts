@@ -21,7 +21,7 @@ import { DigestJob } from "./dmarc/alerts/digest-job.ts";
 import { createDomainPlatforms } from "./dmarc/domains/domain-platform.ts";
 import { createDomainCheck } from "./dmarc/domains/domain-check.ts";
 import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
-import type { DomainStore } from "./dmarc/domains/domain-store.ts";
+import type { DomainRow, DomainStore } from "./dmarc/domains/domain-store.ts";
 import { Domains, type DomainsDeps } from "./dmarc/domains/domains.ts";
 import { Ingest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
 import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
@@ -118,6 +118,8 @@ export const composeDmarc = (parts: DmarcParts) => {
       createAlertRoutes({ guard, store: alertStore, findDomain }),
       health.routes,
     ],
+    ...{ domains, rollups },
+    advise: (domain: DomainRow) => db.snapshot(() => advise(domain)),
     /** What an operator must look at. */
     findings: () => [...ingestion.findings(), ...addresses.findings()],
     jobs: {

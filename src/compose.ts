@@ -239,6 +239,7 @@ export const composeService = (options: ServiceOptions) => {
   });
   return {
     ...{ app, bulk, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc, backups },
+    ...{ lists: useCases.lists, notifications: webhooks.notifications },
     ...verification,
     ...administration,
   };

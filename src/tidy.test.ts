@@ -105,6 +105,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "root",
     "dnsbl",
     "webhooks",
+    "notifications",
     "blocklist",
     "dmarc",
   ],

@@ -11,6 +11,7 @@ import type { WebhookUrls } from "../webhooks/webhook-urls.ts";
 import type { BulkIntake } from "./intake.ts";
 import { IntakeSlots } from "./intake-slots.ts";
 import { isUnfinished, jobView } from "./job-object.ts";
+import { JobFollower } from "./job-follower.ts";
 import { JobRemoval } from "./job-removal.ts";
 import { createJobRetry } from "./job-retry.ts";
 import { evidenceOfRow } from "./job-rows.ts";
@@ -47,8 +48,10 @@ export class BulkJobs {
   readonly #uploads = new UploadBudget();
   readonly #retry: ReturnType<typeof createJobRetry>;
   readonly #removal: JobRemoval;
+  readonly #follower: JobFollower;
   /** Jobs to retry whose old results are being removed, one after another. */
   #resets: Promise<void> = Promise.resolve();
+  readonly #resetting = new Set<number>();
   #isStopped: boolean = false;
 
   constructor(
@@ -56,6 +59,7 @@ export class BulkJobs {
     private readonly options: BulkJobsOptions,
   ) {
     this.#retry = createJobRetry(runtime, options);
+    this.#follower = new JobFollower(runtime.clock, { ...options, reset: (number) => this.#reset(number) });
     this.#removal = new JobRemoval(runtime, options.jobs, options.lists);
   }
 
@@ -176,6 +180,12 @@ export class BulkJobs {
   start(): void {
     for (const { number } of this.options.jobs.resetting()) this.#reset(number);
     this.options.runner.start();
+    this.#follower.start();
+  }
+
+  /** Whether this process verifies the addresses of a job, or will. */
+  isWorkingOn(number: number): boolean {
+    return this.options.runner.jobNumbers().includes(number);
   }
 
   /** Resolves when all deleted jobs are removed from the database. */
@@ -183,8 +193,10 @@ export class BulkJobs {
     return this.#removal.done();
   }
 
+  /** Starts nothing any more; what is called afterwards only changes the database, as the command line wants it. */
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.#follower.stop();
     await this.options.runner.stop();
     await Promise.all([this.#removal.stop(), this.#resets]);
   }
@@ -244,6 +256,8 @@ export class BulkJobs {
 
   /** Removes the old results of a job to retry, then starts it. */
   #reset(number: number): void {
+    if (this.#resetting.has(number)) return;
+    this.#resetting.add(number);
     this.#resets = this.#resets
       .then(async () => {
         const isReset = await this.#retry.reset(number, () => this.#isStopped);
@@ -256,7 +270,8 @@ export class BulkJobs {
         if (this.#isStopped) return;
         this.runtime.log.error("could not prepare the retry of a list; trying again", { number, error });
         this.runtime.clock.after(RESET_AGAIN_MS, () => this.#reset(number));
-      });
+      })
+      .finally(() => this.#resetting.delete(number));
   }
 }
 

@@ -4,7 +4,6 @@ import type { Runtime } from "../db/runtime.ts";
 import type { Outages, PausedReason } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { BugBackoff } from "../verify/bug-backoff.ts";
-import { nextToBegin, windowShares } from "./running-job.ts";
 import type { AddressQueue, Taken } from "./address-queue.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
 import { ConcurrencyLimiter, type Load } from "./concurrency-limiter.ts";
@@ -14,7 +13,7 @@ import type { JobRow, JobStore } from "./job-store.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 import type { ListStore } from "./list-store.ts";
 import { ResultBatches, UNWRITTEN_MAX } from "./result-batches.ts";
-import { forecastJob, RunningJob } from "./running-job.ts";
+import { forecastJob, nextToBegin, RunningJob, windowShares } from "./running-job.ts";
 
 export interface BulkRunnerOptions {
   readonly jobs: JobStore;
@@ -115,6 +114,11 @@ export class BulkRunner {
     this.#backoff.stop();
     this.#active.clear();
     await this.#batches.stop();
+  }
+
+  /** The numbers of the jobs that this process has, running or waiting. */
+  jobNumbers(): number[] {
+    return [...this.#waiting, ...this.#active.values()].map(({ job }) => job.number);
   }
 
   #find(number: number): RunningJob | undefined {
@@ -268,11 +272,8 @@ export class BulkRunner {
         queue.add(position, bucket);
         this.#schedulePump();
       });
-      this.runtime.log.error("bug while verifying an address of a list; trying again", {
-        job: job.number,
-        wait_ms: waitMs,
-        error,
-      });
+      const fields = { job: job.number, wait_ms: waitMs, error };
+      this.runtime.log.error("bug while verifying an address of a list; trying again", fields);
       return null;
     } finally {
       queue.release(taken, group);

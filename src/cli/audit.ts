@@ -24,7 +24,7 @@ const changeText = ({ before, after }: Pick<Entry, "before" | "after">): string 
     Record<string, unknown>,
   ];
   const text = (value: unknown): string =>
-    value === null ? "none" : typeof value === "object" ? JSON.stringify(value) : String(value);
+    value === null ? "none" : Array.isArray(value) ? value.join(", ") : String(value);
   return [...new Set([...Object.keys(old), ...Object.keys(now)])]
     .filter((name) => JSON.stringify(old[name]) !== JSON.stringify(now[name]))
     .map((name) => {

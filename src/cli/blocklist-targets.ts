@@ -16,7 +16,7 @@ import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { table } from "./terminal-text.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
-import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
+import { accountIdOf, loadConfig, openDatabase, recordAction } from "./data-directory.ts";
 
 type Blocklist = ReturnType<typeof composeTargets>;
 type TargetView = ReturnType<Targets["view"]>;
@@ -88,6 +88,9 @@ const addedText = ({ created, exists, invalid, results }: ReturnType<typeof batc
   return [`${created} added, ${exists} already monitored, ${invalid} invalid.`, ...problems].join("\n");
 };
 
+const createdIn = (results: ReadonlyArray<{ readonly status: string; readonly target: string | null }>): string[] =>
+  results.flatMap(({ status, target }) => (status === "created" && target !== null ? [target] : []));
+
 const readFileOrStdin = async (io: Io, path: string): Promise<string> => {
   if (path === "-") {
     const lines = [];
@@ -101,11 +104,14 @@ const readFileOrStdin = async (io: Io, path: string): Promise<string> => {
   }
 };
 
+/** Appends to the audit log what was added or removed: the first target, and how many. */
+type RecordTargets = (action: "targets.add" | "targets.remove", targets: readonly string[]) => void;
+
 /** Runs `work` with the targets of an account of the data directory. */
 const withTargets = async (
   io: Io,
   { account, mode }: AccountOptions,
-  work: (blocklist: Blocklist, owner: Owner) => Promise<void>,
+  work: (blocklist: Blocklist, owner: Owner, record: RecordTargets) => Promise<void>,
 ): Promise<void> => {
   const config = loadConfig(io);
   const db = openDatabase(io, config);
@@ -113,7 +119,12 @@ const withTargets = async (
   const log = createLog("warn", systemClock, io.err);
   try {
     const blocklist = composeTargets({ config, db, log, platform: { ...platform, resolver } });
-    await work(blocklist, { accountId: accountIdOf(db, account), mode });
+    const owner = { accountId: accountIdOf(db, account), mode };
+    await work(blocklist, owner, (action, targets) => {
+      if (targets.length === 0) return;
+      const [subject = null] = targets;
+      recordAction(io, db, { action, accountId: owner.accountId, subject, after: { targets: targets.length } });
+    });
   } finally {
     resolver.close();
     platform.close();
@@ -140,9 +151,10 @@ const addAll = async (io: Io, options: AddOptions, textOf: () => Promise<string>
     ...(options.label === undefined ? {} : { label: options.label }),
     ...(options.alertSeverityMin === undefined ? {} : { alert_severity_min: options.alertSeverityMin }),
   };
-  await withTargets(io, options, async ({ targets }, owner) => {
+  await withTargets(io, options, async ({ targets }, owner, record) => {
     const rows = await readCsvBatch(text, common, webhookUrl);
     const view = batchView(rows, await targets.addMany(owner, newTargetsOf(rows)));
+    record("targets.add", createdIn(view.results.map(({ status, value }) => ({ status, target: value }))));
     print(io, options.json, view, () => addedText(view));
     if (view.invalid > 0)
       throw new CommandFailed(`${view.invalid} of ${rows.length} rows were not added.`, "invalid_rows");
@@ -196,8 +208,9 @@ const addTargetDiscover = (group: Command, io: Io): Command =>
       const { egress, dryRun, label, alertSeverityMin, json } = options;
       if (domain === undefined && egress !== true) throw new UsageError("Give a domain, --egress, or both.", "domain");
       const request = { domain, egress, dry_run: dryRun, label, alert_severity_min: alertSeverityMin };
-      await withTargets(io, options, async (parts, owner) => {
+      await withTargets(io, options, async (parts, owner, record) => {
         const discovered = await discoverAndAdd(parts, owner, request);
+        record("targets.add", createdIn(discovered.found));
         const rows = discovered.found.map(({ target, source, status, problem }) => [
           ...[target, status, source, problem ?? ""],
         ]);
@@ -276,10 +289,11 @@ const addTargetRemove = (group: Command, io: Io): Command =>
   )
     .argument("<target...>", "targets or their ids")
     .action((given: string[], options: AccountOptions) =>
-      withTargets(io, options, async ({ targets }, owner) => {
+      withTargets(io, options, async ({ targets }, owner, record) => {
         const found = given.map((text) => findByName(targets, owner, text));
         for (const { id } of found) await targets.remove(owner, id);
         const removed = found.map(({ value }) => value);
+        record("targets.remove", removed);
         print(io, options.json, { removed }, () => `${removed.length} removed.`);
       }),
     );

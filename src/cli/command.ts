@@ -21,7 +21,7 @@ export const addCommand = (parent: Command, name: string, { json = "print JSON",
 
 /** The options of `ofAccount`. */
 export interface AccountOptions {
-  readonly account: string;
+  readonly account?: string;
   readonly mode: KeyMode;
   readonly json?: boolean;
 }
@@ -29,7 +29,7 @@ export interface AccountOptions {
 /** Adds the options that choose the account and, of its `things`, those of live or of test keys. */
 export const ofAccount = (command: Command, things: string): Command =>
   command
-    .requiredOption("--account <name>", "name of the account")
+    .option("--account <name>", "name of the account; required when there are several")
     .addOption(
       new Option("--mode <mode>", `${things} of live or of test keys`).choices(["live", "test"]).default("live"),
     );

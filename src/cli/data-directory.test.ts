@@ -63,6 +63,13 @@ const USERS = [
   ["suppress", "list"],
   ["suppress", "add", "a@example.com"],
   ["suppress", "remove", "a@example.com"],
+  ["jobs", "list"],
+  ["jobs", "cancel", "id"],
+  ["dmarc", "domains", "list"],
+  ["dmarc", "sources", "example.com"],
+  ["notifications", "show"],
+  ["webhooks", "test"],
+  ["blocklist", "targets", "discover", "example.com"],
   ["dmarc", "import", "x.xml"],
   ["dmarc", "retry", "--all"],
 ];

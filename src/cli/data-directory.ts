@@ -2,7 +2,7 @@ import { SQLiteError } from "bun:sqlite";
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
-import { type Actor, actorOfProcess } from "../accounts/audit-log.ts";
+import { type Actor, actorOfProcess, type AuditedAction } from "../accounts/audit-log.ts";
 import { systemClock } from "../base/clock.ts";
 import { ownUserId, userNameOf } from "../base/os-user.ts";
 import { makePrivate, OTHERS_PERMISSIONS } from "../base/private-file.ts";
@@ -161,8 +161,21 @@ export const withDatabase = <T>(io: Io, work: (db: Db) => T, missing: "create" |
   try {
     return work(db);
   } catch (error) {
-    if (!(error instanceof SQLiteError)) throw error;
-    throw databaseFailure(path, error, config);
+    throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
+  } finally {
+    db.close();
+  }
+};
+
+/** The same for work that waits; the database is closed when it is done. */
+export const withDatabaseUntilDone = async <T>(io: Io, work: (db: Db) => Promise<T>): Promise<T> => {
+  const config = loadConfig(io);
+  const path = prepareDatabase(io, config, "fail");
+  const db = openOwnDatabase(io, config, path);
+  try {
+    return await work(db);
+  } catch (error) {
+    throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
   } finally {
     db.close();
   }
@@ -176,6 +189,12 @@ export const administer = <T>(
   work: (administration: Administration) => T,
   missing: "create" | "fail" = "fail",
 ): T => withDatabase(io, (db) => work(composeAccounts(db, systemClock, actorOf(io))), missing);
+
+/** Appends an entry to the audit log, in a transaction of its own: for actions that were several transactions. */
+export const recordAction = (io: Io, db: Db, action: AuditedAction): void => {
+  const { audit } = composeAccounts(db, systemClock, actorOf(io));
+  db.transact((tx) => audit.append(tx, action));
+};
 
 /** Who runs this command. */
 const actorOf = ({ environment }: Io): Actor => actorOfProcess(environment.SUDO_USER);

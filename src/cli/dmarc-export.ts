@@ -49,7 +49,7 @@ const writeRecords = async (db: Db, io: Io, name: string, options: ExportOptions
   const domain = new DomainStore(db).findSame(owner, parsed.value);
   if (domain === undefined)
     throw new CommandFailed(
-      `${parsed.value} is not enrolled in this account. Enroll it with POST /v1/dmarc/domains.`,
+      `${parsed.value} is not enrolled in this account. \`postwarden dmarc domains add ${parsed.value}\` enrolls it.`,
       "unknown_domain",
     );
   const records = new RecordStore(db);

@@ -4,19 +4,23 @@ import { createLog } from "../base/log.ts";
 import { isId } from "../base/secrets.ts";
 import { composeImport } from "../compose-dmarc.ts";
 import { addCommand, addGroup } from "./command.ts";
+import { addDomainCommands } from "./dmarc-domains.ts";
 import { addDmarcExport } from "./dmarc-export.ts";
 import { addDmarcHealthCommand } from "./dmarc-health.ts";
 import { addDmarcImport, ingestionLine, type ReportDatabase, type Stdin, withReportDatabase } from "./dmarc-import.ts";
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
 import { addMailboxCommand } from "./dmarc-mailbox.ts";
+import { addSourceCommands } from "./dmarc-sources.ts";
 import { type Io, print, UsageError } from "./io.ts";
 
-/** `dmarc import | retry | export | health | imap-check` */
+/** `dmarc domains | sources | classify | advice | import | retry | export | health | imap-check` */
 export const addDmarcCommands = (program: Command, io: Io, stdin: Stdin = () => Bun.stdin.stream()): void => {
   const group = addGroup(program, "dmarc", {
-    description: "Import and export DMARC reports, and check the DNS records of a domain.",
+    description: "Manage monitored domains and their reports, and check the DNS records of a domain.",
     example: "dmarc health example.com",
   });
+  addDomainCommands(group, io);
+  addSourceCommands(group, io);
   addDmarcHealthCommand(group, io);
   addMailboxCommand(group, io);
   addDmarcImport(group, io, stdin);

@@ -135,8 +135,10 @@ describe("webhooks", () => {
     expect((await run(["webhooks", "redeliver", first, "--account", "one"])).out).toContain(first);
   });
 
-  test("of an account that does not exist fail, and without an account are wrong usage", async () => {
+  test("of an account that does not exist fail, and a name is needed when there are several", async () => {
     expect((await run(["webhooks", "secret", "--account", "nobody"])).status).toBe(1);
+    expect((await run(["webhooks", "secret"])).status).toBe(0);
+    await run(["accounts", "create", "several"]);
     expect((await run(["webhooks", "secret"])).status).toBe(2);
     expect((await run(["webhooks", "deliveries", "--account", "one", "--limit", "x"])).status).toBe(2);
   });

@@ -6,7 +6,7 @@ import type { Suppressions } from "../suppress/suppressions.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
-import { withDatabase } from "./data-directory.ts";
+import { recordAction, withDatabase } from "./data-directory.ts";
 
 /** Problems named in one message. */
 const PROBLEMS_SHOWN_MAX = 20;
@@ -34,9 +34,15 @@ interface EntryOptions {
 
 const FILE_HELP = "a text file with one entry per line; # begins a comment";
 
-/** Runs `work` with the suppression list of the data directory. */
-const edit = <T>(io: Io, work: (suppressions: Suppressions) => T): T =>
-  withDatabase(io, (db) => work(composeSuppressions(db, systemClock)));
+/** Runs `work` with the suppression list of the data directory; `record` appends a count to the audit log, never an address. */
+const edit = <T>(io: Io, work: (suppressions: Suppressions, record: RecordEntries) => T): T =>
+  withDatabase(io, (db) =>
+    work(composeSuppressions(db, systemClock), (action, entries) => {
+      if (entries > 0) recordAction(io, db, { action, accountId: null, subject: null, after: { entries } });
+    }),
+  );
+
+type RecordEntries = (action: "suppress.add" | "suppress.remove", entries: number) => void;
 
 /** `suppress add | list | remove`: the operator's list behind the signal `toxic`. */
 export const addSuppressCommands = (program: Command, io: Io): void => {
@@ -58,7 +64,11 @@ const addSuppressAdd = (group: Command, io: Io): Command =>
     .option("--file <path>", FILE_HELP)
     .option("--note <text>", "reason")
     .action((given: string[], { file, note, json }: EntryOptions) => {
-      const added = edit(io, (suppressions) => suppressions.add(entriesOf(given, file), note ?? null));
+      const added = edit(io, (suppressions, record) => {
+        const result = suppressions.add(entriesOf(given, file), note ?? null);
+        if (result.ok) record("suppress.add", result.value.added);
+        return result;
+      });
       if (!added.ok) {
         const shown = added.error.slice(0, PROBLEMS_SHOWN_MAX);
         const more = added.error.length - shown.length;
@@ -88,7 +98,11 @@ const addSuppressRemove = (group: Command, io: Io): Command =>
     .option("--file <path>", FILE_HELP)
     .action((given: string[], { file, json }: EntryOptions) => {
       const entries = entriesOf(given, file);
-      const removed = edit(io, (suppressions) => suppressions.remove(entries));
+      const removed = edit(io, (suppressions, record) => {
+        const found = suppressions.remove(entries);
+        record("suppress.remove", found.length);
+        return found;
+      });
       if (removed.length === 0) throw new CommandFailed("None of these entries is on the list.", "unknown_entry");
       print(io, json, { removed }, () => `${removed.length} of ${entries.length} removed.`);
     });

@@ -14,9 +14,10 @@ import {
 } from "../webhooks/delivery-store.ts";
 import { deliveryView } from "../webhooks/webhooks.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit, readTime } from "./command.ts";
+import { addWebhookTest } from "./notifications.ts";
 import { type Io, print } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
-import { accountIdOf, withDatabase } from "./data-directory.ts";
+import { accountIdOf, recordAction, withDatabase, withDatabaseUntilDone } from "./data-directory.ts";
 
 const SHOWN_DEFAULT = 50;
 const SHOWN_MAX = 1_000;
@@ -37,7 +38,7 @@ const secretTable = ({ secrets }: ReturnType<typeof secretsView>, columns: numbe
     columns,
   );
 
-/** `webhooks secret | rotate | deliveries | redeliver | cancel` */
+/** `webhooks secret | rotate | test | deliveries | redeliver | cancel` */
 export const addWebhookCommands = (program: Command, io: Io): void => {
   const group = addGroup(program, "webhooks", {
     description: "Manage signing secrets and deliveries of webhook events.",
@@ -53,6 +54,7 @@ export const addWebhookCommands = (program: Command, io: Io): void => {
     description: "Create a new signing secret; the old secret also signs for 24 hours.",
     io,
   });
+  addWebhookTest(group, io);
   addDeliveries(group, io);
   const redeliver = addCommand(group, "redeliver", {
     description: "Send events again; a running server sends them within a second.",
@@ -75,9 +77,11 @@ interface SecretCommand {
 const addSecretCommand = (group: Command, name: string, { act, description, io }: SecretCommand): Command =>
   ofAccount(addCommand(group, name, { description, example: `webhooks ${name} --account acme` }), "events").action(
     ({ account, mode, json }: AccountOptions) =>
-      withDatabase(io, async (db) => {
+      withDatabaseUntilDone(io, async (db) => {
         const secrets = new WebhookSecrets({ db, clock: systemClock });
-        const view = secretsView(secrets[act]({ accountId: accountIdOf(db, account), mode }));
+        const accountId = accountIdOf(db, account);
+        const view = secretsView(secrets[act]({ accountId, mode }));
+        if (act === "rotate") recordAction(io, db, { action: "webhooks.rotate", accountId, subject: mode });
         print(io, json, view, () => secretTable(view, io.columns));
       }),
   );
@@ -116,12 +120,13 @@ const addDeliveries = (group: Command, io: Io): Command =>
 /** Redelivers or cancels one delivery, or all that match the filters. */
 const changeDeliveries =
   (io: Io, act: "redeliver" | "cancel") =>
-  async (id: string | undefined, options: FilterOptions): Promise<void> =>
-    withDatabase(io, async (db) => {
+  (id: string | undefined, options: FilterOptions): Promise<void> =>
+    withDatabaseUntilDone(io, async (db) => {
       const actions = new DeliveryActions({ db, clock: systemClock }, new DeliveryStore(db), null);
       const owner = accountOfRequest(db, options);
       if (id !== undefined) {
         const delivery = deliveryView(await actions[act](owner, id));
+        recordAction(io, db, { action: `webhooks.${act}`, accountId: owner.accountId, subject: id });
         print(io, options.json, delivery, () => deliveryTable([delivery], io.columns));
         return;
       }
@@ -134,6 +139,9 @@ const changeDeliveries =
         );
         [count, after] = [count + done.count, done.next];
       } while (after !== null);
+      recordAction(io, db, {
+        ...{ action: `webhooks.${act}`, accountId: owner.accountId, subject: owner.mode, after: { deliveries: count } },
+      });
       print(io, options.json, { count }, () =>
         act === "redeliver" ? `${count} will be sent again.` : `${count} cancelled.`,
       );

@@ -1,0 +1,120 @@
+import { type Command, Option } from "commander";
+import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
+import { createUrlPolicy } from "../net/fetch-url.ts";
+import type { Notifications } from "../notifications/notifications.ts";
+import { EVENT_TYPES, TEST_TYPE } from "../webhooks/schemas.ts";
+import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
+import { type AccountOptions, addCommand, addGroup, ofAccount } from "./command.ts";
+import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { type CommandService, withService } from "./service.ts";
+import { table } from "./terminal-text.ts";
+
+type View = ReturnType<Notifications["view"]>;
+
+const viewTable = (view: View, { columns }: Io): string =>
+  table(
+    ["WEBHOOK", "RECIPIENTS", "MINIMUM SEVERITY", "DIGEST"],
+    [
+      [
+        view.webhook_url === null
+          ? "none"
+          : view.webhook_url + (view.webhook_configured ? "" : " (disabled after 410)"),
+        ...[view.recipients.join(", ") || "none", view.blacklist_severity_min ?? "all", view.blacklist_digest],
+      ],
+    ],
+    columns,
+  );
+
+const readUrl = ({ config }: CommandService, url: string): string => {
+  const read = webhookUrlSchema(createUrlPolicy(config.webhookAllowNetworks)).safeParse(url);
+  if (read.success) return read.data;
+  throw new UsageError(`${url}: ${read.error.issues[0]?.message ?? "not a URL"}`, "webhook_url");
+};
+
+interface SetOptions extends AccountOptions {
+  readonly webhookUrl?: string;
+  readonly recipient?: readonly string[];
+  readonly severityMin?: Severity | "all";
+  readonly digest?: "off" | "daily" | "weekly";
+}
+
+/** `notifications show | set`: the defaults of an account. */
+export const addNotificationCommands = (program: Command, io: Io): void => {
+  const group = addGroup(program, "notifications", {
+    description: "Show and set the default webhook URL and mail recipients of an account.",
+    example: "notifications show --account acme",
+  });
+  ofAccount(
+    addCommand(group, "show", { description: "Show the defaults.", example: "notifications show --account acme" }),
+    "events",
+  ).action((options: AccountOptions) =>
+    withService(io, options, async ({ service: { notifications }, caller }) => {
+      const view = notifications.view(caller);
+      print(io, options.json, view, () => viewTable(view, io));
+    }),
+  );
+  addNotificationSet(group, io);
+};
+
+const addNotificationSet = (group: Command, io: Io): Command =>
+  ofAccount(
+    addCommand(group, "set", {
+      description: 'Change the defaults; "" removes the URL or the recipients.',
+      example: "notifications set --webhook-url https://example.com/hook --account acme",
+    }),
+    "events",
+  )
+    .option("--webhook-url <url>", "URL that all events are sent to")
+    .option("--recipient <address...>", "addresses for alert mail and digests")
+    .addOption(new Option("--severity-min <severity>", "mail no listings below this").choices([...SEVERITIES, "all"]))
+    .addOption(new Option("--digest <period>", "digest of listings").choices(["off", "daily", "weekly"]))
+    .action((options: SetOptions) =>
+      withService(io, options, async (command) => {
+        const { service, caller, record } = command;
+        const { webhookUrl, recipient, severityMin, digest } = options;
+        const change = {
+          ...(webhookUrl === undefined ? {} : { webhookUrl: webhookUrl === "" ? null : readUrl(command, webhookUrl) }),
+          ...(recipient === undefined ? {} : { recipients: recipient.filter((address) => address !== "") }),
+          ...(severityMin === undefined ? {} : { blacklistSeverityMin: severityMin === "all" ? null : severityMin }),
+          ...(digest === undefined ? {} : { blacklistDigest: digest }),
+        };
+        if (Object.keys(change).length === 0) throw new UsageError("Name at least one setting to change.");
+        await service.notifications.change(caller, change);
+        record("notifications.set", caller.mode, { changed: Object.keys(change) });
+        const view = service.notifications.view(caller);
+        print(io, options.json, view, () => viewTable(view, io));
+      }),
+    );
+
+/** `webhooks test`: sends one event to a URL now. */
+export const addWebhookTest = (webhooks: Command, io: Io): Command =>
+  ofAccount(
+    addCommand(webhooks, "test", {
+      description: "Send one signed event to a URL now and show the response; status 1 when it was not accepted.",
+      example: "webhooks test https://example.com/hook --account acme",
+    }),
+    "events",
+  )
+    .argument("[url]", "default: the default URL of the account")
+    .addOption(
+      new Option("--type <type>", "type of the event, with its documented example")
+        .choices([TEST_TYPE, ...EVENT_TYPES])
+        .default(TEST_TYPE),
+    )
+    .action((given: string | undefined, options: AccountOptions & { type: string }) =>
+      withService(io, options, async (command) => {
+        const { service, caller } = command;
+        const url = given === undefined ? service.notifications.view(caller).webhook_url : readUrl(command, given);
+        if (url === null) throw new UsageError("The account has no default webhook URL. Pass a URL.", "url");
+        const result = await service.webhooks.test(caller, url, options.type);
+        const { id, delivered, elapsedMs: elapsed_ms, httpStatus: http_status, problem } = result;
+        const outcome = delivered ? "accepted" : (problem ?? "not accepted");
+        print(
+          io,
+          options.json,
+          { id, url, delivered, http_status, problem, elapsed_ms },
+          () => `${url}: ${outcome}${http_status === null ? "" : ` (HTTP ${http_status})`}, ${elapsed_ms} ms`,
+        );
+        if (!delivered) throw new CommandFailed(`${url} did not accept the event.`, "not_delivered");
+      }),
+    );

@@ -1,0 +1,55 @@
+import { systemClock } from "../base/clock.ts";
+import { createLog } from "../base/log.ts";
+import { composeService, type Service } from "../compose.ts";
+import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
+import type { Config } from "../config.ts";
+import { rateOf } from "../billing/plans.ts";
+import type { Db } from "../db/open.ts";
+import type { Caller } from "../http/guard.ts";
+import type { AccountOptions } from "./command.ts";
+import { accountIdOf, loadConfig, openDatabase, recordAction } from "./data-directory.ts";
+import { CommandFailed, type Io } from "./io.ts";
+
+/** The use cases of the service for one command, on behalf of an account. */
+export interface CommandService {
+  readonly service: Service;
+  readonly config: Config;
+  readonly db: Db;
+  readonly caller: Caller;
+  /** Appends an entry about the account to the audit log. */
+  readonly record: (action: string, subject: string, after?: Readonly<Record<string, unknown>>) => void;
+}
+
+/**
+ * Runs `work` with the use cases of the service on the database of the data directory. Nothing is started: a server that
+ * uses the same database goes on with what the command changed.
+ */
+export const withService = async (
+  io: Io,
+  { account, mode }: AccountOptions,
+  work: (command: CommandService) => Promise<void>,
+): Promise<void> => {
+  const config = loadConfig(io);
+  const db = openDatabase(io, config);
+  const [platform, freshResolver] = [systemPlatform(config), freshResolverOf(config)];
+  const log = createLog("warn", systemClock, io.err);
+  const baseUrl = config.baseUrl ?? `http://${config.host}:${config.port}`;
+  const service = composeService({ config, db, log, platform, freshResolver, baseUrl });
+  try {
+    // Lists are verified by the server.
+    await service.bulk.stop();
+    const accountId = accountIdOf(db, account);
+    const owner = service.store.findAccount(accountId);
+    if (owner === undefined) throw new CommandFailed("The account was removed meanwhile.", "unknown_account");
+    const caller = { keyId: "", accountId, mode, scopes: [], rate: rateOf(owner) };
+    const record: CommandService["record"] = (action, subject, after) =>
+      recordAction(io, db, { action, accountId, subject, ...(after === undefined ? {} : { after }) });
+    await work({ service, config, db, caller, record });
+  } finally {
+    service.outages.stop();
+    await service.dmarc.stop();
+    freshResolver.close();
+    platform.close();
+    db.close();
+  }
+};
