@@ -2,8 +2,8 @@ import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { isoTime } from "../base/clock.ts";
 import type { Config } from "../config.ts";
 import { roomIn } from "../db/backup.ts";
-import { backupsAmong, newestTimeOf } from "../db/backup-directory.ts";
-import { BACKUP_AGE_MS_MAX, describeUnlisted } from "../db/scheduled-backups.ts";
+import { backupsAmong, describeDirectoryProblem, newestTimeOf } from "../db/backup-directory.ts";
+import { BACKUP_AGE_MS_MAX } from "../db/scheduled-backups.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const backupCheck = doctorFindings("backup");
@@ -22,7 +22,7 @@ const unusable = (directory: string, { config, database }: BackupFacts): DoctorC
     readdirSync(directory);
     accessSync(directory, constants.W_OK | constants.X_OK);
   } catch (error) {
-    return backupCheck.fail(`POSTWARDEN_BACKUP_DIR: ${describeUnlisted(directory, error)}`);
+    return backupCheck.fail(`POSTWARDEN_BACKUP_DIR: ${describeDirectoryProblem(directory, error)}`);
   }
   const [ours, theirs] = [statSync(directory), statSync(config.dataDir, { throwIfNoEntry: false })];
   if (process.geteuid?.() === 0 && theirs !== undefined && theirs.uid !== 0 && ours.uid !== theirs.uid)

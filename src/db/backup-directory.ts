@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { isoTime } from "../base/clock.ts";
+import { fileErrorCode } from "../base/private-file.ts";
 
 /** A complete file that a scheduled backup wrote. */
 export interface StoredBackup {
@@ -39,3 +40,19 @@ export const backupsAmong = (names: readonly string[], directory: string, nowMs:
 /** When the newest was made; null if there is none whose time has come. */
 export const newestTimeOf = ([newest]: readonly StoredBackup[], nowMs: number): number | null =>
   newest === undefined || newest.atMs > nowMs ? null : newest.atMs;
+
+/** Why backups cannot be written to a directory, and what to do. */
+export const describeDirectoryProblem = (directory: string, error: unknown): string => {
+  switch (fileErrorCode(error)) {
+    case "ENOENT":
+      return `${directory}: no such directory. Mount or create it: install -d -m 700 ${directory}`;
+    case "ENOTDIR":
+      return `${directory} is not a directory. Set POSTWARDEN_BACKUP_DIR to one.`;
+    case "EACCES":
+      return `${directory}: permission denied. Give it to the user of the service: chown USER ${directory}`;
+    case "EROFS":
+      return `${directory} is read-only for the service. Under systemd, run \`systemctl edit postwarden\` and add: ReadWritePaths=${directory}`;
+    default:
+      return `${directory}: ${error instanceof Error ? error.message : String(error)}.`;
+  }
+};

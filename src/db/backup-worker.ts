@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { err, ok, type Result } from "../base/errors.ts";
 import { describeCopyProblem, type VerifiedCopy, writeBackup } from "./backup.ts";
-import { isBackupName } from "./backup-directory.ts";
+import { describeDirectoryProblem, isBackupName } from "./backup-directory.ts";
 import { removeAbandonedPartials, removePartial } from "./partial-file.ts";
 
 /** What to copy where: paths. */
@@ -23,7 +23,8 @@ export const writeScheduledBackup = ({ source, file }: CopyOrder): CopyOutcome =
     const written = writeBackup(source, file);
     return written.ok ? ok(written.value) : err(describeCopyProblem(source, file, written.error));
   } catch (error) {
-    return err(`${file}: ${messageOf(error)}.`);
+    const isAboutTarget = error instanceof Error && "path" in error && String(error.path).startsWith(dirname(file));
+    return err(isAboutTarget ? describeDirectoryProblem(dirname(file), error) : `${file}: ${messageOf(error)}.`);
   }
 };
 

@@ -5,7 +5,13 @@ import { join } from "node:path";
 import { createLog } from "../base/log.ts";
 import { err, ok } from "../base/errors.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { backupNameAt, backupsAmong, isBackupName, newestTimeOf } from "./backup-directory.ts";
+import {
+  backupNameAt,
+  backupsAmong,
+  describeDirectoryProblem,
+  isBackupName,
+  newestTimeOf,
+} from "./backup-directory.ts";
 import { type CopyOutcome, writeScheduledBackup } from "./backup-worker.ts";
 import { openDb } from "./open.ts";
 import { ScheduledBackups } from "./scheduled-backups.ts";
@@ -24,7 +30,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 type Copy = (order: { source: string; file: string }, signal: AbortSignal) => Promise<CopyOutcome>;
 
 /** Scheduled backups whose copies are small files, and a minute of the cron table. */
-const schedule = ({ keep = 3, copy }: { keep?: number; copy?: Copy } = {}) => {
+const schedule = ({ keep = 3, copy, list }: { keep?: number; copy?: Copy; list?: () => Promise<string[]> } = {}) => {
   const clock = createTestClock(START_MS);
   const logged: string[] = [];
   const log = createLog("info", clock, (line) => logged.push(line));
@@ -35,7 +41,8 @@ const schedule = ({ keep = 3, copy }: { keep?: number; copy?: Copy } = {}) => {
     return ok({ bytes: 4, schema: 1 });
   };
   const directory = at("backups");
-  const backups = new ScheduledBackups({ clock, log }, { source: at("a.db"), directory, keep, copy: copy ?? write });
+  const options = { source: at("a.db"), directory, keep, copy: copy ?? write, ...(list === undefined ? {} : { list }) };
+  const backups = new ScheduledBackups({ clock, log }, options);
   const hours = async (count: number) => {
     await clock.advance(count * HOUR_MS);
     await backups.run();
@@ -116,6 +123,28 @@ describe("scheduled backups", () => {
     expect(backups.findings()).toEqual([]);
   });
 
+  test("say when the directory does not respond, and list it only once meanwhile", async () => {
+    let lists = 0;
+    const { promise, resolve } = Promise.withResolvers<string[]>();
+    const { backups, clock, copies } = schedule({
+      list: () => {
+        lists++;
+        return promise;
+      },
+    });
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const running = backups.run();
+      await clock.advance(30_000);
+      await running;
+      expect(backups.findings()[0]).toContain("did not respond within 30 s.");
+      await clock.advance(15 * 60_000);
+    }
+    expect(lists).toBe(1);
+    resolve([]);
+    await backups.run();
+    expect([copies.length, backups.findings()]).toEqual([1, []]);
+  });
+
   test("report a backup that is older than 36 hours", async () => {
     const { backups, clock } = schedule();
     await backups.run();
@@ -188,7 +217,18 @@ describe("the copy of a scheduled backup", () => {
     const written = writeScheduledBackup({ source: at("none.db"), file });
     expect(written.ok ? "" : written.error).toContain("none.db");
     expect(readdirSync(at("backups"))).toEqual([]);
+    rmSync(at("backups"), { recursive: true });
+    const unwritten = writeScheduledBackup({ source: at("a.db"), file });
+    expect(unwritten.ok ? "" : unwritten.error).toContain(`install -d -m 700 ${at("backups")}`);
   });
+});
+
+test.each([
+  ["EACCES", "chown USER /b"],
+  ["EROFS", "ReadWritePaths=/b"],
+  ["EIO", "/b: failed."],
+])("a directory that fails with %s is described with what to do", (code, text) => {
+  expect(describeDirectoryProblem("/b", Object.assign(new Error("failed"), { code }))).toContain(text);
 });
 
 test("the name of a backup has its time, to the second", () => {

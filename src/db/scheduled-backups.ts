@@ -3,9 +3,14 @@ import { join } from "node:path";
 import { isoTime } from "../base/clock.ts";
 import { DAY_MS } from "../base/days.ts";
 import { err, ok, type Result } from "../base/errors.ts";
-import { fileErrorCode } from "../base/private-file.ts";
 import { waitFor, withDeadline } from "../base/wait.ts";
-import { backupNameAt, backupsAmong, newestTimeOf, type StoredBackup } from "./backup-directory.ts";
+import {
+  backupNameAt,
+  backupsAmong,
+  describeDirectoryProblem,
+  newestTimeOf,
+  type StoredBackup,
+} from "./backup-directory.ts";
 import type { CopyOutcome } from "./backup-worker.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -16,6 +21,8 @@ interface ScheduledBackupOptions {
   readonly directory: string;
   /** How many backups stay. At least 1. */
   readonly keep: number;
+  /** The names in a directory; by default those of the file system. */
+  readonly list?: (directory: string) => Promise<string[]>;
   readonly copy: (
     order: { readonly source: string; readonly file: string },
     signal: AbortSignal,
@@ -36,18 +43,6 @@ export const BACKUP_AGE_MS_MAX = 36 * HOUR_MS;
 /** The latest moment until now at which a backup was due. */
 const lastDueMs = (nowMs: number): number => nowMs - ((((nowMs - DUE_MS) % DAY_MS) + DAY_MS) % DAY_MS);
 
-/** Why a directory for backups cannot be listed, and what to do. */
-export const describeUnlisted = (directory: string, error: unknown): string => {
-  switch (fileErrorCode(error)) {
-    case "ENOENT":
-      return `${directory}: no such directory. Mount or create it: install -d -m 700 ${directory}`;
-    case "ENOTDIR":
-      return `${directory} is not a directory. Set POSTWARDEN_BACKUP_DIR to one.`;
-    default:
-      return `${directory}: ${error instanceof Error ? error.message : String(error)}.`;
-  }
-};
-
 /**
  * Writes the daily backups into `POSTWARDEN_BACKUP_DIR` and removes all but the newest `keep`. The files themselves tell
  * when the last one was made. A failure is logged at every attempt and tried again after 15 minutes.
@@ -56,6 +51,7 @@ export class ScheduledBackups {
   readonly #stopped = new AbortController();
   #lastAtMs: number | null = null;
   #problem: string | null = null;
+  #listing: Promise<string[]> | null = null;
   /** By the monotonic clock. */
   #notBeforeMs = Number.NEGATIVE_INFINITY;
 
@@ -99,17 +95,26 @@ export class ScheduledBackups {
     this.#stopped.abort();
   }
 
+  /** One listing at a time: each that hangs takes a thread of the pool, which uploads need. */
+  #names(): Promise<string[]> {
+    const { directory, list = readdir } = this.options;
+    this.#listing ??= list(directory).finally(() => {
+      this.#listing = null;
+    });
+    return this.#listing;
+  }
+
   async #list(): Promise<Result<readonly StoredBackup[], string>> {
     const { directory } = this.options;
     try {
-      const names = await waitFor(this.runtime.clock, readdir(directory), { timeoutMs: LIST_MS_MAX });
+      const names = await waitFor(this.runtime.clock, this.#names(), { timeoutMs: LIST_MS_MAX });
       if (!names.ok) return err(`${directory} did not respond within ${LIST_MS_MAX / 1_000} s.`);
       const nowMs = this.runtime.clock.nowMs();
       const stored = backupsAmong(names.value, directory, nowMs);
       this.#lastAtMs = newestTimeOf(stored, nowMs);
       return ok(stored);
     } catch (error) {
-      return err(describeUnlisted(directory, error));
+      return err(describeDirectoryProblem(directory, error));
     }
   }
 
