@@ -1,3 +1,4 @@
+import { existsSync, statSync } from "node:fs";
 import type { Config } from "../config.ts";
 import { inspectDatabase } from "../db/database-state.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
@@ -7,8 +8,24 @@ import { CommandFailed, type Io } from "./io.ts";
 
 const databaseCheck = doctorFindings("database");
 
+/** Whether this user may look into the data directory; one that does not exist hides nothing. */
+const mayEnter = (dataDir: string): boolean => {
+  if (!existsSync(dataDir)) return true;
+  try {
+    // The final dot makes this need the right to enter the directory.
+    statSync(`${dataDir}/.`);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 /** Whether the database can be used. Creates and migrates nothing. */
 export const checkDatabase = (io: Io, config: Config): DoctorCheck => {
+  if (!mayEnter(config.dataDir))
+    return databaseCheck.fail(
+      `Whether there is a database in ${config.dataDir} is not known: this user may not enter it. Run doctor as the user of the service, or as root.`,
+    );
   try {
     return inspect(prepareDatabase(io, config, "fail"));
   } catch (error) {

@@ -2,7 +2,10 @@ import { afterAll, beforeEach, expect, test } from "bun:test";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readConfig } from "../config.ts";
+import { checkDatabase } from "./doctor-database.ts";
 import { checkFiles, type FileSettings } from "./doctor-files.ts";
+import { systemIo } from "./io.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "doctor-files-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -75,4 +78,28 @@ test("a file with a secret that does not exist is a failure", () => {
   expect(look({ imapPasswordFile: "/none/at/all" })).toEqual([
     "fail /none/at/all (POSTWARDEN_IMAP_PASSWORD_FILE): no such file.",
   ]);
+});
+
+/** Runs `work` as a user who is neither root nor the owner of anything. */
+const asNobody = <T>(work: () => T): T => {
+  process.seteuid?.(65_534);
+  try {
+    return work();
+  } finally {
+    process.seteuid?.(0);
+  }
+};
+
+test.if(process.geteuid?.() === 0)("a directory of another user is a failure, and not a missing database", async () => {
+  chmodSync(folder, 0o755);
+  expect(asNobody(() => look())).toEqual([
+    `fail ${dataDir} cannot be read by this user. Run doctor as the user of the service, or as root.`,
+  ]);
+  const config = readConfig({ POSTWARDEN_DATA_DIR: dataDir });
+  if (!config.ok) throw new Error(config.error.join(" "));
+  const { value } = config;
+  expect(asNobody(() => checkDatabase(systemIo, value))).toMatchObject({
+    state: "fail",
+    message: expect.stringContaining("this user may not enter it"),
+  });
 });

@@ -12,6 +12,12 @@ test("checks run at the same time, and what takes too long does not hold up the 
       { area: "DNS", run: () => new Promise(() => undefined) },
       { area: "Data", run: () => ok("Fine.") },
       { area: "Data", run: async () => [warn("Nearly."), fail("No.")] },
+      {
+        area: "Alert mail",
+        run: () => {
+          throw new Error("EACCES");
+        },
+      },
     ],
     clock,
   );
@@ -19,11 +25,15 @@ test("checks run at the same time, and what takes too long does not hold up the 
   expect(await running).toEqual([
     {
       ...{ area: "DNS", check: "dns", state: "warn" },
-      message: "Not finished within 25 seconds: a server responds too slowly. Run doctor again.",
+      message: "A check was not finished within 25 seconds: a server responds too slowly. Run doctor again.",
     },
     { area: "Data", check: "thing", state: "ok", message: "Fine." },
     { area: "Data", check: "thing", state: "warn", message: "Nearly." },
     { area: "Data", check: "thing", state: "fail", message: "No." },
+    {
+      ...{ area: "Alert mail", check: "alert_mail", state: "fail" },
+      message: "A check ended with an error: EACCES. Run doctor as root.",
+    },
   ]);
 });
 
