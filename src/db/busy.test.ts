@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { chmodSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,6 +22,17 @@ const openTwice = (name: string): [Db, Db] => {
 const insert = (db: Db, id: string) =>
   void db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, ?, 'free', 0)", [id, id]);
 const count = (db: Db) => (db.sqlite.query("SELECT count(*) AS n FROM accounts").get() as { n: number }).n;
+
+test("without writes nothing is scheduled", async () => {
+  const [ours, theirs] = openTwice("idle.db");
+  await ours.commit(() => insert(ours, "a"));
+  const immediate = spyOn(globalThis, "setImmediate");
+  for (let turn = 0; turn < 3; turn++) await new Promise<void>((resolve) => setTimeout(resolve, 0));
+  expect(immediate).not.toHaveBeenCalled();
+  immediate.mockRestore();
+  ours.close();
+  theirs.close();
+});
 
 describe("while another process holds the database", () => {
   test("a write waits without blocking the event loop and succeeds when it is free", async () => {

@@ -46,6 +46,22 @@ describe("the pause between two queries", () => {
 });
 
 describe("the daily budget", () => {
+  test("can be used completely, in blocks, and anew on the next day", async () => {
+    const clock = createTestClock(Date.UTC(2026, 0, 1, 12));
+    const pacing = createDnsblPacing({ clock });
+    const list = listWith({ queriesPerDay: 1_000, spacingMs: 0 });
+    const acquired = async () => {
+      let count = 0;
+      while ((await pacing.acquire(list)).ok) count += 1;
+      return count;
+    };
+    for (let query = 0; query < 5; query++) expect((await pacing.acquire(list)).ok).toBe(true);
+    await clock.advance(DAY_MS);
+    // What was left of yesterday's block is not added to today's budget.
+    expect(await acquired()).toBe(1_000);
+    expect(await acquired()).toBe(0);
+  });
+
   test("is exhausted until midnight UTC", async () => {
     const clock = createTestClock(Date.UTC(2026, 0, 1, 23));
     const pacing = createDnsblPacing({ clock });

@@ -4,7 +4,7 @@ import type { ListResponse, ListClient } from "./list-client.ts";
 import type { Blocklist, Category, TargetKind } from "./blocklist.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 import type { DecodedResponse } from "./decode.ts";
-import { halfOf, randomPublicTarget, sampleList, unlistableTargets } from "./list-sample.ts";
+import { canaryPrefix, halfOf, randomPublicTarget, sampleList, unlistableTargets } from "./list-sample.ts";
 
 const [SOME_LIST] = readEmbeddedCatalogue().lists;
 if (SOME_LIST === undefined) throw new Error("an empty catalogue");
@@ -103,6 +103,24 @@ describe("a list", () => {
     const sample = await sampleList({ client, random: randomFrom(3) }, LIST, "ipv4");
     expect(sample.failure).not.toBeNull();
     expect(asked).toHaveLength(3);
+  });
+
+  test("of domains is sampled by names only, one of addresses by addresses", async () => {
+    for (const [kind, form] of [
+      ["domain", /[a-z]/],
+      ["ipv4", /^(?:\d{1,3}\.){3}\d{1,3}$/],
+    ] as const) {
+      const { client, asked } = clientOf(() => NOT_LISTED);
+      await sampleList({ client, random: randomFrom(3) }, LIST, kind);
+      const random = asked.slice(unlistableTargets(kind, randomFrom(3)).length);
+      expect(random.filter((prefix) => !form.test(prefix))).toEqual([]);
+      expect(random.length > 0).toBe(kind === "ipv4");
+    }
+  });
+
+  test("cannot contain the canary: a random label, below invalid for names (RFC 6761 §6.4)", () => {
+    expect(canaryPrefix("domain", randomFrom(3))).toMatch(/^[a-z0-9]{16}\.invalid$/);
+    expect(canaryPrefix("ipv4", randomFrom(3))).toMatch(/^[a-z0-9]{16}$/);
   });
 
   test("with a small budget gets fewer queries; one that got none is not judged", async () => {
