@@ -1,4 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { OPEN_MS_MAX } from "../probe/outages.ts";
 import { createApps, type TestRequest } from "../testing/app.ts";
 import {
@@ -307,6 +310,18 @@ test("what a crash left of a list being received is removed at the next start an
   await app.service.bulk.removed();
   for (const table of ["bulk_jobs", "bulk_addresses"])
     expect(app.db.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 });
+});
+
+test("uploads that a crash left are removed at the next start, and none need be there", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "postwarden-uploads-"));
+  const uploads = join(dataDir, "uploads");
+  const app = start({ settings: { DATA_DIR: dataDir } });
+  await app.service.bulk.recover();
+  mkdirSync(uploads, { recursive: true });
+  writeFileSync(join(uploads, "half"), "a@b.example");
+  await app.service.bulk.recover();
+  expect(existsSync(uploads)).toBe(false);
+  rmSync(dataDir, { recursive: true });
 });
 
 test("the number of unfinished lists of an account is limited", async () => {

@@ -42,6 +42,12 @@ describe("a list", () => {
     expect({ status, message: body.message }).toEqual({ status: 400, message: expect.stringContaining(message) });
   });
 
+  test("that is refused as a whole names no rows", async () => {
+    const app = start();
+    const request = { key: app.newKey(), body: `${"\0\u0001\u0002".repeat(9)}a@b.example`, headers: CSV };
+    expect(Object.keys((await post(app, request)).body)).toEqual(["error", "message"]);
+  });
+
   test("without a type but with list parameters is refused with a hint about the type", async () => {
     const app = start();
     const request = { key: app.newKey(), body: "email\na@b.example\n", headers: { "content-type": "" } };

@@ -36,6 +36,40 @@ const operationsOf = ({ paths }: z.output<typeof documentSchema>) =>
 const unknownIn = (body: Readonly<Record<string, unknown>>): unknown[] =>
   Array.isArray(body.issues) ? body.issues.filter(({ message }) => message === "Unknown parameter") : [];
 
+const cursorOf = (text: string) => Buffer.from(text).toString("base64url");
+
+test.each([
+  ["empty", ""],
+  ["not base64url", "?"],
+  ["not an id", cursorOf("x")],
+  ["an id that is not encoded", ID],
+  ["padded", `${cursorOf(ID)}=`],
+  ["with something behind it", `${cursorOf(ID)}.`],
+])("a cursor that is %s is refused, and does not begin at the first page", async (_, cursor) => {
+  const app = start();
+  const target = `/v1/email-verifications?cursor=${encodeURIComponent(cursor)}`;
+  const { status, body } = await app.request("GET", target, { key: app.newKey() });
+  expect([status, body.error]).toEqual([400, "Invalid cursor"]);
+});
+
+test("a cursor behind the last row is an empty page", async () => {
+  const app = start();
+  const target = `/v1/email-verifications?cursor=${cursorOf(ID)}`;
+  expect((await app.request("GET", target, { key: app.newKey() })).body).toEqual({
+    verifications: [],
+    next_cursor: null,
+  });
+});
+
+test("a repeated parameter is refused by name", async () => {
+  const app = start();
+  const target = "/v1/email-verifications?status=pending&status=completed";
+  expect((await app.request("GET", target, { key: app.newKey() })).body).toEqual({
+    error: "Invalid query",
+    issues: [{ path: "status", message: "Must not be repeated" }],
+  });
+});
+
 describe("query parameters of every operation", () => {
   test("one that the operation does not have is 400, whatever else there is to say", async () => {
     const app = start();
