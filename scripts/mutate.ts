@@ -126,7 +126,11 @@ const tryMutant = async (root: string, task: Task, coverage: readonly Coverage[]
 };
 
 const random = randomOf(Number(values.seed));
-const tests = [...new Set([...folders, ...TESTS])].flatMap((folder) => filesOf(folder, "**/*.test.ts"));
+const ownTests = filesOf(".", "*.test.ts").filter((test) => !/\/(tidy|fuzz)[a-z-]*\.test/.test(test));
+const tests = [
+  ...ownTests,
+  ...[...new Set([...folders, ...TESTS])].flatMap((folder) => filesOf(folder, "**/*.test.ts")),
+];
 console.log(`Measuring which lines ${tests.length} test files execute …`);
 const coverage = await onWorkers(tests, await createCoverageCache(PROJECT));
 
