@@ -8,10 +8,11 @@ const WINDOW = 1_000;
 const limited = (checkMs = 5) => {
   const clock = createTestClock();
   const [late, checks] = [{ ms: 0 }, { areRunning: true }];
+  const shortage = { atMs: Number.NEGATIVE_INFINITY };
   const lateClock: typeof clock = { ...clock, after: (delayMs, run) => clock.after(delayMs + late.ms, run) };
   const limiter = new ConcurrencyLimiter(lateClock, WINDOW, {
     runningChecks: () => Number(checks.areRunning),
-    lastShortageMs: () => Number.NEGATIVE_INFINITY,
+    lastShortageMs: () => shortage.atMs,
     checkMs: () => checkMs,
   });
   /** Lets time go by, while the runner asks as often as it does. */
@@ -22,7 +23,7 @@ const limited = (checkMs = 5) => {
     }
     return limiter.window(0);
   };
-  return { clock, limiter, late, checks, pass };
+  return { clock, limiter, late, checks, shortage, pass };
 };
 
 describe("the limiter", () => {
@@ -52,6 +53,25 @@ describe("the limiter", () => {
     const { late, pass } = limited(500);
     late.ms = 5;
     expect(await pass(1_000)).toBe(WINDOW);
+  });
+
+  test("halves what is under way when sockets run out, at most four times a second, and restores it within a minute", async () => {
+    const { clock, limiter, checks, shortage } = limited();
+    checks.areRunning = false;
+    const windowAfter = async (ms: number, underWay: number) => {
+      await clock.advance(ms);
+      return limiter.window(underWay);
+    };
+    expect(await windowAfter(1_000, 100)).toBe(WINDOW);
+    shortage.atMs = clock.monotonicMs();
+    expect(await windowAfter(0, 100)).toBe(50);
+    shortage.atMs = clock.monotonicMs() + 100;
+    expect(await windowAfter(249, 50)).toBe(50);
+    expect(await windowAfter(1, 50)).toBe(25);
+    expect(await windowAfter(30_000, 25)).toBe(525);
+    expect(await windowAfter(30_000, 525)).toBe(WINDOW);
+    shortage.atMs = clock.monotonicMs();
+    expect(await windowAfter(0, 0)).toBe(1);
   });
 
   test("restores it when the event loop recovers, and at once when no single checks ran for a while", async () => {

@@ -12,7 +12,7 @@ const setUp = async () => {
   const harness = newHarness();
   const first = await harness.order(Array.from({ length: 2_500 }, (_, n) => `user${n}@x.example`));
   const second = await harness.order(["a@x.example"]);
-  const state = { isFull: false };
+  const state: { isFull: boolean } = { isFull: false };
   const commit: BulkHarness["db"]["commit"] = (work) =>
     state.isFull ? Promise.reject(new Error("full")) : harness.db.commit(work);
   const runtime = { ...harness.runtime, db: { ...harness.db, commit } };

@@ -41,6 +41,21 @@ describe("results", () => {
   });
 });
 
+test("evidence is kept while an address waits for its retry, and dropped with a later result that has none", async () => {
+  const harness = newHarness();
+  const { db, writer } = harness;
+  const { number } = await harness.order(["a@x.example", "b@x.example"]);
+  const write = (outcome: AttemptedAddress["outcome"], isRetry: boolean) =>
+    db.transact((tx) => writer.writeAttempts(tx, number, [{ position: 0, rows: 1, isRetry, outcome }]));
+  const stored = () => (db.sqlite.query("SELECT count(*) AS n FROM bulk_evidence").get() as { n: number }).n;
+  const later = { kind: "later", dueAtMs: 1, group: null } as const;
+  write({ ...later, evidence: Buffer.from("{}") }, false);
+  write({ ...later, evidence: null }, true);
+  expect(stored()).toBe(1);
+  write(bulkOutcome("mailbox_exists"), true);
+  expect(stored()).toBe(0);
+});
+
 test("a list with a test key needs no credits and releases none when it is cancelled", async () => {
   const app = start();
   const key = app.newKey();

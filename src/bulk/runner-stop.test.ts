@@ -29,6 +29,19 @@ test("a job that is added twice is verified once", async () => {
   expect(messagesOf(harness)).toEqual(["list started", "list ended"]);
 });
 
+test("addresses are started until the window is full, though none has ended", async () => {
+  const harness = newHarness();
+  await harness.order(Array.from({ length: 300 }, (_, n) => `user@d${n}.example`));
+  let started = 0;
+  const attempt = () => {
+    started++;
+    return Promise.withResolvers<AttemptOutcome>().promise;
+  };
+  harness.start({ attempt, windowMax: 1_000 });
+  await settle();
+  expect(started).toBe(300);
+});
+
 test("a job that is dropped before its end is not logged as ended", async () => {
   const harness = newHarness();
   const job = await harness.order(["a@x.example"]);

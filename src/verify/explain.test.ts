@@ -59,6 +59,19 @@ test("a suggestion, the suppression list and the blocklists are shown", () => {
     expect(text).toContain(part);
 });
 
+test("a DNS response shows the server that sent it, or that it was cached", async () => {
+  const network = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }] });
+  const { evidence } = await network.verify("Ada@x.example");
+  const { domain } = evidence;
+  const [first] = domain?.questions ?? [];
+  if (domain === null || first === undefined) throw new Error("no query");
+  const shown = (differences: Partial<typeof first>) =>
+    explain({ ...evidence, domain: { ...domain, questions: [{ ...first, ...differences }] } });
+  expect(shown({ from_cache: true, server: null })).toContain("[from the cache]");
+  expect(shown({ from_cache: false, server: "192.0.2.53", elapsed_ms: 7 })).toContain("[192.0.2.53, 7 ms]");
+  expect(shown({ from_cache: false, server: null, elapsed_ms: 0 })).toContain("[not sent, 0 ms]");
+});
+
 test("the egress, a cooldown, and the age of a cached reply are shown", async () => {
   const egresses = [{ name: "192.0.2.9" }] as const;
   const script: SmtpStubScript = { rcpt: onlyAda };
