@@ -66,7 +66,7 @@ const tasksOf = async (folder: string, random: () => number): Promise<Task[]> =>
 
 const copyProject = async (): Promise<string> => {
   const root = await mkdtemp(join(tmpdir(), "postwarden-mutate-"));
-  for (const part of ["src", "drizzle", "fixtures", "package.json", "tsconfig.json", "bunfig.toml"])
+  for (const part of ["src", "drizzle", "fixtures", "README.md", "package.json", "tsconfig.json", "bunfig.toml"])
     await cp(join(PROJECT, part), join(root, part), { recursive: true });
   await symlink(join(PROJECT, "node_modules"), join(root, "node_modules"));
   return root;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { OPEN_MS_MAX } from "../probe/outages.ts";
@@ -321,6 +321,20 @@ test("uploads that a crash left are removed at the next start, and none need be 
   writeFileSync(join(uploads, "half"), "a@b.example");
   await app.service.bulk.recover();
   expect(existsSync(uploads)).toBe(false);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("an upload leaves no file and no reservation, whether it is accepted or refused", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "postwarden-uploads-"));
+  const app = start({ settings: { DATA_DIR: dataDir } });
+  const key = app.newKey();
+  const statuses = new Set<number>();
+  for (let n = 0; n < 20; n++) {
+    const body = n % 2 === 0 ? `email\nuser${n}@gone.example\n` : "no list";
+    statuses.add((await post(app, { key, body, headers: CSV })).status);
+  }
+  expect(statuses).toEqual(new Set([202, 400]));
+  expect(readdirSync(join(dataDir, "uploads"))).toEqual([]);
   rmSync(dataDir, { recursive: true });
 });
 
