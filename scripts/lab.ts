@@ -2,7 +2,7 @@
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
  * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
- * "blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "standby" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * "blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "proxies", "standby" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
  * waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -23,6 +23,7 @@ import { startOpensmtpd } from "./lab/opensmtpd.ts";
 import { ensurePackages } from "./lab/packages.ts";
 import { claimsText, runOutage } from "./lab/outage.ts";
 import { runPackage } from "./lab/package.ts";
+import { runProxies } from "./lab/proxies.ts";
 import { startPostfix } from "./lab/postfix.ts";
 import { startPostgrey } from "./lab/postgrey.ts";
 import { startWrongDns } from "./lab/wrong-dns.ts";
@@ -83,9 +84,18 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const withLists = pattern.test("blocklists");
   const withDmarc = pattern.test("dmarc");
   const withTrust = pattern.test("trust");
-  const isTheme = ["blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "standby", "webhooks"].some(
-    (theme) => pattern.test(theme),
-  );
+  const isTheme = [
+    "blocklists",
+    "trust",
+    "dmarc",
+    "fleet",
+    "imap",
+    "outage",
+    "package",
+    "proxies",
+    "standby",
+    "webhooks",
+  ].some((theme) => pattern.test(theme));
   if (rows.length === 0 && !isTheme) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
@@ -101,8 +111,20 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const standby = pattern.test("standby") ? await runStandby(supervisor, subject, CACHE) : [];
   const webhooks = pattern.test("webhooks") ? await runWebhooks() : [];
   const fleet = pattern.test("fleet") ? await runFleet() : [];
+  const proxies = pattern.test("proxies") ? await runProxies(supervisor, subject, CACHE) : [];
   const packaged = pattern.test("package") ? await runPackage(supervisor, subject) : [];
-  const claims = [...cells, ...trust, ...dmarc, ...imap, ...outage, ...standby, ...webhooks, ...fleet, ...packaged];
+  const claims = [
+    ...cells,
+    ...trust,
+    ...dmarc,
+    ...imap,
+    ...outage,
+    ...standby,
+    ...webhooks,
+    ...fleet,
+    ...proxies,
+    ...packaged,
+  ];
   console.log(
     blocklistsText(cells) +
       trustText(trust) +
@@ -112,6 +134,7 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
       claimsText("standby", standby) +
       claimsText("webhooks", webhooks) +
       claimsText("fleet", fleet) +
+      claimsText("proxies", proxies) +
       claimsText("package", packaged) +
       reportText(judged, claims),
   );

@@ -43,6 +43,8 @@ export const EXITS = {
 export const HTTP = { ip: "127.10.0.80", port: 8085 } as const;
 /** Of the service whose resolver and mail host go away. */
 export const OUTAGE_HTTP = { ip: "127.10.0.80", port: 8088 } as const;
+/** Of the service behind reverse proxies. */
+export const PROXIED_HTTP = { ip: "127.10.0.80", port: 8089 } as const;
 /** Of the service that watches the lab's blocklists. */
 export const LISTS_HTTP = { ip: "127.10.0.80", port: 8086 } as const;
 /** The HTTP ports of a server that is lost, and of the one that replaces it. */

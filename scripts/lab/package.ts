@@ -195,7 +195,7 @@ const checkOtherMachines = async (supervisor: Supervisor, directory: string): Pr
     const outfile = join(directory, `postwarden-${debian}`);
     await supervisor.run(
       [process.execPath, join(ROOT, "scripts/build.ts"), `--target=${target}`, `--outfile=${outfile}`],
-      { cwd: directory, env: { BUN_INSTALL: CACHE } },
+      { cwd: directory, env: { BUN_INSTALL_CACHE_DIR: CACHE } },
     );
     cells.push(cell(`the executable for ${debian}`, String(elfMachine), String(elfMachineOf(outfile))));
   }

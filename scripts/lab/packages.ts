@@ -5,7 +5,7 @@ import type { Supervisor } from "./processes.ts";
 /** Packages of Debian that are installed: the servers, the tools of the lab, and the libraries of the unpacked ones. */
 const INSTALLED = [
   ...["unbound", "postfix", "postgrey"],
-  ...["openssl", "iproute2", "util-linux"],
+  ...["openssl", "iproute2", "util-linux", "curl"],
   ...["libgnutls-dane0", "libidn12", "libnsl2", "libevent-2.1-7", "libdb5.3"],
 ];
 
@@ -15,6 +15,8 @@ const UNPACKED: Readonly<Record<string, string>> = {
   opensmtpd: "usr/sbin/smtpd",
   rbldnsd: "usr/sbin/rbldnsd",
   microsocks: "usr/bin/microsocks",
+  nginx: "usr/sbin/nginx",
+  caddy: "usr/bin/caddy",
 };
 
 const DPKG_QUERY = "/usr/bin/dpkg-query";
