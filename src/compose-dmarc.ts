@@ -2,7 +2,7 @@ import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import type { Log } from "./base/log.ts";
 import { type Platform, mailerOf } from "./compose-platform.ts";
 import { composeHealth } from "./compose-health.ts";
-import { composeMailbox } from "./compose-mailbox.ts";
+import { composeMailbox, mailboxAccount } from "./compose-mailbox.ts";
 import { mailHostOf, type Config, SettingsError } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createAdvisor } from "./dmarc/advice/advisor.ts";
@@ -148,13 +148,23 @@ const composeDomains = (
   { config, db, platform: { clock }, freshResolver, urls }: DmarcParts,
   deps: Pick<DomainsDeps, "store" | "raise" | "hasMail">,
 ): Domains => {
-  const { reportHost, notifyDomains: recipientDomains } = config;
-  const platforms = createDomainPlatforms({ resolver: freshResolver, reportHost, mailHost: mailHostOf(config) });
+  const { reportHost, imap, notifyDomains: recipientDomains } = config;
+  const mailbox = imap?.address ?? null;
+  const platforms = createDomainPlatforms({
+    resolver: freshResolver,
+    reportHost,
+    mailbox,
+    mailHost: mailHostOf(config),
+  });
+  const ownsMailbox = (accountId: string): boolean => {
+    const owner = mailboxAccount(db, imap?.account ?? null);
+    return owner.ok && owner.value === accountId;
+  };
   const check = createDomainCheck(clock, platforms);
   return new Domains(
     { db, clock },
     {
-      ...{ ...deps, platforms, check, urls, recipientDomains },
+      ...{ ...deps, platforms, check, urls, recipientDomains, ownsMailbox },
       rawRetentionDays: config.reportMailRetentionDays,
     },
   );

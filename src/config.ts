@@ -4,7 +4,7 @@ import { z } from "zod";
 import { err, ok, type Result } from "./base/errors.ts";
 import { LOG_LEVELS } from "./base/log.ts";
 import { nearestName } from "./base/nearest.ts";
-import { formatImapAfter, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./imap-settings.ts";
+import { formatImapAfter, imapAddress, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./imap-settings.ts";
 import { formatServer } from "./net/dns.ts";
 import { GEOIP_FILES_MAX } from "./net/geoip-files.ts";
 import { formatImapUrl } from "./net/imap-url.ts";
@@ -132,6 +132,7 @@ const settings = {
   imapCaFile: setting("IMAP_CA_FILE", optional(text)),
   imapAfter: formatted("IMAP_AFTER", imapAfter.prefault("seen"), formatImapAfter),
   imapAccount: setting("IMAP_ACCOUNT", optional(text)),
+  imapAddress: setting("IMAP_ADDRESS", optional(imapAddress)),
   notifyRelay: formatted("NOTIFY_SMTP_URL", optional(smtpUrl), (relay) => relay && formatRelay(relay)),
   notifyFrom: setting("NOTIFY_FROM", optional(notifyFrom)),
   notifyDomains: setting("NOTIFY_DOMAINS", commaList(mailDomain).prefault("")),

@@ -28,6 +28,8 @@ describe("the mailbox", () => {
     [{ URL: BARE, PASSWORD_FILE: "/p", TOKEN_COMMAND: "x" }, "needs exactly one of"],
     [{ PASSWORD_FILE: "/p" }, "POSTWARDEN_IMAP_PASSWORD_FILE requires POSTWARDEN_IMAP_URL"],
     [{ ACCOUNT: "main" }, "POSTWARDEN_IMAP_ACCOUNT requires POSTWARDEN_IMAP_URL"],
+    [{ ADDRESS: "dmarc@example.com" }, "POSTWARDEN_IMAP_ADDRESS requires POSTWARDEN_IMAP_URL"],
+    [{ URL, ADDRESS: "a,b@example.com" }, "is not an address such as dmarc@example.com"],
     [{ URL, AFTER: "move:" }, '"move:" is not one of seen, move:Folder, delete, keep'],
     [{ URL, AFTER: "move:DMARC" }, "Name another folder"],
     [{ URL: `${URL}?x` }, "only imap:// may have a query"],

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseAddress } from "./mail/address.ts";
 import type { ImapMark } from "./net/imap-session.ts";
 import { type ImapUrl, parseImapUrl } from "./net/imap-url.ts";
 
@@ -12,7 +13,29 @@ export interface ImapSettings {
   readonly after: ImapMark;
   /** The name of the account that gets the reports; null for the only account. */
   readonly account: string | null;
+  /** The address that reports are sent to; null when it is not known. */
+  readonly address: string | null;
 }
+
+/** Characters that a `mailto:` URI and a DMARC record can hold as they are (RFC 9990 §3, RFC 6068 §2). */
+const ADDRESS_FORM = /^[a-z0-9][a-z0-9._+-]*@/;
+
+/** An address in lower case that can stand in a DMARC record; null for anything else. */
+const reportingAddress = (text: string): string | null => {
+  const parsed = parseAddress(text);
+  return parsed.ok && ADDRESS_FORM.test(parsed.value.normalized) ? parsed.value.normalized : null;
+};
+
+/** The address of the mailbox. */
+export const imapAddress = z.string().transform((text, context): string => {
+  const address = reportingAddress(text.trim());
+  if (address !== null) return address;
+  context.addIssue({
+    code: "custom",
+    message: `${JSON.stringify(text)} is not an address such as dmarc@example.com, of letters, digits and . _ + - before the @`,
+  });
+  return z.NEVER;
+});
 
 /** As `parseImapUrl` reads it. */
 export const imapUrl = z.string().transform((text, context): ImapUrl => {
@@ -43,17 +66,27 @@ interface MailboxValues {
   readonly imapCaFile: string | null;
   readonly imapAfter: ImapMark;
   readonly imapAccount: string | null;
+  readonly imapAddress: string | null;
 }
 
 /** Why the settings of the mailbox do not fit together; null when they do. */
 export const imapProblem = (values: MailboxValues): string | null => {
-  const { imapUrl: url, imapPasswordFile, imapTokenCommand, imapCaFile, imapAfter: after, imapAccount } = values;
+  const {
+    imapUrl: url,
+    imapPasswordFile,
+    imapTokenCommand,
+    imapCaFile,
+    imapAfter: after,
+    imapAccount,
+    imapAddress: address,
+  } = values;
   if (url === null) {
     const given = {
       PASSWORD_FILE: imapPasswordFile,
       TOKEN_COMMAND: imapTokenCommand,
       CA_FILE: imapCaFile,
       ACCOUNT: imapAccount,
+      ADDRESS: address,
     };
     const [name] = Object.entries(given).find(([, value]) => value !== null) ?? [];
     return name === undefined ? null : `POSTWARDEN_IMAP_${name} requires POSTWARDEN_IMAP_URL.`;
@@ -77,4 +110,5 @@ export const imapSettingsOf = (values: MailboxValues): ImapSettings | null =>
         caFile: values.imapCaFile,
         after: values.imapAfter,
         account: values.imapAccount,
+        address: values.imapAddress ?? reportingAddress(values.imapUrl.user),
       };

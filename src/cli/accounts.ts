@@ -7,7 +7,7 @@ import { PLAN_NAMES, type PlanName, rateOf } from "../billing/plans.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
-import { administer, type Administration, unknownAccount } from "./data-directory.ts";
+import { administer, type Administration, loadConfig, unknownAccount } from "./data-directory.ts";
 
 const accountView = ({ ledger, store }: Administration, account: Account) => {
   const { perSecond, burst } = rateOf(account);
@@ -171,6 +171,10 @@ const addAccountRename = (group: Command, io: Io): Command =>
         const renamed = administration.accounts.rename(name, to);
         if (!renamed.ok) throw accountError(renamed.error, renamed.error === "unknown_account" ? name : to);
         printAccount(io, json, accountView(administration, renamed.value));
+        if (loadConfig(io).imapAccount === name)
+          io.err(
+            `postwarden: warning: POSTWARDEN_IMAP_ACCOUNT names the account. Set it to "${to}" and restart the service.`,
+          );
       }),
     );
 

@@ -87,6 +87,13 @@ describe("an account", () => {
   });
 });
 
+test("renaming the account of the mailbox says that its setting must follow", async () => {
+  await run(["accounts", "create", "box"]);
+  const settings = { IMAP_URL: "imaps://a%40example.com:x@mail.example.com/INBOX", IMAP_ACCOUNT: "box" };
+  const { status, err } = await run(["accounts", "rename", "box", "mailbox"], { settings });
+  expect({ status, err }).toEqual({ status: 0, err: expect.stringContaining("POSTWARDEN_IMAP_ACCOUNT") });
+});
+
 describe("the audit log", () => {
   interface Entry {
     readonly action: string;

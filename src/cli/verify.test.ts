@@ -80,6 +80,8 @@ describe("verify", () => {
       const results = ended.out.split("\n").map((line) => resultSchema.strict().parse(JSON.parse(line)));
       const found = new Map(results.map((result): [string, string] => [result.email, result.sub_status]));
       expect(results).toHaveLength(ADDRESSES.length);
+      // Given last, but known without any query.
+      expect(results[0]?.email).toBe("no address");
       expect(ADDRESSES.map((email) => found.get(email))).toEqual(SUB_STATUSES);
     }
   });

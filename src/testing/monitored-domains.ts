@@ -16,7 +16,8 @@ export const LIVE: DomainOwner = { accountId: "account", mode: "live" };
 export const TEST: DomainOwner = { accountId: "account", mode: "test" };
 
 type HarnessSettings = Partial<
-  Pick<DomainsDeps, "hasMail" | "recipientDomains" | "check"> & Pick<DomainPlatformOptions, "reportHost" | "mailHost">
+  Pick<DomainsDeps, "hasMail" | "recipientDomains" | "check"> &
+    Pick<DomainPlatformOptions, "reportHost" | "mailbox" | "mailHost">
 >;
 
 /** Domains over a literal zone in which reports are authorized, for the tests of one file. */
@@ -37,6 +38,7 @@ export const createDomainHarness = () => {
 /** `Domains` with its collaborators; alerts and changes of webhook URLs are recorded. */
 const composeTestDomains = (db: Db, settings: HarnessSettings) => {
   const { reportHost = REPORT_HOST, hasMail = true, mailHost = null, recipientDomains = [] } = settings;
+  const { mailbox = null } = settings;
   const clock = createTestClock();
   const zone: Record<string, ZoneRecords | ZoneFailure> = {};
   const resolver = createZoneResolver(zone);
@@ -44,11 +46,12 @@ const composeTestDomains = (db: Db, settings: HarnessSettings) => {
   const alerts: Alert[] = [];
   const turnedOn: string[] = [];
   const moved: UrlChange[] = [];
-  const platforms = createDomainPlatforms({ resolver, reportHost, mailHost });
+  const platforms = createDomainPlatforms({ resolver, reportHost, mailbox, mailHost });
   const domains = new Domains(
     { db, clock },
     {
       ...{ store, platforms, hasMail, recipientDomains },
+      ownsMailbox: (accountId) => accountId === LIVE.accountId,
       check: settings.check ?? createDomainCheck(clock, platforms),
       raise: (_tx, _domain, alert) => alerts.push(alert) > 0,
       urls: {

@@ -13,7 +13,7 @@ import {
   recordsOf,
   truncateCheck,
 } from "./dns-checks.ts";
-import type { DomainPlatforms } from "./domain-platform.ts";
+import { type DomainPlatforms, reportingAddressOf } from "./domain-platform.ts";
 import type { DnsRecordView } from "./domain-schemas.ts";
 import type { DnsCheck, DnsObservation, StatePolicy } from "./domain-state.ts";
 import type { CheckOutcome } from "./domain-status.ts";
@@ -52,8 +52,8 @@ export const createDomainCheck =
   (clock: Clock, platforms: DomainPlatforms): DomainCheck =>
   async ({ domain, mode, token }, { isSetUp = false, signal } = {}) => {
     const { reportHost, resolverFor } = platforms[mode];
-    if (reportHost === null) throw new Error("a domain cannot be checked without a report host");
-    const ours = `${token}@${reportHost}`;
+    const ours = reportingAddressOf(platforms[mode], token);
+    if (reportHost === null || ours === null) throw new Error("a domain cannot be checked without a report host");
     const resolver = resolverFor({ domain, ours, reportHost, isSetUp });
     return withDeadline(clock, { timeoutMs: TIMEOUT_MS, signal }, async (ending) => {
       const abortable = abortableResolver(resolver, clock, ending);

@@ -20,6 +20,8 @@ export interface TestDomain {
 export interface DomainPlatform {
   /** Where reports are sent, in lower-case A-labels; null when the service receives none. */
   readonly reportHost: string | null;
+  /** The address of the mailbox that all reports are sent to; null where each domain has its own at the report host. */
+  readonly mailbox: string | null;
   /** The host that receives mail for the report host; null while the HELO name is not a full host name. */
   readonly mailHost: string | null;
   resolverFor(domain: TestDomain): DnsResolver;
@@ -31,8 +33,18 @@ export interface DomainPlatformOptions {
   /** A resolver without a cache, so that a record that was just published is seen. */
   readonly resolver: DnsResolver;
   readonly reportHost: string | null;
+  /** The address of the mailbox that is fetched by IMAP, used without a report host. */
+  readonly mailbox?: string | null;
   readonly mailHost: string | null;
 }
+
+/** The address that receivers send the reports about a domain to; null when the service receives none. */
+export const reportingAddressOf = (
+  { reportHost, mailbox }: Pick<DomainPlatform, "reportHost" | "mailbox">,
+  token: string,
+): string | null => mailbox ?? (reportHost === null ? null : `${token}@${reportHost}`);
+
+const domainPart = (address: string): string => address.slice(address.lastIndexOf("@") + 1);
 
 const table = z
   .strictObject({
@@ -43,11 +55,14 @@ const table = z
   .parse(fixture);
 
 /** Test domains receive no reports, so their report host is fictitious where the service has none. */
-export const createDomainPlatforms = ({ resolver, reportHost, mailHost }: DomainPlatformOptions): DomainPlatforms => {
-  const testHost = reportHost ?? table.report_host;
+export const createDomainPlatforms = (options: DomainPlatformOptions): DomainPlatforms => {
+  const { resolver, mailHost } = options;
+  const mailbox = options.reportHost === null ? (options.mailbox ?? null) : null;
+  const reportHost = mailbox === null ? options.reportHost : domainPart(mailbox);
+  const testHost = options.reportHost ?? table.report_host;
   return {
-    live: { reportHost, mailHost, resolverFor: () => resolver },
-    test: { reportHost: testHost, mailHost: testHost, resolverFor: createTestResolver },
+    live: { reportHost, mailbox, mailHost, resolverFor: () => resolver },
+    test: { reportHost: testHost, mailbox: null, mailHost: testHost, resolverFor: createTestResolver },
   };
 };
 

@@ -5,7 +5,7 @@ import type { DomainView } from "./domain-schemas.ts";
 import { historyBodySchema, readLastCheck, readState } from "./domain-state.ts";
 import type { DomainRow, HistoryRow } from "./domain-store.ts";
 import { ALERT_RULES, type AlertRule, isRuleOn } from "./raise.ts";
-import type { DomainPlatform, DomainPlatforms } from "./domain-platform.ts";
+import { type DomainPlatform, type DomainPlatforms, reportingAddressOf } from "./domain-platform.ts";
 import type { WebhookUrls } from "../../webhooks/webhook-urls.ts";
 
 export interface DomainViewDeps {
@@ -18,14 +18,13 @@ const SILENT_AFTER_MS = 72 * 60 * 60_000;
 
 /** A domain as the API returns it. */
 export const domainView = (row: DomainRow, { platforms, urls }: DomainViewDeps, nowMs: number): DomainView => {
-  const { reportHost } = platforms[row.mode];
   return {
     id: row.id,
     domain: row.domain,
     status: row.status,
     label: row.label,
     monitoring_enabled: row.monitoringEnabled,
-    reporting_address: reportHost === null ? null : `${row.token}@${reportHost}`,
+    reporting_address: reportingAddressOf(platforms[row.mode], row.token),
     policy: readState(row.state)?.believed.policy ?? null,
     reporting: reportingOf(row, nowMs),
     last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
@@ -64,5 +63,8 @@ export const historyView = ({ id, trigger, atMs, body }: HistoryRow) => ({
 });
 
 /** The records that the operator publishes once; none while the service receives no reports. */
-export const serviceRecordsView = ({ reportHost, mailHost }: DomainPlatform) =>
-  reportHost === null ? [] : serviceRecords(reportHost, mailHost);
+export const serviceRecordsView = ({ reportHost, mailbox, mailHost }: DomainPlatform) =>
+  reportHost === null
+    ? []
+    : // The mail of a mailbox arrives already.
+      serviceRecords(reportHost, mailHost).filter(({ type }) => mailbox === null || type !== "MX");

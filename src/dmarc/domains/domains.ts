@@ -34,6 +34,8 @@ export interface DomainsDeps {
   /** Whether the service can send mail. */
   readonly hasMail: boolean;
   readonly recipientDomains: RecipientDomains;
+  /** Whether the reports of the mailbox belong to an account. */
+  readonly ownsMailbox: (accountId: string) => boolean;
   /** `raw_retention_days` of new domains; null: as long as possible. */
   readonly rawRetentionDays?: number | null;
 }
@@ -207,6 +209,7 @@ export class Domains {
     if (!parsed.ok) throw issue("domain", parsed.error);
     this.#refuseRecipients(request.recipients);
     const domain = parsed.value;
+    this.#refuseForeignMailbox(caller);
     const named = authorisationName(domain, this.#reportHostOf(caller));
     if (named.ok) {
       const { rawRetentionDays } = this.#deps;
@@ -219,11 +222,17 @@ export class Domains {
     );
   }
 
+  #refuseForeignMailbox({ accountId, mode }: DomainOwner): void {
+    if (this.#deps.platforms[mode].mailbox === null || this.#deps.ownsMailbox(accountId)) return;
+    throw new AppError("conflict", { message: "The reports of this service's mailbox belong to another account." });
+  }
+
   #reportHostOf({ mode }: Pick<DomainOwner, "mode">): string {
     const { reportHost } = this.#deps.platforms[mode];
     if (reportHost !== null) return reportHost;
     throw new AppError("conflict", {
-      message: "This service receives no reports: POSTWARDEN_REPORT_HOST is not set.",
+      message:
+        "This service receives no reports: POSTWARDEN_REPORT_HOST is not set, nor the address of a mailbox (POSTWARDEN_IMAP_ADDRESS).",
     });
   }
 
