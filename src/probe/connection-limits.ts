@@ -35,7 +35,7 @@ const keyOf = ({ kind, name }: ConnectionGroup): string => `${kind} ${name}`;
 export class ConnectionLimits {
   readonly #options: ConnectionLimitOptions;
   readonly #shares;
-  /** Only those that have a limit, and connections. */
+  /** Only those that have a limit: known providers, and all egresses where there is one. */
   readonly #groups = new Map<string, GroupConnections>();
   #total = 0;
 
@@ -113,7 +113,6 @@ export class ConnectionLimits {
       const connections = this.#groups.get(keyOf(group));
       if (connections === undefined) return [];
       connections.open--;
-      if (connections.open === 0) this.#groups.delete(keyOf(group));
       return connections.waiting.takeAll();
     });
   }

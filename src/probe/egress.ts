@@ -114,7 +114,6 @@ export class EgressPool {
   /** A mail host replied to a probe from this egress: it works, and its cooldown at the provider ends. */
   markWorking(egress: string, provider: string): void {
     this.#cooldowns.delete(`${egress} ${provider}`);
-    this.#problems.delete(egress);
     if (this.#broken.delete(egress)) this.#log?.warn("the egress is usable again", { egress });
   }
 

@@ -27,6 +27,13 @@ describe("ceilings", () => {
     expect([pool.waiting(), held.length]).toEqual([0, 2]);
   });
 
+  test("of a provider say nothing about the egress", async () => {
+    const { pool } = poolOf({ connectionsPerEgressMax: 1, connectionsPerProviderMax: () => 1 });
+    void pool.probe(A, question("a"));
+    await settle();
+    expect([...pool.fullEgresses()]).toEqual(["direct"]);
+  });
+
   test("a connection that is idle gives way to another host of its egress", async () => {
     const { pool, sessions } = poolOf({ connectionsPerEgressMax: 1 }, yes);
     await pool.probe(A, question("a"));

@@ -113,16 +113,16 @@ export class HostProber {
   ): Egress | null {
     const { reading, heard, rule } = result.finding;
     this.#notePace({ ...host, egress: egress.name }, result.finding);
-    const isProxyInDoubt = egress.isProxy && !result.settled && ENDS_WITHOUT_REPLY.has(rule);
+    const isProxyInDoubt = egress.isProxy && ENDS_WITHOUT_REPLY.has(rule);
     if (isProxyInDoubt && !trial.isRepeated) {
       trial.isRepeated = true;
-      const other = this.#egresses.choose(host, null, new Set([...trial.tried, egress.name]));
-      // What the session broke off by may be the proxy's end: then only the repetition counts.
-      if (rule !== "closed" || other !== null) trial.tried.add(egress.name);
-      if (rule !== "closed") trial.results.push(result);
+      trial.tried.add(egress.name);
+      const other = this.#egresses.choose(host, null, trial.tried);
       if (other !== null) trial.suspects.push(egress.name);
-      if (other !== null || rule === "closed") return other ?? egress;
-      return null;
+      // A session that broke off may be the proxy's end: only the repetition counts, if need be through the same proxy.
+      if (rule === "closed") return other ?? egress;
+      trial.results.push(result);
+      return other;
     }
     trial.results.push(result);
     // The refusal, or the failure, is due to the egress: another one may fare better.
