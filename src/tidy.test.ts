@@ -91,8 +91,10 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   verify: ["base", "mail", "db", "net", "http", "probe", "billing", "dnsbl"],
   bulk: ["base", "mail", "db", "http", "probe", "billing", "verify", "webhooks"],
+  erase: ["base", "mail", "db", "billing", "bulk", "suppress", "verify", "dmarc/report"],
   cli: [
     "base",
+    "erase",
     "net",
     "db",
     "http",
@@ -111,6 +113,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   root: [
     "base",
+    "erase",
     "net",
     "db",
     "http",

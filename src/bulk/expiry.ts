@@ -24,7 +24,7 @@ export interface ExpiredLists {
 }
 
 /** Rows changed in one transaction: it holds the event loop for a few milliseconds. */
-const ROWS_AT_ONCE = 500;
+const ROWS_AT_ONCE = 250;
 /** A retry may be repeated with its Idempotency-Key for a day. */
 const SLACK_MS = 60 * 60 * 1000;
 

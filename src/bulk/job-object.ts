@@ -13,6 +13,9 @@ const isSubStatus = (text: string): text is SubStatus => Object.hasOwn(VERDICT_O
 export const isUnfinished = ({ status }: Pick<JobRow, "status">): boolean =>
   status === "queued" || status === "running";
 
+/** Whether the job has ended or is gone. `postwarden erase` may finish its last address in another process. */
+export const hasEnded = (job: Pick<JobRow, "status"> | undefined): boolean => job === undefined || !isUnfinished(job);
+
 /** The job object of the API (contract §5). `verdicts` and `sub_statuses` count rows with an address. */
 export const jobView = (
   job: JobRow,

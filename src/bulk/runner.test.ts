@@ -81,6 +81,22 @@ describe("a job", () => {
     expect(harness.lists.findEvidence(job.number, 0)).toBeUndefined();
   });
 
+  test("of which another process finishes the last address ends here, too", async () => {
+    const harness = newHarness();
+    const job = await harness.order(["user@x.example"]);
+    const { runner } = harness.start({ attempt: async () => later(harness, 60_000) });
+    await harness.clock.advance(1_000);
+    const outcome = bulkOutcome("internal_error", false);
+    const erased = [{ position: 0, rows: 1, isRetry: true, outcome }];
+    harness.db.transact((tx) => harness.writer.writeAttempts(tx, job.number, erased));
+    let hasEnded = false;
+    void runner.untilEnded(job.number).then(() => (hasEnded = true));
+    await harness.clock.advance(1_000);
+    expect(hasEnded).toBe(false);
+    await harness.clock.advance(60_000);
+    expect(hasEnded).toBe(true);
+  });
+
   test("is not blocked by a domain that never responds", async () => {
     const harness = newHarness();
     const job = await harness.order([...addresses(500, "stuck.example"), ...addresses(50, "quick.example")]);

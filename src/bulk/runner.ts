@@ -8,7 +8,7 @@ import type { AddressQueue, Taken } from "./address-queue.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
 import { ConcurrencyLimiter, type Load } from "./concurrency-limiter.ts";
 import { ASSUMED_ATTEMPT_S, type JobForecast, NOTHING_LEFT, PAUSED } from "./forecast.ts";
-import { isUnfinished } from "./job-object.ts";
+import { hasEnded, isUnfinished } from "./job-object.ts";
 import type { JobRow, JobStore } from "./job-store.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 import type { ListStore } from "./list-store.ts";
@@ -240,6 +240,7 @@ export class BulkRunner {
     const { number } = running.job;
     const attempted = await this.#attempt(running, queue, taken);
     this.#schedulePump();
+    if (attempted === null && hasEnded(this.options.jobs.get(number))) return this.drop(number);
     if (attempted === null || !this.#isActive(running, queue)) return;
     const written = await this.#batches.write(number, attempted);
     if (written === "stopped") return;

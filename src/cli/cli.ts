@@ -11,6 +11,7 @@ import { addCreditCommands } from "./credits.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { readEnvironmentFile, readSettingsFile } from "./environment-file.ts";
+import { addEraseCommand } from "./erase.ts";
 import { addInspectCommands } from "./inspect.ts";
 import { CommandFailed, type Io, printSafely, UsageError } from "./io.ts";
 import { addJobCommands } from "./jobs.ts";
@@ -99,6 +100,7 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
   addCreditCommands(program, io);
   addAuditCommand(program, io);
   addSuppressCommands(program, io);
+  addEraseCommand(program, io);
   addBlocklistCommands(program, io);
   addDmarcCommands(program, io);
   addJobCommands(program, io);

@@ -103,6 +103,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["migrate"],
   ["backup", `${E}/none.db`],
   ["restore", E],
+  ["erase", E],
+  ["erase", `${E}@example.com`],
   ["compact", "--data-dir", join(folder, E)],
   ["version"],
   ["serve"],

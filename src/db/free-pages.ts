@@ -2,7 +2,7 @@ import { nextTurn } from "../base/clock.ts";
 import type { Db } from "./open.ts";
 
 /** Pages moved and cut off in one transaction: it holds the event loop for a few milliseconds. */
-const PAGES_AT_ONCE = 256;
+const PAGES_AT_ONCE = 128;
 /** `PRAGMA auto_vacuum` of a database whose free pages can be returned in steps. */
 export const INCREMENTAL = 2;
 

@@ -21,6 +21,7 @@ import m0018 from "../../drizzle/0018_foamy_lake.sql" with { type: "text" };
 import m0019 from "../../drizzle/0019_imap_intake.sql" with { type: "text" };
 import m0020 from "../../drizzle/0020_furry_susan_delgado.sql" with { type: "text" };
 import m0021 from "../../drizzle/0021_accounts_audit.sql" with { type: "text" };
+import m0022 from "../../drizzle/0022_deleted_accounts.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -51,4 +52,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0019_imap_intake", sql: m0019 },
   { name: "0020_furry_susan_delgado", sql: m0020 },
   { name: "0021_accounts_audit", sql: m0021 },
+  { name: "0022_deleted_accounts", sql: m0022 },
 ];

@@ -19,6 +19,8 @@ export const accounts = sqliteTable("accounts", {
   /** Its keys are refused and its monitoring is paused; null while it is enabled. */
   disabledAtMs: integer("disabled_at_ms"),
   createdAtMs: integer("created_at_ms").notNull(),
+  /** Null unless the account is deleted: its row stays for the ledger, under another name. */
+  deletedAtMs: integer("deleted_at_ms"),
 });
 
 export const apiKeys = sqliteTable(
@@ -55,7 +57,7 @@ export const keySecrets = sqliteTable(
   (table) => [index("key_secrets_by_key").on(table.keyId)],
 );
 
-/** Append-only (enforced by triggers). A grant adds to available; a hold moves to held; settle and release end a hold. */
+/** Append-only but for the note, which may have to be erased (enforced by triggers). A grant adds to available; a hold moves to held; settle and release end a hold. */
 export const ledger = sqliteTable(
   "ledger",
   {

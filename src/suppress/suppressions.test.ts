@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { openDb } from "../db/open.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { SuppressionStore } from "./store.ts";
-import { Suppressions } from "./suppressions.ts";
+import { suppressionHash, Suppressions } from "./suppressions.ts";
 
 const create = () => {
   const db = openDb(":memory:");
@@ -59,5 +59,43 @@ describe("the list of what is not to be mailed", () => {
     const entries = Array.from({ length: 2_500 }, (_, n) => `n${n}@example.com`);
     expect(suppressions.add(entries, null)).toEqual({ ok: true, value: { added: 2_500, known: 0 } });
     expect(suppressions.match("n2499@example.com")).toBe("n2499@example.com");
+  });
+});
+
+describe("an erased address", () => {
+  const erase = (isKept: boolean) => {
+    const opened = openDb(":memory:");
+    if (!opened.ok) throw new Error(opened.error.kind);
+    const { value: db } = opened;
+    const suppressions = new Suppressions({ db, clock: createTestClock() }, new SuppressionStore(db));
+    suppressions.add(["trap@example.com"], "by phone");
+    const isErased = db.transact((tx) => suppressions.erase(tx, "trap@example.com", { isKept }));
+    return { db, suppressions, isErased };
+  };
+  const HASH = suppressionHash("trap@example.com");
+
+  test("stays on the list as a hash, without its note, and is matched, known and removed as before", () => {
+    const { suppressions, isErased } = erase(true);
+    expect(isErased).toBe(true);
+    expect(suppressions.list().map(({ entry, note }) => [entry, note])).toEqual([[HASH, null]]);
+    expect([suppressions.match("trap@example.com"), suppressions.match("trap2@example.com")]).toEqual([HASH, null]);
+    expect(suppressions.add(["TRAP@example.com"], "again")).toEqual({ ok: true, value: { added: 0, known: 1 } });
+    expect(suppressions.list()).toHaveLength(1);
+    expect(suppressions.remove(["Trap@example.com"])).toEqual(["trap@example.com"]);
+    expect(suppressions.list()).toEqual([]);
+  });
+
+  test("is not put on the list by its erasure, and can leave it", () => {
+    const { db, suppressions, isErased } = erase(false);
+    expect(isErased).toBe(true);
+    expect(suppressions.list()).toEqual([]);
+    expect(db.transact((tx) => suppressions.erase(tx, "other@example.com", { isKept: true }))).toBe(false);
+    expect(suppressions.list()).toEqual([]);
+  });
+
+  test("leaves the list by its hash, too", () => {
+    const { suppressions } = erase(true);
+    expect(suppressions.remove([HASH])).toEqual([HASH]);
+    expect(suppressions.match("trap@example.com")).toBeNull();
   });
 });

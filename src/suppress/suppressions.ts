@@ -1,4 +1,6 @@
 import { err, ok, type Result } from "../base/errors.ts";
+import { sha256 } from "../base/secrets.ts";
+import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { parseAddress } from "../mail/address.ts";
 import { parseDomain } from "../mail/domain.ts";
@@ -7,10 +9,12 @@ import type { Suppression, SuppressionStore } from "./store.ts";
 /** Entries per transaction, so that a long import does not block the database. */
 const ENTRIES_PER_TRANSACTION = 1_000;
 const NOTE_CHARACTERS_MAX = 200;
+const HASHED = /^sha256:[0-9a-f]{64}$/;
 
 /** The normal form of an address or a domain; the error says why the text is neither. */
 const readSuppression = (text: string): Result<string, string> => {
   const trimmed = text.trim();
+  if (HASHED.test(trimmed)) return ok(trimmed);
   if (trimmed.includes("@")) {
     const address = parseAddress(trimmed);
     return address.ok ? ok(address.value.normalized) : err(`"${trimmed}" is not an address`);
@@ -18,6 +22,9 @@ const readSuppression = (text: string): Result<string, string> => {
   const domain = parseDomain(trimmed);
   return domain.ok && domain.value.ascii.includes(".") ? ok(domain.value.ascii) : err(`"${trimmed}" is not a domain`);
 };
+
+/** The entry of an erased address, which stays on the list. */
+export const suppressionHash = (normalizedEmail: string): string => `sha256:${sha256(normalizedEmail)}`;
 
 /** An address, its domain and the parents of that: an entry that equals one of them matches. */
 const candidatesOf = (normalizedEmail: string): string[] => {
@@ -37,7 +44,8 @@ export class Suppressions {
   }
 
   /** The entry that matches an address, or null. */
-  readonly match = (normalizedEmail: string): string | null => this.#store.findAny(candidatesOf(normalizedEmail));
+  readonly match = (normalizedEmail: string): string | null =>
+    this.#store.findAny([...candidatesOf(normalizedEmail), suppressionHash(normalizedEmail)]);
 
   list(): Suppression[] {
     return this.#store.list();
@@ -59,7 +67,7 @@ export class Suppressions {
     for (let from = 0; from < distinct.length; from += ENTRIES_PER_TRANSACTION) {
       this.#runtime.db.transact((tx) => {
         for (const entry of distinct.slice(from, from + ENTRIES_PER_TRANSACTION))
-          if (this.#store.insert(tx, { entry, note, createdAtMs })) added++;
+          if (!this.#isHashed(entry) && this.#store.insert(tx, { entry, note, createdAtMs })) added++;
       });
     }
     return ok({ added, known: distinct.length - added });
@@ -68,6 +76,24 @@ export class Suppressions {
   /** Removes entries and returns those that existed. */
   remove(entries: readonly string[]): string[] {
     const read = entries.map(readSuppression).flatMap((result) => (result.ok ? [result.value] : []));
-    return this.#runtime.db.transact((tx) => read.filter((entry) => this.#store.remove(tx, entry)));
+    return this.#runtime.db.transact((tx) =>
+      read.filter((entry) => {
+        const isPlain = this.#store.remove(tx, entry);
+        return this.#store.remove(tx, suppressionHash(entry)) || isPlain;
+      }),
+    );
+  }
+
+  /** Replaces the entry of an address by its hash, without the note, or removes it. False when it was not on the list. */
+  erase(tx: Tx, normalizedEmail: string, { isKept }: { readonly isKept: boolean }): boolean {
+    const isPlain = this.#store.remove(tx, normalizedEmail);
+    const hash = suppressionHash(normalizedEmail);
+    if (!isKept) return this.#store.remove(tx, hash) || isPlain;
+    if (isPlain) this.#store.insert(tx, { entry: hash, note: null, createdAtMs: this.#runtime.clock.nowMs() });
+    return isPlain;
+  }
+
+  #isHashed(entry: string): boolean {
+    return this.#store.findAny([suppressionHash(entry)]) !== null;
   }
 }

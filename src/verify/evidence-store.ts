@@ -27,9 +27,12 @@ export const packEvidence = (evidence: Evidence): Buffer => {
 };
 
 /** Reads what `packEvidence` returned, or plain JSON. Throws when it is neither. */
-export const unpackEvidence = (stored: Uint8Array): Evidence => {
-  if (stored[0] === BRACE) return evidenceSchema.parse(JSON.parse(Buffer.from(stored).toString()));
+export const unpackEvidence = (stored: Uint8Array): Evidence => evidenceSchema.parse(JSON.parse(evidenceJson(stored)));
+
+/** The JSON of stored evidence. Throws when it cannot be unpacked. */
+export const evidenceJson = (stored: Uint8Array): string => {
+  if (stored[0] === BRACE) return Buffer.from(stored).toString();
   const dictionary = DICTIONARIES.get(stored[0] ?? 0);
   if (dictionary === undefined) throw new Error(`evidence packed with the unknown dictionary ${stored[0]}`);
-  return evidenceSchema.parse(JSON.parse(zstdDecompressSync(stored.subarray(1), { dictionary }).toString()));
+  return zstdDecompressSync(stored.subarray(1), { dictionary }).toString();
 };

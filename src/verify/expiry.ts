@@ -17,7 +17,7 @@ export interface ExpiredVerifications {
 }
 
 /** Rows examined, and removed, in one transaction: it holds the event loop for a few milliseconds. */
-const ROWS_AT_ONCE = 200;
+const ROWS_AT_ONCE = 100;
 /** An Idempotency-Key is valid for a day, and is stored moments after the verification that it stands for. */
 const SLACK_MS = 60 * 60 * 1000;
 

@@ -1,0 +1,130 @@
+import { SQLiteError } from "bun:sqlite";
+import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
+import { composeErasure } from "../compose-erase.ts";
+import { createAddressPattern, type AddressPattern } from "../erase/address-pattern.ts";
+import type { EraseStore } from "../erase/erase-store.ts";
+import type { Erased } from "../erase/erasure.ts";
+import { filesWith } from "../erase/file-traces.ts";
+import { addCommand } from "./command.ts";
+import { databasePath, loadConfig, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { table } from "./terminal-text.ts";
+
+interface EraseOptions {
+  readonly dropSuppression?: boolean;
+  readonly json?: boolean;
+}
+
+/** What is left after an erasure: the command fails with these sentences, if any. */
+interface Leftovers {
+  readonly problems: readonly string[];
+  /** Other files with the address, such as backups. */
+  readonly files: readonly string[];
+}
+
+/** A server may hold the database for a moment at a time. */
+const CHECKPOINT_TRIES = 20;
+const CHECKPOINT_AGAIN_MS = 250;
+
+const emptyLog = async (store: EraseStore): Promise<boolean> => {
+  for (let tries = 0; tries < CHECKPOINT_TRIES; tries++) {
+    if (store.checkpoint()) return true;
+    await wait(systemClock, CHECKPOINT_AGAIN_MS);
+  }
+  return false;
+};
+
+const sumOf = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
+
+const KEPT_ADVICE =
+  "is in use and was not changed: rename the account, change the webhook URL or use another mailbox, then run the command again.";
+
+const problemsOf = (erased: Erased): string[] => [
+  ...Object.entries(erased.texts.kept).map(([place, count]) => `${place} (${count}) ${KEPT_ADVICE}`),
+  ...(erased.waiting.lists > 0
+    ? [`${erased.waiting.lists} lists are being received, retried or deleted. Run the command again in a few minutes.`]
+    : []),
+  ...(erased.waiting.reportMails > 0
+    ? [`${erased.waiting.reportMails} report mails wait to be read. Run the command again in a few minutes.`]
+    : []),
+];
+
+const viewOf = ({ texts, waiting, listRows, reportMails, ...rest }: Erased) => ({
+  ...rest,
+  list_rows: listRows,
+  report_mails: reportMails,
+  rows_removed: texts.removed,
+  fields_redacted: texts.replaced,
+  fields_kept: texts.kept,
+  waiting: { lists: waiting.lists, report_mails: waiting.reportMails },
+});
+
+const textOf = (erased: Erased, { files }: Leftovers): string => {
+  const { verifications, cancelled, listRows, lists, evidence, reportMails, suppression, texts } = erased;
+  const rows: [string, string][] = [
+    ["verifications", `${verifications}${cancelled > 0 ? ` (${cancelled} were pending; credits released)` : ""}`],
+    ["rows of lists", `${listRows}${lists > 0 ? ` in ${lists} lists` : ""}`],
+    ["evidence of other addresses", String(evidence)],
+    ["report mails and files", String(reportMails)],
+    ["other rows removed", String(sumOf(texts.removed))],
+    ["other fields redacted", String(sumOf(texts.replaced))],
+    ["suppression list", suppression === null ? "not on it" : suppression === "hashed" ? "kept as a hash" : "removed"],
+  ];
+  const others = files.map((file) => `\n${file} still contains the address. Delete it when you no longer need it.`);
+  return table(["ERASED", ""], rows) + others.join("");
+};
+
+/** Empties the write-ahead log and searches the files: deleted data can remain in unused parts of an older file. */
+const findLeftovers = async (
+  { store, erased, isPartOfOthers }: { store: EraseStore; erased: Erased; isPartOfOthers: boolean },
+  { path, folders, pattern }: { path: string; folders: readonly string[]; pattern: AddressPattern },
+): Promise<Leftovers> => {
+  const problems = problemsOf(erased);
+  if (!(await emptyLog(store)))
+    problems.push("The write-ahead log is in use and may contain the address. Run the command again in a few minutes.");
+  const found = (await Promise.all(folders.map((folder) => filesWith(folder, pattern.normalized)))).flat();
+  const own = found.filter((file) => file.startsWith(path) && /^(-wal|-shm)?$/.test(file.slice(path.length)));
+  if (own.length > 0 && problems.length === 0 && !isPartOfOthers)
+    problems.push(
+      `Unused space of ${path} contains the address, deleted by an earlier version. Stop the server and run: postwarden compact`,
+    );
+  return { problems, files: found.filter((file) => !own.includes(file)) };
+};
+
+/** `erase` */
+export const addEraseCommand = (program: Command, io: Io): void => {
+  addCommand(program, "erase <address>", {
+    description: "Erase every trace of an address, also while the server runs. This cannot be undone.",
+    example: "erase someone@example.com",
+  })
+    .option("--drop-suppression", "remove the address from the suppression list, too; by default its hash stays there")
+    .action(async (address: string, { dropSuppression = false, json }: EraseOptions) => {
+      const pattern = createAddressPattern(address);
+      if (!pattern.ok) throw new UsageError(pattern.error, "address");
+      const config = loadConfig(io);
+      const path = prepareDatabase(io, config, "fail");
+      const db = openDatabaseAt(path);
+      try {
+        const { store, erasure } = composeErasure(db, pattern.value);
+        const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
+        const erased = await erasure.run({ keepSuppression: !dropSuppression });
+        const leftovers = await findLeftovers(
+          { store, erased, isPartOfOthers: erasure.isPartOfOthers },
+          { path: databasePath(config), folders, pattern: pattern.value },
+        );
+        print(io, json, { address: pattern.value.normalized, ...viewOf(erased), files: leftovers.files }, () =>
+          textOf(erased, leftovers),
+        );
+        if (leftovers.problems.length > 0)
+          throw new CommandFailed(["Not everything was erased:", ...leftovers.problems].join("\n  "), "incomplete");
+      } catch (error) {
+        if (!(error instanceof SQLiteError)) throw error;
+        throw new CommandFailed(`Database error in ${path}: ${error.message}. Run the command again.`, "database");
+      } finally {
+        db.close();
+      }
+    });
+};
