@@ -5,6 +5,7 @@ import { composeHealth } from "./compose-health.ts";
 import { composeMailbox, mailboxAccount } from "./compose-mailbox.ts";
 import { mailHostOf, type Config, SettingsError } from "./config.ts";
 import type { Db } from "./db/open.ts";
+import type { Runtime } from "./db/runtime.ts";
 import { createAdvisor } from "./dmarc/advice/advisor.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
 import { AlertJob } from "./dmarc/alerts/alert-job.ts";
@@ -170,6 +171,16 @@ const composeDomains = (
   );
 };
 
+/** Expiry of reports, and the purge of deleted domains. `rawDays`: for mails and files of no domain. */
+export const composeRetention = (runtime: Pick<Runtime, "db" | "clock" | "log">, rawDays: number | null = null) => {
+  const { db } = runtime;
+  const names = new NameRetention(runtime, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
+  return new Retention(runtime, {
+    ...{ store: new RetentionStore(db), names, domains: openIngestStores(db).domains },
+    unassignedRawDays: rawDays,
+  });
+};
+
 /** Reports from mail, mailbox and upload into the database, and out again after their retention. */
 const composeIngestion = ({ config, db, log, platform }: DmarcParts, stores: IngestStores) => {
   const { clock, resolver, random } = platform;
@@ -184,11 +195,7 @@ const composeIngestion = ({ config, db, log, platform }: DmarcParts, stores: Ing
   const mailbox = composeMailbox(runtime, config.imap, { intake, ingester, reserve });
   const ingestions = new Ingestions(runtime, { store, ingest, kick });
   const authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
-  const names = new NameRetention(runtime, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
-  const retention = new Retention(runtime, {
-    ...{ store: new RetentionStore(db), names, domains },
-    unassignedRawDays: config.reportMailRetentionDays,
-  });
+  const retention = composeRetention(runtime, config.reportMailRetentionDays);
   const rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
   const quota = new ReportQuota(clock, stores.authors, authenticate);
   return {

@@ -80,11 +80,15 @@ export class AccountStore {
   }
 
   findAccountByName(name: string): Account | undefined {
-    return this.#orm.select().from(accounts).where(eq(accounts.name, name)).get();
+    return this.#orm
+      .select()
+      .from(accounts)
+      .where(and(eq(accounts.name, name), isNull(accounts.deletedAtMs)))
+      .get();
   }
 
   listAccounts(): Account[] {
-    return this.#orm.select().from(accounts).orderBy(asc(accounts.name)).all();
+    return this.#orm.select().from(accounts).where(isNull(accounts.deletedAtMs)).orderBy(asc(accounts.name)).all();
   }
 
   hasAccounts(): boolean {

@@ -4,6 +4,7 @@ import { type AccountProblem, describeAccountProblem } from "../accounts/account
 import type { Account } from "../accounts/store.ts";
 import { isoTime } from "../base/clock.ts";
 import { PLAN_NAMES, type PlanName, rateOf } from "../billing/plans.ts";
+import { addAccountDelete } from "./account-delete.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
@@ -64,7 +65,7 @@ export const accountError = (problem: AccountProblem, name: string): Error => {
 
 const PLANS = [...PLAN_NAMES];
 
-/** `accounts list | create | show | set-plan | rename | disable | enable` */
+/** `accounts list | create | show | set-plan | rename | disable | enable | delete` */
 export const addAccountCommands = (program: Command, io: Io): void => {
   const group = addGroup(program, "accounts", {
     description: "Create and manage the accounts that own keys and credits.",
@@ -77,6 +78,7 @@ export const addAccountCommands = (program: Command, io: Io): void => {
   addAccountRename(group, io);
   addAccountSwitch(group, io, false);
   addAccountSwitch(group, io, true);
+  addAccountDelete(group, io);
 };
 
 const addAccountList = (group: Command, io: Io): Command =>

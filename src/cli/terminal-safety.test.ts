@@ -103,6 +103,7 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["migrate"],
   ["backup", `${E}/none.db`],
   ["restore", E],
+  ["accounts", "delete", E],
   ["erase", E],
   ["erase", `${E}@example.com`],
   ["compact", "--data-dir", join(folder, E)],

@@ -1,0 +1,78 @@
+import { SQLiteError } from "bun:sqlite";
+import type { Command } from "commander";
+import { composeAccountDeletion } from "../compose-erase.ts";
+import type { DeletedAccount } from "../erase/account-deletion.ts";
+import { deletedName } from "../erase/account-deletion-store.ts";
+import { addCommand } from "./command.ts";
+import { loadConfig, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import { CommandFailed, type Io, print } from "./io.ts";
+import { table } from "./terminal-text.ts";
+
+interface DeleteOptions {
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+/** Whether the first line of standard input is the name. */
+const isConfirmed = async (io: Io, name: string): Promise<boolean> => {
+  io.err(
+    `This deletes the account "${name}" with its keys, verifications, lists, targets and reports. There is no undo.`,
+  );
+  io.err("Type the name of the account to confirm:");
+  for await (const line of io.stdinLines()) return line === name;
+  return false;
+};
+
+const textOf = (
+  name: string,
+  { verifications, lists, reportMails, otherRows }: DeletedAccount,
+  kept: string,
+): string => {
+  const rows: [string, string][] = [
+    ["verifications", String(verifications)],
+    ["lists", String(lists)],
+    ["report mails and files", String(reportMails)],
+    ["other rows", String(otherRows)],
+  ];
+  return `${table(["DELETED", ""], rows)}\nThe account "${name}" is deleted. Its ledger stays, without notes, as ${kept}.`;
+};
+
+/** `accounts delete` */
+export const addAccountDelete = (group: Command, io: Io): Command =>
+  addCommand(group, "delete", {
+    description: "Delete an account with everything that belongs to it, also while the server runs.",
+    example: "accounts delete acme",
+  })
+    .argument("<name>", "name of the account")
+    .option("--yes", "do not ask for confirmation")
+    .action(async (name: string, { yes = false, json }: DeleteOptions) => {
+      const path = prepareDatabase(io, loadConfig(io), "fail");
+      const db = openDatabaseAt(path);
+      try {
+        const { store, deletion } = composeAccountDeletion(db);
+        const account = store.find(name);
+        if (account === undefined)
+          throw new CommandFailed(
+            `There is no account "${name}". \`postwarden accounts list\` shows all accounts.`,
+            "unknown_account",
+          );
+        if (!yes && !(await isConfirmed(io, name)))
+          throw new CommandFailed("Not confirmed: nothing was deleted. Scripts pass --yes.", "not_confirmed");
+        const deleted = await deletion.run(account);
+        const { reportMails: report_mails, otherRows: other_rows, left, ...rest } = deleted;
+        const kept = deletedName(account.id);
+        print(io, json, { account: name, id: account.id, ...rest, report_mails, other_rows, left, ledger: kept }, () =>
+          textOf(name, deleted, kept),
+        );
+        if (left.length > 0)
+          throw new CommandFailed(
+            `${left.join(" ")} Run in a few minutes: postwarden accounts delete ${kept}`,
+            "incomplete",
+          );
+      } catch (error) {
+        if (!(error instanceof SQLiteError)) throw error;
+        throw new CommandFailed(`Database error in ${path}: ${error.message}. Run the command again.`, "database");
+      } finally {
+        db.close();
+      }
+    });

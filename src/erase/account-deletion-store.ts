@@ -1,0 +1,166 @@
+import type { Database as Sqlite } from "bun:sqlite";
+import type { Db, Tx } from "../db/open.ts";
+
+/** An account that is to be deleted, or was deleted in part. */
+export interface DoomedAccount {
+  readonly id: string;
+  readonly name: string;
+}
+
+export interface AccountVerification {
+  readonly rowid: number;
+  readonly id: string;
+  readonly mode: "live" | "test";
+}
+
+/** Tables with an `account_id` of which rows stay (`ledger`), or have their own steps. */
+const OWN_STEPS: ReadonlySet<string> = new Set([
+  ...["ledger", "api_keys", "verifications", "bulk_jobs", "blocklist_targets", "dmarc_domains", "dmarc_ingestions"],
+]);
+
+/** The name of a deleted account: its row stays for the ledger. */
+export const deletedName = (id: string): string => `deleted-${id}`;
+
+const ofTarget = (table: string): string =>
+  `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE target_id = ? LIMIT ?)`;
+
+const prepareAll = (sqlite: Sqlite) => ({
+  find: sqlite.prepare<DoomedAccount, [string]>("SELECT id, name FROM accounts WHERE name = ?"),
+  rename: sqlite.prepare<unknown, [string, number, string]>(
+    "UPDATE accounts SET name = ?, deleted_at_ms = coalesce(deleted_at_ms, ?) WHERE id = ?",
+  ),
+  removeIdempotencyKeys: sqlite.prepare<unknown, [string]>(
+    "DELETE FROM idempotency_keys WHERE key_id IN (SELECT id FROM api_keys WHERE account_id = ?)",
+  ),
+  removeSecrets: sqlite.prepare<unknown, [string]>(
+    "DELETE FROM key_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE account_id = ?)",
+  ),
+  removeKeys: sqlite.prepare<unknown, [string]>("DELETE FROM api_keys WHERE account_id = ?"),
+  entries: sqlite.prepare<{ id: number; hasNote: 0 | 1 }, [string, number, number]>(
+    `SELECT id, note IS NOT NULL AS hasNote FROM ledger WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?`,
+  ),
+  clearNote: sqlite.prepare<unknown, [number]>("UPDATE ledger SET note = NULL WHERE id = ?"),
+  verifications: sqlite.prepare<AccountVerification, [string, number, number]>(
+    "SELECT rowid, id, mode FROM verifications WHERE account_id = ? AND rowid > ? ORDER BY rowid LIMIT ?",
+  ),
+  isPending: sqlite.prepare<object, [string]>("SELECT id FROM verifications WHERE id = ? AND status = 'pending'"),
+  removeEvidence: sqlite.prepare<unknown, [string]>("DELETE FROM verification_evidence WHERE verification_id = ?"),
+  removeVerification: sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ?"),
+  jobs: sqlite.prepare<{ number: number }, [string]>("SELECT number FROM bulk_jobs WHERE account_id = ?"),
+  target: sqlite.prepare<{ id: string }, [string]>("SELECT id FROM blocklist_targets WHERE account_id = ? LIMIT 1"),
+  removeListings: sqlite.prepare<unknown, [string, number]>(ofTarget("blocklist_listings")),
+  removeChecks: sqlite.prepare<unknown, [string, number]>(ofTarget("blocklist_checks")),
+  removeTarget: sqlite.prepare<unknown, [string]>("DELETE FROM blocklist_targets WHERE id = ?"),
+  deleteDomains: sqlite.prepare<unknown, [number, string]>(
+    "UPDATE dmarc_domains SET deleted_at_ms = ?, token = 'revoked:' || id WHERE account_id = ? AND deleted_at_ms IS NULL",
+  ),
+  domain: sqlite.prepare<{ id: string }, [string]>("SELECT id FROM dmarc_domains WHERE account_id = ? LIMIT 1"),
+  ingestions: sqlite.prepare<{ id: string }, [string, number]>(
+    "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND status = 'done' LIMIT ?",
+  ),
+  pendingIngestion: sqlite.prepare<{ id: string }, [string]>(
+    "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND status = 'pending' LIMIT 1",
+  ),
+  removeRaw: sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_raw WHERE ingestion = ?"),
+  removeMarks: sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_mailbox_marks WHERE ingestion = ?"),
+  removeIngestion: sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_ingestions WHERE id = ?"),
+});
+
+/** Removes what belongs to an account, a limited number of rows at a time. Methods with a `limit` return how many. */
+export class AccountDeletionStore {
+  readonly #sqlite: Sqlite;
+  readonly #sql: ReturnType<typeof prepareAll>;
+
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    this.#sqlite = sqlite;
+    this.#sql = prepareAll(sqlite);
+  }
+
+  /** An account by its name; one that was deleted in part by `deletedName`. */
+  find(name: string): DoomedAccount | undefined {
+    return this.#sql.find.get(name) ?? undefined;
+  }
+
+  /** Removes the keys of an account, which stop working at once, and marks it as deleted under another name. */
+  close(_tx: Tx, id: string, nowMs: number): void {
+    this.#sql.removeIdempotencyKeys.run(id);
+    this.#sql.removeSecrets.run(id);
+    this.#sql.removeKeys.run(id);
+    this.#sql.deleteDomains.run(nowMs, id);
+    this.#sql.rename.run(deletedName(id), nowMs, id);
+  }
+
+  /** Clears the notes of some entries of the ledger after one; returns the last, or null at the end. */
+  clearNotes(_tx: Tx, id: string, after: number, limit: number): number | null {
+    const entries = this.#sql.entries.all(id, after, limit);
+    for (const entry of entries) if (entry.hasNote === 1) this.#sql.clearNote.run(entry.id);
+    return entries.at(-1)?.id ?? null;
+  }
+
+  /** Verifications of an account after one, in the order of `rowid`. */
+  verifications(id: string, after: number, limit: number): AccountVerification[] {
+    return this.#sql.verifications.all(id, after, limit);
+  }
+
+  hasNotEnded(_tx: Tx, verification: string): boolean {
+    return this.#sql.isPending.get(verification) !== null;
+  }
+
+  removeVerification(_tx: Tx, id: string): void {
+    this.#sql.removeEvidence.run(id);
+    this.#sql.removeVerification.run(id);
+  }
+
+  /** The numbers of all lists, also hidden ones. */
+  jobs(id: string): number[] {
+    return this.#sql.jobs.all(id).map(({ number }) => number);
+  }
+
+  /** Removes some history and listings of a target, then the target; 0 when the account has no target. */
+  removeTargets(_tx: Tx, id: string, limit: number): number {
+    const target = this.#sql.target.get(id);
+    if (target === null) return 0;
+    const checks = this.#sql.removeChecks.run(target.id, limit).changes;
+    if (checks > 0) return checks;
+    const listings = this.#sql.removeListings.run(target.id, limit).changes;
+    return listings > 0 ? listings : this.#sql.removeTarget.run(target.id).changes;
+  }
+
+  hasDomains(id: string): boolean {
+    return this.#sql.domain.get(id) !== null;
+  }
+
+  /** Removes report mails and files that were read. */
+  removeIngestions(_tx: Tx, id: string, limit: number): number {
+    const ingestions = this.#sql.ingestions.all(id, limit);
+    for (const ingestion of ingestions) {
+      this.#sql.removeRaw.run(ingestion.id);
+      this.#sql.removeMarks.run(ingestion.id);
+      this.#sql.removeIngestion.run(ingestion.id);
+    }
+    return ingestions.length;
+  }
+
+  hasPendingIngestions(id: string): boolean {
+    return this.#sql.pendingIngestion.get(id) !== null;
+  }
+
+  /** The other tables with rows of accounts. */
+  otherTables(): string[] {
+    const tables = this.#sqlite
+      .query<{ name: string }, []>(
+        `SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+          WHERE m.type = 'table' AND c.name = 'account_id' ORDER BY m.name`,
+      )
+      .all();
+    return tables.map(({ name }) => name).filter((name) => !OWN_STEPS.has(name));
+  }
+
+  removeFrom(_tx: Tx, table: string, id: string, limit: number): number {
+    return this.#sqlite
+      .query<unknown, [string, number]>(
+        `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE account_id = ? LIMIT ?)`,
+      )
+      .run(id, limit).changes;
+  }
+}
