@@ -144,3 +144,33 @@ test("a stop ends a run after its present step, and the next one resumes", async
   await Promise.all([app.service.purge.stop(), app.service.purge.run()]);
   expect(app.countVerifications()).toBe(1);
 });
+
+describe("POSTWARDEN_REPORT_MAIL_RETENTION_DAYS", () => {
+  test.each([
+    ["14", 14],
+    ["off", 3_650],
+  ])("%s is the `raw_retention_days` of new domains: %i", async (days, expected) => {
+    const app = start({ settings: { REPORT_MAIL_RETENTION_DAYS: days, REPORT_HOST: "reports.example.net" } });
+    const posted = await app.request("POST", "/v1/dmarc/domains", {
+      key: app.newKey(),
+      body: { domain: "example.com" },
+    });
+    expect(posted.body.domain).toMatchObject({ settings: { raw_retention_days: expected } });
+  });
+
+  test.each([
+    ["14", 13, 1],
+    ["14", 15, 0],
+    ["off", 30_000, 1],
+  ])("%s keeps a file of no domain: after %i days there is %i", async (setting, days, left) => {
+    const app = start({ settings: { REPORT_MAIL_RETENTION_DAYS: setting } });
+    app.db.sqlite.run(
+      "INSERT INTO dmarc_ingestions (id, account_id, mode, via, received_at_ms, bytes, status, findings) VALUES ('i', 'a', 'live', 'http', ?, 1, 'done', '[]')",
+      [app.clock.nowMs()],
+    );
+    app.db.sqlite.run("INSERT INTO dmarc_raw VALUES ('i', x'00')");
+    app.clock.setWall(days * DAY_MS);
+    await app.service.dmarc.jobs.expireReports();
+    expect(countOf(app, "dmarc_raw")).toBe(left);
+  });
+});

@@ -187,3 +187,18 @@ test("a text that is no address is a usage error", async () => {
     err: 'postwarden: "example.com" is not an address.',
   });
 });
+
+test("an address that an earlier version left in unused space is found, and compact removes it", async () => {
+  const trace = "deleted.before@example.com";
+  withSqlite((sqlite) => {
+    sqlite.run("PRAGMA secure_delete = OFF");
+    sqlite.query("INSERT INTO dmarc_raw VALUES ('trace', ?)").run(Buffer.from(trace.repeat(2_000)));
+    sqlite.run("DELETE FROM dmarc_raw WHERE ingestion = 'trace'");
+  });
+  expect(await run(["erase", trace])).toMatchObject({
+    status: 1,
+    err: expect.stringContaining(`Unused space of ${path} contains the address, deleted by an earlier version.`),
+  });
+  expect((await run(["compact"])).status).toBe(0);
+  expect((await run(["erase", trace])).status).toBe(0);
+});

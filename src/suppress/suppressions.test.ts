@@ -75,8 +75,9 @@ describe("an erased address", () => {
   const HASH = suppressionHash("trap@example.com");
 
   test("stays on the list as a hash, without its note, and is matched, known and removed as before", () => {
-    const { suppressions, isErased } = erase(true);
+    const { db, suppressions, isErased } = erase(true);
     expect(isErased).toBe(true);
+    expect(db.transact((tx) => suppressions.erase(tx, "trap@example.com", { isKept: true }))).toBe(true);
     expect(suppressions.list().map(({ entry, note }) => [entry, note])).toEqual([[HASH, null]]);
     expect([suppressions.match("trap@example.com"), suppressions.match("trap2@example.com")]).toEqual([HASH, null]);
     expect(suppressions.add(["TRAP@example.com"], "again")).toEqual({ ok: true, value: { added: 0, known: 1 } });

@@ -84,13 +84,13 @@ export class Suppressions {
     );
   }
 
-  /** Replaces the entry of an address by its hash, without the note, or removes it. False when it was not on the list. */
+  /** Replaces the entry of an address by its hash, without the note, or removes it. False when neither is on the list. */
   erase(tx: Tx, normalizedEmail: string, { isKept }: { readonly isKept: boolean }): boolean {
     const isPlain = this.#store.remove(tx, normalizedEmail);
     const hash = suppressionHash(normalizedEmail);
     if (!isKept) return this.#store.remove(tx, hash) || isPlain;
     if (isPlain) this.#store.insert(tx, { entry: hash, note: null, createdAtMs: this.#runtime.clock.nowMs() });
-    return isPlain;
+    return this.#isHashed(normalizedEmail);
   }
 
   #isHashed(entry: string): boolean {
