@@ -237,15 +237,13 @@ export class BulkRunner {
 
   /** Verifies one address: attempt, result into a batch, then its retry at the planned time, or the end of the job. */
   async #verifyAddress(running: RunningJob, queue: AddressQueue, taken: Taken): Promise<void> {
-    const { number } = running.job;
     const attempted = await this.#attempt(running, queue, taken);
     this.#schedulePump();
-    if (attempted === null && hasEnded(this.options.jobs.get(number))) return this.drop(number);
     if (attempted === null || !this.#isActive(running, queue)) return;
-    const written = await this.#batches.write(number, attempted);
+    const written = await this.#batches.write(running.job.number, attempted);
     if (written === "stopped") return;
-    if (written === "failed") await this.#fail(number);
-    if (written !== "open") return this.drop(number);
+    if (written === "failed") await this.#fail(running.job.number);
+    if (written !== "open") return this.drop(running.job.number);
     const { outcome, position } = attempted;
     if (outcome.kind === "later") queue.addRetry(position, taken.bucket, outcome.dueAtMs);
     else running.throughput.add(1);
@@ -259,6 +257,7 @@ export class BulkRunner {
     let group: string | null = null;
     try {
       const address = this.options.lists.findOpen(job.number, position);
+      if (address === undefined && hasEnded(this.options.jobs.get(job.number))) this.drop(job.number);
       if (address === undefined) return null;
       const isGivenUp = this.#backoff.isExhausted(id);
       const outcome = isGivenUp

@@ -41,7 +41,7 @@ const fill = (sqlite: Sqlite, account: string): void => {
       "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE c.name = 'account_id' AND m.type = 'table'",
     )
     .all()
-    .filter(({ name }) => name !== "ledger");
+    .filter(({ name }) => name !== "ledger" && name !== "audit_log");
   for (const { name } of tables) insert(sqlite, name, { account_id: account, key_id: `key-${account}` });
   const [job, domain] = ["bulk_jobs", "dmarc_domains"].map((table) =>
     sqlite.query<{ number: number }, [string]>(`SELECT number FROM ${table} WHERE account_id = ?`).get(account),
@@ -100,8 +100,8 @@ test("an account is deleted with all its rows; its ledger keeps the amounts, and
   expect(json).toMatchObject({ account: "acme", id: acme, verifications: 1, lists: 1, report_mails: 1, left: [] });
   withSqlite((sqlite) => {
     // Made before the other rows of the account, but its own.
-    const { api_keys: keys = 0, key_secrets: _secrets, ledger: entries = 0, ...rest } = before;
-    expect(counts(sqlite)).toEqual({ ...rest, api_keys: keys - 1, ledger: entries + 2 });
+    const { api_keys: keys = 0, key_secrets: _secrets, ledger: entries = 0, audit_log: actions = 0, ...rest } = before;
+    expect(counts(sqlite)).toEqual({ ...rest, api_keys: keys - 1, ledger: entries + 2, audit_log: actions + 1 });
     expect(
       sqlite.query("SELECT name, credits_available AS a, credits_held AS h FROM accounts WHERE id = ?").get(acme),
     ).toEqual({ name: `deleted-${acme}`, a: 150, h: 0 });

@@ -1,10 +1,9 @@
-import { SQLiteError } from "bun:sqlite";
 import type { Command } from "commander";
 import { composeAccountDeletion } from "../compose-erase.ts";
 import type { DeletedAccount } from "../erase/account-deletion.ts";
 import { deletedName } from "../erase/account-deletion-store.ts";
 import { addCommand } from "./command.ts";
-import { loadConfig, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import { recordAction, unknownAccount, withDatabaseUntilDone } from "./data-directory.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { table } from "./terminal-text.ts";
 
@@ -45,23 +44,19 @@ export const addAccountDelete = (group: Command, io: Io): Command =>
   })
     .argument("<name>", "name of the account")
     .option("--yes", "do not ask for confirmation")
-    .action(async (name: string, { yes = false, json }: DeleteOptions) => {
-      const path = prepareDatabase(io, loadConfig(io), "fail");
-      const db = openDatabaseAt(path);
-      try {
+    .action((name: string, { yes = false, json }: DeleteOptions) =>
+      withDatabaseUntilDone(io, async (db) => {
         const { store, deletion } = composeAccountDeletion(db);
         const account = store.find(name);
-        if (account === undefined)
-          throw new CommandFailed(
-            `There is no account "${name}". \`postwarden accounts list\` shows all accounts.`,
-            "unknown_account",
-          );
+        if (account === undefined) throw unknownAccount(name);
         if (!yes && !(await isConfirmed(io, name)))
           throw new CommandFailed("Not confirmed: nothing was deleted. Scripts pass --yes.", "not_confirmed");
         const deleted = await deletion.run(account);
         const { reportMails: report_mails, otherRows: other_rows, left, ...rest } = deleted;
+        const counts = { ...rest, report_mails, other_rows };
+        recordAction(io, db, { action: "accounts.delete", accountId: account.id, subject: account.id, after: counts });
         const kept = deletedName(account.id);
-        print(io, json, { account: name, id: account.id, ...rest, report_mails, other_rows, left, ledger: kept }, () =>
+        print(io, json, { account: name, id: account.id, ...counts, left, ledger: kept }, () =>
           textOf(name, deleted, kept),
         );
         if (left.length > 0)
@@ -69,10 +64,5 @@ export const addAccountDelete = (group: Command, io: Io): Command =>
             `${left.join(" ")} Run in a few minutes: postwarden accounts delete ${kept}`,
             "incomplete",
           );
-      } catch (error) {
-        if (!(error instanceof SQLiteError)) throw error;
-        throw new CommandFailed(`Database error in ${path}: ${error.message}. Run the command again.`, "database");
-      } finally {
-        db.close();
-      }
-    });
+      }),
+    );

@@ -12,7 +12,8 @@ const NORMALIZED = ADDRESS.toLowerCase();
 const IDENTIFIER =
   /^(id|.*_id|reference|mode|status|sub_status|kind|plan|hash|token|via|trigger|outcome|classification|digest|uid_validity)$/;
 /** Configuration that other data refers to: reported, not changed. */
-const KEPT = /^(accounts\.name|dmarc_mailboxes\.mailbox|suppressions\.entry|.*\.(webhook_)?url)$/;
+const KEPT =
+  /^(accounts\.name|audit_log\.(user|host|action)|dmarc_mailboxes\.mailbox|suppressions\.entry|.*\.(webhook_)?url)$/;
 /** Filled by the tests in their own way. */
 const OWN = new Set([
   "dmarc_raw",
@@ -201,4 +202,20 @@ test("an address that an earlier version left in unused space is found, and comp
   });
   expect((await run(["compact"])).status).toBe(0);
   expect((await run(["erase", trace])).status).toBe(0);
+});
+
+test("the audit log has the counts of an erasure, never the address", async () => {
+  await run(["erase", ADDRESS]);
+  const { entries } = (await run(["audit", "--json"])).json as { entries: { action: string; after: object }[] };
+  expect(entries[0]).toMatchObject({ action: "erase", after: { verifications: 0, list_rows: 0 } });
+  expect(JSON.stringify(entries).toLowerCase()).not.toContain(NORMALIZED);
+});
+
+test("the audit log changes by an erasure only", async () => {
+  await run(["migrate"]);
+  withSqlite((sqlite) => {
+    for (const change of ["action = 'x'", "after = NULL", "subject = 'x'", "after = '[erased]', user = 'x'"])
+      expect(() => sqlite.run(`UPDATE audit_log SET ${change}`)).toThrow("append-only");
+    sqlite.run("UPDATE audit_log SET after = '[erased]'");
+  });
 });

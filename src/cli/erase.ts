@@ -1,4 +1,3 @@
-import { SQLiteError } from "bun:sqlite";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
@@ -8,7 +7,7 @@ import type { EraseStore } from "../erase/erase-store.ts";
 import type { Erased } from "../erase/erasure.ts";
 import { filesWith } from "../erase/file-traces.ts";
 import { addCommand } from "./command.ts";
-import { databasePath, loadConfig, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import { databasePath, loadConfig, recordAction, withDatabaseUntilDone } from "./data-directory.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 
@@ -105,26 +104,22 @@ export const addEraseCommand = (program: Command, io: Io): void => {
       const pattern = createAddressPattern(address);
       if (!pattern.ok) throw new UsageError(pattern.error, "address");
       const config = loadConfig(io);
-      const path = prepareDatabase(io, config, "fail");
-      const db = openDatabaseAt(path);
-      try {
+      await withDatabaseUntilDone(io, async (db) => {
         const { store, erasure } = composeErasure(db, pattern.value);
         const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
         const erased = await erasure.run({ keepSuppression: !dropSuppression });
+        const counts = viewOf(erased);
+        // Never the address: the audit log is not erased.
+        recordAction(io, db, { action: "erase", accountId: null, subject: null, after: counts });
         const leftovers = await findLeftovers(
           { store, erased, isPartOfOthers: erasure.isPartOfOthers },
           { path: databasePath(config), folders, pattern: pattern.value },
         );
-        print(io, json, { address: pattern.value.normalized, ...viewOf(erased), files: leftovers.files }, () =>
+        print(io, json, { address: pattern.value.normalized, ...counts, files: leftovers.files }, () =>
           textOf(erased, leftovers),
         );
         if (leftovers.problems.length > 0)
           throw new CommandFailed(["Not everything was erased:", ...leftovers.problems].join("\n  "), "incomplete");
-      } catch (error) {
-        if (!(error instanceof SQLiteError)) throw error;
-        throw new CommandFailed(`Database error in ${path}: ${error.message}. Run the command again.`, "database");
-      } finally {
-        db.close();
-      }
+      });
     });
 };

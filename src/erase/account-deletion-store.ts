@@ -15,7 +15,16 @@ export interface AccountVerification {
 
 /** Tables with an `account_id` of which rows stay (`ledger`), or have their own steps. */
 const OWN_STEPS: ReadonlySet<string> = new Set([
-  ...["ledger", "api_keys", "verifications", "bulk_jobs", "blocklist_targets", "dmarc_domains", "dmarc_ingestions"],
+  ...[
+    "ledger",
+    "audit_log",
+    "api_keys",
+    "verifications",
+    "bulk_jobs",
+    "blocklist_targets",
+    "dmarc_domains",
+    "dmarc_ingestions",
+  ],
 ]);
 
 /** The name of a deleted account: its row stays for the ledger. */

@@ -21,7 +21,15 @@ const REMOVED: ReadonlySet<string> = new Set([
 
 /** Names and addresses of the operator's and the users' own configuration, which other data refers to. */
 const KEPT: ReadonlySet<string> = new Set([
-  ...["accounts.name", "dmarc_mailboxes.mailbox", "suppressions.entry", "dmarc_domains.token"],
+  ...[
+    "audit_log.user",
+    "audit_log.host",
+    "audit_log.action",
+    "accounts.name",
+    "dmarc_mailboxes.mailbox",
+    "suppressions.entry",
+    "dmarc_domains.token",
+  ],
   ...["bulk_jobs.webhook_url", "outbox.url", "blocklist_targets.webhook_url", "dmarc_domains.webhook_url"],
   ...["webhook_deliveries.url", "webhook_gone.url", "webhook_pauses.url", "account_notifications.webhook_url"],
 ]);
