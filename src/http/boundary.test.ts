@@ -178,6 +178,14 @@ describe("without a key", () => {
     expect(answer.body.findings).toEqual([expect.stringContaining("Report ingestion is paused")]);
   });
 
+  test("/readyz goes on saying yes while backups fail, and names the reason", async () => {
+    const app = start({ settings: { BACKUP_DIR: "/nonexistent/backups" } });
+    await app.service.backups?.run();
+    const answer = await app.request("GET", "/readyz");
+    expect(answer).toMatchObject({ status: 200, body: { status: "degraded" } });
+    expect(answer.body.findings).toEqual([expect.stringContaining("/nonexistent/backups: no such directory")]);
+  });
+
   test.each([
     ["/healthz", { status: "ok", version: VERSION, commit: COMMIT }],
     ["/readyz", { status: "ok", findings: [] }],
