@@ -50,7 +50,7 @@ const inspect = (path: string): DoctorCheck => {
     return databaseCheck.fail(`${path} is not writable. Check the free disk space and which processes use the file.`);
   if (pendingMigrations > 0)
     return databaseCheck.warn(
-      `${path} is of an earlier version (${pendingMigrations} migrations to apply). Restart the service, or run: postwarden migrate.`,
+      `${path} is of an earlier version (migrations to apply: ${pendingMigrations}). Restart the service, or run: postwarden migrate.`,
     );
   return databaseCheck.ok(
     isChecked

@@ -10,7 +10,7 @@ import {
   soaFor,
   startDnsServer,
 } from "../testing/dns-server.ts";
-import { checkDnsServers } from "./doctor-dns.ts";
+import { checkDnsServers, publicFindings } from "./doctor-dns.ts";
 
 const servers: ScriptedDnsServer[] = [];
 afterEach(() => {
@@ -113,6 +113,13 @@ test("servers that say nothing are given up within ten seconds", async () => {
   await silent.received(1);
   await clock.advance(10_000);
   expect(await checking).toMatchObject([{ check: "dns", state: "fail" }]);
+});
+
+test("a public resolver is a warning with what to do", () => {
+  expect(publicFindings({ address: "1.1.1.1", port: 53 })).toMatchObject([
+    { check: "dns", state: "warn", message: expect.stringContaining("1.1.1.1:53 is a public resolver (Cloudflare).") },
+  ]);
+  expect(publicFindings({ address: "127.0.0.1", port: 53 })).toEqual([]);
 });
 
 test.each([

@@ -81,7 +81,8 @@ const checkReachable = async ({ server, domain }: ServerCheck, resolver: DnsReso
   }
 };
 
-const publicFindings = (server: DnsServer): readonly DoctorCheck[] => {
+/** Whether a server is a public resolver; empty when it is not. */
+export const publicFindings = (server: DnsServer): readonly DoctorCheck[] => {
   const operator = publicResolverOf(server.address);
   if (operator === null) return [];
   return [

@@ -20,10 +20,11 @@ const CONNECT_TIMEOUT_MS = 6_000;
 const SESSION_MS_MAX = 10_000;
 
 /** The configured source addresses that are not addresses of this machine. */
-export const foreignSourceAddresses = async ({
-  sourceAddresses,
-}: Pick<Config, "sourceAddresses">): Promise<readonly string[]> => {
-  const local = await Promise.all(sourceAddresses.map(isLocalAddress));
+export const foreignSourceAddresses = async (
+  { sourceAddresses }: Pick<Config, "sourceAddresses">,
+  isLocal = isLocalAddress,
+): Promise<readonly string[]> => {
+  const local = await Promise.all(sourceAddresses.map(isLocal));
   return sourceAddresses.filter((_, at) => local[at] === false);
 };
 
@@ -48,6 +49,8 @@ export interface EgressCheckOptions {
   readonly domain: string;
   /** The blocklists that an address is on. */
   readonly checkListings: (address: string) => Promise<DoctorCheck>;
+  /** Whether this machine may connect from an address; by default it is tried. */
+  readonly isLocal?: (address: string) => Promise<boolean>;
 }
 
 const findMailHost = async (resolver: DnsResolver, domain: string, family: 4 | 6): Promise<MailHost | null> => {
@@ -68,7 +71,7 @@ const { isAllowed: isPublic } = createAddressPolicy([]);
 export const checkEgresses = async (options: EgressCheckOptions): Promise<readonly DoctorCheck[]> => {
   const { config, platform, domain, checkListings } = options;
   const { resolver } = platform;
-  const foreign = await foreignSourceAddresses(config);
+  const foreign = await foreignSourceAddresses(config, options.isLocal);
   const problems = new Map<string, SocksProblem>();
   const egresses = egressesOf(config, platform, (name, problem) => problems.set(name, problem));
   const [v4, v6] = await Promise.all([findMailHost(resolver, domain, 4), findMailHost(resolver, domain, 6)]);

@@ -90,3 +90,15 @@ test("a relay whose certificate nobody vouches for gets no password", async () =
   expect(await look(relayAt(stub.port, "hunter2"))).toMatchObject([{ check: "notify", state: "fail" }]);
   expect(stub.sessions.flatMap(({ lines }) => lines).join()).not.toContain("AUTH");
 });
+
+test("a relay on another machine without TLS is a warning", async () => {
+  const stub = startStub({ ehlo: ["SIZE 1"] });
+  const relay = { host: "127.0.0.1", port: stub.port, implicitTls: false, user: null, password: null };
+  expect(await look({ notifyRelay: relay })).toMatchObject([
+    { state: "ok", message: expect.stringContaining("without TLS") },
+  ]);
+  const remote = { ...relay, host: "0.0.0.0" };
+  expect(await look({ notifyRelay: remote })).toMatchObject([
+    { state: "warn", message: expect.stringContaining("clear text") },
+  ]);
+});
