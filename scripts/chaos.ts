@@ -4,10 +4,18 @@
  */
 import { parseArgs } from "node:util";
 import { type Findings, printFindings } from "./chaos/claims.ts";
+import { runClock } from "./chaos/clock.ts";
+import { runConnections } from "./chaos/connections.ts";
+import { runFullDisk, runReadOnlyDisk } from "./chaos/disk.ts";
 import { runEverything } from "./chaos/everything.ts";
+import { inOwnNamespace } from "./chaos/small-disk.ts";
 
 const PARTS: Readonly<Record<string, (kills: number | null) => Promise<Findings>>> = {
   everything: (kills) => runEverything(kills ?? 200),
+  disk: runFullDisk,
+  "read-only": runReadOnlyDisk,
+  clock: runClock,
+  connections: runConnections,
 };
 
 const { values } = parseArgs({ options: { only: { type: "string" }, kills: { type: "string" } } });
@@ -17,6 +25,8 @@ if (unknown.length > 0) throw new Error(`--only takes some of ${Object.keys(PART
 const kills = values.kills === undefined ? null : Number(values.kills);
 if (kills !== null && !(Number.isInteger(kills) && kills > 0)) throw new Error("--kills takes a number from 1");
 
+const status = await inOwnNamespace();
+if (status !== null) process.exit(status);
 let failed = 0;
 for (const name of names) {
   const findings = await PARTS[name]?.(kills);

@@ -10,6 +10,7 @@ import { connect } from "node:tls";
 import { selfSignedCertificate } from "../src/net/self-signed.ts";
 import { sampleReportMail } from "../src/testing/dmarc-reports.ts";
 import { SmtpTestClient } from "../src/testing/smtp-test-client.ts";
+import { claimNoSecrets } from "./smoke/secrets.ts";
 
 const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? "dist/postwarden");
 const START_TRIES = 100;
@@ -237,6 +238,7 @@ try {
   }
   const credits = run(["credits", "show", "default", "--json"]);
   claim("credits: 100, none spent by test keys", JSON.parse(credits.out).available === 100, credits);
+  await claimNoSecrets({ binary, folder: mkdtempSync(join(folder, "secrets-")), claim });
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

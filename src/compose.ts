@@ -24,6 +24,7 @@ import type { Config } from "./config.ts";
 import { copyInWorker } from "./db/backup-worker.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
 import type { Db } from "./db/open.ts";
+import { correctPlannedTimes } from "./db/planned-times.ts";
 import type { Runtime } from "./db/runtime.ts";
 import { ScheduledBackups } from "./db/scheduled-backups.ts";
 import { Guard } from "./http/guard.ts";
@@ -231,6 +232,7 @@ export const composeService = (options: ServiceOptions) => {
   const useCases = composeUseCases(options);
   const { administration, verification, pool, outages, webhooks, blocklist, bulk, purge, dmarc, backups } = useCases;
   const { dispatcher } = webhooks;
+  const { db, clock } = useCases.runtime;
   const app = createServer({
     log: options.log,
     clock: options.platform.clock,
@@ -240,6 +242,8 @@ export const composeService = (options: ServiceOptions) => {
   return {
     ...{ app, bulk, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc, backups },
     ...{ lists: useCases.lists, notifications: webhooks.notifications },
+    /** Makes work due that was planned while the system's clock was wrong. */
+    correctPlannedTimes: () => db.commit((tx) => correctPlannedTimes(db, tx, clock.nowMs())),
     ...verification,
     ...administration,
   };

@@ -1,8 +1,10 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, spyOn, test } from "bun:test";
 import { createLog, type LogLevel } from "./base/log.ts";
 import { createJobs } from "./jobs.ts";
 import { createApps } from "./testing/app.ts";
 import { createTestClock } from "./testing/clock.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface Timer {
   trigger(): Promise<void>;
@@ -21,10 +23,11 @@ const start = (renewCertificates: () => Promise<unknown>, level: LogLevel = "err
   const logged: string[] = [];
   const clock = createTestClock();
   const log = createLog(level, clock, (line) => logged.push(line));
-  const jobs = createJobs({ service: startApp().service, log, clock, renewCertificates });
+  const { service } = startApp();
+  const jobs = createJobs({ service, log, clock, renewCertificates });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
-  return { jobs, clock, logged, timers: Object.entries(cron) };
+  return { jobs, clock, logged, service, timers: Object.entries(cron) };
 };
 
 test("every job has its pattern, and none is due after the stop", () => {
@@ -49,11 +52,35 @@ test("every job has its pattern, and none is due after the stop", () => {
     ["purge deleted domains", "* * * * *"],
     ["rebuild DMARC sources", "* * * * *"],
     ["back up the database", "* * * * *"],
+    ["correct planned times", "51 * * * *"],
     ["renew certificates", "57 * * * *"],
   ]);
   for (const [, timer] of timers) expect(timer.nextRun()).not.toBeNull();
   jobs.stop();
   for (const [, timer] of timers) expect(timer.nextRun()).toBeNull();
+});
+
+test("nothing expires while the clock is set forward by more than a day", async () => {
+  const { service, clock, logged, timers } = start(async () => undefined);
+  const purges = [
+    spyOn(service.idempotency, "purge"),
+    spyOn(service.purge, "run"),
+    spyOn(service.webhooks, "purge"),
+    spyOn(service.blocklist.scheduler, "purgeOldChecks"),
+    spyOn(service.dmarc.jobs, "expireReports"),
+  ];
+  const expiring = timers.filter(([name]) => /^purge (?!deleted)/.test(name));
+  const runAll = async () => {
+    for (const [, timer] of expiring) await timer.trigger();
+    return purges.map(({ mock }) => mock.calls.length);
+  };
+  clock.setWall(DAY_MS + 1_000);
+  expect(await runAll()).toEqual([0, 0, 0, 0, 0]);
+  expect(logged.filter((line) => line.includes("nothing expires"))).toHaveLength(purges.length);
+  clock.setWall(-2_000);
+  expect(await runAll()).toEqual([1, 1, 1, 1, 1]);
+  clock.setWall(-400 * DAY_MS);
+  expect(await runAll()).toEqual([2, 2, 2, 2, 2]);
 });
 
 test("a job that fails is logged by its name, and runs again", async () => {

@@ -1,6 +1,6 @@
 import { cron } from "@elysiajs/cron";
 import { Elysia } from "elysia";
-import type { Clock } from "./base/clock.ts";
+import { type Clock, ClockWatch } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Service } from "./compose.ts";
 
@@ -9,12 +9,20 @@ interface Job {
   readonly name: string;
   readonly pattern: string;
   readonly run: () => Promise<unknown>;
+  /** Whether it deletes what is old: with the clock set forward, that would be everything. */
+  readonly expires?: true;
 }
 
+/** A clock set further forward than this is believed only by the next start. */
+const AHEAD_MS_MAX = 24 * 60 * 60 * 1000;
+
 export interface JobsOptions {
-  readonly service: Pick<Service, "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge" | "backups">;
+  readonly service: Pick<
+    Service,
+    "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge" | "backups" | "correctPlannedTimes"
+  >;
   readonly log: Log;
-  readonly clock: Pick<Clock, "monotonicMs">;
+  readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
   readonly renewCertificates: () => Promise<unknown>;
 }
 
@@ -22,9 +30,14 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
   const { idempotency, webhooks, dmarc, backups } = service;
   const { scheduler, alerts, usability } = service.blocklist;
   return [
-    { name: "purge idempotency keys", pattern: "17 * * * *", run: async () => idempotency.purge() },
-    { name: "purge expired verifications and lists", pattern: "7 3 * * *", run: () => service.purge.run() },
-    { name: "purge webhook deliveries", pattern: "27 * * * *", run: () => webhooks.purge() },
+    { name: "purge idempotency keys", pattern: "17 * * * *", expires: true, run: async () => idempotency.purge() },
+    {
+      name: "purge expired verifications and lists",
+      pattern: "7 3 * * *",
+      expires: true,
+      run: () => service.purge.run(),
+    },
+    { name: "purge webhook deliveries", pattern: "27 * * * *", expires: true, run: () => webhooks.purge() },
     {
       name: "check blocklist targets",
       pattern: "* * * * *",
@@ -32,7 +45,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
     },
     { name: "mail blocklist alerts", pattern: "* * * * *", run: async () => alerts?.send() },
     { name: "test blocklists", pattern: "* * * * *", run: () => scheduler.testLists().then(() => usability.observe()) },
-    { name: "purge blocklist checks", pattern: "37 * * * *", run: () => scheduler.purgeOldChecks() },
+    { name: "purge blocklist checks", pattern: "37 * * * *", expires: true, run: () => scheduler.purgeOldChecks() },
     { name: "check DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomains() },
     { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: () => dmarc.jobs.raiseDmarcAlerts() },
     { name: "mail DMARC alerts", pattern: "* * * * *", run: () => dmarc.jobs.mailDmarcAlerts() },
@@ -40,10 +53,11 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
     { name: "authenticate report mails", pattern: "* * * * *", run: () => dmarc.jobs.authenticateReportMails() },
     { name: "look up reverse names and networks", pattern: "* * * * *", run: () => dmarc.jobs.findAddressFacts() },
     { name: "check the health of DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomainHealth() },
-    { name: "purge DMARC reports", pattern: "47 * * * *", run: () => dmarc.jobs.expireReports() },
+    { name: "purge DMARC reports", pattern: "47 * * * *", expires: true, run: () => dmarc.jobs.expireReports() },
     { name: "purge deleted domains", pattern: "* * * * *", run: () => dmarc.jobs.purgeDeletedDomains() },
     { name: "rebuild DMARC sources", pattern: "* * * * *", run: () => dmarc.jobs.rebuildSources() },
     { name: "back up the database", pattern: "* * * * *", run: async () => backups?.run() },
+    { name: "correct planned times", pattern: "51 * * * *", run: () => service.correctPlannedTimes() },
     { name: "renew certificates", pattern: "57 * * * *", run: renewCertificates },
   ];
 };
@@ -65,12 +79,25 @@ const runLogged = async ({ name, run }: Job, { log, clock }: JobsOptions): Promi
   log[ms >= LONG_RUN_MS ? "info" : "debug"]("job ended", { job: name, ms });
 };
 
+/** Whether the clock is so far ahead that nothing may expire by it, which is logged. */
+const isHeld = ({ name }: Job, aheadMs: number, log: Log): boolean => {
+  if (aheadMs <= AHEAD_MS_MAX) return false;
+  const message =
+    "the system clock was set forward; nothing expires until it is corrected or, if right, until a restart";
+  log.error(message, { job: name, days: Math.round(aheadMs / AHEAD_MS_MAX) });
+  return true;
+};
+
 /** Starts the cron table; `stop` ends it. */
 export const createJobs = (options: JobsOptions) => {
+  const watch = new ClockWatch(options.clock);
+  const runUnlessHeld = async (job: Job): Promise<void> => {
+    if (!(job.expires && isHeld(job, watch.aheadMs(), options.log))) await runLogged(job, options);
+  };
   const plugin = new Elysia({ name: "jobs" });
   for (const job of cronTable(options)) {
     const { name, pattern } = job;
-    plugin.use(cron({ name, pattern, timezone: "UTC", protect: true, run: () => runLogged(job, options) }));
+    plugin.use(cron({ name, pattern, timezone: "UTC", protect: true, run: () => runUnlessHeld(job) }));
   }
   const { cron: timersByName = {} } = plugin.store as { cron?: Record<string, { stop(): void }> };
   const timers = Object.values(timersByName);

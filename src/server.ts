@@ -33,7 +33,7 @@ export const createServer = ({ log, clock, routes, trustedProxies }: ServerOptio
   const app: AnyElysia = routes.reduce<AnyElysia>(
     (whole, slice) => whole.use(slice),
     // Makes the router find the path after any host name, also a short one.
-    new Elysia({ name: "server", handler: { standardHostname: false } }).use(createBoundary({ log, methodsOf })),
+    new Elysia({ name: "server", handler: { standardHostname: false } }).use(createBoundary({ log, clock, methodsOf })),
   );
   return {
     async handle(request) {

@@ -7,8 +7,8 @@ export const BINARY = resolve(new URL("../..", import.meta.url).pathname, "dist/
 export type Environment = Readonly<Record<string, string>>;
 
 /** Runs one command to its end and answers what it printed as JSON; throws when it fails. */
-export const command = <T>(args: readonly string[], env: Environment, prefix: readonly string[] = []): T => {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([...prefix, BINARY, ...args, "--json"], {
+export const command = <T>(args: readonly string[], env: Environment): T => {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([BINARY, ...args, "--json"], {
     ...{ env: { ...env }, stdin: "ignore" },
   });
   if (exitCode !== 0) throw new Error(`postwarden ${args.join(" ")}: ${stderr.toString()}`);
@@ -18,9 +18,9 @@ export const command = <T>(args: readonly string[], env: Environment, prefix: re
 const LISTEN_MS_MAX = 20_000;
 const LOG_CHARACTERS_MAX = 4_000_000;
 
-/** Starts `serve`, by way of `prefix` if there is one, without waiting for anything. */
-export const spawnServer = (env: Environment, prefix: readonly string[] = []) => {
-  const process = Bun.spawn([...prefix, BINARY, "serve"], {
+/** Starts `serve` without waiting for anything. */
+export const spawnServer = (env: Environment) => {
+  const process = Bun.spawn([BINARY, "serve"], {
     ...{ env: { ...env }, stdin: "ignore", stdout: "ignore", stderr: "pipe" },
   });
   let log = "";
@@ -33,8 +33,8 @@ export const spawnServer = (env: Environment, prefix: readonly string[] = []) =>
 };
 
 /** Starts `serve` and resolves when it listens. */
-export const startServer = async (env: Environment, prefix: readonly string[] = []) => {
-  const { process, log } = spawnServer(env, prefix);
+export const startServer = async (env: Environment) => {
+  const { process, log } = spawnServer(env);
   const urlNow = () => /"message":"listening","url":"([^"]+)"/.exec(log())?.[1];
   await eventually(() => urlNow() !== undefined || process.exitCode !== null, LISTEN_MS_MAX);
   const url = urlNow();

@@ -17,8 +17,6 @@ export interface AcknowledgedList {
 
 export interface LoadOptions {
   readonly env: Environment;
-  /** The command by which the binary is started, if not directly. */
-  readonly prefix: readonly string[];
   readonly keys: readonly string[];
   /** The URL of the webhook receiver. */
   readonly hook: string;
@@ -63,6 +61,8 @@ export class Load {
   /** Numbers of reports whose upload was answered with 200. */
   readonly uploaded = new Set<number>();
   creditsGranted = 0;
+  /** Responses that acknowledged something. */
+  responses = 0;
   /** Repeats with an Idempotency-Key, and those that found another resource. */
   repeats = 0;
   wrongRepeats = 0;
@@ -100,6 +100,11 @@ export class Load {
     );
   }
 
+  /** Nothing that was sent so far is repeated: with the clock set forward, the keys have expired. */
+  expireIdempotencyKeys(): void {
+    this.#sent.length = 0;
+  }
+
   /** Uploads what is left, when the service is no longer killed. */
   async uploadRest(url: string): Promise<void> {
     while (this.#uploads.length > 0) await this.#upload(url);
@@ -121,7 +126,10 @@ export class Load {
     try {
       const response = await fetch(url + path, { method: "POST", headers, body });
       const json = (await response.json()) as AskedJson;
-      if (response.ok) return json;
+      if (response.ok) {
+        this.responses++;
+        return json;
+      }
       // A service that is stopping says so.
       if (response.status !== 503) this.surprises.push(`${path}: ${response.status} ${JSON.stringify(json)}`);
       return null;
@@ -207,7 +215,7 @@ export class Load {
   async #grant(): Promise<void> {
     if (chance(4) !== 0) return;
     const credits = 1 + chance(9);
-    const { exited } = Bun.spawn([...this.options.prefix, BINARY, "credits", "grant", "chaos", String(credits)], {
+    const { exited } = Bun.spawn([BINARY, "credits", "grant", "chaos", String(credits)], {
       ...{ env: { ...this.options.env }, stdin: "ignore", stdout: "ignore", stderr: "ignore" },
     });
     if ((await exited) === 0) this.creditsGranted += credits;

@@ -11,7 +11,10 @@ import { killMigrations } from "./migrations.ts";
 import { type ChaosRun, withChaosRun } from "./run.ts";
 
 const MAILS_PER_KILL = 8;
-const UP_MS_MAX = 1_500;
+/** The server is killed after up to this many responses, but not later than after this time. */
+const RESPONSES_MAX = 50;
+const UP_MS_MAX = 5_000;
+const PAUSE_MS_MAX = 100;
 const STARTING_MS_MAX = 200;
 const STOPPING_MS_MAX = 300;
 const BACKUP_MS_MAX = 150;
@@ -55,7 +58,7 @@ class RandomKills {
     const server = await this.run.start();
     const sending = stream.send(MAILS_PER_KILL);
     const round = load.round(server.url);
-    await Bun.sleep(chance(UP_MS_MAX));
+    await this.#untilResponses(chance(RESPONSES_MAX));
     if (moment === "backup") await this.#killBackup(server);
     if (moment === "stop") {
       server.process.kill("SIGTERM");
@@ -64,6 +67,15 @@ class RandomKills {
     await kill(server, "SIGKILL");
     sending.stop();
     await Promise.all([round, sending.done]);
+  }
+
+  /** Waits for so many responses, and a moment longer: how many a server gives in a time depends on the machine. */
+  async #untilResponses(count: number): Promise<void> {
+    const { load } = this.run;
+    const enough = load.responses + count;
+    const endsAtMs = performance.now() + UP_MS_MAX;
+    while (load.responses < enough && performance.now() < endsAtMs) await Bun.sleep(5);
+    await Bun.sleep(chance(PAUSE_MS_MAX));
   }
 
   /** Kills a backup, or the server meanwhile. Under the name of a backup must be a whole one or nothing. */

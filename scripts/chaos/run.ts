@@ -28,11 +28,9 @@ const SHOWN_MAX = 5;
 interface RunOptions {
   /** Report mails and uploads to send. */
   readonly mails: number;
-  /** The command by which the binary is started, if not directly. */
-  readonly prefix?: readonly string[];
   readonly settings?: Environment;
-  /** The data directory as the binary names it, and its path in this process. */
-  readonly folder?: { readonly named: string; readonly seen: string };
+  /** The data directory, if not a new one on the disk for temporary files. */
+  readonly folder?: string;
 }
 
 const call = async (url: string, key: string, request: { method: string; path: string; body: object }) => {
@@ -57,22 +55,22 @@ export class ChaosRun {
   readonly folder: string;
   readonly env: Environment;
   readonly #catalogue: string = join(this.directory, "catalogue.json");
-  readonly #reports = { ip: RECEIVER_IP, port: freePort() };
+  readonly reports = { ip: RECEIVER_IP, port: freePort() };
   #prepared: { readonly load: Load; readonly stream: Stream } | null = null;
 
   constructor(
     readonly world: Awaited<ReturnType<typeof startWorld>>,
     private readonly options: RunOptions,
   ) {
-    this.folder = options.folder?.seen ?? join(this.directory, "data");
+    this.folder = options.folder ?? join(this.directory, "data");
     this.env = {
-      ...world.settings(options.folder?.named ?? this.folder),
+      ...world.settings(this.folder),
       POSTWARDEN_MAX_CONNECTIONS_PER_HOST: "50",
       POSTWARDEN_WEBHOOK_ALLOW_NETWORKS: "127.0.0.0/8",
       POSTWARDEN_BLOCKLIST_CATALOGUE: this.#catalogue,
       POSTWARDEN_DNSBL_SIGNAL: "off",
       POSTWARDEN_REPORT_HOST: "reports.chaos.test",
-      POSTWARDEN_REPORT_LISTEN: `${this.#reports.ip}:${this.#reports.port}`,
+      POSTWARDEN_REPORT_LISTEN: `${this.reports.ip}:${this.reports.port}`,
       ...options.settings,
     };
   }
@@ -88,24 +86,19 @@ export class ChaosRun {
   }
 
   start(): Promise<Server> {
-    return startServer(this.env, this.options.prefix);
+    return startServer(this.env);
   }
 
   /** Creates the account, its keys, its default webhook and its domain. */
   async prepare(): Promise<void> {
     const { env, receiver } = this;
-    const { prefix = [] } = this.options;
     mkdirSync(this.folder, { mode: 0o700, recursive: true });
     await Bun.write(this.#catalogue, JSON.stringify(CATALOGUE));
-    command(["accounts", "create", "chaos", "--plan", "scale"], env, prefix);
-    command(["credits", "grant", "chaos", String(CREDITS)], env, prefix);
+    command(["accounts", "create", "chaos", "--plan", "scale"], env);
+    command(["credits", "grant", "chaos", String(CREDITS)], env);
     const create = ["keys", "create", "--account", "chaos", "--mode", "live"];
-    const keys = Array.from({ length: KEYS }, () => command<{ key: string }>(create, env, prefix).key);
-    const secret = command<{ secrets: Array<{ secret: string }> }>(
-      ["webhooks", "secret", "--account", "chaos"],
-      env,
-      prefix,
-    );
+    const keys = Array.from({ length: KEYS }, () => command<{ key: string }>(create, env).key);
+    const secret = command<{ secrets: Array<{ secret: string }> }>(["webhooks", "secret", "--account", "chaos"], env);
     receiver.secret = secret.secrets[0]?.secret ?? "";
     const server = await this.start();
     const [key = ""] = keys;
@@ -125,16 +118,13 @@ export class ChaosRun {
     const todayS = Math.floor(Date.now() / 1000 / DAY_S) * DAY_S;
     const mails = options.mails - Math.ceil(options.mails / UPLOADED_OF);
     const uploads = Array.from({ length: options.mails - mails }, (_, n) => mails + n);
-    const load = new Load(
-      { env, prefix: options.prefix ?? [], keys, hook: receiver.url, listed: world.listed, reportAddress, todayS },
-      uploads,
-    );
+    const load = new Load({ env, keys, hook: receiver.url, listed: world.listed, reportAddress, todayS }, uploads);
     const parcelOf = (n: number) => ({
       from: "dmarc@reporter.example",
       to: reportAddress,
       bytes: mailOf(n, reportAddress, todayS),
     });
-    return { load, stream: createStream(this.#reports, mails, { connections: 4, parcelOf }) };
+    return { load, stream: createStream(this.reports, mails, { connections: 4, parcelOf }) };
   }
 
   /** Lets a running service finish everything and stops it; what was left. */
@@ -149,7 +139,8 @@ export class ChaosRun {
     db.close();
     server.process.kill("SIGTERM");
     const status = await server.process.exited;
-    const left = readdirSync(this.folder).filter((name) => !KEPT_FILES.has(name));
+    const files = readdirSync(this.folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const left = files.map(({ name }) => name).filter((name) => !KEPT_FILES.has(name));
     for (const name of left) console.error(`left in the data directory: ${name}`);
     return [...unfinished, ["exit status of the last stop", status], ["files left in the data directory", left.length]];
   }

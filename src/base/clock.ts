@@ -29,6 +29,37 @@ export const steadyTime = (clock: Clock): (() => number) => {
   return () => Math.round(startedMs + clock.monotonicMs());
 };
 
+/** A smaller difference is what NTP corrects gradually, or the precision of the clocks. */
+const STEP_MS_MIN = 1_000;
+
+/** Notices when the system's clock is set, by comparing it with the monotonic clock. */
+export class ClockWatch {
+  #offsetMs: number;
+  readonly #startOffsetMs: number;
+
+  constructor(private readonly clock: Pick<Clock, "nowMs" | "monotonicMs">) {
+    this.#offsetMs = this.#offsetNow();
+    this.#startOffsetMs = this.#offsetMs;
+  }
+
+  /** By how much the clock was set since the last call, in milliseconds; negative: back; 0: it was not set. */
+  stepMs(): number {
+    const stepMs = this.#offsetNow() - this.#offsetMs;
+    if (Math.abs(stepMs) < STEP_MS_MIN) return 0;
+    this.#offsetMs += stepMs;
+    return Math.round(stepMs);
+  }
+
+  /** By how much the clock is ahead of what it should show, going by its time at the start. */
+  aheadMs(): number {
+    return Math.round(this.#offsetNow() - this.#startOffsetMs);
+  }
+
+  #offsetNow(): number {
+    return this.clock.nowMs() - this.clock.monotonicMs();
+  }
+}
+
 /** ISO 8601 in UTC with milliseconds and `Z`, the one form of time the interface speaks. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 

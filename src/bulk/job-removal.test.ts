@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { settle } from "../testing/clock.ts";
 import { type BulkHarness, createBulkHarness } from "../testing/bulk-harness.ts";
 import { JobRemoval } from "./job-removal.ts";
 
@@ -50,4 +51,26 @@ test("a stop ends the removal after its transaction; the next start continues", 
   removal.discard(first.number);
   await removal.done();
   expect(harness.lines).toEqual([]);
+});
+
+test("a list whose removal the disk refuses is removed when the disk takes writes again", async () => {
+  const { harness, first, removal } = await setUp();
+  harness.db.sqlite.run("PRAGMA query_only = ON");
+  removal.discard(first.number);
+  await settle();
+  expect(rowsLeft(harness)).toEqual({ jobs: 2, rows: 2_501 });
+  expect(harness.lines.map((line) => line.includes("trying again in 10 seconds"))).toEqual([true]);
+  harness.db.sqlite.run("PRAGMA query_only = OFF");
+  await harness.clock.advance(10_000);
+  await removal.done();
+  expect(rowsLeft(harness)).toEqual({ jobs: 1, rows: 1 });
+});
+
+test("a stop does not wait for the disk; the list is left for the next start", async () => {
+  const { harness, first, removal } = await setUp();
+  harness.db.sqlite.run("PRAGMA query_only = ON");
+  removal.discard(first.number);
+  await settle();
+  await removal.stop();
+  expect(rowsLeft(harness)).toEqual({ jobs: 2, rows: 2_501 });
 });

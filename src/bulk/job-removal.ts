@@ -1,14 +1,20 @@
 import { nextTurn } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
+import { isStorageTrouble } from "../verify/attempts.ts";
 import type { JobStore } from "./job-store.ts";
 import type { ListStore } from "./list-store.ts";
 
 const REMOVED_AT_ONCE = 1_000;
+const AGAIN_MS = 10_000;
 
-/** Removes jobs in the background, one after another and in small transactions. What a crash leaves is removed after the next start. */
+/**
+ * Removes jobs in the background, one after another and in small transactions. While the disk takes no writes it waits and
+ * tries again; what a crash leaves is removed after the next start.
+ */
 export class JobRemoval {
   #work: Promise<void> = Promise.resolve();
-  #isStopped: boolean = false;
+  readonly #stopping = new AbortController();
 
   constructor(
     private readonly runtime: Runtime,
@@ -21,10 +27,9 @@ export class JobRemoval {
     this.#enqueue(number, () => this.#removeRows(number));
   }
 
-  /** Hides a job now and removes it. */
+  /** Removes a job that was being received; it is hidden already. */
   discard(number: number): void {
-    const hidden = this.runtime.db.commit((tx) => this.jobs.hide(tx, number));
-    this.#enqueue(number, () => hidden);
+    this.#enqueue(number, () => this.runtime.db.commit((tx) => this.jobs.hide(tx, number)));
     this.remove(number);
   }
 
@@ -34,21 +39,35 @@ export class JobRemoval {
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
+    this.#stopping.abort();
     await this.#work;
   }
 
   #enqueue(number: number, step: () => Promise<void>): void {
-    this.#work = this.#work.then(step).catch((error: unknown) => {
-      if (this.#isStopped) return;
-      this.runtime.log.error("could not remove a list; trying again after the next start", { number, error });
-    });
+    this.#work = this.#work.then(() => this.#untilDone(number, step));
+  }
+
+  async #untilDone(number: number, step: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.runtime;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        return await step();
+      } catch (error) {
+        if (signal.aborted) return;
+        const isTemporary = isStorageTrouble(error);
+        const when = isTemporary ? "in 10 seconds" : "after the next start";
+        log.error(`could not remove a list; trying again ${when}`, { number, error });
+        if (!isTemporary) return;
+        await wait(clock, AGAIN_MS, signal);
+      }
+    }
   }
 
   async #removeRows(number: number): Promise<void> {
     const { db } = this.runtime;
     for (let isMore = true; isMore; await nextTurn()) {
-      if (this.#isStopped) return;
+      if (this.#stopping.signal.aborted) return;
       isMore = await db.commit((tx) => this.lists.removeSome(tx, number, REMOVED_AT_ONCE));
     }
     await db.commit((tx) => this.jobs.remove(tx, number));

@@ -133,6 +133,7 @@ const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> =>
   systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
   log.info("listening", { url, host: config.host, port: http.port });
 
+  await service.correctPlannedTimes();
   service.runner.start();
   service.bulk.start();
   service.dispatcher.start();

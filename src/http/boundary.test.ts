@@ -119,6 +119,20 @@ describe("what goes wrong on our side", () => {
     expect((await app.request("GET", "/readyz")).status).toBe(200);
   });
 
+  test("requests that fail because of the database are logged once in ten seconds, with how many others there were", async () => {
+    const app = start();
+    const key = app.newKey();
+    app.db.sqlite.run("PRAGMA query_only = ON");
+    const lines = () => app.logged.filter((line) => line.includes("database not writable"));
+    for (let n = 0; n < 5; n++) await app.verify(key, `${n}@any.example`);
+    expect(lines()).toHaveLength(1);
+    await app.advance(10_000);
+    await app.verify(key, "later@any.example");
+    await app.verify(key, "again@any.example");
+    expect(lines()).toHaveLength(2);
+    expect(JSON.parse(lines()[1] ?? "")).toMatchObject({ path: PATH, others: 4 });
+  });
+
   test("readiness is looked up once in a second, however often it is asked for", async () => {
     const app = start();
     const looks = spyOn(app.db, "isWritable");

@@ -1,11 +1,14 @@
 import { type AnyElysia, Elysia } from "elysia";
+import type { Clock } from "../base/clock.ts";
 import { AppError, ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { RepeatedError } from "../base/repeated-error.ts";
 import { newId } from "../base/secrets.ts";
 import { hasUsableHost, pathOf } from "./request-target.ts";
 
 export interface BoundaryDeps {
   readonly log: Log;
+  readonly clock: Pick<Clock, "monotonicMs">;
   /** The methods of a path, to distinguish 405 from 404; empty for a path that does not exist. */
   readonly methodsOf: (path: string) => readonly string[];
 }
@@ -13,8 +16,11 @@ export interface BoundaryDeps {
 const REQUEST_ID_FORM = /^[A-Za-z0-9._-]{1,64}$/;
 const HOST_NEEDED = "Send exactly one Host header: a host name or an address, and a port if needed.";
 const UNAVAILABLE_RETRY_S = 5;
-/** SQLite errors for a disk that is full, read-only or broken, and for a locked database: a state of the service, not a bug. */
-const DATABASE_STATES = /^SQLITE_(FULL|READONLY|IOERR|BUSY|CANTOPEN|LOCKED)/;
+/**
+ * Errors of SQLite, and of the file system that holds uploads, for a disk that is full, read-only or broken, and for a locked
+ * database: a state of the service, not a bug.
+ */
+const DISK_STATES = /^(SQLITE_(FULL|READONLY|IOERR|BUSY|CANTOPEN|LOCKED)|(ENOSPC|EDQUOT|EROFS|EIO)$)/;
 
 interface ErrorResponse {
   readonly status: number;
@@ -50,21 +56,22 @@ const CLIENT_GONE: ErrorResponse = { status: 499, headers: {}, body: {} };
 /** The body ended too early: the client closed the connection or sent broken chunks. */
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === "AbortError";
 
-const sqliteCode = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+const errorCode = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
 
 /**
  * Around every route: the `X-Request-Id` (the client's own if it is well-formed) and the error body. An
  * `AppError` becomes its own response; any other exception is logged and becomes a 500.
  */
-export const createBoundary = ({ log, methodsOf }: BoundaryDeps): AnyElysia => {
+export const createBoundary = ({ log, clock, methodsOf }: BoundaryDeps): AnyElysia => {
+  const writeFailures = new RepeatedError("database not writable", { log, clock });
   const toResponse = (error: unknown, code: unknown, request: Request, requestId: unknown): ErrorResponse => {
     if (error instanceof AppError) return errorResponse(error.code, error.details);
     if (isAbort(error)) return CLIENT_GONE;
     const path = pathOf(request);
     if (code === "NOT_FOUND") return notFound(methodsOf(path));
     const fields = { method: request.method, path, request_id: requestId, error };
-    if (DATABASE_STATES.test(sqliteCode(error))) {
-      log.error("database not writable", fields);
+    if (DISK_STATES.test(errorCode(error))) {
+      writeFailures.log(fields);
       return unavailable("The database is not writable at the moment.");
     }
     log.error("request failed", fields);

@@ -9,6 +9,7 @@ import { parseDnsServers, parseResolvConf } from "../net/resolv-conf.ts";
 import { createReplyParser, REPLY_LIMITS } from "../net/smtp-reply.ts";
 import { inspectReply } from "../verify/inspect-reply.ts";
 import { DMARC_FUZZ_TARGETS } from "./fuzz-dmarc-targets.ts";
+import { LIST_FUZZ_TARGETS } from "./fuzz-list-targets.ts";
 import { NETWORK_FUZZ_TARGETS } from "./fuzz-network-targets.ts";
 import { type FuzzTarget, must } from "./fuzz-target.ts";
 
@@ -115,4 +116,5 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   },
   ...DMARC_FUZZ_TARGETS,
   ...NETWORK_FUZZ_TARGETS,
+  ...LIST_FUZZ_TARGETS,
 ];

@@ -1,5 +1,6 @@
 import { isoTime } from "../base/clock.ts";
 import type { ByMode } from "../base/secrets.ts";
+import { RepeatedError } from "../base/repeated-error.ts";
 import { wait } from "../base/wait.ts";
 import type { CreditHolds } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
@@ -40,9 +41,11 @@ export const isStorageTrouble = (error: unknown): boolean =>
 export class VerificationAttempts {
   readonly #runtime: Omit<Runtime, "random">;
   readonly #deps: AttemptsDeps;
+  readonly #writeFailures: RepeatedError;
 
   constructor(runtime: Omit<Runtime, "random">, deps: AttemptsDeps) {
     this.#runtime = runtime;
+    this.#writeFailures = new RepeatedError("verification could not be stored, retrying", runtime);
     this.#deps = deps;
   }
 
@@ -130,13 +133,13 @@ export class VerificationAttempts {
 
   /** Repeats the write until it succeeds: a result is not lost because the disk is full for a while. */
   async #persist(id: string, write: (tx: Tx) => void): Promise<void> {
-    const { db, clock, log } = this.#runtime;
+    const { db, clock } = this.#runtime;
     for (;;) {
       try {
         return await db.commit(write);
       } catch (error) {
         if (this.#deps.isStopping() || !isStorageTrouble(error)) throw error;
-        log.error("verification could not be stored, retrying", { id, error });
+        this.#writeFailures.log({ id, error });
         await wait(clock, WRITE_AGAIN_MS);
       }
     }

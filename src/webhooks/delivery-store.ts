@@ -242,6 +242,19 @@ export class DeliveryStore {
     this.db.orm.update(table).set({ dueAtMs: untilMs }).where(early).run();
   }
 
+  /** Moves the time of every retry and the end of every pause, after the clock was set. */
+  shiftTimes(_tx: Tx, byMs: number): void {
+    this.db.orm
+      .update(table)
+      .set({ dueAtMs: sql`due_at_ms + ${byMs}` })
+      .where(sql`due_at_ms is not null`)
+      .run();
+    this.db.orm
+      .update(webhookPauses)
+      .set({ untilMs: sql`until_ms + ${byMs}` })
+      .run();
+  }
+
   endPause(_tx: Tx, { accountId, mode, url }: WebhookEndpoint): void {
     const { accountId: ofAccount, mode: ofMode, url: ofUrl } = webhookPauses;
     const pause = and(eq(ofAccount, accountId), eq(ofMode, mode), eq(ofUrl, url));

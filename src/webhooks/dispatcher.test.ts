@@ -367,3 +367,27 @@ describe("live and test events for one URL", () => {
     await harness.untilDelivered(next);
   });
 });
+
+describe("the system's clock", () => {
+  test("set back: a retry still comes after its wait, and a pause ends", async () => {
+    const [harness, receiver] = [newHarness(), newReceiver()];
+    receiver.answer((_, number) => new Response(null, { status: number === 1 ? 500 : 204 }));
+    const paused = newReceiver();
+    paused.answer((_, number) =>
+      number === 1 ? new Response(null, { status: 429, headers: { "retry-after": "60" } }) : new Response(null),
+    );
+    const id = harness.event(receiver.url);
+    const pausedId = harness.event(paused.url, {}, { ...LIVE, subject: "target:2" });
+    harness.dispatcher.start();
+    await harness.untilAttempts(id, 1);
+    await harness.untilAttempts(pausedId, 1);
+    harness.clock.setWall(-365 * 24 * 3_600_000);
+    await harness.look();
+    expect(receiver.received).toHaveLength(1);
+    await harness.skip(5_000);
+    await harness.untilDelivered(id);
+    await harness.skip(60_000);
+    await harness.untilDelivered(pausedId);
+    expect(harness.logged.filter((line) => line.includes("set back"))).toHaveLength(1);
+  });
+});

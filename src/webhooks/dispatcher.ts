@@ -1,3 +1,4 @@
+import { ClockWatch } from "../base/clock.ts";
 import { drain } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
@@ -32,6 +33,7 @@ export class Dispatcher {
   readonly #relay: OutboxRelay;
   readonly #recorder: AttemptRecorder;
   readonly #slots: DeliverySlots;
+  readonly #clockWatch: ClockWatch;
   /** Queues being sent. */
   readonly #running = new Map<string, Promise<void>>();
   /** Queues whose last attempt could not be recorded, with the function that cancels their timer. */
@@ -54,6 +56,7 @@ export class Dispatcher {
     this.#relay = new OutboxRelay(runtime, options);
     this.#recorder = new AttemptRecorder(runtime, options.store);
     this.#slots = new DeliverySlots(runtime.clock);
+    this.#clockWatch = new ClockWatch(runtime.clock);
   }
 
   /** The number of queues being sent. */
@@ -96,6 +99,7 @@ export class Dispatcher {
   /** Relays new events, frees slots of slow requests, finds endpoints with due deliveries and starts sending. */
   async #poll(): Promise<void> {
     try {
+      await this.#followClock();
       let relayed = EVENTS_AT_ONCE_MAX;
       while (!this.#isStopped && relayed === EVENTS_AT_ONCE_MAX) relayed = await this.#relay.relay();
       if (this.#isStopped) return;
@@ -108,6 +112,14 @@ export class Dispatcher {
     } catch (error) {
       this.#logDelay(error);
     }
+  }
+
+  /** Retries keep their wait when the clock is set back. Set forward, they come early, which loses nothing. */
+  async #followClock(): Promise<void> {
+    const stepMs = this.#clockWatch.stepMs();
+    if (stepMs >= 0) return;
+    this.runtime.log.warn("the system clock was set back; retries of webhooks keep their wait", { by_ms: -stepMs });
+    await this.runtime.db.commit((tx) => this.options.store.shiftTimes(tx, stepMs));
   }
 
   /** Finds endpoints with due deliveries, a part of them at each poll. */

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { dayOfTime } from "../../base/days.ts";
 import type { Log } from "../../base/log.ts";
+import { RepeatedError } from "../../base/repeated-error.ts";
 import { parseAddress } from "../../mail/address.ts";
 import { parseDomain } from "../../mail/domain.ts";
 import type { AcceptOutcome, ReceivedMail, ReceiverRules, RecipientVerdict } from "../../net/smtp-receiver-rules.ts";
@@ -31,6 +32,7 @@ const LOGGED_MAX = 10_000;
 export class ReportMailRules implements ReceiverRules {
   readonly #runtime: { readonly clock: Clock; readonly log: Log };
   readonly #parts: ReportMailParts;
+  readonly #storeFailures: RepeatedError;
   readonly #host: string;
   /** The day on which the log said that a domain has used up its quota. */
   readonly #loggedOn = new Map<number, number>();
@@ -38,6 +40,7 @@ export class ReportMailRules implements ReceiverRules {
   constructor(runtime: { readonly clock: Clock; readonly log: Log }, parts: ReportMailParts) {
     this.#runtime = runtime;
     this.#parts = parts;
+    this.#storeFailures = new RepeatedError("storing a report mail failed", runtime);
     const host = parseDomain(parts.reportHost);
     this.#host = host.ok ? host.value.ascii : parts.reportHost.toLowerCase();
   }
@@ -69,7 +72,7 @@ export class ReportMailRules implements ReceiverRules {
       return "accepted";
     } catch (error) {
       const { client, bytes } = mail;
-      this.#runtime.log.error("storing a report mail failed", { error, client, bytes: bytes.length });
+      this.#storeFailures.log({ error, client, bytes: bytes.length });
       return "later";
     }
   }
