@@ -13,6 +13,7 @@ import { EMBEDDED_CATALOGUE } from "./dnsbl/embedded-catalogue.ts";
 import { applyKeys } from "./dnsbl/list-keys.ts";
 import { applySwitches } from "./dnsbl/list-switches.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
+import type { NetworkMetrics } from "./metrics/network-metrics.ts";
 import { type DnsResolver, isDefinite, resolverFor } from "./net/dns.ts";
 import { createAddressPolicy } from "./net/public-address.ts";
 import { openSession } from "./net/smtp-client.ts";
@@ -115,7 +116,7 @@ const sessionTimes = ({ connectTimeoutMs, replyTimeoutMs }: Config) => {
 };
 
 /** Dials mail hosts, and detects outages meanwhile. `fresh` resolves without a cache. */
-const composeDialling = (config: Config, platform: Platform, { log, fresh }: EngineSurroundings) => {
+const composeDialling = (config: Config, platform: Platform, { log, fresh, metrics }: EngineSurroundings) => {
   const { clock, resolver } = platform;
   const noteProblem = (name: string, problem: SocksProblem): void =>
     egresses.noteProblem(name, describeSocksProblem(problem));
@@ -145,8 +146,9 @@ const composeDialling = (config: Config, platform: Platform, { log, fresh }: Eng
     },
     isLargeProvider: (provider) => Number.isFinite(connectionsPerProviderMax(provider)),
   });
+  const dialWatched = metrics?.watchSessions(dial) ?? dial;
   const open = async (target: ProbeTarget) => {
-    const session = await dial(target);
+    const session = await dialWatched(target);
     outages.noteConnect(target, session.ok ? null : session.error);
     return session;
   };
@@ -172,7 +174,7 @@ const composePool = (config: Config, { clock }: Platform, { open, outages }: Ret
     ...{ connectionsMax, connectionsPerHostMax, connectionsPerProviderMax, connectionsPerEgressMax },
     rcptPerConnectionMax,
   };
-  return new ProbePool(clock, { open, pacing, ...limits });
+  return { pacing, pool: new ProbePool(clock, { open, pacing, ...limits }) };
 };
 
 /**
@@ -193,10 +195,11 @@ const lazyBlocklistCheck = (config: Config, platform: Platform): VerificationPla
 /** Matches the operator's suppression list; null without a database. */
 export type MatchSuppression = ((normalizedEmail: string) => string | null) | null;
 
-/** The log, and a resolver without cache, which checks whether DNS responds; default: that of the platform. */
+/** The log; a resolver without cache, which checks whether DNS responds (default: that of the platform); what observes sessions. */
 export interface EngineSurroundings {
   readonly log: Log;
   readonly fresh?: DnsResolver;
+  readonly metrics?: NetworkMetrics;
 }
 
 /** The engines that verify addresses, for live and for test keys. Needs no database. */
@@ -210,7 +213,7 @@ export const composeEngine = (
   const { heloName, mailFrom, smtpPort, retryWaitsS } = config;
   const dialling = composeDialling(config, platform, surroundings);
   const { egresses, outages, resolver } = dialling;
-  const pool = composePool(config, platform, dialling);
+  const { pool, pacing } = composePool(config, platform, dialling);
   const { probeTimeMs } = sessionTimes(config);
   const policy = createAddressPolicy(config.probeAllowNetworks);
   const hostProber = new HostProber({ pool, egresses, catchAllCache: new CatchAllCache(clock), heloName, mailFrom });
@@ -228,5 +231,5 @@ export const composeEngine = (
     clock,
   );
   const engines: ByMode<VerificationEngine> = { live, test: new VerificationEngine(TEST_PLATFORM, clock) };
-  return { engines, pool, outages, egresses };
+  return { engines, pool, pacing, outages, egresses };
 };

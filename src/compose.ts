@@ -19,6 +19,7 @@ import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
 import { composeEngine } from "./compose-engine.ts";
+import { createMetricsRenderer } from "./compose-metrics.ts";
 import { type Platform, mailerOf } from "./compose-platform.ts";
 import type { Config } from "./config.ts";
 import { copyInWorker } from "./db/backup-worker.ts";
@@ -29,6 +30,7 @@ import type { Runtime } from "./db/runtime.ts";
 import { ScheduledBackups } from "./db/scheduled-backups.ts";
 import { Guard } from "./http/guard.ts";
 import { createBudgets } from "./http/request-memory.ts";
+import { Metrics } from "./metrics/metrics.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
 import { createPoster } from "./net/fetch.ts";
@@ -36,6 +38,7 @@ import { Notifications } from "./notifications/notifications.ts";
 import { createNotificationsRoutes } from "./notifications/routes.ts";
 import { NotificationsStore } from "./notifications/store.ts";
 import { NightlyPurge } from "./nightly-purge.ts";
+import { Readiness } from "./readiness.ts";
 import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { SuppressionStore } from "./suppress/store.ts";
@@ -148,15 +151,19 @@ const composePurge = (runtime: Runtime, config: Config, stores: ConstructorParam
 };
 
 /** The use cases of the service, with the routes of the DMARC slice. */
-const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: ServiceOptions) => {
-  const { clock, random } = platform;
+const composeUseCases = ({ config, db, log, baseUrl, ...options }: ServiceOptions) => {
+  const { clock, random } = options.platform;
+  const metrics = new Metrics(clock);
+  db.onCommitted((fact) => metrics.activity.count(fact));
+  const platform = { ...options.platform, resolver: metrics.network.watchResolver(options.platform.resolver) };
   const runtime: Runtime = { db, clock, log, random };
-  const freshResolver = options.freshResolver ?? platform.resolver;
+  const freshResolver =
+    options.freshResolver === undefined ? platform.resolver : metrics.network.watchResolver(options.freshResolver);
   const administration = composeAccounts(db, clock);
   const { credits, authenticate } = administration;
   const { match } = composeSuppressions(db, clock);
-  const engine = composeEngine(config, platform, match, { log, fresh: freshResolver });
-  const { engines, pool, outages, egresses } = engine;
+  const engine = composeEngine(config, platform, match, { log, fresh: freshResolver, metrics: metrics.network });
+  const { engines, pool, pacing, outages, egresses } = engine;
   const verification = composeVerification(runtime, engines, credits);
   const webhooks = composeWebhooks(runtime, config, platform);
   const { rules, urls, defaults } = webhooks;
@@ -179,50 +186,46 @@ const composeUseCases = ({ config, db, log, platform, baseUrl, ...options }: Ser
     defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
   });
   const backups = composeBackups(runtime, config);
+  const probing = { pool, pacing, outages };
+  const readiness = new Readiness(runtime, {
+    blockers: () => outages.findings(),
+    findings: () => [egresses, dmarc, blocklist.usability, backups].flatMap((part) => part?.findings() ?? []),
+  });
   return {
-    runtime,
-    administration,
-    pool,
-    outages,
-    egresses,
-    verification,
-    webhooks,
-    blocklist,
-    lists,
-    bulk,
+    ...{ runtime, metrics, readiness, administration, probing, verification, webhooks, blocklist, guard, dmarc },
     purge,
-    guard,
-    dmarc,
     backups,
+    bulk: { jobs: bulk, lists, runner: bulkParts.runner },
   };
 };
 
 const DESCRIPTION = "Verifies email addresses, monitors DNS blocklists and processes DMARC reports.";
 
+type UseCases = ReturnType<typeof composeUseCases>;
+
 /** Every route of the API. */
-const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: string) => {
-  const { runtime, administration, verification, webhooks, blocklist, lists, bulk, guard, dmarc } = useCases;
-  const { outages, egresses, backups } = useCases;
+const composeRoutes = (useCases: UseCases, { config, baseUrl }: ServiceOptions) => {
+  const { runtime, administration, verification, webhooks, blocklist, bulk, guard, dmarc } = useCases;
   const { store, ledger } = administration;
   const { rules } = webhooks;
   const { clock } = runtime;
   return [
     createVerifyRoutes({ guard, ...verification, clock }),
-    createBulkRoutes({ guard, bulk, lists }),
+    createBulkRoutes({ guard, bulk: bulk.jobs, lists: bulk.lists }),
     createAccountRoutes(guard, { store, ledger }),
     createBlocklistRoutes({ guard, rules, clock, ...blocklist, keyName: (id) => store.findKey(id)?.name ?? id }),
     createOverviewRoutes({ guard, rules, clock, ...blocklist }),
     ...dmarc.routes,
     createWebhookRoutes({ guard, webhooks: webhooks.webhooks, rules }),
     createNotificationsRoutes({ guard, notifications: webhooks.notifications, rules }),
-    createServiceRoutes(runtime, {
+    createServiceRoutes({
       guard,
       describe: async () => {
         const { interfaceDocument } = await import("./interface-document.ts");
         return interfaceDocument({ version: VERSION, baseUrl, description: DESCRIPTION });
       },
-      blockers: () => outages.findings(),
-      findings: () => [egresses, dmarc, blocklist.usability, backups].flatMap((part) => part?.findings() ?? []),
+      readiness: useCases.readiness,
+      metrics: { token: config.metricsToken, render: createMetricsRenderer(useCases) },
     }),
   ];
 };
@@ -230,18 +233,21 @@ const composeRoutes = (useCases: ReturnType<typeof composeUseCases>, baseUrl: st
 /** The whole service, not yet listening. */
 export const composeService = (options: ServiceOptions) => {
   const useCases = composeUseCases(options);
-  const { administration, verification, pool, outages, webhooks, blocklist, bulk, purge, dmarc, backups } = useCases;
+  const { metrics, administration, verification, probing, webhooks, blocklist, bulk, purge, dmarc, backups } = useCases;
+  const { pool, outages } = probing;
   const { dispatcher } = webhooks;
   const { db, clock } = useCases.runtime;
   const app = createServer({
     log: options.log,
     clock: options.platform.clock,
     trustedProxies: options.config.trustedProxies,
-    routes: composeRoutes(useCases, options.baseUrl),
+    routes: composeRoutes(useCases, options),
+    countRequest: (method, status) => metrics.countRequest(method, status),
   });
   return {
-    ...{ app, bulk, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc, backups },
-    ...{ lists: useCases.lists, notifications: webhooks.notifications },
+    ...{ app, metrics, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc, backups },
+    bulk: bulk.jobs,
+    ...{ lists: useCases.bulk.lists, notifications: webhooks.notifications },
     /** Makes work due that was planned while the system's clock was wrong. */
     correctPlannedTimes: () => db.commit((tx) => correctPlannedTimes(db, tx, clock.nowMs())),
     ...verification,

@@ -177,6 +177,8 @@ describe("a bad value is refused in a sentence that begins with its name and say
     ["REPORT_HOST", `${"a.".repeat(100)}example.com`, "at most 200 characters"],
     ["ASN_LOOKUP", "on", "dns, off"],
     ["GEOIP_DB", "a,b,c,d,e,f,g,h,i", "at most 8 files"],
+    ["METRICS_TOKEN", "0123456789abcdef0123456789abcde", "32 to 256 letters"],
+    ["METRICS_TOKEN", `${"0123456789abcdef".repeat(2)} x`, "32 to 256 letters"],
     ["LOG_LEVEL", "verbose", "debug, info, warn, error, silent"],
   ])("%s=%j", (name, value, said) => {
     const config = readOne(name, value);
@@ -196,6 +198,7 @@ describe("a bad value is refused in a sentence that begins with its name and say
   test("a value that was refused is not repeated where it may be a secret", () => {
     const config = readOne("BASE_URL", "https://user:hunter2@example.com");
     expect(JSON.stringify(config)).not.toContain("hunter2");
+    expect(JSON.stringify(readOne("METRICS_TOKEN", "hunter2"))).not.toContain("hunter2");
   });
 });
 
@@ -209,7 +212,7 @@ describe("a name that does not exist is refused, with the one that is near", () 
     ["MAX_CONNECTION", "MAX_CONNECTIONS"],
     ["MAX_CONNECTIONS_PER_HOSTS", "MAX_CONNECTIONS_PER_HOST"],
     ["port", "PORT"],
-    ["METRICS_TOKEN", null],
+    ["BACKOFFICE_COLOUR", null],
     ["constructor", null],
     ["__proto__", null],
     ["", null],

@@ -19,6 +19,7 @@ import {
   httpUrl,
   ipAddress,
   isHostName,
+  metricsToken,
   commaList,
   listenAddress,
   listId,
@@ -136,6 +137,7 @@ const settings = {
   notifyRelay: formatted("NOTIFY_SMTP_URL", optional(smtpUrl), (relay) => relay && formatRelay(relay)),
   notifyFrom: setting("NOTIFY_FROM", optional(notifyFrom)),
   notifyDomains: setting("NOTIFY_DOMAINS", commaList(mailDomain).prefault("")),
+  metricsToken: formatted("METRICS_TOKEN", optional(metricsToken), (token) => token && "(set)"),
   logLevel: setting("LOG_LEVEL", choiceOf(LOG_LEVELS).default("info")),
 };
 

@@ -8,7 +8,7 @@ import { DMARC_ROUTES } from "./dmarc/operations.ts";
 import { type DocumentInfo, type EventDoc, openApiDocument } from "./http/openapi.ts";
 import { GET_NOTIFICATIONS, updateNotifications } from "./notifications/operations.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
-import { GET_HEALTH, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
+import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 import { VERIFY_ROUTES } from "./verify/operations.ts";
 import { WEBHOOK_EVENTS, webhookRoutes } from "./webhooks/operations.ts";
 
@@ -32,7 +32,7 @@ const TAGS = {
   Webhooks: "Deliveries, the event feed, test calls and signing secrets.",
   Notifications: "Default recipients and webhook of the account.",
   Account: "The account of the calling key.",
-  Service: "Health and description of the service. No key needed.",
+  Service: "Health and description of the service. No API key needed.",
 };
 
 /**
@@ -48,7 +48,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       ...webhookRoutes(ANY_PUBLIC_URL),
       ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL)],
       ...ACCOUNT_ROUTES,
-      ...[GET_HEALTH, GET_READINESS, GET_OPENAPI],
+      ...[GET_HEALTH, GET_READINESS, GET_METRICS, GET_OPENAPI, GET_DOCS],
     ],
     { ...info, tags: TAGS, events: EVENT_DOCS },
   );

@@ -11,6 +11,8 @@ export interface ServerOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly routes: readonly AnyElysia[];
+  /** Called with the method and status of each request. */
+  readonly countRequest?: (method: string, status: number) => void;
   /** Networks whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
 }
@@ -27,7 +29,7 @@ export interface HttpApp {
   trustProxies(networks: readonly string[]): void;
 }
 
-export const createServer = ({ log, clock, routes, trustedProxies }: ServerOptions): HttpApp => {
+export const createServer = ({ log, clock, routes, trustedProxies, countRequest }: ServerOptions): HttpApp => {
   const requestLog = createRequestLog({ log, clock }, trustedProxies);
   const methodsOf = createMethodsOf(() => app.routes);
   const app: AnyElysia = routes.reduce<AnyElysia>(
@@ -41,6 +43,7 @@ export const createServer = ({ log, clock, routes, trustedProxies }: ServerOptio
       try {
         const response = withoutWrongLength(request, await app.fetch(withRoutableUrl(request)));
         noteResponse?.(response);
+        countRequest?.(request.method, response.status);
         return response;
       } finally {
         releaseBody(request);

@@ -46,6 +46,39 @@ export const GET_READINESS = declareRoute({
   errors: ["unavailable"],
 });
 
+export const GET_DOCS = declareRoute({
+  ...{ method: "GET", path: "/docs", operationId: "getDocs", tag: TAG, scope: "open" },
+  summary: "Read this documentation",
+  description:
+    "The OpenAPI document as one HTML page without other resources, with a curl example for every operation.",
+  responses: {
+    200: {
+      description: "The page.",
+      contentType: "text/html",
+      schema: z.string(),
+      example: "<!doctype html>…",
+    },
+  },
+  errors: ["unavailable"],
+});
+
+export const GET_METRICS = declareRoute({
+  ...{ method: "GET", path: "/metrics", operationId: "getMetrics", tag: TAG, scope: "open" },
+  summary: "Get metrics for Prometheus",
+  description:
+    "Counters, histograms and gauges in the text format of Prometheus. 404 unless the operator has set POSTWARDEN_METRICS_TOKEN, which is sent as `Authorization: Bearer <METRICS_TOKEN>` instead of an API key.",
+  responses: {
+    200: {
+      description: "The metrics. Counters start at zero with the process.",
+      contentType: "text/plain",
+      schema: z.string(),
+      example:
+        "# HELP postwarden_ready 1 while /readyz responds with 200.\n# TYPE postwarden_ready gauge\npostwarden_ready 1\n",
+    },
+  },
+  errors: ["unauthorized", "not_found", "unavailable"],
+});
+
 export const GET_OPENAPI = declareRoute({
   ...{ method: "GET", path: "/openapi.json", operationId: "getOpenApiDocument", tag: TAG, scope: "open" },
   summary: "Get this document",

@@ -55,6 +55,14 @@ const quote = (item: unknown): string => JSON.stringify(item);
 /** Names an item by its position, for lists whose items hold secrets. */
 export const byNumber = (_item: string, at: number): string => `entry ${at + 1}`;
 
+/** A bearer token (RFC 6750 §2.1) that cannot be guessed. The error does not quote it. */
+export const metricsToken = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9\-._~+/]{32,256}=*$/,
+    "must be 32 to 256 letters, digits or -._~+/ (for example the output of `openssl rand -hex 32`)",
+  );
+
 /** Seconds of a retry schedule. */
 export const seconds = (item: string): Result<number, string> => {
   const value = Number(item);

@@ -9,6 +9,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   net: ["base"],
   http: ["base"],
   probe: ["base", "net"],
+  metrics: ["base", "db", "net"],
+  docs: ["base", "http"],
   dnsbl: ["base", "net"],
   billing: ["base", "db", "http"],
   accounts: ["base", "db", "http", "billing"],
@@ -130,6 +132,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "notifications",
     "blocklist",
     "dmarc",
+    "metrics",
+    "docs",
   ],
 };
 const ONLY_MAIN_IMPORTS = "cli";

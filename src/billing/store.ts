@@ -142,8 +142,10 @@ export class Ledger {
     return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
   }
 
-  #enter(_tx: Tx, entry: LedgerEntry): void {
+  #enter(tx: Tx, entry: LedgerEntry): void {
     this.#append.run({ ...entry });
     this.#update.run(entry.available, entry.held, entry.accountId);
+    const credits = Math.max(Math.abs(entry.available), Math.abs(entry.held));
+    this.#db.note(tx, { kind: "credits", move: entry.kind, credits });
   }
 }

@@ -119,6 +119,7 @@ export class BlocklistMonitor {
       const row = { ...begun, targetId: before.id, finishedAtMs: atMs, status, isChange };
       const check = { ...row, body: JSON.stringify(body) };
       store.insertCheck(tx, check);
+      db.note(tx, { kind: "blocklist_check", mode: target.mode, trigger: begun.trigger, status });
       store.updateTarget(tx, before.id, after);
       listings.update(tx, { ...before, status, listedOn }, { outcomes, lists, atMs });
       const range = this.#recordInRange(tx, before, row, body);

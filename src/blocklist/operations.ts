@@ -37,7 +37,7 @@ export const createTarget = (policy: UrlPolicy) =>
     scope: "blacklist:write",
     body: {
       schema: newTargetSchema(webhookUrlSchema(policy)),
-      example: { target: "192.0.2.1", label: "outbound 1", webhook_url: "https://example.com/hook" },
+      example: { target: "mail.example.com", label: "outbound 1", webhook_url: "https://example.com/hook" },
     },
     responses: {
       201: {

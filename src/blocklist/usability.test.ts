@@ -66,6 +66,7 @@ const start = () => {
     mailQueue,
     events,
     findings: () => usability.findings(),
+    usable: () => Object.fromEntries(usability.usableLists()),
     restart: () => (usability = create()),
     /** A test of all lists, and what follows from it. */
     async test(): Promise<void> {
@@ -86,6 +87,16 @@ const start = () => {
     },
   };
 };
+
+test("tells for each tested list whether it can be used, and nothing about one that was not tested", async () => {
+  const { states, usable, test } = start();
+  await test();
+  const all = usable();
+  expect(Object.values(all)).not.toContain(false);
+  states.set("spamcop", "refused");
+  await test();
+  expect(usable()).toEqual({ ...all, spamcop: false });
+});
 
 test("accounts are notified once, after two tests, about a list that cannot be used", async () => {
   const { watch, states, test, observe, events, mailQueue, logged } = start();

@@ -80,6 +80,11 @@ export class ListUsability {
     return usabilityFindings(this.#judgeAll());
   }
 
+  /** Whether each list could be used at its last test, by id; without those that were not tested. */
+  usableLists(): ReadonlyMap<string, boolean> {
+    return new Map(this.#judgeAll().map(({ list, trouble }) => [list.id, trouble === null]));
+  }
+
   /** Reads the results of the last tests, without a query. Accounts are notified once about a change that lasted. */
   async observe(): Promise<void> {
     const judged = this.#judgeAll();

@@ -3,6 +3,7 @@ import type { CreditHolds } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import { insertEvent } from "../db/outbox.ts";
 import type { Runtime } from "../db/runtime.ts";
+import { VERDICT_OF } from "../verify/result.ts";
 import type { AttemptOutcome } from "./attempt.ts";
 import { isUnfinished, jobView } from "./job-object.ts";
 import { type Advance, holdReference, type JobRow, type JobStore } from "./job-store.ts";
@@ -63,7 +64,10 @@ export class JobWriter {
       const { position, rows, outcome } = attempt;
       if (!this.#writeOutcome(tx, number, attempt) || outcome.kind !== "done") continue;
       finished.push({ position, rows, chargeable: outcome.chargeable });
-      counts.set(outcome.columns.subStatus, (counts.get(outcome.columns.subStatus) ?? 0) + rows);
+      const { subStatus } = outcome.columns;
+      counts.set(subStatus, (counts.get(subStatus) ?? 0) + rows);
+      const verdict = VERDICT_OF[subStatus];
+      this.runtime.db.note(tx, { kind: "verification", mode: job.mode, source: "list", verdict, subStatus });
     }
     if (finished.length === 0) return true;
     for (const [subStatus, rows] of counts) this.stores.jobs.addCount(tx, number, { subStatus, rows });

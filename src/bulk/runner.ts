@@ -13,7 +13,7 @@ import type { JobRow, JobStore } from "./job-store.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 import type { ListStore } from "./list-store.ts";
 import { ResultBatches, UNWRITTEN_MAX } from "./result-batches.ts";
-import { forecastJob, nextToBegin, RunningJob, windowShares } from "./running-job.ts";
+import { addressesUnderWay, forecastJob, nextToBegin, RunningJob, windowShares } from "./running-job.ts";
 
 export interface BulkRunnerOptions {
   readonly jobs: JobStore;
@@ -100,6 +100,9 @@ export class BulkRunner {
     const assumedPerSecond = this.options.windowMax / Math.max(1, this.#active.size) / ASSUMED_ATTEMPT_S;
     return forecastJob(job, running, { assumedPerSecond, nowMs: this.options.dueNowMs() });
   }
+
+  /** Addresses under way. */
+  underWay = (): number => addressesUnderWay([...this.#active.values()]);
 
   /** Resolves when the job has ended; at once when this process does not have it. */
   async untilEnded(number: number): Promise<void> {
@@ -192,8 +195,7 @@ export class BulkRunner {
   #startSome(): boolean {
     const nowMs = this.options.dueNowMs();
     const { jobs, startedMax } = this.#startable(nowMs);
-    const underWay = [...this.#active.values()].reduce((sum, { queue }) => sum + queue.underWay, 0);
-    const shareMax = windowShares(jobs, this.#limiter.window(underWay));
+    const shareMax = windowShares(jobs, this.#limiter.window(this.underWay()));
     let started = 0;
     for (let idle = 0; idle < jobs.length;) {
       if (started >= startedMax) return startedMax > 1;
@@ -227,11 +229,9 @@ export class BulkRunner {
     this.#cancelTimer = null;
     if (this.#active.size === 0) return;
     const { dueNowMs } = this.options;
-    const waits = [...this.#active.values()].map(
-      ({ queue }) => (queue.nextRetryMs ?? Number.POSITIVE_INFINITY) - dueNowMs(),
-    );
+    const retries = [...this.#active.values()].map(({ queue }) => queue.nextRetryMs).filter((ms) => ms !== null);
     // What is due already waits for a free slot; its release schedules the pump.
-    const delayMs = Math.min(PUMP_MS_MAX, ...waits.filter((ms) => ms > 0));
+    const delayMs = Math.min(PUMP_MS_MAX, ...retries.map((ms) => ms - dueNowMs()).filter((ms) => ms > 0));
     this.#cancelTimer = this.runtime.clock.after(delayMs, () => this.#schedulePump());
   }
 

@@ -52,6 +52,10 @@ export class RunningJob {
   }
 }
 
+/** Addresses of all these jobs that are being verified. */
+export const addressesUnderWay = (jobs: readonly RunningJob[]): number =>
+  jobs.reduce((sum, { queue }) => sum + queue.underWay, 0);
+
 /** The forecast of an unfinished job; `running`: undefined while it waits. */
 export const forecastJob = (
   { addressesTotal, addressesFinished }: JobRow,

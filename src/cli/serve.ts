@@ -98,6 +98,7 @@ const stopService = async (
   service: Service,
   { http, reports }: { readonly http: HttpListener; readonly reports: ReportReceiver | null },
 ): Promise<void> => {
+  service.metrics.stop();
   const closed = http.stop();
   await reports?.close();
   service.outages.stop();
@@ -134,6 +135,7 @@ const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> =>
   log.info("listening", { url, host: config.host, port: http.port });
 
   await service.correctPlannedTimes();
+  if (config.metricsToken !== null) service.metrics.start();
   service.runner.start();
   service.bulk.start();
   service.dispatcher.start();

@@ -57,3 +57,24 @@ export const diskSpaceOf = (path: string, sqlite: Sqlite): DiskSpace | null => {
   const freePagesBytes = pragma("freelist_count") * pragma("page_size");
   return { freeBytes: bavail * bsize + freePagesBytes, totalBytes: blocks * bsize };
 };
+
+/** Sizes in bytes: of the database file, of its write-ahead log, and of the disk. */
+export interface DatabaseUsage {
+  readonly fileBytes: number;
+  readonly walBytes: number;
+  readonly diskFreeBytes: number;
+  readonly diskBytes: number;
+}
+
+/** Null for a database in memory. Throws the errors of the file system. */
+export const databaseUsageOf = (path: string): DatabaseUsage | null => {
+  if (path === ":memory:") return null;
+  const { bavail, blocks, bsize } = statfsSync(dirname(path));
+  const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  return {
+    fileBytes: sizeOf(path),
+    walBytes: sizeOf(`${path}-wal`),
+    diskFreeBytes: bavail * bsize,
+    diskBytes: blocks * bsize,
+  };
+};

@@ -1,5 +1,6 @@
 import { type Database as Sqlite, SQLiteError } from "bun:sqlite";
 import { type Clock, systemClock } from "../base/clock.ts";
+import { CommittedFacts } from "./facts.ts";
 
 /** A write that waits for a transaction. */
 interface PendingWrite {
@@ -42,6 +43,7 @@ export class GroupCommit {
   constructor(
     private readonly sqlite: Sqlite,
     private readonly clock: Pick<Clock, "monotonicMs" | "after"> = systemClock,
+    private readonly facts: CommittedFacts = new CommittedFacts(),
   ) {
     this.#statements = prepare(sqlite);
   }
@@ -93,21 +95,25 @@ export class GroupCommit {
     } catch (error) {
       // When the disk is full, SQLite has already rolled back.
       if (this.sqlite.inTransaction) this.#statements.rollback.run();
+      this.facts.undoTo(0);
       if (isBusy(error) && !this.#isClosed) this.#postpone(writes, error);
       else for (const write of writes) write.fail(error);
       return;
     }
     for (const settle of settled) settle();
+    this.facts.publish();
   }
 
   /** Returns how to settle a write after the commit. Throws only when SQLite has rolled back the transaction. */
   #runOne(write: PendingWrite): () => void {
     const { savepoint, release, undo } = this.#statements;
+    const noted = this.facts.size;
     savepoint.run();
     try {
       write.run();
     } catch (error) {
       if (!this.sqlite.inTransaction) throw error;
+      this.facts.undoTo(noted);
       undo.run();
       release.run();
       return () => write.fail(error);

@@ -2,8 +2,10 @@ import { Database as Sqlite, SQLiteError } from "bun:sqlite";
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { systemClock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { type DiskSpace, diskSpaceOf, keepDatabasePrivate } from "./database-files.ts";
+import { CommittedFacts, type Fact } from "./facts.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { MigrateProblem } from "./migrate.ts";
 import { type Migrated, migrateFile } from "./migrate-file.ts";
@@ -40,6 +42,10 @@ export interface Db {
    * database, so it must only read and write the database. Return refusals (`orRefusal`) instead of throwing them.
    */
   commit<T>(work: (tx: Tx) => T): Promise<T>;
+  /** Notes what the transaction does, for metrics: the listener gets it after the commit. */
+  note(tx: Tx, fact: Fact): void;
+  /** Sets the listener of `note`, which must not throw. */
+  onCommitted(listener: (fact: Fact) => void): void;
   /** The first problem that SQLite finds in the file, or null. Reads the whole file. */
   damage(): string | null;
   /** Whether the file can be written now (disk full, read-only, locked) and is still the one at its path. */
@@ -91,23 +97,37 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   sqlite.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
   const deferred = sqlite.transaction((work: () => unknown) => work());
-  const group = new GroupCommit(sqlite);
+  const facts = new CommittedFacts();
+  const transact = <T>(work: (tx: Tx) => T): T => {
+    const noted = facts.size;
+    try {
+      const value = immediate.immediate(work) as T;
+      if (!sqlite.inTransaction) facts.publish();
+      return value;
+    } catch (error) {
+      facts.undoTo(noted);
+      throw error;
+    }
+  };
+  const group = new GroupCommit(sqlite, systemClock, facts);
   const identity = identityOf(path);
   return ok({
     orm: drizzle({ client: sqlite, schema }),
     path,
     migrated: migrated.value,
-    transact: <T>(work: (tx: Tx) => T) => immediate.immediate(work) as T,
+    transact,
     transactUnsynced<T>(work: (tx: Tx) => T) {
       sqlite.run("PRAGMA synchronous = NORMAL");
       try {
-        return immediate.immediate(work) as T;
+        return transact(work);
       } finally {
         sqlite.run("PRAGMA synchronous = FULL");
       }
     },
     snapshot: <T>(work: () => T) => deferred.deferred(work) as T,
     commit: (work) => group.enqueue(() => work(tx)),
+    note: (_tx, fact) => facts.add(fact),
+    onCommitted: (listener) => facts.listen(listener),
     damage: () => findDamage(sqlite),
     diskSpace: () => diskSpaceOf(path, sqlite),
     isWritable: () => isFile(path, identity) && hasFreeSpace(path) && takesWrite(sqlite),

@@ -24,6 +24,7 @@ describe("a host that times out", () => {
     pacing.note(HOST, silent);
     expect(pacing.admit(HOST)).toMatchObject({ kind: "cooldown", failure });
     expect(pacing.admit("192.0.2.2 25").kind).toBe("go");
+    expect(pacing.countCooldowns()).toBe(1);
   });
 
   test("one answer in between counts from the start again", () => {
@@ -37,6 +38,7 @@ describe("a host that times out", () => {
     const pacing = new Pacing(clock, 4);
     for (let n = 0; n < 3; n++) pacing.note(HOST, silent);
     await clock.advance(60_000);
+    expect(pacing.countCooldowns()).toBe(0);
     expect(pacing.admit(HOST).kind).toBe("go");
     pacing.note(HOST, silent);
     await clock.advance(119_999);

@@ -89,6 +89,14 @@ export class Pacing {
     }
   }
 
+  /** Hosts that are not dialled because they kept timing out. */
+  countCooldowns(): number {
+    const nowMs = this.#clock.monotonicMs();
+    let count = 0;
+    for (const { cooldown } of this.#hosts.values()) if (cooldown !== null && cooldown.untilMs > nowMs) count++;
+    return count;
+  }
+
   get size(): number {
     return this.#hosts.size;
   }

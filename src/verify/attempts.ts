@@ -121,7 +121,9 @@ export class VerificationAttempts {
   #complete(tx: Tx, row: VerificationRow, { result, attempts, nowMs }: Completed): boolean {
     const { verdict, sub_status: subStatus } = result;
     const end = { verdict, subStatus, result: JSON.stringify(result), completedAtMs: nowMs, attempts };
-    return this.#deps.store.complete(tx, row.id, end);
+    if (!this.#deps.store.complete(tx, row.id, end)) return false;
+    this.#runtime.db.note(tx, { kind: "verification", mode: row.mode, source: "single", verdict, subStatus });
+    return true;
   }
 
   #postpone(tx: Tx, row: VerificationRow, { evidence, dueAtMs }: Postponed): void {

@@ -136,6 +136,7 @@ export class Checks {
     store.insert(tx, completed);
     if (!engine.isSimulated) store.saveEvidence(tx, row.id, evidence);
     credits.settle(tx, move);
+    this.#runtime.db.note(tx, { kind: "verification", mode: row.mode, source: "single", verdict, subStatus });
     return completed;
   }
 

@@ -40,6 +40,9 @@ export class AttemptRecorder {
     if (!isSame && !result.delivered) return null;
     const change = this.#changeOf(delivery, result);
     this.store.change(tx, id, change);
+    const { db, clock } = this.runtime;
+    const { mode, createdAtMs } = delivery;
+    db.note(tx, { kind: "webhook", mode, status: change.status, ageMs: clock.nowMs() - createdAtMs });
     if (change.status !== "pending") this.store.wakeQueue(tx, delivery, this.runtime.clock.nowMs());
     return change;
   }

@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
+import type { Fact } from "../db/facts.ts";
 import { settle } from "../testing/clock.ts";
 import { createReceivers } from "../testing/receiver.ts";
-import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
+import { createWebhookHarness, deliveryResult, until } from "../testing/webhook-harness.ts";
 import { POLL_MS, COOLDOWN_MS } from "./dispatcher.ts";
 import { FAST_MAX, SLOW_MAX } from "./delivery-slots.ts";
 import { DELIVERY_ATTEMPTS_MAX } from "./retry-schedule.ts";
@@ -16,6 +17,24 @@ const newReceiver = createReceivers();
 const LIVE = { accountId: "account", mode: "live" } as const;
 const TEST = { accountId: "account", mode: "test" } as const;
 const WAITS_S = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+
+test("every attempt is counted by what followed, with the age of its event", async () => {
+  const facts: Fact[] = [];
+  const results = [deliveryResult({ problem: "500" }), deliveryResult({ delivered: true, httpStatus: 204 })];
+  const harness = newHarness({ sender: () => async () => results.shift() ?? deliveryResult({}) });
+  harness.db.onCommitted((fact) => facts.push(fact));
+  harness.dispatcher.start();
+  await settle();
+  const id = harness.event("https://example.com/hook");
+  await harness.clock.advance(POLL_MS);
+  await until(() => facts.length === 1);
+  await harness.clock.advance(10_000);
+  await harness.untilDelivered(id);
+  const ages = facts.map((fact) => (fact.kind === "webhook" ? [fact.status, fact.ageMs] : []));
+  expect(ages[0]).toEqual(["pending", POLL_MS]);
+  expect(ages[1]?.[0]).toBe("delivered");
+  expect(Number(ages[1]?.[1])).toBeGreaterThanOrEqual(5_000);
+});
 
 describe("an event", () => {
   test("is sent signed within a second and is then delivered", async () => {

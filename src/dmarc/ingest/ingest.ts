@@ -208,9 +208,14 @@ export class Ingest {
   ): Promise<(IngestedItem | null)[]> {
     const { db, clock, log } = this.#runtime;
     const { stores } = this.#parts;
-    const { ingested, withdrawn } = await db.commit((tx) =>
-      writeIngestions(stores, { tx, nowMs: clock.nowMs(), batch, ahead }),
-    );
+    const { ingested, withdrawn } = await db.commit((tx) => {
+      const written = writeIngestions(stores, { tx, nowMs: clock.nowMs(), batch, ahead });
+      for (const { ingestion, result } of written.ingested.filter((one) => one !== null)) {
+        const { mode, via } = ingestion;
+        for (const { outcome, reason } of result.findings) db.note(tx, { kind: "report", mode, via, outcome, reason });
+      }
+      return written;
+    });
     for (const { ingestion, result } of ingested.filter((one) => one !== null)) {
       for (const { reason, report_id, domain } of result.findings) {
         if (reason !== "duplicate_differs") continue;

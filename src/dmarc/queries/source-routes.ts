@@ -92,7 +92,10 @@ const CLASSIFY_SOURCE = declareRoute({
   params: z.object({
     id: idParameter("domain"),
     // A key with a broken escape (`%E0`) arrives as null.
-    key: z.coerce.string().meta({ description: "`key` of the source, URL-encoded: it can contain `/` and `:`." }),
+    key: z.coerce.string().meta({
+      description: "`key` of the source, URL-encoded: it can contain `/` and `:`.",
+      examples: ["org:example.net"],
+    }),
   }),
   body: {
     schema: z.strictObject({ classification }).meta({ title: "DmarcSourceChange" }),
