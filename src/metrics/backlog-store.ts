@@ -2,8 +2,10 @@ import type { Db } from "../db/open.ts";
 
 /** Counts of rows stop here, so that a scrape stays fast; more counts as this many. */
 export const COUNTED_MAX = 20_000;
-/** Webhook queues that are examined for their oldest event. */
-const QUEUES_EXAMINED_MAX = 1_000;
+/** Webhook queues that are examined for the longest due attempt, by an index alone. */
+const QUEUES_DUE_MAX = 2_000;
+/** Webhook queues that are examined for their oldest event: each is a row somewhere in the file. */
+const QUEUES_EXAMINED_MAX = 100;
 
 /** Lists of one status. */
 export interface JobBacklog {
@@ -16,11 +18,6 @@ export interface JobBacklog {
 interface Credits {
   readonly available: number;
   readonly held: number;
-}
-
-interface WebhookHeads {
-  readonly eventId: string | null;
-  readonly dueAtMs: number | null;
 }
 
 const prepareBacklog = ({ sqlite }: Pick<Db, "sqlite">) => ({
@@ -40,9 +37,13 @@ const prepareBacklog = ({ sqlite }: Pick<Db, "sqlite">) => ({
   oldestEvent: sqlite.prepare<{ createdAtMs: number }, []>(
     "SELECT created_at_ms AS createdAtMs FROM outbox WHERE delivered_at_ms IS NULL ORDER BY id LIMIT 1",
   ),
-  webhookHeads: sqlite.prepare<WebhookHeads, [number]>(
-    `SELECT min(event_id) AS eventId, min(due_at_ms) AS dueAtMs
-      FROM (SELECT event_id, due_at_ms FROM webhook_deliveries WHERE due_at_ms IS NOT NULL LIMIT ?)`,
+  webhookDue: sqlite.prepare<{ dueAtMs: number | null }, [number]>(
+    `SELECT min(due_at_ms) AS dueAtMs
+      FROM (SELECT due_at_ms FROM webhook_deliveries WHERE due_at_ms IS NOT NULL LIMIT ?)`,
+  ),
+  webhookEvent: sqlite.prepare<{ eventId: string | null }, [number]>(
+    `SELECT min(event_id) AS eventId
+      FROM (SELECT event_id FROM webhook_deliveries WHERE due_at_ms IS NOT NULL LIMIT ?)`,
   ),
   nextCheck: sqlite.prepare<{ dueAtMs: number | null }, []>(
     `SELECT min(next_check_at_ms) AS dueAtMs FROM blocklist_targets
@@ -75,15 +76,16 @@ export class BacklogStore {
   /** Times are milliseconds since 1970; null where nothing waits. Throws the errors of SQLite. */
   read() {
     return this.db.snapshot(() => {
-      const { pending, jobs, reports, oldestReport, oldestEvent, webhookHeads, nextCheck, credits } = this.#statements;
-      const heads = webhookHeads.get(QUEUES_EXAMINED_MAX);
+      const { pending, jobs, reports, oldestReport, oldestEvent, nextCheck, credits } = this.#statements;
+      const { webhookDue, webhookEvent } = this.#statements;
+      const undelivered = webhookEvent.get(QUEUES_EXAMINED_MAX)?.eventId ?? null;
       return {
         pendingVerifications: pending.get(COUNTED_MAX)?.count ?? 0,
         jobs: jobs.all(),
         pendingReports: reports.get(COUNTED_MAX)?.count ?? 0,
         oldestReportMs: oldestReport.get()?.receivedAtMs ?? null,
-        oldestEventMs: earliest(oldestEvent.get()?.createdAtMs, timeOfId(heads?.eventId ?? null)),
-        webhookDueMs: heads?.dueAtMs ?? null,
+        oldestEventMs: earliest(oldestEvent.get()?.createdAtMs, timeOfId(undelivered)),
+        webhookDueMs: webhookDue.get(QUEUES_DUE_MAX)?.dueAtMs ?? null,
         checkDueMs: nextCheck.get()?.dueAtMs ?? null,
         credits: credits.get() ?? { available: 0, held: 0 },
       };
