@@ -23,8 +23,12 @@ const changeText = ({ before, after }: Pick<Entry, "before" | "after">): string 
     Record<string, unknown>,
     Record<string, unknown>,
   ];
-  const text = (value: unknown): string =>
-    value === null ? "none" : Array.isArray(value) ? value.join(", ") : String(value);
+  const text = (value: unknown): string => {
+    if (value === null) return "none";
+    if (typeof value !== "object") return String(value);
+    const items = Array.isArray(value) ? value : Object.entries(value).map(([name, item]) => `${name} ${text(item)}`);
+    return items.length === 0 ? "none" : items.join(", ");
+  };
   return [...new Set([...Object.keys(old), ...Object.keys(now)])]
     .filter((name) => JSON.stringify(old[name]) !== JSON.stringify(now[name]))
     .map((name) => {

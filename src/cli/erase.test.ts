@@ -209,6 +209,7 @@ test("the audit log has the counts of an erasure, never the address", async () =
   const { entries } = (await run(["audit", "--json"])).json as { entries: { action: string; after: object }[] };
   expect(entries[0]).toMatchObject({ action: "erase", after: { verifications: 0, list_rows: 0 } });
   expect(JSON.stringify(entries).toLowerCase()).not.toContain(NORMALIZED);
+  expect((await run(["audit"])).out).toContain("list_rows 0, report_mails 0, rows_removed none, fields_redacted none");
 });
 
 test("the audit log changes by an erasure only", async () => {

@@ -49,8 +49,10 @@ const operationSchema = z.object({
   tags: z.tuple([z.string()]),
   summary: z.string(),
   description: z.string().optional(),
-  /** Empty where no key is needed; else the scopes of the key, none for any key. */
+  /** Empty where no key is needed. */
   security: z.array(z.record(z.string(), z.array(z.string()))).default([{ apiKey: [] }]),
+  /** The scope that the key needs; undefined where any key will do. */
+  "x-scope": z.string().optional(),
   parameters: z.array(parameterSchema).default([]),
   requestBody: z.object({ required: z.boolean().default(false), content: contentSchema }).optional(),
   responses: z.record(z.string(), responseSchema),

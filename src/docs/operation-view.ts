@@ -10,11 +10,9 @@ const exampleBlock = (example: unknown): Markup | false =>
   example !== undefined && html`<pre tabindex="0"><code>${exampleText(example)}</code></pre>`;
 
 /** Which key an operation needs. */
-const accessOf = ({ security, responses }: DocumentedOperation): Markup => {
-  const [need] = security;
-  if (need === undefined) return html`${"401" in responses ? "Metrics token" : "No key"}`;
-  const scopes = need.apiKey ?? [];
-  return scopes.length === 0 ? html`Any key` : html`Scope ${scopes.map((scope) => html`<code>${scope}</code>`)}`;
+const accessOf = ({ security, "x-scope": scope, responses }: DocumentedOperation): Markup => {
+  if (security.length === 0) return html`${"401" in responses ? "Metrics token" : "No key"}`;
+  return scope === undefined ? html`Any key` : html`Scope <code>${scope}</code>`;
 };
 
 const parameterRow = ({ name, in: place, required, description, schema }: ApiParameter): Markup =>

@@ -136,7 +136,8 @@ const operationOf = (route: AnyRoute): JsonObject => {
   const documented = Object.entries(responses).map(([status, response]) => [status, responseOf(response, rateLimited)]);
   return {
     ...{ operationId, tags: [tag], summary, description },
-    ...(scope === "open" ? { security: [] } : scope === null ? {} : { security: [{ apiKey: [scope] }] }),
+    // An extension: only OAuth and OpenID schemes have scopes of their own.
+    ...(scope === "open" ? { security: [] } : scope === null ? {} : { "x-scope": scope }),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...requestBodyOf(route),
     responses: { ...Object.fromEntries(documented), ...errorResponses(errorsOf(route), rateLimited) },
