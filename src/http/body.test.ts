@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../testing/app.ts";
-import { JSON_BODY_BYTES_MAX } from "./body.ts";
+import { JSON_BODY_BYTES_MAX, readBytes } from "./body.ts";
 
 const PATH = "/v1/email-verifications";
 const start = createApps();
@@ -34,6 +34,7 @@ describe("a body that is not JSON is a 400 of its own", () => {
     ["NaN", "NaN"],
     ["nesting without end", "[".repeat(10_000)],
     ["invalid UTF-8", Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d])],
+    ["invalid UTF-8 in a string", Buffer.from('{"email":"a\xff@any.example"}', "latin1")],
     ["UTF-8 cut short", Buffer.from('{"email":"ä', "utf8").subarray(0, -1)],
     ["UTF-16", Buffer.from('{"email":"a@any.example"}', "utf16le")],
   ])("%s", async (_, body) => {
@@ -157,4 +158,9 @@ test("a body with thousands of misfits is answered with twenty, their names cut"
   const { issues } = body as { issues: Array<{ path: string }> };
   expect([status, issues.length]).toEqual([400, 20]);
   expect(issues.every(({ path }) => path.length <= 100)).toBe(true);
+});
+
+test("a body outside the service is read without a deadline", async () => {
+  const request = new Request("http://localhost/", { method: "POST", body: "abc" });
+  expect(Buffer.from(await readBytes(request, 3)).toString()).toBe("abc");
 });

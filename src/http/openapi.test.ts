@@ -147,6 +147,8 @@ describe("the OpenAPI document", () => {
       expect([where, "403" in responses]).toEqual([where, !isOpen && path !== "/v1/account"]);
       if (method === "GET" || method === "DELETE") expect([where, requestBody]).toEqual([where, undefined]);
       if (method === "PATCH" || method === "PUT") expect([where, requestBody?.required]).toEqual([where, true]);
+      if (path.includes("{")) expect([where, "404" in responses]).toEqual([where, true]);
+      if (path === "/v1/account" || isOpen) expect([where, "404" in responses]).toEqual([where, path === "/metrics"]);
       expect([where, "413" in responses]).toEqual([where, requestBody !== undefined]);
     }
   });

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { z } from "zod";
+import { AppError } from "../base/errors.ts";
 import { createApps } from "../testing/app.ts";
 import { EVENT_TYPES } from "../webhooks/schemas.ts";
+import { createQueryReader } from "./route-input.ts";
 
 const start = createApps();
 const ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
@@ -68,6 +70,19 @@ test("a repeated parameter is refused by name", async () => {
     error: "Invalid query",
     issues: [{ path: "status", message: "Must not be repeated" }],
   });
+});
+
+test("a repeated text parameter is not reported as missing", () => {
+  const read = createQueryReader(z.strictObject({ name: z.string().optional() }));
+  let thrown: unknown = null;
+  try {
+    read(new Request("http://localhost/?name=a&name=b"));
+  } catch (error) {
+    thrown = error;
+  }
+  expect(thrown instanceof AppError && thrown.details.issues).toEqual([
+    { path: "name", message: "Must not be repeated" },
+  ]);
 });
 
 describe("query parameters of every operation", () => {

@@ -4,7 +4,16 @@ import { Elysia } from "elysia";
 import { createServer } from "../server.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { sendBytes, sendJson, sendText, streamResponse, streamRows, takesGzip, TextResponse } from "./response.ts";
+import {
+  sendBytes,
+  sendJson,
+  sendText,
+  streamResponse,
+  streamRows,
+  takesGzip,
+  TextResponse,
+  withoutWrongLength,
+} from "./response.ts";
 import { createBudgets, trackRequest } from "./request-memory.ts";
 
 const MIB = 1024 * 1024;
@@ -112,6 +121,17 @@ describe("a large answer", () => {
     expect(held()).toBe(0);
   });
 
+  test("written in texts of 64 KiB releases each when the next is read", async () => {
+    const { held, from } = world();
+    const answer = new TextResponse(from("a"));
+    for (let piece = 0; piece < 4; piece++) answer.write("x".repeat(64 * 1024));
+    const reader = answer.send({}).body?.getReader();
+    await reader?.read();
+    await reader?.read();
+    expect(held()).toBe(3 * 64 * 1024);
+    await reader?.cancel();
+  });
+
   test("ends once, though its client disconnects while it is read", async () => {
     const gone = new AbortController();
     let ends = 0;
@@ -131,6 +151,16 @@ describe("a large answer", () => {
     expect(answer.headers.get("content-type")).toBe("text/csv");
     expect(await answer.text()).toBe("");
     expect(held()).toBe(0);
+  });
+
+  test("to HEAD loses the length that the router computed from the empty body; other responses keep theirs", () => {
+    const head = requestOf({}, "HEAD");
+    sendBytes(head, new Uint8Array(MIB), {});
+    const lengthFor = (request: Request) =>
+      withoutWrongLength(request, new Response(null, { headers: { "content-length": "0" } })).headers.get(
+        "content-length",
+      );
+    expect([lengthFor(head), lengthFor(requestOf({}, "HEAD"))]).toEqual([null, "0"]);
   });
 });
 
@@ -212,6 +242,10 @@ describe("rows that are written while they are read", () => {
       for (const text of ["a", "", "b"]) yield new TextEncoder().encode(text);
     }
     expect(await streamRows(requestOf(), generate(), {}).text()).toBe("ab");
+    const chunks: string[] = [];
+    for await (const chunk of streamRows(requestOf(), generate(), {}).body ?? [])
+      chunks.push(Buffer.from(chunk).toString());
+    expect(chunks).toEqual(["a", "b"]);
   });
 
   test("whose caller is gone before the first is read are given back", () => {
