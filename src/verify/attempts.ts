@@ -84,7 +84,7 @@ export class VerificationAttempts {
   async #verify(engine: VerificationEngine, row: VerificationRow): Promise<AttemptedVerification> {
     let before = engine.begin(row.email);
     try {
-      before = this.#storedEvidence(row) ?? before;
+      before = this.#deps.store.findEvidence(row.id) ?? before;
       const onBehalfOf = { account: row.accountId, priority: "realtime" } as const;
       return await engine.verify(before, { onBehalfOf, duringOutage: "retry" });
     } catch (error) {
@@ -92,11 +92,6 @@ export class VerificationAttempts {
       this.#runtime.log.error("verification failed", { id: row.id, error });
       return engine.fail(before);
     }
-  }
-
-  /** The evidence of earlier attempts. */
-  #storedEvidence({ id, attempts }: VerificationRow): Evidence | undefined {
-    return attempts === 0 ? undefined : this.#deps.store.findEvidence(id);
   }
 
   async #store(row: VerificationRow, attempted: AttemptedVerification): Promise<number | null> {

@@ -238,3 +238,15 @@ test("evidence that has expired is a 404; what the address alone explains is sti
   expect(expired?.body.message).toBe("The evidence of this verification has expired. Its result is stored for longer.");
   expect(syntax).toMatchObject({ status: 200, body: { conclusion: { sub_status: "invalid_syntax" } } });
 });
+
+test("evidence of a pending verification is what is known before the first attempt", async () => {
+  const app = start(ENDLESS);
+  const key = app.newKey({ mode: "live" });
+  const posted = app.verify(key, "someone@example.com", "?timeout=1");
+  await app.advance(1_000);
+  const { id } = await posted;
+  expect(await app.request("GET", `${PATH}/${id}/evidence`, { key })).toMatchObject({
+    status: 200,
+    body: { address: { submitted: "someone@example.com" }, attempts: [], conclusion: null },
+  });
+});

@@ -138,6 +138,7 @@ describe("a write that fails", () => {
     await network.clock.advance(WRITE_AGAIN_MS);
     expect(network.statusOf(row)).toBe("mailbox_exists");
     expect([network.spent(), network.held()]).toEqual([1, 0]);
+    expect(network.lines.join()).toContain("verification could not be stored, retrying");
   });
 
   test("for a bug is not made for ever: the check ends as internal_error", async () => {
@@ -150,6 +151,7 @@ describe("a write that fails", () => {
     await settle();
     expect(network.statusOf(row)).toBe("internal_error");
     expect([network.spent(), network.held()]).toEqual([0, 0]);
+    expect(network.lines.join()).toContain("verification could not be concluded");
   });
 
   test("for a bug every time is made again after growing waits, then the credit goes back without a restart", async () => {
@@ -200,6 +202,22 @@ describe("a write that fails", () => {
     await network.clock.advance(WRITE_AGAIN_MS);
     await stopped;
     expect([network.statusOf(row), runner.running()]).toEqual(["pending", 0]);
+  });
+
+  test("while the service stops leaves the check pending, although the disk has room again", async () => {
+    const network = networkOf();
+    const row = await network.order();
+    let failures = 2;
+    const commit: Db["commit"] = (work) =>
+      failures-- > 0 ? Promise.reject(failingWith("SQLITE_FULL")) : network.db.commit(work);
+    const runner = network.processOf({ commit });
+    runner.submit(row);
+    await settle();
+    const stopped = runner.stop();
+    await network.clock.advance(WRITE_AGAIN_MS);
+    await stopped;
+    expect([failures, network.statusOf(row), network.held()]).toEqual([0, "pending", 1]);
+    expect(network.lines.join()).not.toContain("could not be concluded");
   });
 });
 
