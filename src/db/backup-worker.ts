@@ -50,7 +50,7 @@ export const copyInWorker = (
   worker.once("message", (outcome: CopyOutcome) => resolve(outcome));
   worker.once("error", (error: unknown) => resolve(err(`${file}: ${messageOf(error)}.`)));
   worker.once("exit", () => resolve(err(`${file}: the copying thread ended early.`)));
-  signal.addEventListener("abort", stop, { once: true });
+  signal.addEventListener("abort", stop);
   if (signal.aborted) stop();
   return promise.finally(() => signal.removeEventListener("abort", stop));
 };

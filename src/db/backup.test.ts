@@ -160,6 +160,29 @@ describe("a backup", () => {
     expect(readdirSync(folder).filter((name) => name.startsWith("b.db"))).toEqual([]);
   });
 
+  test("waits for a program that has the database to itself for a while", async () => {
+    open("a.db").close();
+    releaseClosed();
+    const script = `
+      const { readdirSync, readlinkSync } = require("node:fs");
+      const [path, reader] = process.argv.slice(-2);
+      const linkOf = (fd) => { try { return readlinkSync(fd); } catch { return ""; } };
+      const isOpenThere = () => readdirSync(reader).some((fd) => linkOf(reader + "/" + fd) === path);
+      const d = new (require("bun:sqlite").Database)(path);
+      d.run("PRAGMA locking_mode = EXCLUSIVE");
+      d.run("BEGIN EXCLUSIVE");
+      console.log("held");
+      while (!isOpenThere()) Bun.sleepSync(20);
+      d.run("COMMIT");
+      process.exit(0);`;
+    const other = Bun.spawn([process.execPath, "-e", script, at("a.db"), `/proc/${process.pid}/fd`], {
+      stdout: "pipe",
+    });
+    for await (const _ of other.stdout) break;
+    expect(writeBackup(at("a.db"), at("b.db")).ok).toBe(true);
+    expect(await other.exited).toBe(0);
+  });
+
   test("of a database that is not there throws, and creates none", () => {
     expect(() => writeBackup(at("none.db"), at("b.db"))).toThrow();
     expect(readdirSync(folder)).toEqual([]);
@@ -184,6 +207,18 @@ describe("a file to restore", () => {
     expect(restore("b.db")).toMatchObject({ ok: false, error: { kind: "backup", problem: { kind } } });
     expect(namesIn("a.db")).toEqual(["first"]);
     expect(existsSync(at("a.db.kept"))).toBe(false);
+  });
+
+  test("is not changed by being verified, nor is its log", () => {
+    const db = open("c.db");
+    addAccount(db, "in the log");
+    // As after kill -9: whoever writes to it next moves the log into the file.
+    for (const suffix of ["", "-wal"]) copyFileSync(at(`c.db${suffix}`), at(`b.db${suffix}`));
+    db.close();
+    const before = ["", "-wal"].map((suffix) => readFileSync(at(`b.db${suffix}`)));
+    expect(verifyCopy(at("b.db"), KNOWN).ok).toBe(true);
+    releaseClosed();
+    expect(["", "-wal"].map((suffix) => readFileSync(at(`b.db${suffix}`)))).toEqual(before);
   });
 
   test("of a newer version is refused", () => {

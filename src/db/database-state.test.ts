@@ -64,3 +64,12 @@ test("a file that is no database throws", () => {
   writeFileSync(path, "hello ".repeat(1000));
   expect(() => inspectDatabase(path)).toThrow("not a database");
 });
+
+test("a database whose file may be read but not written is not writable", () => {
+  const path = fileOf("unwritable.db", (sqlite) => void migrate(sqlite, MIGRATIONS));
+  const bytes = readFileSync(path);
+  // The version that a program must know to write the file (SQLite's file format, §1.3.3).
+  bytes[18] = 3;
+  writeFileSync(path, bytes);
+  expect(inspectDatabase(path)).toEqual({ ok: true, value: { ...GOOD, isWritable: false } });
+});

@@ -79,7 +79,7 @@ const keepFormer = (path: string, kept: string): boolean => {
   // First, as copies: SQLite deletes a log that it cannot read.
   for (const suffix of logs) copyFileSync(path + suffix, kept + suffix);
   const state = emptyLog(path);
-  if (state !== "damaged") for (const suffix of logs) rmSync(kept + suffix, { force: true });
+  if (state !== "damaged") for (const suffix of logs) rmSync(kept + suffix);
   if (state === "in_use") return false;
   linkSync(path, kept);
   return true;
