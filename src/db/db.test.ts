@@ -229,6 +229,11 @@ describe("writing", () => {
     expect(names(db)).toEqual(ids);
   });
 
+  test("a statement whose parameter has no value is an error, not a NULL", () => {
+    const { sqlite } = open();
+    expect(() => sqlite.query("SELECT $id AS id").get({ name: "a" })).toThrow("Missing parameter");
+  });
+
   test("committed writes are in the file when it is reopened", async () => {
     const path = join(folder(), "postwarden.db");
     const first = open(path);
