@@ -1,6 +1,16 @@
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeMigrateProblem, migrate } from "./migrate.ts";
@@ -72,6 +82,21 @@ describe("before a migration", () => {
     expect(sqlite.query("PRAGMA user_version").get()).toEqual({ user_version: 1 });
     expect(readdirSync(folder).filter((name) => name.includes("partial"))).toEqual([]);
     expect(migrateFile(sqlite, path(), { migrations: ALL, copyFirst: false })).toMatchObject({ ok: true });
+  });
+
+  test("a damaged database is not migrated", () => {
+    const whole = open(1, "kept");
+    for (let row = 0; row < 200; row++) whole.run("INSERT INTO a VALUES (?)", ["x".repeat(1_000)]);
+    whole.close();
+    const bytes = readFileSync(path());
+    writeFileSync(path(), bytes.fill("damaged", bytes.length / 2, bytes.length / 2 + 8_192));
+    const sqlite = new Sqlite(path());
+    expect(migrateFile(sqlite, path(), { migrations: ALL })).toMatchObject({
+      ok: false,
+      error: { kind: "no_copy", detail: expect.stringContaining("is damaged") },
+    });
+    expect(sqlite.query("PRAGMA user_version").get()).toEqual({ user_version: 1 });
+    expect(copiesBeforeMigrations(path())).toEqual([]);
   });
 
   test("a copy of the same schema is replaced, so that a failing migration leaves the copies of others", () => {

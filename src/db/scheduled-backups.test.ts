@@ -52,8 +52,11 @@ const schedule = ({ keep = 3, copy, list }: { keep?: number; copy?: Copy; list?:
 
 describe("scheduled backups", () => {
   test("write the first one at once, and then one a day at 02:30 UTC", async () => {
-    const { backups, copies, clock, hours } = schedule();
+    const { backups, copies, clock, hours, logged } = schedule();
     await backups.run();
+    expect(logged.map((line) => JSON.parse(line))).toMatchObject([
+      { message: "backup written", file: copies[0], bytes: 4, took_ms: 0 },
+    ]);
     expect(copies).toEqual([at("backups/postwarden-2026-01-10T12-00-00Z.db")]);
     expect(backups.lastAtMs).toBe(START_MS);
     await hours(14);
