@@ -12,6 +12,7 @@ import { openSession } from "../net/smtp-client.ts";
 import { type Egress, EgressPool } from "../probe/egress.ts";
 import type { ProbeTarget } from "../probe/host-queue.ts";
 import { Pacing } from "../probe/pacing.ts";
+import type { OutageJudgement } from "../probe/outages.ts";
 import { ProbePool } from "../probe/pool.ts";
 import { CatchAllCache } from "../verify/catch-all-cache.ts";
 import { type ConcludedVerification, concludeVerification } from "../verify/verdict.ts";
@@ -63,6 +64,8 @@ export interface MailNetworkOptions {
   /** Blocklists in the zone of this network; without, the signal is switched off. */
   readonly blocklists?: readonly Blocklist[];
   readonly matchSuppression?: (normalizedEmail: string) => string | null;
+  /** What is thought of servers that do not respond: believed, by default. */
+  readonly outage?: OutageJudgement;
 }
 
 /** The real engine, pool and SMTP client between a literal DNS zone and scripted SMTP servers, with a manual clock. */
@@ -194,7 +197,7 @@ const networkOf = (options: MailNetworkOptions) => {
     probeMailbox: createMailboxProber({ clock, random }, hostProber, { smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS }),
     checkBlocklists: blocklists === null ? null : (domain) => blocklists.check(domain),
     retryWaitsS: options.retryWaitsS ?? [60],
-    judgeOutage: async () => "believed",
+    judgeOutage: async () => options.outage ?? "believed",
     simulation: null,
   };
   const engine = new VerificationEngine(platform, clock);

@@ -132,6 +132,19 @@ describe("greylisting", () => {
   });
 });
 
+test.each([
+  ["outage", "conclude", "concluded"],
+  ["outage", "retry", "retry"],
+  ["outage", "repeat", "repeat"],
+  ["open", "repeat", "repeat"],
+  ["open", "retry", "concluded"],
+  ["believed", "retry", "concluded"],
+  ["believed", "repeat", "concluded"],
+] as const)("no response, judged as %s, with the policy %s: %s", async (outage, duringOutage, kind) => {
+  const network = networkOf({ outage, hosts: [{ name: "mx.x.example", unconnectable: "timeout" }] });
+  expect((await network.engine.verify(beginEvidence("ada@x.example"), { duringOutage })).kind).toBe(kind);
+});
+
 describe("DNS at a retry", () => {
   test("that fails leaves the hosts known from before", async () => {
     const network = networkOf({ hosts: [hostWith(greylistingFor(1))] });
