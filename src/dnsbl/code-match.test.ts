@@ -21,6 +21,8 @@ describe("a return code", () => {
     ["127.0.0", "is not an address"],
     ["127.0.0.02", "is not an address"],
     ["127.0.0.256", "is not an address"],
+    ["127.0.0.2-", "is not an address"],
+    ["-127.0.0.2", "is not an address"],
     ["127.0.0.2-127.0.0.3-127.0.0.4", "is not an address"],
     ["127.0.0.0/24", "is not an address"],
     ["bits 4", "is not an address"],
@@ -44,6 +46,9 @@ describe("a return code", () => {
     ["bit 8", "127.0.0.80", false],
     ["bit 128", "127.0.0.128", true],
     ["bit 16", "127.0.1.16", false],
+    ["bit 16", "127.0.0.255", true],
+    ["bit 1", "127.0.0.1", true],
+    ["bit 1", "127.0.1.1", false],
   ])("%s describes %s: %p", (match, address, expected) => {
     expect(matchesCode(read(match), number(address))).toBe(expected);
   });
@@ -56,6 +61,10 @@ describe("a return code", () => {
     ["bit 2", "bit 2", true],
     ["bit 2", "127.0.0.16", true],
     ["127.255.255.255", "bit 1", false],
+    ["127.0.0.255-127.0.1.9", "bit 1", true],
+    ["127.0.1.0-127.0.1.9", "bit 1", false],
+    ["127.0.0.0-127.0.0.1", "bit 1", true],
+    ["127.0.0.0", "bit 1", false],
   ])("%s and %s overlap: %p", (a, b, expected) => {
     expect(codesOverlap(read(a), read(b))).toBe(expected);
     expect(codesOverlap(read(b), read(a))).toBe(expected);

@@ -17,7 +17,7 @@ const BIT = /^bit (\d{1,3})$/;
 const BITS: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128];
 const LOOPBACK_FIRST = 0x7f_00_00_00;
 const LOOPBACK_LAST = 0x7f_ff_ff_ff;
-const BIT_SUMS_FIRST = 0x7f_00_00_00;
+const BIT_SUMS_FIRST = 0x7f_00_00_01;
 const BIT_SUMS_LAST = 0x7f_00_00_ff;
 
 /** An IPv4 address in dotted form as a number; null for anything else, including leading zeros. */

@@ -148,10 +148,7 @@ export class LivenessProber {
 
     const later = await this.queryLater(list, prefix, response);
     if (later === null) {
-      return {
-        kind: "unproven",
-        untilMs: this.runtime.clock.monotonicMs() + (response.ttlS > 0 ? response.ttlS * 1000 : RETRY_MS),
-      };
+      return { kind: "unproven", untilMs: this.runtime.clock.monotonicMs() + response.ttlS * 1000 };
     }
     const laterFinding = judgePositive(point, later);
     if (laterFinding?.state !== "healthy") return { kind: "failed", finding: laterFinding };
