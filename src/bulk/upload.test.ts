@@ -92,7 +92,9 @@ describe("a list as the body", () => {
   test.each(["application/json", "application/x-www-form-urlencoded", "image/png", ""])(
     "of type %p is refused with 415",
     async (type) => {
-      expect(await refusal(requestOf(type, LIST))).toStartWith("unsupported_media_type: Send the list as text/csv");
+      const message = await refusal(requestOf(type, LIST));
+      expect(message).toStartWith("unsupported_media_type: Send the list as text/csv");
+      expect(message).toEndWith(type === "" ? "multipart/form-data." : `, not ${type}.`);
     },
   );
 

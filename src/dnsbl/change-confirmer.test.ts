@@ -34,6 +34,16 @@ describe("a change", () => {
     const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
     expect((await lookup.check(IP, spamcop, { previous: [] })).outcome).toBe("listed");
     expect(resolver.countQueries(NAME, "A")).toBe(2);
+    // The list itself was tested once, before the lookup.
+    expect(resolver.countQueries("2.0.0.127.bl.spamcop.net", "A")).toBe(1);
+  });
+
+  test("to listed is not confirmed when a random address is listed and a larger sample of them, too", async () => {
+    const { lookup, zone, health } = start({ [NAME]: { A: ["127.0.0.2"] } });
+    await health.ensureFresh(spamcop, "ipv4");
+    zone["0.0.0.129.bl.spamcop.net"] = { A: ["127.0.0.2"] };
+    expect((await lookup.check(IP, spamcop, { previous: [] })).outcome).toBe("failed");
+    expect(health.of(spamcop, "ipv4").state).toBe("wildcard");
   });
 
   test("of a muted listing needs no confirmation", async () => {

@@ -142,6 +142,28 @@ describe("a test", () => {
     expect(resolver.countQueries(POSITIVE, "A")).toBe(1);
   });
 
+  test("for a doubt does not rely on one that was already running", async () => {
+    const { health, resolver } = start({ [POSITIVE]: listed("127.0.0.2") });
+    const tests = await Promise.all([health.ensureFresh(spamcop, "ipv4"), health.testAgain(spamcop, "ipv4")]);
+    expect(tests).toMatchObject([{ state: "healthy" }, { isTested: true, health: { state: "healthy" } }]);
+    expect(resolver.countQueries(POSITIVE, "A")).toBe(2);
+  });
+
+  test("of a bad list queries no random addresses", async () => {
+    const { health, resolver } = start({});
+    await health.ensureFresh(spamcop, "ipv4");
+    expect(resolver.countQueries("0.2.0.192.bl.spamcop.net", "A")).toBe(0);
+  });
+
+  test("is incomplete when one test point was not queried", async () => {
+    let sent = 0;
+    const spent: BudgetExceeded = { kind: "budget_spent", problem: "Spent.", retryAfterMs: 1 };
+    const pacing: DnsblPacing = { acquire: async () => (++sent === 3 ? err(spent) : ok(null)) };
+    const { health, resolver } = start({ [POSITIVE]: listed("127.0.0.2") }, pacing);
+    expect(await health.ensureFresh(spamcop, "ipv4")).toMatchObject({ state: "unknown", testedAtMs: null });
+    expect(resolver.countQueries(NEGATIVE, "A")).toBe(0);
+  });
+
   test("that fails takes effect at once; two passed tests restore the list", async () => {
     const { health, zone, clock } = start({ [POSITIVE]: listed("127.0.0.2") });
     const stateAfter = async (minutes: number) => {
@@ -194,6 +216,7 @@ describe("a test", () => {
     refusals.push({ kind: "budget_spent", problem: "Spent.", retryAfterMs: 1 });
     zone[POSITIVE] = "nxdomain";
     expect((await health.ensureFresh(spamcop, "ipv4")).state).toBe("healthy");
+    expect(await health.testAgain(spamcop, "ipv4")).toMatchObject({ isTested: false, health: { state: "healthy" } });
     refusals.length = 0;
     expect((await health.ensureFresh(spamcop, "ipv4")).state).toBe("silent");
   });
@@ -276,6 +299,12 @@ describe("an ordinary response", () => {
     record(failed("unconfirmed"));
     expect(await testsAfter(0)).toBe(2);
   });
+});
+
+test("the health of at most 2000 lists is remembered", () => {
+  const { health } = start({});
+  for (let n = 0; n < 2000; n += 1) health.of({ ...spamcop, id: `list-${n}` }, "ipv4");
+  expect(() => health.of({ ...spamcop, id: "one-more" }, "ipv4")).toThrow("More lists");
 });
 
 describe("every list of the catalogue", () => {

@@ -42,10 +42,8 @@ export const judgePositive = ({ value, answers: expected }: TestPoint, response:
 };
 
 /** What the response for a negative test point says about its list; null when no query was sent. */
-export const judgeNegative = (value: string, response: ListResponse): ListFinding | null => {
-  if (response.decoded.outcome === "not_listed") return HEALTHY;
-  return hasEntry(response) ? wildcard(`${value}, which is never listed`, response) : judgeFailure(response);
-};
+export const judgeNegative = (value: string, response: ListResponse): ListFinding | null =>
+  hasEntry(response) ? wildcard(`${value}, which is never listed`, response) : judgeFailure(response);
 
 /** The list has an entry for something that cannot be listed. */
 export const wildcard = (what: string, { returnCodes }: ListResponse): ListFinding => ({
