@@ -55,6 +55,15 @@ describe("a list", () => {
     expect(body).toMatchObject({ error: "Invalid query", message: expect.stringContaining("Content-Type: text/csv") });
   });
 
+  test("gets no hint about the type when it has one, or when it is JSON with a mistake", async () => {
+    const app = start();
+    const key = app.newKey();
+    const messageOf = async (body: string, type: string) =>
+      String((await post(app, { key, body, headers: { "content-type": type } })).body.message);
+    expect(await messageOf("email\na@b.example\n", "application/json")).not.toContain("text/csv");
+    expect(await messageOf('{"emails":"a@b.example"}', "")).not.toContain("text/csv");
+  });
+
   test("that starts with a brace or bracket but is not JSON is accepted", async () => {
     const app = start();
     const numbered = Array.from({ length: 5_000 }, (_, n) => `[${n}],"user${n}@b.example",x\n`).join("");
