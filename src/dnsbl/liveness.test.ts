@@ -183,9 +183,12 @@ describe("a name", () => {
   test.each([
     [599, true],
     [598, false],
-  ])("without records exists when a random name does not; with a TTL of %i of 600 it is fresh: %p", async (ttlS, isFresh) => {
-    expect(await start({ TXT: empty(ttlS) }).exists()).toEqual({ kind: "exists", isFresh, ttlS });
-  });
+  ])(
+    "without records exists when a random name does not; with a TTL of %i of 600 it is fresh: %p",
+    async (ttlS, isFresh) => {
+      expect(await start({ TXT: empty(ttlS) }).exists()).toEqual({ kind: "exists", isFresh, ttlS });
+    },
+  );
 
   test("is not asked again by a type for which random names exist, too", async () => {
     const { exists, asks, clock } = start({ TXT: empty(600) }, { TXT: empty(600) });
