@@ -14,7 +14,7 @@ import { type Mutant, mutantsOf } from "./mutate/mutants.ts";
 
 const FOLDERS = ["verify", "billing", "bulk", "db", "dnsbl", "http"];
 /** Tests of these folders run the whole application. */
-const TESTS = ["accounts", "cli", "webhooks", "blocklist", "testing", "probe", "mail"];
+const TESTS = ["accounts", "cli", "webhooks", "blocklist", "testing", "probe", "mail", "metrics"];
 const PROJECT = new URL("..", import.meta.url).pathname;
 /** A mutant can make a test loop: then it is caught, too. */
 const TIMEOUT_MS = 90_000;

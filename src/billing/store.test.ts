@@ -33,6 +33,26 @@ describe("the ledger", () => {
     expect(app.service.ledger.totals(id)).toEqual({ granted: 100, spent: 1 });
   });
 
+  test("shows the newest entries of an account first, all or its grants", () => {
+    const app = start();
+    const [anna, other] = [app.newAccount("anna", "free"), app.newAccount("other", "free")];
+    hold(app, anna, "one");
+    grant(app, other, 5);
+    grant(app, anna, 7);
+    const kinds = (grantsOnly: boolean, limit: number) =>
+      app.service.ledger.history(anna, { grantsOnly, limit }).map(({ kind, available }) => [kind, available]);
+    expect(kinds(false, 9)).toEqual([
+      ["grant", 7],
+      ["hold", -1],
+      ["grant", 100],
+    ]);
+    expect(kinds(true, 9)).toEqual([
+      ["grant", 7],
+      ["grant", 100],
+    ]);
+    expect(kinds(false, 1)).toEqual([["grant", 7]]);
+  });
+
   test("says what is needed and what there is when credits run out", () => {
     const app = start();
     const id = app.newAccount("anna", "free");
