@@ -51,6 +51,7 @@ const settingsFor = (folder: string, smtpPort: number): Settings => ({
   POSTWARDEN_SOCKS_PROXIES: `socks5://user:${PASSWORDS["SOCKS password"]}@127.0.0.1:${CLOSED_PORT}`,
   POSTWARDEN_NOTIFY_SMTP_URL: `smtp://user:${PASSWORDS["SMTP password"]}@127.0.0.1:${smtpPort}`,
   POSTWARDEN_NOTIFY_FROM: "alerts@example.com",
+  POSTWARDEN_METRICS_TOKEN: PASSWORDS["metrics token"],
   POSTWARDEN_IMAP_URL: `imap://user:${PASSWORDS["IMAP password"]}@127.0.0.1:${CLOSED_PORT}/INBOX`,
   POSTWARDEN_BLOCKLIST_KEYS: `spamhaus-zen=${PASSWORDS["blocklist key"]}`,
 });
@@ -100,13 +101,7 @@ const openFiles = (folder: string): readonly string[] =>
 /** Drives a server with every kind of secret and looks for them. */
 export const claimNoSecrets = async ({ binary, folder, claim }: SecretsRun): Promise<void> => {
   const stub = startSmtpStub({ rcpt: () => "550 5.1.1 User unknown" });
-  const known = Bun.spawnSync([binary, "config", "--json"], { cwd: folder, env: {} }).stdout.toString();
-  const hasMetrics = known.includes("POSTWARDEN_METRICS_TOKEN");
-  const settings = {
-    ...settingsFor(folder, stub.port),
-    ...(hasMetrics ? { POSTWARDEN_METRICS_TOKEN: PASSWORDS["metrics token"] } : {}),
-  };
-  const env = { ...settings };
+  const env = settingsFor(folder, stub.port);
   const run = (...args: string[]): string => {
     const { stdout, stderr } = Bun.spawnSync([binary, ...args], { cwd: folder, env, stdin: "ignore" });
     return stdout.toString() + stderr.toString();
@@ -122,6 +117,9 @@ export const claimNoSecrets = async ({ binary, folder, claim }: SecretsRun): Pro
     for await (const bytes of server.stderr) log += new TextDecoder().decode(bytes);
   })();
   const url = await untilListening(() => log);
+  const scrape = { headers: { authorization: `Bearer ${PASSWORDS["metrics token"]}` } };
+  const metrics = await fetch(`${url}/metrics`, scrape);
+  claim("the metrics token opens /metrics", metrics.status === 200, metrics.status);
   const responses = await provoke(url, key);
   const processes = commandLines();
   const printed = [
@@ -137,13 +135,19 @@ export const claimNoSecrets = async ({ binary, folder, claim }: SecretsRun): Pro
     .filter((path) => statSync(path, { throwIfNoEntry: false }) !== undefined)
     .map((path) => readFileSync(path, "latin1"))
     .join();
-  const places = { log, responses, "output of commands": printed, "process list": processes };
+  const places = {
+    log,
+    responses,
+    metrics: await metrics.text(),
+    "output of commands": printed,
+    "process list": processes,
+  };
   for (const [kind, secret] of Object.entries({ ...PASSWORDS, "API key": key, "signing secret": signing })) {
     // The owner of a list sees the webhook URL that it set.
     const found = Object.entries(places)
       .filter(([, text]) => text.includes(secret))
       .map(([place]) => place);
-    claim(`no ${kind} in the log, responses, output of commands or process list`, found.length === 0, found);
+    claim(`no ${kind} in the log, responses, metrics, output of commands or process list`, found.length === 0, found);
   }
   claim(
     "the log of this run is not empty, and debug lines are in it",

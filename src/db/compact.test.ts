@@ -32,7 +32,7 @@ test("the copy is made in a file beside the database, whatever characters its fo
   expect(db.sqlite.query("PRAGMA temp_store_directory").values()).toEqual([[folder]]);
 });
 
-test("the size is told as it is with the log moved into the file, before and after", () => {
+test("reports the size with the log moved into the file, before and after", () => {
   const { db, path } = newDatabase();
   db.sqlite.run("INSERT INTO dmarc_raw VALUES ('a', zeroblob(1000000))");
   db.sqlite.run("DELETE FROM dmarc_raw");

@@ -19,6 +19,16 @@ const POINT = "2.0.0.127.bl.spamcop.net";
 const NAME = "4.4.8.8.bl.spamcop.net";
 const TARGET: Target = { kind: "ipv4", value: "8.8.4.4" };
 const ENTRY: ZoneRecords = { A: ["127.0.0.2"], TXT: ["Listed"] };
+/** A cache has the A record; everything else has to come from the list, which does not respond. */
+const CACHED = {
+  A: ["127.0.0.2"],
+  TXT: "timeout",
+  AAAA: "timeout",
+  MX: "timeout",
+  NS: "timeout",
+  PTR: "timeout",
+  SOA: "timeout",
+} satisfies ZoneRecords;
 const TTL_S = 2100;
 const MINUTE_MS = 60_000;
 
@@ -148,16 +158,7 @@ describe("a listing", () => {
 test("a test point from a cache does not count as a test", async () => {
   const { clock, zone, health } = await start();
   await clock.advance(MINUTE_MS);
-  for (const type of ["TXT", "AAAA", "MX", "NS", "PTR", "SOA"] as const) zone[POINT] = { ...ENTRY, [type]: "timeout" };
-  zone[POINT] = {
-    A: ["127.0.0.2"],
-    TXT: "timeout",
-    AAAA: "timeout",
-    MX: "timeout",
-    NS: "timeout",
-    PTR: "timeout",
-    SOA: "timeout",
-  };
+  zone[POINT] = CACHED;
   const testing = health.testAgain(spamcop, "ipv4");
   for (let seconds = 0; seconds < 10; seconds += 1) await clock.advance(1000);
   expect(await testing).toMatchObject({ isTested: false, health: { state: "healthy" } });
@@ -168,15 +169,6 @@ test("a test point from a cache does not count as a test", async () => {
 });
 
 describe("a test of a new list whose test point only a cache returns", () => {
-  const CACHED = {
-    A: ["127.0.0.2"],
-    TXT: "timeout",
-    AAAA: "timeout",
-    MX: "timeout",
-    NS: "timeout",
-    PTR: "timeout",
-    SOA: "timeout",
-  } satisfies ZoneRecords;
   /** The first test can send the test point only, so that it is incomplete; the next finds it in the cache. */
   const testTwice = async (more: Record<string, ZoneRecords | ZoneFailure> = {}) => {
     const clock = createTestClock();
