@@ -54,7 +54,9 @@ const repeatedNames = (sources: ReadonlyArray<readonly [path: string, text: stri
 
 const readSources = async (): Promise<Array<readonly [string, string]>> => {
   const folder = new URL(".", import.meta.url).pathname;
-  const paths = [...new Glob("**/*.ts").scanSync(folder)].filter((path) => !/\.(test|d)\.ts$/.test(path)).toSorted();
+  const paths = [...new Glob("**/*.{ts,tsx}").scanSync(folder)]
+    .filter((path) => !/\.(test|d)\.tsx?$/.test(path))
+    .toSorted();
   return Promise.all(paths.map(async (path) => [path, await Bun.file(folder + path).text()] as const));
 };
 

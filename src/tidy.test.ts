@@ -93,6 +93,22 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   verify: ["base", "mail", "db", "net", "http", "probe", "billing", "dnsbl"],
   bulk: ["base", "mail", "db", "http", "probe", "billing", "verify", "webhooks"],
+  dashboard: [
+    "base",
+    "net",
+    "http",
+    "mail",
+    "billing",
+    "accounts",
+    "verify",
+    "bulk",
+    "suppress",
+    "dnsbl",
+    "webhooks",
+    "notifications",
+    "blocklist",
+    "dmarc",
+  ],
   erase: ["base", "mail", "db", "billing", "bulk", "suppress", "verify", "dmarc/report"],
   cli: [
     "base",
@@ -134,6 +150,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "dmarc",
     "metrics",
     "docs",
+    "dashboard",
   ],
 };
 const ONLY_MAIN_IMPORTS = "cli";
@@ -172,7 +189,7 @@ const BANS: readonly Ban[] = [
 
 const LINES_MAX = 300;
 
-const isTest = (path: string): boolean => path.endsWith(".test.ts") || path.startsWith("testing/");
+const isTest = (path: string): boolean => /\.test\.tsx?$/.test(path) || path.startsWith("testing/");
 /** The outer folder, or of a slice that is divided by the table above, the inner one. */
 const folderOf = (path: string): string => {
   const [outer = "", inner = ""] = path.split("/").slice(0, -1);
@@ -222,7 +239,7 @@ const lengthProblems = ({ path, text }: Source): string[] =>
 
 const readSources = async (): Promise<Source[]> => {
   const root = new URL(".", import.meta.url).pathname;
-  const paths = [...new Glob("**/*.ts").scanSync(root)].filter((path) => !isTest(path));
+  const paths = [...new Glob("**/*.{ts,tsx}").scanSync(root)].filter((path) => !isTest(path));
   return Promise.all(paths.map(async (path) => ({ path, text: await Bun.file(root + path).text() })));
 };
 

@@ -7,3 +7,13 @@ declare module "*.sql" {
   const text: string;
   export default text;
 }
+
+declare module "*.css" {
+  const text: string;
+  export default text;
+}
+
+declare module "*.svg" {
+  const text: string;
+  export default text;
+}
