@@ -1,3 +1,4 @@
+import { createBlocklistAttention } from "./blocklist/attention.ts";
 import { ListBreaker } from "./blocklist/breaker.ts";
 import { createBudgetLedger } from "./blocklist/budget-store.ts";
 import { ChangeNotifier } from "./blocklist/change-notifier.ts";
@@ -16,6 +17,8 @@ import { Overview } from "./blocklist/overview.ts";
 import { RangeChecks } from "./blocklist/range-check.ts";
 import { RangeStore } from "./blocklist/range-store.ts";
 import { BlocklistStore, type Owner } from "./blocklist/store.ts";
+import { TargetTable } from "./blocklist/target-table.ts";
+import { TargetTableStore } from "./blocklist/target-table-store.ts";
 import { createLiveLookup } from "./blocklist/target-lookup.ts";
 import { Targets } from "./blocklist/targets.ts";
 import { createTestLookup, listsByMode } from "./blocklist/test-list.ts";
@@ -101,9 +104,12 @@ export const composeBlocklist = (parts: BlocklistParts) => {
     due: (nowMs, limit) => notifications.dueDigests(nowMs, limit),
     postpone: (tx, owner, dueAtMs) => notifications.postponeDigest(tx, owner, dueAtMs),
   });
+  const tableStore = new TargetTableStore(db);
+  const table = new TargetTable({ store: tableStore, targets: store });
   const queueDigests = () => digests.queueDue();
   return {
-    ...{ catalogue: allLists, health, store, monitor, scheduler, targets, overview, usability },
+    ...{ catalogue: allLists, health, store, monitor, scheduler, targets, overview, usability, table },
+    attention: createBlocklistAttention({ store: tableStore, blocklists: store, table, targets, overview }),
     rangeChecks: new RangeChecks(runtime, { store, ranges, monitor }),
     notes: new ListingNotesEditor(runtime, { store, listings: listingStore }),
     discovery: new TargetDiscovery({

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, gte, lt, lte, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import { OF_ENABLED_ACCOUNT } from "../db/enabled-accounts.ts";
@@ -82,6 +82,17 @@ export class BlocklistStore {
 
   findTarget(id: string): TargetRow | undefined {
     return this.db.orm.select().from(targets).where(eq(targets.id, id)).get();
+  }
+
+  /** In the order of the ids; without those that do not exist. */
+  targetsById(ids: readonly string[]): TargetRow[] {
+    const found = this.db.orm
+      .select()
+      .from(targets)
+      .where(inArray(targets.id, [...ids]))
+      .all();
+    const byId = new Map(found.map((row) => [row.id, row]));
+    return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
   /** The target of its own (not an address of a range) with this value. */

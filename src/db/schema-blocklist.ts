@@ -39,6 +39,11 @@ export const blocklistTargets = sqliteTable(
     index("blocklist_targets_by_account").on(table.accountId, table.mode, table.id),
     index("blocklist_targets_by_range").on(table.accountId, table.mode, table.rangeId, table.id),
     index("blocklist_targets_by_severity").on(table.accountId, table.mode, table.rangeId, table.severityRank, table.id),
+    // The dashboard: counts by state, and the order from the worst to paused targets, read backwards.
+    index("blocklist_targets_by_state").on(
+      ...[table.accountId, table.mode, table.rangeId, table.monitoringEnabled, table.severityRank, table.status],
+      table.id,
+    ),
     index("blocklist_targets_of_range")
       .on(table.rangeId, table.status, table.severityRank)
       .where(sql`range_id <> ''`),
@@ -98,7 +103,11 @@ export const blocklistChecks = sqliteTable(
     body: text().notNull(),
   },
   (table) => [
-    index("blocklist_checks_by_target").on(table.targetId, table.id),
+    // With the columns by which a history is filtered and drawn, so that bodies are only read of the checks that are shown.
+    index("blocklist_checks_by_target").on(
+      ...[table.targetId, table.id, table.finishedAtMs, table.isChange, table.status],
+      table.trigger,
+    ),
     index("blocklist_checks_by_age").on(table.finishedAtMs),
   ],
 );

@@ -1,0 +1,14 @@
+/** Something that needs somebody, as the home page of the dashboard shows it. */
+export interface AttentionItem {
+  /** `bad` before `warn` before `unknown`. */
+  readonly severity: "bad" | "warn" | "unknown";
+  /** The badge: one or two words. */
+  readonly label: string;
+  readonly title: string;
+  /** Why, and what to do or how it ends. */
+  readonly detail: string;
+  /** `path`: of the live page, without `/test`. */
+  readonly action: { readonly text: string; readonly path: string };
+  /** Milliseconds since 1970; null when it is not known or has no beginning. */
+  readonly sinceMs: number | null;
+}
