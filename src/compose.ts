@@ -13,8 +13,10 @@ import { type CreditHolds, FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
 import { createOverviewRoutes } from "./blocklist/overview-routes.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
 import { ListExpiry } from "./bulk/expiry.ts";
+import { JobQueries } from "./bulk/job-queries.ts";
 import { BulkJobs } from "./bulk/jobs.ts";
 import { createBulkRoutes } from "./bulk/routes.ts";
+import { RowStore } from "./bulk/row-store.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
@@ -195,7 +197,12 @@ const composeUseCases = ({ config, db, log, baseUrl, ...options }: ServiceOption
     ...{ runtime, metrics, readiness, administration, probing, verification, webhooks, blocklist, guard, dmarc },
     purge,
     backups,
-    bulk: { jobs: bulk, lists, runner: bulkParts.runner },
+    bulk: {
+      ...{ jobs: bulk, lists, runner: bulkParts.runner },
+      queries: new JobQueries(runtime, {
+        ...{ ...bulkParts, lists, drafts: bulk.drafts, credits: credits.live, rows: new RowStore(db) },
+      }),
+    },
   };
 };
 

@@ -81,11 +81,9 @@ export const inspectList = async (
   source: ByteSource,
   { rowsMax = ROWS_MAX, delimiter: known, ...columns }: InspectOptions,
 ): Promise<Result<Inspection, ListRefusal>> => {
-  const encoding = await detectEncoding(source);
-  if (!encoding.ok) return refuse(encoding.error);
-  const separator = await readSeparatorLine(utf8Chunks(source, encoding.value));
-  const text = { encoding: encoding.value, separatorLineBytes: separator.bytes };
-  const sample = await chooseSample(source, text, known ?? separator.delimiter);
+  const begun = await readBeginning(source, known);
+  if (!begun.ok) return refuse(begun.error);
+  const { text, sample } = begun.value;
   const delimiter = sample?.delimiter ?? null;
   const counted = await countRecords(source, { ...text, delimiter, recordsMax: rowsMax + 1 + ROWS_ABOVE_MAX });
   if (!counted.ok) return counted;
@@ -105,6 +103,25 @@ export const inspectList = async (
   );
   const shape = { ...text, ...found.value, delimiter, quoting, columnName, width, rows };
   return ok({ shape, candidates, sampleRows: sampled.length });
+};
+
+/** The first rows of a text as cells, whatever they hold. */
+export interface FileSample {
+  readonly encoding: TextEncoding["name"];
+  readonly delimiter: Delimiter;
+  readonly records: ReadonlyArray<readonly string[]>;
+}
+
+/** Reads the first rows of a list, at most `rowsMax`, also of one that is refused. The error is a sentence. */
+export const sampleRecords = async (
+  source: ByteSource,
+  { rowsMax, delimiter }: { readonly rowsMax: number; readonly delimiter?: Delimiter },
+): Promise<Result<FileSample, string>> => {
+  const begun = await readBeginning(source, delimiter);
+  if (!begun.ok) return begun;
+  const { text, sample } = begun.value;
+  const records = (sample?.records ?? []).slice(0, rowsMax);
+  return ok({ encoding: text.encoding.name, delimiter: sample?.delimiter ?? null, records });
 };
 
 /**
@@ -167,6 +184,15 @@ async function* readRecords(source: ByteSource, format: RecordFormat & TextShape
     reader.stop();
   }
 }
+
+/** How the bytes of a list become text, and its first rows; `known`: its delimiter. The error is a sentence. */
+const readBeginning = async (source: ByteSource, known: Delimiter | undefined) => {
+  const encoding = await detectEncoding(source);
+  if (!encoding.ok) return encoding;
+  const separator = await readSeparatorLine(utf8Chunks(source, encoding.value));
+  const text: TextShape = { encoding: encoding.value, separatorLineBytes: separator.bytes };
+  return ok({ text, sample: await chooseSample(source, text, known ?? separator.delimiter) });
+};
 
 /** `named`: the delimiter in a line `sep=`; undefined without one. */
 const chooseSample = async (

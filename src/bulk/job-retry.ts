@@ -6,6 +6,7 @@ import type { Runtime } from "../db/runtime.ts";
 import { UNSETTLED } from "../verify/result.ts";
 import { holdReference, type JobRow } from "./job-store.ts";
 import type { BulkStores } from "./job-writer.ts";
+import type { ListStore } from "./list-store.ts";
 
 /** Addresses counted, and reset, at once, so that a long list does not block other work. */
 const COUNTED_AT_ONCE = 20_000;
@@ -13,21 +14,24 @@ const RESET_AT_ONCE = 2_000;
 
 const isUnsettled = (subStatus: string): boolean => UNSETTLED.some((one) => one === subStatus);
 
+/** Counts the unsettled addresses of a job. */
+export const countUnsettled = async (
+  lists: Pick<ListStore, "countUnsettled">,
+  { number, addressesTotal }: Pick<JobRow, "number" | "addressesTotal">,
+): Promise<number> => {
+  let count = 0;
+  for (let from = 0; from < addressesTotal; from += COUNTED_AT_ONCE) {
+    count += lists.countUnsettled(number, from, from + COUNTED_AT_ONCE);
+    await nextTurn();
+  }
+  return count;
+};
+
 /**
  * Verifies the unsettled addresses of a completed job again. One transaction holds the credits, queues the job and marks it
  * as resetting; the old results are then removed in steps, and a crash in between continues from the mark.
  */
 export const createJobRetry = ({ db, clock }: Runtime, { jobs, lists, credits }: BulkStores) => ({
-  /** Counts the unsettled addresses of a job. */
-  async count({ number, addressesTotal }: JobRow): Promise<number> {
-    let count = 0;
-    for (let from = 0; from < addressesTotal; from += COUNTED_AT_ONCE) {
-      count += lists.countUnsettled(number, from, from + COUNTED_AT_ONCE);
-      await nextTurn();
-    }
-    return count;
-  },
-
   /** Queues a job again. A refusal is returned, with nothing written. `addresses`: as counted in the round of `counted`. */
   begin(tx: Tx, counted: JobRow, addresses: number): AppError | null {
     const job = jobs.get(counted.number);

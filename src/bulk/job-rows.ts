@@ -9,6 +9,7 @@ import { TEST_PLATFORM } from "../verify/test-platform.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import type { ResultRow } from "./results-csv.ts";
+import type { ListRowFilter } from "./row-store.ts";
 import { hasSuggestion, addressHints, NO_HINTS, type AddressHints } from "./address-hints.ts";
 import type { ItemFilters } from "./schemas.ts";
 
@@ -31,7 +32,15 @@ const itemJson = (row: ListedRow): string => {
   );
 };
 
-const matches = ({ subStatus }: ListedRow, filters: ItemFilters): boolean => {
+/** The filters of an export: those of the API, or the sub_statuses that are wanted (`"unfinished"`: rows without a result). */
+export type ExportFilters = ItemFilters | { readonly results: ListRowFilter["results"] };
+
+const matches = ({ subStatus }: ListedRow, filters: ExportFilters): boolean => {
+  if ("results" in filters) {
+    const { results } = filters;
+    if (results === "unfinished" || results === null) return results === null || subStatus === null;
+    return subStatus !== null && results.includes(subStatus);
+  }
   if (filters.verdict === undefined && filters.sub_status === undefined) return true;
   if (subStatus === null) return false;
   return (
@@ -73,7 +82,7 @@ const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): Ad
 export async function* exportRows(
   lists: ListStore,
   job: number,
-  filters: ItemFilters = {},
+  filters: ExportFilters = {},
 ): AsyncGenerator<readonly ResultRow[], void> {
   for (let after = -1; ;) {
     const rows = lists.cellsBehind(job, after, EXPORTED_AT_ONCE);

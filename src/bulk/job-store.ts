@@ -1,6 +1,6 @@
-import { and, asc, count, desc, eq, getTableColumns, inArray, lt, ne, notInArray, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, getTableColumns, gte, inArray, lt, ne, notInArray, sql } from "drizzle-orm";
 import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
-import type { KeyMode } from "../base/secrets.ts";
+import type { IdWindow } from "../base/walk.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { bulkCounts, bulkJobs } from "../db/schema.ts";
 import { type ResultsFormat, resultsFormatSchema } from "./results-csv.ts";
@@ -17,6 +17,9 @@ export type NewJob = Pick<
   JobRow,
   "id" | "accountId" | "keyId" | "mode" | "name" | "source" | "reading" | "webhookUrl" | "createdAtMs"
 > & { readonly format: string };
+
+/** Whose jobs: those of one mode of an account. */
+export type JobOwner = Pick<JobRow, "accountId" | "mode">;
 
 /** The size of a list. */
 export interface ListTotals {
@@ -110,18 +113,36 @@ export class JobStore {
     return this.db.orm.select(columns).from(table).where(visible).get();
   }
 
-  /** The jobs of an account and mode, newest first, older than the id `before`. */
+  /** The jobs of an account and mode, newest first, older than the id `before` and not older than `from`. */
   list(
-    { accountId, mode }: { readonly accountId: string; readonly mode: KeyMode },
-    { status }: JobFilters,
-    page: { before: string | null; limit: number },
+    { accountId, mode }: JobOwner,
+    { status, text = null }: JobFilters & { readonly text?: string | null },
+    { before, from, limit }: IdWindow,
   ): JobRow[] {
     const matching = and(
       ...[eq(table.accountId, accountId), eq(table.mode, mode), notInArray(table.status, HIDDEN)],
       status === undefined ? undefined : eq(table.status, status),
-      page.before === null ? undefined : lt(table.id, page.before),
+      text === null ? undefined : sql`instr(lower(${table.name}), ${text.toLowerCase()}) > 0`,
+      before === null ? undefined : lt(table.id, before),
+      from === undefined ? undefined : gte(table.id, from),
     );
-    return this.db.orm.select(columns).from(table).where(matching).orderBy(desc(table.id)).limit(page.limit).all();
+    return this.db.orm.select(columns).from(table).where(matching).orderBy(desc(table.id)).limit(limit).all();
+  }
+
+  /** The id so many jobs behind the newest older than `before`; null when there are not so many. */
+  idBehind({ accountId, mode }: JobOwner, before: string | null, places: number): string | null {
+    const older = before === null ? undefined : lt(table.id, before);
+    const matching = and(eq(table.accountId, accountId), eq(table.mode, mode), older);
+    const ids = this.db.orm.select({ id: table.id }).from(table).where(matching).orderBy(desc(table.id));
+    return ids.limit(1).offset(places).get()?.id ?? null;
+  }
+
+  /** The jobs of an account and mode that have not ended, oldest first. */
+  unfinished({ accountId, mode }: JobOwner): JobRow[] {
+    // Written like the condition of the partial index, and with a plus, so that this index is used and not that of the account.
+    const open = sql`status in ('receiving', 'queued', 'running', 'deleting') and +account_id = ${accountId}`;
+    const own = and(eq(table.mode, mode), inArray(table.status, ["queued", "running"]));
+    return this.db.orm.select(columns).from(table).where(and(open, own)).orderBy(asc(table.number)).all();
   }
 
   /** The number of jobs of an account that have not ended, including those being received. */

@@ -8,19 +8,20 @@ import type { Caller } from "../http/guard.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import type { WebhookUrls } from "../webhooks/webhook-urls.ts";
+import { ListDrafts } from "./drafts.ts";
 import type { BulkIntake } from "./intake.ts";
 import { IntakeSlots } from "./intake-slots.ts";
 import { isUnfinished, jobView } from "./job-object.ts";
 import { JobFollower } from "./job-follower.ts";
 import { JobRemoval } from "./job-removal.ts";
-import { createJobRetry } from "./job-retry.ts";
+import { countUnsettled, createJobRetry } from "./job-retry.ts";
 import { evidenceOfRow } from "./job-rows.ts";
 import type { JobRow } from "./job-store.ts";
 import type { BulkStores, JobWriter } from "./job-writer.ts";
 import { type Preview, previewSubmission } from "./preview.ts";
 import type { ResultsFormat } from "./results-csv.ts";
 import type { BulkRunner } from "./runner.ts";
-import type { JobFilters } from "./schemas.ts";
+import type { JobFilters, UploadOrder } from "./schemas.ts";
 import { type Submission, type SubmissionContext, withSubmission } from "./submission.ts";
 import { UploadBudget } from "./upload-budget.ts";
 
@@ -44,6 +45,8 @@ export type Submitted =
 
 /** The bulk jobs of callers. A caller sees the jobs of its account and mode. */
 export class BulkJobs {
+  /** Lists that users of the dashboard look at before they start them. */
+  readonly drafts: ListDrafts;
   readonly #slots = new IntakeSlots();
   readonly #uploads = new UploadBudget();
   readonly #retry: ReturnType<typeof createJobRetry>;
@@ -61,6 +64,8 @@ export class BulkJobs {
     this.#retry = createJobRetry(runtime, options);
     this.#follower = new JobFollower(runtime.clock, { ...options, reset: (number) => this.#reset(number) });
     this.#removal = new JobRemoval(runtime, options.jobs, options.lists);
+    const contextOf = (owner: Pick<Caller, "accountId">) => this.#contextOf(owner);
+    this.drafts = new ListDrafts(runtime, { contextOf, credits: options.credits.live });
   }
 
   /**
@@ -72,13 +77,14 @@ export class BulkJobs {
       if (submission.isDryRun) return { kind: "preview", preview: await this.#preview(caller, submission) };
       const requestHash = idempotencyKey === null ? "" : await submission.hash();
       const idempotent = idempotentRequest(caller, idempotencyKey, requestHash);
-      const earlier = this.#findEarlier(idempotent);
-      if (earlier !== null) return { kind: "job", job: earlier };
-      this.#refuseTooMany(caller);
-      const job = await this.#createJob(caller, submission, idempotent);
-      if (isUnfinished(job)) this.options.runner.add(job);
-      return { kind: "job", job };
+      return { kind: "job", job: this.#findEarlier(idempotent) ?? (await this.#start(caller, submission, idempotent)) };
     });
+  }
+
+  /** The same for a draft: returns the id of its job, also when it was started before. 404 when it has expired. */
+  startDraft(caller: Caller, id: string, options: UploadOrder): Promise<string> {
+    const create = async (submission: Submission) => (await this.#start(caller, submission, null)).id;
+    return this.drafts.start(caller, id, { options, create });
   }
 
   find(caller: Caller, id: string): JobRow {
@@ -139,7 +145,7 @@ export class BulkJobs {
     const before = this.#findEarlier(idempotent);
     if (before !== null) return before;
     this.#refuseTooMany(caller);
-    const addresses = counted.status === "completed" ? await this.#retry.count(counted) : 0;
+    const addresses = counted.status === "completed" ? await countUnsettled(this.options.lists, counted) : 0;
     const refused = await this.runtime.db.commit((tx) => {
       const earlier = orRefusal(() => this.#findEarlier(idempotent));
       if (earlier !== null) return earlier;
@@ -196,9 +202,17 @@ export class BulkJobs {
   /** Starts nothing any more; what is called afterwards only changes the database, as the command line wants it. */
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.drafts.stop();
     this.#follower.stop();
     await this.options.runner.stop();
     await Promise.all([this.#removal.stop(), this.#resets]);
+  }
+
+  async #start(caller: Caller, submission: Submission, idempotent: IdempotentRequest | null): Promise<JobRow> {
+    this.#refuseTooMany(caller);
+    const job = await this.#createJob(caller, submission, idempotent);
+    if (isUnfinished(job)) this.options.runner.add(job);
+    return job;
   }
 
   /** Writes the list, then holds the credits and queues the job in one transaction. Returns the job of an earlier request with the same key. */
@@ -245,7 +259,7 @@ export class BulkJobs {
     return previewSubmission(submission, { credits, random: this.runtime.random });
   }
 
-  #contextOf({ accountId }: Caller): SubmissionContext {
+  #contextOf({ accountId }: Pick<Caller, "accountId">): SubmissionContext {
     const { uploadsFolder, urls } = this.options;
     return {
       ...{ folder: uploadsFolder, clock: this.runtime.clock, urls },

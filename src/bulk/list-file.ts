@@ -1,6 +1,13 @@
 import { rm } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
-import { type Inspection, inspectList, type InspectOptions, listRefused } from "./csv.ts";
+import {
+  type Inspection,
+  inspectList,
+  type InspectOptions,
+  type FileSample,
+  listRefused,
+  sampleRecords,
+} from "./csv.ts";
 import { fileSource, type ByteSource } from "./byte-source.ts";
 import { type DetectedFormat, detectedFormatOf } from "./detected-format.ts";
 import { LIST_BYTES_MAX } from "./upload.ts";
@@ -61,6 +68,25 @@ export const withListFile = async <T>(
     const source = fileSource(sheetPath);
     const inspection = await inspectOrRefuse(source, { ...layout, delimiter: "," });
     return await work({ source, inspection, reading: detectedFormatOf("xlsx", inspection.shape) });
+  } finally {
+    await rm(sheetPath, { force: true });
+  }
+};
+
+/** The first rows of a file that is not accepted as a list; null when it has no rows that can be shown. */
+export const sampleFile = async (
+  path: string,
+  { sheetPath, rowsMax }: { readonly sheetPath: string; readonly rowsMax: number },
+): Promise<FileSample | null> => {
+  const isWorkbook = await isArchive(path);
+  try {
+    if (isWorkbook) await writeCsv(path, sheetPath);
+    const source = fileSource(isWorkbook ? sheetPath : path);
+    const sampled = await sampleRecords(source, isWorkbook ? { rowsMax, delimiter: "," } : { rowsMax });
+    return sampled.ok && sampled.value.records.length > 0 ? sampled.value : null;
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
   } finally {
     await rm(sheetPath, { force: true });
   }

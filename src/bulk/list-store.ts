@@ -48,7 +48,8 @@ export interface ListedCells extends ListedRow {
   readonly cells: string | null;
 }
 
-const LISTED = `r.row_index AS rowIndex, coalesce(r.submitted_email, a.email) AS submittedEmail,
+/** The columns of a `ListedRow`, of rows `r` and addresses `a`. */
+export const LISTED_COLUMNS = `r.row_index AS rowIndex, coalesce(r.submitted_email, a.email) AS submittedEmail,
   a.normalized_email AS normalizedEmail, a.sub_status AS subStatus, a.quality_score AS qualityScore, a.confidence,
   a.signals, a.verified_at_ms AS verifiedAtMs`;
 const FROM_BEHIND = `FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
@@ -86,10 +87,12 @@ const prepareReads = (sqlite: Sqlite) => ({
   readEvidence: sqlite.prepare<{ body: Uint8Array }, [number, number]>(
     "SELECT body FROM bulk_evidence WHERE job = ? AND position = ?",
   ),
-  rowsBehind: sqlite.prepare<ListedRow, [number, number, number]>(`SELECT ${LISTED} ${FROM_BEHIND}`),
-  cellsBehind: sqlite.prepare<ListedCells, [number, number, number]>(`SELECT ${LISTED}, r.cells ${FROM_BEHIND}`),
+  rowsBehind: sqlite.prepare<ListedRow, [number, number, number]>(`SELECT ${LISTED_COLUMNS} ${FROM_BEHIND}`),
+  cellsBehind: sqlite.prepare<ListedCells, [number, number, number]>(
+    `SELECT ${LISTED_COLUMNS}, r.cells ${FROM_BEHIND}`,
+  ),
   rowAt: sqlite.prepare<ListedRow & { position: number }, [number, number]>(
-    `SELECT ${LISTED}, r.position FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
+    `SELECT ${LISTED_COLUMNS}, r.position FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
       WHERE r.job = ? AND r.row_index = ?`,
   ),
   countUnsettled: sqlite.prepare<{ count: number }, [number, number, number]>(

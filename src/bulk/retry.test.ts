@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { bulkOutcome, createBulkHarness, type BulkHarness } from "../testing/bulk-harness.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { BULK_PATH, fetchItems, postList, untilJobEnded } from "../testing/bulk-requests.ts";
-import { createJobRetry } from "./job-retry.ts";
+import { countUnsettled, createJobRetry } from "./job-retry.ts";
 import type { OpenAddress } from "./list-store.ts";
 
 const start = createApps();
@@ -144,7 +144,7 @@ describe("a crash in a retry", () => {
     await ended(harness, number);
     first.kill();
     const rounds = createJobRetry(harness.runtime, harness);
-    const addresses = await rounds.count(job);
+    const addresses = await countUnsettled(harness.lists, job);
     expect(harness.db.transact((tx) => rounds.begin(tx, harness.jobs.getExisting(number), addresses))).toBeNull();
     let steps = 0;
     expect(await rounds.reset(number, () => ++steps > 2)).toBe(false);

@@ -1,9 +1,7 @@
-import { attachment } from "../http/content-disposition.ts";
 import type { Guard } from "../http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";
-import { streamRows } from "../http/response.ts";
 import { handle, serveRoutes } from "../http/route.ts";
-import { exportRows, itemSource } from "./job-rows.ts";
+import { itemSource } from "./job-rows.ts";
 import type { JobRow } from "./job-store.ts";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./list-store.ts";
@@ -18,17 +16,13 @@ import {
   LIST_BULK_VERIFICATIONS,
   RETRY_BULK_VERIFICATION,
 } from "./operations.ts";
-import { writeResults } from "./results-csv.ts";
+import { sendResults } from "./results-download.ts";
 
 export interface BulkRouteOptions {
   readonly guard: Guard;
   readonly bulk: BulkJobs;
   readonly lists: ListStore;
 }
-
-/** `customers.csv` and `customers` become `customers-results`. */
-const resultsFileName = (name: string | null): string | null =>
-  name === null ? null : `${name.replace(/\.(?:csv|tsv|txt|xlsx)$/i, "")}-results`;
 
 /** Serves the routes of bulk verification. */
 export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteOptions) =>
@@ -78,13 +72,9 @@ const resultRoutes = (bulk: BulkJobs, lists: ListStore) => [
   handle(GET_BULK_ITEM_EVIDENCE, ({ params, caller }) => bulk.evidence(caller, params.jobId, params.row)),
 
   handle(GET_BULK_RESULTS, ({ request, params, query, caller }) => {
-    const { number, id, name } = bulk.find(caller, params.jobId);
+    const job = bulk.find(caller, params.jobId);
     const { bom, defuse, ...filters } = query;
     const options = { bom: bom === undefined ? undefined : bom === "true", defuse: defuse !== "false" };
-    const rows = writeResults(bulk.formatOf(number), exportRows(lists, number, filters), options);
-    return streamRows(request, rows, {
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": attachment(resultsFileName(name) ?? `results-${id}`, ".csv"),
-    });
+    return sendResults(request, lists, { job, format: bulk.formatOf(job.number), filters, options });
   }),
 ];

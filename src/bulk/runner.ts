@@ -72,15 +72,14 @@ export class BulkRunner {
 
   /** Accepts a queued job. It starts as soon as its account has a free place. */
   add(job: JobRow): void {
-    if (this.#find(job.number) !== undefined) return;
-    const running = new RunningJob(job, this.runtime.clock, this.options.windowMax);
-    this.#waiting.push(running);
+    if (this.find(job.number) !== undefined) return;
+    this.#waiting.push(new RunningJob(job, this.runtime.clock, this.options.windowMax));
     this.#admit();
   }
 
   /** Stops work on a job that has ended; results of addresses under way are dropped. */
   drop(number: number): void {
-    const running = this.#find(number);
+    const running = this.find(number);
     const at = this.#waiting.findIndex(({ job }) => job.number === number);
     if (at >= 0) this.#waiting.splice(at, 1);
     this.#active.delete(number);
@@ -106,7 +105,7 @@ export class BulkRunner {
 
   /** Resolves when the job has ended; at once when this process does not have it. */
   async untilEnded(number: number): Promise<void> {
-    await this.#find(number)?.ended.promise;
+    await this.find(number)?.ended.promise;
   }
 
   /** Starts no more addresses and writes the results that are known. Addresses under way stay pending. */
@@ -124,7 +123,8 @@ export class BulkRunner {
     return [...this.#waiting, ...this.#active.values()].map(({ job }) => job.number);
   }
 
-  #find(number: number): RunningJob | undefined {
+  /** A job that this process has, running or waiting. */
+  find(number: number): RunningJob | undefined {
     return this.#active.get(number) ?? this.#waiting.find(({ job }) => job.number === number);
   }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { Clock } from "../base/clock.ts";
 import { AppError, type ErrorCode } from "../base/errors.ts";
-import { sha256 } from "../base/secrets.ts";
+import { newId, sha256 } from "../base/secrets.ts";
 import { keptCell } from "../mail/address-in-cell.ts";
 import { checked, readJson } from "../http/body.ts";
 import { parametersOf, readQuery } from "../http/query.ts";
@@ -11,7 +11,7 @@ import { fileSource, type ByteSource } from "./byte-source.ts";
 import type { IncomingList } from "./intake.ts";
 import { withListFile } from "./list-file.ts";
 import { JSON_LIST_FORMAT } from "./results-csv.ts";
-import { jsonListSchema, jsonQuerySchema, uploadOptionsSchema } from "./schemas.ts";
+import { jsonListSchema, jsonQuerySchema, type UploadOrder, uploadOptionsSchema } from "./schemas.ts";
 import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
 import { SMALL_BYTES_MAX, SMALL_ROWS_MAX } from "./intake-slots.ts";
 import { isArchive } from "./workbook.ts";
@@ -104,7 +104,10 @@ export interface SubmissionContext {
   readonly runInSlot: <T>(isSmall: boolean, task: () => Promise<T>) => Promise<T>;
 }
 
-const readWebhookUrl = (text: string | undefined, { urls }: SubmissionContext): string | null => {
+/** A list in a file, and what the file was called. */
+export type StoredList = Pick<Upload, "path" | "fileName">;
+
+const readWebhookUrl = (text: string | undefined, { urls }: Pick<SubmissionContext, "urls">): string | null => {
   if (text === undefined) return null;
   const url = urls.parse(text);
   if (url.ok) return url.value;
@@ -119,19 +122,16 @@ const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Reco
   throw new AppError("Invalid request body", { issues });
 };
 
-/** Reads an uploaded file. */
-const withFile = async <T>(
-  { path, fileName, fields }: Upload,
-  { request, context }: { readonly request: Request; readonly context: SubmissionContext },
+/** Reads a list in a file, with the options of its submission. */
+export const withStoredList = async <T>(
+  { path, fileName }: StoredList,
+  { options, context }: { readonly options: UploadOrder; readonly context: Pick<SubmissionContext, "urls"> },
   work: (submission: Submission) => Promise<T>,
 ): Promise<T> => {
-  const parameters = parametersOf(request);
-  refuseContradictions(parameters, fields);
-  const given = { ...readQuery(request, uploadOptionsSchema.partial()), ...fields };
-  const options = checked(uploadOptionsSchema, given, "Invalid request body");
   const { name, source = null, webhook_url, dry_run, ...layout } = options;
   const webhookUrl = readWebhookUrl(webhook_url, context);
-  return await withListFile(path, { layout, sheetPath: `${path}.sheet` }, ({ source: lines, inspection, reading }) => {
+  const sheetPath = `${path}.${newId()}.sheet`;
+  return await withListFile(path, { layout, sheetPath }, ({ source: lines, inspection, reading }) => {
     const { shape } = inspection;
     const about = { name: name ?? fileName, source, webhookUrl };
     return work({
@@ -141,6 +141,23 @@ const withFile = async <T>(
     });
   });
 };
+
+/** Reads an uploaded file with the options of its request. */
+const withFile = async <T>(
+  upload: Upload,
+  { request, context }: { readonly request: Request; readonly context: SubmissionContext },
+  work: (submission: Submission) => Promise<T>,
+): Promise<T> => {
+  const parameters = parametersOf(request);
+  refuseContradictions(parameters, upload.fields);
+  const given = { ...readQuery(request, uploadOptionsSchema.partial()), ...upload.fields };
+  const options = checked(uploadOptionsSchema, given, "Invalid request body");
+  return await withStoredList(upload, { options, context }, work);
+};
+
+/** Whether a file is read quickly. A workbook is compressed: a small one may need as much memory as a large list. */
+export const isSmallFile = async ({ path, bytes }: Pick<Upload, "path" | "bytes">): Promise<boolean> =>
+  bytes <= SMALL_BYTES_MAX && !(await isArchive(path));
 
 const withUpload = async <T>(
   request: Request,
@@ -154,9 +171,7 @@ const withUpload = async <T>(
     const upload = await receiveUpload(request, context);
     try {
       reservation.shrink(upload.bytes);
-      // A workbook is compressed: a small one may need as much memory as a large list.
-      const isSmall = upload.bytes <= SMALL_BYTES_MAX && !(await isArchive(upload.path));
-      return await context.runInSlot(isSmall, () => withFile(upload, { request, context }, work));
+      return await context.runInSlot(await isSmallFile(upload), () => withFile(upload, { request, context }, work));
     } finally {
       await rm(upload.path, { force: true });
     }

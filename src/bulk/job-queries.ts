@@ -1,0 +1,165 @@
+import type { AttentionItem } from "../base/attention.ts";
+import { readWindows, walk, type WalkPage } from "../base/walk.ts";
+import type { CreditHolds } from "../billing/store.ts";
+import type { Runtime } from "../db/runtime.ts";
+import { SUB_STATUSES, type SubStatus, UNSETTLED, VERDICT_OF, type Verdict } from "../verify/result.ts";
+import type { ListDrafts } from "./drafts.ts";
+import { attentionOfLists, listTitle } from "./job-attention.ts";
+import { countUnsettled } from "./job-retry.ts";
+import type { JobOwner, JobRow, JobStore } from "./job-store.ts";
+import type { ListStore } from "./list-store.ts";
+import type { BulkRunner } from "./runner.ts";
+import type { ListRowFilter, RowStore, RowWindow, WaitingRow } from "./row-store.ts";
+import type { JobFilters } from "./schemas.ts";
+
+/** Rows looked at in one step of a walk: a few milliseconds. */
+const ROWS_PER_STEP = 5_000;
+const JOBS_PER_STEP = 1_000;
+/** The newest jobs, among which failed ones are looked for. */
+const NEWEST_JOBS = 100;
+
+/** Which rows of a list a page shows. */
+export const ROW_CHOICES = ["deliverable", "risky", "undeliverable", "unsettled", "unfinished"] as const;
+export type RowChoice = (typeof ROW_CHOICES)[number];
+
+const resultsOf = (choice: Verdict | "unsettled"): readonly SubStatus[] =>
+  choice === "unsettled" ? UNSETTLED : SUB_STATUSES.filter((subStatus) => VERDICT_OF[subStatus] === choice);
+
+/** The sub_statuses that a choice and a sub_status have in common; null: every row. */
+export const resultsWanted = (
+  choice: RowChoice | undefined,
+  subStatus: SubStatus | undefined,
+): ListRowFilter["results"] => {
+  if (choice === undefined) return subStatus === undefined ? null : [subStatus];
+  if (choice === "unfinished") return subStatus === undefined ? choice : [];
+  return resultsOf(choice).filter((one) => subStatus === undefined || one === subStatus);
+};
+
+/** How an unfinished job is getting on in this process. */
+export interface JobPace {
+  /** Addresses per second in the last minute; null until that is known. */
+  readonly perSecond: number | null;
+  /** Addresses that wait for their next attempt: greylisting or a temporary failure. */
+  readonly waiting: number;
+  /** When the next of them is due, by the wall clock; null when none waits. */
+  readonly nextAttemptMs: number | null;
+}
+
+/** A list that is being verified, for a summary. */
+export interface RunningList {
+  readonly id: string;
+  readonly title: string;
+  readonly addresses: { readonly total: number; readonly finished: number };
+  readonly secondsLeft: number | null;
+}
+
+export interface JobQueriesOptions {
+  readonly jobs: JobStore;
+  readonly rows: RowStore;
+  readonly lists: Pick<ListStore, "countUnsettled">;
+  readonly runner: BulkRunner;
+  readonly drafts: Pick<ListDrafts, "waiting">;
+  readonly credits: CreditHolds;
+}
+
+interface RowPage extends Pick<RowWindow, "order" | "limit"> {
+  /** The index of the row behind which the page begins; null: the first in this order. */
+  readonly behind: number | null;
+}
+
+/** Reads of jobs for people: search, pages of rows in both directions, pace, what needs attention. */
+export class JobQueries {
+  constructor(
+    private readonly runtime: Pick<Runtime, "clock">,
+    private readonly options: JobQueriesOptions,
+  ) {}
+
+  /** Jobs, newest first, whose name contains a text, older than the id `before`. */
+  search(
+    owner: JobOwner,
+    filters: JobFilters & { readonly text?: string | null },
+    { before, limit }: { readonly before: string | null; readonly limit: number },
+  ): Promise<WalkPage<JobRow, string | null>> {
+    const { jobs } = this.options;
+    const read = readWindows<JobRow>({
+      idBehind: (behind, places) => jobs.idBehind(owner, behind, places),
+      list: (window) => jobs.list(owner, filters, window),
+    });
+    const source = { read, keyOf: ({ id }: JobRow) => id, step: JOBS_PER_STEP };
+    return walk<JobRow, string | null>(source, { before, limit, account: owner.accountId });
+  }
+
+  /** The rows of a job that pass, from the first or the last on. A page may end early when few pass: it has a next one. */
+  rows(
+    job: JobRow,
+    filter: ListRowFilter,
+    { behind, order, limit }: RowPage,
+  ): Promise<WalkPage<WaitingRow, number | null>> {
+    const { rows } = this.options;
+    let missing = behind === null ? this.#countOf(job, filter) : Number.POSITIVE_INFINITY;
+    const read = (after: number | null, looks: number, wanted: number) => {
+      const [from, to] =
+        order === "first"
+          ? [(after ?? -1) + 1, Math.min((after ?? -1) + looks, job.rowsTotal - 1)]
+          : [Math.max(0, (after ?? job.rowsTotal) - looks), (after ?? job.rowsTotal) - 1];
+      const found = missing <= 0 ? [] : rows.inWindow(job.number, filter, { from, to, order, limit: wanted });
+      missing -= found.length;
+      const isLast = missing <= 0 || (order === "first" ? to >= job.rowsTotal - 1 : from <= 0);
+      const last = found.at(-1);
+      if (found.length === wanted && last !== undefined) return { rows: found, end: last.rowIndex };
+      return { rows: found, end: isLast ? null : order === "first" ? to : from };
+    };
+    const source = { read, keyOf: ({ rowIndex }: WaitingRow) => rowIndex, step: ROWS_PER_STEP };
+    return walk<WaitingRow, number | null>(source, { before: behind, limit, account: job.accountId });
+  }
+
+  /** How many addresses `BulkJobs.retry` would verify again, one credit each. */
+  unsettled(job: JobRow): Promise<number> {
+    return countUnsettled(this.options.lists, job);
+  }
+
+  pace({ number }: Pick<JobRow, "number">): JobPace {
+    const running = this.options.runner.find(number);
+    return {
+      perSecond: running?.throughput.perSecond ?? null,
+      waiting: running?.queue.retries ?? 0,
+      nextAttemptMs: running?.queue.nextRetryMs ?? null,
+    };
+  }
+
+  /** The lists of an account that have not ended, oldest first. */
+  running(owner: JobOwner): RunningList[] {
+    const { jobs, runner } = this.options;
+    return jobs.unfinished(owner).map((job) => ({
+      id: job.id,
+      title: listTitle(job.name),
+      addresses: { total: job.addressesTotal, finished: job.addressesFinished },
+      secondsLeft: runner.forecast(job).secondsLeft,
+    }));
+  }
+
+  /** What needs somebody among the lists of an account. */
+  attention(owner: JobOwner): AttentionItem[] {
+    const { jobs, runner, drafts, credits } = this.options;
+    const newest = jobs.list(owner, {}, { before: null, limit: NEWEST_JOBS });
+    return attentionOfLists({
+      nowMs: this.runtime.clock.nowMs(),
+      unfinished: jobs.unfinished(owner),
+      pausedReason: (job) => runner.pausedReason(job),
+      failed: newest.filter(({ status }) => status === "failed"),
+      drafts: drafts.waiting(owner),
+      availableCredits: credits.balance(owner.accountId).available,
+    });
+  }
+
+  /** How many rows pass a filter at most; infinite when that is not counted. */
+  #countOf(job: JobRow, { results, text }: ListRowFilter): number {
+    if (text !== null || results === null) return Number.POSITIVE_INFINITY;
+    if (results === "unfinished") return job.rowsTotal - job.rowsFinished;
+    const counts = this.options.jobs
+      .counts(job.number)
+      .filter(({ subStatus }) => results.some((one) => one === subStatus));
+    const withoutAddress = results.includes("invalid_syntax") ? job.rowsEmpty : 0;
+    return counts.reduce((sum, { rows }) => sum + rows, withoutAddress);
+  }
+}
