@@ -3,8 +3,15 @@ import { Accounts } from "./accounts/accounts.ts";
 import { type Actor, actorOfProcess, AuditLog } from "./accounts/audit-log.ts";
 import { AuditStore } from "./accounts/audit-store.ts";
 import { ApiKeys, Authenticator } from "./accounts/keys.ts";
+import { Passwords } from "./accounts/passwords.ts";
+import { Profiles } from "./accounts/profiles.ts";
 import { createAccountRoutes } from "./accounts/routes.ts";
+import { SessionStore } from "./accounts/session-store.ts";
+import { Sessions } from "./accounts/sessions.ts";
+import { SetupLinks } from "./accounts/setup-links.ts";
 import { AccountStore } from "./accounts/store.ts";
+import { UserStore } from "./accounts/user-store.ts";
+import { Users } from "./accounts/users.ts";
 import type { Clock } from "./base/clock.ts";
 import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
@@ -64,7 +71,20 @@ import { Webhooks } from "./webhooks/webhooks.ts";
 /** The operator's suppression list. */
 export const composeSuppressions = (db: Db, clock: Clock) => new Suppressions({ db, clock }, new SuppressionStore(db));
 
-/** Accounts, keys and credits; `actor` is who the audit log names. */
+/** Users of the dashboard, their sessions and one-time links. */
+const composeUsers = (runtime: Pick<Runtime, "db" | "clock">, accounts: AccountStore, audit: AuditLog) => {
+  const [store, sessionStore] = [new UserStore(runtime.db), new SessionStore(runtime.db)];
+  const passwords = new Passwords(runtime.clock);
+  const links = new SetupLinks(runtime, { store: sessionStore, users: store, passwords, audit, accounts });
+  return {
+    setupLinks: links,
+    users: new Users(runtime, { store, sessions: sessionStore, links, accounts, passwords, audit }),
+    sessions: new Sessions(runtime, { store: sessionStore, users: store, passwords, audit }),
+    profiles: new Profiles(runtime, { store, sessions: sessionStore, passwords, audit }),
+  };
+};
+
+/** Accounts, users, keys and credits; `actor` is who the audit log names. */
 export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProcess()) => {
   const store = new AccountStore(db);
   const ledger = new Ledger(db);
@@ -78,6 +98,7 @@ export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProc
     accounts: new Accounts({ db, clock }, { store, ledger, audit }),
     keys: new ApiKeys({ db, clock }, store, audit),
     authenticate: new Authenticator({ db, clock }, store).authenticate,
+    ...composeUsers({ db, clock }, store, audit),
   };
 };
 
@@ -140,8 +161,11 @@ export interface ServiceOptions {
   readonly baseUrl: string;
 }
 
-/** The nightly purge of verifications and lists; blocklist checks and reports have purges of their own. */
-const composePurge = (runtime: Runtime, config: Config, stores: ConstructorParameters<typeof ListExpiry>[1]) => {
+type PurgedStores = ConstructorParameters<typeof ListExpiry>[1] & Pick<UserParts, "sessions" | "setupLinks">;
+type UserParts = ReturnType<typeof composeUsers>;
+
+/** The nightly purge of verifications, lists and sessions; blocklist checks and reports have purges of their own. */
+const composePurge = (runtime: Runtime, config: Config, { sessions, setupLinks, ...stores }: PurgedStores) => {
   const { verificationRetentionDays, evidenceRetentionDays: evidenceDays } = config;
   const { listRetentionDays: resultDays, listFileRetentionDays: fileDays } = config;
   return new NightlyPurge(runtime, {
@@ -149,6 +173,7 @@ const composePurge = (runtime: Runtime, config: Config, stores: ConstructorParam
       ...{ verificationDays: verificationRetentionDays, evidenceDays },
     }),
     lists: new ListExpiry(runtime, stores, { resultDays, evidenceDays, fileDays }),
+    ...{ sessions, setupLinks },
   });
 };
 
@@ -181,7 +206,7 @@ const composeUseCases = ({ config, db, log, baseUrl, ...options }: ServiceOption
     ...{ ...bulkParts, lists, engines, credits, urls, idempotency: verification.idempotency },
     uploadsFolder: uploadsFolderOf(config),
   });
-  const purge = composePurge(runtime, config, { lists, jobs: bulkParts.jobs });
+  const purge = composePurge(runtime, config, { lists, jobs: bulkParts.jobs, ...administration });
   const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dmarc = composeDmarc({
     ...{ config, db, log, platform, freshResolver, baseUrl, guard, rules, urls },

@@ -1,3 +1,5 @@
+import type { Sessions } from "./accounts/sessions.ts";
+import type { SetupLinks } from "./accounts/setup-links.ts";
 import type { ExpiredLists, ListExpiry } from "./bulk/expiry.ts";
 import { returnFreePages } from "./db/free-pages.ts";
 import type { Runtime } from "./db/runtime.ts";
@@ -5,17 +7,26 @@ import type { ExpiredVerifications, VerificationExpiry } from "./verify/expiry.t
 
 /** What a run removed, and how much space it returned. */
 export interface Purged extends ExpiredVerifications, ExpiredLists {
+  readonly sessions: number;
+  readonly links: number;
   readonly bytes: number;
 }
 
-/** Removes expired verifications and lists, then returns the space, all in short transactions. */
+interface PurgedParts {
+  readonly verifications: VerificationExpiry;
+  readonly lists: ListExpiry;
+  readonly sessions: Pick<Sessions, "purge">;
+  readonly setupLinks: Pick<SetupLinks, "purge">;
+}
+
+/** Removes expired verifications, lists, sessions and set-up links, then returns the space, all in short transactions. */
 export class NightlyPurge {
   #isStopping: boolean = false;
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "log">,
-    private readonly parts: { readonly verifications: VerificationExpiry; readonly lists: ListExpiry },
+    private readonly parts: PurgedParts,
   ) {}
 
   run(): Promise<Purged> {
@@ -32,10 +43,11 @@ export class NightlyPurge {
 
   async #purge(): Promise<Purged> {
     const { db, log } = this.runtime;
-    const { verifications, lists } = this.parts;
+    const { verifications, lists, sessions, setupLinks } = this.parts;
     const isStopping = () => this.#isStopping;
     const expired = { ...(await verifications.run(isStopping)), ...(await lists.run(isStopping)) };
-    const purged = { ...expired, bytes: await returnFreePages(db, isStopping) };
+    const ended = { sessions: sessions.purge(), links: setupLinks.purge() };
+    const purged = { ...expired, ...ended, bytes: await returnFreePages(db, isStopping) };
     const { listEvidence: list_evidence, bytes: bytes_returned, ...rest } = purged;
     if (Object.values(purged).some((count) => count > 0))
       log.info("expired data removed", { ...rest, list_evidence, bytes_returned });

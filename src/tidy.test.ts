@@ -13,7 +13,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   docs: ["base", "http"],
   dnsbl: ["base", "net"],
   billing: ["base", "db", "http"],
-  accounts: ["base", "db", "http", "billing"],
+  accounts: ["base", "mail", "db", "http", "billing"],
   suppress: ["base", "db", "mail"],
   webhooks: ["base", "db", "net", "http"],
   notify: ["base", "db", "net"],

@@ -21,6 +21,8 @@ export interface AuditedAction {
   readonly subject: string | null;
   readonly before?: Values;
   readonly after?: Values;
+  /** Who acted, where it was not the process: a user of the dashboard, by its id. */
+  readonly by?: string | undefined;
 }
 
 /** The actor of this process. `caller` is the user who used sudo. */
@@ -53,9 +55,10 @@ export class AuditLog {
   }
 
   /** Appends an entry in the transaction of the action, so that neither exists without the other. */
-  append(tx: Tx, { before, after, ...action }: AuditedAction): void {
+  append(tx: Tx, { before, after, by, ...action }: AuditedAction): void {
+    const actor = by === undefined ? this.#actor : { ...this.#actor, user: `user ${by}` };
     const atMs = this.#clock.nowMs();
-    this.#store.insert(tx, { ...this.#actor, ...action, atMs, before: jsonOf(before), after: jsonOf(after) });
+    this.#store.insert(tx, { ...actor, ...action, atMs, before: jsonOf(before), after: jsonOf(after) });
   }
 
   /** The newest entries first. */

@@ -36,12 +36,21 @@ const base62 = (value: bigint, characters: number): string => {
 
 const checksum = (text: string): string => base62(BigInt(Bun.hash.crc32(text)), CHECKSUM_CHARACTERS);
 
+/** A new token of 256 random bits, in 43 base62 characters: safe in URLs and cookies. */
+export const newSecretToken = (): string =>
+  base62(BigInt(`0x${randomBytes(SECRET_BYTES).toString("hex")}`), SECRET_CHARACTERS);
+
+const TOKEN_FORM = /^[0-9A-Za-z]{43}$/;
+
+/** Whether a text has the form of a token, so that the database is not queried for anything else. */
+export const isSecretToken = (text: string): boolean => TOKEN_FORM.test(text);
+
 /**
  * A new API key: `pw_live_` or `pw_test_`, 43 base62 characters (256 random bits), and 6 characters of the CRC32 of
  * all before them, so that a typo or a secret scanner needs no database.
  */
 export const newApiKey = (mode: KeyMode): string => {
-  const body = `pw_${mode}_${base62(BigInt(`0x${randomBytes(SECRET_BYTES).toString("hex")}`), SECRET_CHARACTERS)}`;
+  const body = `pw_${mode}_${newSecretToken()}`;
   return body + checksum(body);
 };
 

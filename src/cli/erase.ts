@@ -39,7 +39,7 @@ const sumOf = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 const KEPT_ADVICE =
-  "is in use and was not changed: rename the account, change the webhook URL or use another mailbox, then run the command again.";
+  "is in use and was not changed: rename the account, remove the user, change the webhook URL or use another mailbox, then run the command again.";
 
 const problemsOf = (erased: Erased): string[] => [
   ...Object.entries(erased.texts.kept).map(([place, count]) => `${place} (${count}) ${KEPT_ADVICE}`),

@@ -45,6 +45,11 @@ const prepareAll = (sqlite: Sqlite) => ({
     "DELETE FROM key_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE account_id = ?)",
   ),
   removeKeys: sqlite.prepare<unknown, [string]>("DELETE FROM api_keys WHERE account_id = ?"),
+  removeSessions: sqlite.prepare<unknown, [string]>(
+    "DELETE FROM sessions WHERE user_id IN (SELECT id FROM users WHERE account_id = ?)",
+  ),
+  removeSetupLinks: sqlite.prepare<unknown, [string]>("DELETE FROM setup_links WHERE account_id = ?"),
+  removeUsers: sqlite.prepare<unknown, [string]>("DELETE FROM users WHERE account_id = ?"),
   entries: sqlite.prepare<{ id: number; hasNote: 0 | 1 }, [string, number, number]>(
     `SELECT id, note IS NOT NULL AS hasNote FROM ledger WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?`,
   ),
@@ -90,11 +95,14 @@ export class AccountDeletionStore {
     return this.#sql.find.get(name) ?? undefined;
   }
 
-  /** Removes the keys of an account, which stop working at once, and marks it as deleted under another name. */
+  /** Removes the users and keys of an account, which stop working at once, and marks it as deleted under another name. */
   close(_tx: Tx, id: string, nowMs: number): void {
     this.#sql.removeIdempotencyKeys.run(id);
     this.#sql.removeSecrets.run(id);
     this.#sql.removeKeys.run(id);
+    this.#sql.removeSessions.run(id);
+    this.#sql.removeSetupLinks.run(id);
+    this.#sql.removeUsers.run(id);
     this.#sql.deleteDomains.run(nowMs, id);
     this.#sql.rename.run(deletedName(id), nowMs, id);
   }

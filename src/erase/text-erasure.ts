@@ -26,6 +26,7 @@ const KEPT: ReadonlySet<string> = new Set([
     "audit_log.host",
     "audit_log.action",
     "accounts.name",
+    "users.email",
     "dmarc_mailboxes.mailbox",
     "suppressions.entry",
     "dmarc_domains.token",

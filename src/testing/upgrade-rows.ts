@@ -58,6 +58,19 @@ const ACCOUNTS: Readonly<Record<string, readonly Row[]>> = {
     { id: ACCOUNT, name: "main", plan: "scale", credits_available: 98, credits_held: 1, created_at_ms: AT },
     { id: "account-2", name: "other", plan: "free", credits_available: 0, credits_held: 0, created_at_ms: AT },
   ],
+  users: [
+    {
+      ...{ id: "user-1", account_id: ACCOUNT, email: "owner@example.com", role: "owner", is_operator: 1 },
+      ...{ recovery_codes: "[]", created_at_ms: AT },
+    },
+  ],
+  sessions: [
+    {
+      ...{ hash: "session-hash", id: "session-1", user_id: "user-1", csrf_token: "csrf", address: "192.0.2.1" },
+      ...{ user_agent: "browser", created_at_ms: AT, last_seen_at_ms: AT },
+    },
+  ],
+  setup_links: [{ hash: "link-hash", account_id: ACCOUNT, created_at_ms: AT, expires_at_ms: AT }],
   api_keys: [
     { id: LIVE, account_id: ACCOUNT, name: "live", mode: "live", scopes: json(SCOPES), created_at_ms: AT },
     { id: TEST, account_id: ACCOUNT, name: "test", mode: "test", scopes: json(SCOPES), created_at_ms: AT },

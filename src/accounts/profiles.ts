@@ -1,0 +1,177 @@
+import { ok, type Result } from "../base/errors.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { AuditLog } from "./audit-log.ts";
+import { passwordProblem, type Passwords } from "./passwords.ts";
+import { counterOfCode, hashOfRecoveryCode, newRecoveryCodes, newTotpSecret, totpUri } from "./second-factor.ts";
+import type { SessionStore } from "./session-store.ts";
+import { SignInThrottle } from "./sign-in-throttle.ts";
+import { refuse, type UserProblem } from "./user-problems.ts";
+import type { UserRecord, UserStore } from "./user-store.ts";
+
+/** What an authenticator app needs for codes that are not confirmed yet. */
+export interface CodeEnrolment {
+  /** Base32. */
+  readonly secret: string;
+  readonly uri: string;
+}
+
+/** Who changes its own user, in which session. */
+export interface OwnSession {
+  readonly userId: string;
+  readonly sessionId: string;
+}
+
+interface ProfileParts {
+  readonly store: UserStore;
+  readonly sessions: SessionStore;
+  readonly passwords: Passwords;
+  readonly audit: AuditLog;
+}
+
+const isTimeZone = (name: string): boolean => {
+  try {
+    return /^[A-Za-z]/.test(new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone);
+  } catch {
+    // RangeError: there is no such zone.
+    return false;
+  }
+};
+
+/** What users change of themselves. What could keep an intruder in or the user out asks for the password first. */
+export class Profiles {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #parts: ProfileParts;
+  /** Guesses of the password in a session that somebody else has opened. */
+  readonly #throttle: SignInThrottle;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: ProfileParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+    this.#throttle = new SignInThrottle(runtime.clock);
+  }
+
+  /** Replaces the password and ends all other sessions of the user. */
+  async changePassword(
+    { userId, sessionId }: OwnSession,
+    { present, next }: { readonly present: string; readonly next: string },
+  ): Promise<Result<null, UserProblem>> {
+    const found = this.#parts.store.find(userId);
+    if (found === undefined) return refuse("unknown_user");
+    const message = passwordProblem(next, found.user.email);
+    if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
+    const verified = await this.#verify(found.user, present);
+    if (!verified.ok) return verified;
+    const hashed = await this.#parts.passwords.hash(next);
+    if (!hashed.ok) return refuse("busy");
+    return this.#changeSame(found.user, (tx) => {
+      this.#parts.store.update(tx, userId, { passwordHash: hashed.value });
+      this.#parts.sessions.removeOf(tx, userId, sessionId);
+      this.#audit(tx, found.user, "users.password");
+      return ok(null);
+    });
+  }
+
+  /** The enrolment under way; begins one. Codes count once `confirmCodes` got one. Null when codes are on. */
+  enrol(userId: string): CodeEnrolment | null {
+    return this.#runtime.db.transact((tx) => {
+      const user = this.#parts.store.find(userId)?.user;
+      if (user === undefined || user.totpConfirmedAtMs !== null) return null;
+      const secret = user.totpSecret ?? newTotpSecret();
+      if (user.totpSecret === null) this.#parts.store.update(tx, userId, { totpSecret: secret });
+      return { secret, uri: totpUri(secret, user.email) };
+    });
+  }
+
+  /** The enrolment that `enrol` began; null without one. */
+  findEnrolment(userId: string): CodeEnrolment | null {
+    const user = this.#parts.store.find(userId)?.user;
+    if (user === undefined || user.totpSecret === null || user.totpConfirmedAtMs !== null) return null;
+    return { secret: user.totpSecret, uri: totpUri(user.totpSecret, user.email) };
+  }
+
+  /** Drops an enrolment that was not confirmed. */
+  cancelEnrolment(userId: string): void {
+    this.#runtime.db.transact((tx) => {
+      const user = this.#parts.store.find(userId)?.user;
+      if (user?.totpConfirmedAtMs === null) this.#parts.store.update(tx, userId, { totpSecret: null });
+    });
+  }
+
+  /** Switches codes on. Returns the recovery codes, which are shown only once; other sessions end. */
+  confirmCodes({ userId, sessionId }: OwnSession, code: string): Result<readonly string[], UserProblem> {
+    return this.#runtime.db.transact((tx) => {
+      const user = this.#parts.store.find(userId)?.user;
+      if (user === undefined) return refuse("unknown_user");
+      const totpLastCounter = counterOfCode(user, code, this.#runtime.clock.nowMs());
+      if (user.totpConfirmedAtMs !== null || totpLastCounter === null) return refuse("code_wrong");
+      const codes = newRecoveryCodes();
+      const totpConfirmedAtMs = this.#runtime.clock.nowMs();
+      const recoveryCodes = codes.map(hashOfRecoveryCode);
+      this.#parts.store.update(tx, userId, { totpConfirmedAtMs, totpLastCounter, recoveryCodes });
+      this.#parts.sessions.removeOf(tx, userId, sessionId);
+      this.#audit(tx, user, "users.second-factor.on");
+      return ok(codes);
+    });
+  }
+
+  /** New recovery codes; the old ones stop working. */
+  async replaceRecoveryCodes(
+    { userId }: OwnSession,
+    password: string,
+  ): Promise<Result<readonly string[], UserProblem>> {
+    const found = this.#parts.store.find(userId);
+    if (found === undefined || found.user.totpConfirmedAtMs === null) return refuse("unknown_user");
+    const verified = await this.#verify(found.user, password);
+    if (!verified.ok) return verified;
+    return this.#changeSame(found.user, (tx) => {
+      const codes = newRecoveryCodes();
+      this.#parts.store.update(tx, userId, { recoveryCodes: codes.map(hashOfRecoveryCode) });
+      this.#audit(tx, found.user, "users.second-factor.recovery-codes");
+      return ok(codes);
+    });
+  }
+
+  async switchCodesOff({ userId }: OwnSession, password: string): Promise<Result<null, UserProblem>> {
+    const found = this.#parts.store.find(userId);
+    if (found === undefined) return refuse("unknown_user");
+    const verified = await this.#verify(found.user, password);
+    if (!verified.ok) return verified;
+    return this.#changeSame(found.user, (tx) => {
+      this.#parts.store.update(tx, userId, { totpSecret: null, totpConfirmedAtMs: null, recoveryCodes: [] });
+      this.#audit(tx, found.user, "users.second-factor.off");
+      return ok(null);
+    });
+  }
+
+  /** Sets the time zone by its IANA name; null: that of the service. */
+  setTimeZone(userId: string, timeZone: string | null): Result<null, UserProblem> {
+    if (timeZone !== null && !isTimeZone(timeZone)) return refuse("time_zone_invalid");
+    this.#runtime.db.transact((tx) => this.#parts.store.update(tx, userId, { timeZone }));
+    return ok(null);
+  }
+
+  async #verify({ id, passwordHash }: UserRecord, password: string): Promise<Result<null, UserProblem>> {
+    const waitMs = this.#throttle.admit(id, id);
+    const message = `Too many wrong passwords. Try again in ${Math.ceil(waitMs / 1000)} s.`;
+    if (waitMs > 0) return { ok: false, error: { code: "throttled", message } };
+    const verified = await this.#parts.passwords.verify(password, passwordHash);
+    if (!verified.ok) this.#throttle.undo(id, id);
+    if (!verified.ok) return refuse("busy");
+    if (!verified.value) return refuse("password_wrong");
+    this.#throttle.succeed(id, id);
+    return ok(null);
+  }
+
+  /** Runs `work` unless the password of the user was changed while it was verified. */
+  #changeSame<T>(before: UserRecord, work: (tx: Tx) => Result<T, UserProblem>): Result<T, UserProblem> {
+    return this.#runtime.db.transact((tx) => {
+      const now = this.#parts.store.find(before.id)?.user;
+      return now?.passwordHash === before.passwordHash ? work(tx) : refuse("password_wrong");
+    });
+  }
+
+  #audit(tx: Tx, { id, accountId }: UserRecord, action: string): void {
+    this.#parts.audit.append(tx, { action, accountId, subject: id, by: id });
+  }
+}

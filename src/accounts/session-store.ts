@@ -1,0 +1,112 @@
+import { and, desc, eq, inArray, lt, lte, ne, or, sql } from "drizzle-orm";
+import type { Db, Tx } from "../db/open.ts";
+import { accounts } from "../db/schema.ts";
+import { sessions, setupLinks, users } from "../db/schema-users.ts";
+import type { OwnedUser } from "./user-store.ts";
+
+export type SessionRecord = Readonly<typeof sessions.$inferSelect>;
+export type SetupLinkRecord = Readonly<typeof setupLinks.$inferSelect>;
+
+interface FoundSession extends OwnedUser {
+  readonly session: SessionRecord;
+}
+
+const prepareFind = (orm: Db["orm"]) =>
+  orm
+    .select({
+      session: sessions,
+      user: users,
+      account: { id: accounts.id, name: accounts.name, disabledAtMs: accounts.disabledAtMs },
+    })
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.userId))
+    .innerJoin(accounts, eq(accounts.id, users.accountId))
+    .where(eq(sessions.hash, sql.placeholder("hash")))
+    .prepare();
+
+/** Sessions of the dashboard and one-time set-up links, by the hashes of their tokens. */
+export class SessionStore {
+  readonly #orm: Db["orm"];
+  readonly #find: ReturnType<typeof prepareFind>;
+
+  constructor({ orm }: Pick<Db, "orm">) {
+    this.#orm = orm;
+    this.#find = prepareFind(orm);
+  }
+
+  insert(_tx: Tx, session: SessionRecord): void {
+    this.#orm.insert(sessions).values(session).run();
+  }
+
+  find(hash: string): FoundSession | undefined {
+    return this.#find.get({ hash });
+  }
+
+  touch(_tx: Tx, hash: string, atMs: number): void {
+    this.#orm.update(sessions).set({ lastSeenAtMs: atMs }).where(eq(sessions.hash, hash)).run();
+  }
+
+  /** The sessions of a user, the last seen first. */
+  list(userId: string): SessionRecord[] {
+    const lastSeenFirst = [desc(sessions.lastSeenAtMs), desc(sessions.createdAtMs)];
+    return this.#orm
+      .select()
+      .from(sessions)
+      .where(eq(sessions.userId, userId))
+      .orderBy(...lastSeenFirst)
+      .all();
+  }
+
+  remove(_tx: Tx, hashes: readonly string[]): void {
+    this.#orm
+      .delete(sessions)
+      .where(inArray(sessions.hash, [...hashes]))
+      .run();
+  }
+
+  /** Removes the sessions of a user, but for the one with the id `kept`. */
+  removeOf(_tx: Tx, userId: string, kept = ""): void {
+    this.#orm
+      .delete(sessions)
+      .where(and(eq(sessions.userId, userId), ne(sessions.id, kept)))
+      .run();
+  }
+
+  /** Removes sessions that were last seen or created at these times or before; returns how many. */
+  purgeSessions(_tx: Tx, { seenMs, createdMs }: { readonly seenMs: number; readonly createdMs: number }): number {
+    const isOver = or(lte(sessions.lastSeenAtMs, seenMs), lte(sessions.createdAtMs, createdMs));
+    return this.#orm.delete(sessions).where(isOver).returning({ id: sessions.id }).all().length;
+  }
+
+  insertLink(_tx: Tx, link: SetupLinkRecord): void {
+    this.#orm.insert(setupLinks).values(link).run();
+  }
+
+  findLink(hash: string): SetupLinkRecord | undefined {
+    return this.#orm.select().from(setupLinks).where(eq(setupLinks.hash, hash)).get();
+  }
+
+  /** The links of a user, the newest first. */
+  linksOf(userId: string): SetupLinkRecord[] {
+    return this.#orm
+      .select()
+      .from(setupLinks)
+      .where(eq(setupLinks.userId, userId))
+      .orderBy(desc(setupLinks.createdAtMs))
+      .all();
+  }
+
+  markLinkUsed(_tx: Tx, hash: string, atMs: number): void {
+    this.#orm.update(setupLinks).set({ usedAtMs: atMs }).where(eq(setupLinks.hash, hash)).run();
+  }
+
+  removeLinksOf(_tx: Tx, userId: string): void {
+    this.#orm.delete(setupLinks).where(eq(setupLinks.userId, userId)).run();
+  }
+
+  /** Removes links that expired before a time; returns how many. */
+  purgeLinks(_tx: Tx, expiredMs: number): number {
+    const isOver = lt(setupLinks.expiresAtMs, expiredMs);
+    return this.#orm.delete(setupLinks).where(isOver).returning({ hash: setupLinks.hash }).all().length;
+  }
+}

@@ -1,0 +1,261 @@
+import { err, ok, type Result } from "../base/errors.ts";
+import { isSecretToken, newId, newSecretToken, sha256 } from "../base/secrets.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { AuditLog } from "./audit-log.ts";
+import { FailedSignIns } from "./failed-sign-ins.ts";
+import type { Passwords } from "./passwords.ts";
+import { counterOfCode, withoutRecoveryCode } from "./second-factor.ts";
+import type { SessionRecord, SessionStore } from "./session-store.ts";
+import { SignInThrottle } from "./sign-in-throttle.ts";
+import type { OwnedUser, UserStore } from "./user-store.ts";
+import { normalizedEmail, type User, userOf } from "./user.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** A session ends when it was not used for so long. */
+const IDLE_MS = 14 * DAY_MS;
+/** A session ends in any case; browsers get the same lifetime for the cookie. */
+export const SESSION_MS_MAX = 90 * DAY_MS;
+/** The last use is stored at most this often, so that a page does not cost a write. */
+const SEEN_STEP_MS = 60_000;
+/** The least recently used end first. */
+const SESSIONS_OF_USER_MAX = 50;
+/** How long a code may be entered after the password. */
+const CHALLENGE_MS = 10 * 60_000;
+const CHALLENGES_MAX = 1_000;
+const USER_AGENT_CHARACTERS_MAX = 300;
+
+/** The browser of a request. */
+export interface Client {
+  readonly address: string;
+  readonly userAgent: string;
+  /** The session token that it sent; its session ends when a new one begins. */
+  readonly token?: string | undefined;
+}
+
+/** Who is signed in. */
+export interface Session {
+  /** Names the session; not a secret. */
+  readonly id: string;
+  readonly user: User;
+  readonly account: { readonly id: string; readonly name: string };
+  /** What forms send back, so that no other site can send them. */
+  readonly csrfToken: string;
+}
+
+/** A session as its user sees it. */
+export interface ListedSession {
+  readonly id: string;
+  readonly address: string;
+  readonly userAgent: string;
+  readonly createdAtMs: number;
+  readonly lastSeenAtMs: number;
+}
+
+export interface SignedIn {
+  /** For the cookie; only its hash is stored. */
+  readonly token: string;
+  readonly user: User;
+}
+
+/** Why nobody is signed in. `wrong` tells neither which of them is wrong, nor whether there is such a user. */
+export type SignInProblem =
+  | { readonly kind: "wrong" | "disabled" | "busy" | "expired" }
+  | { readonly kind: "throttled"; readonly retryAfterS: number }
+  | { readonly kind: "code_required"; readonly challenge: string };
+
+interface Challenge {
+  readonly userId: string;
+  readonly passwordHash: string | null;
+  readonly expiresMs: number;
+}
+
+interface SessionParts {
+  readonly store: SessionStore;
+  readonly users: UserStore;
+  readonly passwords: Passwords;
+  readonly audit: AuditLog;
+}
+
+/** Signs users in and out, and finds who is signed in. */
+export class Sessions {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #parts: SessionParts;
+  readonly #throttle: SignInThrottle;
+  readonly #failed: FailedSignIns;
+  readonly #challenges = new Map<string, Challenge>();
+  readonly #touching = new Set<string>();
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: SessionParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+    this.#throttle = new SignInThrottle(runtime.clock);
+    this.#failed = new FailedSignIns(runtime, parts.audit);
+  }
+
+  /**
+   * Signs a user in. An unknown address takes as long as a wrong password. With `code_required` the password was right:
+   * `enterCode` with the challenge completes the sign-in.
+   */
+  async signIn(input: { readonly email: string; readonly password: string }, client: Client): SignInResult {
+    const email = normalizedEmail(input.email) ?? input.email.trim().toLowerCase().slice(0, 254);
+    const waitMs = this.#throttle.admit(email, client.address);
+    if (waitMs > 0) return throttled(waitMs);
+    const found = this.#parts.users.findByEmail(email);
+    const verified = await this.#parts.passwords.verify(input.password, found?.user.passwordHash ?? null);
+    if (!verified.ok) {
+      this.#throttle.undo(email, client.address);
+      return err({ kind: "busy" });
+    }
+    if (!verified.value || found === undefined) return this.#fail(found);
+    const { user, account } = found;
+    if (account.disabledAtMs !== null || user.totpConfirmedAtMs !== null) this.#throttle.undo(email, client.address);
+    if (account.disabledAtMs !== null) return err({ kind: "disabled" });
+    if (user.totpConfirmedAtMs !== null) return err({ kind: "code_required", challenge: this.#challenge(found) });
+    this.#throttle.succeed(email, client.address);
+    return this.#complete(found, client);
+  }
+
+  /** Completes a sign-in by a code of the user's app or a recovery code, either of which is accepted once. */
+  async enterCode(input: { readonly challenge: string; readonly code: string }, client: Client): SignInResult {
+    const challenge = this.#findChallenge(input.challenge);
+    const found = challenge && this.#parts.users.find(challenge.userId);
+    // Meanwhile the password may have been changed or the user removed.
+    if (found === undefined || found.user.passwordHash !== challenge?.passwordHash) return err({ kind: "expired" });
+    if (found.account.disabledAtMs !== null) return err({ kind: "disabled" });
+    const { email } = found.user;
+    const waitMs = this.#throttle.admit(email, client.address);
+    if (waitMs > 0) return throttled(waitMs);
+    if (!this.#runtime.db.transact((tx) => this.#acceptCode(tx, found.user.id, input.code))) return this.#fail(found);
+    this.#challenges.delete(sha256(input.challenge));
+    this.#throttle.succeed(email, client.address);
+    return this.#complete(found, client);
+  }
+
+  /** Begins a session for a user who has just proved who they are. */
+  open(tx: Tx, userId: string, client: Client): string {
+    const { store, users } = this.#parts;
+    const nowMs = this.#runtime.clock.nowMs();
+    if (client.token !== undefined) store.remove(tx, [sha256(client.token)]);
+    const oldest = store.list(userId).slice(SESSIONS_OF_USER_MAX - 1);
+    store.remove(
+      tx,
+      oldest.map(({ hash }) => hash),
+    );
+    const token = newSecretToken();
+    store.insert(tx, {
+      ...{ hash: sha256(token), id: newId(), userId, csrfToken: newSecretToken() },
+      ...{ address: client.address, userAgent: client.userAgent.slice(0, USER_AGENT_CHARACTERS_MAX) },
+      ...{ createdAtMs: nowMs, lastSeenAtMs: nowMs },
+    });
+    users.update(tx, userId, { lastSignInAtMs: nowMs });
+    return token;
+  }
+
+  /**
+   * The session of a token; undefined for one that is unknown or over, and while the account is disabled. Reads the
+   * database every time, so that a change of the user takes effect at once, whichever process made it.
+   */
+  find(token: string | undefined): Session | undefined {
+    if (token === undefined || !isSecretToken(token)) return undefined;
+    const found = this.#parts.store.find(sha256(token));
+    if (found === undefined || found.account.disabledAtMs !== null) return undefined;
+    const { session, user, account } = found;
+    const nowMs = this.#runtime.clock.nowMs();
+    if (nowMs - session.lastSeenAtMs >= IDLE_MS || nowMs - session.createdAtMs >= SESSION_MS_MAX) return undefined;
+    if (Math.abs(nowMs - session.lastSeenAtMs) >= SEEN_STEP_MS) this.#touch(session, nowMs);
+    const { id, csrfToken } = session;
+    return { id, csrfToken, user: userOf(user), account: { id: account.id, name: account.name } };
+  }
+
+  list(userId: string): ListedSession[] {
+    const nowMs = this.#runtime.clock.nowMs();
+    return this.#parts.store
+      .list(userId)
+      .filter(({ lastSeenAtMs, createdAtMs }) => nowMs - lastSeenAtMs < IDLE_MS && nowMs - createdAtMs < SESSION_MS_MAX)
+      .map(({ id, address, userAgent, createdAtMs, lastSeenAtMs }) => ({
+        ...{ id, address, userAgent, createdAtMs, lastSeenAtMs },
+      }));
+  }
+
+  /** Signs one session of a user out; false when the user has no such session. */
+  end(userId: string, id: string): boolean {
+    const { store } = this.#parts;
+    return this.#runtime.db.transact((tx) => {
+      const found = store.list(userId).find((session) => session.id === id);
+      if (found !== undefined) store.remove(tx, [found.hash]);
+      return found !== undefined;
+    });
+  }
+
+  /** Signs a user out everywhere, but for the session with the id `kept`. */
+  endAll(userId: string, kept?: string): void {
+    this.#runtime.db.transact((tx) => this.#parts.store.removeOf(tx, userId, kept));
+  }
+
+  /** Removes sessions that are over; returns how many. */
+  purge(): number {
+    const nowMs = this.#runtime.clock.nowMs();
+    const over = { seenMs: nowMs - IDLE_MS, createdMs: nowMs - SESSION_MS_MAX };
+    return this.#runtime.db.transact((tx) => this.#parts.store.purgeSessions(tx, over));
+  }
+
+  #fail(found: OwnedUser | undefined): Result<never, SignInProblem> {
+    this.#failed.note(found?.user);
+    return err({ kind: "wrong" });
+  }
+
+  /** Begins the session, unless the user was changed or removed while the password was verified. */
+  #complete({ user: { id, passwordHash } }: OwnedUser, client: Client): Result<SignedIn, SignInProblem> {
+    return this.#runtime.db.transact((tx) => {
+      const found = this.#parts.users.find(id);
+      if (found === undefined || found.user.passwordHash !== passwordHash) return err({ kind: "wrong" });
+      const token = this.open(tx, id, client);
+      this.#failed.flush(tx, found.user);
+      const { accountId } = found.user;
+      this.#parts.audit.append(tx, { action: "users.sign-in", accountId, subject: id, by: id });
+      return ok({ token, user: userOf(found.user) });
+    });
+  }
+
+  #acceptCode(tx: Tx, userId: string, code: string): boolean {
+    const user = this.#parts.users.find(userId)?.user;
+    if (user === undefined || user.totpConfirmedAtMs === null) return false;
+    const counter = counterOfCode(user, code, this.#runtime.clock.nowMs());
+    if (counter !== null) {
+      this.#parts.users.update(tx, userId, { totpLastCounter: counter });
+      return true;
+    }
+    const recoveryCodes = withoutRecoveryCode(user.recoveryCodes, code);
+    if (recoveryCodes !== null) this.#parts.users.update(tx, userId, { recoveryCodes });
+    return recoveryCodes !== null;
+  }
+
+  #challenge({ user }: OwnedUser): string {
+    const token = newSecretToken();
+    const expiresMs = this.#runtime.clock.monotonicMs() + CHALLENGE_MS;
+    this.#challenges.set(sha256(token), { userId: user.id, passwordHash: user.passwordHash, expiresMs });
+    const [oldest] = this.#challenges.keys();
+    if (this.#challenges.size > CHALLENGES_MAX && oldest !== undefined) this.#challenges.delete(oldest);
+    return token;
+  }
+
+  #findChallenge(token: string): Challenge | undefined {
+    const challenge = this.#challenges.get(sha256(token));
+    return challenge !== undefined && challenge.expiresMs > this.#runtime.clock.monotonicMs() ? challenge : undefined;
+  }
+
+  #touch({ hash }: SessionRecord, nowMs: number): void {
+    if (this.#touching.has(hash)) return;
+    this.#touching.add(hash);
+    const touched = this.#runtime.db.commit((tx) => this.#parts.store.touch(tx, hash, nowMs));
+    const end = () => void this.#touching.delete(hash);
+    // A lost note of use does no harm, and a database that is being closed must not end the process.
+    touched.then(end, end);
+  }
+}
+
+type SignInResult = Promise<Result<SignedIn, SignInProblem>>;
+
+const throttled = (waitMs: number): Result<never, SignInProblem> =>
+  err({ kind: "throttled", retryAfterS: Math.ceil(waitMs / 1000) });

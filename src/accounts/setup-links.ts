@@ -1,0 +1,151 @@
+import { ok, type Result } from "../base/errors.ts";
+import { isSecretToken, newId, newSecretToken, sha256 } from "../base/secrets.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { AuditLog } from "./audit-log.ts";
+import { passwordProblem, type Passwords } from "./passwords.ts";
+import type { SessionStore, SetupLinkRecord } from "./session-store.ts";
+import type { Client, Sessions, SignedIn } from "./sessions.ts";
+import { refuse, type UserProblem } from "./user-problems.ts";
+import type { Account, AccountStore } from "./store.ts";
+import type { OwnedUser, UserStore } from "./user-store.ts";
+import { normalizedEmail, userOf } from "./user.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const LIFETIME_MS = 7 * DAY_MS;
+/** A used or expired link is explained for so long. */
+const KEPT_MS = 30 * DAY_MS;
+
+/** What the page of a link shows before the password is set. */
+export interface OpenSetupLink {
+  readonly accountName: string;
+  /** Null: the link creates the first user, who chooses the address. */
+  readonly email: string | null;
+}
+
+interface LinkParts {
+  readonly store: SessionStore;
+  readonly users: UserStore;
+  readonly passwords: Passwords;
+  readonly audit: AuditLog;
+  readonly accounts: Pick<AccountStore, "findAccount">;
+}
+
+interface FoundLink {
+  readonly link: SetupLinkRecord;
+  readonly account: Account;
+  /** Undefined for the first user, who does not exist yet. */
+  readonly owned: OwnedUser | undefined;
+}
+
+/** One-time links by which a person sets a password: the first user, invitations and resets. */
+export class SetupLinks {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #parts: LinkParts;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: LinkParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
+
+  /** A new link for a user, or with null for the first user of the service. Older links of the user stop working. */
+  create(tx: Tx, { accountId, userId }: { readonly accountId: string; readonly userId: string | null }) {
+    const token = newSecretToken();
+    const createdAtMs = this.#runtime.clock.nowMs();
+    const expiresAtMs = createdAtMs + LIFETIME_MS;
+    if (userId !== null) this.#parts.store.removeLinksOf(tx, userId);
+    this.#parts.store.insertLink(tx, {
+      ...{ hash: sha256(token), accountId, userId, createdAtMs, expiresAtMs, usedAtMs: null },
+    });
+    return { token, expiresAtMs };
+  }
+
+  /** What a token that still works is for. */
+  find(token: string): Result<OpenSetupLink, UserProblem> {
+    const found = this.#findOpen(token);
+    if (!found.ok) return found;
+    const { account, owned } = found.value;
+    return ok({ accountName: account.name, email: owned?.user.email ?? null });
+  }
+
+  /** Until when a user has a link that works; null without one. */
+  openUntilMs(userId: string): number | null {
+    const [link] = this.#parts.store.linksOf(userId);
+    return link !== undefined && link.usedAtMs === null && link.expiresAtMs > this.#runtime.clock.nowMs()
+      ? link.expiresAtMs
+      : null;
+  }
+
+  /**
+   * Sets the password, creates the first user where the link is for it, and signs the user in. A link works once: of two
+   * requests at the same time one is refused.
+   */
+  async use(
+    token: string,
+    input: { readonly email: string; readonly password: string },
+    { sessions, client }: { readonly sessions: Sessions; readonly client: Client },
+  ): Promise<Result<SignedIn, UserProblem>> {
+    const found = this.#findOpen(token);
+    if (!found.ok) return found;
+    const email = found.value.owned?.user.email ?? normalizedEmail(input.email);
+    if (email === null) return refuse("email_invalid");
+    const message = passwordProblem(input.password, email);
+    if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
+    const hashed = await this.#parts.passwords.hash(input.password);
+    if (!hashed.ok) return refuse("busy");
+    return this.#runtime.db.transact((tx) =>
+      this.#complete(tx, token, { email, hash: hashed.value, sessions, client }),
+    );
+  }
+
+  /** Removes links that expired long ago; returns how many. */
+  purge(): number {
+    const expiredMs = this.#runtime.clock.nowMs() - KEPT_MS;
+    return this.#runtime.db.transact((tx) => this.#parts.store.purgeLinks(tx, expiredMs));
+  }
+
+  #complete(
+    tx: Tx,
+    token: string,
+    given: { readonly email: string; readonly hash: string; readonly sessions: Sessions; readonly client: Client },
+  ): Result<SignedIn, UserProblem> {
+    const found = this.#findOpen(token);
+    if (!found.ok) return found;
+    const { link, owned } = found.value;
+    const { users, store, audit } = this.#parts;
+    if (owned === undefined && users.findByEmail(given.email) !== undefined) return refuse("email_taken");
+    const userId = owned?.user.id ?? this.#addFirst(tx, link, given.email);
+    users.update(tx, userId, { passwordHash: given.hash });
+    store.markLinkUsed(tx, link.hash, this.#runtime.clock.nowMs());
+    store.removeOf(tx, userId);
+    audit.append(tx, { action: "users.set-up", accountId: link.accountId, subject: userId, by: userId });
+    const sessionToken = given.sessions.open(tx, userId, given.client);
+    const user = users.find(userId)?.user;
+    return user === undefined ? refuse("unknown_user") : ok({ token: sessionToken, user: userOf(user) });
+  }
+
+  /** The first user is an owner and an operator. */
+  #addFirst(tx: Tx, { accountId }: SetupLinkRecord, email: string): string {
+    const id = newId();
+    this.#parts.users.insert(tx, {
+      ...{ id, accountId, email, role: "owner", isOperator: true, passwordHash: null, timeZone: null },
+      ...{ totpSecret: null, totpConfirmedAtMs: null, totpLastCounter: 0, recoveryCodes: [] },
+      ...{ createdAtMs: this.#runtime.clock.nowMs(), lastSignInAtMs: null },
+    });
+    const after = { role: "owner", operator: true };
+    this.#parts.audit.append(tx, { action: "users.add", accountId, subject: id, after });
+    return id;
+  }
+
+  #findOpen(token: string): Result<FoundLink, UserProblem> {
+    const { store, users, accounts } = this.#parts;
+    const link = isSecretToken(token) ? store.findLink(sha256(token)) : undefined;
+    const account = link && accounts.findAccount(link.accountId);
+    if (link === undefined || account === undefined) return refuse("link_invalid");
+    // Once somebody can sign in, nobody else becomes an operator by the link of the first start.
+    if (link.usedAtMs !== null || (link.userId === null && users.hasUsers())) return refuse("link_used");
+    if (link.expiresAtMs <= this.#runtime.clock.nowMs()) return refuse("link_expired");
+    if (account.disabledAtMs !== null) return refuse("account_disabled");
+    return ok({ link, account, owned: link.userId === null ? undefined : users.find(link.userId) });
+  }
+}

@@ -1,0 +1,146 @@
+import { networkOf, parseIp } from "../base/cidr.ts";
+import type { Clock } from "../base/clock.ts";
+
+interface Failures {
+  count: number;
+  lastMs: number;
+  /** Nobody is let through before. */
+  untilMs: number;
+}
+
+interface Limit {
+  /** Failures without a wait. */
+  readonly free: number;
+  readonly delayMsMax: number;
+}
+
+const OF_PAIR: Limit = { free: 3, delayMsMax: 60_000 };
+const OF_ADDRESS: Limit = { free: 20, delayMsMax: 60_000 };
+/** All addresses together: many guess at one user. */
+const OF_EMAIL: Limit = { free: 15, delayMsMax: 60_000 };
+const DELAY_MS_MIN = 1_000;
+const EXPIRES_AFTER_MS = 60 * 60 * 1000;
+/** The least recently failed are evicted. */
+const ENTRIES_MAX = 20_000;
+
+const delayMsAfter = (count: number, { free, delayMsMax }: Limit): number =>
+  count < free ? 0 : Math.min(delayMsMax, DELAY_MS_MIN * 2 ** Math.min(20, count - free));
+
+/** Failures by name, in memory, the least recent first. */
+class FailureCounts {
+  readonly #entries = new Map<string, Failures>();
+
+  constructor(
+    private readonly clock: Pick<Clock, "monotonicMs">,
+    private readonly limit: Limit,
+  ) {}
+
+  find(name: string): Failures | undefined {
+    const found = this.#entries.get(name);
+    return found !== undefined && this.clock.monotonicMs() - found.lastMs <= EXPIRES_AFTER_MS ? found : undefined;
+  }
+
+  /** Counts one and sets the wait after it. */
+  add(name: string): void {
+    const count = (this.find(name)?.count ?? 0) + 1;
+    const nowMs = this.clock.monotonicMs();
+    this.put(name, { count, lastMs: nowMs, untilMs: nowMs + delayMsAfter(count, this.limit) });
+  }
+
+  /** Takes one back that was none. */
+  undo(name: string): void {
+    const found = this.#entries.get(name);
+    if (found !== undefined) this.put(name, { ...found, count: Math.max(0, found.count - 1), untilMs: 0 });
+  }
+
+  put(name: string, failures: Failures): void {
+    this.#entries.delete(name);
+    this.#entries.set(name, failures);
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
+  }
+
+  remove(name: string): void {
+    this.#entries.delete(name);
+  }
+
+  waitMs(name: string): number {
+    return Math.max(0, (this.find(name)?.untilMs ?? 0) - this.clock.monotonicMs());
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+}
+
+/** One client usually has a whole IPv6 network of this size. */
+const IPV6_BITS = 64;
+
+const clientOf = (address: string): string =>
+  parseIp(address)?.kind() === "ipv6" ? networkOf(address, IPV6_BITS) : address;
+
+/**
+ * Slows sign-in attempts down, by client address and by user from an address, with growing waits of at most a minute. A
+ * user whose password is guessed from many addresses has to wait once from a further one. Nobody is ever locked out: after
+ * the wait an attempt is always let through, and failures from one address put no other one off.
+ */
+export class SignInThrottle {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #pairs: FailureCounts;
+  readonly #addresses: FailureCounts;
+  readonly #emails: FailureCounts;
+
+  constructor(clock: Pick<Clock, "monotonicMs">) {
+    this.#clock = clock;
+    this.#pairs = new FailureCounts(clock, OF_PAIR);
+    this.#addresses = new FailureCounts(clock, OF_ADDRESS);
+    this.#emails = new FailureCounts(clock, OF_EMAIL);
+  }
+
+  /**
+   * How long an attempt has to wait, in ms; with 0 it is let through and counts as a failure until `succeed` or `undo`,
+   * so that attempts at the same time are counted, too.
+   */
+  admit(email: string, clientAddress: string): number {
+    const { pair, address } = this.#names(email, clientAddress);
+    const waitMs = Math.max(this.#pairs.waitMs(pair), this.#addresses.waitMs(address));
+    if (waitMs > 0) return waitMs;
+    const firstWaitMs = this.#pairs.find(pair) === undefined ? this.#firstWaitMs(email) : 0;
+    if (firstWaitMs > 0) {
+      const lastMs = this.#clock.monotonicMs();
+      this.#pairs.put(pair, { count: 0, lastMs, untilMs: lastMs + firstWaitMs });
+      return firstWaitMs;
+    }
+    this.#pairs.add(pair);
+    this.#addresses.add(address);
+    this.#emails.add(email);
+    return 0;
+  }
+
+  /** The attempt succeeded: the user from this address starts anew. */
+  succeed(email: string, clientAddress: string): void {
+    this.undo(email, clientAddress);
+    this.#pairs.remove(this.#names(email, clientAddress).pair);
+  }
+
+  /** The attempt was none: it was not decided, or its password was right and only the code is missing. */
+  undo(email: string, clientAddress: string): void {
+    const { pair, address } = this.#names(email, clientAddress);
+    this.#pairs.undo(pair);
+    this.#addresses.undo(address);
+    this.#emails.undo(email);
+  }
+
+  get size(): number {
+    return this.#pairs.size + this.#addresses.size + this.#emails.size;
+  }
+
+  #firstWaitMs(email: string): number {
+    return delayMsAfter(this.#emails.find(email)?.count ?? 0, OF_EMAIL);
+  }
+
+  #names(email: string, clientAddress: string) {
+    const address = clientOf(clientAddress);
+    return { address, pair: `${address} ${email}` };
+  }
+}

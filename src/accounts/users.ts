@@ -1,0 +1,208 @@
+import { ok, type Result } from "../base/errors.ts";
+import { newId } from "../base/secrets.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { AuditLog } from "./audit-log.ts";
+import { passwordProblem, type Passwords } from "./passwords.ts";
+import type { SessionStore } from "./session-store.ts";
+import type { SetupLinks } from "./setup-links.ts";
+import type { AccountStore } from "./store.ts";
+import { refuse, type UserProblem } from "./user-problems.ts";
+import type { OwnedUser, UserRecord, UserRole, UserStore } from "./user-store.ts";
+import { normalizedEmail, type User, userOf } from "./user.ts";
+
+/** Who changes users: a user of the dashboard, or null for the operator's command line. */
+export type UserActor = Pick<User, "id" | "isOperator" | "accountId"> | null;
+
+export interface NewUser {
+  readonly accountId: string;
+  readonly email: string;
+  readonly role: UserRole;
+  readonly isOperator: boolean;
+}
+
+/** A user with a one-time link, whose token is shown only once. */
+export interface InvitedUser {
+  readonly user: User;
+  readonly token: string;
+  readonly expiresAtMs: number;
+}
+
+/** A user with its account, for lists. */
+export interface UserOfAccount {
+  readonly user: User;
+  readonly account: { readonly id: string; readonly name: string };
+  /** When the open set-up link expires; null without one. */
+  readonly linkExpiresAtMs: number | null;
+}
+
+/** What a user without a password has in place of one and of a second factor. */
+const WITHOUT_SECRETS = {
+  passwordHash: null,
+  totpSecret: null,
+  totpConfirmedAtMs: null,
+  totpLastCounter: 0,
+  recoveryCodes: [],
+} as const;
+
+interface UserParts {
+  readonly store: UserStore;
+  readonly sessions: SessionStore;
+  readonly links: SetupLinks;
+  readonly accounts: AccountStore;
+  readonly passwords: Passwords;
+  readonly audit: AuditLog;
+}
+
+/** The administration of users. Changes by a user of the dashboard are limited to its own account. */
+export class Users {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #parts: UserParts;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: UserParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
+
+  /** The users of an account, or of all, in the order of their creation. */
+  list(accountId?: string): UserOfAccount[] {
+    return this.#parts.store.list(accountId).map(({ user, account: { id, name } }) => ({
+      user: userOf(user),
+      account: { id, name },
+      linkExpiresAtMs: this.#parts.links.openUntilMs(user.id),
+    }));
+  }
+
+  hasUsers(): boolean {
+    return this.#parts.store.hasUsers();
+  }
+
+  /** A user by its email address, however it is spelled. */
+  findByEmail(email: string): User | undefined {
+    const found = this.#parts.store.findByEmail(normalizedEmail(email) ?? "");
+    return found === undefined ? undefined : userOf(found.user);
+  }
+
+  /** Adds a user, who sets a password by the one-time link. */
+  invite(requested: NewUser, by: UserActor): Result<InvitedUser, UserProblem> {
+    return this.#runtime.db.transact((tx) => {
+      const added = this.#add(tx, requested, { by, passwordHash: null });
+      return added.ok ? ok(this.#withLink(tx, added.value)) : added;
+    });
+  }
+
+  /** Adds a user with a password. */
+  async create(requested: NewUser & { readonly password: string }, by: UserActor): Promise<Result<User, UserProblem>> {
+    const message = passwordProblem(requested.password, requested.email);
+    if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
+    const hashed = await this.#parts.passwords.hash(requested.password);
+    if (!hashed.ok) return refuse("busy");
+    return this.#runtime.db.transact((tx) => {
+      const added = this.#add(tx, requested, { by, passwordHash: hashed.value });
+      return added.ok ? ok(userOf(added.value)) : added;
+    });
+  }
+
+  /** Removes a user, whose sessions and links end at once. */
+  remove(id: string, by: UserActor): Result<User, UserProblem> {
+    return this.#change(id, by, (tx, { user }) => {
+      if (this.#isLastOwner(user)) return refuse("last_owner");
+      this.#parts.sessions.removeOf(tx, id);
+      this.#parts.sessions.removeLinksOf(tx, id);
+      this.#parts.store.remove(tx, id);
+      this.#audit(tx, user, by, { action: "users.remove", before: { role: user.role, operator: user.isOperator } });
+      return ok(userOf(user));
+    });
+  }
+
+  changeRole(id: string, role: UserRole, by: UserActor): Result<User, UserProblem> {
+    return this.#change(id, by, (tx, { user }) => {
+      if (user.role === role) return ok(userOf(user));
+      if (role === "member" && this.#isLastOwner(user)) return refuse("last_owner");
+      this.#parts.store.update(tx, id, { role });
+      this.#audit(tx, user, by, { action: "users.role", before: { role: user.role }, after: { role } });
+      return ok(userOf({ ...user, role }));
+    });
+  }
+
+  /** Takes the password, the second factor and all sessions of a user away; the one-time link sets a new password. */
+  reset(id: string, by: UserActor): Result<InvitedUser, UserProblem> {
+    return this.#change(id, by, (tx, { user }) => {
+      this.#parts.sessions.removeOf(tx, id);
+      this.#parts.sessions.removeLinksOf(tx, id);
+      this.#parts.store.update(tx, id, WITHOUT_SECRETS);
+      this.#audit(tx, user, by, { action: "users.reset" });
+      return ok(this.#withLink(tx, { ...user, ...WITHOUT_SECRETS }));
+    });
+  }
+
+  /** Sets the password of a user on the operator's behalf; ends all sessions and removes the second factor. */
+  async setPassword(id: string, password: string): Promise<Result<User, UserProblem>> {
+    const found = this.#parts.store.find(id);
+    if (found === undefined) return refuse("unknown_user");
+    const message = passwordProblem(password, found.user.email);
+    if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
+    const hashed = await this.#parts.passwords.hash(password);
+    if (!hashed.ok) return refuse("busy");
+    return this.#change(id, null, (tx, { user }) => {
+      this.#parts.sessions.removeOf(tx, id);
+      this.#parts.sessions.removeLinksOf(tx, id);
+      const change = { ...WITHOUT_SECRETS, passwordHash: hashed.value };
+      this.#parts.store.update(tx, id, change);
+      this.#audit(tx, user, null, { action: "users.reset" });
+      return ok(userOf({ ...user, ...change }));
+    });
+  }
+
+  #add(
+    tx: Tx,
+    { accountId, role, isOperator, ...requested }: NewUser,
+    { by, passwordHash }: { readonly by: UserActor; readonly passwordHash: string | null },
+  ): Result<UserRecord, UserProblem> {
+    const email = normalizedEmail(requested.email);
+    if (by !== null && (by.accountId !== accountId || (isOperator && !by.isOperator))) return refuse("forbidden");
+    if (email === null) return refuse("email_invalid");
+    if (this.#parts.accounts.findAccount(accountId) === undefined) return refuse("unknown_account");
+    if (this.#parts.store.findByEmail(email) !== undefined) return refuse("email_taken");
+    const user = {
+      ...{ id: newId(), accountId, email, role, isOperator, ...WITHOUT_SECRETS, passwordHash, timeZone: null },
+      ...{ createdAtMs: this.#runtime.clock.nowMs(), lastSignInAtMs: null },
+    };
+    this.#parts.store.insert(tx, user);
+    this.#audit(tx, user, by, { action: "users.add", after: { role, operator: isOperator } });
+    return ok(user);
+  }
+
+  /** Runs `work` on a user that `by` may change: of its own account, and an operator only by an operator. */
+  #change<T>(
+    id: string,
+    by: UserActor,
+    work: (tx: Tx, found: OwnedUser) => Result<T, UserProblem>,
+  ): Result<T, UserProblem> {
+    return this.#runtime.db.transact((tx) => {
+      const found = this.#parts.store.find(id);
+      if (found === undefined || (by !== null && found.account.id !== by.accountId)) return refuse("unknown_user");
+      if (by !== null && found.user.isOperator && !by.isOperator) return refuse("forbidden");
+      return work(tx, found);
+    });
+  }
+
+  /** An owner who never set a password is none yet. */
+  #isLastOwner({ id, accountId, role, passwordHash, lastSignInAtMs }: UserRecord): boolean {
+    const isActive = passwordHash !== null || lastSignInAtMs !== null;
+    return role === "owner" && isActive && !this.#parts.store.hasOtherOwner(accountId, id);
+  }
+
+  #withLink(tx: Tx, user: UserRecord): InvitedUser {
+    return { user: userOf(user), ...this.#parts.links.create(tx, { accountId: user.accountId, userId: user.id }) };
+  }
+
+  #audit(
+    tx: Tx,
+    { id, accountId }: UserRecord,
+    by: UserActor,
+    entry: { action: string; before?: Readonly<Record<string, unknown>>; after?: Readonly<Record<string, unknown>> },
+  ): void {
+    this.#parts.audit.append(tx, { ...entry, accountId, subject: id, by: by?.id });
+  }
+}
