@@ -26,15 +26,19 @@ import type { DomainRow, DomainStore } from "./dmarc/domains/domain-store.ts";
 import { Domains, type DomainsDeps } from "./dmarc/domains/domains.ts";
 import { Ingest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
 import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
+import { IngestionReader } from "./dmarc/ingest/ingestion-reader.ts";
 import { IngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
 import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
 import { Ingestions } from "./dmarc/ingest/ingestions.ts";
 import { ReportIntake } from "./dmarc/ingest/report-intake.ts";
+import { ReportUploads } from "./dmarc/ingest/report-uploads.ts";
 import { ReportQuota } from "./dmarc/ingest/report-quota.ts";
 import { DiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./dmarc/domains/raise.ts";
+import { FailureReports } from "./dmarc/queries/failure-reports.ts";
 import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
 import { RecordStore } from "./dmarc/queries/record-store.ts";
+import { ReportReader } from "./dmarc/queries/report-reader.ts";
 import { ReportQueryStore } from "./dmarc/queries/report-query-store.ts";
 import { RollupStore } from "./dmarc/sources/rollup-store.ts";
 import { Retention } from "./dmarc/ingest/retention.ts";
@@ -107,19 +111,27 @@ export const composeDmarc = (parts: DmarcParts) => {
   const alerts = composeAlerts(parts, { stores, alertStore, raise, rollups, records, advise });
   const addresses = composeAddressLookups(parts);
   const health = composeHealth(runtime, { resolver: platform.resolver, freshResolver, rules, guard, findDomain });
+  const context = { db, clock, rollups, records, reports, findDomain };
   return {
     ...ingestion.receiving,
     routes: [
       serveRoutes(guard, [
         ...ingestion.routes,
         ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
-        ...createQueryRoutes({ db, clock, rollups, records, reports, findDomain }, stores.failures),
+        ...createQueryRoutes(context, stores.failures),
         ...createAdviceRoutes({ findDomain, advise: (domain) => db.snapshot(() => advise(domain)) }),
       ]),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
       health.routes,
     ],
     ...{ domains, rollups },
+    /** What pages use. */
+    pages: {
+      ...ingestion.pages,
+      reports: new ReportReader(context),
+      failures: new FailureReports(context, stores.failures),
+      health: health.runs,
+    },
     advise: (domain: DomainRow) => db.snapshot(() => advise(domain)),
     /** What an operator must look at. */
     findings: () => [...ingestion.findings(), ...addresses.findings()],
@@ -194,13 +206,16 @@ const composeIngestion = ({ config, db, log, platform }: DmarcParts, stores: Ing
   const intake = new ReportIntake(runtime, { store, domains, kick });
   const mailbox = composeMailbox(runtime, config.imap, { intake, ingester, reserve });
   const ingestions = new Ingestions(runtime, { store, ingest, kick });
+  const reader = new IngestionReader(ingestions, domains);
+  const uploads = new ReportUploads(clock, { ingestions, reserve });
   const authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
   const retention = composeRetention(runtime, config.reportMailRetentionDays);
   const rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
   const quota = new ReportQuota(clock, stores.authors, authenticate);
   return {
     receiving: { store: domains, intake, quota, reserve, ingester },
-    routes: createIngestionRoutes(runtime, { ingestions, domains, reserve }),
+    pages: { ingestions, reader, uploads },
+    routes: createIngestionRoutes({ ingestions, reader, uploads }),
     findings: () => [reserve.finding(), mailbox?.finding()].filter((one) => typeof one === "string"),
     jobs: {
       authenticateReportMails: () => authentication.run(),

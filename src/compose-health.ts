@@ -30,6 +30,7 @@ export const composeHealth = (
   const runs = new HealthRuns(runtime, { store, check, resolver: freshResolver });
   const job = new HealthJob(runtime, { store, runs });
   return {
+    runs,
     routes: createHealthRoutes({ guard, runs, findDomain }),
     checkDomainHealth: () => job.run(),
     stop: (): Promise<void> => runs.stop(),

@@ -28,6 +28,7 @@ const ADVICE_EXAMPLE: Advice = {
       message: "6 of 14 days with reports so far, in the last 30 days and since the present policy was published.",
     },
   ],
+  obstacles: [{ source: "service:mailchimp", name: "Mailchimp", problem: "failing", messages: 7_260, failing: 7_244 }],
   notes: [],
   unauthenticated_percent: 0,
 };

@@ -77,6 +77,16 @@ const noteSchema = z.object({
   message: z.string().meta({ description: "The note." }),
 });
 
+const obstacleSchema = z.object({
+  source: z.string().meta({ description: "`key` of the source." }),
+  name: z.string().meta({ description: "Its display name." }),
+  problem: z.enum(["failing", "unclassified"]).meta({
+    description: "`failing`: mail of yours that does not pass DMARC. `unclassified`: it could be yours; classify it.",
+  }),
+  messages: z.int().meta({ description: "Its messages of the last 30 days." }),
+  failing: z.int().meta({ description: "Those that do not pass DMARC and were not forwarded." }),
+});
+
 /** What to do about the policy of a domain, and why not more, as the API returns it. */
 export const adviceSchema = z
   .object({
@@ -87,6 +97,10 @@ export const adviceSchema = z
     ready: z.boolean().meta({ description: "Whether every requirement of the next stage is met." }),
     next: stepSchema.nullable().meta({ description: "The next step; null when nothing is left to do." }),
     requirements: z.array(requirementSchema).meta({ description: "What the next stage needs." }),
+    obstacles: z.array(obstacleSchema).meta({
+      description:
+        "The sources that keep unmet requirements from being met, at most 20; the most mail concerned first.",
+    }),
     notes: z.array(noteSchema).meta({ description: "What else to know about the policy." }),
     unauthenticated_percent: z.number().nullable().meta({
       description:
@@ -98,4 +112,5 @@ export const adviceSchema = z
 export type Advice = z.output<typeof adviceSchema>;
 export type AdviceStep = z.output<typeof stepSchema>;
 export type AdviceRequirement = z.output<typeof requirementSchema>;
+export type AdviceObstacle = Advice["obstacles"][number];
 export type AdviceNote = z.output<typeof noteSchema>;

@@ -184,6 +184,35 @@ describe("a domain whose mail is passed on", () => {
   });
 });
 
+describe("the obstacles", () => {
+  const obstacles = (more: Parameters<typeof facts>[1]) =>
+    advise(facts(MONITORING, more)).obstacles.map(({ source: key, problem, messages, failing }) => [
+      key,
+      problem,
+      messages,
+      failing,
+    ]);
+
+  test("are all sources that keep a requirement from being met, the most mail first", () => {
+    const failing = source({ key: "service:x", messages: 60, aligned: 10 });
+    expect(obstacles({ sources: [source(), failing, stranger(61)] })).toEqual([
+      ["org:example.net", "unclassified", 61, 61],
+      ["service:x", "failing", 60, 50],
+    ]);
+    expect(obstacles({ sources: [source(), source({ key: "one", messages: 2, aligned: 1 })] })).toEqual([]);
+  });
+
+  test("are at most 20", () => {
+    const many = Array.from({ length: 30 }, (_, n) => source({ key: `k${n}`, messages: 100 + n, aligned: 0 }));
+    expect(
+      obstacles({ sources: many })
+        .map(([key]) => key)
+        .slice(0, 2),
+    ).toEqual(["k29", "k28"]);
+    expect(obstacles({ sources: many })).toHaveLength(20);
+  });
+});
+
 describe("the obstacle", () => {
   const mailchimp = source({
     ...{ key: "service:mailchimp", kind: "service", name: "Mailchimp", service_id: "mailchimp" },

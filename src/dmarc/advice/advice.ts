@@ -1,7 +1,14 @@
 import { type AdvisedSource, type AdviceFacts, failingMessages, weighMail } from "./advice-facts.ts";
 import { notesOf } from "./advice-notes.ts";
 import { nonePassed, requirementsFor } from "./advice-requirements.ts";
-import type { Advice, AdviceAction, AdviceRequirement, AdviceStage, AdviceStep } from "./advice-schema.ts";
+import type {
+  Advice,
+  AdviceAction,
+  AdviceObstacle,
+  AdviceRequirement,
+  AdviceStage,
+  AdviceStep,
+} from "./advice-schema.ts";
 import { correctedPolicy, hasTag, strengthened } from "./record-edit.ts";
 import { fixOf, questionOf, type SourceFix } from "./source-fix.ts";
 import { percentOf } from "../sources/day-range.ts";
@@ -19,7 +26,8 @@ export const advise = (facts: AdviceFacts): Advice => {
   const next = nextStep({ facts, stage, requirements, ready });
   const counted = facts.sources.reduce((sum, { messages }) => sum + messages, 0);
   const unauthenticated_percent = percentOf(facts.unauthenticated, counted + facts.unauthenticated);
-  return { stage, ready, next, requirements, notes: notesOf(stage, facts), unauthenticated_percent };
+  const obstacles = obstaclesOf({ facts, stage, requirements, ready });
+  return { stage, ready, next, requirements, obstacles, notes: notesOf(stage, facts), unauthenticated_percent };
 };
 
 const stageOf = (policy: StatePolicy | null): AdviceStage => {
@@ -190,6 +198,28 @@ const obstacleStep = ({ facts, requirements }: Situation): AdviceStep | null => 
   }
   return unknown === undefined ? null : about("classify_sources", unknown, questionOf(unknown, facts));
 };
+
+const OBSTACLES_MAX = 20;
+
+/** All senders that keep an open requirement from being met. */
+const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
+  const isOpen = (...codes: readonly AdviceRequirement["code"][]): boolean =>
+    requirements.some(({ code, met }) => !met && codes.includes(code));
+  const month = weighMail(facts.sources);
+  const view = (problem: AdviceObstacle["problem"], source: AdvisedSource): AdviceObstacle => ({
+    ...{ source: source.key, name: source.name, problem },
+    ...{ messages: source.messages, failing: failingMessages(source) },
+  });
+  return [
+    ...(isOpen("aligned_share", "recent_share") ? month.failing.map((source) => view("failing", source)) : []),
+    ...(isOpen("unknown_sources") ? month.unknown.map((source) => view("unclassified", source)) : []),
+  ]
+    .toSorted((a, b) => concerned(b) - concerned(a))
+    .slice(0, OBSTACLES_MAX);
+};
+
+const concerned = ({ problem, messages, failing }: AdviceObstacle): number =>
+  problem === "failing" ? failing : messages;
 
 const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: SourceFix): AdviceStep => ({
   ...{ action, record: null, source: key, steps: [...steps] },

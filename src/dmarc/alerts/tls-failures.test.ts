@@ -5,7 +5,7 @@ import { createDmarcAlertHarness, expectDocumented } from "../../testing/dmarc-a
 import { composeMail } from "../../notify/mail-content.ts";
 import { alertSection } from "./alert-section.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
-import { tlsFailureText } from "./tls-failure-texts.ts";
+import { tlsFailureText } from "../report/tls-failure-texts.ts";
 import { judgeTlsFailures, sumTlsFailures } from "./tls-failures.ts";
 
 const start = createApps();

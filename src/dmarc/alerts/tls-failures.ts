@@ -5,7 +5,7 @@ import { ALERT_DATA, type AlertData, readAlertBody, shareOf } from "./alert-data
 import type { StoredTlsReport } from "./alert-rule-store.ts";
 import { ALERT_DAYS } from "./learning.ts";
 import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
-import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "./tls-failure-texts.ts";
+import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "../report/tls-failure-texts.ts";
 
 /** The sessions under one policy on the last days with reports, and those that failed with one result type. */
 export interface TlsFailures {

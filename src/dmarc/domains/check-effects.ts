@@ -7,7 +7,6 @@ import {
   type DnsCheck,
   type Unconfirmed,
   type HistoryBody,
-  type LastCheck,
   readState,
   recordOf,
   type DnsObservation,
@@ -17,6 +16,7 @@ import {
 import type { DomainChange, DomainRow, DomainStatus } from "./domain-store.ts";
 import { confirmChanges, type ChangeConfidence } from "./confirm-changes.ts";
 import type { Alert } from "./raise.ts";
+import { storedCheckOf } from "./publication.ts";
 import { CONFIRMATION_MS, nextStatus, nextDnsCheckMs, type Trigger } from "./domain-status.ts";
 
 /** What a check changes. */
@@ -80,7 +80,7 @@ export const effectsOfCheck = (
       status,
       badSinceMs,
       state: state === null ? null : JSON.stringify(state),
-      lastCheck: JSON.stringify(lastCheckOf(result, nowMs)),
+      lastCheck: JSON.stringify(storedCheckOf(result, nowMs)),
       nextCheckAtMs: nextDnsCheckMs(timing, nowMs),
       ...(changes.length > 0 ? { updatedAtMs: nowMs } : {}),
     },
@@ -102,12 +102,6 @@ export const effectsOfCheck = (
     }),
   };
 };
-
-export const lastCheckOf = ({ checks, outcome }: DnsCheckResult, nowMs: number): LastCheck => ({
-  at: isoTime(nowMs),
-  ok: outcome === "indefinite" ? null : outcome === "good",
-  checks: [...checks],
-});
 
 /** Since when the oldest change waits that a second check can still confirm; older ones wait for a response. */
 const unconfirmedSince = (badSinceMs: number | null, doubts: Unconfirmed, nowMs: number): number | null => {

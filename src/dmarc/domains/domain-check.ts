@@ -28,6 +28,8 @@ export interface DnsCheckResult {
   readonly observed: DnsObservation;
   /** The record that the owner must publish. */
   readonly dnsRecords: readonly DnsRecordView[];
+  /** For how many seconds resolvers may keep what they have at the `_dmarc` name; 0 when that is not known. */
+  readonly recordTtlS: number;
 }
 
 export interface DnsCheckOptions {
@@ -112,6 +114,7 @@ const resultOf = ({ domain, ours, discovery, authorisation }: Answers): DnsCheck
       ...(allowed === undefined ? {} : { authorisation: allowed }),
     },
     dnsRecords: [advice],
+    recordTtlS: discovery.queried[0]?.ttlS ?? 0,
   };
 };
 

@@ -1,43 +1,28 @@
 import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
+import { drain, mapConcurrently } from "../../base/wait.ts";
 import { nextDigestMs } from "../../base/digest-schedule.ts";
-import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../../mail/recipients.ts";
 import type { Db } from "../../db/open.ts";
 import type { WebhookUrls } from "../../webhooks/webhook-urls.ts";
-import { authorisationName } from "../record/authorisation.ts";
 import type { AlertThresholds } from "./alert-thresholds.ts";
 import type { DomainCheck } from "./domain-check.ts";
 import { type CheckedDomain, DomainMonitor } from "./domain-monitor.ts";
-import type { DomainPlatforms } from "./domain-platform.ts";
+import type { DomainPlatform } from "./domain-platform.ts";
+import { domainIssue, refuseRecipients, refuseWithoutMail, reportHostOrThrow } from "./domain-refusals.ts";
 import type { DnsRecordView, DomainView } from "./domain-schemas.ts";
 import { NEVER_CHECKED_MS } from "./domain-status.ts";
-import type {
-  DomainChange,
-  DomainFilters,
-  DomainOwner,
-  DomainPage,
-  DomainRow,
-  DomainStore,
-  HistoryRow,
-} from "./domain-store.ts";
+import type { DomainChange, DomainFilters, DomainOwner, DomainPage, DomainRow, HistoryRow } from "./domain-store.ts";
 import { domainView, serviceRecordsView } from "./domain-view.ts";
-import { type EnrolmentRequest, newDomain } from "./new-domain.ts";
+import { type EnrolledDomain, Enrolments, type EnrolmentsDeps } from "./enrolments.ts";
+import type { EnrolmentRequest } from "./new-domain.ts";
+import { publicationOf, type Publication } from "./publication.ts";
 import { parseMonitoredDomain } from "./parse-domain.ts";
 import type { AlertRule, RaiseAlert } from "./raise.ts";
 
-export interface DomainsDeps {
-  readonly store: DomainStore;
-  readonly platforms: DomainPlatforms;
+export interface DomainsDeps extends EnrolmentsDeps {
   readonly check: DomainCheck;
   readonly raise: RaiseAlert;
   readonly urls: Pick<WebhookUrls, "enable" | "isDisabled" | "move">;
-  /** Whether the service can send mail. */
-  readonly hasMail: boolean;
-  readonly recipientDomains: RecipientDomains;
-  /** Whether the reports of the mailbox belong to an account. */
-  readonly ownsMailbox: (accountId: string) => boolean;
-  /** `raw_retention_days` of new domains; null: as long as possible. */
-  readonly rawRetentionDays?: number | null;
 }
 
 /** What a user may change; absent alert rules are unchanged. */
@@ -62,22 +47,16 @@ export interface DomainSettingsChange extends Partial<
   readonly alertThresholds?: Readonly<Partial<AlertThresholds>>;
 }
 
-export interface Enrolment {
-  readonly created: boolean;
-  readonly domain: DomainRow;
+export interface Enrolment extends EnrolledDomain {
   readonly dnsRecords: readonly DnsRecordView[];
 }
 
-/** Bounds the DNS queries that one account can cause. */
-const DOMAINS_PER_ACCOUNT_MAX = 10_000;
 const MINUTE_MS = 60_000;
 const RETRY_AFTER_S = "5";
 
-const issue = (
-  path: string,
-  message: string,
-  code: "Invalid request body" | "Invalid query" = "Invalid request body",
-) => new AppError(code, { issues: [{ path, message }] });
+/** Concurrent DNS checks of domains that were enrolled together, and how long their caller waits. */
+const CHECKED_AT_ONCE_MAX = 8;
+const ENROLMENT_MS_MAX = 10_000;
 
 const notFound = () => new AppError("not_found", { message: "There is no such domain." });
 
@@ -86,11 +65,13 @@ export class Domains {
   readonly #runtime: { readonly db: Db; readonly clock: Clock };
   readonly #deps: DomainsDeps;
   readonly #monitor: DomainMonitor;
+  readonly #enrolments: Enrolments;
 
   constructor(runtime: { readonly db: Db; readonly clock: Clock }, deps: DomainsDeps) {
     this.#runtime = runtime;
     this.#deps = deps;
     this.#monitor = new DomainMonitor(runtime, deps);
+    this.#enrolments = new Enrolments(runtime, deps);
   }
 
   /** Throws `not_found` for a domain that does not exist, or is another owner's. */
@@ -102,7 +83,7 @@ export class Domains {
 
   list(caller: DomainOwner, filters: DomainFilters, page: DomainPage): DomainRow[] {
     const parsed = filters.domain === undefined ? null : parseMonitoredDomain(filters.domain, caller.mode);
-    if (parsed !== null && !parsed.ok) throw issue("domain", parsed.error, "Invalid query");
+    if (parsed !== null && !parsed.ok) throw domainIssue("domain", parsed.error, "Invalid query");
     return this.#deps.store.list(caller, parsed === null ? filters : { ...filters, domain: parsed.value }, page);
   }
 
@@ -116,29 +97,44 @@ export class Domains {
 
   /** Enrols a domain, or finds the existing one (`created` is false). A DNS failure does not prevent it. */
   async enrol(caller: DomainOwner, request: EnrolmentRequest): Promise<Enrolment> {
-    const { store, urls } = this.#deps;
-    const row = this.#newRow(caller, request);
-    const enrolled = await this.#runtime.db.commit((tx) => {
-      const same = store.findSame(caller, row.domain);
-      if (same !== undefined) return { domain: same, created: false };
-      if (store.count(caller) >= DOMAINS_PER_ACCOUNT_MAX) return null;
-      const domain = store.insert(tx, row);
-      if (row.webhookUrl !== null) urls.enable(tx, row, row.webhookUrl);
-      return { domain, created: true };
-    });
-    if (enrolled === null) {
-      throw new AppError("conflict", { message: `An account can monitor ${DOMAINS_PER_ACCOUNT_MAX} domains.` });
-    }
-    const { domain, created } = enrolled;
+    const { domain, created } = await this.#enrolments.enrol(caller, request);
     if (!created) return { created, domain, dnsRecords: await this.#dnsRecordsOf(domain) };
     const checked = this.#finished(await this.#monitor.check(domain, "enrolled"));
     return { created, domain: checked.domain, dnsRecords: checked.result.dnsRecords };
   }
 
+  /**
+   * Enrols the domains in a text (see `Enrolments.enrolText`) and checks the DNS of the new ones. After 10 seconds the remaining
+   * checks continue in the background.
+   */
+  async enrolText(caller: DomainOwner, text: string): Promise<readonly EnrolledDomain[]> {
+    const enrolled = await this.#enrolments.enrolText(caller, text);
+    const added = enrolled.filter(({ created }) => created);
+    const checks = mapConcurrently(added, CHECKED_AT_ONCE_MAX, ({ domain }) => this.#monitor.check(domain, "enrolled"));
+    await drain(this.#runtime.clock, ENROLMENT_MS_MAX, [checks]);
+    return enrolled;
+  }
+
+  /** What is published and what is to be, as of the last check; sends no DNS query. */
+  publication(row: DomainRow): Publication {
+    return publicationOf(row, this.#deps.platforms[row.mode]);
+  }
+
+  /** The records that the operator publishes once for the report host. */
+  serviceRecords({ mode }: Pick<DomainOwner, "mode">) {
+    return serviceRecordsView(this.#deps.platforms[mode]);
+  }
+
+  /** Where the reports about the domains of a mode are sent. */
+  destination({ mode }: Pick<DomainOwner, "mode">): Pick<DomainPlatform, "reportHost" | "mailbox"> {
+    const { reportHost, mailbox } = this.#deps.platforms[mode];
+    return { reportHost, mailbox };
+  }
+
   /** Checks the DNS and updates the status immediately. Concurrent callers share the result of a running manual check. */
   async verify(caller: DomainOwner, id: string): Promise<CheckedDomain> {
     const row = this.find(caller, id);
-    this.#reportHostOf(row);
+    reportHostOrThrow(this.#deps.platforms[row.mode]);
     return this.#finished(await this.#monitor.check(row, "manual"));
   }
 
@@ -156,15 +152,15 @@ export class Domains {
   async dns(caller: DomainOwner, id: string) {
     const row = this.find(caller, id);
     const dnsRecords = await this.#dnsRecordsOf(row);
-    return { dnsRecords, serviceRecords: serviceRecordsView(this.#deps.platforms[row.mode]) };
+    return { dnsRecords, serviceRecords: this.serviceRecords(row) };
   }
 
   /** Changes the given settings. A paused domain keeps everything; when resumed it is checked as scheduled, or within a minute. */
   async change(caller: DomainOwner, id: string, change: DomainSettingsChange): Promise<DomainRow> {
     const { store, urls } = this.#deps;
     this.find(caller, id);
-    this.#refuseRecipients(change.recipients ?? []);
-    this.#refuseWithoutMail("digest", change.digest !== undefined && change.digest !== "off");
+    refuseRecipients(this.#deps, change.recipients ?? []);
+    refuseWithoutMail(this.#deps, "digest", change.digest !== undefined && change.digest !== "off");
     const changed = await this.#runtime.db.commit((tx) => {
       const before = store.findById(id);
       if (before === undefined || Object.keys(change).length === 0) return before;
@@ -200,51 +196,8 @@ export class Domains {
   }
 
   async #dnsRecordsOf(row: DomainRow): Promise<readonly DnsRecordView[]> {
-    this.#reportHostOf(row);
+    reportHostOrThrow(this.#deps.platforms[row.mode]);
     return (await this.#deps.check(row, { isSetUp: row.status === "active" })).dnsRecords;
-  }
-
-  #newRow(caller: DomainOwner, request: EnrolmentRequest): Omit<DomainRow, "number"> {
-    const parsed = parseMonitoredDomain(request.domain, caller.mode);
-    if (!parsed.ok) throw issue("domain", parsed.error);
-    this.#refuseRecipients(request.recipients);
-    const domain = parsed.value;
-    this.#refuseForeignMailbox(caller);
-    const named = authorisationName(domain, this.#reportHostOf(caller));
-    if (named.ok) {
-      const { rawRetentionDays } = this.#deps;
-      return newDomain(caller, { ...request, domain, rawRetentionDays }, this.#runtime.clock.nowMs());
-    }
-    const { octets, octetsMax } = named.error;
-    throw issue(
-      "domain",
-      `Too long: receivers would have to look up a name of ${octets} octets; the DNS allows ${octetsMax}.`,
-    );
-  }
-
-  #refuseForeignMailbox({ accountId, mode }: DomainOwner): void {
-    if (this.#deps.platforms[mode].mailbox === null || this.#deps.ownsMailbox(accountId)) return;
-    throw new AppError("conflict", { message: "The reports of this service's mailbox belong to another account." });
-  }
-
-  #reportHostOf({ mode }: Pick<DomainOwner, "mode">): string {
-    const { reportHost } = this.#deps.platforms[mode];
-    if (reportHost !== null) return reportHost;
-    throw new AppError("conflict", {
-      message:
-        "This service receives no reports: POSTWARDEN_REPORT_HOST is not set, nor the address of a mailbox (POSTWARDEN_IMAP_ADDRESS).",
-    });
-  }
-
-  #refuseWithoutMail(path: "recipients" | "digest", isRequested: boolean): void {
-    if (!isRequested || this.#deps.hasMail) return;
-    throw issue(path, NO_MAIL_PROBLEM);
-  }
-
-  #refuseRecipients(recipients: readonly string[]): void {
-    this.#refuseWithoutMail("recipients", recipients.length > 0);
-    const problem = recipientsProblem(recipients, this.#deps.recipientDomains);
-    if (problem !== null) throw issue("recipients", problem);
   }
 
   #storedChange(before: DomainRow, change: DomainSettingsChange): DomainChange {

@@ -57,6 +57,21 @@ const start = () => {
   };
 };
 
+describe("the last result", () => {
+  test("is read however old it is, without a check; of a test domain it is made up", async () => {
+    const { runs, enrol, clock, checked } = start();
+    const domain = enrol("example.com");
+    expect(await runs.lastOf(domain)).toBeNull();
+    const health = await runs.healthOf(domain, ASK);
+    await clock.advance(100 * HOUR_MS);
+    expect(await runs.lastOf(domain)).toEqual(health);
+    expect(checked).toEqual(["example.com"]);
+    const made = await runs.lastOf({ ...domain, mode: "test" });
+    expect(made?.sections.map(({ code }) => code)).toContain("bimi");
+    expect(checked).toHaveLength(1);
+  });
+});
+
 describe("on request", () => {
   test("a result is stored, returned for ten minutes, and checked again with refresh", async () => {
     const { runs, enrol, checked, clock, store } = start();

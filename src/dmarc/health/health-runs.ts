@@ -60,6 +60,12 @@ export class HealthRuns {
     this.#options = options;
   }
 
+  /** The last result, however old it is; null before the first check. Sends no DNS query. */
+  async lastOf(subject: HealthSubject): Promise<DomainHealth | null> {
+    if (subject.mode === "test") return checkTestHealth(subject.domain, this.#runtime.clock);
+    return this.#options.store.readHealth(subject.number);
+  }
+
   /** The health of a domain. Throws `unavailable` when too many checks are running, or the service stops. */
   async healthOf(subject: HealthSubject, request: HealthRequest): Promise<DomainHealth> {
     const { store } = this.#options;

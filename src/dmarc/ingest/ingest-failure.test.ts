@@ -3,7 +3,8 @@ import { DAY_MS } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import { createApps } from "../../testing/app.ts";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
-import { failureReportDetailSchema, failureReportsSchema } from "../queries/failure-report-routes.ts";
+import { failureReportsSchema } from "../queries/failure-report-routes.ts";
+import { failureReportDetailSchema } from "../queries/failure-reports.ts";
 import { FAILURE_REPORTS_PER_DAY_MAX } from "./store-failure-report.ts";
 
 const newHarness = createIngestHarness();

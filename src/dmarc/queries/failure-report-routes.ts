@@ -1,54 +1,17 @@
 import { z } from "zod";
-import { isoTime } from "../../base/clock.ts";
-import { snakeKeys } from "../../base/key-case.ts";
-import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import { sendJson } from "../../http/response.ts";
-import { nextCursorField, nullableText } from "../../http/schema-fields.ts";
+import { nextCursorField } from "../../http/schema-fields.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { idParameter, pageQuery } from "../../http/route-input.ts";
-import type { FailureReportRow, FailureReportStore } from "../ingest/failure-report-store.ts";
-import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
-
-const failureReportSchema = z
-  .object({
-    id: z.uuid().meta({ description: "The id of the failure report." }),
-    received_at: z.iso.datetime({ precision: 3 }).meta({ description: "When the report was received." }),
-    redacted: z.boolean().meta({
-      description: "Whether local parts, names, the subject and other header fields were removed before it was stored.",
-    }),
-    feedback_type: nullableText("The type of feedback; `auth-failure` for DMARC."),
-    auth_failure: nullableText("What failed: `dmarc`, `dkim`, `spf`, …"),
-    reported_domain: nullableText("The domain that the message used in From."),
-    source_ip: nullableText("The IP address that sent the message."),
-    arrival_date: nullableText("When the message arrived, as the reporter writes it."),
-    delivery_result: nullableText("What the receiver did with it: `delivered`, `spam`, `policy`, `reject`, `other`."),
-    identity_alignment: nullableText("The mechanisms that were not aligned (RFC 9991)."),
-    authentication_results: nullableText("The Authentication-Results header of the receiver."),
-    original_mail_from: nullableText("The envelope sender of the message."),
-    original_rcpt_to: nullableText("The envelope recipient of the message."),
-    dkim_domain: nullableText("The signing domain of the DKIM signature that failed."),
-    dkim_selector: nullableText("The selector of that signature."),
-    dkim_identity: nullableText("The identity (`i=`) of that signature."),
-    spf_dns: nullableText("The SPF record that was evaluated."),
-    user_agent: nullableText("The software that generated the report."),
-    ingestion_id: z.string().meta({ description: "The id of the mail that brought the report." }),
-  })
-  .meta({ title: "DmarcFailureReport" });
-
-export const failureReportDetailSchema = failureReportSchema
-  .extend({
-    headers: z
-      .array(
-        z.object({
-          name: z.string().meta({ description: "The name of the header field." }),
-          value: z.string().meta({ description: "Its value." }),
-        }),
-      )
-      .meta({ description: "Header fields of the message, in order. Its body is never stored." }),
-  })
-  .meta({ title: "DmarcFailureReportDetail" });
+import { DOMAIN_PATH, domainParams, REPORTS_TAG } from "./domain-query.ts";
+import {
+  failureReportDetailSchema,
+  failureReportSchema,
+  type FailureReports,
+  type ShownFailureReport,
+} from "./failure-reports.ts";
 
 export const failureReportsSchema = z
   .object({
@@ -57,19 +20,9 @@ export const failureReportsSchema = z
   })
   .meta({ title: "DmarcFailureReportList" });
 
-type Detail = Readonly<z.infer<typeof failureReportDetailSchema>>;
-
-/** The part of a failure report that is stored as JSON. */
-const storedReportSchema = failureReportDetailSchema.omit({
-  id: true,
-  received_at: true,
-  redacted: true,
-  ingestion_id: true,
-});
-
 const PATH = `${DOMAIN_PATH}/failure-reports`;
 
-const EXAMPLE: Omit<Detail, "headers"> = {
+const EXAMPLE: ShownFailureReport = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a91",
   received_at: "2026-01-02T10:00:00.000Z",
   redacted: true,
@@ -124,29 +77,16 @@ const GET_FAILURE_REPORT = declareRoute({
 
 export const FAILURE_REPORT_ROUTES = [LIST_FAILURE_REPORTS, GET_FAILURE_REPORT] as const;
 
-export const createFailureReportRoutes = (
-  { findDomain }: Pick<QueryContext, "findDomain">,
-  failures: Pick<FailureReportStore, "listFailures" | "findFailure">,
-) => [
+export const createFailureReportRoutes = (failures: FailureReports) => [
   handle(LIST_FAILURE_REPORTS, ({ request, caller, params, query }) => {
-    const { number } = findDomain(caller, params.id);
-    const read = readPlainly((window) => failures.listFailures(number, window));
-    return sendPage(request, { name: "failure_reports", page: query }, rowsById(read, listView));
+    const read = readPlainly(failures.list(caller, params.id));
+    return sendPage(
+      request,
+      { name: "failure_reports", page: query },
+      rowsById(read, (report) => report),
+    );
   }),
-  handle(GET_FAILURE_REPORT, ({ request, caller, params }) => {
-    const row = failures.findFailure(findDomain(caller, params.id).number, params.reportId);
-    if (row !== undefined) return sendJson(request, detailView(row));
-    throw new AppError("not_found", { message: "There is no such failure report of this domain." });
-  }),
+  handle(GET_FAILURE_REPORT, ({ request, caller, params }) =>
+    sendJson(request, failures.find(caller, params.id, params.reportId)),
+  ),
 ];
-
-const detailView = (row: FailureReportRow): Detail => {
-  const { headers, ...fields } = storedReportSchema.parse(snakeKeys(JSON.parse(row.body)));
-  const { id, isRedacted: redacted, ingestion: ingestion_id } = row;
-  return { id, received_at: isoTime(row.receivedAtMs), redacted, ...fields, ingestion_id, headers };
-};
-
-const listView = (row: FailureReportRow): Omit<Detail, "headers"> => {
-  const { headers: _, ...shown } = detailView(row);
-  return shown;
-};

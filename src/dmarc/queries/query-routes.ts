@@ -1,7 +1,9 @@
 import type { FailureReportStore } from "../ingest/failure-report-store.ts";
 import type { QueryContext } from "./domain-query.ts";
 import { createFailureReportRoutes, FAILURE_REPORT_ROUTES } from "./failure-report-routes.ts";
+import { FailureReports } from "./failure-reports.ts";
 import { createRecordRoutes, RECORD_ROUTES } from "./record-routes.ts";
+import { ReportReader } from "./report-reader.ts";
 import { createReportRoutes, REPORT_ROUTES } from "./report-routes.ts";
 import { createSourceRoutes, SOURCE_ROUTES } from "./source-routes.ts";
 import { createSummaryRoutes, SUMMARY_ROUTES } from "./summary-routes.ts";
@@ -23,6 +25,6 @@ export const createQueryRoutes = (
   ...createSummaryRoutes(context),
   ...createSourceRoutes(context),
   ...createRecordRoutes(context),
-  ...createReportRoutes(context),
-  ...createFailureReportRoutes(context, failures),
+  ...createReportRoutes(new ReportReader(context)),
+  ...createFailureReportRoutes(new FailureReports(context, failures)),
 ];

@@ -1,20 +1,17 @@
 import { z } from "zod";
-import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import { sendBytes, sendJson } from "../../http/response.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { encodeCursor, idParameter, pageQuery } from "../../http/route-input.ts";
 import { booleanParameter } from "../../http/schema-fields.ts";
-import { rangeFields, rangeOf } from "../sources/day-range.ts";
-import { DomainSources } from "../sources/domain-sources.ts";
-import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
+import { rangeFields } from "../sources/day-range.ts";
+import { DOMAIN_PATH, domainParams, REPORTS_TAG } from "./domain-query.ts";
 import { REPORT_DETAIL_EXAMPLE, REPORT_EXAMPLE, TLS_REPORT_EXAMPLE } from "./query-examples.ts";
 import { reporterFilter } from "./record-schemas.ts";
-import { readRecords } from "./records.ts";
-import type { ReportRowStored } from "./report-query-store.ts";
+import type { ReportReader } from "./report-reader.ts";
 import { AUTHENTICITIES, reportDetailSchema, reportsSchema, tlsReportsSchema } from "./report-schemas.ts";
-import { isReportCursor, rawFileName, readReports, reportDetailView, tlsReportView } from "./reports.ts";
+import { isReportCursor, tlsReportView } from "./reports.ts";
 
 const PATH = `${DOMAIN_PATH}/reports`;
 /** Records returned with a report. */
@@ -89,52 +86,29 @@ const LIST_TLS_REPORTS = declareRoute({
 
 export const REPORT_ROUTES = [LIST_REPORTS, GET_REPORT, GET_RAW_REPORT, LIST_TLS_REPORTS] as const;
 
-export const createReportRoutes = ({ clock, rollups, records, reports, findDomain }: QueryContext) => {
-  const findReport = (domain: number, id: string): ReportRowStored => {
-    const report = reports.find(domain, id);
-    if (report !== undefined) return report;
-    throw new AppError("not_found", { message: "There is no such report of this domain." });
-  };
+export const createReportRoutes = (reader: ReportReader) => [
+  handle(LIST_REPORTS, async ({ request, caller, params, query: { limit, cursor, ...query } }) => {
+    const page = await reader.list(caller, params.id, query, { after: cursor, limit });
+    const next_cursor = page.next === null ? null : encodeCursor(page.next);
+    return sendJson(request, { reports: page.reports, next_cursor });
+  }),
 
-  return [
-    handle(LIST_REPORTS, async ({ request, caller, params, query: { limit, cursor, ...filters } }) => {
-      const domain = findDomain(caller, params.id).number;
-      const range = rangeOf(filters, clock.nowMs());
-      const page = await readReports(reports, { domain, range, filters }, { after: cursor, limit });
-      const next_cursor = page.next === null ? null : encodeCursor(page.next);
-      return sendJson(request, { reports: page.reports, next_cursor });
-    }),
+  handle(GET_REPORT, async ({ request, caller, params }) => {
+    const page = { after: null, limit: RECORDS_MAX };
+    return sendJson(request, await reader.detail(caller, params.id, params.reportId, page));
+  }),
 
-    handle(GET_REPORT, async ({ request, caller, params }) => {
-      const domain = findDomain(caller, params.id);
-      const report = findReport(domain.number, params.reportId);
-      const range = { fromDay: report.day, toDay: report.day };
-      const names = new DomainSources(rollups, domain).names(range);
-      const query = { scope: { report: report.number }, range, filters: {}, names };
-      const page = await readRecords(records, query, { after: null, limit: RECORDS_MAX });
-      const records_next_cursor = page.next === null ? null : encodeCursor(page.next);
-      return sendJson(request, { ...reportDetailView(report, page.records), records_next_cursor });
-    }),
+  handle(GET_RAW_REPORT, ({ request, caller, params }) => {
+    const { bytes, fileName } = reader.raw(caller, params.id, params.reportId);
+    return sendBytes(request, bytes, {
+      "content-type": "application/octet-stream",
+      "content-disposition": `attachment; filename="${fileName}"`,
+      "x-content-type-options": "nosniff",
+    });
+  }),
 
-    handle(GET_RAW_REPORT, ({ request, caller, params }) => {
-      const report = findReport(findDomain(caller, params.id).number, params.reportId);
-      const raw = reports.findRaw(report.ingestion);
-      if (raw === undefined) {
-        throw new AppError("not_found", {
-          message: "The mail or file that brought the report is no longer stored (raw_retention_days).",
-        });
-      }
-      return sendBytes(request, raw.bytes, {
-        "content-type": "application/octet-stream",
-        "content-disposition": `attachment; filename="${rawFileName(raw, report.ingestion)}"`,
-        "x-content-type-options": "nosniff",
-      });
-    }),
-
-    handle(LIST_TLS_REPORTS, ({ request, caller, params, query }) => {
-      const domain = findDomain(caller, params.id).number;
-      const read = readPlainly(({ before, limit }) => reports.tlsReports(domain, before, limit));
-      return sendPage(request, { name: "tls_reports", page: query }, rowsById(read, tlsReportView));
-    }),
-  ];
-};
+  handle(LIST_TLS_REPORTS, ({ request, caller, params, query }) => {
+    const read = readPlainly(reader.tlsReports(caller, params.id));
+    return sendPage(request, { name: "tls_reports", page: query }, rowsById(read, tlsReportView));
+  }),
+];

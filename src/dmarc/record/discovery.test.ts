@@ -101,9 +101,9 @@ describe("the names asked", () => {
       zoneOf({ "example.com": ["v=DMARC1; p=reject", "v=spf1 -all"] }),
     );
     expect(queried).toEqual([
-      { host: "_dmarc.a.example.com", outcome: "nxdomain", records: [] },
-      { host: "_dmarc.example.com", outcome: "answer", records: ["v=DMARC1; p=reject"] },
-      { host: "_dmarc.com", outcome: "nxdomain", records: [] },
+      { host: "_dmarc.a.example.com", outcome: "nxdomain", records: [], ttlS: 300 },
+      { host: "_dmarc.example.com", outcome: "answer", records: ["v=DMARC1; p=reject"], ttlS: 300 },
+      { host: "_dmarc.com", outcome: "nxdomain", records: [], ttlS: 300 },
     ]);
   });
 });

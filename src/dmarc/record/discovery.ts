@@ -10,6 +10,8 @@ export interface QueriedRecord {
   readonly outcome: DnsOutcome;
   /** The texts there that are DMARC records; more than one counts as none (RFC 9989 §4.10). */
   readonly records: readonly string[];
+  /** For how many more seconds resolvers may keep this response. */
+  readonly ttlS: number;
 }
 
 /** The policy that receivers apply to mail from one domain. */
@@ -65,7 +67,7 @@ export const discoverPolicy = async (
     const reply = await resolver.resolve(host, "TXT", options);
     const published = readPublished(reply);
     const records = published.kind === "failure" ? [] : dmarcRecordsIn(published.texts);
-    queried.push({ host, outcome: reply.outcome, records: records.map(({ text }) => text) });
+    queried.push({ host, outcome: reply.outcome, records: records.map(({ text }) => text), ttlS: reply.ttlS });
     return { name, host, published, record: records.length === 1 ? (records[0] ?? null) : null };
   };
 
