@@ -35,6 +35,7 @@ import { ReportUploads } from "./dmarc/ingest/report-uploads.ts";
 import { ReportQuota } from "./dmarc/ingest/report-quota.ts";
 import { DiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./dmarc/domains/raise.ts";
+import type { QueryContext } from "./dmarc/queries/domain-query.ts";
 import { FailureReports } from "./dmarc/queries/failure-reports.ts";
 import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
 import { RecordStore } from "./dmarc/queries/record-store.ts";
@@ -111,6 +112,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const alerts = composeAlerts(parts, { stores, alertStore, raise, rollups, records, advise });
   const addresses = composeAddressLookups(parts);
   const health = composeHealth(runtime, { resolver: platform.resolver, freshResolver, rules, guard, findDomain });
+  const adviseNow = (domain: DomainRow) => db.snapshot(() => advise(domain));
   const context = { db, clock, rollups, records, reports, findDomain };
   return {
     ...ingestion.receiving,
@@ -119,20 +121,13 @@ export const composeDmarc = (parts: DmarcParts) => {
         ...ingestion.routes,
         ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
         ...createQueryRoutes(context, stores.failures),
-        ...createAdviceRoutes({ findDomain, advise: (domain) => db.snapshot(() => advise(domain)) }),
+        ...createAdviceRoutes({ findDomain, advise: adviseNow }),
       ]),
-      createAlertRoutes({ guard, store: alertStore, findDomain }),
-      health.routes,
+      ...[createAlertRoutes({ guard, store: alertStore, findDomain }), health.routes],
     ],
     ...{ domains, rollups },
-    /** What pages use. */
-    pages: {
-      ...ingestion.pages,
-      reports: new ReportReader(context),
-      failures: new FailureReports(context, stores.failures),
-      health: health.runs,
-    },
-    advise: (domain: DomainRow) => db.snapshot(() => advise(domain)),
+    pages: { ...ingestion.pages, ...readersOf(context, stores), health: health.runs },
+    advise: adviseNow,
     /** What an operator must look at. */
     findings: () => [...ingestion.findings(), ...addresses.findings()],
     jobs: {
@@ -156,6 +151,12 @@ export const composeDmarc = (parts: DmarcParts) => {
 };
 
 export type Dmarc = ReturnType<typeof composeDmarc>;
+
+/** What pages read reports by. */
+const readersOf = (context: QueryContext, { failures }: IngestStores) => ({
+  reports: new ReportReader(context),
+  failures: new FailureReports(context, failures),
+});
 
 const composeDomains = (
   { config, db, platform: { clock }, freshResolver, urls }: DmarcParts,
