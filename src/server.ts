@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
-import { createBoundary, createMethodsOf } from "./http/boundary.ts";
+import { createBoundary, createMethodsOf, type PresentedError } from "./http/boundary.ts";
 import { createRequestLog } from "./http/request-log.ts";
 import { withoutWrongLength } from "./http/response.ts";
 import { releaseBody } from "./http/request-memory.ts";
@@ -11,6 +11,8 @@ export interface ServerOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly routes: readonly AnyElysia[];
+  /** An error as a page, for browsers; null for all other clients. */
+  readonly errorPage?: (request: Request, error: PresentedError) => Response | null;
   /** Called with the method and status of each request. */
   readonly countRequest?: (method: string, status: number) => void;
   /** Networks whose X-Forwarded-For is trusted. */
@@ -29,13 +31,22 @@ export interface HttpApp {
   trustProxies(networks: readonly string[]): void;
 }
 
-export const createServer = ({ log, clock, routes, trustedProxies, countRequest }: ServerOptions): HttpApp => {
+export const createServer = ({
+  log,
+  clock,
+  routes,
+  trustedProxies,
+  countRequest,
+  errorPage,
+}: ServerOptions): HttpApp => {
   const requestLog = createRequestLog({ log, clock }, trustedProxies);
   const methodsOf = createMethodsOf(() => app.routes);
   const app: AnyElysia = routes.reduce<AnyElysia>(
     (whole, slice) => whole.use(slice),
     // Makes the router find the path after any host name, also a short one.
-    new Elysia({ name: "server", handler: { standardHostname: false } }).use(createBoundary({ log, clock, methodsOf })),
+    new Elysia({ name: "server", handler: { standardHostname: false } }).use(
+      createBoundary({ log, clock, methodsOf, ...(errorPage === undefined ? {} : { errorPage }) }),
+    ),
   );
   return {
     async handle(request) {

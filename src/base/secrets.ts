@@ -63,6 +63,9 @@ export const readApiKey = (key: string): { readonly mode: KeyMode } | null => {
   return { mode: match[1] === "live" ? "live" : "test" };
 };
 
+/** Identifies a browser that has no session: 128 random bits in lower-case hexadecimal. */
+export const newVisitorId = (): string => randomBytes(16).toString("hex");
+
 /** SHA-256 in lower-case hexadecimal. */
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 

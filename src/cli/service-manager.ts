@@ -15,7 +15,7 @@ export const notifyReady = async ({ NOTIFY_SOCKET, PATH }: Environment, log: Log
       stdio: ["ignore", "ignore", "pipe"],
       timeout: NOTIFY_TIMEOUT_MS,
     });
-    const [problem, status] = await Promise.all([child.stderr.text(), child.exited]);
+    const [problem, status] = await Promise.all([new Response(child.stderr).text(), child.exited]);
     if (status !== 0) log.warn("systemd could not be notified that the service is ready", { status, error: problem });
   } catch (error) {
     log.warn("systemd could not be notified that the service is ready", { error });

@@ -11,6 +11,15 @@ export interface BoundaryDeps {
   readonly clock: Pick<Clock, "monotonicMs">;
   /** The methods of a path, to distinguish 405 from 404; empty for a path that does not exist. */
   readonly methodsOf: (path: string) => readonly string[];
+  /** The error as a page, for browsers; null for all other clients. */
+  readonly errorPage?: (request: Request, error: PresentedError) => Response | null;
+}
+
+/** What is shown of an error. */
+export interface PresentedError {
+  readonly status: number;
+  readonly message?: string;
+  readonly requestId: string;
 }
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._-]{1,64}$/;
@@ -62,7 +71,7 @@ const errorCode = (error: unknown): string => (error instanceof Error && "code" 
  * Around every route: the `X-Request-Id` (the client's own if it is well-formed) and the error body. An
  * `AppError` becomes its own response; any other exception is logged and becomes a 500.
  */
-export const createBoundary = ({ log, clock, methodsOf }: BoundaryDeps): AnyElysia => {
+export const createBoundary = ({ log, clock, methodsOf, errorPage }: BoundaryDeps): AnyElysia => {
   const writeFailures = new RepeatedError("database not writable", { log, clock });
   const toResponse = (error: unknown, code: unknown, request: Request, requestId: unknown): ErrorResponse => {
     if (error instanceof AppError) return errorResponse(error.code, error.details);
@@ -90,7 +99,8 @@ export const createBoundary = ({ log, clock, methodsOf }: BoundaryDeps): AnyElys
       const { status, headers, body } = toResponse(error, code, request, set.headers["x-request-id"]);
       set.status = status;
       Object.assign(set.headers, headers);
-      return body;
+      const message = typeof body.message === "string" && code !== "NOT_FOUND" ? { message: body.message } : {};
+      return errorPage?.(request, { status, ...message, requestId: String(set.headers["x-request-id"]) }) ?? body;
     });
 };
 

@@ -82,6 +82,17 @@ export class Guard {
     return caller;
   }
 
+  /** For a page of the dashboard: its memory counts for the account. */
+  admitUser(request: Request, accountId: string): void {
+    trackRequest(request, accountId, this.#budgets);
+  }
+
+  /** The rate limit of verifications that are requested on the dashboard, counted per account; 429 above it. */
+  limitUser({ accountId, rate }: Pick<Caller, "accountId" | "rate">): void {
+    const { allowed, retryAfterS } = this.#buckets.take(`account:${accountId}`, rate);
+    if (!allowed) throw rateLimited(retryAfterS);
+  }
+
   /** For a route that needs no key. */
   admitAnyone(request: Request): void {
     trackRequest(request, NOBODY, this.#budgets);

@@ -166,7 +166,7 @@ export const sendText = (request: Request, text: string, headers: Headers): Resp
 export class TextResponse {
   readonly #request: Request;
   readonly #held: ResponseReservation;
-  readonly #pieces: Buffer[] = [];
+  readonly #pieces: Array<Buffer<ArrayBuffer>> = [];
   #texts: string[] = [];
   #waiting = 0;
   #reserved = 0;

@@ -1,0 +1,14 @@
+declare module "htmx.org/dist/htmx.min.js" {
+  const text: string;
+  export default text;
+}
+
+declare module "uplot/dist/uPlot.iife.min.js" {
+  const text: string;
+  export default text;
+}
+
+declare module "*/assets/app.js" {
+  const text: string;
+  export default text;
+}

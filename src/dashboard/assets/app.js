@@ -1,0 +1,252 @@
+// What pages gain where scripts run: charts, copy buttons, pausing live parts, dropped files, the viewer's time zone.
+"use strict";
+
+(() => {
+  const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+  const grouped = new Intl.NumberFormat("en-US");
+  const all = (selector, root = document) => root.querySelectorAll(selector);
+
+  // ── The viewer's time zone, for the next page that the server renders
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone && !document.cookie.includes(`pw_zone=${encodeURIComponent(zone)}`))
+    document.cookie = `pw_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;
+  const showZone = (root) => {
+    if (!zone || document.documentElement.dataset.zone !== "UTC" || zone === "UTC") return;
+    for (const time of all("time[data-style]", root)) {
+      const at = new Date(time.dateTime);
+      const year = at.getFullYear() === new Date().getFullYear() ? "" : `, ${at.getFullYear()}`;
+      const day = `${MONTHS[at.getMonth()]} ${at.getDate()}${year}`;
+      const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+      const isRelative = time.dataset.style === "relative" && /ago|^in /.test(time.textContent);
+      const texts = { relative: isRelative ? time.textContent : day, full: `${day}, ${clock}`, day, clock };
+      time.textContent = texts[time.dataset.style];
+      time.title = at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "long" });
+    }
+  };
+
+  // ── Charts
+  const plots = new Map();
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const short = (value) => {
+    if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
+    return value >= 1e4 ? `${+(value / 1e3).toFixed(1)}k` : grouped.format(value);
+  };
+  const dayLabel = (day) => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${Number(day.slice(8))}`;
+  const isWeekend = (day) => [0, 6].includes(new Date(`${day}T00:00:00Z`).getUTCDay());
+
+  /** Each series on top of those before it; null where none of them has data. */
+  const stacked = (series, days) => {
+    const sums = days.map((_, at) => (series.some(({ values }) => values[at] !== null) ? 0 : null));
+    return series.map(({ values }) =>
+      values.map((value, at) => {
+        if (sums[at] !== null) sums[at] += value ?? 0;
+        return sums[at];
+      }),
+    );
+  };
+
+  const shadeWeekends = (days, markers) => (plot) => {
+    const { ctx, bbox } = plot;
+    const step = bbox.width / Math.max(1, days.length);
+    ctx.save();
+    ctx.fillStyle = colour("--weekend");
+    days.forEach((day, at) => {
+      if (!isWeekend(day)) return;
+      const middle = plot.valToPos(at, "x", true);
+      ctx.fillRect(Math.max(bbox.left, middle - step / 2), bbox.top, step, bbox.height);
+    });
+    ctx.strokeStyle = colour("--accent");
+    ctx.setLineDash([4, 4]);
+    for (const { day } of markers) {
+      const at = days.indexOf(day);
+      if (at === -1) continue;
+      const x = Math.round(plot.valToPos(at, "x", true)) + 0.5;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+    }
+    ctx.restore();
+  };
+
+  const tooltip = ({ days, series, markers, unit }) => {
+    const box = document.createElement("div");
+    box.className = "tip";
+    box.hidden = true;
+    return {
+      hooks: {
+        init: (plot) => plot.over.append(box),
+        setCursor: (plot) => {
+          const at = plot.cursor.idx;
+          box.hidden = at === null || at === undefined || plot.cursor.left < 0;
+          if (box.hidden) return;
+          const lines = series.map(
+            ({ title, values }) => `${title}: ${values[at] === null ? "no data" : grouped.format(values[at])}${unit}`,
+          );
+          const notes = markers.filter(({ day }) => day === days[at]).map(({ text }) => text);
+          box.textContent = [dayLabel(days[at]), ...lines, ...notes].join("\n");
+          const isRight = plot.cursor.left > plot.over.clientWidth / 2;
+          box.style.left = isRight ? "" : `${plot.cursor.left + 12}px`;
+          box.style.right = isRight ? `${plot.over.clientWidth - plot.cursor.left + 12}px` : "";
+        },
+      },
+    };
+  };
+
+  const draw = (place) => {
+    const chart = JSON.parse(place.dataset.chart);
+    const { days, series, markers, style } = chart;
+    const sums = stacked(series, days);
+    const isBars = style === "bars";
+    const paths = isBars ? uPlot.paths.bars({ size: [0.78, 40], gap: 0 }) : uPlot.paths.linear();
+    const highest = Math.max(1, ...sums.flat().map((value) => value ?? 0));
+    const text = colour("--soft");
+    const axis = { stroke: text, font: "12px system-ui, sans-serif", ticks: { show: false }, gap: 6 };
+    const options = {
+      width: place.clientWidth,
+      height: Math.max(180, Math.min(260, place.clientWidth * 0.4)),
+      padding: [10, 14, 0, 0],
+      legend: { show: false },
+      cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+      scales: {
+        x: { time: false, range: [-0.5, days.length - 0.5] },
+        y: { range: [0, highest * 1.05] },
+      },
+      axes: [
+        {
+          ...axis,
+          grid: { show: false },
+          values: (_plot, splits) => splits.map((at) => (Number.isInteger(at) && days[at] ? dayLabel(days[at]) : "")),
+          space: 70,
+          incrs: [1, 2, 7, 14, 30, 61, 91, 182],
+        },
+        {
+          ...axis,
+          grid: { stroke: colour("--line"), width: 1 },
+          values: (_plot, splits) => splits.map((value) => (Number.isInteger(value) ? short(value) : "")),
+          size: (_plot, values) => Math.max(30, ...(values ?? []).map((value) => 14 + 7.4 * value.length)),
+        },
+      ],
+      // The highest first, so that the lower ones are drawn over it.
+      series: [
+        {},
+        ...series
+          .map(({ title, kind }) => ({
+            label: title,
+            paths,
+            points: { show: false },
+            stroke: isBars ? colour("--panel") : colour(`--chart-${kind}`),
+            width: isBars ? 1 : 0,
+            fill: colour(`--chart-${kind}`),
+            spanGaps: false,
+          }))
+          .reverse(),
+      ],
+      plugins: [tooltip(chart), { hooks: { drawClear: shadeWeekends(days, markers) } }],
+    };
+    plots.get(place)?.destroy();
+    place.replaceChildren();
+    plots.set(place, new uPlot(options, [days.map((_, at) => at), ...sums.reverse()], place));
+  };
+
+  const showCharts = (root = document) => {
+    if (typeof uPlot === "undefined") return;
+    for (const place of plots.keys()) if (!place.isConnected) plots.delete(place);
+    for (const place of all("[data-chart]", root)) {
+      place.hidden = false;
+      draw(place);
+    }
+  };
+
+  // ── Copy buttons
+  const enable = (root = document) => {
+    for (const button of all("button[data-copy], button[data-pause]", root)) button.hidden = false;
+  };
+
+  const copy = async (button) => {
+    const label = button.querySelector("span");
+    const before = label.textContent;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      label.textContent = "Copied";
+    } catch {
+      // Without HTTPS the browser has no clipboard: mark the text, so that the keyboard can copy it.
+      const code = button.parentElement?.querySelector("code, .mono");
+      if (code) getSelection()?.selectAllChildren(code);
+      label.textContent = "Press Ctrl+C";
+    }
+    button.classList.add("done");
+    setTimeout(() => {
+      label.textContent = before;
+      button.classList.remove("done");
+    }, 2000);
+  };
+
+  // ── Live parts
+  const togglePause = (button) => {
+    const part = button.closest("[data-live]");
+    const isPaused = part.toggleAttribute("data-paused");
+    button.setAttribute("aria-pressed", String(isPaused));
+    button.querySelector("span").textContent = isPaused ? "Resume updates" : "Pause updates";
+  };
+
+  document.addEventListener("htmx:before:request", (event) => {
+    const part = event.target.closest?.("[data-live]");
+    if (part && (document.hidden || part.hasAttribute("data-paused"))) event.preventDefault();
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    enable();
+    showZone(document);
+    showCharts();
+  });
+
+  // ── Clicks
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("button");
+    if (button?.dataset.copy !== undefined) void copy(button);
+    if (button?.dataset.pause !== undefined) togglePause(button);
+  });
+
+  // ── Choices that submit their form, and boxes that tick all others
+  document.addEventListener("change", (event) => {
+    const { target } = event;
+    if (target.dataset?.submit !== undefined) target.form?.requestSubmit();
+    if (target.dataset?.all !== undefined)
+      for (const box of all(`input[type=checkbox][name="${target.dataset.all}"]`)) box.checked = target.checked;
+    if (target.type === "file") showFiles(target);
+  });
+
+  // ── Dropped files
+  const showFiles = (input) => {
+    const names = input.closest("[data-drop]")?.querySelector("[data-files]");
+    if (names) names.textContent = [...input.files].map(({ name }) => name).join(", ");
+  };
+
+  for (const zoneOfDrop of all("[data-drop]")) {
+    const input = zoneOfDrop.querySelector("input[type=file]");
+    const mark = (isOver) => (event) => {
+      event.preventDefault();
+      zoneOfDrop.classList.toggle("over", isOver);
+    };
+    zoneOfDrop.addEventListener("dragover", mark(true));
+    zoneOfDrop.addEventListener("dragleave", mark(false));
+    zoneOfDrop.addEventListener("drop", (event) => {
+      mark(false)(event);
+      if (event.dataTransfer.files.length === 0) return;
+      input.files = event.dataTransfer.files;
+      showFiles(input);
+      if (zoneOfDrop.dataset.drop === "submit") input.form.requestSubmit();
+    });
+  }
+
+  enable();
+  showZone(document);
+  showCharts();
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    showCharts();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => showCharts());
+})();

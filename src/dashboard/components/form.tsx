@@ -1,0 +1,237 @@
+import type { ComponentChildren } from "preact";
+import { useContext } from "preact/hooks";
+import { FormContext, uploadPath, useField, usePage } from "../context.ts";
+import { CSRF_FIELD } from "../csrf.ts";
+import { Icon, type IconName } from "./icon.tsx";
+
+interface FormProps {
+  /** A path of the dashboard without the prefix of test mode. */
+  readonly action: string;
+  readonly children: ComponentChildren;
+  readonly class?: string;
+  /** Of a form whose fields stand elsewhere on the page, by their `form` attribute. */
+  readonly id?: string;
+}
+
+/** A form that changes something. It carries the visitor's CSRF token. */
+export const PostForm = ({ action, children, class: name, id }: FormProps) => {
+  const { csrfToken, href } = usePage();
+  return (
+    <form method="post" action={href(action)} class={name} id={id}>
+      <input type="hidden" name={CSRF_FIELD} value={csrfToken} />
+      <FormContext.Provider value={action}>{children}</FormContext.Provider>
+    </form>
+  );
+};
+
+/** A form with files. Its body is a stream, so the CSRF token is in its URL. */
+export const UploadForm = ({ action, children, class: name }: FormProps) => {
+  const page = usePage();
+  return (
+    <form
+      method="post"
+      action={uploadPath(page.href(action), page)}
+      class={name}
+      enctype="multipart/form-data"
+      data-upload
+    >
+      <FormContext.Provider value={action}>{children}</FormContext.Provider>
+    </form>
+  );
+};
+
+/** A form that only changes the URL: filters, ranges, search. */
+export const GetForm = ({ action, children, class: name }: FormProps) => (
+  <form method="get" action={usePage().href(action)} class={name}>
+    {children}
+  </form>
+);
+
+interface ButtonProps {
+  readonly children: ComponentChildren;
+  /** `main` for the one thing that the page is for, `danger` for what cannot be undone, `quiet` without a border. */
+  readonly kind?: "main" | "plain" | "danger" | "quiet";
+  readonly icon?: IconName;
+  readonly name?: string;
+  readonly value?: string;
+  readonly title?: string;
+  readonly isDisabled?: boolean;
+  /** The id of the form that it submits, if that is elsewhere. */
+  readonly form?: string;
+}
+
+/** The button that submits its form. */
+export const Button = ({ children, kind = "plain", icon, name, value, title, isDisabled, form }: ButtonProps) => (
+  <button
+    {...{ type: "submit", name, value, title, form }}
+    class={kind === "plain" ? "button" : `button ${kind}`}
+    disabled={isDisabled}
+  >
+    {icon !== undefined && <Icon name={icon} />}
+    {children}
+  </button>
+);
+
+interface LabelProps {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: ComponentChildren;
+  readonly isRequired?: boolean;
+  /** The label is for screen readers only. */
+  readonly isLabelHidden?: boolean;
+}
+
+/** The id of a field: unique on a page with several forms. */
+const useFieldId = (name: string): string => `${useContext(FormContext)}-${name}`.replace(/[^A-Za-z0-9-]+/g, "-");
+
+/** What describes a field to screen readers: its error and its hint. */
+const describedBy = (id: string, { hint, error }: { hint: unknown; error: string | undefined }): string | undefined =>
+  [error === undefined ? null : `${id}-error`, hint === undefined ? null : `${id}-hint`].filter(Boolean).join(" ") ||
+  undefined;
+
+interface LabelledProps extends LabelProps {
+  readonly id: string;
+  readonly error: string | undefined;
+  readonly children: ComponentChildren;
+}
+
+const Labelled = ({ id, label, hint, error, isLabelHidden, children }: LabelledProps) => (
+  <div class={error === undefined ? "field" : "field wrong"}>
+    <label for={id} class={isLabelHidden === true ? "unseen" : undefined}>
+      {label}
+    </label>
+    {children}
+    {error !== undefined && (
+      <p class="error" id={`${id}-error`}>
+        <Icon name="circle-alert" /> {error}
+      </p>
+    )}
+    {hint !== undefined && (
+      <p class="hint" id={`${id}-hint`}>
+        {hint}
+      </p>
+    )}
+  </div>
+);
+
+interface FieldProps extends LabelProps {
+  readonly type?: "text" | "email" | "password" | "search" | "number" | "date" | "url" | "file";
+  /** What it holds unless the form is shown again. */
+  readonly value?: string | number | null;
+  readonly placeholder?: string;
+  readonly autocomplete?: string;
+  readonly isMono?: boolean;
+  readonly isMultiple?: boolean;
+  readonly accept?: string;
+  readonly hasFocus?: boolean;
+  readonly min?: number | string;
+  readonly max?: number | string;
+}
+
+/** A text field with its label, its hint and, when the form is shown again, what was typed and what is wrong. */
+export const Field = ({ type = "text", value, ...props }: FieldProps) => {
+  const { name, hint, isMono, hasFocus, isMultiple, isRequired, placeholder, autocomplete, accept, min, max } = props;
+  const id = useFieldId(name);
+  const { value: typed, error } = useField(name);
+  const isSecret = type === "password" || type === "file";
+  const shown = isSecret ? undefined : typeof typed === "string" ? typed : (value ?? undefined);
+  return (
+    <Labelled {...props} {...{ id, error }}>
+      <input
+        {...({ id, name, type, placeholder, accept, min, max, value: shown, required: isRequired } as object)}
+        class={isMono === true ? "mono" : undefined}
+        autocomplete={autocomplete ?? (type === "search" ? "off" : undefined)}
+        spellcheck={false}
+        autofocus={hasFocus}
+        multiple={isMultiple}
+        aria-invalid={error === undefined ? undefined : "true"}
+        aria-describedby={describedBy(id, { hint, error })}
+      />
+    </Labelled>
+  );
+};
+
+interface TextAreaProps extends LabelProps {
+  readonly value?: string | null;
+  readonly placeholder?: string;
+  readonly rows?: number;
+  readonly isMono?: boolean;
+}
+
+export const TextAreaField = ({ value, rows = 4, isMono, placeholder, ...props }: TextAreaProps) => {
+  const { name, hint, isRequired } = props;
+  const id = useFieldId(name);
+  const { value: typed, error } = useField(name);
+  return (
+    <Labelled {...props} {...{ id, error }}>
+      <textarea
+        {...{ id, name, rows, placeholder, required: isRequired, spellcheck: false }}
+        class={isMono === true ? "mono" : undefined}
+        aria-invalid={error === undefined ? undefined : "true"}
+        aria-describedby={describedBy(id, { hint, error })}
+      >
+        {typeof typed === "string" ? typed : value}
+      </textarea>
+    </Labelled>
+  );
+};
+
+interface SelectProps extends LabelProps {
+  readonly value?: string | null;
+  readonly options: ReadonlyArray<readonly [value: string, text: string]>;
+  /** Sends the form when the choice changes, where scripts run. */
+  readonly isImmediate?: boolean;
+}
+
+export const SelectField = ({ value, options, isImmediate, ...props }: SelectProps) => {
+  const { name, hint } = props;
+  const id = useFieldId(name);
+  const { value: typed, error } = useField(name);
+  const chosen = typeof typed === "string" ? typed : value;
+  return (
+    <Labelled {...props} {...{ id, error }}>
+      <select {...{ id, name }} aria-describedby={describedBy(id, { hint, error })} data-submit={isImmediate}>
+        {options.map(([option, text]) => (
+          <option key={option} value={option} selected={option === chosen}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Labelled>
+  );
+};
+
+interface CheckProps {
+  readonly name: string;
+  readonly label: ComponentChildren;
+  readonly value?: string;
+  readonly isChecked?: boolean;
+  readonly hint?: ComponentChildren;
+  /** The label is for screen readers only. */
+  readonly isLabelHidden?: boolean;
+  readonly form?: string;
+}
+
+/** A checkbox. Several of one name are a list of their values. */
+export const CheckField = ({ name, label, value = "on", isChecked, hint, isLabelHidden, form }: CheckProps) => {
+  const id = useFieldId(`${name}-${value}`);
+  const { value: typed } = useField(name);
+  const isTyped = typed === value || (Array.isArray(typed) && typed.includes(value));
+  return (
+    <div class="check">
+      <input {...{ id, name, value, form }} type="checkbox" checked={typed === undefined ? isChecked : isTyped} />
+      <label for={id} class={isLabelHidden === true ? "unseen" : undefined}>
+        {label}
+        {hint !== undefined && <span class="hint">{hint}</span>}
+      </label>
+    </div>
+  );
+};
+
+/** Fields and a button in one row: filters above a table. They become a column on phones. */
+export const Filters = ({ action, children }: { readonly action: string; readonly children: ComponentChildren }) => (
+  <GetForm action={action} class="filters">
+    {children}
+    <Button icon="search">Filter</Button>
+  </GetForm>
+);

@@ -1,0 +1,51 @@
+import type { ComponentChildren } from "preact";
+import { usePage } from "../context.ts";
+import { Icon, type IconName } from "./icon.tsx";
+
+interface LinkProps {
+  /** A path of the dashboard without the prefix of test mode. */
+  readonly href: string;
+  readonly children: ComponentChildren;
+  readonly class?: string;
+  readonly isCurrent?: boolean;
+  readonly title?: string;
+}
+
+/** A link to a page, in the mode of this one. */
+export const Link = ({ href, children, class: name, isCurrent = false, title }: LinkProps) => (
+  <a href={usePage().href(href)} class={name} title={title} aria-current={isCurrent ? "page" : undefined}>
+    {children}
+  </a>
+);
+
+/** A link to another site. It opens in a new tab, and the site learns nothing about this one. */
+export const OutsideLink = ({ href, children, class: name }: Pick<LinkProps, "href" | "children" | "class">) =>
+  /^(https?|mailto):/i.test(href) ? (
+    <a href={href} class={name} target="_blank" rel="noopener noreferrer nofollow">
+      {children} <Icon name="external-link" />
+    </a>
+  ) : (
+    <span class={name}>{children}</span>
+  );
+
+/** A link to a file: the browser stores it instead of opening it. */
+export const DownloadLink = ({ href, children }: Pick<LinkProps, "href" | "children">) => (
+  <a href={usePage().href(href)} class="button" download>
+    <Icon name="download" />
+    {children}
+  </a>
+);
+
+export interface ButtonLinkProps extends LinkProps {
+  /** `main` for the one thing that the page is for. */
+  readonly kind?: "main" | "plain";
+  readonly icon?: IconName;
+}
+
+/** A link that looks like a button. */
+export const ButtonLink = ({ kind = "plain", icon, href, children, title }: ButtonLinkProps) => (
+  <a href={usePage().href(href)} class={kind === "main" ? "button main" : "button"} title={title}>
+    {icon !== undefined && <Icon name={icon} />}
+    {children}
+  </a>
+);

@@ -1,0 +1,88 @@
+import { usePage } from "../context.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+/** Older times are shown as a date. */
+const FRESH_MS = 2 * DAY_MS;
+
+/** A duration of at least 0 ms in its two largest units: "3 h 29 min". */
+export const durationText = (ms: number): string => {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1).replace(/\.0$/, "")} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  const days = Math.floor(hours / 24);
+  if (days >= 10 || hours % 24 === 0) return days === 1 ? "1 day" : `${days} days`;
+  return `${days === 1 ? "1 day" : `${days} days`} ${hours % 24} h`;
+};
+
+const coarse = (ms: number): string => {
+  if (ms < MINUTE_MS) return "a moment";
+  if (ms < HOUR_MS) return `${Math.floor(ms / MINUTE_MS)} min`;
+  return ms < DAY_MS
+    ? `${Math.floor(ms / HOUR_MS)} h`
+    : `${Math.floor(ms / DAY_MS)} ${ms < 2 * DAY_MS ? "day" : "days"}`;
+};
+
+/** "6 h ago", "in 12 min"; null when a date says more. */
+const relativeText = (atMs: number, nowMs: number): string | null => {
+  const ago = nowMs - atMs;
+  if (Math.abs(ago) >= FRESH_MS) return null;
+  return ago >= 0 ? `${coarse(ago)} ago` : `in ${coarse(-ago)}`;
+};
+
+const formatters = new Map<string, Intl.DateTimeFormat>();
+
+const formatted = (atMs: number, timeZone: string, options: Intl.DateTimeFormatOptions): string => {
+  const key = `${timeZone} ${JSON.stringify(options)}`;
+  const formatter = formatters.get(key) ?? new Intl.DateTimeFormat("en-GB", { ...options, timeZone });
+  if (!formatters.has(key) && formatters.size < 1_000) formatters.set(key, formatter);
+  return formatter.format(atMs);
+};
+
+/** "Nov 22" or, in another year, "Nov 22, 2025". */
+const dateText = (atMs: number, nowMs: number, timeZone: string): string => {
+  const year = (ms: number) => formatted(ms, timeZone, { year: "numeric" });
+  const day = formatted(atMs, timeZone, { day: "numeric" });
+  const month = formatted(atMs, timeZone, { month: "short" });
+  return year(atMs) === year(nowMs) ? `${month} ${day}` : `${month} ${day}, ${year(atMs)}`;
+};
+
+const clockText = (atMs: number, timeZone: string): string =>
+  formatted(atMs, timeZone, { hour: "2-digit", minute: "2-digit", hour12: false });
+
+/** The exact time, with seconds and zone: what a hover shows. */
+export const exactText = (atMs: number, timeZone: string): string =>
+  formatted(atMs, timeZone, {
+    ...{ year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" },
+    ...{ hour12: false, timeZoneName: "short" },
+  });
+
+export interface TimeProps {
+  readonly atMs: number;
+  /** `relative`: while it is fresh, else the date; `full`: date and time; `day`: the date; `clock`: the time of day. */
+  readonly style?: "relative" | "full" | "day" | "clock";
+}
+
+/** A time in the viewer's zone, exact on hover. */
+export const Time = ({ atMs, style = "relative" }: TimeProps) => {
+  const { nowMs, timeZone } = usePage();
+  const day = dateText(atMs, nowMs, timeZone);
+  const clock = clockText(atMs, timeZone);
+  const texts = {
+    relative: relativeText(atMs, nowMs) ?? day,
+    full: `${day}, ${clock}`,
+    day,
+    clock,
+  };
+  return (
+    <time dateTime={new Date(atMs).toISOString()} title={exactText(atMs, timeZone)} data-style={style}>
+      {texts[style]}
+    </time>
+  );
+};

@@ -1,0 +1,72 @@
+/** The value of a cookie of a request; null without it. */
+export const readCookie = (request: Request, name: string): string | null => {
+  for (const pair of (request.headers.get("cookie") ?? "").split(";")) {
+    const at = pair.indexOf("=");
+    if (at !== -1 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim();
+  }
+  return null;
+};
+
+const HTTP_ONLY_NAME = "pw_session";
+/** RFC 6265bis §4.1.3.2: a cookie of this name can only be set by this host, over HTTPS. */
+const SECURE_NAME = "__Host-pw_session";
+
+/** The session token of a request; null without one. */
+export const readSessionToken = (request: Request, isSecure: boolean): string | null =>
+  readCookie(request, isSecure ? SECURE_NAME : HTTP_ONLY_NAME);
+
+/** The `Set-Cookie` value that keeps a session token for `seconds`; 0 removes it. */
+export const sessionCookie = (token: string, { isSecure, seconds }: { isSecure: boolean; seconds: number }): string =>
+  `${isSecure ? SECURE_NAME : HTTP_ONLY_NAME}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${seconds}${isSecure ? "; Secure" : ""}`;
+
+const VISITOR_NAME = "pw_visitor";
+const VISITOR_FORM = /^[0-9a-f]{32}$/;
+
+/** The random text that identifies a browser without a session, for the CSRF token of its forms; null without one. */
+export const readVisitor = (request: Request): string | null => {
+  const value = readCookie(request, VISITOR_NAME);
+  return value !== null && VISITOR_FORM.test(value) ? value : null;
+};
+
+export const visitorCookie = (visitor: string, isSecure: boolean): string =>
+  `${VISITOR_NAME}=${visitor}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+
+const ZONE_NAME = "pw_zone";
+
+/** The time zone that the browser's script has stored; `UTC` without one. */
+export const readTimeZone = (request: Request): string => {
+  const given = decodeURIComponentOr(readCookie(request, ZONE_NAME) ?? "", "");
+  return given !== "" && given.length <= 64 && isTimeZone(given) ? given : "UTC";
+};
+
+const decodeURIComponentOr = (text: string, otherwise: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return otherwise;
+  }
+};
+
+/** Whether a text names a time zone of the IANA database. */
+export const isTimeZone = (text: string): boolean => {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: text });
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const THEME_NAME = "pw_theme";
+export const THEMES = ["auto", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+/** The colour scheme that the visitor has chosen; `auto` follows the system. */
+export const readTheme = (request: Request): Theme => {
+  const given = readCookie(request, THEME_NAME);
+  return THEMES.find((theme) => theme === given) ?? "auto";
+};
+
+const YEAR_S = 365 * 24 * 60 * 60;
+
+export const themeCookie = (theme: Theme): string => `${THEME_NAME}=${theme}; Path=/; SameSite=Lax; Max-Age=${YEAR_S}`;

@@ -1,0 +1,218 @@
+import { type AnyElysia, Elysia } from "elysia";
+import { renderToString } from "preact-render-to-string";
+import type { Account } from "../accounts/store.ts";
+import type { Clock } from "../base/clock.ts";
+import { type KeyMode, newVisitorId } from "../base/secrets.ts";
+import { rateOf } from "../billing/plans.ts";
+import type { Guard } from "../http/guard.ts";
+import { pathOf } from "../http/request-target.ts";
+import { sendText } from "../http/response.ts";
+import { SCOPES } from "../http/scopes.ts";
+import { findAsset } from "./assets.ts";
+import { PageContext, type PageFacts } from "./context.ts";
+import { readSessionToken, readTheme, readTimeZone, readVisitor, visitorCookie } from "./cookies.ts";
+import { visitorToken } from "./csrf.ts";
+import { ErrorBody, type PageError } from "./error-body.tsx";
+import { CLEAR_FLASH, readFlash } from "./flash.ts";
+import { ForgedForm } from "./form-input.ts";
+import { Frame, type FrameFacts } from "./frame.tsx";
+import type { Outcome, PageRoute, Role, Viewer, Visit } from "./page.ts";
+import { redirectToPath } from "./redirect.ts";
+
+/** What a valid session token stands for. */
+export interface SignedIn {
+  readonly sessionId: string;
+  readonly csrfToken: string;
+  readonly user: {
+    readonly id: string;
+    readonly email: string;
+    readonly role: Role;
+    readonly isOperator: boolean;
+    /** Null: the zone of the browser. */
+    readonly timeZone: string | null;
+  };
+  readonly account: Account;
+}
+
+export interface DashboardOptions {
+  readonly guard: Guard;
+  readonly clock: Clock;
+  /** Finds a session by its token; undefined for an unknown or expired one. */
+  readonly findSession: (token: string) => SignedIn | undefined;
+  readonly routes: readonly PageRoute[];
+  readonly frameFacts: (viewer: Viewer) => FrameFacts;
+  /** Whether the service is reached by HTTPS, as configured. */
+  readonly isHttps: boolean;
+}
+
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+const HEADERS = {
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": CONTENT_SECURITY_POLICY,
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+};
+
+const TEST_PREFIX = "/test";
+const SIGN_IN = "/sign-in";
+
+const hrefIn =
+  (mode: KeyMode) =>
+  (path: string): string =>
+    mode === "live" ? path : `${TEST_PREFIX}${path === "/" ? "" : path}`;
+
+const modeOf = (path: string): KeyMode =>
+  path === TEST_PREFIX || path.startsWith(`${TEST_PREFIX}/`) ? "test" : "live";
+
+/** The path and query of a request, as in the address bar. */
+const urlOf = (request: Request): string => request.url.slice(request.url.indexOf("/", "http://".length));
+
+const withoutPrefix = (path: string): string => {
+  const bare = modeOf(path) === "test" ? path.slice(TEST_PREFIX.length) : path;
+  return bare === "" ? "/" : bare;
+};
+
+/** The dashboard's pages: sessions, access, forms, and the frame around each page. */
+export class Dashboard {
+  readonly #options: DashboardOptions;
+
+  constructor(options: DashboardOptions) {
+    this.#options = options;
+  }
+
+  /** All pages in live and test mode, and the assets, as a part of the application. */
+  routes(): AnyElysia {
+    const app = new Elysia().route(
+      "GET",
+      "/assets/:name",
+      async ({ request }) => {
+        this.#options.guard.admitAnyone(request);
+        return (await findAsset(request, pathOf(request))) ?? this.#notFound(request);
+      },
+      { parse: "none" },
+    );
+    return this.#options.routes.reduce<AnyElysia>((all, route) => {
+      const { method, path } = route;
+      const serve = (request: Request, params: unknown) => this.#serve(route, request, params);
+      return all
+        .route(method, path, ({ request, params }) => serve(request, params), { parse: "none" })
+        .route(method, hrefIn("test")(path), ({ request, params }) => serve(request, params), { parse: "none" });
+    }, app);
+  }
+
+  /** An error as a page, for browsers; null for a client of the API. */
+  errorPage(request: Request, error: PageError): Response | null {
+    const path = pathOf(request);
+    const isBrowser = request.headers.get("accept")?.includes("text/html") === true;
+    if (!isBrowser || /^\/(v1|metrics|healthz|readyz|openapi\.json)(\/|$)/.test(path)) return null;
+    const visit = this.#visit(request, {});
+    return this.#render(visit, { view: { ...ErrorBody(error), status: error.status } });
+  }
+
+  #notFound(request: Request): Response {
+    const error = { status: 404, message: "There is no such page." };
+    return this.errorPage(request, error) ?? Response.json({ error: "not_found" }, { status: 404 });
+  }
+
+  async #serve(route: PageRoute, request: Request, params: unknown): Promise<Response> {
+    const visit = this.#visit(request, params);
+    const { viewer } = visit;
+    if (viewer === null) this.#options.guard.admitAnyone(request);
+    else this.#options.guard.admitUser(request, viewer.account.id);
+    if (viewer === null && route.access !== "anyone") return toSignIn(request);
+    if (!mayAccess(route, viewer))
+      return this.#render(visit, { view: { ...ErrorBody({ status: 403, message: deniedText(route) }), status: 403 } });
+    const outcome = await this.#outcomeOf(route, visit);
+    return outcome instanceof Response ? privately(outcome) : this.#render(visit, outcome);
+  }
+
+  async #outcomeOf(route: PageRoute, visit: Visit): Promise<Outcome | Response> {
+    try {
+      return await route.serve(visit);
+    } catch (error) {
+      if (!(error instanceof ForgedForm)) throw error;
+      const message = "This form is no longer valid, because you have signed in or out meanwhile. Load its page again.";
+      return { view: { ...ErrorBody({ status: 403, message }), status: 403 } };
+    }
+  }
+
+  #visit(request: Request, params: unknown): Visit {
+    const { isHttps, findSession } = this.#options;
+    const isSecure = isHttps || request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
+    const token = readSessionToken(request, isSecure);
+    const session = token === null ? undefined : findSession(token);
+    const path = withoutPrefix(pathOf(request));
+    if (session === undefined) {
+      const visitor = readVisitor(request) ?? newVisitorId();
+      return { request, params, path, isSecure, viewer: null, visitor, csrfToken: visitorToken(visitor) };
+    }
+    const { csrfToken } = session;
+    return { request, params, path, isSecure, viewer: viewerFrom(session, request), visitor: null, csrfToken };
+  }
+
+  #render(visit: Visit, { view, form }: Outcome): Response {
+    const { request, viewer, csrfToken, visitor, isSecure } = visit;
+    const href = viewer?.href ?? hrefIn("live");
+    const timeZone = viewer?.timeZone ?? readTimeZone(request);
+    const nowMs = this.#options.clock.nowMs();
+    const facts: PageFacts = { csrfToken, timeZone, nowMs, url: urlOf(request), form: form ?? null, href };
+    const flash = readFlash(request);
+    const frame = {
+      ...{ view, viewer, flash, theme: readTheme(request) },
+      message: form?.message ?? null,
+      facts: viewer === null ? null : this.#options.frameFacts(viewer),
+    };
+    const markup = renderToString(
+      <PageContext.Provider value={facts}>
+        <Frame {...frame} />
+      </PageContext.Provider>,
+    );
+    const response = sendText(request, `<!doctype html>${markup}`, HEADERS);
+    if (flash !== null) response.headers.append("set-cookie", CLEAR_FLASH);
+    if (visitor !== null && readVisitor(request) === null)
+      response.headers.append("set-cookie", visitorCookie(visitor, isSecure));
+    return view.status === undefined
+      ? response
+      : new Response(response.body, { status: view.status, headers: response.headers });
+  }
+}
+
+const viewerFrom = ({ sessionId, csrfToken, user, account }: SignedIn, request: Request): Viewer => {
+  const mode = modeOf(pathOf(request));
+  const { id, email, role, isOperator } = user;
+  return {
+    user: { id, email, role, isOperator },
+    account: { id: account.id, name: account.name },
+    ...{ mode, sessionId, csrfToken, timeZone: user.timeZone ?? readTimeZone(request), href: hrefIn(mode) },
+    caller: { keyId: `user:${id}`, accountId: account.id, mode, scopes: SCOPES, rate: rateOf(account) },
+  };
+};
+
+const mayAccess = ({ access }: PageRoute, viewer: Viewer | null): boolean => {
+  if (access === "anyone" || access === "member") return true;
+  return access === "owner" ? viewer?.user.role === "owner" : viewer?.user.isOperator === true;
+};
+
+const deniedText = ({ access }: PageRoute): string =>
+  access === "owner"
+    ? "Only an owner of the account can do this. Ask one of the owners."
+    : "Only an operator of this service can see this page.";
+
+/** A page that was loaded by a script sends the whole browser to the sign-in. */
+const toSignIn = (request: Request): Response => {
+  const next = request.method === "GET" && urlOf(request) !== "/" ? `?next=${encodeURIComponent(urlOf(request))}` : "";
+  if (request.headers.get("hx-request") === null) return redirectToPath(`${SIGN_IN}${next}`);
+  return new Response(null, { status: 204, headers: { "hx-redirect": SIGN_IN, "cache-control": "no-store" } });
+};
+
+/** Nothing that a session sees may be kept by a cache or framed. */
+const privately = (response: Response): Response => {
+  for (const [name, value] of Object.entries(HEADERS))
+    if (name !== "content-type" && !response.headers.has(name)) response.headers.set(name, value);
+  return response;
+};
