@@ -26,6 +26,7 @@ import { createBulkRoutes } from "./bulk/routes.ts";
 import { RowStore } from "./bulk/row-store.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
+import { composeDashboard } from "./compose-dashboard.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
 import { composeEngine } from "./compose-engine.ts";
 import { createMetricsRenderer } from "./compose-metrics.ts";
@@ -269,11 +270,18 @@ export const composeService = (options: ServiceOptions) => {
   const { pool, outages } = probing;
   const { dispatcher } = webhooks;
   const { db, clock } = useCases.runtime;
+  const { baseUrl } = options;
+  const dashboard = composeDashboard({
+    ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },
+    ...{ credits: administration.credits, isHttps: baseUrl.startsWith("https:") },
+    attention: { blocklists: ({ caller }) => blocklist.attention(caller).items },
+  });
   const app = createServer({
     log: options.log,
     clock: options.platform.clock,
     trustedProxies: options.config.trustedProxies,
-    routes: composeRoutes(useCases, options),
+    routes: [...composeRoutes(useCases, options), dashboard.routes()],
+    errorPage: (request, error) => dashboard.errorPage(request, error),
     countRequest: (method, status) => metrics.countRequest(method, status),
   });
   return {

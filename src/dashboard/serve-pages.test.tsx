@@ -14,14 +14,14 @@ import { assetPath } from "./assets.ts";
 import { flag, listOf } from "./form-input.ts";
 import { formAction, page, publicAction, publicPage, type View, uploadAction } from "./page.ts";
 import { isOwnPath, redirectTo } from "./redirect.ts";
-import { Dashboard, type SignedIn } from "./serve-pages.tsx";
+import { Dashboard, type ActiveSession } from "./serve-pages.tsx";
 
 const ACCOUNT = {
   ...{ id: "account", name: "acme", plan: "free" as const, ratePerSecond: null, rateBurst: null },
   ...{ disabledAtMs: null, createdAtMs: 0 },
 };
 
-const signedIn = (name: string, user: Partial<SignedIn["user"]> = {}): SignedIn => ({
+const signedIn = (name: string, user: Partial<ActiveSession["user"]> = {}): ActiveSession => ({
   ...{ sessionId: name, csrfToken: `csrf of ${name}`, account: ACCOUNT },
   user: { id: name, email: `${name}@example.com`, role: "member", isOperator: false, timeZone: null, ...user },
 });

@@ -20,7 +20,7 @@ import type { Outcome, PageRoute, Role, Viewer, Visit } from "./page.ts";
 import { redirectToPath } from "./redirect.ts";
 
 /** What a valid session token stands for. */
-export interface SignedIn {
+export interface ActiveSession {
   readonly sessionId: string;
   readonly csrfToken: string;
   readonly user: {
@@ -38,7 +38,7 @@ export interface DashboardOptions {
   readonly guard: Guard;
   readonly clock: Clock;
   /** Finds a session by its token; undefined for an unknown or expired one. */
-  readonly findSession: (token: string) => SignedIn | undefined;
+  readonly findSession: (token: string) => ActiveSession | undefined;
   readonly routes: readonly PageRoute[];
   readonly frameFacts: (viewer: Viewer) => FrameFacts;
   /** Whether the service is reached by HTTPS, as configured. */
@@ -182,7 +182,7 @@ export class Dashboard {
   }
 }
 
-const viewerFrom = ({ sessionId, csrfToken, user, account }: SignedIn, request: Request): Viewer => {
+const viewerFrom = ({ sessionId, csrfToken, user, account }: ActiveSession, request: Request): Viewer => {
   const mode = modeOf(pathOf(request));
   const { id, email, role, isOperator } = user;
   return {

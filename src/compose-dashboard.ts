@@ -1,0 +1,53 @@
+import type { Sessions } from "./accounts/sessions.ts";
+import type { AccountStore } from "./accounts/store.ts";
+import type { AttentionItem } from "./base/attention.ts";
+import type { ByMode } from "./base/secrets.ts";
+import type { CreditHolds } from "./billing/store.ts";
+import type { Clock } from "./base/clock.ts";
+import { createHomePages } from "./dashboard/home/pages.tsx";
+import type { Viewer } from "./dashboard/page.ts";
+import { PREFERENCES } from "./dashboard/preferences.ts";
+import { type ActiveSession, Dashboard } from "./dashboard/serve-pages.tsx";
+import type { Guard } from "./http/guard.ts";
+
+export interface DashboardParts {
+  readonly clock: Clock;
+  readonly guard: Guard;
+  readonly sessions: Sessions;
+  readonly accounts: AccountStore;
+  readonly credits: ByMode<CreditHolds>;
+  /** What needs attention, by part of the product. */
+  readonly attention: Readonly<
+    Partial<Record<"blocklists" | "lists" | "dmarc", (viewer: Viewer) => readonly AttentionItem[]>>
+  >;
+  readonly isHttps: boolean;
+}
+
+const SEVERITIES: ReadonlyArray<AttentionItem["severity"]> = ["bad", "warn", "unknown"];
+
+/** The dashboard with all its pages. */
+export const composeDashboard = (parts: DashboardParts): Dashboard => {
+  const { clock, guard, sessions, accounts, attention, isHttps } = parts;
+  const findSession = (token: string): ActiveSession | undefined => {
+    const session = sessions.find(token);
+    const account = session && accounts.findAccount(session.account.id);
+    return session && account && { sessionId: session.id, csrfToken: session.csrfToken, user: session.user, account };
+  };
+  const allItems = (viewer: Viewer): readonly AttentionItem[] =>
+    Object.values(attention)
+      .flatMap((itemsOf) => itemsOf(viewer))
+      .toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+  return new Dashboard({
+    ...{ guard, clock, findSession, isHttps },
+    routes: [...PREFERENCES, ...createHomePages({ attention: allItems })],
+    frameFacts: (viewer) => ({
+      credits:
+        accounts.findAccount(viewer.account.id) === undefined
+          ? 0
+          : parts.credits.live.balance(viewer.account.id).available,
+      attention: Object.fromEntries(
+        Object.entries(attention).map(([section, itemsOf]) => [section, itemsOf(viewer).length]),
+      ),
+    }),
+  });
+};
