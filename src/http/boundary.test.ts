@@ -38,17 +38,12 @@ describe("X-Request-Id", () => {
 });
 
 describe("paths and methods", () => {
-  test.each([
-    "/",
-    "/v1",
-    "/v2/email-verifications",
-    "/v1/email-verification",
-    `${PATH}/a/b`,
-    "/v1//account",
-    "/%2e%2e",
-  ])("GET %s is not found", async (target) => {
-    expect(await start().request("GET", target)).toMatchObject({ status: 404, body: { error: "not_found" } });
-  });
+  test.each(["/v1", "/v2/email-verifications", "/v1/email-verification", `${PATH}/a/b`, "/v1//account", "/%2e%2e/v1"])(
+    "GET %s is not found",
+    async (target) => {
+      expect(await start().request("GET", target)).toMatchObject({ status: 404, body: { error: "not_found" } });
+    },
+  );
 
   test.each([
     ["PUT", PATH, "GET, HEAD, POST"],
