@@ -11,12 +11,17 @@ import { ListingStore } from "./blocklist/listing-store.ts";
 import { Listings } from "./blocklist/listings.ts";
 import { ListingMailQueue } from "./blocklist/mail-queue-store.ts";
 import { BlocklistMonitor } from "./blocklist/monitor.ts";
+import { Mutes } from "./blocklist/mutes.ts";
+import { MuteStore } from "./blocklist/mute-store.ts";
 import { Muting } from "./blocklist/muting.ts";
 import { OverviewStore } from "./blocklist/overview-store.ts";
 import { Overview } from "./blocklist/overview.ts";
 import { RangeChecks } from "./blocklist/range-check.ts";
 import { RangeStore } from "./blocklist/range-store.ts";
 import { BlocklistStore, type Owner } from "./blocklist/store.ts";
+import { TargetActions } from "./blocklist/target-actions.ts";
+import { TargetHistory } from "./blocklist/target-history.ts";
+import { TargetHistoryStore } from "./blocklist/target-history-store.ts";
 import { TargetTable } from "./blocklist/target-table.ts";
 import { TargetTableStore } from "./blocklist/target-table-store.ts";
 import { createLiveLookup } from "./blocklist/target-lookup.ts";
@@ -90,7 +95,8 @@ export const composeBlocklist = (parts: BlocklistParts) => {
     ...{ store: new UsabilityStore(db), health, lists, mailQueue, findDefaults },
   });
 
-  const muting = new Muting(runtime, { store, ranges, listings, notifier, catalogue });
+  const mutes = new MuteStore(db);
+  const muting = new Muting(runtime, { store, ranges, listings, notifier, mutes, catalogue });
   const targets = new Targets(runtime, {
     ...{ store, ranges, listings, muting, catalogue, urls },
     hasMail: mailer !== null,
@@ -110,6 +116,11 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   return {
     ...{ catalogue: allLists, health, store, monitor, scheduler, targets, overview, usability, table },
     attention: createBlocklistAttention({ store: tableStore, blocklists: store, table, targets, overview }),
+    actions: new TargetActions(runtime, { blocklists: store, ranges, targets }),
+    history: new TargetHistory(runtime, {
+      ...{ store: new TargetHistoryStore(db), blocklists: store, lookups, catalogue },
+    }),
+    mutes: new Mutes(runtime, { store: mutes, blocklists: store, ranges, targets, muting }),
     rangeChecks: new RangeChecks(runtime, { store, ranges, monitor }),
     notes: new ListingNotesEditor(runtime, { store, listings: listingStore }),
     discovery: new TargetDiscovery({

@@ -38,6 +38,7 @@ test("every job has its pattern, and none is due after the stop", () => {
     ["purge expired verifications and lists", "7 3 * * *"],
     ["purge webhook deliveries", "27 * * * *"],
     ["check blocklist targets", "* * * * *"],
+    ["end mutes of blocklists", "* * * * *"],
     ["mail blocklist alerts", "* * * * *"],
     ["test blocklists", "* * * * *"],
     ["purge blocklist checks", "37 * * * *"],

@@ -28,7 +28,7 @@ export interface JobsOptions {
 
 const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] => {
   const { idempotency, webhooks, dmarc, backups } = service;
-  const { scheduler, alerts, usability } = service.blocklist;
+  const { scheduler, alerts, usability, mutes } = service.blocklist;
   return [
     { name: "purge idempotency keys", pattern: "17 * * * *", expires: true, run: async () => idempotency.purge() },
     {
@@ -43,6 +43,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
       pattern: "* * * * *",
       run: () => scheduler.checkDue().then(() => usability.observe()),
     },
+    { name: "end mutes of blocklists", pattern: "* * * * *", run: () => mutes.endDue() },
     { name: "mail blocklist alerts", pattern: "* * * * *", run: async () => alerts?.send() },
     { name: "test blocklists", pattern: "* * * * *", run: () => scheduler.testLists().then(() => usability.observe()) },
     { name: "purge blocklist checks", pattern: "37 * * * *", expires: true, run: () => scheduler.purgeOldChecks() },

@@ -27,9 +27,11 @@ export class ChangeNotifier {
     private readonly deps: ChangeNotifierDeps,
   ) {}
 
-  /** Changes below the threshold are in the feed and the history only. */
-  notify(tx: Tx, changes: readonly ListingChange[], context: ListingChangeContext): void {
-    if (changes.length === 0) return;
+  /** Changes below the threshold are in the feed and the history only. Returns how many recipients mail was queued for. */
+  notify(tx: Tx, changes: readonly ListingChange[], context: ListingChangeContext): number {
+    if (changes.length === 0) return 0;
+    const { mailQueue } = this.deps;
+    const mailed = new Set<string>();
     const { before, atMs } = context;
     const { accountId, mode, webhookUrl: url } = before;
     const defaults = this.deps.findDefaults(before);
@@ -45,7 +47,12 @@ export class ChangeNotifier {
       });
       // Users who mute a list know that its listings are removed.
       if (change.reason === "list_muted" || !isSevereEnough(facts.severity, min ?? MAIL_SEVERITY_MIN)) continue;
-      for (const recipient of recipients) this.deps.mailQueue?.insert(tx, recipient, changeEntry(facts), atMs);
+      if (mailQueue === null) continue;
+      for (const recipient of recipients) {
+        mailQueue.insert(tx, recipient, changeEntry(facts), atMs);
+        mailed.add(recipient);
+      }
     }
+    return mailed.size;
   }
 }

@@ -42,6 +42,11 @@ export const checkBodySchema = z.object({
       skipped: countSchema("Lists that were not queried."),
     })
     .meta({ description: "The number of lists by the outcome of their lookup." }),
+  not_listed: z.array(z.string()).optional().meta({
+    description:
+      "The ids of the lists without an entry. Missing in checks of a whole range and in those of older versions.",
+  }),
+  mailed_to: countSchema("How many recipients an alert mail about the changes was queued for.").optional(),
   results: z.array(checkResultSchema).meta({ description: "The results other than `not_listed` and `skipped`." }),
   address: z.string().optional().meta({ description: "In the history of a range: the address that changed." }),
 });
@@ -86,6 +91,7 @@ export const checkBodyOf = (
   added: [...added],
   removed: removed.map(({ listing }) => listing),
   counts,
+  not_listed: outcomes.filter(({ outcome }) => outcome === "not_listed").map(({ list }) => list),
   results: outcomes
     .filter(({ outcome }) => outcome !== "not_listed" && outcome !== "skipped")
     .map((outcome) =>

@@ -57,6 +57,11 @@ export class BlocklistMonitor {
     return this.#stopping.signal.aborted;
   }
 
+  /** Whether a check of this target is running. */
+  isChecking(targetId: string): boolean {
+    return this.#running.has(targetId);
+  }
+
   /** Begins a check on request. Joins the one that runs; after several within seconds, returns the last of them. */
   checkOnDemand(target: TargetRow): RunningCheck {
     return this.#running.get(target.id) ?? this.#recentCheck(target) ?? this.check(target, "manual");
@@ -114,28 +119,31 @@ export class BlocklistMonitor {
 
       // State, history, listings and events are stored together.
       const { status, listedOn } = after;
-      const body = checkBodyOf(transition, outcomes, lists);
       const isChange = changes.length > 0;
       const row = { ...begun, targetId: before.id, finishedAtMs: atMs, status, isChange };
+      const context = { before, after, lists, outcomes, checkId: begun.id, atMs, range: this.#rangeOf(before) };
+      const mailedTo = notifier.notify(tx, changes, context);
+      const body = { ...checkBodyOf(transition, outcomes, lists), ...(isChange ? { mailed_to: mailedTo } : {}) };
       const check = { ...row, body: JSON.stringify(body) };
       store.insertCheck(tx, check);
       db.note(tx, { kind: "blocklist_check", mode: target.mode, trigger: begun.trigger, status });
       store.updateTarget(tx, before.id, after);
       listings.update(tx, { ...before, status, listedOn }, { outcomes, lists, atMs });
-      const range = this.#recordInRange(tx, before, row, body);
-      notifier.notify(tx, changes, { before, after, lists, outcomes, checkId: begun.id, atMs, range });
+      this.#recordInRange(tx, before, row, body);
       return { target: store.findTarget(before.id) ?? before, check, changes };
     });
   }
 
-  /** Adds a check with changes to the history of the range, if any. Returns the range as text. */
-  #recordInRange(tx: Tx, target: TargetRow, row: Omit<CheckRow, "body">, body: CheckBody): string | null {
-    const { store } = this.deps;
-    const range = target.rangeId === "" ? undefined : store.findTarget(target.rangeId);
-    if (range === undefined) return null;
-    const text = JSON.stringify({ ...body, address: target.value });
-    if (row.isChange) store.insertCheck(tx, { ...row, id: newId(), targetId: range.id, body: text });
-    return range.value;
+  /** The range that an address belongs to, as text; null for a target of its own. */
+  #rangeOf({ rangeId }: TargetRow): string | null {
+    return rangeId === "" ? null : (this.deps.store.findTarget(rangeId)?.value ?? null);
+  }
+
+  /** Adds a check with changes to the history of the range, if any. */
+  #recordInRange(tx: Tx, { rangeId, value }: TargetRow, row: Omit<CheckRow, "body">, body: CheckBody): void {
+    if (rangeId === "" || !row.isChange) return;
+    const text = JSON.stringify({ ...body, address: value });
+    this.deps.store.insertCheck(tx, { ...row, id: newId(), targetId: rangeId, body: text });
   }
 
   #changesOf(targetId: string, { added, removed }: TargetTransition): readonly ListingChange[] {

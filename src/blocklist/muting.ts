@@ -5,6 +5,7 @@ import { isEnabled } from "../dnsbl/blocklist.ts";
 import type { ChangeNotifier } from "./change-notifier.ts";
 import { bodyOf } from "./check-body.ts";
 import type { Listings } from "./listings.ts";
+import type { MuteStore } from "./mute-store.ts";
 import type { RangeStore } from "./range-store.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 import type { ListsByMode } from "./test-list.ts";
@@ -14,6 +15,7 @@ export interface MutingDeps {
   readonly ranges: RangeStore;
   readonly listings: Listings;
   readonly notifier: ChangeNotifier;
+  readonly mutes: Pick<MuteStore, "keepOnly">;
   /** The whole catalogue: any of its lists can be muted. */
   readonly catalogue: ListsByMode;
 }
@@ -32,6 +34,7 @@ export class Muting {
     const checked = before.members === null ? [before] : ranges.listedMembers(before.id);
     for (const target of checked) this.#removeMuted(tx, target, mutedLists);
     store.updateTarget(tx, before.id, { mutedLists });
+    this.deps.mutes.keepOnly(tx, before.id, mutedLists);
     if (before.members !== null) ranges.updateMembers(tx, before.id, { mutedLists });
   }
 

@@ -27,6 +27,11 @@ export class RangeChecks {
     private readonly deps: RangeChecksDeps,
   ) {}
 
+  /** Whether a check of this range is running. */
+  isChecking(rangeId: string): boolean {
+    return this.#running.has(rangeId);
+  }
+
   /** Begins a check of a range, or joins the one that runs. */
   check({ id: rangeId }: TargetRow): RunningCheck {
     const known = this.#running.get(rangeId);

@@ -3,7 +3,7 @@ import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import { OF_ENABLED_ACCOUNT } from "../db/enabled-accounts.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { blocklistChecks, blocklistListings, blocklistTargets } from "../db/schema-blocklist.ts";
+import { blocklistChecks, blocklistListings, blocklistMutes, blocklistTargets } from "../db/schema-blocklist.ts";
 import type { TargetKind } from "../dnsbl/blocklist.ts";
 import type { SeverityPosition } from "./severity.ts";
 
@@ -108,10 +108,11 @@ export class BlocklistStore {
     this.db.orm.update(targets).set(change).where(eq(targets.id, id)).run();
   }
 
-  /** Removes a target with its history and listings. */
+  /** Removes a target with its history, listings and mutes. */
   removeTarget(_tx: Tx, id: string): void {
     this.db.orm.delete(checks).where(eq(checks.targetId, id)).run();
     this.db.orm.delete(blocklistListings).where(eq(blocklistListings.targetId, id)).run();
+    this.db.orm.delete(blocklistMutes).where(eq(blocklistMutes.targetId, id)).run();
     this.db.orm.delete(targets).where(eq(targets.id, id)).run();
   }
 
@@ -223,6 +224,17 @@ export class BlocklistStore {
       .orderBy(desc(checks.id))
       .limit(limit)
       .all();
+  }
+
+  /** In the order of the ids; without those that do not exist. */
+  checksById(ids: readonly string[]): CheckRow[] {
+    const found = this.db.orm
+      .select()
+      .from(checks)
+      .where(inArray(checks.id, [...ids]))
+      .all();
+    const byId = new Map(found.map((row) => [row.id, row]));
+    return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
   /** The checks that finished after `afterMs`, oldest first. */

@@ -24,6 +24,7 @@ import m0021 from "../../drizzle/0021_accounts_audit.sql" with { type: "text" };
 import m0022 from "../../drizzle/0022_deleted_accounts.sql" with { type: "text" };
 import m0023 from "../../drizzle/0023_gigantic_inertia.sql" with { type: "text" };
 import m0024 from "../../drizzle/0024_users.sql" with { type: "text" };
+import m0025 from "../../drizzle/0025_legal_nightmare.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -57,4 +58,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0022_deleted_accounts", sql: m0022 },
   { name: "0023_gigantic_inertia", sql: m0023 },
   { name: "0024_users", sql: m0024 },
+  { name: "0025_legal_nightmare", sql: m0025 },
 ];

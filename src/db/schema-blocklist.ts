@@ -87,6 +87,27 @@ export const blocklistListings = sqliteTable(
   ],
 );
 
+/** Until when and why a list or listing is muted, for those in `muted_lists` where somebody said so. */
+export const blocklistMutes = sqliteTable(
+  "blocklist_mutes",
+  {
+    targetId: text("target_id").notNull(),
+    /** As in `muted_lists`. */
+    muted: text().notNull(),
+    reason: text(),
+    /** Null: until somebody ends it. */
+    untilMs: integer("until_ms"),
+    mutedBy: text("muted_by").notNull(),
+    mutedAtMs: integer("muted_at_ms").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.targetId, table.muted] }),
+    index("blocklist_mutes_by_end")
+      .on(table.untilMs)
+      .where(sql`until_ms is not null`),
+  ],
+);
+
 /** The history of a target: every finished check. */
 export const blocklistChecks = sqliteTable(
   "blocklist_checks",

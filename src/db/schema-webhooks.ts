@@ -62,6 +62,7 @@ export const webhookDeliveries = sqliteTable(
     finishedAtMs: integer("finished_at_ms"),
   },
   (table) => [
+    index("webhook_deliveries_by_event").on(table.eventId),
     index("webhook_deliveries_by_account").on(table.accountId, table.mode, table.id),
     index("webhook_deliveries_queue")
       .on(table.accountId, table.mode, table.url, table.subject, table.eventId)

@@ -62,6 +62,7 @@ const prepareAll = (sqlite: Sqlite) => ({
   removeVerification: sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ?"),
   jobs: sqlite.prepare<{ number: number }, [string]>("SELECT number FROM bulk_jobs WHERE account_id = ?"),
   target: sqlite.prepare<{ id: string }, [string]>("SELECT id FROM blocklist_targets WHERE account_id = ? LIMIT 1"),
+  removeMutes: sqlite.prepare<unknown, [string, number]>(ofTarget("blocklist_mutes")),
   removeListings: sqlite.prepare<unknown, [string, number]>(ofTarget("blocklist_listings")),
   removeChecks: sqlite.prepare<unknown, [string, number]>(ofTarget("blocklist_checks")),
   removeTarget: sqlite.prepare<unknown, [string]>("DELETE FROM blocklist_targets WHERE id = ?"),
@@ -133,13 +134,14 @@ export class AccountDeletionStore {
     return this.#sql.jobs.all(id).map(({ number }) => number);
   }
 
-  /** Removes some history and listings of a target, then the target; 0 when the account has no target. */
+  /** Removes some history, listings and mutes of a target, then the target; 0 when the account has no target. */
   removeTargets(_tx: Tx, id: string, limit: number): number {
     const target = this.#sql.target.get(id);
     if (target === null) return 0;
     const checks = this.#sql.removeChecks.run(target.id, limit).changes;
     if (checks > 0) return checks;
-    const listings = this.#sql.removeListings.run(target.id, limit).changes;
+    const { removeListings, removeMutes } = this.#sql;
+    const listings = removeListings.run(target.id, limit).changes + removeMutes.run(target.id, limit).changes;
     return listings > 0 ? listings : this.#sql.removeTarget.run(target.id).changes;
   }
 
