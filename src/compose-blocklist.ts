@@ -1,4 +1,4 @@
-import { createBlocklistAttention } from "./blocklist/attention.ts";
+import { type BlocklistAttentionDeps, createBlocklistAttention } from "./blocklist/attention.ts";
 import { ListBreaker } from "./blocklist/breaker.ts";
 import { createBudgetLedger } from "./blocklist/budget-store.ts";
 import { ChangeNotifier } from "./blocklist/change-notifier.ts";
@@ -20,7 +20,7 @@ import { RangeChecks } from "./blocklist/range-check.ts";
 import { RangeStore } from "./blocklist/range-store.ts";
 import { BlocklistStore, type Owner } from "./blocklist/store.ts";
 import { TargetActions } from "./blocklist/target-actions.ts";
-import { TargetHistory } from "./blocklist/target-history.ts";
+import { TargetHistory, type TargetHistoryDeps } from "./blocklist/target-history.ts";
 import { TargetHistoryStore } from "./blocklist/target-history-store.ts";
 import { TargetTable } from "./blocklist/target-table.ts";
 import { TargetTableStore } from "./blocklist/target-table-store.ts";
@@ -34,6 +34,7 @@ import { catalogueOf } from "./compose-engine.ts";
 import { type Platform, mailerOf } from "./compose-platform.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
+import type { Runtime } from "./db/runtime.ts";
 import { type Catalogue, isEnabled } from "./dnsbl/blocklist.ts";
 import { type BudgetLedger, createDnsblPacing } from "./dnsbl/budget.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
@@ -65,6 +66,21 @@ export interface BlocklistParts {
   readonly urls: WebhookUrls;
   readonly notifications: NotificationsUse;
 }
+
+interface Readable extends Omit<BlocklistAttentionDeps, "store" | "table">, Omit<TargetHistoryDeps, "store"> {
+  readonly blocklists: BlocklistStore;
+}
+
+/** What pages read. */
+const composeReaders = (runtime: Runtime, deps: Readable) => {
+  const store = new TargetTableStore(runtime.db);
+  const table = new TargetTable({ store, targets: deps.blocklists });
+  return {
+    table,
+    attention: createBlocklistAttention({ ...deps, store, table }),
+    history: new TargetHistory(runtime, { ...deps, store: new TargetHistoryStore(runtime.db) }),
+  };
+};
 
 /** Blocklist monitoring: targets, their checks, events and mail. */
 export const composeBlocklist = (parts: BlocklistParts) => {
@@ -110,16 +126,11 @@ export const composeBlocklist = (parts: BlocklistParts) => {
     due: (nowMs, limit) => notifications.dueDigests(nowMs, limit),
     postpone: (tx, owner, dueAtMs) => notifications.postponeDigest(tx, owner, dueAtMs),
   });
-  const tableStore = new TargetTableStore(db);
-  const table = new TargetTable({ store: tableStore, targets: store });
   const queueDigests = () => digests.queueDue();
   return {
-    ...{ catalogue: allLists, health, store, monitor, scheduler, targets, overview, usability, table },
-    attention: createBlocklistAttention({ store: tableStore, blocklists: store, table, targets, overview }),
+    ...{ catalogue: allLists, health, store, monitor, scheduler, targets, overview, usability },
+    ...composeReaders(runtime, { blocklists: store, targets, overview, lookups, catalogue }),
     actions: new TargetActions(runtime, { blocklists: store, ranges, targets }),
-    history: new TargetHistory(runtime, {
-      ...{ store: new TargetHistoryStore(db), blocklists: store, lookups, catalogue },
-    }),
     mutes: new Mutes(runtime, { store: mutes, blocklists: store, ranges, targets, muting }),
     rangeChecks: new RangeChecks(runtime, { store, ranges, monitor }),
     notes: new ListingNotesEditor(runtime, { store, listings: listingStore }),
