@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, lt, lte, ne, or, sql } from "drizzle-orm";
+import { and, desc, eq, gt, inArray, isNull, lt, lte, ne, or, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { accounts } from "../db/schema.ts";
 import { sessions, setupLinks, users } from "../db/schema-users.ts";
@@ -94,6 +94,12 @@ export class SessionStore {
       .where(eq(setupLinks.userId, userId))
       .orderBy(desc(setupLinks.createdAtMs))
       .all();
+  }
+
+  /** Whether a link for the first user is neither used nor expired. */
+  hasFirstLink(nowMs: number): boolean {
+    const isOpen = and(isNull(setupLinks.userId), isNull(setupLinks.usedAtMs), gt(setupLinks.expiresAtMs, nowMs));
+    return this.#orm.select({ hash: setupLinks.hash }).from(setupLinks).where(isOpen).limit(1).get() !== undefined;
   }
 
   markLinkUsed(_tx: Tx, hash: string, atMs: number): void {

@@ -31,6 +31,9 @@ interface LinkParts {
   readonly accounts: Pick<AccountStore, "findAccount">;
 }
 
+/** The URL of the page that a link leads to. */
+export const setupUrl = (baseUrl: string, token: string): string => `${baseUrl}/setup/${token}`;
+
 interface FoundLink {
   readonly link: SetupLinkRecord;
   readonly account: Account;
@@ -66,6 +69,11 @@ export class SetupLinks {
     if (!found.ok) return found;
     const { account, owned } = found.value;
     return ok({ accountName: account.name, email: owned?.user.email ?? null });
+  }
+
+  /** Whether somebody has a link that still works to create the first user. */
+  isFirstOpen(): boolean {
+    return !this.#parts.users.hasUsers() && this.#parts.store.hasFirstLink(this.#runtime.clock.nowMs());
   }
 
   /** Until when a user has a link that works; null without one. */

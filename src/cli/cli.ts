@@ -20,6 +20,7 @@ import { addMaintenanceCommands } from "./maintenance.ts";
 import { addNotificationCommands } from "./notifications.ts";
 import { addServeCommand } from "./serve.ts";
 import { addSuppressCommands } from "./suppress.ts";
+import { addUserCommands } from "./users.ts";
 import { addVerifyCommand } from "./verify.ts";
 import { addWebhookCommands } from "./webhooks.ts";
 
@@ -96,6 +97,7 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
   addVerifyCommand(program, io);
   addInspectCommands(program, io);
   addAccountCommands(program, io);
+  addUserCommands(program, io);
   addKeyCommands(program, io);
   addCreditCommands(program, io);
   addAuditCommand(program, io);

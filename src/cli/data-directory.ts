@@ -190,6 +190,12 @@ export const administer = <T>(
   missing: "create" | "fail" = "fail",
 ): T => withDatabase(io, (db) => work(composeAccounts(db, systemClock, actorOf(io))), missing);
 
+/** The same for work that waits. */
+export const administerUntilDone = <T>(
+  io: Io,
+  work: (administration: Administration, db: Db) => Promise<T>,
+): Promise<T> => withDatabaseUntilDone(io, (db) => work(composeAccounts(db, systemClock, actorOf(io)), db));
+
 /** Appends an entry to the audit log, in a transaction of its own: for actions that were several transactions. */
 export const recordAction = (io: Io, db: Db, action: AuditedAction): void => {
   const { audit } = composeAccounts(db, systemClock, actorOf(io));

@@ -1,5 +1,5 @@
 import { Database as Sqlite } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCommandLine } from "../testing/command-line.ts";
@@ -25,7 +25,7 @@ test("into a journal goes the path of the keys only; the file is private, and na
   const liveKey = /pw_live_\w{49}/.exec(readFileSync(file, "utf8"))?.[0] ?? "none";
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(first.out).toBe(
-    `The keys of the account "default" are in ${file}. Store them in a safe place and remove the file.`,
+    `The keys of the account "default" and the link to its dashboard are in ${file}. Store them in a safe place and remove the file.`,
   );
   expect(first.out + first.err).not.toContain(liveKey);
   expect((await run(["serve"], { settings, stdoutKind: "log" })).out).toBe(first.out);
@@ -57,6 +57,53 @@ test("an account without keys is never left: what fails at the second key undoes
   sqlite.run("DROP TRIGGER fail");
   sqlite.close();
   expect((await run(["serve", "--json"], { settings })).json).toMatchObject({ account: "default" });
+});
+
+describe("the link for the first user", () => {
+  const shownIn = async (settings: Record<string, string>) => (await run(["serve", "--json"], { settings })).json;
+  const change = (folder: string, sql: string) => {
+    const sqlite = new Sqlite(join(folder, "postwarden.db"));
+    sqlite.run(sql);
+    sqlite.close();
+  };
+
+  test("is printed with the keys, for a terminal and as JSON", async () => {
+    const { settings } = placeOf("link");
+    expect((await shownIn(settings)).setup_url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/setup\/\w{43}$/);
+    const { out, err } = await run(["serve"], { settings: placeOf("link-terminal").settings });
+    expect(out).toMatch(/choose a password\. The link works once, within 7 days:\n\n {2}http:\S+\/setup\/\w{43}\n/);
+    expect(err).not.toContain("/setup/");
+    expect(err).not.toContain("the dashboard has no user");
+  });
+
+  test.each([
+    ["used", "UPDATE setup_links SET used_at_ms = 1"],
+    ["expired", "UPDATE setup_links SET expires_at_ms = 1"],
+    [
+      "useless, because somebody can sign in",
+      "INSERT INTO users (id, account_id, email, role, is_operator, recovery_codes, created_at_ms) SELECT 'u', id, 'a@b.example', 'owner', 1, '[]', 1 FROM accounts",
+    ],
+  ])("is not printed once it is %s", async (what, sql) => {
+    const { settings } = placeOf(`link-${what.slice(0, 4)}`);
+    await run(["serve"], { settings, stdoutKind: "log" });
+    change(settings.DATA_DIR, sql);
+    expect(await shownIn(settings)).toMatchObject({ setup_url: null, live_key: expect.any(String) });
+  });
+
+  test("is under the present URL, whichever it was at the first start", async () => {
+    const { settings } = placeOf("link-moved");
+    await run(["serve"], { settings, stdoutKind: "log" });
+    const moved = await shownIn({ ...settings, BASE_URL: "https://mail.example.com" });
+    expect(moved.setup_url).toMatch(/^https:\/\/mail\.example\.com\/setup\/\w{43}$/);
+  });
+});
+
+test("a service with accounts and without users says how to add one, until there is one", async () => {
+  const { settings } = placeOf("upgraded");
+  await run(["accounts", "create", "anna"], { settings });
+  expect((await run(["serve"], { settings })).err).toContain('"create_one":"postwarden users add EMAIL"');
+  await run(["users", "add", "anna@example.com"], { settings });
+  expect((await run(["serve"], { settings })).err).not.toContain("the dashboard has no user");
 });
 
 test.each(["before the commit", "before the print"])(

@@ -1,6 +1,7 @@
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { setupUrl } from "../accounts/setup-links.ts";
 import type { Service } from "../compose.ts";
 import type { Db } from "../db/open.ts";
 import { CommandFailed, type Io } from "./io.ts";
@@ -8,13 +9,19 @@ import { CommandFailed, type Io } from "./io.ts";
 const ACCOUNT = "default";
 const FILE_NAME = "first-keys.json";
 
-const firstKeysSchema = z.object({ account: z.string(), live_key: z.string(), test_key: z.string() });
+const firstKeysSchema = z.object({
+  ...{ account: z.string(), live_key: z.string(), test_key: z.string() },
+  /** Missing in files of versions without a dashboard. */
+  setup_url: z.url().optional(),
+});
 type FirstKeys = z.output<typeof firstKeysSchema>;
 
 export interface FirstKeysOptions {
   readonly db: Db;
-  readonly service: Pick<Service, "store" | "accounts" | "keys" | "authenticate">;
+  readonly service: Pick<Service, "store" | "accounts" | "keys" | "authenticate" | "setupLinks">;
   readonly dataDir: string;
+  /** Where the service is reached now. */
+  readonly url: string;
 }
 
 /** Returns when the text is on the disk: a crash must not lose the only copy of the keys. */
@@ -30,18 +37,22 @@ const writeDurably = (path: string, text: string): void => {
 };
 
 /**
- * On an empty database, creates an account with a live and a test key in one transaction. The keys are written to a file
+ * On an empty database, creates an account with a live key, a test key and the link for the first user in one transaction. They are written to a file
  * before the commit, so that `showFirstKeys` can print them even after a crash.
  */
-export const createFirstAccount = ({ db, service, dataDir }: FirstKeysOptions): void => {
-  const { store, accounts, keys } = service;
-  db.transact(() => {
+export const createFirstAccount = ({ db, service, dataDir, url }: FirstKeysOptions): void => {
+  const { store, accounts, keys, setupLinks } = service;
+  db.transact((tx) => {
     if (store.hasAccounts()) return;
     const account = accounts.create(ACCOUNT);
     const live = keys.create({ account: ACCOUNT, mode: "live", name: "first live key" });
     const test = keys.create({ account: ACCOUNT, mode: "test", name: "first test key" });
     if (!account.ok || !live.ok || !test.ok) throw new CommandFailed("The first account could not be created.");
-    const shown: FirstKeys = { account: ACCOUNT, live_key: live.value.key, test_key: test.value.key };
+    const link = setupLinks.create(tx, { accountId: account.value.id, userId: null });
+    const shown: FirstKeys = {
+      ...{ account: ACCOUNT, live_key: live.value.key, test_key: test.value.key },
+      setup_url: setupUrl(url, link.token),
+    };
     writeDurably(join(dataDir, FILE_NAME), `${JSON.stringify(shown)}\n`);
   });
 };
@@ -56,14 +67,21 @@ const readKeys = (path: string): FirstKeys | null => {
   }
 };
 
+/** The link for the first user, under the present URL; null when it was used or has expired. */
+const openLink = ({ setup_url }: FirstKeys, { service, url }: FirstKeysOptions): string | null => {
+  const token = setup_url?.split("/").at(-1) ?? "";
+  return service.setupLinks.find(token).ok ? setupUrl(url, token) : null;
+};
+
 /**
- * Prints the keys of the first account if they have not been printed yet, and removes their file. Where standard output is
+ * Prints the keys and the link of the first account if they have not been printed yet, and removes their file. Where standard output is
  * a log, prints only the path of the file, at every start until the operator removes it.
  */
 export const showFirstKeys = (
-  { service, dataDir }: FirstKeysOptions,
-  { io, url, asJson }: { readonly io: Io; readonly url: string; readonly asJson: boolean },
+  options: FirstKeysOptions,
+  { io, asJson }: { readonly io: Io; readonly asJson: boolean },
 ): void => {
+  const { service, dataDir, url } = options;
   const path = join(dataDir, FILE_NAME);
   const keys = readKeys(path);
   if (keys === null) return;
@@ -73,22 +91,32 @@ export const showFirstKeys = (
     return;
   }
   if (!asJson && io.stdoutKind === "log") {
-    io.out(`The keys of the account "${keys.account}" are in ${path}. Store them in a safe place and remove the file.`);
+    io.out(
+      `The keys of the account "${keys.account}" and the link to its dashboard are in ${path}. Store them in a safe place and remove the file.`,
+    );
     return;
   }
-  io.out(asJson ? JSON.stringify({ ...keys, url }) : welcomeText(keys, url));
+  const { setup_url: _, ...shown } = keys;
+  const link = openLink(keys, options);
+  io.out(asJson ? JSON.stringify({ ...shown, setup_url: link, url }) : welcomeText(keys, url, link));
   rmSync(path, { force: true });
 };
 
 const curl = (url: string, key: string, email: string): string =>
   `  curl -s '${url}/v1/email-verifications?timeout=60' -H 'Authorization: Bearer ${key}' -d '{"email":"${email}"}'`;
 
-const welcomeText = ({ account, live_key, test_key }: FirstKeys, url: string): string => `
+const linkText = (link: string): string => `
+Open the dashboard and choose a password. The link works once, within 7 days:
+
+  ${link}
+`;
+
+const welcomeText = ({ account, live_key, test_key }: FirstKeys, url: string, link: string | null): string => `
 Created the account "${account}" with 100 credits. Its keys are shown only once:
 
   live key  ${live_key}
   test key  ${test_key}
-
+${link === null ? "" : linkText(link)}
 Verify an address (replace it with a real one):
 
 ${curl(url, live_key, "someone@example.com")}

@@ -86,6 +86,7 @@ describe("serve", () => {
       account: "default",
       live_key: expect.stringMatching(/^pw_live_\w{49}$/),
       test_key: expect.stringMatching(/^pw_test_\w{49}$/),
+      setup_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/setup\/\w{43}$/),
       url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     });
   });

@@ -128,9 +128,11 @@ const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> =>
   await service.bulk.recover();
   const http = new HttpListener({ config, app: service.app, log, clock: systemClock });
   const url = baseUrlOf(config, http.port);
-  const firstKeys = { db, service, dataDir: config.dataDir };
+  const firstKeys = { db, service, dataDir: config.dataDir, url };
   createFirstAccount(firstKeys);
-  showFirstKeys(firstKeys, { io, url, asJson });
+  showFirstKeys(firstKeys, { io, asJson });
+  if (!service.users.hasUsers() && !service.setupLinks.isFirstOpen())
+    log.warn("the dashboard has no user", { create_one: "postwarden users add EMAIL" });
   systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
   log.info("listening", { url, host: config.host, port: http.port });
 
