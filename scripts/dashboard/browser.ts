@@ -1,0 +1,121 @@
+/** Debian's chromium, and pages of it that report everything which a correct dashboard never does. */
+import { existsSync } from "node:fs";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { XSS_MARK } from "./hostile.ts";
+
+const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const STEP_MS_MAX = 10_000;
+
+/** Nothing may leave this machine, whatever a page or the browser itself wants. */
+const ARGUMENTS = [
+  ...[
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+  ],
+  ...["--disable-default-apps", "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
+];
+
+export const launchBrowser = (): Promise<Browser> => {
+  const executablePath = CHROMIUM.find((path) => existsSync(path));
+  if (executablePath === undefined) throw new Error("chromium is missing: apt-get install chromium");
+  return chromium.launch({ executablePath, args: ARGUMENTS });
+};
+
+export interface VisitOptions {
+  readonly hasScripts?: boolean;
+  readonly scheme?: "light" | "dark";
+  readonly width?: number;
+  readonly cookies?: Parameters<BrowserContext["addCookies"]>[0];
+}
+
+export const DESKTOP = 1280;
+export const PHONE = 390;
+const HEIGHT = 900;
+
+/** One person at a browser: a context with its page, and what went wrong on it. */
+export class Person {
+  /** Violations of the policy, errors of scripts, dialogs, requests to other origins. */
+  readonly problems: string[] = [];
+  /** Responses of these statuses are expected: the console reports them as errors. */
+  readonly expectedStatuses = new Set<number>();
+
+  private constructor(
+    readonly context: BrowserContext,
+    readonly page: Page,
+    readonly origin: string,
+  ) {}
+
+  static async open(browser: Browser, origin: string, options: VisitOptions = {}): Promise<Person> {
+    const { hasScripts = true, scheme = "light", width = DESKTOP, cookies = [] } = options;
+    const context = await browser.newContext({
+      ...{
+        javaScriptEnabled: hasScripts,
+        colorScheme: scheme,
+        viewport: { width, height: HEIGHT },
+        reducedMotion: "reduce",
+      },
+      ...{ timezoneId: "Europe/Berlin", locale: "en-GB", baseURL: origin },
+    });
+    await context.addCookies(cookies);
+    context.setDefaultTimeout(STEP_MS_MAX);
+    const person = new Person(context, await context.newPage(), origin);
+    person.#watch();
+    return person;
+  }
+
+  async close(): Promise<void> {
+    await this.context.close();
+  }
+
+  async goto(path: string): Promise<number> {
+    const response = await this.page.goto(path, { waitUntil: "load" });
+    return response?.status() ?? 0;
+  }
+
+  /** What the page shows, with white space folded. */
+  async text(): Promise<string> {
+    // As it is laid out: hidden parts are left out, which the text content would contain.
+    const text = await this.page.evaluate<string>("document.querySelector('main').innerText");
+    return text.replace(/\s+/g, " ");
+  }
+
+  /** Hostile text that became markup: an element or attribute that only the hostile strings have. */
+  async injected(): Promise<string[]> {
+    const html = await this.page.content();
+    const marked = new RegExp(
+      `<(?:script|img|svg|b)\\b[^<>]*>?[^<>]{0,20}${XSS_MARK}|<[^<>]+\\son\\w+\\s*=[^<>]*${XSS_MARK}|href="javascript:`,
+      "gi",
+    );
+    return [...html.matchAll(marked)].map(
+      ([found]) => `${new URL(this.page.url()).pathname}: unescaped ${found.slice(0, 120)}`,
+    );
+  }
+
+  /** How many pixels the page is wider than the window. */
+  overflow(): Promise<number> {
+    return this.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+  }
+
+  #watch(): void {
+    const { page, problems, origin } = this;
+    const where = (): string => page.url().replace(origin, "");
+    page.on("console", (message) => {
+      if (message.type() !== "error" && !/content security policy/i.test(message.text())) return;
+      const status = Number(/the server responded with a status of (\d+)/.exec(message.text())?.[1] ?? 0);
+      if (!this.expectedStatuses.has(status))
+        problems.push(`${where()}: console: ${message.text()} ${message.location().url}`);
+    });
+    page.on("pageerror", (error) => problems.push(`${where()}: script: ${error.message}`));
+    page.on("dialog", (dialog) => {
+      problems.push(`${where()}: dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    page.on("request", (request) => {
+      const url = request.url();
+      if (!url.startsWith(`${origin}/`) && !url.startsWith("data:")) problems.push(`${where()}: request to ${url}`);
+    });
+  }
+}

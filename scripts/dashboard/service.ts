@@ -1,0 +1,155 @@
+/** The binary of the dashboard's world, at any time: its clock can be set through libfaketime. */
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { eventually } from "../chaos/claims.ts";
+
+const ROOT = resolve(import.meta.dir, "../..");
+export const BINARY = join(ROOT, "dist/postwarden");
+const LISTEN_MS_MAX = 20_000;
+const STOP_MS_MAX = 10_000;
+const LOG_CHARACTERS_MAX = 2_000_000;
+
+/** What is waited for passes by the real time, which goes on slowly while days are told. */
+const PAST_SETTINGS = { POSTWARDEN_GREYLIST_RETRIES_S: "1,1", POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "1000" };
+
+const newestChangeMs = (folder: string): number =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((newest, entry) => Math.max(newest, statSync(join(entry.parentPath, entry.name)).mtimeMs), 0);
+
+/** Builds the binary when it is missing or older than what it is made of. */
+export const ensureBinary = (): void => {
+  const sources = ["src", "fixtures", "drizzle"].map((folder) => newestChangeMs(join(ROOT, folder)));
+  const changedMs = Math.max(...sources, statSync(join(ROOT, "package-lock.json")).mtimeMs);
+  if (existsSync(BINARY) && statSync(BINARY).mtimeMs > changedMs) return;
+  console.error("Building dist/postwarden …");
+  const { exitCode } = Bun.spawnSync([process.execPath, join(ROOT, "scripts/build.ts")], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  if (exitCode !== 0) throw new Error("npm run build failed");
+};
+
+/** The library that sets the clock of a process; null when the Debian package `faketime` is not installed. */
+export const findFaketime = (): string | null => {
+  const folders = readdirSync("/usr/lib").map((name) => `/usr/lib/${name}/faketime/libfaketimeMT.so.1`);
+  return folders.find((path) => existsSync(path)) ?? null;
+};
+
+export interface Running {
+  readonly url: string;
+  readonly pid: number;
+  stdout(): string;
+  stderr(): string;
+}
+
+/** One data directory, its commands, and at most one server on it. */
+export class DashboardService {
+  readonly #offsetFile: string;
+  #running: (Running & { readonly process: Bun.Subprocess }) | null = null;
+  #isShifted: boolean = false;
+  #log: () => string = () => "";
+  #nowMs: () => number = () => Date.now();
+
+  constructor(
+    readonly directory: string,
+    private readonly settings: Readonly<Record<string, string>>,
+  ) {
+    this.#offsetFile = join(directory, "clock-offset");
+    mkdirSync(join(directory, "data"), { recursive: true, mode: 0o700 });
+    mkdirSync(join(directory, "backups"), { recursive: true, mode: 0o700 });
+  }
+
+  get url(): string {
+    if (this.#running === null) throw new Error("the service is not running");
+    return this.#running.url;
+  }
+
+  get running(): Running {
+    if (this.#running === null) throw new Error("the service is not running");
+    return this.#running;
+  }
+
+  /** What the last server logged. */
+  log(): string {
+    return this.#log();
+  }
+
+  /** The time that the service sees. */
+  nowMs(): number {
+    return this.#nowMs();
+  }
+
+  /** Sets the clock of the server and of commands. */
+  setClock(atMs: number): void {
+    const offsetS = Math.round((atMs - Date.now()) / 1_000);
+    writeFileSync(this.#offsetFile, offsetS < 0 ? String(offsetS) : `+${offsetS}`);
+    this.#isShifted = true;
+    this.#nowMs = () => Date.now() + offsetS * 1_000;
+  }
+
+  /** The real time again, from the next start on. */
+  useRealClock(): void {
+    this.#isShifted = false;
+    this.#nowMs = () => Date.now();
+  }
+
+  #environment(): Record<string, string> {
+    if (!this.#isShifted) return { ...this.settings };
+    const library = findFaketime();
+    if (library === null) throw new Error("libfaketime is missing: apt-get install faketime");
+    const clock = { FAKETIME_TIMESTAMP_FILE: this.#offsetFile, FAKETIME_NO_CACHE: "1", DONT_FAKE_MONOTONIC: "1" };
+    return { ...this.settings, ...PAST_SETTINGS, LD_PRELOAD: library, ...clock };
+  }
+
+  async start(): Promise<Running> {
+    const child = Bun.spawn([BINARY, "serve"], {
+      ...{ env: this.#environment(), cwd: this.directory, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    });
+    const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
+    this.#log = stderr;
+    const urlNow = () => /"message":"listening","url":"([^"]+)"/.exec(stderr())?.[1];
+    await eventually(() => urlNow() !== undefined || child.exitCode !== null, LISTEN_MS_MAX);
+    const url = urlNow();
+    if (url === undefined) {
+      child.kill("SIGKILL");
+      throw new Error(`the service did not listen: ${stderr()}`);
+    }
+    this.#running = { url, pid: child.pid, process: child, stdout, stderr };
+    return this.#running;
+  }
+
+  async stop(): Promise<void> {
+    const running = this.#running;
+    if (running === null) return;
+    this.#running = null;
+    running.process.kill("SIGTERM");
+    const timer = setTimeout(() => running.process.kill("SIGKILL"), STOP_MS_MAX);
+    await running.process.exited;
+    clearTimeout(timer);
+  }
+
+  /** Runs one command to its end and returns what it printed as JSON; throws when it fails. */
+  command<T>(...args: readonly string[]): T {
+    return this.commandWith<T>("", ...args);
+  }
+
+  /** The same with a line on standard input. */
+  commandWith<T>(line: string, ...args: readonly string[]): T {
+    const { exitCode, stdout, stderr } = Bun.spawnSync([BINARY, ...args, "--json"], {
+      ...{ env: this.#environment(), cwd: this.directory, stdin: new TextEncoder().encode(`${line}\n`) },
+    });
+    if (exitCode !== 0) throw new Error(`postwarden ${args.join(" ")}: ${stderr.toString()}`);
+    const printed = stdout.toString().trim();
+    return JSON.parse(printed === "" ? "null" : printed) as T;
+  }
+}
+
+const collect = (stream: ReadableStream<Uint8Array>): (() => string) => {
+  let text = "";
+  const read = async (): Promise<void> => {
+    const decoder = new TextDecoder();
+    for await (const bytes of stream) text = (text + decoder.decode(bytes)).slice(-LOG_CHARACTERS_MAX);
+  };
+  void read();
+  return () => text;
+};

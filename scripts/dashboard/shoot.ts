@@ -1,0 +1,151 @@
+/** Visits every page that links lead to, takes its pictures, and says what is wrong with it. */
+import { join } from "node:path";
+import type { Browser, CDPSession } from "playwright-core";
+import { axeProblems, COLOUR_RULES } from "./axe.ts";
+import { DESKTOP, launchBrowser, Person, PHONE } from "./browser.ts";
+import { Frontier, linksOf, PAGE_MAP, placeOf } from "./places.ts";
+import { signIn } from "./sign-in.ts";
+import type { StageFacts } from "./stage.ts";
+
+const NARROW = 360;
+const BYTES_MAX = 150_000;
+const PER_PLACE = 3;
+/** Pages that no link leads to: after signing out, and errors. */
+const VISITOR_PAGES = ["/sign-in", "/no-such-page"];
+
+interface ShootOptions {
+  readonly folder: string;
+  /** Only places that contain this. */
+  readonly only: string | null;
+}
+
+interface Visited {
+  readonly target: string;
+  readonly bytes: number;
+  readonly problems: readonly string[];
+}
+
+/** Counts what goes over the wire while a page loads. */
+class Wire {
+  bytes = 0;
+
+  private constructor(session: CDPSession) {
+    session.on("Network.loadingFinished", ({ encodedDataLength }) => {
+      this.bytes += encodedDataLength;
+    });
+  }
+
+  /** Without cache, so that every visit is a first one. */
+  static async of(person: Person): Promise<Wire> {
+    const session = await person.context.newCDPSession(person.page);
+    await session.send("Network.enable");
+    await session.send("Network.setCacheDisabled", { cacheDisabled: true });
+    return new Wire(session);
+  }
+}
+
+const fileOf = (target: string, taken: Map<string, number>): string => {
+  const name =
+    placeOf(target)
+      .replace(/^\//, "")
+      .replace(/[{}]/g, "")
+      .replace(/[^a-z0-9]+/gi, "-")
+      .replace(/-$/, "") || "home";
+  const count = (taken.get(name) ?? 0) + 1;
+  taken.set(name, count);
+  return count === 1 ? name : `${name}-${count}`;
+};
+
+class Photographer {
+  readonly visited: Visited[] = [];
+  readonly #taken = new Map<string, number>();
+
+  constructor(
+    private readonly person: Person,
+    private readonly wire: Wire,
+    private readonly folder: string,
+  ) {}
+
+  /** Visits a page in both schemes and three widths; its links. */
+  async visit(target: string): Promise<readonly string[]> {
+    const { page, problems } = this.person;
+    const before = problems.length;
+    this.wire.bytes = 0;
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: DESKTOP, height: 900 });
+    const status = await this.person.goto(target);
+    const bytes = this.wire.bytes;
+    const found: string[] = [];
+    if (status >= 400 && !VISITOR_PAGES.includes(target)) found.push(`status ${status}`);
+    if (bytes > BYTES_MAX) found.push(`${bytes} bytes over the wire`);
+    const links = await linksOf(page);
+    found.push(...(await this.#pictures(fileOf(target, this.#taken))), ...(await this.person.injected()));
+    this.visited.push({ target, bytes, problems: [...found, ...problems.slice(before)] });
+    return links;
+  }
+
+  async #pictures(name: string): Promise<string[]> {
+    const { page } = this.person;
+    const picture = (kind: string) =>
+      page.screenshot({ path: join(this.folder, `${name}-${kind}.png`), fullPage: true, animations: "disabled" });
+    const found = await axeProblems(page);
+    await picture("wide-light");
+    await page.emulateMedia({ colorScheme: "dark" });
+    found.push(...(await axeProblems(page, COLOUR_RULES)).map((problem) => `dark: ${problem}`));
+    await picture("wide-dark");
+    await page.setViewportSize({ width: PHONE, height: 844 });
+    await picture("phone-dark");
+    await page.emulateMedia({ colorScheme: "light" });
+    await picture("phone-light");
+    found.push(...(await axeProblems(page)).map((problem) => `phone: ${problem}`));
+    await page.setViewportSize({ width: NARROW, height: 844 });
+    const overflow = await this.person.overflow();
+    if (overflow > 0) found.push(`${overflow} px wider than ${NARROW}`);
+    return found;
+  }
+}
+
+const photograph = async (
+  browser: Browser,
+  facts: StageFacts,
+  { folder, only }: ShootOptions,
+): Promise<Photographer> => {
+  const { owner } = facts.users;
+  const client = await signIn(facts.url, { ...owner, password: facts.password });
+  const person = await Person.open(browser, facts.url, { cookies: client.cookies() });
+  person.expectedStatuses.add(404);
+  const photographer = new Photographer(person, await Wire.of(person), folder);
+  const frontier = new Frontier(PER_PLACE, ["/", "/test"]);
+  for (let target = frontier.next(); target !== undefined; target = frontier.next()) {
+    if (only !== null && !placeOf(target).includes(only)) {
+      await person.goto(target);
+      frontier.add(await linksOf(person.page));
+      continue;
+    }
+    frontier.add(await photographer.visit(target));
+  }
+  await person.context.clearCookies();
+  for (const target of VISITOR_PAGES) await photographer.visit(target);
+  const missing = PAGE_MAP.filter((place) => !frontier.places.has(place));
+  photographer.visited.push(...missing.map((target) => ({ target, bytes: 0, problems: ["no link leads here"] })));
+  return photographer;
+};
+
+/** Takes the pictures, prints a line for each page, and returns the exit status. */
+export const shoot = async (facts: StageFacts, options: ShootOptions): Promise<number> => {
+  const browser = await launchBrowser();
+  try {
+    const { visited } = await photograph(browser, facts, options);
+    for (const { target, bytes, problems } of visited) {
+      console.log(`${problems.length === 0 ? "ok  " : "FAIL"} ${(bytes / 1_000).toFixed(0).padStart(4)} kB  ${target}`);
+      for (const problem of problems) console.log(`       ${problem.slice(0, 900)}`);
+    }
+    const failed = visited.filter(({ problems }) => problems.length > 0).length;
+    console.log(
+      `${visited.length - failed} passed, ${failed} failed; largest ${Math.max(...visited.map(({ bytes }) => bytes))} bytes`,
+    );
+    return failed === 0 ? 0 : 1;
+  } finally {
+    await browser.close();
+  }
+};
