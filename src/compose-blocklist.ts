@@ -31,7 +31,7 @@ import { UsabilityStore } from "./blocklist/usability-store.ts";
 import { ListUsability } from "./blocklist/usability.ts";
 import type { Log } from "./base/log.ts";
 import { catalogueOf } from "./compose-engine.ts";
-import { type Platform, mailerOf } from "./compose-platform.ts";
+import type { Platform } from "./compose-platform.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import type { Runtime } from "./db/runtime.ts";
@@ -39,6 +39,7 @@ import { type Catalogue, isEnabled } from "./dnsbl/blocklist.ts";
 import { type BudgetLedger, createDnsblPacing } from "./dnsbl/budget.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
 import type { NotificationsStore } from "./notifications/store.ts";
+import type { Mailing } from "./notify/mail-batcher.ts";
 import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 
@@ -65,6 +66,8 @@ export interface BlocklistParts {
   readonly platform: Platform;
   readonly urls: WebhookUrls;
   readonly notifications: NotificationsUse;
+  /** Null when the service cannot send mail. */
+  readonly mailing: Mailing | null;
 }
 
 interface Readable extends Omit<BlocklistAttentionDeps, "store" | "table">, Omit<TargetHistoryDeps, "store"> {
@@ -84,16 +87,15 @@ const composeReaders = (runtime: Runtime, deps: Readable) => {
 
 /** Blocklist monitoring: targets, their checks, events and mail. */
 export const composeBlocklist = (parts: BlocklistParts) => {
-  const { config, db, log, platform, urls, notifications } = parts;
+  const { config, db, log, platform, urls, notifications, mailing } = parts;
   const { clock, random } = platform;
   const runtime = { db, clock, log, random };
   const { catalogue: allLists, dnsbl } = composeLookups(config, platform, createBudgetLedger(db));
   const { lookup, health } = dnsbl;
   const lists = allLists.lists.filter(isEnabled);
   const catalogue = listsByMode(allLists.lists);
-  const mailer = mailerOf(config);
   const queue = new ListingMailQueue(db);
-  const mailQueue = mailer === null ? null : queue;
+  const mailQueue = mailing === null ? null : queue;
   const findDefaults = (owner: Owner) => notifications.findDefaults(owner);
 
   const store = new BlocklistStore(db);
@@ -115,7 +117,7 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const muting = new Muting(runtime, { store, ranges, listings, notifier, mutes, catalogue });
   const targets = new Targets(runtime, {
     ...{ store, ranges, listings, muting, catalogue, urls },
-    hasMail: mailer !== null,
+    hasMail: mailing !== null,
     recipientDomains: config.notifyDomains,
   });
   const overview = new Overview(runtime, {
@@ -139,6 +141,6 @@ export const composeBlocklist = (parts: BlocklistParts) => {
       sourceAddresses: config.sourceAddresses,
       hasProxies: config.socksProxies.length > 0,
     }),
-    alerts: mailer === null ? null : createListingMails(runtime, { mailer, queue, queueDigests }),
+    alerts: mailing === null ? null : createListingMails(runtime, { mailing, queue, queueDigests }),
   };
 };

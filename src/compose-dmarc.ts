@@ -1,6 +1,6 @@
 import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import type { Log } from "./base/log.ts";
-import { type Platform, mailerOf } from "./compose-platform.ts";
+import type { Platform } from "./compose-platform.ts";
 import { composeHealth } from "./compose-health.ts";
 import { composeMailbox, mailboxAccount } from "./compose-mailbox.ts";
 import { mailHostOf, type Config, SettingsError } from "./config.ts";
@@ -55,6 +55,7 @@ import { createAdviceRoutes } from "./dmarc/advice/advice-routes.ts";
 import { serveRoutes } from "./http/route.ts";
 import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
+import type { Mailing } from "./notify/mail-batcher.ts";
 import { GeoipFiles } from "./net/geoip-files.ts";
 import type { UrlPolicy } from "./net/fetch-url.ts";
 
@@ -65,7 +66,8 @@ export interface DmarcParts {
   readonly platform: Platform;
   /** A resolver without a cache, so that a record that was just published is seen. */
   readonly freshResolver: DnsResolver;
-  readonly baseUrl: string;
+  /** Null when the service cannot send mail. */
+  readonly mailing: Mailing | null;
   readonly guard: Guard;
   readonly rules: UrlPolicy;
   readonly urls: WebhookUrls;
@@ -94,12 +96,12 @@ export const composeImport = (db: Db, { clock, resolver }: Pick<Platform, "clock
 
 /** DMARC monitoring: domains and their DNS checks, reports and their queries, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
-  const { config, db, log, platform, freshResolver, guard, rules } = parts;
+  const { db, log, platform, freshResolver, guard, rules } = parts;
   const { clock } = platform;
   const runtime = { db, clock, log };
   const stores = openIngestStores(db);
   const alertStore = new DmarcAlertStore(db);
-  const hasMail = mailerOf(config) !== null;
+  const hasMail = parts.mailing !== null;
   const raise = createAlertRaiser({ store: alertStore, hasMail, defaultRecipients: parts.defaultRecipients });
   const domains = composeDomains(parts, { store: stores.domains, raise, hasMail });
   const findDomain: Domains["find"] = (caller, id) => domains.find(caller, id);
@@ -261,7 +263,7 @@ interface AlertParts {
 }
 
 const composeAlerts = (
-  { config, db, log, platform: { clock }, baseUrl }: DmarcParts,
+  { db, log, platform: { clock }, mailing }: DmarcParts,
   { stores: { domains }, alertStore, raise, rollups, records, advise }: AlertParts,
 ) => {
   const runtime = { db, clock, log };
@@ -273,10 +275,9 @@ const composeAlerts = (
     },
     ...{ alerts: alertStore, domains, records, raise },
   });
-  const mailer = mailerOf(config);
   const read = createDigestReader({ reading: rollups, advise });
-  const mails = mailer === null ? null : createAlertMails(runtime, { mailer, baseUrl });
-  const digests = mailer === null ? null : new DigestJob(runtime, { domains, read, mailer, baseUrl });
+  const mails = mailing === null ? null : createAlertMails(runtime, mailing);
+  const digests = mailing === null ? null : new DigestJob(runtime, { domains, read, mailing });
   return {
     jobs: {
       raiseDmarcAlerts: () => job.run(),

@@ -1,6 +1,7 @@
 import type { Log } from "./base/log.ts";
 import type { TargetRow } from "./blocklist/store.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
+import { composeMailing } from "./compose-mailing.ts";
 import type { Platform } from "./compose-platform.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
@@ -21,6 +22,7 @@ export const composeTargets = (given: {
     ...given,
     urls,
     notifications: new NotificationsStore(given.db),
+    mailing: composeMailing({ db: given.db, clock: given.platform.clock }, given.config).mailing,
   });
   return {
     targets,

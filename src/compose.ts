@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { Accounts } from "./accounts/accounts.ts";
 import { type Actor, actorOfProcess, AuditLog } from "./accounts/audit-log.ts";
 import { AuditStore } from "./accounts/audit-store.ts";
@@ -30,7 +29,8 @@ import { composeDashboard } from "./compose-dashboard.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
 import { composeEngine } from "./compose-engine.ts";
 import { createMetricsRenderer } from "./compose-metrics.ts";
-import { type Platform, mailerOf } from "./compose-platform.ts";
+import type { Platform } from "./compose-platform.ts";
+import { composeWebhooks } from "./compose-webhooks.ts";
 import type { Config } from "./config.ts";
 import { copyInWorker } from "./db/backup-worker.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
@@ -38,15 +38,13 @@ import type { Db } from "./db/open.ts";
 import { correctPlannedTimes } from "./db/planned-times.ts";
 import type { Runtime } from "./db/runtime.ts";
 import { ScheduledBackups } from "./db/scheduled-backups.ts";
+import { Doctor } from "./doctor/doctor.ts";
+import type { DoctorFinding } from "./doctor/run-checks.ts";
 import { Guard } from "./http/guard.ts";
 import { createBudgets } from "./http/request-memory.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import type { DnsResolver } from "./net/dns.ts";
-import { createUrlPolicy } from "./net/fetch-url.ts";
-import { createPoster } from "./net/fetch.ts";
-import { Notifications } from "./notifications/notifications.ts";
 import { createNotificationsRoutes } from "./notifications/routes.ts";
-import { NotificationsStore } from "./notifications/store.ts";
 import { NightlyPurge } from "./nightly-purge.ts";
 import { Readiness } from "./readiness.ts";
 import { createServer } from "./server.ts";
@@ -60,14 +58,7 @@ import { createVerifyRoutes } from "./verify/routes.ts";
 import { Runner } from "./verify/runner.ts";
 import { VerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
-import { Dispatcher } from "./webhooks/dispatcher.ts";
-import { EventStore } from "./webhooks/event-store.ts";
 import { createWebhookRoutes } from "./webhooks/routes.ts";
-import { WebhookSecrets } from "./webhooks/secret-store.ts";
-import { createSender } from "./webhooks/send.ts";
-import { DeliveryStore } from "./webhooks/delivery-store.ts";
-import { WebhookUrls } from "./webhooks/webhook-urls.ts";
-import { Webhooks } from "./webhooks/webhooks.ts";
 
 /** The operator's suppression list. */
 export const composeSuppressions = (db: Db, clock: Clock) => new Suppressions({ db, clock }, new SuppressionStore(db));
@@ -103,37 +94,6 @@ export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProc
   };
 };
 
-/** The `data` of the documented example of an event type; the document is loaded when it is first needed. */
-const exampleOf = async (type: string): Promise<object> => {
-  const { EVENT_DOCS } = await import("./interface-document.ts");
-  return z.looseObject({}).parse(EVENT_DOCS.find((event) => event.type === type)?.example);
-};
-
-/** Webhooks: their delivery, and the notification defaults of accounts. */
-export const composeWebhooks = (runtime: Runtime, config: Config, { resolver }: Platform) => {
-  const { db, clock } = runtime;
-  const store = new DeliveryStore(db);
-  const events = new EventStore(db);
-  const defaults = new NotificationsStore(db);
-  const secrets = new WebhookSecrets(runtime);
-  const rules = createUrlPolicy(config.webhookAllowNetworks);
-  const send = createSender({
-    post: createPoster({ resolver, rules, clock }),
-    clock,
-    userAgent: `Postwarden/${VERSION}`,
-    baseUrl: config.baseUrl,
-  });
-  const dispatcher = new Dispatcher(runtime, {
-    ...{ store, events, secrets, send },
-    defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
-  });
-  const webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher, send, exampleOf });
-  const urls = new WebhookUrls(runtime, rules);
-  const mail = { hasMail: mailerOf(config) !== null, recipientDomains: config.notifyDomains };
-  const notifications = new Notifications(runtime, { store: defaults, urls, ...mail });
-  return { rules, dispatcher, webhooks, notifications, defaults, urls };
-};
-
 /** Single verifications, and what lists share with them. */
 const composeVerification = (runtime: Runtime, engines: Engines, credits: ByMode<CreditHolds>) => {
   const store = new VerificationStore(runtime.db);
@@ -160,6 +120,8 @@ export interface ServiceOptions {
   /** A resolver without a cache, for blocklists and DMARC records; by default the platform's. */
   readonly freshResolver?: DnsResolver;
   readonly baseUrl: string;
+  /** Examines the machine; without it, there is nothing to find. */
+  readonly examine?: () => Promise<readonly DoctorFinding[]>;
 }
 
 type PurgedStores = ConstructorParameters<typeof ListExpiry>[1] & Pick<UserParts, "sessions" | "setupLinks">;
@@ -179,7 +141,7 @@ const composePurge = (runtime: Runtime, config: Config, { sessions, setupLinks, 
 };
 
 /** The use cases of the service, with the routes of the DMARC slice. */
-const composeUseCases = ({ config, db, log, baseUrl, ...options }: ServiceOptions) => {
+const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
   const { clock, random } = options.platform;
   const metrics = new Metrics(clock);
   db.onCommitted((fact) => metrics.activity.count(fact));
@@ -194,9 +156,9 @@ const composeUseCases = ({ config, db, log, baseUrl, ...options }: ServiceOption
   const { engines, pool, pacing, outages, egresses } = engine;
   const verification = composeVerification(runtime, engines, credits);
   const webhooks = composeWebhooks(runtime, config, platform);
-  const { rules, urls, defaults } = webhooks;
+  const { rules, urls, defaults, mailing } = webhooks;
   const blocklist = composeBlocklist({
-    ...{ config, db, log, urls, notifications: defaults },
+    ...{ config, db, log, urls, notifications: defaults, mailing },
     platform: { ...platform, resolver: freshResolver },
   });
   const { lists, ...bulkParts } = composeBulk({
@@ -210,7 +172,7 @@ const composeUseCases = ({ config, db, log, baseUrl, ...options }: ServiceOption
   const purge = composePurge(runtime, config, { lists, jobs: bulkParts.jobs, ...administration });
   const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dmarc = composeDmarc({
-    ...{ config, db, log, platform, freshResolver, baseUrl, guard, rules, urls },
+    ...{ config, db, log, platform, freshResolver, mailing, guard, rules, urls },
     defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
   });
   const backups = composeBackups(runtime, config);
@@ -276,6 +238,7 @@ export const composeService = (options: ServiceOptions) => {
     ...{ credits: administration.credits, isHttps: baseUrl.startsWith("https:") },
     attention: { blocklists: ({ caller }) => blocklist.attention(caller).items },
   });
+  const doctor = new Doctor(useCases.runtime, options.examine ?? (async () => []));
   const app = createServer({
     log: options.log,
     clock: options.platform.clock,
@@ -285,9 +248,10 @@ export const composeService = (options: ServiceOptions) => {
     countRequest: (method, status) => metrics.countRequest(method, status),
   });
   return {
+    doctor,
     ...{ app, metrics, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc, backups },
     bulk: bulk.jobs,
-    ...{ lists: useCases.bulk.lists, notifications: webhooks.notifications },
+    ...{ lists: useCases.bulk.lists, notifications: webhooks.notifications, subscriptions: webhooks.subscriptions },
     /** Makes work due that was planned while the system's clock was wrong. */
     correctPlannedTimes: () => db.commit((tx) => correctPlannedTimes(db, tx, clock.nowMs())),
     ...verification,

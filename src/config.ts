@@ -8,13 +8,13 @@ import { formatImapAfter, imapAddress, imapAfter, imapProblem, imapSettingsOf, i
 import { formatServer } from "./net/dns.ts";
 import { GEOIP_FILES_MAX } from "./net/geoip-files.ts";
 import { formatImapUrl } from "./net/imap-url.ts";
+import { formatRelay } from "./net/mailer.ts";
 import {
   byNumber,
   cidr,
   dnsServers,
   filePath,
   formatProxy,
-  formatRelay,
   heloName,
   httpUrl,
   ipAddress,
@@ -209,6 +209,14 @@ export const changedSettings = (before: Config, after: Config): readonly string[
 /** The name of this machine as an MX record can have it; null when the HELO name is none. */
 export const mailHostOf = ({ heloName: name }: Pick<Config, "heloName">): string | null =>
   name.includes(".") && !name.startsWith("[") ? name.toLowerCase() : null;
+
+/** The URL under which the service is reached: as set, else derived from the address that it listens on. */
+export const baseUrlOf = ({ baseUrl, tls, host }: Pick<Config, "baseUrl" | "tls" | "host">, port: number): string => {
+  if (baseUrl !== null) return baseUrl;
+  const isAnyAddress = host === "0.0.0.0" || host === "::";
+  const name = isAnyAddress ? "localhost" : host.includes(":") ? `[${host}]` : host;
+  return `${tls === null ? "http" : "https"}://${name}:${port}`;
+};
 
 const ownHostName = (): string => {
   const name = hostname();

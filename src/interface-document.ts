@@ -6,7 +6,7 @@ import { BULK_ROUTES } from "./bulk/operations.ts";
 import { DMARC_EVENTS } from "./dmarc/alerts/alert-events.ts";
 import { DMARC_ROUTES } from "./dmarc/operations.ts";
 import { type DocumentInfo, type EventDoc, openApiDocument } from "./http/openapi.ts";
-import { GET_NOTIFICATIONS, updateNotifications } from "./notifications/operations.ts";
+import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "./notifications/operations.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
 import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 import { VERIFY_ROUTES } from "./verify/operations.ts";
@@ -46,7 +46,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       ...blocklistRoutes(ANY_PUBLIC_URL),
       ...DMARC_ROUTES,
       ...webhookRoutes(ANY_PUBLIC_URL),
-      ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL)],
+      ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL), SET_MAIL],
       ...ACCOUNT_ROUTES,
       ...[GET_HEALTH, GET_READINESS, GET_METRICS, GET_OPENAPI, GET_DOCS],
     ],

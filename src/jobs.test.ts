@@ -53,6 +53,7 @@ test("every job has its pattern, and none is due after the stop", () => {
     ["purge deleted domains", "* * * * *"],
     ["rebuild DMARC sources", "* * * * *"],
     ["back up the database", "* * * * *"],
+    ["check this machine", "13 * * * *"],
     ["correct planned times", "51 * * * *"],
     ["renew certificates", "57 * * * *"],
   ]);

@@ -247,10 +247,6 @@ export const smtpUrl = z.string().transform((text, context): SmtpRelay => {
 const unescapeLeniently = (text: string): string =>
   new URLSearchParams(`text=${text.replaceAll("+", "%2B").replaceAll("&", "%26")}`).get("text") ?? text;
 
-/** Without user and password. */
-export const formatRelay = ({ host, port, implicitTls }: SmtpRelay): string =>
-  `${implicitTls ? "smtps" : "smtp"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-
 /** The address that alert mail comes from. */
 export const notifyFrom = z
   .string()

@@ -49,7 +49,7 @@ export class ChangeNotifier {
       if (change.reason === "list_muted" || !isSevereEnough(facts.severity, min ?? MAIL_SEVERITY_MIN)) continue;
       if (mailQueue === null) continue;
       for (const recipient of recipients) {
-        mailQueue.insert(tx, recipient, changeEntry(facts), atMs);
+        mailQueue.insert(tx, { accountId, recipient, entry: changeEntry(facts), createdAtMs: atMs });
         mailed.add(recipient);
       }
     }

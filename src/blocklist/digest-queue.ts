@@ -54,7 +54,8 @@ export class ListingDigests {
     for (const account of due(nowMs, ACCOUNTS_AT_ONCE)) {
       const digests = account.mode === "test" ? [] : await this.#digestsOf(account, nowMs);
       await this.runtime.db.commit((tx) => {
-        for (const { recipient, digest } of digests) mailQueue.insert(tx, recipient, { digest }, nowMs);
+        for (const { recipient, digest } of digests)
+          mailQueue.insert(tx, { accountId: account.accountId, recipient, entry: { digest }, createdAtMs: nowMs });
         postpone(tx, account, nextDigestMs(account.period, nowMs));
       });
     }
@@ -102,7 +103,7 @@ export class ListingDigests {
     return recent.flatMap(({ change, target_id, target: value, label, listing_name: name, severity, at }) => {
       const target = this.deps.store.findTarget(target_id);
       if (!isSevereEnough(severity, thresholdOf(account, target))) return [];
-      const item: DigestChange = { came: change === "listed", target: value, label, name, severity, at };
+      const item = { came: change === "listed", targetId: target_id, target: value, label, name, severity, at };
       return [{ recipients: target?.recipients ?? [], item }];
     });
   }
@@ -112,6 +113,7 @@ const thresholdOf = ({ severityMin }: DueDigest, target: TargetRow | undefined):
   target?.alertSeverityMin ?? severityMin ?? MAIL_SEVERITY_MIN;
 
 const listingOf = (target: TargetRow, min: Severity, view: ListingView): DigestListing => ({
+  targetId: target.rangeId === "" ? target.id : target.rangeId,
   target: view.address ?? target.value,
   label: target.label,
   name: view.name,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
-import { composeMail } from "../notify/mail-content.ts";
+import { composeMail } from "../notify/compose-mail.ts";
+import { MAIL_LINKS } from "../testing/mailing.ts";
 import { listingMail } from "./listing-mails.ts";
 import { type DigestFacts, type DigestListing, digestOf, listingDigestMail } from "./digest.ts";
 import { ListingDigests, type DueDigest } from "./digest-queue.ts";
@@ -15,7 +16,14 @@ const NOTHING: DigestFacts = {
   isWhole: true,
 };
 const LISTING: DigestListing = {
-  ...{ target: "198.51.100.7", label: "out\n1", name: "SpamCop", severity: "high", meaning: "Reported as spam." },
+  ...{
+    targetId: "018f",
+    target: "198.51.100.7",
+    label: "out\n1",
+    name: "SpamCop",
+    severity: "high",
+    meaning: "Reported as spam.",
+  },
   ...{
     since: "2026-01-01T00:00:00.000Z",
     delistUrl: "https://d.example/",
@@ -53,27 +61,32 @@ describe("a digest", () => {
       listsInTrouble: [{ name: "URIBL", kind: "domain", reason: "Refused.", remedy: "Use a resolver of your own." }],
     });
     expect(mail?.subject).toBe("Blocklists, daily: 2 listings, most severe: 198.51.100.8 (critical)");
-    expect(mail === null ? "" : composeMail(mail).text).toBe(`Listed now
+    expect(mail === null ? "" : composeMail(mail, MAIL_LINKS).text).toBe(`Listed now
   - critical: 198.51.100.8 is listed on SpamCop since 2026-01-01
     Reported as spam.
     Request delisting: https://d.example/
+    https://verify.example.org/blocklists/018f
   - high: 198.51.100.7 (out 1) is listed on SpamCop since 2026-01-01
     Reported as spam.
     Request delisting: https://d.example/
+    https://verify.example.org/blocklists/018f
 
 Changes since 1970-01-01 00:00 UTC
   - 2026-01-01 05:00 UTC: a.example no longer listed on DBL
 
 Blocklists that cannot be used at present
   - URIBL (domain): Refused. Use a resolver of your own.
+The health of the blocklists: https://verify.example.org/blocklists/lists
 
-Not shown: 1 listing below the alert threshold, 1 acknowledged listing. GET /v1/blacklist/targets?sort=severity returns all.
+Not shown: 1 listing below the alert threshold, 1 acknowledged listing.
+
+All targets: https://verify.example.org/blocklists
 `);
   });
 
   test("is bounded", () => {
     const mail = mailOf({ ...NOTHING, listings: Array.from({ length: 150 }, () => LISTING) });
-    const text = mail === null ? "" : composeMail(mail).text;
+    const text = mail === null ? "" : composeMail(mail, MAIL_LINKS).text;
     expect(text.match(/is listed on SpamCop/g)).toHaveLength(100);
     expect(text).toContain("and 50 more");
   });
@@ -106,7 +119,7 @@ describe("digests that are due", () => {
     const mailTo = (recipient: string) => {
       const rows = mailQueue.rowsFor(recipient).filter(({ body }) => body.includes("digest"));
       const mail = rows.length === 0 ? null : listingMail(rows);
-      return mail === null ? null : composeMail(mail);
+      return mail === null ? null : composeMail(mail, MAIL_LINKS);
     };
     return { fixture, queue, postponed, mailTo };
   };

@@ -1,13 +1,16 @@
 import { z } from "zod";
 import { SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
-import { list, type MailContent, type MailItem } from "../notify/mail-content.ts";
+import { list, type MailContent, type MailItem, pageLink } from "../notify/mail-content.ts";
 import { minuteTime, plural, shortName } from "../notify/mail-text.ts";
 import { worstRank } from "./severity.ts";
 
 const severity = z.enum(SEVERITIES).nullable();
+/** Missing in what older versions queued. */
+const targetId = z.string().optional();
 
 /** A listing that exists now. `isAboveThreshold`: severe enough for an alert of its own. */
 const digestListingSchema = z.object({
+  targetId,
   target: z.string(),
   label: z.string().nullable(),
   name: z.string(),
@@ -23,6 +26,7 @@ export type DigestListing = z.output<typeof digestListingSchema>;
 /** A listing that was added or removed since the last digest. */
 const digestChangeSchema = z.object({
   came: z.boolean(),
+  targetId,
   target: z.string(),
   label: z.string().nullable(),
   name: z.string(),
@@ -99,24 +103,36 @@ export const listingDigestMail = (digest: ListingDigest): MailContent | null => 
       ...(worst === undefined ? [{ heading: "No listings that need action", blocks: [] }] : []),
       ...section("Listed now", listings.map(listingItem), LISTINGS_MAX, open),
       ...section(`Changes since ${minuteTime(sinceMs)}`, changes.map(changeItem), CHANGES_MAX),
-      ...section("Blocklists that cannot be used at present", listsInTrouble.map(listItem), LISTS_MAX),
+      ...troubleSection(listsInTrouble),
     ],
     closing:
       notShown.length === 0
         ? []
-        : [`Not shown: ${notShown.join(", ")}. GET /v1/blacklist/targets?sort=severity returns all.`],
+        : [`Not shown: ${notShown.join(", ")}.`, pageLink("All targets", "/blocklists", "Blocklists")],
   };
+};
+
+const troubleSection = (lists: ListingDigest["listsInTrouble"]) => {
+  const heading = "Blocklists that cannot be used at present";
+  const items = list(null, lists.map(listItem), { max: LISTS_MAX });
+  const link = pageLink("The health of the blocklists", "/blocklists/lists", "Blocklists › Lists");
+  return items === null ? [] : [{ heading, blocks: [items, link] }];
 };
 
 const named = ({ target, label }: { readonly target: string; readonly label: string | null }): string =>
   label === null ? target : `${target} (${shortName(label)})`;
 
+const pathOf = ({ targetId: id }: { readonly targetId?: string | undefined }): Pick<MailItem, "path"> =>
+  id === undefined ? {} : { path: `/blocklists/${id}` };
+
 const listingItem = (listing: DigestListing): MailItem => ({
   text: `${listing.severity ?? "unknown severity"}: ${named(listing)} is listed on ${listing.name} since ${listing.since.slice(0, 10)}`,
+  ...pathOf(listing),
   lines: [listing.meaning, ...(listing.delistUrl === null ? [] : [`Request delisting: ${listing.delistUrl}`])],
 });
 
 const changeItem = (change: DigestChange): MailItem => ({
+  ...pathOf(change),
   text: `${minuteTime(Date.parse(change.at))}: ${named(change)} ${change.came ? "listed on" : "no longer listed on"} ${change.name}${change.severity === null ? "" : ` (${change.severity})`}`,
 });
 

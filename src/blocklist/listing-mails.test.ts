@@ -3,6 +3,7 @@ import { createLog } from "../base/log.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Mail, MailFailure } from "../net/mailer.ts";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
+import { createTestMailing, MAIL_BASE_URL } from "../testing/mailing.ts";
 import { createListingMails } from "./listing-mails.ts";
 
 const newFixture = createBlocklistFixtures();
@@ -20,7 +21,8 @@ const start = () => {
   const { runtime, mailQueue: queue, clock } = fixture;
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
-  const alerts = createListingMails({ ...runtime, log }, { mailer, queue, queueDigests: async () => undefined });
+  const mailing = createTestMailing(runtime, mailer);
+  const alerts = createListingMails({ ...runtime, log }, { mailing, queue, queueDigests: async () => undefined });
   const list = async (address: string, recipients: readonly string[] = ["ops@example.com"]) => {
     const id = fixture.add(address, { recipients, label: "outbound" });
     fixture.spamcop(address, LISTED);
@@ -43,16 +45,17 @@ const start = () => {
 describe("an alert mail", () => {
   test("says what is listed where, since when, what it means and what to do", async () => {
     const { alerts, list, clock, mails } = start();
-    await list("8.8.4.4");
+    const id = await list("8.8.4.4");
     await alerts.send();
     expect(mails).toEqual([]);
     await clock.advance(MINUTE_MS);
     await alerts.send();
     expect(mails).toHaveLength(1);
     expect(mails[0]).toMatchObject({ to: "ops@example.com", subject: "Blocklists: 8.8.4.4 is listed on SpamCop SCBL" });
-    expect(mails[0]?.text).toContain("8.8.4.4 is listed on SpamCop SCBL (outbound)\nSeverity: high. ");
+    expect(mails[0]?.text).toContain("8.8.4.4 is listed on SpamCop SCBL (outbound)\nSeverity: high\n");
     expect(mails[0]?.text).toContain("Listed since 2026-01-01 00:00 UTC.");
     expect(mails[0]?.text).toContain("Find and fix the cause, then request delisting:\n    https://");
+    expect(mails[0]?.text).toContain(`Open 8.8.4.4: ${MAIL_BASE_URL}/blocklists/${id}\n`);
     expect(mails[0]?.text).toContain("You receive this mail as a recipient");
     await clock.advance(60 * MINUTE_MS);
     await alerts.send();

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { SEVERITIES } from "../dnsbl/blocklist.ts";
-import type { Mailer } from "../net/mailer.ts";
-import { MailBatcher } from "../notify/mail-batcher.ts";
-import { action, line, type MailContent, type MailSection } from "../notify/mail-content.ts";
+import { MailBatcher, type Mailing } from "../notify/mail-batcher.ts";
+import { action, line, type MailContent, type MailSection, pageLink } from "../notify/mail-content.ts";
 import { minuteTime, plural } from "../notify/mail-text.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { listingDigestMail, digestSchema } from "./digest.ts";
@@ -12,10 +11,11 @@ import { worstRank } from "./severity.ts";
 
 const CHANGES_MAX = 100;
 const MINUTE_MS = 60_000;
-export const WHY_MAILED =
-  "You receive this mail as a recipient of these targets, or of all targets of your account (GET /v1/notifications).";
+const WHY_MAILED = "You receive this mail as a recipient of these targets, or of all mail of the account.";
 
 const changeEntrySchema = z.object({
+  /** Missing in entries of older versions. */
+  target_id: z.string().optional(),
   target: z.string(),
   label: z.string().nullable(),
   came: z.boolean(),
@@ -52,6 +52,7 @@ const mailEntrySchema = z.union([
 
 /** The queue entry of a change. */
 export const changeEntry = (facts: ListingChangeFacts): ChangeEntry => ({
+  target_id: facts.target_id,
   target: facts.target,
   label: facts.label,
   came: !("reason" in facts),
@@ -72,16 +73,16 @@ export const noticeEntry = ({ list_name, state, reason, remedy, checked_at }: No
 });
 
 export interface ListingMailsDeps {
-  readonly mailer: Mailer;
+  readonly mailing: Mailing;
   readonly queue: ListingMailQueue;
   /** Queues the digests that are due. */
   readonly queueDigests: () => Promise<void>;
 }
 
 /** Mails what is queued: one mail about all that happened in a minute, and at most one in ten minutes to each recipient. */
-export const createListingMails = (runtime: Runtime, { mailer, queue, queueDigests }: ListingMailsDeps) => {
+export const createListingMails = (runtime: Runtime, { mailing, queue, queueDigests }: ListingMailsDeps) => {
   const batcher = new MailBatcher<QueuedListingMail>(runtime, {
-    ...{ name: "blocklist alert mail", queue, mailer, compose: listingMail },
+    ...{ name: "blocklist alert mail", queue, mailing, compose: listingMail, topicOf },
     gatherMs: MINUTE_MS,
     intervalMs: 10 * MINUTE_MS,
   });
@@ -95,6 +96,13 @@ export const createListingMails = (runtime: Runtime, { mailer, queue, queueDiges
       await batcher.send();
     },
   };
+};
+
+const DIGEST_BEGINNING = '{"digest":';
+
+const topicOf = ({ accountId, body }: QueuedListingMail) => {
+  const kind = body.startsWith(DIGEST_BEGINNING) ? ("blocklist_digest" as const) : ("blocklist_alerts" as const);
+  return accountId === "" ? null : { accountId, kind };
 };
 
 /** One mail about all changes and notices, and the digests that are due. `rows` is not empty. */
@@ -139,7 +147,8 @@ const changesMail = (changes: readonly ChangeEntry[], notices: readonly NoticeEn
   return {
     subject: `Blocklists: ${isSingle ? only.heading : counts.join(", ")}`,
     sections: allSections,
-    closing: more > 0 ? [`and ${more} more. GET /v1/blacklist/targets?status=listed returns what is listed now.`] : [],
+    closing:
+      more > 0 ? [`and ${more} more.`, pageLink("What is listed now", "/blocklists?status=listed", "Blocklists")] : [],
   };
 };
 
@@ -151,21 +160,26 @@ const changeSection = (entry: ChangeEntry): MailSection => {
     const reason = REMOVAL_REASONS[entry.reason ?? ""] ?? "";
     return {
       ...{ heading: `${target} is no longer listed on ${name}`, label },
-      blocks: [line(`Since ${at}. ${reason}`.trim(), "good"), line(often)],
+      blocks: [line(`Since ${at}. ${reason}`.trim(), "good"), line(often), targetLink(entry)],
     };
   }
   return {
     ...{ heading: `${target} is listed on ${name}`, label },
     blocks: [
-      line(`${severity === null ? "" : `Severity: ${severity}. `}${meaning}`, "strong"),
+      line(severity === null ? null : `Severity: ${severity}`, "strong"),
+      line(meaning),
       line(`Listed since ${at}.`),
       line(often),
       delist_url === null
         ? action("Find and fix the cause. This list has no delisting page.")
         : action("Find and fix the cause, then request delisting:", delist_url),
+      targetLink(entry),
     ],
   };
 };
+
+const targetLink = ({ target_id, target }: ChangeEntry) =>
+  target_id === undefined ? null : pageLink(`Open ${target}`, `/blocklists/${target_id}`, `Blocklists › ${target}`);
 
 const REMOVAL_REASONS: Readonly<Record<string, string>> = {
   list_retired: "The list is no longer queried.",
@@ -174,5 +188,9 @@ const REMOVAL_REASONS: Readonly<Record<string, string>> = {
 
 const noticeSection = ({ notice, detail, at }: NoticeEntry): MailSection => ({
   heading: notice,
-  blocks: [line(detail === "" ? null : detail), line(`Since ${minuteTime(Date.parse(at))}.`)],
+  blocks: [
+    line(detail === "" ? null : detail),
+    line(`Since ${minuteTime(Date.parse(at))}.`),
+    pageLink("The health of the blocklists", "/blocklists/lists", "Blocklists › Lists"),
+  ],
 });

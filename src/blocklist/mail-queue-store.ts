@@ -6,8 +6,14 @@ import type { MailQueue, QueuedMail } from "../notify/mail-batcher.ts";
 
 /** An entry of the next mail to a recipient; `body` is JSON text, see `mailEntrySchema`. */
 export interface QueuedListingMail extends QueuedMail {
+  readonly accountId: string;
   readonly recipient: string;
   readonly body: string;
+}
+
+/** What is to be mailed to a recipient of an account. */
+export interface NewListingMail extends Pick<QueuedListingMail, "accountId" | "recipient" | "createdAtMs"> {
+  readonly entry: object;
 }
 
 /** Entries of one mail; the rest is in the next one. */
@@ -17,10 +23,10 @@ const ENTRIES_MAX = 10_000;
 export class ListingMailQueue implements MailQueue<QueuedListingMail> {
   constructor(private readonly db: Pick<Db, "orm">) {}
 
-  insert(_tx: Tx, recipient: string, entry: object, createdAtMs: number): void {
+  insert(_tx: Tx, { entry, ...row }: NewListingMail): void {
     this.db.orm
       .insert(blocklistAlerts)
-      .values({ id: newId(), recipient, body: JSON.stringify(entry), createdAtMs })
+      .values({ id: newId(), ...row, body: JSON.stringify(entry) })
       .run();
   }
 

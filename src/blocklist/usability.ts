@@ -158,7 +158,7 @@ export class ListUsability {
       subject: `list:${facts.list ?? "all"}`,
     });
     for (const recipient of findDefaults({ accountId, mode: "live" }).recipients)
-      mailQueue?.insert(tx, recipient, noticeEntry(facts), atMs);
+      mailQueue?.insert(tx, { accountId, recipient, entry: noticeEntry(facts), createdAtMs: atMs });
   }
 }
 

@@ -1,70 +1,14 @@
 import type { Command } from "commander";
-import { type Clock, systemClock } from "../base/clock.ts";
-import { waitFor } from "../base/wait.ts";
-import { dnsServersOf, systemPlatform } from "../compose-platform.ts";
+import { err, ok } from "../base/errors.ts";
+import { composeDoctor } from "../compose-doctor.ts";
 import type { Config } from "../config.ts";
+import type { DatabasePlace } from "../doctor/database-check.ts";
+import type { DoctorCheck } from "../doctor/doctor-check.ts";
+import type { DoctorFinding } from "../doctor/run-checks.ts";
 import { addCommand } from "./command.ts";
-import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
-import { checkBackups } from "./doctor-backup.ts";
-import { checkBaseUrl } from "./doctor-base-url.ts";
-import { checkBlocklistsThrough } from "./doctor-blocklists.ts";
-import { checkClock, readClockSync } from "./doctor-clock.ts";
-import { checkDatabase } from "./doctor-database.ts";
-import { checkDisk, readDisk } from "./doctor-disk.ts";
-import { checkDnsServers, DOCTOR_DNS_TIMEOUTS } from "./doctor-dns.ts";
-import { checkEgresses } from "./doctor-egress.ts";
-import { checkFiles } from "./doctor-files.ts";
-import { checkOpenFiles, readOpenFiles } from "./doctor-limits.ts";
-import { checkListings, listingLookup } from "./doctor-listings.ts";
-import { checkNetworks } from "./doctor-networks.ts";
-import { checkNotify } from "./doctor-notify.ts";
-import { checkReports } from "./doctor-reports.ts";
-import { checkHelo, checkSender } from "./doctor-sender.ts";
+import { databasePath, loadConfig, prepareDatabase } from "./data-directory.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { wrapText } from "./terminal-text.ts";
-import { databasePath, loadConfig } from "./data-directory.ts";
-
-type Found = DoctorCheck | readonly DoctorCheck[];
-
-/** One check, under the heading of its findings. Checks of one area stand together. */
-interface AreaCheck {
-  readonly area: string;
-  readonly run: () => Found | Promise<Found>;
-}
-
-/** A finding as it is printed. */
-export interface DoctorFinding extends DoctorCheck {
-  readonly area: string;
-}
-
-/** A check that takes longer is given up. All run at the same time, so that this bounds the whole command. */
-const CHECK_MS_MAX = 25_000;
-
-/** The findings of one check; what it throws is one, so that it does not hide the findings of the others. */
-const runCheck = async ({ area, run }: AreaCheck, clock: Clock): Promise<readonly DoctorCheck[]> => {
-  const { warn, fail } = doctorFindings(area.toLowerCase().replaceAll(" ", "_"));
-  try {
-    const waited = await waitFor(clock, Promise.resolve().then(run), { timeoutMs: CHECK_MS_MAX });
-    if (waited.ok) return [waited.value].flat();
-    return [
-      warn(
-        `A check was not finished within ${CHECK_MS_MAX / 1_000} seconds: a server responds too slowly. Run doctor again.`,
-      ),
-    ];
-  } catch (error) {
-    return [
-      fail(`A check ended with an error: ${error instanceof Error ? error.message : error}. Run doctor as root.`),
-    ];
-  }
-};
-
-/** Runs all checks at the same time, each within its deadline; the findings are in the order of the checks. */
-export const runChecks = async (checks: readonly AreaCheck[], clock: Clock): Promise<readonly DoctorFinding[]> => {
-  const found = await Promise.all(
-    checks.map(async (check) => (await runCheck(check, clock)).map((finding) => ({ area: check.area, ...finding }))),
-  );
-  return found.flat();
-};
 
 interface DoctorOptions {
   readonly domain: string;
@@ -72,31 +16,14 @@ interface DoctorOptions {
   readonly envFile?: string | null;
 }
 
-const checksOf = (io: Io, config: Config, { domain, envFile = null }: Pick<DoctorOptions, "domain" | "envFile">) => {
-  const platform = systemPlatform(config, DOCTOR_DNS_TIMEOUTS);
-  const { clock, random, resolver } = platform;
-  const servers = dnsServersOf(config);
-  const lookup = listingLookup(config, platform);
-  const listed = (address: string) => checkListings(address, lookup);
-  // Checks that block the process come first, before anything waits for a response.
-  const checks: readonly AreaCheck[] = [
-    { area: "Data", run: () => checkFiles({ ...config, envFile }) },
-    { area: "Data", run: () => checkDisk(readDisk(config.dataDir)) },
-    { area: "Data", run: () => checkDatabase(io, config) },
-    { area: "Data", run: () => checkBackups({ config, database: databasePath(config), nowMs: clock.nowMs() }) },
-    { area: "Machine", run: () => checkOpenFiles(config, readOpenFiles()) },
-    { area: "Machine", run: () => checkClock({ clock, resolver, sync: readClockSync() }) },
-    { area: "API", run: () => checkBaseUrl(config) },
-    { area: "DNS", run: () => checkDnsServers({ servers, clock, random, domain }) },
-    { area: "DNS", run: () => checkNetworks({ config, resolver, clock }) },
-    { area: "Sender", run: () => checkHelo(config, resolver) },
-    { area: "Sender", run: () => checkSender(config, resolver) },
-    { area: "Egress", run: () => checkEgresses({ config, platform, domain, checkListings: listed }) },
-    { area: "Blocklists", run: () => checkBlocklistsThrough(config, { servers, clock }) },
-    { area: "Report mail", run: () => checkReports({ config, resolver, clock }) },
-    { area: "Alert mail", run: () => checkNotify({ config, clock }) },
-  ];
-  return { checks, close: () => platform.close() };
+/** Where the database is; creates nothing. */
+export const databasePlaceOf = (io: Io, config: Config): DatabasePlace => {
+  try {
+    return ok(prepareDatabase(io, config, "fail"));
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    return err({ isMissing: error.code === "no_database", problem: error.message });
+  }
 };
 
 const STATE_WIDTH = 6;
@@ -131,8 +58,10 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
     .action(async (_: unknown, command: Command) => {
       const { json, ...options } = command.optsWithGlobals<DoctorOptions>();
       const config = loadConfig(io);
-      const { checks: all, close } = checksOf(io, config, options);
-      const checks = await runChecks(all, systemClock).finally(close);
+      const checks = await composeDoctor(config, {
+        ...{ domain: options.domain, envFile: options.envFile ?? null, port: config.port },
+        ...{ database: databasePath(config), place: () => databasePlaceOf(io, config) },
+      })();
       print(io, json, { checks }, () => doctorText(checks, io.columns));
       const failures = checks.filter(({ state }) => state === "fail").length;
       if (failures > 0) throw new CommandFailed(`${failures} of ${checks.length} checks failed.`, "unhealthy");

@@ -1,7 +1,9 @@
 import { type Command, Option } from "commander";
 import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
+import { recipientSchema } from "../mail/recipients.ts";
 import type { Notifications } from "../notifications/notifications.ts";
+import { MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../notify/mail-subscriptions.ts";
 import { EVENT_TYPES, TEST_TYPE } from "../webhooks/schemas.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount } from "./command.ts";
@@ -13,13 +15,14 @@ type View = ReturnType<Notifications["view"]>;
 
 const viewTable = (view: View, { columns }: Io): string =>
   table(
-    ["WEBHOOK", "RECIPIENTS", "MINIMUM SEVERITY", "DIGEST"],
+    ["WEBHOOK", "RECIPIENTS", "MINIMUM SEVERITY", "DIGEST", "STOPPED BY RECIPIENTS"],
     [
       [
         view.webhook_url === null
           ? "none"
           : view.webhook_url + (view.webhook_configured ? "" : " (disabled after 410)"),
         ...[view.recipients.join(", ") || "none", view.blacklist_severity_min ?? "all", view.blacklist_digest],
+        view.stopped.map(({ recipient, kind }) => `${MAIL_KIND_NAMES[kind]} to ${recipient}`).join(", ") || "none",
       ],
     ],
     columns,
@@ -38,7 +41,7 @@ interface SetOptions extends AccountOptions {
   readonly digest?: "off" | "daily" | "weekly";
 }
 
-/** `notifications show | set`: the defaults of an account. */
+/** `notifications show | set | stop | resume`: the defaults of an account, and who receives no mail. */
 export const addNotificationCommands = (program: Command, io: Io): void => {
   const group = addGroup(program, "notifications", {
     description: "Show and set the default webhook URL and mail recipients of an account.",
@@ -54,7 +57,40 @@ export const addNotificationCommands = (program: Command, io: Io): void => {
     }),
   );
   addNotificationSet(group, io);
+  addMailSwitch(group, io, {
+    name: "stop",
+    isOn: false,
+    description: "Stop mail to a recipient, as the link in it does.",
+  });
+  addMailSwitch(group, io, { name: "resume", isOn: true, description: "Send mail again that was stopped." });
 };
+
+interface MailSwitch {
+  readonly name: string;
+  readonly isOn: boolean;
+  readonly description: string;
+}
+
+const addMailSwitch = (group: Command, io: Io, { name, isOn, description }: MailSwitch): Command =>
+  ofAccount(
+    addCommand(group, name, { description, example: `notifications ${name} ops@example.com --account acme` }),
+    "events",
+  )
+    .argument("<address>", "the recipient")
+    .addOption(new Option("--kind <kind...>", "which mail; default: all").choices(MAIL_KINDS))
+    .action(
+      (address: string, { kind: kinds = MAIL_KINDS, ...options }: AccountOptions & { kind?: readonly MailKind[] }) =>
+        withService(io, options, async ({ service, caller, record }) => {
+          const recipient = recipientSchema.safeParse(address);
+          if (!recipient.success) throw new UsageError(`${address}: not an email address`, "address");
+          for (const kind of kinds)
+            await service.notifications.setMail(caller, { recipient: recipient.data, kind, isOn });
+          // The address is not recorded: entries of the audit log cannot be erased.
+          record(`notifications.${name}`, caller.mode, { kinds });
+          const view = service.notifications.view(caller);
+          print(io, options.json, view, () => viewTable(view, io));
+        }),
+    );
 
 const addNotificationSet = (group: Command, io: Io): Command =>
   ofAccount(

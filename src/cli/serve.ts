@@ -7,6 +7,7 @@ import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";
 import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
 import {
+  baseUrlOf,
   type Config,
   type Environment,
   HOST_SETTING,
@@ -17,7 +18,8 @@ import {
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { removeAbandonedCopies } from "../db/migrate-file.ts";
 import { createJobs } from "../jobs.ts";
-import { foreignSourceAddresses } from "./doctor-egress.ts";
+import { composeServiceDoctor } from "../compose-doctor.ts";
+import { foreignSourceAddresses } from "../doctor/egress-check.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
 import { COMMIT, VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
@@ -57,14 +59,6 @@ interface ReportReceiver {
   close(): Promise<void>;
   renewCertificate(): Promise<void>;
 }
-
-/** The URL under which the service is reached: as set, else derived from the address that it listens on. */
-export const baseUrlOf = ({ baseUrl, tls, host }: Pick<Config, "baseUrl" | "tls" | "host">, port: number): string => {
-  if (baseUrl !== null) return baseUrl;
-  const isAnyAddress = host === "0.0.0.0" || host === "::";
-  const name = isAnyAddress ? "localhost" : host.includes(":") ? `[${host}]` : host;
-  return `${tls === null ? "http" : "https"}://${name}:${port}`;
-};
 
 /** Ignores the proxy variables unless they are allowed, and warns of settings that have no effect. */
 const checkEnvironment = async (config: Config, log: Log): Promise<void> => {
@@ -124,7 +118,8 @@ const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> =>
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
   const baseUrl = baseUrlOf(config, config.port);
-  const service = composeService({ config, db, log, platform, freshResolver, baseUrl });
+  const examine = composeServiceDoctor(config, db.path);
+  const service = composeService({ config, db, log, platform, freshResolver, baseUrl, examine });
   await service.bulk.recover();
   const http = new HttpListener({ config, app: service.app, log, clock: systemClock });
   const url = baseUrlOf(config, http.port);

@@ -63,6 +63,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ...["show", "cancel", "retry", "remove", "results"].map((name) => ["jobs", name, E]),
   ["notifications", "show", "--account", E],
   ["notifications", "set", "--account", "anna", "--webhook-url", E],
+  ["notifications", "stop", E, "--account", "anna"],
+  ["notifications", "resume", `${E}@example.com`, "--account", "anna"],
   ["webhooks", "test", E, "--account", "anna"],
   ["webhooks", "secret", "--account", E],
   ["webhooks", "rotate", "--account", E],

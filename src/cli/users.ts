@@ -7,7 +7,7 @@ import { isoTime } from "../base/clock.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { accountIdOf, administer, administerUntilDone, type Administration, loadConfig } from "./data-directory.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
-import { baseUrlOf } from "./serve.ts";
+import { baseUrlOf } from "../config.ts";
 import { table, tableTime } from "./terminal-text.ts";
 
 const userView = ({ store }: Administration, user: User) => ({

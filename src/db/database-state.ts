@@ -19,19 +19,24 @@ export interface DatabaseState {
 
 /** A larger file would keep the caller waiting: reading it blocks the process. */
 const CHECKED_BYTES_MAX = 256 * 1024 ** 2;
+/** The same inside the service, whose requests would wait: a few milliseconds. */
+export const SERVICE_CHECKED_BYTES_MAX = 8 * 1024 ** 2;
 const BUSY_TIMEOUT_MS = 2_000;
 
 /**
  * Inspects an existing database without migrating or changing it, also while a server uses it. Throws the errors of
  * SQLite and the file system for a file that cannot be opened.
  */
-export const inspectDatabase = (path: string): Result<DatabaseState, MigrateProblem> => {
+export const inspectDatabase = (
+  path: string,
+  checkedBytesMax = CHECKED_BYTES_MAX,
+): Result<DatabaseState, MigrateProblem> => {
   const sqlite = new Sqlite(path, { readwrite: true, create: false, strict: true });
   try {
     sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     const version = readVersion(sqlite, MIGRATIONS.length);
     if (!version.ok) return version;
-    const isChecked = statSync(path).size <= CHECKED_BYTES_MAX;
+    const isChecked = statSync(path).size <= checkedBytesMax;
     return ok({
       pendingMigrations: MIGRATIONS.length - version.value,
       damage: isChecked ? findDamage(sqlite) : null,

@@ -152,6 +152,8 @@ export const blocklistAlerts = sqliteTable(
   "blocklist_alerts",
   {
     id: text().primaryKey(),
+    /** Empty in rows of versions that mailed several accounts at once. */
+    accountId: text("account_id").notNull().default(""),
     recipient: text().notNull(),
     /** The content of the mail, as JSON. */
     body: text().notNull(),

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 /** Signing secrets of each account and mode. After a rotation the old one also signs until it expires. */
 export const webhookSecrets = sqliteTable(
@@ -89,6 +89,22 @@ export const webhookPauses = sqliteTable(
     primaryKey({ columns: [table.accountId, table.mode, table.url] }),
     index("webhook_pauses_by_end").on(table.untilMs),
   ],
+);
+
+/** A kind of mail to a recipient, from the first mail on: its link to stop such mail, and whether that was used. */
+export const mailSubscriptions = sqliteTable(
+  "mail_subscriptions",
+  {
+    /** 256 random bits in the links of the mails. It can do nothing but stop and resume them, so that it is stored as it is. */
+    token: text().primaryKey(),
+    accountId: text("account_id").notNull(),
+    recipient: text().notNull(),
+    kind: text({ enum: ["blocklist_alerts", "blocklist_digest", "dmarc_alerts", "dmarc_digest"] }).notNull(),
+    /** Null while mail is sent. */
+    stoppedAtMs: integer("stopped_at_ms"),
+    createdAtMs: integer("created_at_ms").notNull(),
+  },
+  (table) => [uniqueIndex("mail_subscriptions_by_topic").on(table.accountId, table.recipient, table.kind)],
 );
 
 /** Default webhook and recipients of each account and mode, in addition to those of a target, domain or job. */

@@ -15,7 +15,12 @@ export interface ErasedTexts {
 
 /** Rows that are removed if one of these columns contains the address. */
 const REMOVED: ReadonlySet<string> = new Set([
-  ...["idempotency_keys.idempotency_key", "dmarc_alert_mails.recipient", "blocklist_alerts.recipient"],
+  ...[
+    "idempotency_keys.idempotency_key",
+    "dmarc_alert_mails.recipient",
+    "blocklist_alerts.recipient",
+    "mail_subscriptions.recipient",
+  ],
   ...["dmarc_failure_reports.body", "blocklist_alerts.body"],
 ]);
 

@@ -7,17 +7,18 @@ export interface RecipientsForm {
   readonly description: string;
 }
 
+/** An address that mail goes to, in its normal form. */
+export const recipientSchema = z.string().transform((text, context) => {
+  const parsed = parseAddress(text.trim());
+  if (parsed.ok) return parsed.value.normalized;
+  context.addIssue({ code: "custom", message: "Must be an email address" });
+  return z.NEVER;
+});
+
 /** A list of addresses that mail goes to: in their normal form, each once. */
 export const recipientsSchema = ({ most, description }: RecipientsForm) =>
   z
-    .array(
-      z.string().transform((text, context) => {
-        const parsed = parseAddress(text.trim());
-        if (parsed.ok) return parsed.value.normalized;
-        context.addIssue({ code: "custom", message: "Must be an email address" });
-        return z.NEVER;
-      }),
-    )
+    .array(recipientSchema)
     .max(most)
     .transform((addresses) => [...new Set(addresses)])
     .meta({ description, examples: [["ops@example.com"]] });

@@ -72,6 +72,19 @@ describe("a mail", () => {
     expect(page).toBeGreaterThan(plain);
   });
 
+  test("that can be stopped by one click says where (RFC 8058), and no other does", async () => {
+    const { port, lines } = startRelay();
+    const oneClickUrl = `https://verify.example.org/notifications/off/${"a".repeat(43)}`;
+    await mailerAt(port)({ ...mail, oneClickUrl });
+    const header = lines.join("\n").replaceAll("\n ", " ");
+    expect(header).toMatch(new RegExp(`^List-Unsubscribe: <${oneClickUrl}>$`, "m"));
+    expect(header).toMatch(/^List-Unsubscribe-Post: List-Unsubscribe=One-Click$/m);
+    lines.length = 0;
+    await mailerAt(port)({ ...mail, oneClickUrl: null });
+    await mailerAt(port)(mail);
+    expect(lines.join("\n")).not.toContain("List-");
+  });
+
   test("without a page is plain text", async () => {
     const { port, lines } = startRelay();
     await mailerAt(port)(mail);

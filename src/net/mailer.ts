@@ -10,6 +10,10 @@ export interface SmtpRelay {
   readonly password: string | null;
 }
 
+/** Without user and password. */
+export const formatRelay = ({ host, port, implicitTls }: SmtpRelay): string =>
+  `${implicitTls ? "smtps" : "smtp"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+
 export interface Mail {
   readonly to: string;
   readonly subject: string;
@@ -17,6 +21,8 @@ export interface Mail {
   readonly text: string;
   /** The same as a page, for programs that show one; they choose (multipart/alternative, RFC 2046 §5.1.4). */
   readonly html?: string;
+  /** An https URL at which one POST stops such mail (RFC 8058); null without one. */
+  readonly oneClickUrl?: string | null;
 }
 
 /** Why a mail was not accepted. `isFinal`: a permanent refusal, which must not be retried. */
@@ -54,7 +60,7 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
       disableUrlAccess: true,
     }),
   );
-  return async ({ to, subject, text, html }) => {
+  return async ({ to, subject, text, html, oneClickUrl = null }) => {
     try {
       await (
         await transport
@@ -64,7 +70,7 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
         subject,
         text,
         ...(html === undefined ? {} : { html }),
-        headers: { "Auto-Submitted": "auto-generated" },
+        headers: { "Auto-Submitted": "auto-generated", ...unsubscribeHeaders(oneClickUrl) },
       });
       return ok(null);
     } catch (error) {
@@ -72,6 +78,10 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
     }
   };
 };
+
+/** RFC 2369 §3.2, RFC 8058 §3.1. */
+const unsubscribeHeaders = (url: string | null): Record<string, string> =>
+  url === null ? {} : { "List-Unsubscribe": `<${url}>`, "List-Unsubscribe-Post": "List-Unsubscribe=One-Click" };
 
 const problemOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error);

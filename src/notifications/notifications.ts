@@ -3,17 +3,27 @@ import { isoTime } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
+import type { MailSubscriptions } from "../notify/mail-subscriptions.ts";
+import type { MailTopic } from "../notify/subscription-store.ts";
 import type { WebhookUrls } from "../webhooks/webhook-urls.ts";
 import type { NotificationDefaults, NotificationsOwner, NotificationsStore } from "./store.ts";
 
 export interface NotificationsOptions {
   readonly store: NotificationsStore;
   readonly urls: WebhookUrls;
+  readonly subscriptions: Pick<MailSubscriptions, "set" | "stopped">;
   /** Whether the service can send mail. */
   readonly hasMail: boolean;
   /** Domains of allowed recipients. */
   readonly recipientDomains: RecipientDomains;
 }
+
+/** A kind of mail to a recipient, and whether it is to be sent. */
+export interface MailChange extends Pick<MailTopic, "recipient" | "kind"> {
+  readonly isOn: boolean;
+}
+
+const TEST_PROBLEM = { path: "recipient", message: "Mail is sent for live keys only. Use a live key." };
 
 /** The default webhook and recipients of each account and mode. */
 export class Notifications {
@@ -24,8 +34,10 @@ export class Notifications {
 
   /** The settings as the API shows them. */
   view({ accountId, mode }: NotificationsOwner) {
-    const { store, urls } = this.options;
+    const { store, urls, subscriptions } = this.options;
     const row = store.find({ accountId, mode });
+    // Mail is only sent for live keys.
+    const stopped = mode === "live" ? subscriptions.stopped(accountId) : [];
     const webhookUrl = row?.webhookUrl ?? null;
     return {
       mode,
@@ -34,6 +46,10 @@ export class Notifications {
       recipients: row?.recipients ?? [],
       blacklist_severity_min: row?.blacklistSeverityMin ?? null,
       blacklist_digest: row?.blacklistDigest ?? "off",
+      stopped: stopped.map(({ recipient, kind, stoppedAtMs }) => ({
+        ...{ recipient, kind },
+        at: isoTime(stoppedAtMs ?? 0),
+      })),
       updated_at: row === undefined ? null : isoTime(row.updatedAtMs),
     };
   }
@@ -54,6 +70,12 @@ export class Notifications {
       return before.webhookUrl;
     });
     if (to !== undefined && from !== null && from !== to) await urls.moveDefault(owner, from, to);
+  }
+
+  /** Stops or resumes a kind of mail to a recipient, as the link in the mail does. Test keys send no mail. */
+  async setMail({ accountId, mode }: NotificationsOwner, { recipient, kind, isOn }: MailChange): Promise<void> {
+    if (mode === "test") throw new AppError("Invalid request body", { issues: [TEST_PROBLEM] });
+    await this.options.subscriptions.set({ accountId, recipient, kind }, isOn);
   }
 
   #refuseRecipients(recipients: readonly string[]): void {

@@ -1,7 +1,7 @@
 import { declareRoute } from "../http/route.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
-import { notificationsChangeSchema, notificationsSchema } from "./schemas.ts";
+import { mailChangeSchema, notificationsChangeSchema, notificationsSchema } from "./schemas.ts";
 
 const TAG = "Notifications";
 const PATH = "/v1/notifications";
@@ -13,6 +13,7 @@ const NOTIFICATIONS = {
   recipients: ["ops@example.com"],
   blacklist_severity_min: null,
   blacklist_digest: "daily",
+  stopped: [{ recipient: "anna@example.com", kind: "blocklist_digest", at: "2026-01-01T00:00:00.000Z" }],
   updated_at: "2026-01-01T00:00:00.000Z",
 };
 
@@ -40,3 +41,16 @@ export const updateNotifications = (policy: UrlPolicy) =>
     },
     responses,
   });
+
+export const SET_MAIL = declareRoute({
+  ...{ method: "PATCH", path: `${PATH}/mail`, operationId: "setNotificationMail", tag: TAG },
+  summary: "Stop or resume a kind of mail to a recipient",
+  description:
+    "Does what the link in each mail does. Stopped mail is listed in `stopped`. Live keys only: test keys send no mail.",
+  scope: "webhooks:write",
+  body: {
+    schema: mailChangeSchema,
+    example: { recipient: "anna@example.com", kind: "blocklist_digest", enabled: true },
+  },
+  responses,
+});

@@ -11,7 +11,7 @@ describe("the defaults of an account", () => {
     const app = start({ settings: MAIL });
     const key = app.newKey({ mode: "live" });
     const nothing = {
-      ...{ mode: "live", webhook_url: null, webhook_configured: false, recipients: [], updated_at: null },
+      ...{ mode: "live", webhook_url: null, webhook_configured: false, recipients: [], updated_at: null, stopped: [] },
       ...{ blacklist_severity_min: null, blacklist_digest: "off" },
     };
     expect(await app.request("GET", PATH, { key })).toMatchObject({ status: 200, body: nothing });
@@ -79,6 +79,43 @@ describe("the defaults of an account", () => {
     expect((await app.request("GET", PATH, { key: reader })).status).toBe(200);
     expect((await app.request("PATCH", PATH, { key: reader, body: {} })).status).toBe(403);
     expect((await app.request("GET", PATH, { key: app.newKey({ scopes: ["blacklist:write"] }) })).status).toBe(403);
+  });
+});
+
+describe("mail to a recipient", () => {
+  const STOP = { recipient: "A@example.com", kind: "dmarc_digest", enabled: false };
+
+  test("is stopped and resumed by kind, and the settings say so", async () => {
+    const app = start({ settings: MAIL });
+    const key = app.newKey({ mode: "live" });
+    const stopped = await app.request("PATCH", `${PATH}/mail`, { key, body: STOP });
+    const entry = { recipient: "a@example.com", kind: "dmarc_digest", at: "2026-01-01T00:00:00.000Z" };
+    expect(stopped).toMatchObject({ status: 200, body: { stopped: [entry] } });
+    await app.advance(1_000);
+    expect((await app.request("PATCH", `${PATH}/mail`, { key, body: STOP })).body.stopped).toEqual([entry]);
+    await app.request("PATCH", PATH, { key, body: { recipients: ["a@example.com"] } });
+    expect((await app.request("GET", PATH, { key })).body.stopped).toEqual([entry]);
+    const other = app.newKey({ mode: "live", account: "other" });
+    expect((await app.request("GET", PATH, { key: other })).body.stopped).toEqual([]);
+    expect((await app.request("GET", PATH, { key: app.newKey({ mode: "test" }) })).body.stopped).toEqual([]);
+    const again = await app.request("PATCH", `${PATH}/mail`, { key, body: { ...STOP, enabled: true } });
+    expect(again.body.stopped).toEqual([]);
+  });
+
+  test.each([
+    ["a test key", { mode: "test" } as const, STOP, "recipient"],
+    ["an unknown kind", {}, { ...STOP, kind: "all" }, "kind"],
+    ["no address", {}, { ...STOP, recipient: "a" }, "recipient"],
+  ])("is not stopped for %s", async (_, of, body, path) => {
+    const app = start({ settings: MAIL });
+    const answer = await app.request("PATCH", `${PATH}/mail`, { key: app.newKey(of), body });
+    expect(answer).toMatchObject({ status: 400, body: { issues: [{ path }] } });
+  });
+
+  test("is stopped with the scope for webhooks only", async () => {
+    const app = start();
+    const key = app.newKey({ scopes: ["webhooks:read"] });
+    expect((await app.request("PATCH", `${PATH}/mail`, { key, body: STOP })).status).toBe(403);
   });
 });
 

@@ -2,7 +2,7 @@ import type { Guard } from "../http/guard.ts";
 import { handle, serveRoutes } from "../http/route.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
 import type { Notifications } from "./notifications.ts";
-import { GET_NOTIFICATIONS, updateNotifications } from "./operations.ts";
+import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "./operations.ts";
 
 export interface NotificationsRouteOptions {
   readonly guard: Guard;
@@ -14,6 +14,11 @@ export interface NotificationsRouteOptions {
 export const createNotificationsRoutes = ({ guard, notifications, rules }: NotificationsRouteOptions) =>
   serveRoutes(guard, [
     handle(GET_NOTIFICATIONS, ({ caller }) => notifications.view(caller)),
+
+    handle(SET_MAIL, async ({ body: { recipient, kind, enabled }, caller }) => {
+      await notifications.setMail(caller, { recipient, kind, isOn: enabled });
+      return notifications.view(caller);
+    }),
 
     handle(updateNotifications(rules), async ({ body, caller }) => {
       const { webhook_url: webhookUrl, recipients, blacklist_severity_min, blacklist_digest } = body;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { SEVERITIES } from "../dnsbl/blocklist.ts";
-import { recipientsSchema } from "../mail/recipients.ts";
+import { recipientSchema, recipientsSchema } from "../mail/recipients.ts";
+import { MAIL_KINDS } from "../notify/mail-subscriptions.ts";
 
 const RECIPIENTS_MAX = 10;
 
@@ -28,6 +29,15 @@ export const notificationsChangeSchema = (webhookUrl: z.ZodType<string, string>)
     })
     .meta({ title: "NotificationsChange" });
 
+/** Body of `PATCH /v1/notifications/mail`. */
+export const mailChangeSchema = z
+  .strictObject({
+    recipient: recipientSchema.meta({ description: "The address that the mail goes to." }),
+    kind: z.enum(MAIL_KINDS).meta({ description: "Which mail." }),
+    enabled: z.boolean().meta({ description: "False stops it, true resumes it." }),
+  })
+  .meta({ title: "MailChange" });
+
 export const notificationsSchema = z
   .object({
     mode: z
@@ -49,6 +59,18 @@ export const notificationsSchema = z
       description:
         "Mail about all listings to these recipients and those of the targets, at 06:00 UTC; weekly on Mondays.",
     }),
+    stopped: z
+      .array(
+        z.object({
+          recipient: z.string().meta({ description: "Who receives it no longer." }),
+          kind: z.enum(MAIL_KINDS).meta({ description: "Which mail." }),
+          at: z.iso.datetime({ precision: 3 }).meta({ description: "When it was stopped." }),
+        }),
+      )
+      .meta({
+        description:
+          "Mail that recipients stopped by the link in it, or that `PATCH /v1/notifications/mail` stopped. It stays stopped until it is resumed, whoever is added as a recipient.",
+      }),
     updated_at: z.iso.datetime({ precision: 3 }).nullable().meta({ description: "Null if nothing has been set." }),
   })
   .meta({ title: "Notifications" });

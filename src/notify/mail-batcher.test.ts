@@ -4,6 +4,7 @@ import { createLog } from "../base/log.ts";
 import { openDb } from "../db/open.ts";
 import type { Mail, MailFailure } from "../net/mailer.ts";
 import { createTestClock } from "../testing/clock.ts";
+import { createTestMailing, MAIL_BASE_URL } from "../testing/mailing.ts";
 import { MailBatcher, type QueuedMail } from "./mail-batcher.ts";
 
 const MINUTE_MS = 60_000;
@@ -29,6 +30,10 @@ const start = () => {
   let rows: Row[] = [];
   let outcome: Result<null, MailFailure> = ok(null);
   const runtime = { db: opened.value, clock, log: createLog("warn", clock, (text) => logged.push(text)) };
+  const mailing = createTestMailing(runtime, async (mail) => {
+    mails.push(mail);
+    return outcome;
+  });
   const batcher = new MailBatcher<Row>(runtime, {
     name: "test mail",
     queue: {
@@ -42,16 +47,13 @@ const start = () => {
         rows = rows.filter((row) => !gone.includes(row));
       },
     },
-    mailer: async (mail) => {
-      mails.push(mail);
-      return outcome;
-    },
+    mailing,
     compose: (batch) => {
       if (batch.some(({ id }) => id === "bug")) throw new Error("bug");
       const said = batch.filter(({ id }) => id !== "nothing").map(({ id }) => id);
       return said.length === 0 ? null : { subject: said.join(), sections: [], closing: [] };
     },
-    groupBy: ({ account }) => account,
+    topicOf: ({ account }) => (account === "deleted" ? null : { accountId: account, kind: "dmarc_alerts" }),
     gatherMs: MINUTE_MS,
     intervalMs: 10 * MINUTE_MS,
   });
@@ -59,6 +61,8 @@ const start = () => {
     clock,
     logged,
     batcher,
+    mails,
+    subscriptions: mailing.subscriptions,
     waiting: () => rows.map(({ id }) => id),
     sent: () => mails.map(({ to, subject }) => `${to} ${subject}`),
     add: (recipient: string, id: string, account = "x") =>
@@ -68,6 +72,39 @@ const start = () => {
     },
   };
 };
+
+describe("a mail", () => {
+  const SUBJECT = { accountId: "x", recipient: "a@example.com", kind: "dmarc_alerts" } as const;
+
+  test("leads to the page that stops such mail, by link and by one click (RFC 8058), the same in every mail", async () => {
+    const { batcher, add, clock, mails, subscriptions } = start();
+    add("a@example.com", "1");
+    add("a@example.com", "2", "deleted");
+    await clock.advance(MINUTE_MS);
+    await batcher.send();
+    const { token } = await subscriptions.open(SUBJECT);
+    const url = `${MAIL_BASE_URL}/notifications/off/${token}`;
+    expect(mails[0]).toMatchObject({ oneClickUrl: url, text: `Stop DMARC alerts to a@example.com: ${url}\n` });
+    expect(mails[0]?.html).toContain(`<a href="${url}"`);
+    expect(mails[1]).toMatchObject({ oneClickUrl: null, text: "\n" });
+  });
+
+  test("is not sent to whom has stopped it, while others and other accounts go on", async () => {
+    const { batcher, add, clock, sent, waiting, subscriptions } = start();
+    await subscriptions.set(SUBJECT, false);
+    add("a@example.com", "1");
+    add("a@example.com", "2", "y");
+    add("b@example.com", "3");
+    await clock.advance(MINUTE_MS);
+    await batcher.send();
+    expect([sent(), waiting()]).toEqual([["a@example.com 2", "b@example.com 3"], []]);
+    await subscriptions.set(SUBJECT, true);
+    add("a@example.com", "4");
+    await clock.advance(10 * MINUTE_MS);
+    await batcher.send();
+    expect(sent().at(-1)).toBe("a@example.com 4");
+  });
+});
 
 describe("queued mail", () => {
   test("is gathered for a minute and sent as one mail to each recipient and account", async () => {

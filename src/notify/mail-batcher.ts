@@ -2,7 +2,10 @@ import { forEachIsolated } from "../base/for-each-isolated.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Mailer } from "../net/mailer.ts";
-import { composeMail, type MailContent } from "./mail-content.ts";
+import { composeMail } from "./compose-mail.ts";
+import type { MailContent, MailLinks } from "./mail-content.ts";
+import { type MailSubscriptions, mailOffOf } from "./mail-subscriptions.ts";
+import type { MailTopic } from "./subscription-store.ts";
 
 /** Something that waits in a mail queue for one recipient. */
 export interface QueuedMail {
@@ -19,15 +22,23 @@ export interface MailQueue<Row extends QueuedMail> {
   remove(tx: Tx, rows: readonly Row[]): void;
 }
 
+/** How mail leaves the service: the relay, the links in it, and who wants it no longer. */
+export interface Mailing {
+  readonly mailer: Mailer;
+  /** The URL of the service, without a `/` at the end; null without POSTWARDEN_BASE_URL. */
+  readonly baseUrl: string | null;
+  readonly subscriptions: Pick<MailSubscriptions, "open">;
+}
+
 export interface MailBatcherOptions<Row extends QueuedMail> {
   /** What the log calls such a mail: `DMARC alert mail`. */
   readonly name: string;
   readonly queue: MailQueue<Row>;
-  readonly mailer: Mailer;
+  readonly mailing: Mailing;
   /** The mail about some rows, never none of them; null when there is nothing left to say: the rows are removed. */
   readonly compose: (rows: readonly Row[], recipient: string) => Promise<MailContent | null> | MailContent | null;
-  /** Rows with different keys go into mails of their own; without it all rows of a recipient go into one. */
-  readonly groupBy?: (row: Row) => string;
+  /** Rows of different accounts and kinds go into mails of their own. Null: its account is not known any more. */
+  readonly topicOf: (row: Row) => Omit<MailTopic, "recipient"> | null;
   /** The first row of a mail waits this long for others. */
   readonly gatherMs: number;
   /** A recipient is mailed at most once in this time. */
@@ -72,19 +83,25 @@ export class MailBatcher<Row extends QueuedMail> {
   }
 
   async #sendTo(recipient: string): Promise<void> {
-    const { queue, gatherMs, groupBy = () => "" } = this.#options;
+    const { queue, gatherMs, topicOf } = this.#options;
     const rows = queue.rowsFor(recipient);
     const [oldest] = rows;
     if (oldest === undefined || this.#runtime.clock.nowMs() - oldest.createdAtMs < gatherMs) return;
-    const groups = Map.groupBy(rows, groupBy).values();
-    await forEachIsolated(groups, (group) => this.#sendOne(recipient, group), { onFailure: this.#logFailure });
+    const groups = Map.groupBy(rows, (row) => {
+      const { accountId = "", kind = "" } = topicOf(row) ?? {};
+      return `${kind}:${accountId}`;
+    });
+    const send = (group: readonly Row[]) => this.#sendOne(recipient, group);
+    await forEachIsolated(groups.values(), send, { onFailure: this.#logFailure });
   }
 
   async #sendOne(recipient: string, rows: readonly Row[]): Promise<void> {
-    const { name, mailer, compose } = this.#options;
-    const content = await compose(rows, recipient);
-    if (content === null) return this.#remove(rows);
-    const sent = await mailer({ to: recipient, ...composeMail(content) });
+    const { name, mailing, compose } = this.#options;
+    const links = await this.#linksFor(recipient, rows);
+    const content = links === null ? null : await compose(rows, recipient);
+    if (links === null || content === null) return this.#remove(rows);
+    const mail = { to: recipient, ...composeMail(content, links), oneClickUrl: oneClickUrlOf(links) };
+    const sent = await mailing.mailer(mail);
     if (sent.ok) {
       this.#mailedAtMs.set(recipient, this.#runtime.clock.monotonicMs());
       return this.#remove(rows);
@@ -97,6 +114,16 @@ export class MailBatcher<Row extends QueuedMail> {
     await this.#remove(rows);
   }
 
+  /** The links of a mail about rows of one topic; null when its recipient has stopped such mail. */
+  async #linksFor(recipient: string, [row]: readonly Row[]): Promise<MailLinks | null> {
+    const { mailing, topicOf } = this.#options;
+    const { baseUrl, subscriptions } = mailing;
+    const topic = row === undefined ? null : topicOf(row);
+    if (topic === null) return { baseUrl, off: null };
+    const subscription = await subscriptions.open({ ...topic, recipient });
+    return subscription.stoppedAtMs === null ? { baseUrl, off: mailOffOf(subscription) } : null;
+  }
+
   #remove(rows: readonly Row[]): Promise<void> {
     return this.#runtime.db.commit((tx) => this.#options.queue.remove(tx, rows));
   }
@@ -104,3 +131,7 @@ export class MailBatcher<Row extends QueuedMail> {
   readonly #logFailure = (_item: unknown, error: unknown): void =>
     this.#runtime.log.error(`${this.#options.name} failed, will be retried in the next run`, { error });
 }
+
+/** The URL for RFC 8058, which only allows https. */
+const oneClickUrlOf = ({ baseUrl, off }: MailLinks): string | null =>
+  baseUrl?.startsWith("https:") === true && off !== null ? baseUrl + off.path : null;

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { err, ok, type Result } from "../../base/errors.ts";
 import type { Mail, MailFailure } from "../../net/mailer.ts";
 import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
+import { createTestMailing, MAIL_BASE_URL } from "../../testing/mailing.ts";
 import { createAlertMails } from "./alert-mails.ts";
 import { ALERT_EXAMPLES } from "./alert-events.ts";
 import { failureAlert } from "./failure-spikes.ts";
@@ -15,7 +16,6 @@ const MINUTE_MS = 60_000;
 const PARSED_SOURCE = sourceSchema.parse(SOURCE_EXAMPLE);
 const RECORD = "v=DMARC1; p=none; rua=mailto:k@r.example";
 const NAME = { first_day: "2026-11-20", messages: 1, aligned: 0 };
-const BASE_URL = "https://verify.example.org";
 
 const start = () => {
   const harness = newHarness();
@@ -30,7 +30,7 @@ const start = () => {
   return {
     ...harness,
     mails,
-    sender: createAlertMails({ db, clock, log }, { mailer, baseUrl: BASE_URL }),
+    sender: createAlertMails({ db, clock, log }, createTestMailing({ db, clock }, mailer)),
     raiseFor(domain: DomainRow, more: Partial<Alert> = {}): void {
       const subject = String(serial++);
       const alert: Alert = { rule: "record_changed", subject, data: {}, summary: "the record changed", cooldown: true };
@@ -66,7 +66,7 @@ describe("an alert mail", () => {
       expect(body).toContain("shop, 2026-11-20 12:00 UTC");
       expect(body).toContain("Brevo, misconfigured: 412 of 430 messages failed DMARC");
       expect(body).toContain("DKIM signatures of example.com with selector mail have failed since 2026-11-19 (fail).");
-      expect(body).toContain("The failing records with the results of receivers");
+      expect(body).toContain("Show what fails and how to fix it");
     }
     await clock.advance(60 * MINUTE_MS);
     await sender.send();
@@ -158,26 +158,35 @@ describe("an alert mail", () => {
           { ...CHECK, ok: true, message: "Fine." },
         ],
       },
-      [
-        "  - No rua.\n",
-        "Publish the records that this command shows:\n    curl -s 'https://verify.example.org/v1/dmarc/domains/",
-        "/dns' -H",
-      ],
+      ["  - No rua.\n", `Show the records to publish: ${MAIL_BASE_URL}/dmarc/`, "/record\n"],
     ],
     [
       "the record to publish, where it is known",
       "status_changed",
       { checks: [{ ...CHECK, observed: "v=DMARC1; p=none", expected: RECORD }] },
-      [`Publish this TXT record at _dmarc.example.com:\n    ${RECORD}\n`, "curl -s -X POST 'https://verify.example"],
+      [
+        `Publish this TXT record at _dmarc.example.com:\n    ${RECORD}\n`,
+        "Check the published record: https://verify.example",
+      ],
     ],
-    ["no record that was cut", "status_changed", { checks: [{ ...CHECK, expected: "v=DMARC1; rua=…" }] }, ["/dns' -H"]],
+    [
+      "no record that was cut",
+      "status_changed",
+      { checks: [{ ...CHECK, expected: "v=DMARC1; rua=…" }] },
+      ["Show the records to publish: "],
+    ],
     [
       "how to classify one new source, whatever its key",
       "new_source",
       { sources: [{ ...MADE_SOURCE, key: "spf:a'b $(x).example" }] },
-      [`/sources/spf%3Aa%27b%20%24(x).example' -H "Authorization: Bearer $KEY" -d '{"classification":"authorized"}'`],
+      ["If it is yours, classify it as authorized.", "/sources/spf%3Aa%27b%20%24(x).example\n"],
     ],
-    ["where many new sources are", "new_source", { count: 2, sources: [MADE_SOURCE, MADE_SOURCE] }, ["/sources' -H"]],
+    [
+      "where many new sources are",
+      "new_source",
+      { count: 2, sources: [MADE_SOURCE, MADE_SOURCE] },
+      ["Show the sources: https://", "#sources\n"],
+    ],
     [
       "both records",
       "record_changed",
@@ -209,17 +218,16 @@ describe("an alert mail", () => {
     await clock.advance(MINUTE_MS);
     await sender.send();
     for (const part of parts) expect(mails[0]?.text).toContain(part);
-    expect(mails[0]?.text).not.toMatch(/\{id\}|\{key\}|undefined|GET /);
+    expect(mails[0]?.text).not.toMatch(/\{id\}|\{key\}|undefined|GET |curl|\/v1\//);
   });
 
-  test("says how to remove the recipients of a domain", async () => {
+  test("ends with the page that stops such mail to its recipient", async () => {
     const { add, sender, raiseFor, clock, mails } = start();
-    const domain = add("example.com");
-    raiseFor(domain);
+    raiseFor(add("example.com"));
     await clock.advance(MINUTE_MS);
     await sender.send();
-    expect(mails[0]?.text).toEndWith(
-      `To remove all recipients of example.com: curl -s -X PATCH '${BASE_URL}/v1/dmarc/domains/${domain.id}' -H "Authorization: Bearer $KEY" -d '{"recipients":[]}'\n`,
+    expect(mails[0]?.text).toMatch(
+      /\nStop DMARC alerts to ops@example\.com: https:\/\/verify\.example\.org\/notifications\/off\/\w{43}\n$/,
     );
   });
 
@@ -231,7 +239,7 @@ describe("an alert mail", () => {
     });
     await clock.advance(MINUTE_MS);
     await sender.send();
-    expect(mails[0]?.text).not.toContain("/dns");
+    expect(mails[0]?.text).not.toContain("/record");
   });
 
   test("escapes what strangers wrote, and keeps it on its line", async () => {

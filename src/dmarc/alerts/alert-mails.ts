@@ -1,49 +1,36 @@
-import type { Mailer } from "../../net/mailer.ts";
-import { MailBatcher, type MailRuntime } from "../../notify/mail-batcher.ts";
+import { MailBatcher, type Mailing, type MailRuntime } from "../../notify/mail-batcher.ts";
 import type { MailContent } from "../../notify/mail-content.ts";
 import { formatCount } from "../../notify/mail-text.ts";
 import { type AlertSection, alertSection } from "./alert-section.ts";
-import { changeCommand, readDomainCommand } from "./domain-commands.ts";
+import { allDomainsLink } from "./domain-links.ts";
 import { AlertMailQueue, type QueuedAlert } from "./mail-queue-store.ts";
-
-export interface AlertMailOptions {
-  readonly mailer: Mailer;
-  /** The URL of the service, without a `/` at the end. */
-  readonly baseUrl: string;
-}
 
 const ALERTS_MAX = 100;
 const MINUTE_MS = 60_000;
 
 /** Mails the queued alerts to their recipients: one mail about all that happened in a minute, and at most one in ten minutes. */
-export const createAlertMails = (
-  runtime: MailRuntime,
-  { mailer, baseUrl }: AlertMailOptions,
-): MailBatcher<QueuedAlert> =>
+export const createAlertMails = (runtime: MailRuntime, mailing: Mailing): MailBatcher<QueuedAlert> =>
   new MailBatcher(runtime, {
     name: "DMARC alert mail",
     queue: new AlertMailQueue(runtime.db),
-    mailer,
+    mailing,
     compose: (rows) => {
-      const alerts = rows.flatMap((row) => alertSection(row, baseUrl) ?? []);
-      return alerts.length === 0 ? null : alertMail(alerts, baseUrl);
+      const alerts = rows.flatMap((row) => alertSection(row) ?? []);
+      return alerts.length === 0 ? null : alertMail(alerts);
     },
+    topicOf: ({ accountId }) => (accountId === null ? null : { accountId, kind: "dmarc_alerts" }),
     gatherMs: MINUTE_MS,
     intervalMs: 10 * MINUTE_MS,
   });
 
-const alertMail = (alerts: readonly AlertSection[], baseUrl: string): MailContent => {
+const alertMail = (alerts: readonly AlertSection[]): MailContent => {
   const more = alerts.length - ALERTS_MAX;
-  const { domain = "", domainId = "" } = alerts[0] ?? {};
-  const link = { baseUrl, domainId };
   return {
     subject: subjectOf(alerts),
     sections: alerts.slice(0, ALERTS_MAX),
     closing: [
-      ...(more > 0
-        ? [`and ${formatCount(more)} more. All alerts of ${domain}: ${readDomainCommand(link, "/alerts")}`]
-        : []),
-      `You receive this mail as a recipient of these domains. To remove all recipients of ${domain}: ${changeCommand(link, "", { recipients: [] })}`,
+      ...(more > 0 ? [`and ${formatCount(more)} more.`, allDomainsLink()] : []),
+      "You receive this mail as a recipient of these domains, or of all mail of the account.",
     ],
   };
 };

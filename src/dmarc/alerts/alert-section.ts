@@ -3,15 +3,7 @@ import { action, line, list, type MailBlock, type MailItem, type MailSection } f
 import { cutLine, minuteTime, oneLine, plural, shortName } from "../../notify/mail-text.ts";
 import { ALERT_RULES, type AlertRule } from "../domains/raise.ts";
 import { ALERT_DATA, type AlertData, readAlertBody } from "./alert-data.ts";
-import {
-  changeCommand,
-  type DomainLink,
-  publishActions,
-  readDomainCommand,
-  recordToPublish,
-  sourcePath,
-  verifyCommand,
-} from "./domain-commands.ts";
+import { domainLink, type LinkedDomain, publishActions, recordToPublish, sourceLink } from "./domain-links.ts";
 import type { QueuedAlert } from "./mail-queue-store.ts";
 
 /** An alert as a section of a mail; its heading names the domain. */
@@ -20,18 +12,13 @@ export interface AlertSection extends MailSection {
   readonly domainId: string;
 }
 
-/** What the blocks of an alert refer to. */
-interface AlertContext extends DomainLink {
-  readonly domain: string;
-}
-
 type Blocks = readonly (MailBlock | null)[];
 
 const ITEMS_MAX = 10;
 const ITEM_CHARACTERS_MAX = 500;
 
 /** The section of a queued alert; null when the alert or its domain was deleted meanwhile. */
-export const alertSection = (queued: QueuedAlert, baseUrl: string): AlertSection | null => {
+export const alertSection = (queued: QueuedAlert): AlertSection | null => {
   const { atMs, body, domain, domainId, label } = queued;
   const rule = ALERT_RULES.find((known) => known === queued.rule);
   if (rule === undefined || atMs === null || body === null || domain === null || domainId === null) return null;
@@ -42,7 +29,7 @@ export const alertSection = (queued: QueuedAlert, baseUrl: string): AlertSection
     ...{ domain, domainId },
     heading: namesDomain(sentence, domain) ? sentence : `${domain}: ${sentence}`,
     blocks: [
-      ...BLOCKS[rule](data, { domain, baseUrl, domainId }),
+      ...BLOCKS[rule](data, { id: domainId, domain }),
       line(label === null ? when : `${shortName(label)}, ${when}`, "muted"),
     ],
   };
@@ -66,16 +53,16 @@ const texts = (...all: readonly string[]): MailBlock | null => items(all.map((te
 
 /** The blocks of an alert by its data; none where the data is of another version, for a mail must not fail on that. */
 const blocksOf =
-  <T>(schema: z.ZodType<T>, write: (data: T, context: AlertContext) => Blocks) =>
-  (data: unknown, context: AlertContext): Blocks => {
+  <T>(schema: z.ZodType<T>, write: (data: T, context: LinkedDomain) => Blocks) =>
+  (data: unknown, context: LinkedDomain): Blocks => {
     const read = schema.safeParse(data);
     return read.success ? write(read.data, context) : [];
   };
 
-const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) => Blocks>> = {
+const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: LinkedDomain) => Blocks>> = {
   status_changed: blocksOf(ALERT_DATA.status_changed, ({ status, checks }, context) => [
     texts(...checks.filter(({ ok }) => ok === false).map(({ message }) => message)),
-    ...(status === "active" ? [] : publishActions(context, context.domain, recordToPublish(checks))),
+    ...(status === "active" ? [] : publishActions(context, recordToPublish(checks))),
   ]),
 
   record_changed: blocksOf(ALERT_DATA.record_changed, ({ previous_record: before, record }, context) => [
@@ -83,10 +70,8 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
     before === null || record !== null
       ? null
       : action(`To restore it, publish this TXT record at _dmarc.${context.domain}:`, before),
-    action(
-      "If you did not make this change, somebody else can change your DNS. Earlier changes:",
-      readDomainCommand(context, "/history"),
-    ),
+    action("If you did not make this change, somebody else can change your DNS."),
+    domainLink(context, "record", "Show the history of the record"),
   ]),
 
   policy_weakened: blocksOf(ALERT_DATA.policy_weakened, ({ trigger, record, reported }, context) => {
@@ -95,13 +80,12 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
       texts(...found, `Record at the last check: ${record ?? "none"}`),
       trigger === "reports"
         ? action(
-            "The weaker record was published between two checks. If you did not publish it, find out who can change your DNS, and whether all name servers of the domain serve the same record. What the checks found:",
-            readDomainCommand(context, "/history"),
+            "The weaker record was published between two checks. If you did not publish it, find out who can change your DNS, and whether all name servers of the domain serve the same record.",
           )
         : action(
-            "More forged mail is delivered now. If you did not make this change, publish the previous record again. It is in the history:",
-            readDomainCommand(context, "/history"),
+            "More forged mail is delivered now. If you did not make this change, publish the previous record again. It is in the history.",
           ),
+      domainLink(context, "record", "Show the history of the record"),
     ];
   }),
 
@@ -110,7 +94,7 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
       sources.map((source) => ({ text: `${sourceName(source)}: ${passed(source)}` })),
       count,
     ),
-    classifyAction(sources, context),
+    ...classifyBlocks(sources, context),
   ]),
 
   new_subdomain: blocksOf(ALERT_DATA.new_subdomain, ({ count, names }, context) => [
@@ -118,10 +102,8 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
       names.map((name) => ({ text: `${shortName(name.name)}: ${passed(name)}` })),
       count,
     ),
-    action(
-      "If it is not yours, somebody else uses your domain. np=reject protects names that do not exist. Your next step:",
-      readDomainCommand(context, "/advice"),
-    ),
+    action("If it is not yours, somebody else uses your domain. np=reject protects names that do not exist."),
+    domainLink(context, "advice", "Your next step"),
   ]),
 
   failure_spike: blocksOf(ALERT_DATA.failure_spike, ({ state, sources }, context) => [
@@ -131,24 +113,20 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
         lines: source.causes.map(({ message }) => message),
       })),
     ),
-    state === "ended"
-      ? null
-      : action(
-          "The failing records with the results of receivers:",
-          readDomainCommand(context, "/records?aligned=false"),
-        ),
+    state === "ended" ? null : failingLink(sources, context),
   ]),
 
   spoofing_campaign: blocksOf(ALERT_DATA.spoofing_campaign, ({ messages, rejected, quarantined }, context) => [
     texts(`Receivers rejected ${rejected} and quarantined ${quarantined} of these messages.`),
     // Receivers apply the policy already: nothing is left to do.
-    (rejected + quarantined) * 2 >= messages
-      ? null
-      : action("With p=reject, receivers refuse such mail. Your next step:", readDomainCommand(context, "/advice")),
+    ...((rejected + quarantined) * 2 >= messages
+      ? []
+      : [action("With p=reject, receivers refuse such mail."), domainLink(context, "advice", "Your next step")]),
   ]),
 
   reports_stopped: blocksOf(ALERT_DATA.reports_stopped, (_, context) => [
-    action("Check that the DMARC record still has the reporting address in rua:", verifyCommand(context)),
+    action("Check that the DMARC record still has the reporting address in rua."),
+    domainLink(context, "record", "Show the record and check it now"),
   ]),
 
   tls_failures: blocksOf(ALERT_DATA.tls_failures, (data, context) => {
@@ -161,7 +139,7 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
         ...(reporters.length === 0 ? [] : [`Reported by ${reporters.map(shortName).join(", ")}`]),
         ...hosts.map(({ host, sessions }) => `${host}: ${plural(sessions, "session")} failed`),
       ),
-      action("The TLS reports:", readDomainCommand(context, "/tls-reports")),
+      domainLink(context, "tls", "Show the TLS reports"),
     ];
   }),
 };
@@ -176,10 +154,21 @@ const sourceName = ({ name, service, classification }: EventSource): string => {
 const passed = ({ messages, aligned }: { readonly messages: number; readonly aligned: number }): string =>
   `${plural(messages, "message")}, ${aligned} passed DMARC`;
 
-const classifyAction = (sources: readonly EventSource[], context: AlertContext): MailBlock => {
+/** The page of the only source; otherwise of all of them. */
+const sourcesLink = (sources: readonly EventSource[], context: LinkedDomain, texts: { one: string; all: string }) => {
   const [only, ...others] = sources;
-  const path = only === undefined || others.length > 0 ? null : sourcePath(only.key);
-  return path === null
-    ? action("Classify each source. All sources:", readDomainCommand(context, "/sources"))
-    : action("If it is yours, classify it:", changeCommand(context, path, { classification: "authorized" }));
+  const link = only === undefined || others.length > 0 ? null : sourceLink(context, only, texts.one);
+  return link ?? domainLink(context, "sources", texts.all);
 };
+
+const failingLink = (sources: readonly EventSource[], context: LinkedDomain): MailBlock =>
+  sourcesLink(sources, context, { one: "Show what fails and how to fix it", all: "Show the failing sources" });
+
+const classifyBlocks = (sources: readonly EventSource[], context: LinkedDomain): Blocks => [
+  action(
+    sources.length === 1
+      ? "If it is yours, classify it as authorized. If not, classify it as a threat."
+      : "Classify each source: authorized if it is yours, a threat if not.",
+  ),
+  sourcesLink(sources, context, { one: "Classify it", all: "Show the sources" }),
+];

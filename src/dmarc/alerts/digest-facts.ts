@@ -9,7 +9,7 @@ import { reporterView, reporterWords } from "../queries/reporter.ts";
 import type { Source } from "../sources/source-response.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import { learningFromDay, type Learning } from "./learning.ts";
-import { recordToPublish } from "./domain-commands.ts";
+import { recordToPublish } from "./domain-links.ts";
 
 /** What a digest says about a domain is made of. */
 export interface DomainDigestFacts {

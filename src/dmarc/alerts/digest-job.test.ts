@@ -3,6 +3,7 @@ import { err, ok, type Result } from "../../base/errors.ts";
 import type { Mail, MailFailure } from "../../net/mailer.ts";
 import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
+import { createTestMailing } from "../../testing/mailing.ts";
 import { createAdvisor } from "../advice/advisor.ts";
 import { createAlertMails } from "./alert-mails.ts";
 import { createDigestReader } from "./digest-facts.ts";
@@ -23,11 +24,11 @@ const start = () => {
     mails.push(mail);
     return answer;
   };
-  const baseUrl = "https://verify.example.org";
+  const mailing = createTestMailing({ db, clock }, mailer);
   const advise = createAdvisor({ reading, resolver: createZoneResolver({}), clock });
   const read = createDigestReader({ reading, advise });
-  const passes = () => new DigestJob({ db, clock, log }, { domains, read, mailer, baseUrl });
-  const alertMails = createAlertMails({ db, clock, log }, { mailer, baseUrl });
+  const passes = () => new DigestJob({ db, clock, log }, { domains, read, mailing });
+  const alertMails = createAlertMails({ db, clock, log }, mailing);
   return {
     ...harness,
     mails,
@@ -125,7 +126,7 @@ test("a digest of a domain whose record is gone holds what is to be published, a
   for (const part of [
     "PROBLEM: There is no DMARC record.",
     `Publish this TXT record at _dmarc.example.com:\n    ${wanted}\n`,
-    `curl -s -X POST 'https://verify.example.org/v1/dmarc/domains/${id}/verify' -H`,
+    `Check the published record: https://verify.example.org/dmarc/${id}/record\n`,
     "Reporters: 1 report from Google.com\n",
   ])
     expect(mails[0]?.text).toContain(part);

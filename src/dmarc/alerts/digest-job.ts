@@ -2,8 +2,7 @@ import { dayOfTime } from "../../base/days.ts";
 import { latestDueMs, nextDigestMs } from "../../base/digest-schedule.ts";
 import { forEachIsolated } from "../../base/for-each-isolated.ts";
 import type { Tx } from "../../db/open.ts";
-import type { Mailer } from "../../net/mailer.ts";
-import { MailBatcher, type MailRuntime } from "../../notify/mail-batcher.ts";
+import { MailBatcher, type Mailing, type MailRuntime } from "../../notify/mail-batcher.ts";
 import type { MailContent } from "../../notify/mail-content.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { digestDays, type DomainDigestFacts } from "./digest-facts.ts";
@@ -14,9 +13,7 @@ export interface DigestJobOptions {
   readonly domains: Pick<DomainStore, "findByNumber" | "update">;
   /** Reads what a digest says about a domain. */
   readonly read: (domain: DomainRow, queued: Pick<QueuedDigest, "period" | "range">) => Promise<DomainDigestFacts>;
-  readonly mailer: Mailer;
-  /** The URL of the service, without a `/` at the end. */
-  readonly baseUrl: string;
+  readonly mailing: Mailing;
 }
 
 const DOMAINS_AT_ONCE = 200;
@@ -32,16 +29,19 @@ export class DigestJob {
   readonly #batcher: MailBatcher<QueuedDigest>;
 
   constructor(runtime: MailRuntime, options: DigestJobOptions) {
-    const { domains, mailer } = options;
+    const { domains, mailing } = options;
     this.#queue = new DigestQueue(runtime.db);
     this.#runtime = runtime;
     this.#options = options;
     this.#batcher = new MailBatcher(runtime, {
       name: "DMARC digest",
       queue: this.#queue,
-      mailer,
+      mailing,
       compose: (rows, recipient) => this.#compose(rows, recipient),
-      groupBy: ({ domain }) => domains.findByNumber(domain)?.accountId ?? "",
+      topicOf: ({ domain: number }) => {
+        const domain = domains.findByNumber(number);
+        return domain === undefined ? null : { accountId: domain.accountId, kind: "dmarc_digest" };
+      },
       gatherMs: 0,
       intervalMs: 0,
     });
@@ -87,7 +87,7 @@ export class DigestJob {
   }
 
   async #compose(rows: readonly QueuedDigest[], recipient: string): Promise<MailContent | null> {
-    const { domains, read, baseUrl } = this.#options;
+    const { domains, read } = this.#options;
     const found = rows.flatMap((row) => {
       const domain = domains.findByNumber(row.domain);
       // Recipients and digests may have been removed since it was queued.
@@ -96,6 +96,6 @@ export class DigestJob {
     if (found.length === 0) return null;
     const digests: DomainDigestFacts[] = [];
     for (const { domain, row } of found.slice(0, SECTIONS_MAX)) digests.push(await read(domain, row));
-    return dmarcDigestMail(digests, { more: found.length - digests.length, baseUrl });
+    return dmarcDigestMail(digests, found.length - digests.length);
   }
 }

@@ -18,15 +18,8 @@ import { UNAUTHENTICATED_KEY } from "../sources/unauthenticated-mail.ts";
 import { isForeign, actionableFailures } from "../sources/domain-sources.ts";
 import type { Source } from "../sources/source-response.ts";
 import { type DomainDigestFacts, incompleteDay } from "./digest-facts.ts";
-import { changeCommand, listCommand, publishActions, readDomainCommand } from "./domain-commands.ts";
+import { allDomainsLink, domainLink, publishActions } from "./domain-links.ts";
 import { isLearned } from "./learning.ts";
-
-export interface DigestMailOptions {
-  /** Domains that the mail leaves out. */
-  readonly more: number;
-  /** The URL of the service, without a `/` at the end. */
-  readonly baseUrl: string;
-}
 
 const SOURCES_MAX = 5;
 const REPORTERS_MAX = 3;
@@ -38,22 +31,15 @@ const PREVIOUS: Readonly<Record<DigestPeriod, string>> = {
   monthly: "the month before",
 };
 
-/** A digest about some domains, never none. Pure. */
-export const dmarcDigestMail = (
-  digests: readonly DomainDigestFacts[],
-  { more, baseUrl }: DigestMailOptions,
-): MailContent => {
-  const { id = "", domain = "" } = digests[0]?.domain ?? {};
-  const off = changeCommand({ baseUrl, domainId: id }, "", { digest: "off" });
-  return {
-    subject: subjectOf(digests),
-    sections: digests.map((facts) => sectionOf(facts, baseUrl)),
-    closing: [
-      ...(more > 0 ? [`and ${formatCount(more)} more domains. All domains: ${listCommand(baseUrl)}`] : []),
-      `You receive this digest as a recipient of these domains. To turn it off for ${domain}: ${off}`,
-    ],
-  };
-};
+/** A digest about some domains, never none; `more` are left out. Pure. */
+export const dmarcDigestMail = (digests: readonly DomainDigestFacts[], more: number): MailContent => ({
+  subject: subjectOf(digests),
+  sections: digests.map(sectionOf),
+  closing: [
+    ...(more > 0 ? [`and ${formatCount(more)} more domains.`, allDomainsLink()] : []),
+    "You receive this digest as a recipient of these domains.",
+  ],
+});
 
 const subjectOf = (digests: readonly DomainDigestFacts[]): string => {
   const [only] = digests;
@@ -64,7 +50,7 @@ const subjectOf = (digests: readonly DomainDigestFacts[]): string => {
   return `DMARC digest: ${digests.length} domains${problems === 0 ? "" : `, ${problems} without reports or with problems`}`;
 };
 
-const sectionOf = (facts: DomainDigestFacts, baseUrl: string): MailSection => {
+const sectionOf = (facts: DomainDigestFacts): MailSection => {
   const { domain, totals, reports, sources, untrusted } = facts;
   const failing = sources.filter((source) => actionableFailures(source) > 0);
   const untrustedShare = trustSentence({
@@ -94,7 +80,7 @@ const sectionOf = (facts: DomainDigestFacts, baseUrl: string): MailSection => {
       line(reports > 0 ? `Reporters: ${reportersOf(facts)}` : null),
       line(untrustedShare),
       line(`Status: ${domain.status.replace("_", " ")}, ${policyOf(facts.policy)}`),
-      ...nextActions(facts, baseUrl),
+      ...nextActions(facts),
     ],
   };
 };
@@ -113,21 +99,22 @@ const failingOf = (source: Source): string =>
   `${formatCount(actionableFailures(source))} of ${formatCount(source.messages)} fail`;
 
 /** The next step, and what to do for it. What fails was said before. */
-const nextActions = (facts: DomainDigestFacts, baseUrl: string): readonly MailBlock[] => {
+const nextActions = (facts: DomainDigestFacts): readonly MailBlock[] => {
   const { next, domain, recordToPublish } = facts;
-  const link = { baseUrl, domainId: domain.id };
   const { action: code = null, record = null, why } = next ?? { why: "nothing is left to do." };
-  if (record !== null) return [action(`Next step: ${why}`), ...publishActions(link, domain.domain, record)];
+  if (record !== null) return [action(`Next step: ${why}`), ...publishActions(domain, record)];
   if (code === "mend_record" || code === "publish_record") {
     return [
       action("Next step: correct the DNS record, so that reports arrive."),
-      ...publishActions(link, domain.domain, recordToPublish),
+      ...publishActions(domain, recordToPublish),
     ];
   }
   const isAboutSources = code === "classify_sources" || code === "fix_sources";
   return [
     action(`Next step: ${why}`),
-    ...(isAboutSources ? [action("All sources:", readDomainCommand(link, "/sources"))] : []),
+    isAboutSources
+      ? domainLink(domain, "sources", "Show the sources")
+      : domainLink(domain, "overview", "Show the domain"),
   ];
 };
 

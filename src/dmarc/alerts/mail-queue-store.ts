@@ -12,6 +12,7 @@ export interface QueuedAlert extends QueuedMail {
   readonly body: string | null;
   readonly domain: string | null;
   readonly domainId: string | null;
+  readonly accountId: string | null;
   readonly label: string | null;
 }
 
@@ -65,7 +66,8 @@ export class AlertMailQueue extends MailQueueStore<QueuedAlert> {
   rowsFor(recipient: string): QueuedAlert[] {
     return this.sqlite
       .query<QueuedAlert, [string, number]>(
-        `SELECT m.id, m.created_at_ms createdAtMs, a.rule, a.at_ms atMs, a.body, d.domain, d.id domainId, d.label
+        `SELECT m.id, m.created_at_ms createdAtMs, a.rule, a.at_ms atMs, a.body, d.domain, d.id domainId,
+            d.account_id accountId, d.label
           FROM dmarc_alert_mails m
           LEFT JOIN dmarc_alerts a ON a.id = m.alert
           LEFT JOIN dmarc_domains d ON d.number = a.domain AND d.deleted_at_ms IS NULL

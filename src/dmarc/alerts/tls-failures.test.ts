@@ -2,7 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { DAY_MS, isoDay } from "../../base/days.ts";
 import { createApps } from "../../testing/app.ts";
 import { createDmarcAlertHarness, expectDocumented } from "../../testing/dmarc-alert-harness.ts";
-import { composeMail } from "../../notify/mail-content.ts";
+import { composeMail } from "../../notify/compose-mail.ts";
+import { MAIL_LINKS } from "../../testing/mailing.ts";
 import { alertSection } from "./alert-section.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
 import { tlsFailureText } from "../report/tls-failure-texts.ts";
@@ -197,18 +198,18 @@ describe("a review of TLS reports", () => {
       body,
       domain: "example.com",
       domainId: "d",
+      accountId: "a",
       label: null,
     };
-    const section = alertSection(queued, "https://w.example");
-    const { text } = composeMail({ subject: "", sections: section === null ? [] : [section], closing: [] });
+    const section = alertSection(queued);
+    const { text } = composeMail({ subject: "", sections: section === null ? [] : [section], closing: [] }, MAIL_LINKS);
     expect(text)
       .toBe(`example.com: 203 of 1,203 inbound TLS sessions with mx.example.com failed: the certificate has expired
   - Renew the certificate of the MX host, and make sure that the mail server has loaded the new one.
   - Policy: sts
   - Reported by google
   - mx.example.com: 203 sessions failed
-The TLS reports:
-    curl -s 'https://w.example/v1/dmarc/domains/d/tls-reports' -H "Authorization: Bearer $KEY"
+Show the TLS reports: https://verify.example.org/dmarc/d/tls
 2026-11-20 12:00 UTC
 `);
   });

@@ -6,7 +6,8 @@ import type { DomainRow } from "../domains/domain-store.ts";
 import { ingestionView } from "../ingest/ingestion-schemas.ts";
 import { createDigestReader } from "../alerts/digest-facts.ts";
 import { dmarcDigestMail } from "../alerts/digest-mail.ts";
-import { composeMail } from "../../notify/mail-content.ts";
+import { composeMail } from "../../notify/compose-mail.ts";
+import { MAIL_LINKS } from "../../testing/mailing.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { ReportQueryStore } from "./report-query-store.ts";
 import { RecordStore } from "./record-store.ts";
@@ -122,7 +123,7 @@ describe("mail of attacker.example that says it is from google.com", () => {
       advise: async () => ({ stage: "monitoring", next: null }) as never,
     });
     const facts = await read(domain, { period: "daily", range });
-    const { text } = composeMail(dmarcDigestMail([facts], { more: 0, baseUrl: "https://x.example" }));
+    const { text } = composeMail(dmarcDigestMail([facts], 0), MAIL_LINKS);
     expect(text).toContain("2 reports from attacker.example (claims to be google.com), google.com (not authenticated)");
     expect(text).toContain("2 of 2 reports, with 990 of 990 messages (100 %), came in mail that is not authenticated");
   });

@@ -1,0 +1,61 @@
+import { accessSync, constants, readdirSync, statSync } from "node:fs";
+import { isoTime } from "../base/clock.ts";
+import { roomIn } from "../db/backup.ts";
+import { backupsAmong, describeDirectoryProblem, newestTimeOf } from "../db/backup-directory.ts";
+import { BACKUP_AGE_MS_MAX } from "../db/scheduled-backups.ts";
+import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
+import type { DoctorSettings } from "./doctor-settings.ts";
+
+const backupCheck = doctorFindings("backup");
+const HOUR_MS = 3_600_000;
+
+interface BackupFacts {
+  readonly config: Pick<DoctorSettings, "backupDir" | "dataDir">;
+  /** Path of the database. */
+  readonly database: string;
+  readonly nowMs: number;
+}
+
+/** Whether scheduled backups can be written to the directory: null, or why not. */
+const unusable = (directory: string, { config, database }: BackupFacts): DoctorCheck | null => {
+  try {
+    readdirSync(directory);
+    accessSync(directory, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    return backupCheck.fail(`POSTWARDEN_BACKUP_DIR: ${describeDirectoryProblem(directory, error)}`);
+  }
+  const [ours, theirs] = [statSync(directory), statSync(config.dataDir, { throwIfNoEntry: false })];
+  if (process.geteuid?.() === 0 && theirs !== undefined && theirs.uid !== 0 && ours.uid !== theirs.uid)
+    return backupCheck.warn(
+      `${directory} belongs to user ID ${ours.uid}, and the data directory to ${theirs.uid}. Run: chown --reference=${config.dataDir} ${directory}`,
+    );
+  const needsBytes = statSync(database, { throwIfNoEntry: false })?.size ?? 0;
+  return roomIn(directory) < needsBytes
+    ? backupCheck.warn(
+        `${directory} has no room for the next backup (the database has ${(needsBytes / 1e6).toFixed(0)} MB). Free some space or lower POSTWARDEN_BACKUP_KEEP.`,
+      )
+    : null;
+};
+
+/** Where the scheduled backups go, how old the last one is, and whether the next one can be written. */
+export const checkBackups = (facts: BackupFacts): DoctorCheck => {
+  const { config, nowMs } = facts;
+  const directory = config.backupDir;
+  if (directory === null)
+    return backupCheck.warn("No scheduled backups. Set POSTWARDEN_BACKUP_DIR to a directory on another disk.");
+  const problem = unusable(directory, facts);
+  if (problem !== null) return problem;
+  const stored = backupsAmong(readdirSync(directory), directory, nowMs);
+  const lastMs = newestTimeOf(stored, nowMs);
+  if (lastMs === null)
+    return backupCheck.warn(`${directory} has no backup yet. The service writes one within a minute of its start.`);
+  const ageMs = nowMs - lastMs;
+  const found = `${stored.length} in ${directory}, the last from ${isoTime(lastMs)}, ${Math.floor(ageMs / HOUR_MS)} hours ago`;
+  if (ageMs > BACKUP_AGE_MS_MAX)
+    return backupCheck.warn(
+      `${found}. One is due every day: is the service running? Its log and /readyz say why one failed.`,
+    );
+  return statSync(directory).dev === statSync(config.dataDir, { throwIfNoEntry: false })?.dev
+    ? backupCheck.warn(`${found}. They are on the file system of the database: copy them to another machine.`)
+    : backupCheck.ok(`${found}.`);
+};

@@ -1,0 +1,75 @@
+import { ListClient } from "../dnsbl/list-client.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import { noPacing } from "../dnsbl/budget.ts";
+import { type ListFinding, judgePositive } from "../dnsbl/list-finding.ts";
+import { literalName } from "../dnsbl/query-name.ts";
+import type { Clock } from "../base/clock.ts";
+import { type DnsResolver, type DnsServer, formatServer } from "../net/dns.ts";
+import { createDnsResolver } from "../net/dns-resolver.ts";
+import { DOCTOR_DNS_TIMEOUTS } from "./dns-check.ts";
+import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
+
+const blocklistsCheck = doctorFindings("blocklists");
+
+const NAMED_MAX = 3;
+
+/** What a list responds for its first test point through this resolver; null for a list without test points. */
+const queryTestEntry = async (list: Blocklist, resolver: DnsResolver) => {
+  const client = new ListClient(resolver, noPacing);
+  for (const kind of list.kinds) {
+    const point = list.testPoints[kind]?.positive[0];
+    if (point === undefined) continue;
+    const answer = await client.query(list, literalName({ kind, value: point.value }) ?? point.value);
+    return { list, finding: judgePositive(point, answer) };
+  }
+  return null;
+};
+
+interface TestedList {
+  readonly list: Blocklist;
+  readonly finding: ListFinding | null;
+}
+
+const reasonOf = ({ finding }: TestedList): string =>
+  [finding?.reason ?? "The query could not be sent.", finding?.remedy ?? ""].join(" ").trim();
+
+/** The lists by what is wrong with them, each reason once. */
+const describeLists = (troubled: readonly TestedList[]): string => {
+  const byReason = Map.groupBy(troubled, reasonOf);
+  return [...byReason]
+    .map(([reason, lists]) => `${lists.map(({ list }) => list.name).join(", ")}: ${reason}`)
+    .join(" ");
+};
+
+/** Whether the enabled blocklists are usable through this resolver: one query to each, for its test point. */
+export const checkBlocklists = async (lists: readonly Blocklist[], resolver: DnsResolver): Promise<DoctorCheck> => {
+  const results = await Promise.all(lists.map((list) => queryTestEntry(list, resolver)));
+  const known = results.filter((one) => one !== null);
+  const troubled = known.filter(({ finding }) => finding?.state !== "healthy");
+  const [first] = troubled;
+  if (first === undefined) return blocklistsCheck.ok(`${known.length} lists return their test points.`);
+  if (troubled.length === known.length)
+    return blocklistsCheck.warn(
+      `None of ${known.length} lists is usable through this resolver. ${describeLists([first])} Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own; most lists refuse public resolvers.`,
+    );
+  const more =
+    troubled.length > NAMED_MAX
+      ? ` ${troubled.length - NAMED_MAX} more: run \`postwarden blocklist lists --test\`.`
+      : "";
+  const named = describeLists(troubled.slice(0, NAMED_MAX));
+  return blocklistsCheck.warn(`${troubled.length} of ${known.length} lists are not usable. ${named}${more}`);
+};
+
+/** The same through each DNS server, because lists refuse some of them and not others. */
+export const checkBlocklistsThrough = (
+  lists: readonly Blocklist[],
+  { servers, clock }: { readonly servers: readonly DnsServer[]; readonly clock: Clock },
+): Promise<readonly DoctorCheck[]> =>
+  Promise.all(
+    servers.map(async (server) => {
+      const resolver = createDnsResolver({ servers: [server], clock, timeouts: DOCTOR_DNS_TIMEOUTS });
+      const found = await checkBlocklists(lists, resolver);
+      resolver.close();
+      return servers.length === 1 ? found : { ...found, message: `Through ${formatServer(server)}: ${found.message}` };
+    }),
+  );

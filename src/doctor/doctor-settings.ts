@@ -1,0 +1,26 @@
+import type { DnsServer } from "../net/dns.ts";
+import type { SmtpRelay } from "../net/mailer.ts";
+
+/** The settings that the checks read. */
+export interface DoctorSettings {
+  readonly dataDir: string;
+  readonly backupDir: string | null;
+  readonly host: string;
+  readonly baseUrl: string | null;
+  readonly tls: object | null;
+  readonly tlsKeyPath: string | null;
+  readonly reportTlsKeyPath: string | null;
+  readonly imapPasswordFile: string | null;
+  readonly heloName: string;
+  readonly mailFrom: string;
+  readonly smtpPort: number;
+  readonly connectTimeoutMs: number;
+  readonly replyTimeoutMs: number;
+  readonly connectionsMax: number;
+  readonly sourceAddresses: readonly string[];
+  readonly asnLookup: "dns" | "off";
+  readonly geoipPaths: readonly string[];
+  readonly reportHost: string | null;
+  readonly reportListen: DnsServer | null;
+  readonly notifyRelay: SmtpRelay | null;
+}

@@ -1,0 +1,67 @@
+import { DAY_MS } from "../base/days.ts";
+import type { Runtime } from "../db/runtime.ts";
+import { adviceOf, type DoctorAdvice } from "./doctor-advice.ts";
+import type { DoctorFinding } from "./run-checks.ts";
+
+/** What the last run found, the worst first. */
+export interface Examination {
+  readonly atMs: number;
+  readonly findings: readonly DoctorAdvice[];
+}
+
+/** A run soon after another one is refused its queries: mail hosts and blocklists would see a burst. */
+const PAUSE_MS = 30_000;
+const ORDER = { fail: 0, warn: 1, ok: 2 } as const;
+
+/** Examines the machine inside the service: daily, and when somebody asks for it; one run at a time. */
+export class Doctor {
+  readonly #runtime: Pick<Runtime, "clock" | "log">;
+  readonly #examine: () => Promise<readonly DoctorFinding[]>;
+  #running: Promise<Examination | null> | null = null;
+  #last: Examination | null = null;
+  #startedMs: number | null = null;
+
+  constructor(runtime: Pick<Runtime, "clock" | "log">, examine: () => Promise<readonly DoctorFinding[]>) {
+    this.#runtime = runtime;
+    this.#examine = examine;
+  }
+
+  get isRunning(): boolean {
+    return this.#running !== null;
+  }
+
+  /** What the last run of this process found; null before the first. */
+  latestFindings(): Examination | null {
+    return this.#last;
+  }
+
+  /** Runs all checks, or waits for the run that is under way; within 30 s of the last one, returns what that found. */
+  run(): Promise<Examination | null> {
+    const nowMs = this.#runtime.clock.monotonicMs();
+    if (this.#running !== null) return this.#running;
+    if (this.#startedMs !== null && nowMs - this.#startedMs < PAUSE_MS) return Promise.resolve(this.#last);
+    this.#startedMs = nowMs;
+    this.#running = this.#runOnce().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  /** The scheduled job: runs when the last run is a day old. */
+  async runIfDue(): Promise<void> {
+    const nowMs = this.#runtime.clock.monotonicMs();
+    if (this.#startedMs === null || nowMs - this.#startedMs >= DAY_MS) await this.run();
+  }
+
+  async #runOnce(): Promise<Examination | null> {
+    const { clock, log } = this.#runtime;
+    try {
+      const found = await this.#examine();
+      const findings = found.map(adviceOf).toSorted((a, b) => ORDER[a.severity] - ORDER[b.severity]);
+      this.#last = { atMs: clock.nowMs(), findings };
+    } catch (error) {
+      log.error("the checks of this machine failed", { error });
+    }
+    return this.#last;
+  }
+}

@@ -1,0 +1,16 @@
+import type { Runtime } from "../db/runtime.ts";
+import type { Mailer } from "../net/mailer.ts";
+import type { Mailing } from "../notify/mail-batcher.ts";
+import { MailSubscriptions } from "../notify/mail-subscriptions.ts";
+import { SubscriptionStore } from "../notify/subscription-store.ts";
+
+export const MAIL_BASE_URL = "https://verify.example.org";
+/** What a mail without a subscription links to. */
+export const MAIL_LINKS = { baseUrl: MAIL_BASE_URL, off: null };
+
+/** Mail to a fake relay, with links to `MAIL_BASE_URL`. */
+export const createTestMailing = (runtime: Pick<Runtime, "db" | "clock">, mailer: Mailer) =>
+  ({
+    ...{ mailer, baseUrl: MAIL_BASE_URL },
+    subscriptions: new MailSubscriptions(runtime, new SubscriptionStore(runtime.db)),
+  }) satisfies Mailing;
