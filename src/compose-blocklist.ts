@@ -1,6 +1,6 @@
 import { type BlocklistAttentionDeps, createBlocklistAttention } from "./blocklist/attention.ts";
 import { ListBreaker } from "./blocklist/breaker.ts";
-import { createBudgetLedger } from "./blocklist/budget-store.ts";
+import { createBudgetLedger, createBudgetReader } from "./blocklist/budget-store.ts";
 import { ChangeNotifier } from "./blocklist/change-notifier.ts";
 import { CheckScheduler } from "./blocklist/check-scheduler.ts";
 import { ListingDigests } from "./blocklist/digest-queue.ts";
@@ -8,6 +8,7 @@ import { TargetDiscovery } from "./blocklist/discovery.ts";
 import { createListingMails } from "./blocklist/listing-mails.ts";
 import { ListingNotesEditor } from "./blocklist/listing-notes.ts";
 import { ListingStore } from "./blocklist/listing-store.ts";
+import { ListStatuses } from "./blocklist/list-status.ts";
 import { Listings } from "./blocklist/listings.ts";
 import { ListingMailQueue } from "./blocklist/mail-queue-store.ts";
 import { BlocklistMonitor } from "./blocklist/monitor.ts";
@@ -26,7 +27,7 @@ import { TargetTable } from "./blocklist/target-table.ts";
 import { TargetTableStore } from "./blocklist/target-table-store.ts";
 import { createLiveLookup } from "./blocklist/target-lookup.ts";
 import { Targets } from "./blocklist/targets.ts";
-import { createTestLookup, listsByMode } from "./blocklist/test-list.ts";
+import { createTestLookup, type ListsByMode, listsByMode } from "./blocklist/test-list.ts";
 import { UsabilityStore } from "./blocklist/usability-store.ts";
 import { ListUsability } from "./blocklist/usability.ts";
 import type { Log } from "./base/log.ts";
@@ -38,6 +39,7 @@ import type { Runtime } from "./db/runtime.ts";
 import { type Catalogue, isEnabled } from "./dnsbl/blocklist.ts";
 import { type BudgetLedger, createDnsblPacing } from "./dnsbl/budget.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
+import type { DnsblHealth } from "./dnsbl/health.ts";
 import type { NotificationsStore } from "./notifications/store.ts";
 import type { Mailing } from "./notify/mail-batcher.ts";
 import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
@@ -71,6 +73,8 @@ export interface BlocklistParts {
 }
 
 interface Readable extends Omit<BlocklistAttentionDeps, "store" | "table">, Omit<TargetHistoryDeps, "store"> {
+  readonly catalogue: ListsByMode;
+  readonly health: DnsblHealth;
   readonly blocklists: BlocklistStore;
 }
 
@@ -80,6 +84,7 @@ const composeReaders = (runtime: Runtime, deps: Readable) => {
   const table = new TargetTable({ store, targets: deps.blocklists });
   return {
     table,
+    statuses: new ListStatuses(runtime, { ...deps, store, budgets: createBudgetReader(runtime.db) }),
     attention: createBlocklistAttention({ ...deps, store, table }),
     history: new TargetHistory(runtime, { ...deps, store: new TargetHistoryStore(runtime.db) }),
   };
@@ -131,7 +136,7 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const queueDigests = () => digests.queueDue();
   return {
     ...{ catalogue: allLists, health, store, monitor, scheduler, targets, overview, usability },
-    ...composeReaders(runtime, { blocklists: store, targets, overview, lookups, catalogue }),
+    ...composeReaders(runtime, { blocklists: store, targets, overview, lookups, catalogue, health }),
     actions: new TargetActions(runtime, { blocklists: store, ranges, targets }),
     mutes: new Mutes(runtime, { store: mutes, blocklists: store, ranges, targets, muting }),
     rangeChecks: new RangeChecks(runtime, { store, ranges, monitor }),

@@ -4,6 +4,8 @@ import type { AttentionItem } from "./base/attention.ts";
 import type { ByMode } from "./base/secrets.ts";
 import type { CreditHolds } from "./billing/store.ts";
 import type { Clock } from "./base/clock.ts";
+import { createBlocklistPages } from "./dashboard/blocklists/pages.tsx";
+import type { BlocklistUseCases } from "./dashboard/blocklists/use-cases.ts";
 import { createHomePages } from "./dashboard/home/pages.tsx";
 import type { Viewer } from "./dashboard/page.ts";
 import { PREFERENCES } from "./dashboard/preferences.ts";
@@ -20,6 +22,7 @@ export interface DashboardParts {
   readonly attention: Readonly<
     Partial<Record<"blocklists" | "lists" | "dmarc", (viewer: Viewer) => readonly AttentionItem[]>>
   >;
+  readonly blocklist: Omit<BlocklistUseCases, "clock">;
   readonly isHttps: boolean;
 }
 
@@ -39,7 +42,11 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       .toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
   return new Dashboard({
     ...{ guard, clock, findSession, isHttps },
-    routes: [...PREFERENCES, ...createHomePages({ attention: allItems })],
+    routes: [
+      ...PREFERENCES,
+      ...createHomePages({ attention: allItems }),
+      ...createBlocklistPages({ ...parts.blocklist, clock }),
+    ],
     frameFacts: (viewer) => ({
       credits:
         accounts.findAccount(viewer.account.id) === undefined

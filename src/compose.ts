@@ -237,6 +237,7 @@ export const composeService = (options: ServiceOptions) => {
     ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },
     ...{ credits: administration.credits, isHttps: baseUrl.startsWith("https:") },
     attention: { blocklists: ({ caller }) => blocklist.attention(caller).items },
+    blocklist: { ...blocklist, rules: webhooks.rules },
   });
   const doctor = new Doctor(useCases.runtime, options.examine ?? (async () => []));
   const app = createServer({

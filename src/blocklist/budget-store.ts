@@ -24,3 +24,13 @@ export const createBudgetLedger = (db: Db): BudgetLedger => ({
       return granted;
     }),
 });
+
+/** Reads how many queries of a day (days since 1970, UTC) are reserved, by the id of the list. */
+export type BudgetReader = (day: number) => ReadonlyMap<string, number>;
+
+export const createBudgetReader =
+  (db: Pick<Db, "orm">): BudgetReader =>
+  (day) => {
+    const rows = db.orm.select().from(blocklistBudgets).where(eq(blocklistBudgets.day, day)).all();
+    return new Map(rows.map(({ listId, reserved }) => [listId, reserved]));
+  };

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { Db } from "../db/open.ts";
 import { severityRankOf } from "./severity.ts";
 import type { Severity } from "../dnsbl/blocklist.ts";
@@ -42,6 +43,14 @@ export interface SortableTarget {
   readonly status: TargetStatus;
   readonly sortKey: string | number | null;
 }
+
+/** How many targets are on the same listings. */
+export interface ListedOnCount {
+  readonly listedOn: readonly string[];
+  readonly count: number;
+}
+
+const listedOnSchema = z.array(z.string());
 
 type Value = string | number;
 
@@ -159,6 +168,17 @@ export class TargetTableStore {
         `${SELECT_SORTABLE(SORT_KEYS[filter.order])} WHERE ${window.sql} AND ${state.sql}${row.sql} ORDER BY ${WORST_FIRST}`,
       )
       .all(...window.values, ...state.values, ...row.values);
+  }
+
+  /** Targets by what they are listed on: there are few different combinations. */
+  countListedOn({ accountId, mode }: Owner): ListedOnCount[] {
+    return this.db.sqlite
+      .query<{ listedOn: string; count: number }, [string, string]>(
+        `SELECT listed_on listedOn, count(*) count FROM blocklist_targets WHERE account_id = ? AND mode = ? AND range_id = ''
+          AND monitoring_enabled IN (0, 1) AND severity_rank > 0 GROUP BY listed_on`,
+      )
+      .all(accountId, mode)
+      .map(({ listedOn, count }) => ({ listedOn: listedOnSchema.parse(JSON.parse(listedOn)), count }));
   }
 
   /** The labels in use, each once, sorted. */

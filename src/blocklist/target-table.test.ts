@@ -83,6 +83,15 @@ describe("the table of targets", () => {
     expect(await startWithAll().values(query)).toEqual(expected);
   });
 
+  test("counts targets by what they are listed on", () => {
+    const { store } = startWithAll();
+    const counts = store.countListedOn(OWNER).toSorted((a, b) => a.listedOn.length - b.listedOn.length);
+    expect(counts).toEqual([
+      { listedOn: ["spamcop"], count: 2 },
+      { listedOn: ["spamhaus-sbl", "spamcop"], count: 1 },
+    ]);
+  });
+
   test("sorts labels with numbers by their value, and what has none last", async () => {
     const { table } = startWithAll();
     const { targets } = await table.page(OWNER, { order: "label", page: 1, perPage: 4 });

@@ -21,6 +21,11 @@ export interface DnsblPacing {
 /** Where the operator publishes no limit: well below published ones, without bursts. */
 const QUERIES_PER_DAY_UNPUBLISHED = 100_000;
 const SPACING_UNPUBLISHED_MS = 10;
+
+/** Queries that may be sent to a list on one day (UTC). */
+export const queriesPerDayOf = ({ budget }: Pick<Blocklist, "budget">): number =>
+  budget.queriesPerDay ?? QUERIES_PER_DAY_UNPUBLISHED;
+
 /** Callers have deadlines: a longer wait fails at once. */
 const WAIT_MS_MAX = 30_000;
 
@@ -83,11 +88,12 @@ export const createDnsblPacing = ({
   };
 
   return {
-    async acquire({ id, name, budget }) {
+    async acquire(list) {
+      const { id, name, budget } = list;
       const nowMs = clock.nowMs();
       const day = Math.floor(nowMs / DAY_MS);
       const account = accountOf(id, day);
-      const perDay = budget.queriesPerDay ?? QUERIES_PER_DAY_UNPUBLISHED;
+      const perDay = queriesPerDayOf(list);
       if (account.left === 0) {
         const wanted = Math.min(BLOCK_MAX, Math.max(1, Math.floor(perDay * BLOCK_SHARE)));
         account.left = ledger.reserve(id, day, { wanted, most: perDay });

@@ -1,0 +1,129 @@
+import { DAY_MS } from "../base/days.ts";
+import { AppError } from "../base/errors.ts";
+import type { Runtime } from "../db/runtime.ts";
+import { type Blocklist, isEnabled, type TargetKind } from "../dnsbl/blocklist.ts";
+import { queriesPerDayOf } from "../dnsbl/budget.ts";
+import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
+import type { HealthState } from "../dnsbl/list-finding.ts";
+import type { BudgetReader } from "./budget-store.ts";
+import type { Owner } from "./store.ts";
+import type { ListedOnCount, TargetTableStore } from "./target-table-store.ts";
+import type { ListsByMode } from "./test-list.ts";
+
+/** A list of the catalogue as it works here. */
+export interface ListStatus {
+  readonly list: Blocklist;
+  readonly isEnabled: boolean;
+  /** For each kind of target; empty for a list that is not in use and for the test list. */
+  readonly health: readonly ListHealth[];
+  /** The worst of these; null when there is none. */
+  readonly state: HealthState | null;
+  /** Queries of today (UTC) that are sent or reserved, and how many may be sent a day. */
+  readonly queriesToday: number;
+  readonly queriesPerDay: number;
+  /** Targets of the owner that are on it, a range counted once. */
+  readonly targets: number;
+}
+
+/** What monitoring so many addresses takes. */
+export interface CheckCost {
+  readonly addresses: number;
+  readonly lists: number;
+  readonly queriesPerDay: number;
+  /** The list of which it takes the largest share of the queries allowed a day, and that share; null without lists. */
+  readonly tightest: { readonly name: string; readonly share: number } | null;
+}
+
+export interface ListStatusesDeps {
+  readonly catalogue: ListsByMode;
+  readonly health: Pick<DnsblHealth, "of" | "testAgain">;
+  readonly budgets: BudgetReader;
+  readonly store: Pick<TargetTableStore, "countListedOn">;
+}
+
+/** The worst first. */
+const STATES: readonly HealthState[] = ["refused", "wildcard", "unreachable", "silent", "unknown", "healthy"];
+/** A list that was tested so recently is not tested again: operators count every query. */
+const TEST_EVERY_MS = 60_000;
+/** What is not listed is checked every six hours. */
+const CHECKS_A_DAY = 4;
+
+/** Which lists can be believed through the resolver of this service, and what they have about the targets of an owner. */
+export class ListStatuses {
+  constructor(
+    private readonly runtime: Pick<Runtime, "clock">,
+    private readonly deps: ListStatusesDeps,
+  ) {}
+
+  /** Every list: those in use first, of these the ones with trouble. */
+  all(owner: Owner): ListStatus[] {
+    const counts = this.deps.store.countListedOn(owner);
+    const used = this.deps.budgets(this.#today());
+    return this.deps.catalogue[owner.mode]
+      .map((list) => this.#statusOf(owner, list, { counts, used }))
+      .toSorted((a, b) => Number(b.isEnabled) - Number(a.isEnabled) || rankOf(a) - rankOf(b) || b.targets - a.targets);
+  }
+
+  /** Throws `not_found` for an id that is not in the catalogue. */
+  find(owner: Owner, id: string): ListStatus {
+    const found = this.all(owner).find(({ list }) => list.id === id);
+    if (found === undefined) throw new AppError("not_found", { message: "There is no such list." });
+    return found;
+  }
+
+  /** The ids of the listings of a list, or that one listing; empty for what is neither. */
+  listingsOf(owner: Owner, id: string): string[] {
+    const codes = this.deps.catalogue[owner.mode].flatMap((list) =>
+      list.codes.filter((code) => list.id === id || code.id === id),
+    );
+    return [...new Set(codes.map((code) => code.id))];
+  }
+
+  /** Tests a list now, unless it was tested within the last minute. Throws `conflict` for a list that is not in use. */
+  async test(owner: Owner, id: string): Promise<ListStatus> {
+    const { list, health, isEnabled: isUsed } = this.find(owner, id);
+    if (!isUsed || owner.mode === "test")
+      throw new AppError("conflict", { message: `${list.name} is not queried, so it cannot be tested.` });
+    const nowMs = this.runtime.clock.nowMs();
+    const due = health.filter(({ testedAtMs }) => testedAtMs === null || nowMs - testedAtMs >= TEST_EVERY_MS);
+    await Promise.all(due.map(({ kind }) => this.deps.health.testAgain(list, kind)));
+    return this.find(owner, id);
+  }
+
+  /** The queries a day for so many addresses that are on no list. */
+  costOf(owner: Owner, kind: TargetKind, addresses: number): CheckCost {
+    const lists = this.deps.catalogue[owner.mode].filter((list) => isInUse(list, owner) && list.kinds.includes(kind));
+    const shares = lists.map((list) => ({
+      name: list.name,
+      share: (addresses * CHECKS_A_DAY) / queriesPerDayOf(list),
+    }));
+    const [tightest = null] = shares.toSorted((a, b) => b.share - a.share);
+    return { addresses, lists: lists.length, queriesPerDay: addresses * lists.length * CHECKS_A_DAY, tightest };
+  }
+
+  #today(): number {
+    return Math.floor(this.runtime.clock.nowMs() / DAY_MS);
+  }
+
+  #statusOf(
+    owner: Owner,
+    list: Blocklist,
+    known: { readonly counts: readonly ListedOnCount[]; readonly used: ReadonlyMap<string, number> },
+  ): ListStatus {
+    const isUsed = isInUse(list, owner);
+    const health = isUsed && owner.mode === "live" ? list.kinds.map((kind) => this.deps.health.of(list, kind)) : [];
+    const isOnIt = ({ listedOn }: ListedOnCount) => list.codes.some(({ id }) => listedOn.includes(id));
+    return {
+      ...{ list, isEnabled: isUsed, health },
+      state: STATES.find((state) => health.some((one) => one.state === state)) ?? null,
+      queriesToday: known.used.get(list.id) ?? 0,
+      queriesPerDay: queriesPerDayOf(list),
+      targets: known.counts.filter(isOnIt).reduce((sum, { count }) => sum + count, 0),
+    };
+  }
+}
+
+/** The test list is in no catalogue, but always used by test keys. */
+const isInUse = (list: Blocklist, { mode }: Owner): boolean => mode === "test" || isEnabled(list);
+
+const rankOf = ({ state }: ListStatus): number => (state === null ? STATES.length : STATES.indexOf(state));

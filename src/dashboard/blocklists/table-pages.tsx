@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { isoTime } from "../../base/clock.ts";
+import type { ListingView } from "../../blocklist/listings.ts";
+import { severityOfRank } from "../../blocklist/severity.ts";
+import type { TargetRow } from "../../blocklist/store.ts";
+import { stateOfTarget } from "../../blocklist/target-table.ts";
+import { csvLine } from "../../http/csv.ts";
+import { countText } from "../components/number.tsx";
+import { listOf } from "../form-input.ts";
+import { formAction, page, type Viewer } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+import { ConfirmRemoval } from "./bulk-page.tsx";
+import { csvResponse } from "./csv-response.ts";
+import { TARGETS_PER_PAGE, TargetsPage, type TargetsQuery, targetsQuery } from "./targets-page.tsx";
+import { type BlocklistUseCases, namesIn } from "./use-cases.ts";
+
+const CHOSEN_MAX = 500;
+const BACK_CHARACTERS_MAX = 2_000;
+const ROWS_AT_ONCE = 500;
+
+const bulkForm = z.object({
+  ids: listOf(z.string().max(100)).pipe(z.array(z.string()).max(CHOSEN_MAX)),
+  act: z.enum(["check", "pause", "resume", "delete", "delete-confirmed"]),
+  back: z.string().max(BACK_CHARACTERS_MAX).default(""),
+});
+
+const DONE = {
+  check: (count: string) => `${count} will be checked within a minute.`,
+  pause: (count: string) => `${count} paused.`,
+  resume: (count: string) => `${count} resumed.`,
+  "delete-confirmed": (count: string) => `${count} deleted.`,
+} as const;
+
+const CSV_COLUMNS = [
+  ...["target", "label", "state", "severity", "listed_on", "since", "last_checked_at", "next_check_at", "notes"],
+];
+
+/** The table of targets, its file, and what is done with chosen targets. */
+export const tablePages = (useCases: BlocklistUseCases) => [
+  page({ path: "/blocklists", query: targetsQuery }, async ({ viewer, query }) => {
+    const { table } = useCases;
+    const { cursor, ...filters } = filtersOf(useCases, viewer, query);
+    const shown = await table.page(viewer.caller, { ...filters, page: cursor, perPage: TARGETS_PER_PAGE });
+    const targets = shown.targets.map((row) => ({ row, listings: listingsOf(useCases, row) }));
+    const lists = listsIn(useCases, viewer);
+    const figures = table.figures(viewer.caller);
+    const body = (
+      <TargetsPage {...{ figures, query, targets, lists, total: shown.total, labels: table.labels(viewer.caller) }} />
+    );
+    return { title: "Blocklists", section: "blocklists", body };
+  }),
+
+  page({ path: "/blocklists/export.csv", query: targetsQuery }, ({ viewer, query }) => {
+    const { cursor: _, ...filters } = filtersOf(useCases, viewer, query);
+    const rows = async function* (): AsyncGenerator<string> {
+      yield csvLine(CSV_COLUMNS);
+      for await (const portion of useCases.table.all(viewer.caller, filters, ROWS_AT_ONCE))
+        yield portion.map((row) => csvLine(cellsOf(row, listingsOf(useCases, row)))).join("");
+    };
+    return csvResponse("blocklist-targets.csv", rows());
+  }),
+
+  formAction({ path: "/blocklists/bulk", form: bulkForm }, async ({ viewer, form }) => {
+    const { ids, act } = form;
+    const back = new URLSearchParams(form.back).toString();
+    const path = back === "" ? "/blocklists" : `/blocklists?${back}`;
+    if (ids.length === 0) return redirectTo(viewer, path, { bad: "Choose at least one target." });
+    if (act === "delete") {
+      const targets = ids.map((id) => useCases.targets.find(viewer.caller, id));
+      return { title: "Delete targets", section: "blocklists", body: <ConfirmRemoval {...{ targets, back }} /> };
+    }
+    await perform(useCases, viewer, { act, ids });
+    return redirectTo(viewer, path, { ok: DONE[act](countText(ids.length, "target")) });
+  }),
+];
+
+const perform = (
+  { actions }: BlocklistUseCases,
+  { caller }: Viewer,
+  { act, ids }: { readonly act: keyof typeof DONE; readonly ids: readonly string[] },
+): Promise<void> => {
+  switch (act) {
+    case "check":
+      return actions.checkSoon(caller, ids);
+    case "pause":
+    case "resume":
+      return actions.setMonitoring(caller, ids, act === "resume");
+    case "delete-confirmed":
+      return actions.remove(caller, ids);
+    default:
+      return act satisfies never;
+  }
+};
+
+const listingsOf = ({ targets }: BlocklistUseCases, row: TargetRow): readonly ListingView[] =>
+  row.listedOn.length === 0 ? [] : targets.view(row).listings;
+
+const listsIn = ({ catalogue }: BlocklistUseCases, { mode }: Viewer) => {
+  const names = namesIn(catalogue, mode);
+  return [...names].toSorted(([, a], [, b]) => a.localeCompare(b, "en"));
+};
+
+/** The filters of the page as the table has them; a list stands for all of its listings. */
+const filtersOf = ({ statuses }: BlocklistUseCases, { caller }: Viewer, query: TargetsQuery) => {
+  const { list, q, sort, ...rest } = query;
+  const found = list === undefined ? undefined : statuses.listingsOf(caller, list);
+  return { ...rest, text: q, order: sort, listings: found };
+};
+
+const cellsOf = (row: TargetRow, listings: readonly ListingView[]) => [
+  row.value,
+  row.label,
+  stateOfTarget(row),
+  severityOfRank(row.severityRank),
+  row.listedOn.join(" "),
+  listings.map(({ since }) => since).toSorted()[0] ?? null,
+  row.lastCheckedAtMs === null ? null : isoTime(row.lastCheckedAtMs),
+  row.monitoringEnabled ? isoTime(row.nextCheckAtMs) : null,
+  listings.flatMap(({ note }) => (note === null ? [] : [note.text])).join(" | "),
+];

@@ -1,0 +1,293 @@
+import type { MuteView } from "../../blocklist/mutes.ts";
+import type { ListingView } from "../../blocklist/listings.ts";
+import type { TargetRow } from "../../blocklist/store.ts";
+import type { TargetChangeView } from "../../blocklist/target-history.ts";
+import { stateOfTarget } from "../../blocklist/target-table.ts";
+import type { ListTimeline } from "../../blocklist/timeline.ts";
+import { Button, PostForm } from "../components/form.tsx";
+import { Link } from "../components/link.tsx";
+import { Live } from "../components/live.tsx";
+import { countText } from "../components/number.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
+import { Time } from "../components/time.tsx";
+import { ChangesPanel } from "./changes-panel.tsx";
+import { ListingCallout, type ListResponseFacts } from "./listing-callout.tsx";
+import { MembersPanel } from "./members-panel.tsx";
+import { SettingsFields, settingsOf } from "./settings-form.tsx";
+import { TimelinePanel } from "./timeline-view.tsx";
+import { StateBadge } from "./words.tsx";
+
+export interface TargetPageProps {
+  readonly target: TargetRow;
+  /** The range of an address. */
+  readonly range: TargetRow | null;
+  readonly listings: readonly ListingView[];
+  /** What the lists returned at the last check, by the id of the list. */
+  readonly responses: ReadonlyMap<string, ListResponseFacts>;
+  readonly isChecking: boolean;
+  /** Of a range: none. */
+  readonly timelines: readonly ListTimeline[];
+  /** Addresses of a range that are not clean, and how many there are of each state. */
+  readonly members: readonly TargetRow[];
+  readonly changes: readonly TargetChangeView[];
+  readonly mutes: readonly MuteView[];
+  readonly names: ReadonlyMap<string, string>;
+}
+
+const LISTINGS_OPEN_MAX = 10;
+const CHECK_EVERY_S = 2;
+
+/** One target: its state in a sentence, what to do, 90 days, changes and settings. */
+export const TargetPage = (props: TargetPageProps) => {
+  const { target, range, isChecking, changes, timelines } = props;
+  const isRange = target.members !== null;
+  const path = `/blocklists/${target.id}`;
+  return (
+    <>
+      <PageHead
+        title={target.value}
+        isMono
+        crumbs={[
+          ["Blocklists", "/blocklists"],
+          ...(range === null ? [] : [[range.value, `/blocklists/${range.id}`] as const]),
+        ]}
+        meta={<Meta {...props} />}
+        actions={<Actions {...props} />}
+      />
+      <Live id="state" everyS={CHECK_EVERY_S} isOn={isChecking}>
+        <State {...props} />
+        {isRange ? <MembersPanel {...props} /> : timelines.length > 0 && <TimelinePanel timelines={timelines} />}
+        <ChangesPanel changes={changes} historyPath={`${path}/history`} />
+      </Live>
+      <Columns side={<MutedPanel {...props} />}>
+        <UnbelievedPanel timelines={timelines} />
+        <SettingsPanel {...props} />
+      </Columns>
+    </>
+  );
+};
+
+const Meta = ({ target, isChecking }: TargetPageProps) => {
+  const { label, members, lastCheckedAtMs, nextCheckAtMs, monitoringEnabled } = target;
+  return (
+    <>
+      {label !== null && <span>{label}</span>}
+      {members !== null && <span>{countText(members, "address", "addresses")}</span>}
+      <span>
+        {lastCheckedAtMs === null ? (
+          "not checked yet"
+        ) : (
+          <>
+            checked <Time atMs={lastCheckedAtMs} />
+          </>
+        )}
+        {monitoringEnabled && !isChecking && (
+          <>
+            , next <Time atMs={nextCheckAtMs} />
+          </>
+        )}
+      </span>
+      <StateBadge target={target} />
+    </>
+  );
+};
+
+const Actions = ({ target: { id, monitoringEnabled }, range, isChecking }: TargetPageProps) => (
+  <>
+    {range === null && (
+      <PostForm action={`/blocklists/${id}/monitoring`}>
+        <Button name="is" value={monitoringEnabled ? "no" : "yes"} icon={monitoringEnabled ? "pause" : "play"}>
+          {monitoringEnabled ? "Pause" : "Resume"}
+        </Button>
+      </PostForm>
+    )}
+    <PostForm action={`/blocklists/${id}/check`}>
+      <Button kind="main" icon="refresh-cw" isDisabled={isChecking}>
+        {isChecking ? "Checking" : "Check now"}
+      </Button>
+    </PostForm>
+  </>
+);
+
+/** The conclusion: what is listed, or why nothing is. */
+const State = (props: TargetPageProps) => {
+  const { target, range, listings, responses, isChecking, timelines } = props;
+  const rest = listings.slice(LISTINGS_OPEN_MAX);
+  return (
+    <>
+      {isChecking && (
+        <Callout
+          kind="info"
+          label="Checking"
+          title={`Asking ${countText(timelines.length || 1, "list")} about ${target.value}`}
+        >
+          <p>A change is confirmed by further queries before it counts. This takes some seconds.</p>
+        </Callout>
+      )}
+      {listings.slice(0, LISTINGS_OPEN_MAX).map((listing) => (
+        <ListingCallout
+          key={`${listing.id} ${listing.address}`}
+          targetId={target.id}
+          listing={listing}
+          response={target.members === null ? (responses.get(listing.list ?? "") ?? null) : null}
+          isMember={range !== null}
+        />
+      ))}
+      {rest.length > 0 && (
+        <p class="soft">
+          and {rest.length} more:{" "}
+          {rest.map(({ name, address }) => [address, name].filter(Boolean).join(" on ")).join(", ")}
+        </p>
+      )}
+      {listings.length === 0 && !isChecking && <Unlisted {...props} />}
+    </>
+  );
+};
+
+const Unlisted = ({ target, timelines }: TargetPageProps) => {
+  const count = (now: ListTimeline["now"]) => timelines.filter((timeline) => timeline.now === now).length;
+  const state = stateOfTarget(target);
+  switch (state) {
+    case "paused":
+      return (
+        <Callout kind="unknown" label="Paused" title="Nobody looks at this target">
+          <p>It is not checked until you resume it. Its history is kept.</p>
+        </Callout>
+      );
+    case "pending":
+      return (
+        <Callout kind="info" label="First check" title="The first check runs within a minute">
+          <p>Each list is tested before it is believed, so the first check after a start takes longer.</p>
+        </Callout>
+      );
+    case "unknown":
+      return (
+        <Callout kind="unknown" label="Unknown" title="No list gave a usable response">
+          <p>
+            That does not mean that the target is clean. It is checked again soon; the lists and what is wrong with them
+            are below, and on <Link href="/blocklists/lists">the page about the lists</Link>.
+          </p>
+        </Callout>
+      );
+    case "listed":
+    case "clean":
+      return (
+        <Callout
+          kind="ok"
+          label="Clean"
+          title={target.members === null ? `On none of ${countText(count("clean"), "list")}` : "No address is listed"}
+        >
+          {count("unknown") > 0 && (
+            <p>
+              {countText(count("unknown"), "list")} did not give a usable response, so{" "}
+              {count("unknown") === 1 ? "it is" : "they are"} not counted.
+            </p>
+          )}
+        </Callout>
+      );
+    default:
+      return state satisfies never;
+  }
+};
+
+/** The lists that say nothing about this target now, and what would help. */
+const UnbelievedPanel = ({ timelines }: Pick<TargetPageProps, "timelines">) => {
+  const unknown = timelines.filter(({ now, isMuted }) => now === "unknown" && !isMuted);
+  if (unknown.length === 0) return null;
+  return (
+    <Panel title={`${countText(unknown.length, "list")} cannot be believed`} isFlush>
+      <ul class="items plain">
+        {unknown.map(({ list, name, reason, remedy }) => (
+          <li key={list}>
+            <h3>
+              <Link href={`/blocklists/lists/${list}`}>{name}</Link>
+            </h3>
+            <p class="detail">
+              {reason} {remedy !== null && <b>{remedy}</b>}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+};
+
+const MutedPanel = ({ target, range, mutes, names }: TargetPageProps) => (
+  <Panel title="Muted" isFlush>
+    {mutes.length === 0 ? (
+      <p class="panel-body soft">Nothing is muted{range === null ? "" : " for its range"}.</p>
+    ) : (
+      <ul class="items plain">
+        {mutes.map(({ muted, order }) => (
+          <li key={muted}>
+            <h3>{names.get(muted) ?? muted}</h3>
+            {range === null && (
+              <PostForm action={`/blocklists/${target.id}/unmute`}>
+                <Button name="muted" value={muted} icon="bell">
+                  Unmute
+                </Button>
+              </PostForm>
+            )}
+            <p class="detail">
+              {order === null ? (
+                "Until somebody unmutes it."
+              ) : (
+                <>
+                  {order.reason !== null && <>“{order.reason}” </>}
+                  {order.untilMs === null ? (
+                    "Until somebody unmutes it"
+                  ) : (
+                    <>
+                      Until <Time atMs={order.untilMs} style="full" />
+                    </>
+                  )}
+                  , by {order.by}, <Time atMs={order.atMs} />.
+                </>
+              )}
+            </p>
+          </li>
+        ))}
+      </ul>
+    )}
+  </Panel>
+);
+
+const SettingsPanel = ({ target, range }: TargetPageProps) => {
+  const { id, recipients, webhookUrl, alertSeverityMin, createdAtMs } = range ?? target;
+  return (
+    <Panel title="Settings" isFlush>
+      <Rows>
+        <Row label="Checks">every six hours, every hour while it is listed</Row>
+        <Row label="Mail to">{recipients.length === 0 ? "the recipients of the account" : recipients.join(", ")}</Row>
+        <Row label="Webhook">{webhookUrl ?? "that of the account"}</Row>
+        <Row label="Notify from">{alertSeverityMin ?? "as the account is set"}</Row>
+        <Row label="Added">
+          <Time atMs={createdAtMs} style="full" />
+        </Row>
+      </Rows>
+      {range === null ? (
+        <div class="panel-body">
+          <details class="more" id="settings">
+            <summary class="button">Edit settings</summary>
+            <PostForm action={`/blocklists/${id}/settings`} class="form">
+              <SettingsFields settings={settingsOf(target)} />
+              <div class="actions">
+                <Button kind="main">Save</Button>
+              </div>
+            </PostForm>
+          </details>
+          <PostForm action="/blocklists/bulk">
+            <input type="hidden" name="ids" value={id} />
+            <Button kind="danger" name="act" value="delete" icon="trash-2">
+              Delete …
+            </Button>
+          </PostForm>
+        </div>
+      ) : (
+        <p class="panel-body soft">
+          It belongs to <Link href={`/blocklists/${range.id}`}>{range.value}</Link>: pause, change or delete the range.
+        </p>
+      )}
+    </Panel>
+  );
+};

@@ -1,0 +1,169 @@
+import { DAY_MS } from "../../base/days.ts";
+import { LIST_STATES, type ListSpan, type ListTimeline, TIMELINE_DAYS } from "../../blocklist/timeline.ts";
+import { Badge } from "../components/badge.tsx";
+import { Link } from "../components/link.tsx";
+import { countText } from "../components/number.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Time } from "../components/time.tsx";
+import { usePage } from "../context.ts";
+
+/** Widths of the drawing: four for each day. */
+const SLOTS = TIMELINE_DAYS * 4;
+const SLOT_MS = DAY_MS / 4;
+const HEIGHT = 16;
+/** Spans that are named in words for each list: more are drawn only. */
+const SPANS_NAMED_MAX = 12;
+
+const NOW_WORDS: Readonly<Record<ListTimeline["now"], string>> = {
+  listed: "listed",
+  unknown: "unknown",
+  clean: "not listed",
+  none: "not queried",
+};
+
+/** The states of 90 days on each list: drawn, and what was not clean in words. */
+export const TimelinePanel = ({ timelines }: { readonly timelines: readonly ListTimeline[] }) => {
+  const count = (now: ListTimeline["now"]) => timelines.filter((timeline) => timeline.now === now).length;
+  const aside = LIST_STATES.filter((state) => count(state) > 0)
+    .map((state) => `${count(state)} ${NOW_WORDS[state]}`)
+    .join(" · ");
+  return (
+    <Panel title={`${TIMELINE_DAYS} days`} aside={`${countText(timelines.length, "list")} · ${aside}`} isFlush>
+      <Stripes />
+      <ul class="timelines">
+        {timelines.map((timeline) => (
+          <TimelineRow key={timeline.list} timeline={timeline} />
+        ))}
+      </ul>
+      <Legend />
+    </Panel>
+  );
+};
+
+const TimelineRow = ({ timeline }: { readonly timeline: ListTimeline }) => {
+  const { list, name, severity, now, isMuted, spans } = timeline;
+  const { nowMs } = usePage();
+  return (
+    <li>
+      <div>
+        <Link href={`/blocklists/lists/${list}`} class="plain">
+          {name}
+        </Link>
+        <span class="second">{severity}</span>
+      </div>
+      <div>
+        <Drawing spans={spans} nowMs={nowMs} label={`${name}: ${summaryOf(spans)}`} />
+        <Troubles timeline={timeline} />
+      </div>
+      <div class="state">
+        {now === "listed" ? <Badge kind="bad">Listed</Badge> : isMuted ? "muted" : NOW_WORDS[now]}
+      </div>
+    </li>
+  );
+};
+
+const summaryOf = (spans: readonly ListSpan[]): string => {
+  const times = (state: ListSpan["state"]) => spans.filter((span) => span.state === state).length;
+  const parts = [
+    times("listed") > 0 ? `listed ${countText(times("listed"), "time")}` : null,
+    times("unknown") > 0 ? `unknown ${countText(times("unknown"), "time")}` : null,
+  ].filter((text) => text !== null);
+  if (spans.length === 0) return "not queried";
+  return parts.length === 0 ? "never listed" : parts.join(", ");
+};
+
+/** What was not clean, with exact times, for those who cannot or do not want to see the drawing. */
+const Troubles = ({ timeline: { name, spans } }: { readonly timeline: ListTimeline }) => {
+  const troubles = spans.filter(({ state }) => state !== "clean").toReversed();
+  const { nowMs } = usePage();
+  if (troubles.length === 0) return null;
+  return (
+    <details class="spans">
+      <summary>
+        {summaryOf(spans)}
+        <span class="unseen"> on {name}</span>
+      </summary>
+      <ul>
+        {troubles.slice(0, SPANS_NAMED_MAX).map(({ state, fromMs, toMs }) => (
+          <li key={fromMs}>
+            {state === "listed" ? "Listed" : "Unknown"}: <Time atMs={fromMs} style="full" /> to{" "}
+            {nowMs - toMs < 1_000 ? "now" : <Time atMs={toMs} style="full" />}
+          </li>
+        ))}
+        {troubles.length > SPANS_NAMED_MAX && <li>and {troubles.length - SPANS_NAMED_MAX} earlier</li>}
+      </ul>
+    </details>
+  );
+};
+
+/** The pattern of what is unknown, for all drawings of the page. */
+const Stripes = () => (
+  <svg class="stripes" width={0} height={0} aria-hidden="true">
+    <defs>
+      <pattern id="unknown-stripes" width={4} height={4} patternUnits="userSpaceOnUse">
+        <rect class="ground" width={4} height={4} />
+        <path class="line" d="M-1 1 L1 -1 M0 4 L4 0 M3 5 L5 3" />
+      </pattern>
+    </defs>
+  </svg>
+);
+
+const Drawing = ({
+  spans,
+  nowMs,
+  label,
+}: {
+  readonly spans: readonly ListSpan[];
+  readonly nowMs: number;
+  readonly label: string;
+}) => (
+  <svg class="timeline" viewBox={`0 0 ${SLOTS} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={label}>
+    {slotsOf(spans, nowMs).map(({ state, from, width }) => (
+      <rect
+        key={from}
+        class={state}
+        x={from}
+        width={width}
+        height={HEIGHT}
+        fill={state === "unknown" ? "url(#unknown-stripes)" : undefined}
+      />
+    ))}
+  </svg>
+);
+
+interface DrawnSpan {
+  readonly state: ListSpan["state"];
+  readonly from: number;
+  readonly width: number;
+}
+
+/** Spans in slots of six hours, the worst state of each; what lasted less is still seen. */
+export const slotsOf = (spans: readonly ListSpan[], nowMs: number): DrawnSpan[] => {
+  const startMs = nowMs - TIMELINE_DAYS * DAY_MS;
+  const slots: Array<ListSpan["state"] | null> = Array.from({ length: SLOTS }, () => null);
+  const at = (ms: number): number => Math.floor((ms - startMs) / SLOT_MS);
+  for (const wanted of ["clean", "unknown", "listed"] as const)
+    for (const { state, fromMs, toMs } of spans)
+      if (state === wanted) slots.fill(state, Math.max(0, at(fromMs)), Math.min(SLOTS, at(toMs - 1) + 1));
+  const drawn: Array<{ state: ListSpan["state"]; from: number; width: number }> = [];
+  for (const [from, state] of slots.entries()) {
+    const last = drawn.at(-1);
+    if (state === null) continue;
+    if (last?.state === state && last.from + last.width === from) last.width += 1;
+    else drawn.push({ state, from, width: 1 });
+  }
+  return drawn;
+};
+
+const Legend = () => {
+  const { nowMs } = usePage();
+  return (
+    <p class="timeline-legend soft small">
+      <span>
+        <Time atMs={nowMs - TIMELINE_DAYS * DAY_MS} style="day" /> to today.
+      </span>{" "}
+      Red: listed. Green: not listed. Striped: unknown, because the list did not respond as documented. Empty: not
+      checked.
+    </p>
+  );
+};
