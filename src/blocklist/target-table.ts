@@ -26,7 +26,7 @@ export interface TargetQuery extends StateFilter, RowFilter {
   readonly perPage: number;
 }
 
-export interface TargetPage {
+export interface TargetTablePage {
   readonly targets: readonly TargetRow[];
   /** How many there are on all pages. */
   readonly total: number;
@@ -72,7 +72,7 @@ export class TargetTable {
   }
 
   /** One page. From the worst to paused targets it reads an index; other orders and filters read the rows, in steps. */
-  async page(owner: Owner, query: TargetQuery): Promise<TargetPage> {
+  async page(owner: Owner, query: TargetQuery): Promise<TargetTablePage> {
     const { store, targets } = this.deps;
     const { page, perPage, order = "worst", state, severity, text, label, listings } = query;
     const offset = (page - 1) * perPage;

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { waitFor } from "../../base/wait.ts";
 import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
-import { ListPage, ListsPage } from "./lists-page.tsx";
+import { ListPage } from "./list-page.tsx";
+import { ListsPage } from "./lists-page.tsx";
 import type { BlocklistUseCases } from "./use-cases.ts";
 
 const TARGETS_SHOWN = 20;

@@ -35,13 +35,13 @@ export const MUTE_DAYS: ReadonlyArray<readonly [value: string, text: string]> = 
 /** One listing: what it means, how it ends, and what can be done about it. */
 export const ListingCallout = ({ targetId, listing, response, isMember }: ListingCalloutProps) => {
   const { nowMs } = usePage();
-  const { name, severity, meaning, since, acknowledged, address, note } = listing;
+  const { severity, meaning, since, acknowledged, note } = listing;
   const sinceMs = Date.parse(since);
   return (
     <Callout
       kind={acknowledged === null ? kindOfSeverity(severity) : "unknown"}
       label={acknowledged === null ? "Listed" : "Acknowledged"}
-      title={`${address === null ? "On" : `${address} on`} ${name}${nowMs - sinceMs < MINUTE_MS ? "" : ` for ${durationText(nowMs - sinceMs)}`}`}
+      title={titleOf(listing, nowMs - sinceMs)}
       aside={severity === null ? undefined : `${severity} severity`}
       actions={<ListingActions {...{ targetId, listing, isMember }} />}
     >
@@ -69,6 +69,11 @@ export const ListingCallout = ({ targetId, listing, response, isMember }: Listin
       )}
     </Callout>
   );
+};
+
+const titleOf = ({ name, address }: ListingView, forMs: number): string => {
+  const duration = forMs < MINUTE_MS ? "" : ` for ${durationText(forMs)}`;
+  return `${address === null ? "On" : `${address} on`} ${name}${duration}`;
 };
 
 const Marks = ({ listing: { acknowledged, delisting_requested } }: { readonly listing: ListingView }) => {

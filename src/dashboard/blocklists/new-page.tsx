@@ -8,7 +8,7 @@ import type { FormState } from "../page.ts";
 import { type Settings, SettingsFields } from "./settings-form.tsx";
 
 /** A line that is no target. */
-export interface LineProblem {
+export interface InvalidLine {
   readonly line: number;
   readonly given: string;
   readonly problem: string;
@@ -17,7 +17,7 @@ export interface LineProblem {
 /** What was pasted, read line by line. */
 export interface ReadTargets {
   readonly valid: readonly string[];
-  readonly problems: readonly LineProblem[];
+  readonly problems: readonly InvalidLine[];
   /** Addresses in ranges. */
   readonly inRanges: number;
 }
@@ -28,7 +28,7 @@ const PROBLEMS_SHOWN_MAX = 50;
 /** Reads targets, one a line; empty lines are skipped. */
 export const readTargets = (text: string, mode: KeyMode): ReadTargets => {
   const valid: string[] = [];
-  const problems: LineProblem[] = [];
+  const problems: InvalidLine[] = [];
   let inRanges = 0;
   for (const [at, raw] of text.split(/\r\n|\r|\n/).entries()) {
     const given = raw.trim();

@@ -10,7 +10,7 @@ import { listOf } from "../form-input.ts";
 import { formAction, page, type Viewer } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import { ConfirmRemoval } from "./bulk-page.tsx";
-import { csvResponse } from "./csv-response.ts";
+import { csvFile } from "./csv-file.ts";
 import { TARGETS_PER_PAGE, TargetsPage, type TargetsQuery, targetsQuery } from "./targets-page.tsx";
 import { type BlocklistUseCases, namesIn } from "./use-cases.ts";
 
@@ -57,7 +57,7 @@ export const tablePages = (useCases: BlocklistUseCases) => [
       for await (const portion of useCases.table.all(viewer.caller, filters, ROWS_AT_ONCE))
         yield portion.map((row) => csvLine(cellsOf(row, listingsOf(useCases, row)))).join("");
     };
-    return csvResponse("blocklist-targets.csv", rows());
+    return csvFile("blocklist-targets.csv", rows());
   }),
 
   formAction({ path: "/blocklists/bulk", form: bulkForm }, async ({ viewer, form }) => {

@@ -7,7 +7,7 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import { csvLine } from "../../http/csv.ts";
 import { formAction, page, type View, type Viewer } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
-import { csvResponse } from "./csv-response.ts";
+import { csvFile } from "./csv-file.ts";
 import { CHECKS_PER_PAGE, HistoryPage, type HistoryQuery, historyQuery } from "./history-page.tsx";
 import { MUTE_DAYS } from "./listing-callout.tsx";
 import { settingsFields } from "./settings-form.tsx";
@@ -76,7 +76,7 @@ const historyPages = ({ targets, history, catalogue }: BlocklistUseCases) => [
 
   page({ path: "/blocklists/:id/history.csv", params, query: historyQuery }, ({ viewer, params: { id }, query }) => {
     const target = targets.find(viewer.caller, id);
-    return csvResponse(`${target.value}-checks.csv`, historyLines({ history }, target, query));
+    return csvFile(`${target.value}-checks.csv`, historyLines({ history }, target, query));
   }),
 ];
 

@@ -65,3 +65,5 @@ export const HealthBadge = ({ state }: { readonly state: HealthState }) => {
   const [kind, word] = HEALTH_WORDS[state];
   return <Badge kind={kind}>{word}</Badge>;
 };
+
+export const KIND_WORDS = { ipv4: "IPv4", ipv6: "IPv6", domain: "domains" } as const;

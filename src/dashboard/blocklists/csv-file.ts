@@ -1,7 +1,7 @@
 const encoder = new TextEncoder();
 
 /** A file of lines as they are read, with a name that needs no quoting. */
-export const csvResponse = (name: string, lines: AsyncGenerator<string>): Response =>
+export const csvFile = (name: string, lines: AsyncGenerator<string>): Response =>
   new Response(
     new ReadableStream({
       async pull(controller) {
