@@ -7,6 +7,7 @@ import { BulkIntake } from "./bulk/intake.ts";
 import { JobStore } from "./bulk/job-store.ts";
 import { JobWriter } from "./bulk/job-writer.ts";
 import { ListStore } from "./bulk/list-store.ts";
+import { RowStore } from "./bulk/row-store.ts";
 import { BulkRunner } from "./bulk/runner.ts";
 import type { Config } from "./config.ts";
 import type { Runtime } from "./db/runtime.ts";
@@ -49,5 +50,5 @@ export const composeBulk = ({ runtime, config, credits, engines, outages, checks
       lastShortageMs: () => outages.lastShortageMs(),
     },
   });
-  return { jobs, lists, writer, runner, intake };
+  return { jobs, lists, rows: new RowStore(runtime.db), writer, runner, intake };
 };

@@ -6,7 +6,10 @@ import type { CreditHolds } from "./billing/store.ts";
 import type { Clock } from "./base/clock.ts";
 import { createBlocklistPages } from "./dashboard/blocklists/pages.tsx";
 import type { BlocklistUseCases } from "./dashboard/blocklists/use-cases.ts";
+import type { JobQueries } from "./bulk/job-queries.ts";
+import type { BulkJobs } from "./bulk/jobs.ts";
 import { createHomePages } from "./dashboard/home/pages.tsx";
+import { createListPages } from "./dashboard/lists/pages.ts";
 import type { Viewer } from "./dashboard/page.ts";
 import { PREFERENCES } from "./dashboard/preferences.ts";
 import { type ActiveSession, Dashboard } from "./dashboard/serve-pages.tsx";
@@ -18,6 +21,9 @@ export interface DashboardParts {
   readonly sessions: Sessions;
   readonly accounts: AccountStore;
   readonly credits: ByMode<CreditHolds>;
+  readonly lists: { readonly jobs: BulkJobs; readonly queries: JobQueries };
+  /** What a caller is called, by its `keyId`; null for one that was removed. */
+  readonly callerName: (keyId: string) => string | null;
   /** What needs attention, by part of the product. */
   readonly attention: Readonly<
     Partial<Record<"blocklists" | "lists" | "dmarc", (viewer: Viewer) => readonly AttentionItem[]>>
@@ -30,7 +36,9 @@ const SEVERITIES: ReadonlyArray<AttentionItem["severity"]> = ["bad", "warn", "un
 
 /** The dashboard with all its pages. */
 export const composeDashboard = (parts: DashboardParts): Dashboard => {
-  const { clock, guard, sessions, accounts, attention, isHttps } = parts;
+  const { clock, guard, sessions, accounts, lists, callerName, isHttps } = parts;
+  const attention = { ...parts.attention, lists: ({ caller }: Viewer) => lists.queries.attention(caller) };
+  const starterName = (keyId: string): string => callerName(keyId) ?? "a user or key that was removed";
   const findSession = (token: string): ActiveSession | undefined => {
     const session = sessions.find(token);
     const account = session && accounts.findAccount(session.account.id);
@@ -46,6 +54,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...PREFERENCES,
       ...createHomePages({ attention: allItems }),
       ...createBlocklistPages({ ...parts.blocklist, clock }),
+      ...createListPages({ bulk: lists.jobs, queries: lists.queries, starterName }, clock),
     ],
     frameFacts: (viewer) => ({
       credits:

@@ -1,6 +1,7 @@
 import { Accounts } from "./accounts/accounts.ts";
 import { type Actor, actorOfProcess, AuditLog } from "./accounts/audit-log.ts";
 import { AuditStore } from "./accounts/audit-store.ts";
+import { createCallerNames } from "./accounts/caller-names.ts";
 import { ApiKeys, Authenticator } from "./accounts/keys.ts";
 import { Passwords } from "./accounts/passwords.ts";
 import { Profiles } from "./accounts/profiles.ts";
@@ -22,7 +23,6 @@ import { ListExpiry } from "./bulk/expiry.ts";
 import { JobQueries } from "./bulk/job-queries.ts";
 import { BulkJobs } from "./bulk/jobs.ts";
 import { createBulkRoutes } from "./bulk/routes.ts";
-import { RowStore } from "./bulk/row-store.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import { composeDashboard } from "./compose-dashboard.ts";
@@ -69,6 +69,7 @@ const composeUsers = (runtime: Pick<Runtime, "db" | "clock">, accounts: AccountS
   const passwords = new Passwords(runtime.clock);
   const links = new SetupLinks(runtime, { store: sessionStore, users: store, passwords, audit, accounts });
   return {
+    callerName: createCallerNames(accounts, store),
     setupLinks: links,
     users: new Users(runtime, { store, sessions: sessionStore, links, accounts, passwords, audit }),
     sessions: new Sessions(runtime, { store: sessionStore, users: store, passwords, audit }),
@@ -187,9 +188,7 @@ const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
     backups,
     bulk: {
       ...{ jobs: bulk, lists, runner: bulkParts.runner },
-      queries: new JobQueries(runtime, {
-        ...{ ...bulkParts, lists, drafts: bulk.drafts, credits: credits.live, rows: new RowStore(db) },
-      }),
+      queries: new JobQueries(runtime, { ...bulkParts, lists, drafts: bulk.drafts, credits: credits.live }),
     },
   };
 };
@@ -232,10 +231,10 @@ export const composeService = (options: ServiceOptions) => {
   const { pool, outages } = probing;
   const { dispatcher } = webhooks;
   const { db, clock } = useCases.runtime;
-  const { baseUrl } = options;
   const dashboard = composeDashboard({
     ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },
-    ...{ credits: administration.credits, isHttps: baseUrl.startsWith("https:") },
+    ...{ credits: administration.credits, isHttps: options.baseUrl.startsWith("https:") },
+    ...{ lists: bulk, callerName: administration.callerName },
     attention: { blocklists: ({ caller }) => blocklist.attention(caller).items },
     blocklist: { ...blocklist, rules: webhooks.rules },
   });

@@ -31,6 +31,9 @@ const REASON_SENTENCES: Readonly<Record<ColumnReason, string>> = {
   name_only: "No column has addresses; this one has the name of an address column.",
 };
 
+/** What follows a reason when the user of the API has to name the column: then its columns. */
+export const CHOOSE_COLUMN = " Choose one by name or zero-based index:";
+
 /** A reason as a sentence for people. */
 export const describeColumnReason = (reason: ColumnReason): string => REASON_SENTENCES[reason];
 
@@ -110,9 +113,7 @@ const findRequested = (
   const index = /^\d{1,4}$/.test(name) ? Number(name) : -1;
   if (index >= 0 && index < width)
     return ok({ header: headerOf(records, index, header), column: index, reason, titles });
-  return err(
-    `There is no column ${JSON.stringify(shorten(requested))}. Choose one by name or zero-based index: ${list(first)}.`,
-  );
+  return err(`There is no column ${JSON.stringify(shorten(requested))}.${CHOOSE_COLUMN} ${list(first)}.`);
 };
 
 interface ChosenColumn {
@@ -173,7 +174,7 @@ const headerOf = (
 
 const nothingFound = (records: ReadonlyArray<readonly string[]>, names: readonly string[]): string => {
   const seen = names.length > 0 ? names : (records[0] ?? []);
-  return `No column with addresses was found in the first ${records.length === 1 ? "row" : `${records.length} rows`}. Choose one by name or zero-based index: ${list(seen)}.`;
+  return `No column with addresses was found in the first ${records.length === 1 ? "row" : `${records.length} rows`}.${CHOOSE_COLUMN} ${list(seen)}.`;
 };
 
 const shorten = (text: string): string => {

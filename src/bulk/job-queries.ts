@@ -1,4 +1,5 @@
 import type { AttentionItem } from "../base/attention.ts";
+import { AppError } from "../base/errors.ts";
 import { readWindows, walk, type WalkPage } from "../base/walk.ts";
 import type { CreditHolds } from "../billing/store.ts";
 import type { Runtime } from "../db/runtime.ts";
@@ -10,6 +11,7 @@ import type { JobOwner, JobRow, JobStore } from "./job-store.ts";
 import type { ListStore } from "./list-store.ts";
 import type { BulkRunner } from "./runner.ts";
 import type { ListRowFilter, RowStore, RowWindow, WaitingRow } from "./row-store.ts";
+import { sendResults } from "./results-download.ts";
 import type { JobFilters } from "./schemas.ts";
 
 /** Rows looked at in one step of a walk: a few milliseconds. */
@@ -56,7 +58,7 @@ export interface RunningList {
 export interface JobQueriesOptions {
   readonly jobs: JobStore;
   readonly rows: RowStore;
-  readonly lists: Pick<ListStore, "countUnsettled">;
+  readonly lists: ListStore;
   readonly runner: BulkRunner;
   readonly drafts: Pick<ListDrafts, "waiting">;
   readonly credits: CreditHolds;
@@ -116,6 +118,29 @@ export class JobQueries {
   /** How many addresses `BulkJobs.retry` would verify again, one credit each. */
   unsettled(job: JobRow): Promise<number> {
     return countUnsettled(this.options.lists, job);
+  }
+
+  /** A row with its result; 404 when the job has no such row. */
+  row(job: JobRow, rowIndex: number): WaitingRow {
+    const window = { from: rowIndex, to: rowIndex, order: "first", limit: 1 } as const;
+    const [row] = this.options.rows.inWindow(job.number, { results: null, text: null }, window);
+    if (row === undefined) throw new AppError("not_found", { message: `The list has no row ${rowIndex + 1}.` });
+    return row;
+  }
+
+  /** Streams rows with their results as a CSV, also while the job runs. `part`: for the name of the file. */
+  download(
+    request: Request,
+    job: JobRow,
+    { results, part }: { results: ListRowFilter["results"]; part: string },
+  ): Response {
+    const { jobs, lists } = this.options;
+    return sendResults(request, lists, { job, format: jobs.formatOf(job.number), filters: { results }, part });
+  }
+
+  /** Credits that are not held; a test list costs nothing. */
+  availableCredits({ accountId, mode }: JobOwner): number {
+    return mode === "test" ? Number.POSITIVE_INFINITY : this.options.credits.balance(accountId).available;
   }
 
   pace({ number }: Pick<JobRow, "number">): JobPace {

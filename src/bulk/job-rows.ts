@@ -69,8 +69,8 @@ const cellsSchema = z.array(z.string());
 const cellsOf = (cells: string | null, email: string): string[] =>
   cells === null ? [email] : cellsSchema.parse(JSON.parse(cells));
 
-/** Triggers of test keys are valid addresses; the test platform has the reason why they are treated as invalid. */
-const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): AddressHints => {
+/** The hints for a row. Triggers of test keys are valid addresses; the test platform has the reason why they are treated as invalid. */
+export const rowHints = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): AddressHints => {
   if (subStatus === null) return NO_HINTS;
   if (subStatus !== "invalid_syntax") return hasSuggestion(normalizedEmail) ? addressHints(submittedEmail) : NO_HINTS;
   const hints = addressHints(submittedEmail);
@@ -94,7 +94,7 @@ export async function* exportRows(
       return {
         cells: cellsOf(row.cells, row.submittedEmail),
         result: columns === null ? null : toResult(columns, row.submittedEmail, row.normalizedEmail),
-        ...hintsFor(row),
+        ...rowHints(row),
       };
     });
   }

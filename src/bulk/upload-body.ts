@@ -51,6 +51,23 @@ export async function* bodyChunks(request: Request, limits: BodyLimits): AsyncGe
   }
 }
 
+/**
+ * Reads a body to its end and keeps nothing of it: a browser shows the response to an upload only after it has sent all of
+ * it. Gives up when the client stalls or is gone.
+ */
+export const discardBody = async (request: Request, clock: Clock): Promise<void> => {
+  const reader = request.bodyUsed ? undefined : request.body?.getReader();
+  if (reader === undefined) return;
+  const endsAtMs = clock.monotonicMs() + UPLOAD_MS_MAX;
+  try {
+    while (!(await within(clock, Math.min(STALL_MS_MAX, endsAtMs - clock.monotonicMs()), readOrRefuse(reader))).done);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+  } finally {
+    reader.cancel().catch(ignoreLateFailure);
+  }
+};
+
 /** Settles with `task`, or throws 400 after `delayMs`. */
 export const within = async <T>(clock: Clock, delayMs: number, task: Promise<T>): Promise<T> => {
   const waited = await waitFor(clock, task, { timeoutMs: delayMs });

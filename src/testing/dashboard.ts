@@ -16,7 +16,7 @@ export interface Visitor {
   /** Sends a form with the session's CSRF token, or with another one. */
   readonly post: (path: string, fields?: Fields, csrf?: string) => Promise<TestPage>;
   /** Sends an upload: the token is in the query. */
-  readonly upload: (path: string, body: FormData) => Promise<TestPage>;
+  readonly upload: (path: string, body: BodyInit, headers?: Readonly<Record<string, string>>) => Promise<TestPage>;
   /** Sends a form and loads the page that it leads to. */
   readonly submit: (path: string, fields?: Fields) => Promise<TestPage>;
   readonly csrf: string;
@@ -78,8 +78,8 @@ export const signIn = async (app: TestApp, options: SignInOptions = {}): Promise
     send(path, { method: "POST", body: formOf(fields, csrf) });
   return {
     ...{ get, post, csrf: found.csrfToken, accountId: found.account.id },
-    upload: (path, body) =>
-      send(`${path}${path.includes("?") ? "&" : "?"}_csrf=${found.csrfToken}`, { method: "POST", body }),
+    upload: (path, body, headers = {}) =>
+      send(`${path}${path.includes("?") ? "&" : "?"}_csrf=${found.csrfToken}`, { method: "POST", body, headers }),
     async submit(path, fields = {}) {
       const sent = await post(path, fields);
       if (sent.location === null) throw new Error(`no redirect: ${sent.status} ${sent.text.slice(0, 500)}`);

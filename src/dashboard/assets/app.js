@@ -217,10 +217,36 @@
   });
 
   // ── Dropped files
-  const showFiles = (input) => {
-    const names = input.closest("[data-drop]")?.querySelector("[data-files]");
-    if (names) names.textContent = [...input.files].map(({ name }) => name).join(", ");
+  /** Refuses files that the server would refuse after they were sent. */
+  const refuseTooLarge = (input, box) => {
+    const warning = box.querySelector("[data-too-large]");
+    if (!warning) return;
+    const isTooLarge = [...input.files].some(({ size }) => size > Number(box.dataset.bytesMax));
+    warning.hidden = !isTooLarge;
+    input.setCustomValidity(isTooLarge ? warning.textContent : "");
   };
+
+  const showFiles = (input) => {
+    const box = input.closest("[data-drop]");
+    const names = box?.querySelector("[data-files]");
+    if (names) names.textContent = [...input.files].map(({ name }) => name).join(", ");
+    if (box) refuseTooLarge(input, box);
+  };
+
+  document.addEventListener("submit", ({ target, submitter }) => {
+    const button = submitter ?? target.querySelector?.("button");
+    if (!target.hasAttribute?.("data-upload") || !button) return;
+    button.dataset.label ??= button.textContent;
+    button.textContent = "Uploading…";
+    button.setAttribute("aria-disabled", "true");
+  });
+  // A page that the browser kept, when somebody goes back to it.
+  addEventListener("pageshow", () => {
+    for (const button of all("button[data-label]")) {
+      button.textContent = button.dataset.label;
+      button.removeAttribute("aria-disabled");
+    }
+  });
 
   for (const zoneOfDrop of all("[data-drop]")) {
     const input = zoneOfDrop.querySelector("input[type=file]");

@@ -29,8 +29,12 @@ export const OutsideLink = ({ href, children, class: name }: Pick<LinkProps, "hr
   );
 
 /** A link to a file: the browser stores it instead of opening it. */
-export const DownloadLink = ({ href, children }: Pick<LinkProps, "href" | "children">) => (
-  <a href={usePage().href(href)} class="button" download>
+export const DownloadLink = ({
+  href,
+  children,
+  kind = "plain",
+}: Pick<ButtonLinkProps, "href" | "children" | "kind">) => (
+  <a href={usePage().href(href)} class={kind === "main" ? "button main" : "button"} download>
     <Icon name="download" />
     {children}
   </a>

@@ -9,11 +9,13 @@ interface LiveProps {
   readonly everyS: number;
   /** Whether anything can still change. */
   readonly isOn: boolean;
+  /** The ids of other parts of the page that are refreshed with it. */
+  readonly also?: readonly string[];
   readonly children: ComponentChildren;
 }
 
 /** A part of a page that refreshes in place while something changes, where scripts run. It can be paused. */
-export const Live = ({ id, everyS, isOn, children }: LiveProps) => {
+export const Live = ({ id, everyS, isOn, also = [], children }: LiveProps) => {
   const { url } = usePage();
   if (!isOn)
     return (
@@ -27,6 +29,7 @@ export const Live = ({ id, everyS, isOn, children }: LiveProps) => {
     "hx-select": `#${id}`,
     "hx-target": "this",
     "hx-swap": "outerMorph",
+    ...(also.length === 0 ? {} : { "hx-select-oob": also.map((other) => `#${other}:outerMorph`).join(",") }),
   };
   return (
     <div id={id} class="stack" data-live {...refresh}>

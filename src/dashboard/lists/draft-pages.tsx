@@ -1,0 +1,150 @@
+import { z } from "zod";
+import { AppError } from "../../base/errors.ts";
+import type { Clock } from "../../base/clock.ts";
+import { HEADER_CHOICES } from "../../bulk/columns-address.ts";
+import type { DraftLayout } from "../../bulk/drafts.ts";
+import { uploadOptionsSchema } from "../../bulk/schemas.ts";
+import { discardBody } from "../../bulk/upload-body.ts";
+import { ButtonLink } from "../components/link.tsx";
+import { PageHead, Panel } from "../components/panel.tsx";
+import { Empty } from "../components/empty.tsx";
+import { formAction, type PageRoute, page, uploadAction, type View, type Viewer } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+import { DISCARD_PATH, DraftPage, START_PATH } from "./draft-page.tsx";
+import type { ListUseCases } from "./list-use-cases.ts";
+import { viewLists } from "./lists-view.tsx";
+import { UPLOAD_PATH, UploadForms } from "./upload-forms.tsx";
+
+const { column, name, source, webhook_url } = uploadOptionsSchema.shape;
+
+const draftQuery = z.object({
+  draft: z.uuid().optional(),
+  column,
+  header: z.enum(HEADER_CHOICES).default("auto"),
+});
+
+/** An empty field is one that was left out. */
+const unlessEmpty = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((given) => (typeof given === "string" && given.trim() === "" ? undefined : given), schema);
+
+const startForm = z.object({
+  draft: z.uuid(),
+  column: unlessEmpty(column),
+  header: z.enum(HEADER_CHOICES),
+  name: unlessEmpty(name),
+  source: unlessEmpty(source),
+  webhook_url: unlessEmpty(webhook_url),
+});
+
+const discardForm = z.object({ draft: z.uuid() });
+
+const EXPIRED: View = {
+  title: "Upload expired",
+  section: "lists",
+  status: 404,
+  body: (
+    <Empty
+      title="This upload is no longer here"
+      isPage
+      action={
+        <ButtonLink href="/lists/new" kind="main" icon="upload">
+          Upload it again
+        </ButtonLink>
+      }
+    >
+      <p>
+        A file waits an hour to be started, and not across a restart of the service; newer uploads replace the oldest.
+        Nothing was verified or charged.
+      </p>
+    </Empty>
+  ),
+};
+
+const newView: View = {
+  title: "New list",
+  section: "lists",
+  body: (
+    <>
+      <PageHead title="New list" crumbs={[["Lists", "/lists"]]} />
+      <Panel title="Verify a list">
+        <UploadForms />
+      </Panel>
+    </>
+  ),
+};
+
+const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === "not_found";
+
+/** The preview of an upload, or the list that it has become. */
+const viewDraft = async (
+  { bulk }: ListUseCases,
+  viewer: Viewer,
+  { id, layout }: { readonly id: string; readonly layout: DraftLayout },
+): Promise<View | Response> => {
+  try {
+    const draft = bulk.drafts.get(viewer.caller, id);
+    if (draft.jobId !== null) return redirectTo(viewer, `/lists/${draft.jobId}`);
+    const read = await bulk.drafts.preview(viewer.caller, id, layout);
+    const props = { draft, layout, read, isTest: viewer.mode === "test" };
+    return { title: draft.fileName ?? "Pasted addresses", section: "lists", body: <DraftPage {...props} /> };
+  } catch (error) {
+    if (isNotFound(error)) return EXPIRED;
+    throw error;
+  }
+};
+
+/** The same after its form was refused. */
+const viewDraftAgain = async (useCases: ListUseCases, viewer: Viewer, values: unknown): Promise<View> => {
+  const { draft, ...layout } = z
+    .object({
+      draft: z.uuid(),
+      column: unlessEmpty(column).catch(undefined),
+      header: draftQuery.shape.header.catch("auto"),
+    })
+    .catch({ draft: "", column: undefined, header: "auto" })
+    .parse(values);
+  const view = await viewDraft(useCases, viewer, { id: draft, layout });
+  return view instanceof Response ? EXPIRED : view;
+};
+
+/** Uploading a list, looking at it, and starting it. */
+export const createDraftPages = (useCases: ListUseCases, clock: Clock): PageRoute[] => {
+  const { bulk } = useCases;
+  return [
+    uploadAction(
+      { path: UPLOAD_PATH },
+      async ({ request, viewer }) => {
+        try {
+          const { id } = await bulk.drafts.receive(viewer.caller, request);
+          return redirectTo(viewer, `/lists/new?draft=${id}`);
+        } catch (error) {
+          await discardBody(request, clock);
+          throw error;
+        }
+      },
+      { rerender: ({ viewer }) => viewLists(useCases, viewer) },
+    ),
+    page({ path: START_PATH, query: draftQuery }, ({ viewer, query: { draft, ...layout } }) =>
+      draft === undefined ? newView : viewDraft(useCases, viewer, { id: draft, layout }),
+    ),
+    formAction(
+      { path: START_PATH, form: startForm },
+      async ({ viewer, form: { draft, ...options } }) => {
+        try {
+          const id = await bulk.startDraft(viewer.caller, draft, options);
+          return redirectTo(viewer, `/lists/${id}`, { ok: "The list is started. You can leave this page." });
+        } catch (error) {
+          if (isNotFound(error)) return EXPIRED;
+          throw error;
+        }
+      },
+      { rerender: ({ viewer, values }) => viewDraftAgain(useCases, viewer, values) },
+    ),
+    formAction({ path: DISCARD_PATH, form: discardForm }, async ({ viewer, form }) => {
+      await bulk.drafts.discard(viewer.caller, form.draft).catch((error: unknown) => {
+        if (!isNotFound(error)) throw error;
+      });
+      return redirectTo(viewer, "/lists", { ok: "The upload is deleted." });
+    }),
+  ];
+};

@@ -1,0 +1,69 @@
+import type { PAUSED_SENTENCES } from "../../bulk/job-attention.ts";
+import type { Preview } from "../../bulk/preview.ts";
+import type { Kind } from "../components/badge.tsx";
+import { countText } from "../components/number.tsx";
+
+/** The state of a list in a word. */
+export interface StateWords {
+  readonly kind: Kind;
+  readonly label: string;
+}
+
+const STATES = {
+  queued: { kind: "unknown", label: "Queued" },
+  running: { kind: "info", label: "Running" },
+  completed: { kind: "ok", label: "Completed" },
+  cancelled: { kind: "unknown", label: "Cancelled" },
+  failed: { kind: "bad", label: "Failed" },
+} as const satisfies Record<string, StateWords>;
+
+export type ShownStatus = keyof typeof STATES;
+
+/** The statuses that lists can be filtered by, in words. */
+export const STATUS_OPTIONS: ReadonlyArray<readonly [value: string, text: string]> = [
+  ["", "Every status"],
+  ...Object.entries(STATES).map(([status, { label }]) => [status, label] as const),
+];
+
+/** Why a list is paused, as in the job object. */
+export type PauseReason = keyof typeof PAUSED_SENTENCES;
+
+/** The words for a job; an outage pauses it. */
+export const stateWords = (status: string, pausedReason: PauseReason | null): StateWords => {
+  if (pausedReason !== null) return { kind: "warn", label: "Paused" };
+  return Object.hasOwn(STATES, status) ? STATES[status as ShownStatus] : { kind: "unknown", label: status };
+};
+
+const ENCODING_NAMES = {
+  "utf-8": "UTF-8",
+  "utf-16le": "UTF-16, little endian",
+  "utf-16be": "UTF-16, big endian",
+  "windows-1252": "Windows-1252",
+} as const satisfies Record<NonNullable<Preview["format"]>["encoding"], string>;
+
+export const encodingName = (encoding: keyof typeof ENCODING_NAMES): string => ENCODING_NAMES[encoding];
+
+const SEPARATORS = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars" } as const;
+
+export const separatorName = (delimiter: keyof typeof SEPARATORS | null): string =>
+  delimiter === null ? "one column" : `separated by ${SEPARATORS[delimiter]}`;
+
+/** "about 12 minutes left". */
+export const timeLeftText = (seconds: number): string => {
+  if (seconds < 60) return `about ${countText(seconds, "second")} left`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 90) return `about ${countText(minutes, "minute")} left`;
+  const hours = Math.round(minutes / 60);
+  return hours < 48
+    ? `about ${countText(hours, "hour")} left`
+    : `about ${countText(Math.round(hours / 24), "day")} left`;
+};
+
+/** "24 a second", "12 a minute". */
+export const rateText = (perSecond: number): string => {
+  const [value, unit] = perSecond >= 1 ? [perSecond, "second"] : [perSecond * 60, "minute"];
+  return `${value >= 10 ? countText(Math.round(value), "address", "addresses") : `${value.toFixed(1).replace(/\.0$/, "")} ${value === 1 ? "address" : "addresses"}`} a ${unit}`;
+};
+
+/** The number of a row as people count: from 1. */
+export const rowNumber = (rowIndex: number): number => rowIndex + 1;
