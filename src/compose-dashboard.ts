@@ -8,6 +8,8 @@ import { createBlocklistPages } from "./dashboard/blocklists/pages.tsx";
 import type { BlocklistUseCases } from "./dashboard/blocklists/use-cases.ts";
 import type { JobQueries } from "./bulk/job-queries.ts";
 import type { BulkJobs } from "./bulk/jobs.ts";
+import { createDmarcReportPages } from "./dashboard/dmarc/report-pages.ts";
+import type { DmarcReportUseCases } from "./dashboard/dmarc/use-cases.ts";
 import { createHomePages } from "./dashboard/home/pages.tsx";
 import { createListPages } from "./dashboard/lists/pages.ts";
 import type { Viewer } from "./dashboard/page.ts";
@@ -29,6 +31,7 @@ export interface DashboardParts {
     Partial<Record<"blocklists" | "lists" | "dmarc", (viewer: Viewer) => readonly AttentionItem[]>>
   >;
   readonly blocklist: Omit<BlocklistUseCases, "clock">;
+  readonly dmarcReports: DmarcReportUseCases;
   readonly isHttps: boolean;
 }
 
@@ -55,6 +58,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createHomePages({ attention: allItems }),
       ...createBlocklistPages({ ...parts.blocklist, clock }),
       ...createListPages({ bulk: lists.jobs, queries: lists.queries, starterName }, clock),
+      ...createDmarcReportPages(parts.dmarcReports),
     ],
     frameFacts: (viewer) => ({
       credits:

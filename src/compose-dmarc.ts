@@ -128,7 +128,11 @@ export const composeDmarc = (parts: DmarcParts) => {
       ...[createAlertRoutes({ guard, store: alertStore, findDomain }), health.routes],
     ],
     ...{ domains, rollups },
-    pages: { ...ingestion.pages, ...readersOf(context, stores), health: health.runs },
+    pages: {
+      ...{ clock, domains, advise: adviseNow, health: health.runs },
+      ...ingestion.pages,
+      ...readersOf(context, stores),
+    },
     advise: adviseNow,
     /** What an operator must look at. */
     findings: () => [...ingestion.findings(), ...addresses.findings()],

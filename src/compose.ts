@@ -237,6 +237,7 @@ export const composeService = (options: ServiceOptions) => {
     ...{ lists: bulk, callerName: administration.callerName },
     attention: { blocklists: ({ caller }) => blocklist.attention(caller).items },
     blocklist: { ...blocklist, rules: webhooks.rules },
+    dmarcReports: dmarc.pages,
   });
   const doctor = new Doctor(useCases.runtime, options.examine ?? (async () => []));
   const app = createServer({

@@ -2,7 +2,6 @@ import { AppError } from "../../base/errors.ts";
 import type { Cell } from "../../http/csv.ts";
 import type { Caller } from "../../http/guard.ts";
 import type { DayRange } from "../../base/days.ts";
-import { encodeCursor } from "../../http/route-input.ts";
 import { rangeOf } from "../sources/day-range.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import type { QueryContext } from "./domain-query.ts";
@@ -20,6 +19,12 @@ export interface ReportListQuery extends ReportFilters {
 
 /** What reports are read from. */
 export type ReportContext = Pick<QueryContext, "clock" | "rollups" | "records" | "reports" | "findDomain">;
+
+/** A report with a page of its records; `next` continues it. */
+export interface ReportWithRecords {
+  readonly report: Omit<ShownReportDetail, "records_next_cursor">;
+  readonly next: string | null;
+}
 
 interface PageOf {
   readonly after: string | null;
@@ -76,8 +81,8 @@ export class ReportReader {
     }
   }
 
-  /** A report with a page of its records, failing ones first. Throws `not_found`. */
-  async detail(caller: Caller, id: string, reportId: string, page: PageOf): Promise<ShownReportDetail> {
+  /** A report with a page of its records, failing ones first; `next` is not encoded. Throws `not_found`. */
+  async detail(caller: Caller, id: string, reportId: string, page: PageOf): Promise<ReportWithRecords> {
     const { rollups, records, findDomain } = this.#context;
     const domain = findDomain(caller, id);
     const report = this.#find(domain.number, reportId);
@@ -85,8 +90,7 @@ export class ReportReader {
     const names = new DomainSources(rollups, domain).names(range);
     const query = { scope: { report: report.number }, range, filters: {}, names };
     const read = await readRecords(records, query, page);
-    const records_next_cursor = read.next === null ? null : encodeCursor(read.next);
-    return { ...reportDetailView(report, read.records), records_next_cursor };
+    return { report: reportDetailView(report, read.records), next: read.next };
   }
 
   /** The mail or file that brought a report, and a name for the file. Throws `not_found`, also when it is no longer stored. */

@@ -95,7 +95,8 @@ export const createReportRoutes = (reader: ReportReader) => [
 
   handle(GET_REPORT, async ({ request, caller, params }) => {
     const page = { after: null, limit: RECORDS_MAX };
-    return sendJson(request, await reader.detail(caller, params.id, params.reportId, page));
+    const { report, next } = await reader.detail(caller, params.id, params.reportId, page);
+    return sendJson(request, { ...report, records_next_cursor: next === null ? null : encodeCursor(next) });
   }),
 
   handle(GET_RAW_REPORT, ({ request, caller, params }) => {

@@ -1,0 +1,223 @@
+import { z } from "zod";
+import { isId } from "../../base/secrets.ts";
+import { sendBytes } from "../../http/response.ts";
+import type { IngestionView } from "../../dmarc/ingest/ingestion-schemas.ts";
+import { OUTCOMES } from "../../dmarc/ingest/ingestion-finding.ts";
+import type { IngestionQuery } from "../../dmarc/ingest/ingestion-reader.ts";
+import { Button, Filters, PostForm, SelectField } from "../components/form.tsx";
+import { ButtonLink } from "../components/link.tsx";
+import { countText } from "../components/number.tsx";
+import { Callout, PageHead, Panel } from "../components/panel.tsx";
+import { Pager } from "../components/table.tsx";
+import { formAction, page, type PageRoute, uploadAction, type View, type Viewer } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+import { IngestionFindings, IngestionTable } from "./intake-table.tsx";
+import { OUTCOME_OPTIONS, VIA_OPTIONS } from "./report-words.ts";
+import { ReportUpload } from "./upload-panel.tsx";
+import type { DmarcReportUseCases } from "./use-cases.ts";
+
+const PATH = "/dmarc/intake";
+const ROWS = 50;
+/** Files of an upload that are shown on one page. */
+const UPLOADED_ROWS = 200;
+
+const query = z
+  .object({
+    outcome: z.enum(OUTCOMES),
+    via: z.enum(["smtp", "http", "import", "imap"]),
+    status: z.enum(["pending", "done"]),
+    domain: z.string().refine(isId),
+    /** When the files of one upload were received, in milliseconds since 1970. */
+    at: z.coerce.number().int().nonnegative(),
+    cursor: z.string().refine(isId),
+  })
+  .partial();
+type Query = z.output<typeof query>;
+
+type UseCases = Pick<DmarcReportUseCases, "reader" | "uploads" | "ingestions">;
+
+const listQueryOf = ({ outcome, via, status, domain, at }: Query): IngestionQuery => ({
+  ...{ outcome, status, domainId: domain },
+  via: at === undefined ? via : "http",
+  ...(at === undefined ? {} : { receivedFromMs: at, receivedBeforeMs: at + 1 }),
+});
+
+/** Everything that came in for the account, and uploads. */
+export const intakePages = (useCases: UseCases): readonly PageRoute[] => [
+  page({ path: PATH, query }, ({ viewer, query: given }) => intakeView(useCases, viewer, given)),
+  ...uploadPages(useCases),
+  ...retryPages(useCases),
+  ...ingestionPages(useCases),
+];
+
+const uploadPages = (useCases: UseCases): readonly PageRoute[] => [
+  uploadAction(
+    { path: PATH },
+    async ({ request, viewer }) => {
+      const rows = await useCases.uploads.upload(request, viewer.caller);
+      const at = rows[0]?.receivedAtMs;
+      return redirectTo(viewer, at === undefined ? PATH : `${PATH}?at=${at}`, uploadFlash(rows));
+    },
+    { rerender: ({ viewer }) => intakeView(useCases, viewer, {}) },
+  ),
+];
+
+const OUTCOME_PHRASES = {
+  stored: "stored",
+  duplicate: "stored already",
+  empty: "without anything to count",
+  quarantined: "set aside",
+  rejected: "refused",
+} as const;
+
+/** "12 files read: 10 stored, 1 refused." */
+const uploadFlash = (rows: ReadonlyArray<Pick<IngestionView, "outcome">>) => {
+  const counts = OUTCOMES.flatMap((outcome) => {
+    const count = rows.filter((row) => row.outcome === outcome).length;
+    return count === 0 ? [] : [`${count} ${OUTCOME_PHRASES[outcome]}`];
+  });
+  const text = `${countText(rows.length, "file")} read: ${counts.join(", ")}.`;
+  const isBad = rows.every(({ outcome }) => outcome === "rejected" || outcome === "quarantined");
+  return isBad ? { bad: text } : { ok: text };
+};
+
+const retryPages = ({ ingestions }: UseCases): readonly PageRoute[] => [
+  formAction({ path: `${PATH}/retry` }, async ({ viewer }) => {
+    const retried = await ingestions.retryAll(viewer.caller);
+    const text =
+      retried === 0
+        ? "There is nothing to retry whose bytes are still kept."
+        : `${countText(retried, "mail or file", "mails and files")} will be read again.`;
+    return redirectTo(viewer, PATH, { ok: text });
+  }),
+
+  formAction(
+    {
+      path: `${PATH}/:ingestion/retry`,
+      params: z.object({ ingestion: z.string() }),
+      form: z.object({ accept: z.literal("yes").optional() }),
+    },
+    async ({ viewer, params: { ingestion }, form }) => {
+      const isAccepted = form.accept === "yes";
+      await ingestions.retry(viewer.caller, ingestion, { isAccepted });
+      const ok = isAccepted
+        ? "Accepted: its reports are counted as if you had uploaded them."
+        : "It is being read again.";
+      return redirectTo(viewer, `${PATH}/${ingestion}`, { ok });
+    },
+  ),
+];
+
+const ingestionPages = ({ reader }: UseCases): readonly PageRoute[] => [
+  page(
+    { path: `${PATH}/:ingestion`, params: z.object({ ingestion: z.string() }) },
+    ({ viewer, params: { ingestion } }) => {
+      const found = reader.find(viewer.caller, ingestion);
+      return {
+        title: "What came in",
+        section: "dmarc",
+        body: <IngestionFindings ingestion={found} />,
+      };
+    },
+  ),
+
+  page(
+    { path: `${PATH}/:ingestion/raw`, params: z.object({ ingestion: z.string() }) },
+    ({ request, viewer, params: { ingestion } }) => {
+      const { bytes, fileName } = reader.raw(viewer.caller, ingestion);
+      return sendBytes(request, bytes, {
+        "content-type": "application/octet-stream",
+        "content-disposition": `attachment; filename="${fileName}"`,
+        "x-content-type-options": "nosniff",
+      });
+    },
+  ),
+];
+
+const intakeView = async ({ reader }: UseCases, { caller }: Viewer, given: Query): Promise<View> => {
+  const limit = given.at === undefined ? ROWS : UPLOADED_ROWS;
+  const { ingestions, next } = await reader.page(caller, listQueryOf(given), { before: given.cursor ?? null, limit });
+  const isUpload = given.at !== undefined;
+  return {
+    title: isUpload ? "Your upload" : "What came in",
+    section: "dmarc",
+    body: (
+      <>
+        <PageHead
+          title={isUpload ? "Your upload" : "Reports that came in"}
+          crumbs={[["DMARC", "/dmarc"], ...(isUpload ? [["What came in", PATH] as const] : [])]}
+          meta={
+            isUpload ? "what became of each file" : "by mail, from the mailbox, by upload and by import, of all domains"
+          }
+          actions={isUpload ? <ButtonLink href={PATH}>Everything that came in</ButtonLink> : <RetryAll />}
+        />
+        {isUpload && <UploadResult ingestions={ingestions} />}
+        <Panel title={isUpload ? "Files" : "Mails and files"} aside="newest first" isFlush>
+          {!isUpload && <IntakeFilters query={given} />}
+          <IngestionTable ingestions={ingestions} isFiltered={Object.keys(given).length > 0} />
+          <Pager next={next} isLater={given.cursor !== undefined} />
+        </Panel>
+        <ReportUpload />
+      </>
+    ),
+  };
+};
+
+const RetryAll = () => (
+  <PostForm action={`${PATH}/retry`}>
+    <Button
+      icon="refresh-cw"
+      title="Reads everything again that was refused or set aside and whose bytes are still kept"
+    >
+      Retry all that failed
+    </Button>
+  </PostForm>
+);
+
+const UploadResult = ({ ingestions }: { readonly ingestions: readonly IngestionView[] }) => {
+  const count = (outcome: IngestionView["outcome"]): number =>
+    ingestions.filter((one) => one.outcome === outcome).length;
+  const failed = count("rejected") + count("quarantined");
+  const stored = count("stored");
+  if (ingestions.length === 0) return null;
+  if (failed === 0) {
+    return (
+      <Callout
+        kind="ok"
+        title={
+          stored === 0
+            ? "Nothing new: all of it was stored before, or has nothing to count"
+            : `${countText(stored, "file was", "files were")} stored`
+        }
+      >
+        <p>The figures of the domains include them now.</p>
+      </Callout>
+    );
+  }
+  return (
+    <Callout
+      kind={stored > 0 ? "warn" : "bad"}
+      title={`${countText(failed, "file", "files")} of ${ingestions.length} could not be used`}
+    >
+      <p>The reasons are below. Their bytes are kept, so you can retry them after you have removed the cause.</p>
+    </Callout>
+  );
+};
+
+const IntakeFilters = ({ query: given }: { readonly query: Query }) => (
+  <Filters action={PATH}>
+    <SelectField name="outcome" label="Outcome" value={given.outcome ?? ""} options={OUTCOME_OPTIONS} />
+    <SelectField name="via" label="Arrived by" value={given.via ?? ""} options={VIA_OPTIONS} />
+    <SelectField
+      name="status"
+      label="State"
+      value={given.status ?? ""}
+      options={[
+        ["", "Any"],
+        ["pending", "Waiting to be read"],
+        ["done", "Read"],
+      ]}
+    />
+    {given.domain !== undefined && <input type="hidden" name="domain" value={given.domain} />}
+  </Filters>
+);

@@ -1,0 +1,231 @@
+import { z } from "zod";
+import { sendBytes } from "../../http/response.ts";
+import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
+import { isRecordCursor } from "../../dmarc/queries/records.ts";
+import type { ShownRecord } from "../../dmarc/queries/record-schemas.ts";
+import type { ShownReport } from "../../dmarc/queries/report-schemas.ts";
+import type { ReportWithRecords } from "../../dmarc/queries/report-reader.ts";
+import { reporterWords } from "../../dmarc/queries/reporter.ts";
+import { Badge, type Kind } from "../components/badge.tsx";
+import { Mono } from "../components/copy.tsx";
+import { DownloadLink, Link } from "../components/link.tsx";
+import { Num, numberText, percentText } from "../components/number.tsx";
+import { Callout, Columns, Panel, Row, Rows } from "../components/panel.tsx";
+import { Pager, Table, type TableRow } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { page, type PageRoute } from "../page.ts";
+import { AuthenticationPanel } from "./authentication-panel.tsx";
+import { DomainHead } from "./domain-head.tsx";
+import { dispositionWords, overrideWords, resultKind } from "./report-words.ts";
+import type { DmarcReportUseCases } from "./use-cases.ts";
+
+const params = z.object({ id: z.string(), reportId: z.string() });
+const PATH = "/dmarc/:id/reports/:reportId";
+const ROWS = 100;
+
+/** One aggregate report with its records. */
+export const reportPages = ({
+  domains,
+  reports,
+}: Pick<DmarcReportUseCases, "domains" | "reports">): readonly PageRoute[] => [
+  page(
+    { path: PATH, params, query: z.object({ cursor: z.string().refine(isRecordCursor) }).partial() },
+    async ({ viewer, params: { id, reportId }, query: { cursor } }) => {
+      const domain = domains.find(viewer.caller, id);
+      const { report, next } = await reports.detail(viewer.caller, id, reportId, {
+        after: cursor ?? null,
+        limit: ROWS,
+      });
+      return {
+        title: `Report of ${reporterWords(report.reporter)}`,
+        section: "dmarc",
+        body: (
+          <>
+            <DomainHead
+              domain={domain}
+              current="reports"
+              title={`Report of ${reporterWords(report.reporter)} for ${report.date}`}
+              meta={
+                <span>
+                  received <Time atMs={Date.parse(report.received_at)} style="full" />
+                </span>
+              }
+              actions={
+                report.raw_available ? (
+                  <DownloadLink href={`/dmarc/${id}/reports/${reportId}/raw`}>
+                    {report.authenticity === null ? "Original file" : "Original mail"}
+                  </DownloadLink>
+                ) : undefined
+              }
+            />
+            <Conclusion report={report} />
+            <Columns side={<AuthenticationPanel report={report} />}>
+              <Facts report={report} />
+            </Columns>
+            <Panel title="Records" aside={<Count report={report} />} isFlush>
+              <RecordTable domain={domain} records={report.records} />
+              <Pager next={next} isLater={cursor !== undefined} />
+            </Panel>
+          </>
+        ),
+      };
+    },
+  ),
+
+  page({ path: `${PATH}/raw`, params }, ({ request, viewer, params: { id, reportId } }) => {
+    const { bytes, fileName } = reports.raw(viewer.caller, id, reportId);
+    return sendBytes(request, bytes, {
+      "content-type": "application/octet-stream",
+      "content-disposition": `attachment; filename="${fileName}"`,
+      "x-content-type-options": "nosniff",
+    });
+  }),
+];
+
+const Count = ({ report }: { readonly report: ShownReport }) => (
+  <>{numberText(report.rows)} in all, those that fail first</>
+);
+
+const Conclusion = ({ report }: { readonly report: ShownReport }) => {
+  const { messages, aligned, reporter, policy_domain: domain } = report;
+  const failing = messages - aligned;
+  const kind: Kind = messages === 0 ? "unknown" : failing === 0 ? "ok" : aligned === 0 ? "bad" : "warn";
+  const title =
+    messages === 0
+      ? "The report counts no messages"
+      : failing === 0
+        ? `${messages === 1 ? "The one message" : `All ${numberText(messages)} messages`} in the name of ${domain} passed DMARC`
+        : `${numberText(failing)} of ${numberText(messages)} messages in the name of ${domain} failed DMARC`;
+  return (
+    <Callout
+      kind={kind}
+      title={title}
+      {...(messages === 0 ? {} : { aside: `${percentText(aligned / messages)} passed` })}
+    >
+      {reporter.trusted ? undefined : (
+        <p>
+          This report is not trusted: its mail is not authenticated as the reporter's. It is counted separately, and
+          advice ignores it.
+        </p>
+      )}
+    </Callout>
+  );
+};
+
+const orDash = (text: string | null) => (text === null || text === "" ? <span class="soft">not stated</span> : text);
+
+const Facts = ({ report }: Pick<ReportWithRecords, "report">) => {
+  const { policy } = report;
+  const tags = Object.entries({
+    p: policy.p,
+    sp: policy.sp,
+    np: policy.np,
+    adkim: policy.adkim,
+    aspf: policy.aspf,
+    pct: policy.pct,
+    fo: policy.fo,
+    t: policy.testing === true ? "y" : null,
+  }).flatMap(([tag, value]) => (value === null ? [] : [`${tag}=${value}`]));
+  return (
+    <Panel title="What the report says" isFlush>
+      <Rows>
+        <Row label="Period">
+          <Time atMs={Date.parse(report.begin)} style="full" /> to <Time atMs={Date.parse(report.end)} style="full" />
+        </Row>
+        <Row label="Name of the reporter">{orDash(report.org_name)}</Row>
+        <Row label="Contact">{report.email === null ? orDash(null) : <Mono text={report.email} />}</Row>
+        {report.extra_contact_info !== null && <Row label="More contact information">{report.extra_contact_info}</Row>}
+        <Row label="Report id">{report.report_id === null ? orDash(null) : <Mono text={report.report_id} />}</Row>
+        <Row label="Policy that the reporter found">
+          <span class="mono">{tags.join("; ") || "–"}</span>
+        </Row>
+        {report.generator !== null && <Row label="Software">{report.generator}</Row>}
+        {[...report.errors, ...report.notices].map((text) => (
+          <Row key={text} label="Remark">
+            {text}
+          </Row>
+        ))}
+        {report.skipped_rows.map(({ reason, rows }) => (
+          <Row key={reason} label="Records that could not be counted">
+            <Num value={rows} />: {reason}
+          </Row>
+        ))}
+      </Rows>
+    </Panel>
+  );
+};
+
+const RecordTable = ({ domain, records }: { readonly domain: DomainRow; readonly records: readonly ShownRecord[] }) =>
+  records.length === 0 ? (
+    <p class="panel-body soft">The report has no records.</p>
+  ) : (
+    <Table
+      caption="Records of the report"
+      columns={[
+        { title: "Sent by" },
+        { title: "Source" },
+        { title: "Messages", align: "end" },
+        { title: "DMARC" },
+        { title: "SPF and DKIM" },
+        { title: "What the receiver did" },
+        { title: "From", isMono: true, isWide: true },
+      ]}
+      rows={records.map((record, at) => recordRow(domain, record, at))}
+    />
+  );
+
+const recordRow = (domain: DomainRow, record: ShownRecord, at: number): TableRow => {
+  const [kind, word] = dispositionWords(record);
+  return {
+    key: at,
+    cells: [
+      <>
+        <span class="mono nowrap">{record.source_ip}</span>
+        {record.reverse_name !== null && (
+          <span class="second">
+            <Mono text={record.reverse_name} />
+          </span>
+        )}
+      </>,
+      <Link href={`/dmarc/${domain.id}/sources/${encodeURIComponent(record.source)}`}>{record.source_name}</Link>,
+      <Num value={record.count} />,
+      <Badge kind={record.aligned ? "ok" : "bad"}>{record.aligned ? "Passed" : "Failed"}</Badge>,
+      <Results record={record} />,
+      <>
+        <Badge kind={kind}>{word}</Badge>
+        {record.reasons.length > 0 && <span class="second">because of {overrideWords(record)}</span>}
+      </>,
+      record.header_from === null ? (
+        "–"
+      ) : (
+        <span class="nowrap">
+          <Mono text={record.header_from} charactersMax={28} />
+        </span>
+      ),
+    ],
+  };
+};
+
+const RESULTS_MAX = 4;
+
+/** The checks of the receiver, with whether each is aligned with From. */
+const Results = ({ record }: { readonly record: ShownRecord }) => {
+  const spf = record.spf_results.map(({ domain, result }) => ({ what: "SPF", domain, selector: null, result }));
+  const dkim = record.dkim_results.map(({ domain, selector, result }) => ({ what: "DKIM", domain, selector, result }));
+  const all = [...spf, ...dkim];
+  if (all.length === 0) return <span class="soft">No results stated</span>;
+  return (
+    <ul class="results small">
+      {all.slice(0, RESULTS_MAX).map(({ what, domain, selector, result }, at) => (
+        <li key={at}>
+          {what} <Badge kind={resultKind(result)}>{result}</Badge>{" "}
+          <Mono text={`${domain ?? "?"}${selector === null ? "" : ` (${selector})`}`} charactersMax={34} />
+        </li>
+      ))}
+      {all.length > RESULTS_MAX && <li class="soft">and {all.length - RESULTS_MAX} more</li>}
+      <li class="soft">
+        aligned: SPF {record.spf ?? "not stated"}, DKIM {record.dkim ?? "not stated"}
+      </li>
+    </ul>
+  );
+};

@@ -1,0 +1,220 @@
+import { z } from "zod";
+import { type DayRange, isoDay } from "../../base/days.ts";
+import { csvResponse } from "../../dmarc/queries/csv.ts";
+import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
+import { exportFileName } from "../../dmarc/queries/domain-query.ts";
+import { REPORT_COLUMNS, type ReportListQuery } from "../../dmarc/queries/report-reader.ts";
+import { AUTHENTICITIES, type ShownReport } from "../../dmarc/queries/report-schemas.ts";
+import { isReportCursor } from "../../dmarc/queries/reports.ts";
+import { reporterWords } from "../../dmarc/queries/reporter.ts";
+import { parseDay, RANGE_DAYS_MAX } from "../../dmarc/sources/day-range.ts";
+import { Badge } from "../components/badge.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Field, Filters, SelectField } from "../components/form.tsx";
+import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
+import { Num, Percent } from "../components/number.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Pager, Table, type TableRow } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { page, type PageRoute } from "../page.ts";
+import { DomainHead } from "./domain-head.tsx";
+import { authenticityWords } from "./report-words.ts";
+import { ReportUpload } from "./upload-panel.tsx";
+import type { DmarcReportUseCases } from "./use-cases.ts";
+
+const params = z.object({ id: z.string() });
+const PATH = "/dmarc/:id/reports";
+const ROWS = 50;
+
+const dayText = z.string().refine((text) => parseDay(text) !== null);
+
+const filterFields = {
+  from: dayText,
+  to: dayText,
+  reporter: z.string().trim().min(1).max(255),
+  authenticity: z.enum(AUTHENTICITIES),
+  trusted: z.enum(["true", "false"]),
+};
+const query = z.object({ ...filterFields, cursor: z.string().refine(isReportCursor) }).partial();
+type Query = z.output<typeof query>;
+
+/** The days of a query; the first one is left out where the two are no range. */
+const daysOf = ({ from, to }: Pick<Query, "from" | "to">): Pick<ReportListQuery, "from" | "to"> => {
+  const [fromDay, toDay] = [from, to].map((text) => (text === undefined ? null : parseDay(text)));
+  const last = toDay ?? undefined;
+  const isRange = fromDay != null && (last === undefined || (fromDay <= last && last - fromDay < RANGE_DAYS_MAX));
+  return { ...(last === undefined ? {} : { to: last }), ...(isRange ? { from: fromDay } : {}) };
+};
+
+const listQueryOf = ({ reporter, authenticity, trusted, ...rest }: Query): ReportListQuery => ({
+  ...daysOf(rest),
+  reporter: reporter?.toLowerCase(),
+  authenticity,
+  trusted: trusted === undefined ? undefined : trusted === "true",
+});
+
+/** The aggregate reports of a domain. */
+export const reportsPages = ({
+  domains,
+  reports,
+  clock,
+}: Pick<DmarcReportUseCases, "domains" | "reports" | "clock">): readonly PageRoute[] => [
+  page({ path: PATH, params, query }, async ({ viewer, params: { id }, query: given }) => {
+    const domain = domains.find(viewer.caller, id);
+    const wanted = listQueryOf(given);
+    const range = reports.range(safeDays(wanted, clock.nowMs()));
+    const days = { from: range.fromDay, to: range.toDay };
+    const found = await reports.list(
+      viewer.caller,
+      id,
+      { ...wanted, ...days },
+      { after: given.cursor ?? null, limit: ROWS },
+    );
+    return {
+      title: `Reports about ${domain.domain}`,
+      section: "dmarc",
+      body: (
+        <>
+          <DomainHead
+            domain={domain}
+            current="reports"
+            title={`Reports about ${domain.domain}`}
+            meta={<LastReport domain={domain} />}
+            actions={<ButtonLink href="/dmarc/intake">Everything that came in</ButtonLink>}
+          />
+          <Panel title="Aggregate reports" aside={<RangeText {...range} />} isFlush>
+            <ReportFilters domain={domain} query={given} range={range} />
+            {found.reports.length === 0 ? (
+              <NoReports domain={domain} isFiltered={Object.keys(given).length > 0} />
+            ) : (
+              <ReportTable domain={domain} reports={found.reports} />
+            )}
+            <Pager next={found.next} isLater={given.cursor !== undefined}>
+              <DownloadLink href={csvPath(id, given)}>CSV</DownloadLink>
+            </Pager>
+          </Panel>
+          <ReportUpload />
+        </>
+      ),
+    };
+  }),
+
+  page({ path: `${PATH}.csv`, params, query }, ({ request, viewer, params: { id }, query: given }) => {
+    const domain = domains.find(viewer.caller, id);
+    const wanted = listQueryOf(given);
+    const range = reports.range(safeDays(wanted, clock.nowMs()));
+    const batches = reports.rows(viewer.caller, id, { ...wanted, from: range.fromDay, to: range.toDay });
+    return csvResponse(request, exportFileName("reports", domain, range, "csv"), { columns: REPORT_COLUMNS, batches });
+  }),
+];
+
+/** A first day in the future, without a last one, is left out. */
+const safeDays = ({ from, to }: ReportListQuery, nowMs: number): Pick<ReportListQuery, "from" | "to"> =>
+  from !== undefined && to === undefined && from * 86_400_000 > nowMs ? {} : { from, to };
+
+const csvPath = (id: string, { cursor: _, ...given }: Query): string => {
+  const text = new URLSearchParams(
+    Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+  return `/dmarc/${id}/reports.csv${text.size === 0 ? "" : `?${text}`}`;
+};
+
+const LastReport = ({ domain: { lastReportAtMs } }: { readonly domain: DomainRow }) =>
+  lastReportAtMs === null ? (
+    <>no report has arrived yet</>
+  ) : (
+    <span>
+      the last one arrived <Time atMs={lastReportAtMs} />
+    </span>
+  );
+
+const RangeText = ({ fromDay, toDay }: DayRange) => (
+  <>
+    {isoDay(fromDay)} to {isoDay(toDay)}
+  </>
+);
+
+interface FiltersProps {
+  readonly domain: DomainRow;
+  readonly query: Query;
+  readonly range: DayRange;
+}
+
+const ReportFilters = ({ domain, query: given, range }: FiltersProps) => (
+  <Filters action={`/dmarc/${domain.id}/reports`}>
+    <Field name="from" label="From" type="date" value={isoDay(range.fromDay)} />
+    <Field name="to" label="To" type="date" value={isoDay(range.toDay)} />
+    <Field name="reporter" label="Reporter" type="search" value={given.reporter ?? null} placeholder="google.com" />
+    <SelectField
+      name="authenticity"
+      label="Mail of the report"
+      value={given.authenticity ?? ""}
+      options={[
+        ["", "Any"],
+        ["pass", "Authenticated"],
+        ["fail", "Not authenticated"],
+        ["unknown", "Not known"],
+        ["pending", "Being checked"],
+      ]}
+    />
+    <SelectField
+      name="trusted"
+      label="Trusted"
+      value={given.trusted ?? ""}
+      options={[
+        ["", "All reports"],
+        ["true", "Trusted only"],
+        ["false", "Untrusted only"],
+      ]}
+    />
+  </Filters>
+);
+
+const NoReports = ({ domain, isFiltered }: { readonly domain: DomainRow; readonly isFiltered: boolean }) =>
+  isFiltered ? (
+    <Empty title="No report matches">
+      <p>Choose other days or filters.</p>
+    </Empty>
+  ) : (
+    <Empty title="No reports yet" action={<ButtonLink href={`/dmarc/${domain.id}/record`}>See the record</ButtonLink>}>
+      <p>
+        Mail receivers send one report a day, beginning 24 to 48 hours after the record is published. You can import
+        reports that you already have below.
+      </p>
+    </Empty>
+  );
+
+const ReportTable = ({ domain, reports }: { readonly domain: DomainRow; readonly reports: readonly ShownReport[] }) => (
+  <Table
+    caption="Aggregate reports, the newest day first"
+    columns={[
+      { title: "Day" },
+      { title: "Reporter" },
+      { title: "Messages", align: "end" },
+      { title: "Passed", align: "end" },
+      { title: "Records", align: "end", isWide: true },
+      { title: "Mail", isWide: true },
+      { title: "Received", isWide: true },
+    ]}
+    rows={reports.map((report) => reportRow(domain, report))}
+  />
+);
+
+const reportRow = (domain: DomainRow, report: ShownReport): TableRow => {
+  const [kind, word] = authenticityWords(report.authenticity);
+  return {
+    key: report.id,
+    cells: [
+      <span class="nowrap">{report.date}</span>,
+      <>
+        <Link href={`/dmarc/${domain.id}/reports/${report.id}`}>{reporterWords(report.reporter)}</Link>
+        {report.policy_domain !== domain.domain && <span class="second">about {report.policy_domain}</span>}
+      </>,
+      <Num value={report.messages} />,
+      <Percent part={report.aligned} whole={report.messages} />,
+      <Num value={report.rows} />,
+      <Badge kind={report.reporter.trusted || kind !== "ok" ? kind : "warn"}>{word}</Badge>,
+      <Time atMs={Date.parse(report.received_at)} />,
+    ],
+  };
+};
