@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isId } from "../../base/secrets.ts";
 import type { Publication } from "../../dmarc/domains/publication.ts";
-import { type DomainRow, type HistoryRow } from "../../dmarc/domains/domain-store.ts";
+import type { DomainRow, HistoryRow } from "../../dmarc/domains/domain-store.ts";
 import { historyView } from "../../dmarc/domains/domain-view.ts";
 import { Badge } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
