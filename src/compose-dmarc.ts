@@ -2,10 +2,10 @@ import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import type { Log } from "./base/log.ts";
 import type { Platform } from "./compose-platform.ts";
 import { composeHealth } from "./compose-health.ts";
-import { composeMailbox, mailboxAccount } from "./compose-mailbox.ts";
+import { composeIngestion } from "./compose-ingestion.ts";
+import { mailboxAccount } from "./compose-mailbox.ts";
 import { mailHostOf, type Config, SettingsError } from "./config.ts";
 import type { Db } from "./db/open.ts";
-import type { Runtime } from "./db/runtime.ts";
 import { createAdvisor } from "./dmarc/advice/advisor.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
 import { AlertJob } from "./dmarc/alerts/alert-job.ts";
@@ -13,8 +13,6 @@ import { HealthStore } from "./dmarc/health/health-store.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { AlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
 import { DmarcAlertStore } from "./dmarc/domains/alert-store.ts";
-import { AuthenticationJob } from "./dmarc/authentication/authentication-job.ts";
-import { AuthenticationStore } from "./dmarc/authentication/authentication-store.ts";
 import { createMailAuthentication } from "./dmarc/authentication/mail-authentication.ts";
 import { ScheduledChecks } from "./dmarc/domains/scheduled-checks.ts";
 import { createDigestReader } from "./dmarc/alerts/digest-facts.ts";
@@ -26,14 +24,7 @@ import type { DomainRow, DomainStore } from "./dmarc/domains/domain-store.ts";
 import { Domains, type DomainsDeps } from "./dmarc/domains/domains.ts";
 import { Ingest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
 import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
-import { IngestionReader } from "./dmarc/ingest/ingestion-reader.ts";
-import { IngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
-import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
 import { Ingestions } from "./dmarc/ingest/ingestions.ts";
-import { ReportIntake } from "./dmarc/ingest/report-intake.ts";
-import { ReportUploads } from "./dmarc/ingest/report-uploads.ts";
-import { ReportQuota } from "./dmarc/ingest/report-quota.ts";
-import { DiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./dmarc/domains/raise.ts";
 import type { QueryContext } from "./dmarc/queries/domain-query.ts";
 import { FailureReports } from "./dmarc/queries/failure-reports.ts";
@@ -42,14 +33,7 @@ import { RecordStore } from "./dmarc/queries/record-store.ts";
 import { ReportReader } from "./dmarc/queries/report-reader.ts";
 import { ReportQueryStore } from "./dmarc/queries/report-query-store.ts";
 import { RollupStore } from "./dmarc/sources/rollup-store.ts";
-import { Retention } from "./dmarc/ingest/retention.ts";
-import { NameRetention } from "./dmarc/ingest/retention-names.ts";
-import { NameRetentionStore } from "./dmarc/ingest/retention-names-store.ts";
-import { RetentionStore } from "./dmarc/ingest/retention-store.ts";
-import { paceOf, SourceRebuild } from "./dmarc/ingest/source-rebuild.ts";
-import { SourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
 import { AddressLookups } from "./dmarc/addresses/address-lookups.ts";
-import { possibleKeysOf } from "./dmarc/sources/possible-keys.ts";
 import { createQueryRoutes } from "./dmarc/queries/query-routes.ts";
 import { createAdviceRoutes } from "./dmarc/advice/advice-routes.ts";
 import { serveRoutes } from "./http/route.ts";
@@ -188,63 +172,6 @@ const composeDomains = (
       rawRetentionDays: config.reportMailRetentionDays,
     },
   );
-};
-
-/** Expiry of reports, and the purge of deleted domains. `rawDays`: for mails and files of no domain. */
-export const composeRetention = (runtime: Pick<Runtime, "db" | "clock" | "log">, rawDays: number | null = null) => {
-  const { db } = runtime;
-  const names = new NameRetention(runtime, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
-  return new Retention(runtime, {
-    ...{ store: new RetentionStore(db), names, domains: openIngestStores(db).domains },
-    unassignedRawDays: rawDays,
-  });
-};
-
-/** Reports from mail, mailbox and upload into the database, and out again after their retention. */
-const composeIngestion = ({ config, db, log, platform }: DmarcParts, stores: IngestStores) => {
-  const { clock, resolver, random } = platform;
-  const runtime = { db, clock, log, random };
-  const { domains, ingestions: store } = stores;
-  const authenticate = createMailAuthentication({ resolver, clock, log });
-  const ingest = new Ingest(runtime, { stores, authenticate });
-  const reserve = new DiskReserve(runtime);
-  const ingester = new IngestionWorker(runtime, { ingest, reserve, store });
-  const kick = () => ingester.kick();
-  const intake = new ReportIntake(runtime, { store, domains, kick });
-  const mailbox = composeMailbox(runtime, config.imap, { intake, ingester, reserve });
-  const ingestions = new Ingestions(runtime, { store, ingest, kick });
-  const reader = new IngestionReader(ingestions, domains);
-  const uploads = new ReportUploads(clock, { ingestions, reserve });
-  const authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
-  const retention = composeRetention(runtime, config.reportMailRetentionDays);
-  const rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
-  const quota = new ReportQuota(clock, stores.authors, authenticate);
-  return {
-    receiving: { store: domains, intake, quota, reserve, ingester },
-    pages: { ingestions, reader, uploads },
-    routes: createIngestionRoutes({ ingestions, reader, uploads }),
-    findings: () => [reserve.finding(), mailbox?.finding()].filter((one) => typeof one === "string"),
-    jobs: {
-      authenticateReportMails: () => authentication.run(),
-      async expireReports(): Promise<void> {
-        await retention.expireRaw();
-        await retention.expireReports();
-        await retention.expireHistory();
-      },
-      purgeDeletedDomains: () => retention.purgeDeleted(),
-      rebuildSources: () => rebuild.run(),
-    },
-    async start(): Promise<void> {
-      await ingest.removeIncomplete();
-      ingester.start();
-      mailbox?.start();
-    },
-    async stop(): Promise<void> {
-      authentication.stop();
-      await mailbox?.stop();
-      await Promise.all([ingester.stop(), retention.stop(), rebuild.stop()]);
-    },
-  };
 };
 
 /** Advice uses trusted reports only. */

@@ -6,7 +6,7 @@ import { JobWriter } from "./bulk/job-writer.ts";
 import { ListStore } from "./bulk/list-store.ts";
 import { composeSuppressions } from "./compose.ts";
 import type { Db } from "./db/open.ts";
-import { composeRetention } from "./compose-dmarc.ts";
+import { composeRetention } from "./compose-ingestion.ts";
 import { AccountDeletion } from "./erase/account-deletion.ts";
 import { AccountDeletionStore } from "./erase/account-deletion-store.ts";
 import type { AddressPattern } from "./erase/address-pattern.ts";

@@ -1,0 +1,91 @@
+import type { Log } from "./base/log.ts";
+import type { Platform } from "./compose-platform.ts";
+import { composeMailbox } from "./compose-mailbox.ts";
+import type { Config } from "./config.ts";
+import type { Db } from "./db/open.ts";
+import type { Runtime } from "./db/runtime.ts";
+import { AuthenticationJob } from "./dmarc/authentication/authentication-job.ts";
+import { AuthenticationStore } from "./dmarc/authentication/authentication-store.ts";
+import { createMailAuthentication } from "./dmarc/authentication/mail-authentication.ts";
+import { Ingest } from "./dmarc/ingest/ingest.ts";
+import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
+import { IngestionReader } from "./dmarc/ingest/ingestion-reader.ts";
+import { IngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
+import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
+import { Ingestions } from "./dmarc/ingest/ingestions.ts";
+import { ReportIntake } from "./dmarc/ingest/report-intake.ts";
+import { ReportUploads } from "./dmarc/ingest/report-uploads.ts";
+import { ReportQuota } from "./dmarc/ingest/report-quota.ts";
+import { DiskReserve } from "./dmarc/ingest/disk-reserve.ts";
+import { Retention } from "./dmarc/ingest/retention.ts";
+import { NameRetention } from "./dmarc/ingest/retention-names.ts";
+import { NameRetentionStore } from "./dmarc/ingest/retention-names-store.ts";
+import { RetentionStore } from "./dmarc/ingest/retention-store.ts";
+import { paceOf, SourceRebuild } from "./dmarc/ingest/source-rebuild.ts";
+import { SourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
+import { possibleKeysOf } from "./dmarc/sources/possible-keys.ts";
+
+/** Expiry of reports, and the purge of deleted domains. `rawDays`: for mails and files of no domain. */
+export const composeRetention = (runtime: Pick<Runtime, "db" | "clock" | "log">, rawDays: number | null = null) => {
+  const { db } = runtime;
+  const names = new NameRetention(runtime, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
+  return new Retention(runtime, {
+    ...{ store: new RetentionStore(db), names, domains: openIngestStores(db).domains },
+    unassignedRawDays: rawDays,
+  });
+};
+
+/** Reports from mail, mailbox and upload into the database, and out again after their retention. */
+export const composeIngestion = (
+  {
+    config,
+    db,
+    log,
+    platform,
+  }: { readonly config: Config; readonly db: Db; readonly log: Log; readonly platform: Platform },
+  stores: IngestStores,
+) => {
+  const { clock, resolver, random } = platform;
+  const runtime = { db, clock, log, random };
+  const { domains, ingestions: store } = stores;
+  const authenticate = createMailAuthentication({ resolver, clock, log });
+  const ingest = new Ingest(runtime, { stores, authenticate });
+  const reserve = new DiskReserve(runtime);
+  const ingester = new IngestionWorker(runtime, { ingest, reserve, store });
+  const kick = () => ingester.kick();
+  const intake = new ReportIntake(runtime, { store, domains, kick });
+  const mailbox = composeMailbox(runtime, config.imap, { intake, ingester, reserve });
+  const ingestions = new Ingestions(runtime, { store, ingest, kick });
+  const reader = new IngestionReader(ingestions, domains);
+  const uploads = new ReportUploads(clock, { ingestions, reserve });
+  const authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
+  const retention = composeRetention(runtime, config.reportMailRetentionDays);
+  const rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
+  const quota = new ReportQuota(clock, stores.authors, authenticate);
+  return {
+    receiving: { store: domains, intake, quota, reserve, ingester },
+    pages: { ingestions, reader, uploads },
+    routes: createIngestionRoutes({ ingestions, reader, uploads }),
+    findings: () => [reserve.finding(), mailbox?.finding()].filter((one) => typeof one === "string"),
+    jobs: {
+      authenticateReportMails: () => authentication.run(),
+      async expireReports(): Promise<void> {
+        await retention.expireRaw();
+        await retention.expireReports();
+        await retention.expireHistory();
+      },
+      purgeDeletedDomains: () => retention.purgeDeleted(),
+      rebuildSources: () => rebuild.run(),
+    },
+    async start(): Promise<void> {
+      await ingest.removeIncomplete();
+      ingester.start();
+      mailbox?.start();
+    },
+    async stop(): Promise<void> {
+      authentication.stop();
+      await mailbox?.stop();
+      await Promise.all([ingester.stop(), retention.stop(), rebuild.stop()]);
+    },
+  };
+};
