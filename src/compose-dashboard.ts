@@ -1,5 +1,8 @@
+import type { Profiles } from "./accounts/profiles.ts";
 import type { Sessions } from "./accounts/sessions.ts";
+import type { SetupLinks } from "./accounts/setup-links.ts";
 import type { AccountStore } from "./accounts/store.ts";
+import type { Users } from "./accounts/users.ts";
 import type { AttentionItem } from "./base/attention.ts";
 import type { ByMode } from "./base/secrets.ts";
 import type { CreditHolds } from "./billing/store.ts";
@@ -14,13 +17,23 @@ import { createHomePages } from "./dashboard/home/pages.tsx";
 import { createListPages } from "./dashboard/lists/pages.ts";
 import type { Viewer } from "./dashboard/page.ts";
 import { PREFERENCES } from "./dashboard/preferences.ts";
+import { createProfilePages } from "./dashboard/profile/pages.tsx";
 import { type ActiveSession, Dashboard } from "./dashboard/serve-pages.tsx";
+import { createSignInPages } from "./dashboard/sign-in/pages.tsx";
+import { createUserPages, type UserPagesParts } from "./dashboard/users/pages.tsx";
 import type { Guard } from "./http/guard.ts";
 
 export interface DashboardParts {
   readonly clock: Clock;
   readonly guard: Guard;
   readonly sessions: Sessions;
+  readonly setupLinks: SetupLinks;
+  readonly profiles: Profiles;
+  readonly users: Users;
+  /** The URL as set; null: links begin with the host of the request. */
+  readonly baseUrl: string | null;
+  readonly mailInvitation: UserPagesParts["mail"];
+  readonly clientAddress: (request: Request) => string | null;
   readonly accounts: AccountStore;
   readonly credits: ByMode<CreditHolds>;
   readonly lists: { readonly jobs: BulkJobs; readonly queries: JobQueries };
@@ -59,6 +72,10 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createBlocklistPages({ ...parts.blocklist, clock }),
       ...createListPages({ bulk: lists.jobs, queries: lists.queries, starterName }, clock),
       ...createDmarcReportPages(parts.dmarcReports),
+      ...createSignInPages(parts),
+      ...createProfilePages(parts),
+      ...createUserPages({ ...parts, mail: parts.mailInvitation }),
+      ...createHomePages({ attention: allItems }),
     ],
     frameFacts: (viewer) => ({
       credits:

@@ -1,17 +1,9 @@
 import { Accounts } from "./accounts/accounts.ts";
 import { type Actor, actorOfProcess, AuditLog } from "./accounts/audit-log.ts";
 import { AuditStore } from "./accounts/audit-store.ts";
-import { createCallerNames } from "./accounts/caller-names.ts";
 import { ApiKeys, Authenticator } from "./accounts/keys.ts";
-import { Passwords } from "./accounts/passwords.ts";
-import { Profiles } from "./accounts/profiles.ts";
 import { createAccountRoutes } from "./accounts/routes.ts";
-import { SessionStore } from "./accounts/session-store.ts";
-import { Sessions } from "./accounts/sessions.ts";
-import { SetupLinks } from "./accounts/setup-links.ts";
 import { AccountStore } from "./accounts/store.ts";
-import { UserStore } from "./accounts/user-store.ts";
-import { Users } from "./accounts/users.ts";
 import type { Clock } from "./base/clock.ts";
 import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
@@ -27,10 +19,12 @@ import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import { composeDashboard } from "./compose-dashboard.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
+import { composeInvitations } from "./compose-invitations.ts";
 import { composeEngine } from "./compose-engine.ts";
 import { createMetricsRenderer } from "./compose-metrics.ts";
 import type { Platform } from "./compose-platform.ts";
 import { composeWebhooks } from "./compose-webhooks.ts";
+import { composeUsers } from "./compose-users.ts";
 import type { Config } from "./config.ts";
 import { copyInWorker } from "./db/backup-worker.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
@@ -40,6 +34,7 @@ import type { Runtime } from "./db/runtime.ts";
 import { ScheduledBackups } from "./db/scheduled-backups.ts";
 import { Doctor } from "./doctor/doctor.ts";
 import type { DoctorFinding } from "./doctor/run-checks.ts";
+import { ClientAddresses } from "./http/client-addresses.ts";
 import { Guard } from "./http/guard.ts";
 import { createBudgets } from "./http/request-memory.ts";
 import { Metrics } from "./metrics/metrics.ts";
@@ -62,20 +57,6 @@ import { createWebhookRoutes } from "./webhooks/routes.ts";
 
 /** The operator's suppression list. */
 export const composeSuppressions = (db: Db, clock: Clock) => new Suppressions({ db, clock }, new SuppressionStore(db));
-
-/** Users of the dashboard, their sessions and one-time links. */
-const composeUsers = (runtime: Pick<Runtime, "db" | "clock">, accounts: AccountStore, audit: AuditLog) => {
-  const [store, sessionStore] = [new UserStore(runtime.db), new SessionStore(runtime.db)];
-  const passwords = new Passwords(runtime.clock);
-  const links = new SetupLinks(runtime, { store: sessionStore, users: store, passwords, audit, accounts });
-  return {
-    callerName: createCallerNames(accounts, store),
-    setupLinks: links,
-    users: new Users(runtime, { store, sessions: sessionStore, links, accounts, passwords, audit }),
-    sessions: new Sessions(runtime, { store: sessionStore, users: store, passwords, audit }),
-    profiles: new Profiles(runtime, { store, sessions: sessionStore, passwords, audit }),
-  };
-};
 
 /** Accounts, users, keys and credits; `actor` is who the audit log names. */
 export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProcess()) => {
@@ -224,6 +205,13 @@ const composeRoutes = (useCases: UseCases, { config, baseUrl }: ServiceOptions) 
   ];
 };
 
+/** What the pages of users need of the settings and the server. */
+const composeSignIn = ({ config, log }: ServiceOptions, clients: ClientAddresses) => ({
+  baseUrl: config.baseUrl,
+  mailInvitation: composeInvitations(config, log),
+  clientAddress: (request: Request) => clients.of(request),
+});
+
 /** The whole service, not yet listening. */
 export const composeService = (options: ServiceOptions) => {
   const useCases = composeUseCases(options);
@@ -231,7 +219,9 @@ export const composeService = (options: ServiceOptions) => {
   const { pool, outages } = probing;
   const { dispatcher } = webhooks;
   const { db, clock } = useCases.runtime;
+  const clients = new ClientAddresses(options.config.trustedProxies);
   const dashboard = composeDashboard({
+    ...{ ...administration, ...composeSignIn(options, clients) },
     ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },
     ...{ credits: administration.credits, isHttps: options.baseUrl.startsWith("https:") },
     ...{ lists: bulk, callerName: administration.callerName },
@@ -243,7 +233,7 @@ export const composeService = (options: ServiceOptions) => {
   const app = createServer({
     log: options.log,
     clock: options.platform.clock,
-    trustedProxies: options.config.trustedProxies,
+    clients,
     routes: [...composeRoutes(useCases, options), dashboard.routes()],
     errorPage: (request, error) => dashboard.errorPage(request, error),
     countRequest: (method, status) => metrics.countRequest(method, status),

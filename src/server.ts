@@ -2,6 +2,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import { createBoundary, createMethodsOf, type PresentedError } from "./http/boundary.ts";
+import type { ClientAddresses } from "./http/client-addresses.ts";
 import { createRequestLog } from "./http/request-log.ts";
 import { withoutWrongLength } from "./http/response.ts";
 import { releaseBody } from "./http/request-memory.ts";
@@ -15,8 +16,7 @@ export interface ServerOptions {
   readonly errorPage?: (request: Request, error: PresentedError) => Response | null;
   /** Called with the method and status of each request. */
   readonly countRequest?: (method: string, status: number) => void;
-  /** Networks whose X-Forwarded-For is trusted. */
-  readonly trustedProxies: readonly string[];
+  readonly clients: ClientAddresses;
 }
 
 /** The application: all routes inside the request boundary. */
@@ -31,15 +31,8 @@ export interface HttpApp {
   trustProxies(networks: readonly string[]): void;
 }
 
-export const createServer = ({
-  log,
-  clock,
-  routes,
-  trustedProxies,
-  countRequest,
-  errorPage,
-}: ServerOptions): HttpApp => {
-  const requestLog = createRequestLog({ log, clock }, trustedProxies);
+export const createServer = ({ log, clock, routes, clients, countRequest, errorPage }: ServerOptions): HttpApp => {
+  const requestLog = createRequestLog({ log, clock }, clients);
   const methodsOf = createMethodsOf(() => app.routes);
   const app: AnyElysia = routes.reduce<AnyElysia>(
     (whole, slice) => whole.use(slice),
@@ -50,7 +43,7 @@ export const createServer = ({
   );
   return {
     async handle(request) {
-      const noteResponse = requestLog.begin(request, app.server);
+      const noteResponse = requestLog.begin(request);
       try {
         const response = withoutWrongLength(request, await app.fetch(withRoutableUrl(request)));
         noteResponse?.(response);
@@ -65,7 +58,8 @@ export const createServer = ({
     },
     attach(server) {
       app.server = server;
+      clients.attach(server);
     },
-    trustProxies: (networks) => requestLog.trust(networks),
+    trustProxies: (networks) => clients.trust(networks),
   };
 };

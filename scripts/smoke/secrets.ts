@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { startSmtpStub } from "../../src/testing/smtp-stub.ts";
+import { useDashboard } from "./user-secrets.ts";
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -111,6 +112,9 @@ export const claimNoSecrets = async ({ binary, folder, claim }: SecretsRun): Pro
   const key = /pw_live_\w+/.exec(run("keys", "create", "--account", "secrets", "--mode", "live", "--json"))?.[0] ?? "";
   const signing = /whsec_[\w+/=]+/.exec(run("webhooks", "secret", "--account", "secrets"))?.[0] ?? "";
   claim("a key and a signing secret exist", key !== "" && signing !== "", { key, signing });
+  const [used = "", unused = ""] = ["owner@example.com", "member@example.com"].map(
+    (email) => /http\S+\/setup\/\w{43}/.exec(run("users", "add", email, "--account", "secrets"))?.[0] ?? "",
+  );
   const server = Bun.spawn([binary, "serve"], { cwd: folder, env, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
   let log = "";
   void (async () => {
@@ -121,10 +125,14 @@ export const claimNoSecrets = async ({ binary, folder, claim }: SecretsRun): Pro
   const metrics = await fetch(`${url}/metrics`, scrape);
   claim("the metrics token opens /metrics", metrics.status === 200, metrics.status);
   const responses = await provoke(url, key);
+  const { hidden, totpSecret } = await useDashboard(url, [used, unused]);
+  const userSecrets = { ...hidden, "TOTP secret": totpSecret };
+  const missing = Object.entries(userSecrets).filter(([, secret]) => secret.length < 10);
+  claim("the dashboard has sessions, set-up tokens and a TOTP secret", missing.length === 0, missing);
   const processes = commandLines();
   const printed = [
     ...[run("config", "--json"), run("config"), run("doctor", "--json"), run("keys", "list"), run("accounts", "list")],
-    ...[run("credits", "show", "secrets"), run("dmarc", "imap-check")],
+    ...[run("credits", "show", "secrets"), run("dmarc", "imap-check"), run("users", "list", "--json"), run("audit")],
     ...[run("blocklist", "lists"), run("blocklist", "check", "8.8.8.8", "--json")],
   ].join("\n");
   server.kill("SIGTERM");
@@ -142,17 +150,26 @@ export const claimNoSecrets = async ({ binary, folder, claim }: SecretsRun): Pro
     "output of commands": printed,
     "process list": processes,
   };
-  for (const [kind, secret] of Object.entries({ ...PASSWORDS, "API key": key, "signing secret": signing })) {
+  const secrets = { ...PASSWORDS, "API key": key, "signing secret": signing, ...userSecrets };
+  for (const [kind, secret] of Object.entries(secrets)) {
     // The owner of a list sees the webhook URL that it set.
-    const found = Object.entries(places)
+    const foundIn = Object.entries(places)
       .filter(([, text]) => text.includes(secret))
       .map(([place]) => place);
-    claim(`no ${kind} in the log, responses, metrics, output of commands or process list`, found.length === 0, found);
+    claim(
+      `no ${kind} in the log, responses, metrics, output of commands or process list`,
+      foundIn.length === 0,
+      foundIn,
+    );
   }
   claim(
     "the log of this run is not empty, and debug lines are in it",
     log.includes('"level":"debug"'),
     log.slice(0, 400),
+  );
+  claim(
+    "sessions, set-up tokens and passwords of users are stored as hashes only",
+    !Object.values(hidden).some((one) => stored.includes(one)) && stored.includes("$argon2id$"),
   );
   claim("API keys are stored as hashes only", !stored.includes(key) && stored.includes(key.slice(-4)));
   claim(

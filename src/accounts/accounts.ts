@@ -133,7 +133,7 @@ export class Accounts {
   }
 
   /**
-   * Refuses the keys of an account from the next request on and pauses its monitoring. Accepted verifications and lists
+   * Refuses the keys and users of an account from the next request on and pauses its monitoring. Accepted verifications and lists
    * finish, and report mail is still accepted. Enabling it undoes all of that; repeating either changes nothing.
    */
   setEnabled(name: string, isEnabled: boolean): Result<Account, AccountProblem> {

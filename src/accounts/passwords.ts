@@ -14,7 +14,7 @@ const WAITING_MAX = 40;
 const TIMEOUT_MS = 10_000;
 
 /** The hash of a password that nobody knows, with the same costs: an unknown user takes as long as a known one. */
-const DUMMY_HASH =
+export const UNKNOWN_USER_HASH =
   "$argon2id$v=19$m=32768,t=2,p=1$K4gRYQmXZBjRUn8Vrv8rxi4ZDDQE7PlhQd0QNzbDK+4$GinU7zuLuQ4zO7H3He4uww2pokqAv1Od5h2hGzkF6Fg";
 
 /** What is wrong with a password that somebody chose, as a sentence; null when nothing is. */
@@ -43,6 +43,7 @@ export class Passwords {
     this.#clock = clock;
   }
 
+  /** The hash to store: argon2id with its costs and salt (PHC string format). */
   hash(password: string): Promise<Result<string, "busy">> {
     return this.#run(() => Bun.password.hash(bytesOf(password), ARGON2));
   }
@@ -52,7 +53,7 @@ export class Passwords {
     // A longer one was never accepted; it would cost more than others.
     const isTooLong = password.length > 2 * CHARACTERS_MAX;
     return this.#run(async () => {
-      const isRight = await Bun.password.verify(isTooLong ? "" : bytesOf(password), hash ?? DUMMY_HASH);
+      const isRight = await Bun.password.verify(isTooLong ? "x" : bytesOf(password), hash ?? UNKNOWN_USER_HASH);
       return isRight && hash !== null && !isTooLong;
     });
   }

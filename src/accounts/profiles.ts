@@ -56,18 +56,14 @@ export class Profiles {
     { userId, sessionId }: OwnSession,
     { present, next }: { readonly present: string; readonly next: string },
   ): Promise<Result<null, UserProblem>> {
-    const found = this.#parts.store.find(userId);
-    if (found === undefined) return refuse("unknown_user");
-    const message = passwordProblem(next, found.user.email);
+    const message = passwordProblem(next, this.#parts.store.find(userId)?.user.email ?? "");
     if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const verified = await this.#verify(found.user, present);
-    if (!verified.ok) return verified;
     const hashed = await this.#parts.passwords.hash(next);
     if (!hashed.ok) return refuse("busy");
-    return this.#changeSame(found.user, (tx) => {
+    return this.#withPassword(userId, present, (tx, user) => {
       this.#parts.store.update(tx, userId, { passwordHash: hashed.value });
       this.#parts.sessions.removeOf(tx, userId, sessionId);
-      this.#audit(tx, found.user, "users.password");
+      this.#audit(tx, user, "users.password");
       return ok(null);
     });
   }
@@ -99,10 +95,11 @@ export class Profiles {
   }
 
   /** Switches codes on. Returns the recovery codes, which are shown only once; other sessions end. */
-  confirmCodes({ userId, sessionId }: OwnSession, code: string): Result<readonly string[], UserProblem> {
-    return this.#runtime.db.transact((tx) => {
-      const user = this.#parts.store.find(userId)?.user;
-      if (user === undefined) return refuse("unknown_user");
+  async confirmCodes(
+    { userId, sessionId }: OwnSession,
+    { present, code }: { readonly present: string; readonly code: string },
+  ): Promise<Result<readonly string[], UserProblem>> {
+    return this.#withPassword(userId, present, (tx, user) => {
       const totpLastCounter = counterOfCode(user, code, this.#runtime.clock.nowMs());
       if (user.totpConfirmedAtMs !== null || totpLastCounter === null) return refuse("code_wrong");
       const codes = newRecoveryCodes();
@@ -116,30 +113,20 @@ export class Profiles {
   }
 
   /** New recovery codes; the old ones stop working. */
-  async replaceRecoveryCodes(
-    { userId }: OwnSession,
-    password: string,
-  ): Promise<Result<readonly string[], UserProblem>> {
-    const found = this.#parts.store.find(userId);
-    if (found === undefined || found.user.totpConfirmedAtMs === null) return refuse("unknown_user");
-    const verified = await this.#verify(found.user, password);
-    if (!verified.ok) return verified;
-    return this.#changeSame(found.user, (tx) => {
+  replaceRecoveryCodes(userId: string, present: string): Promise<Result<readonly string[], UserProblem>> {
+    return this.#withPassword(userId, present, (tx, user) => {
+      if (user.totpConfirmedAtMs === null) return refuse("codes_off");
       const codes = newRecoveryCodes();
       this.#parts.store.update(tx, userId, { recoveryCodes: codes.map(hashOfRecoveryCode) });
-      this.#audit(tx, found.user, "users.second-factor.recovery-codes");
+      this.#audit(tx, user, "users.second-factor.recovery-codes");
       return ok(codes);
     });
   }
 
-  async switchCodesOff({ userId }: OwnSession, password: string): Promise<Result<null, UserProblem>> {
-    const found = this.#parts.store.find(userId);
-    if (found === undefined) return refuse("unknown_user");
-    const verified = await this.#verify(found.user, password);
-    if (!verified.ok) return verified;
-    return this.#changeSame(found.user, (tx) => {
+  switchCodesOff(userId: string, present: string): Promise<Result<null, UserProblem>> {
+    return this.#withPassword(userId, present, (tx, user) => {
       this.#parts.store.update(tx, userId, { totpSecret: null, totpConfirmedAtMs: null, recoveryCodes: [] });
-      this.#audit(tx, found.user, "users.second-factor.off");
+      this.#audit(tx, user, "users.second-factor.off");
       return ok(null);
     });
   }
@@ -149,6 +136,22 @@ export class Profiles {
     if (timeZone !== null && !isTimeZone(timeZone)) return refuse("time_zone_invalid");
     this.#runtime.db.transact((tx) => this.#parts.store.update(tx, userId, { timeZone }));
     return ok(null);
+  }
+
+  /** Runs `work` on a user with its right password, unless that is changed meanwhile. */
+  async #withPassword<T>(
+    id: string,
+    password: string,
+    work: (tx: Tx, user: UserRecord) => Result<T, UserProblem>,
+  ): Promise<Result<T, UserProblem>> {
+    const before = this.#parts.store.find(id)?.user;
+    if (before === undefined) return refuse("unknown_user");
+    const verified = await this.#verify(before, password);
+    if (!verified.ok) return verified;
+    return this.#runtime.db.transact((tx) => {
+      const user = this.#parts.store.find(id)?.user;
+      return user?.passwordHash === before.passwordHash ? work(tx, user) : refuse("password_wrong");
+    });
   }
 
   async #verify({ id, passwordHash }: UserRecord, password: string): Promise<Result<null, UserProblem>> {
@@ -161,14 +164,6 @@ export class Profiles {
     if (!verified.value) return refuse("password_wrong");
     this.#throttle.succeed(id, id);
     return ok(null);
-  }
-
-  /** Runs `work` unless the password of the user was changed while it was verified. */
-  #changeSame<T>(before: UserRecord, work: (tx: Tx) => Result<T, UserProblem>): Result<T, UserProblem> {
-    return this.#runtime.db.transact((tx) => {
-      const now = this.#parts.store.find(before.id)?.user;
-      return now?.passwordHash === before.passwordHash ? work(tx) : refuse("password_wrong");
-    });
   }
 
   #audit(tx: Tx, { id, accountId }: UserRecord, action: string): void {

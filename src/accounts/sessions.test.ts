@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createApps, type TestApp } from "../testing/app.ts";
-import type { Client } from "./sessions.ts";
+import { SessionStore } from "./session-store.ts";
+import { type Client, Sessions } from "./sessions.ts";
+import { UserStore } from "./user-store.ts";
 import type { User } from "./user.ts";
 
 const start = createApps();
@@ -87,6 +89,34 @@ describe("signing in", () => {
     app.service.accounts.setEnabled("acme", true);
     expect(sessions.find(token)).toBeDefined();
   });
+});
+
+test("an unknown address, one without a password and a known one cost one verification each", async () => {
+  const { app, accountId } = await fill();
+  app.service.users.invite({ accountId, email: "new@example.com", role: "member", isOperator: false }, null);
+  const hashes: (string | null)[] = [];
+  const passwords = {
+    verify: async (_: string, hash: string | null) => {
+      hashes.push(hash);
+      return { ok: true, value: false } as const;
+    },
+  };
+  const stores = { store: new SessionStore(app.db), users: new UserStore(app.db) };
+  const sessions = new Sessions({ db: app.db, clock: app.clock }, { ...stores, passwords, audit: app.service.audit });
+  for (const email of ["eve@example.com", "new@example.com", "not an address", "ada@example.com"])
+    expect(await sessions.signIn({ email, password: PASSWORD }, HOME)).toEqual({ ok: false, error: { kind: "wrong" } });
+  expect(hashes).toEqual([null, null, null, expect.stringMatching(/^\$argon2id\$/)]);
+});
+
+test("too many sign-ins at once are no failures of their users", async () => {
+  const { app } = await fill();
+  const passwords = { verify: async () => ({ ok: false, error: "busy" }) as const };
+  const stores = { store: new SessionStore(app.db), users: new UserStore(app.db) };
+  const sessions = new Sessions({ db: app.db, clock: app.clock }, { ...stores, passwords, audit: app.service.audit });
+  for (let n = 0; n < 10; n++)
+    expect(await sessions.signIn({ email: "ada@example.com", password: PASSWORD }, HOME)).toEqual({
+      ...{ ok: false, error: { kind: "busy" } },
+    });
 });
 
 describe("a session", () => {

@@ -73,7 +73,7 @@ interface Challenge {
 interface SessionParts {
   readonly store: SessionStore;
   readonly users: UserStore;
-  readonly passwords: Passwords;
+  readonly passwords: Pick<Passwords, "verify">;
   readonly audit: AuditLog;
 }
 

@@ -17,6 +17,7 @@ export interface UserProblem {
     | "link_used"
     | "time_zone_invalid"
     | "code_wrong"
+    | "codes_off"
     | "throttled"
     | "busy";
   readonly message: string;
@@ -28,7 +29,7 @@ const MESSAGES: Readonly<Record<Exclude<UserProblem["code"], "password_invalid" 
   account_disabled: "The account is disabled. Ask the operator of the service to enable it.",
   email_invalid: "This is not an email address.",
   email_taken: "A user with this email address already exists.",
-  password_wrong: "This is not your present password.",
+  password_wrong: "This is not your password.",
   last_owner: "This is the last owner of the account. Make another user an owner first.",
   forbidden: "Only an operator of the service may change an operator.",
   link_invalid: "This link does not exist.",
@@ -36,6 +37,7 @@ const MESSAGES: Readonly<Record<Exclude<UserProblem["code"], "password_invalid" 
   link_used: "This link was used before. A link works once.",
   time_zone_invalid: "This is not a time zone such as Europe/Berlin.",
   code_wrong: "This code is wrong or was used before. Enter the present code of your app.",
+  codes_off: "Codes are switched off.",
   busy: "Too many sign-ins at this moment. Try again in a few seconds.",
 };
 

@@ -77,6 +77,11 @@ export class Users {
     return this.#parts.store.hasUsers();
   }
 
+  find(id: string): User | undefined {
+    const found = this.#parts.store.find(id);
+    return found === undefined ? undefined : userOf(found.user);
+  }
+
   /** A user by its email address, however it is spelled. */
   findByEmail(email: string): User | undefined {
     const found = this.#parts.store.findByEmail(normalizedEmail(email) ?? "");

@@ -15,7 +15,7 @@ interface DeleteOptions {
 /** Whether the first line of standard input is the name. */
 const isConfirmed = async (io: Io, name: string): Promise<boolean> => {
   io.err(
-    `This deletes the account "${name}" with its keys, verifications, lists, targets and reports. There is no undo.`,
+    `This deletes the account "${name}" with its users, keys, verifications, lists, targets and reports. There is no undo.`,
   );
   io.err("Type the name of the account to confirm:");
   for await (const line of io.stdinLines()) return line === name;

@@ -186,12 +186,12 @@ const addAccountSwitch = (group: Command, io: Io, isEnabled: boolean): Command =
     isEnabled ? "enable" : "disable",
     isEnabled
       ? {
-          description: "Accept the keys of an account again and resume its monitoring.",
+          description: "Accept the keys and users of an account again and resume its monitoring.",
           example: "accounts enable acme",
         }
       : {
           description:
-            "Refuse the keys of an account at once (403 account_disabled) and pause its monitoring. Running lists finish, and report mail is still accepted.",
+            "Refuse the keys (403 account_disabled) and users of an account at once and pause its monitoring. Running lists finish, and report mail is still accepted.",
           example: "accounts disable acme",
         },
   )

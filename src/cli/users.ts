@@ -18,7 +18,7 @@ const userView = ({ store }: Administration, user: User) => ({
 });
 
 const stateOf = ({ user, linkExpiresAtMs }: UserOfAccount): string => {
-  if (user.hasPassword) return user.hasSecondFactor ? "active, with codes" : "active";
+  if (user.hasPassword) return user.hasSecondFactor ? "active, two factors" : "active";
   return linkExpiresAtMs === null ? "link expired" : "link open";
 };
 
@@ -162,7 +162,7 @@ const addUserRemove = (group: Command, io: Io): Command =>
 const addUserReset = (group: Command, io: Io): Command =>
   addCommand(group, "reset", {
     description:
-      "Sign a user out everywhere, switch the codes of its app off, and print a one-time link for a new password.",
+      "Sign a user out everywhere, switch two-factor authentication off, and print a one-time link for a new password.",
     example: "users reset ada@example.com",
   })
     .alias("set-password")

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { ClientAddresses } from "../http/client-addresses.ts";
 import { z } from "zod";
 import { AppError } from "../base/errors.ts";
 import { createTokenBuckets } from "../base/limits.ts";
@@ -104,7 +105,7 @@ const createApp = () => {
     frameFacts: () => ({ credits: 1234, attention: { dmarc: 3 } }),
   });
   const app = createServer({
-    ...{ log: silentLog, clock, trustedProxies: [], routes: [dashboard.routes()] },
+    ...{ log: silentLog, clock, clients: new ClientAddresses([]), routes: [dashboard.routes()] },
     errorPage: (request, error) => dashboard.errorPage(request, error),
   });
   return async (path: string, { as, form, headers = {} }: Ask = {}) => {

@@ -4,6 +4,7 @@ import { AppError, ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../ba
 import type { Log } from "../base/log.ts";
 import { RepeatedError } from "../base/repeated-error.ts";
 import { newId } from "../base/secrets.ts";
+import { loggedPath } from "./request-log.ts";
 import { hasUsableHost, pathOf } from "./request-target.ts";
 
 export interface BoundaryDeps {
@@ -76,9 +77,8 @@ export const createBoundary = ({ log, clock, methodsOf, errorPage }: BoundaryDep
   const toResponse = (error: unknown, code: unknown, request: Request, requestId: unknown): ErrorResponse => {
     if (error instanceof AppError) return errorResponse(error.code, error.details);
     if (isAbort(error)) return CLIENT_GONE;
-    const path = pathOf(request);
-    if (code === "NOT_FOUND") return notFound(methodsOf(path));
-    const fields = { method: request.method, path, request_id: requestId, error };
+    if (code === "NOT_FOUND") return notFound(methodsOf(pathOf(request)));
+    const fields = { method: request.method, path: loggedPath(request), request_id: requestId, error };
     if (DISK_STATES.test(errorCode(error))) {
       writeFailures.log(fields);
       return unavailable("The database is not writable at the moment.");

@@ -1,28 +1,31 @@
 import { expect, test } from "bun:test";
 import { createLog, type LogLevel } from "../base/log.ts";
 import { createTestClock } from "../testing/clock.ts";
+import { ClientAddresses } from "./client-addresses.ts";
 import { createRequestLog } from "./request-log.ts";
-
-const newLog = (level: LogLevel) => {
-  const clock = createTestClock();
-  const lines: Array<Record<string, unknown>> = [];
-  const log = createLog(level, clock, (line) => lines.push(JSON.parse(line)));
-  return { clock, lines, requests: createRequestLog({ log, clock }, ["10.0.0.0/8"]) };
-};
 
 const peerAt = (address: string | null) => ({
   requestIP: () => (address === null ? null : { address, port: 1, family: "IPv4" as const }),
 });
 
+const newLog = (level: LogLevel, peers: ReturnType<typeof peerAt> | null = peerAt("10.0.0.1")) => {
+  const clock = createTestClock();
+  const lines: Array<Record<string, unknown>> = [];
+  const log = createLog(level, clock, (line) => lines.push(JSON.parse(line)));
+  const clients = new ClientAddresses(["10.0.0.0/8"]);
+  if (peers !== null) clients.attach(peers);
+  return { clock, lines, clients, requests: createRequestLog({ log, clock }, clients) };
+};
+
 const request = new Request("http://localhost/v1/account?x=1", { headers: { "x-forwarded-for": "203.0.114.9" } });
 
 test("requests are not logged above the level debug", () => {
-  expect(newLog("info").requests.begin(request, peerAt("10.0.0.1"))).toBeNull();
+  expect(newLog("info").requests.begin(request)).toBeNull();
 });
 
 test("a line names the request, its client, the status and how long it took", async () => {
   const { clock, lines, requests } = newLog("debug");
-  const end = requests.begin(request, peerAt("10.0.0.1"));
+  const end = requests.begin(request);
   await clock.advance(25);
   end?.(new Response(null, { status: 204, headers: { "x-request-id": "r-1" } }));
   const { at: _, ...line } = lines[0] ?? {};
@@ -33,19 +36,30 @@ test("a line names the request, its client, the status and how long it took", as
 });
 
 test.each([
+  ["/setup/secret", "/setup/…"],
+  ["/setup/secret/more", "/setup/…"],
+  ["/test/setup/secret?x=y", "/test/setup/…"],
+  ["/v1/setup/other", "/v1/setup/other"],
+])("the path %s is logged as %s", (path, logged) => {
+  const { lines, requests } = newLog("debug");
+  requests.begin(new Request(`http://localhost${path}`))?.(new Response());
+  expect(lines).toMatchObject([{ path: logged }]);
+});
+
+test.each([
   ["there is no server", null],
   ["the connection has closed", peerAt(null)],
 ])("the client is unknown, whatever it forwards, when %s", (_, server) => {
-  const { lines, requests } = newLog("debug");
-  requests.begin(request, server)?.(new Response());
+  const { lines, requests } = newLog("debug", server);
+  requests.begin(request)?.(new Response());
   expect(lines).toMatchObject([{ message: "request", client: null }]);
 });
 
 test("proxies that are trusted later count from then on", () => {
-  const { lines, requests } = newLog("debug");
+  const { lines, requests, clients } = newLog("debug");
   for (const networks of [["192.0.2.0/24"], ["10.0.0.0/8"]]) {
-    requests.trust(networks);
-    requests.begin(request, peerAt("10.0.0.1"))?.(new Response());
+    clients.trust(networks);
+    requests.begin(request)?.(new Response());
   }
   expect(lines.map(({ client }) => client)).toEqual(["10.0.0.1", "203.0.114.9"]);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { ClientAddresses } from "./client-addresses.ts";
 import { gunzipSync } from "node:zlib";
 import { Elysia } from "elysia";
 import { createServer } from "../server.ts";
@@ -166,7 +167,7 @@ describe("a large answer", () => {
 
 test("HEAD says of a large answer what GET says, over a socket", async () => {
   const app = createServer({
-    ...{ log: silentLog, clock: createTestClock(), trustedProxies: [] },
+    ...{ log: silentLog, clock: createTestClock(), clients: new ClientAddresses([]) },
     routes: [
       new Elysia().get("/large", ({ request }) =>
         sendBytes(request, new Uint8Array(MIB), { "content-type": "text/csv" }),

@@ -119,19 +119,20 @@ export class TestApp {
     this.resolver = createZoneResolver(zone);
     this.db = openOrThrow(path);
     const direct = stub ? createDirectConnector({ clock, mayConnect: () => true }) : unreachable;
+    const config = configOf({
+      DATA_DIR,
+      HELO_NAME: "probe.example",
+      // Blocklist queries are paced, and the clock does not advance.
+      DNSBL_SIGNAL: "off",
+      ...(stub ? { SMTP_PORT: String(stub.port), PROBE_ALLOW_NETWORKS: "127.0.0.0/8" } : {}),
+      ...settings,
+    });
     this.service = composeService({
-      config: configOf({
-        DATA_DIR,
-        HELO_NAME: "probe.example",
-        // Blocklist queries are paced, and the clock does not advance.
-        DNSBL_SIGNAL: "off",
-        ...(stub ? { SMTP_PORT: String(stub.port), PROBE_ALLOW_NETWORKS: "127.0.0.0/8" } : {}),
-        ...settings,
-      }),
+      config,
       db: this.db,
       log: createLog("warn", clock, (line) => this.logged.push(line)),
       platform: { clock, random: { integer: () => 0 }, resolver: this.resolver, connector: connector ?? direct },
-      baseUrl: "http://localhost",
+      baseUrl: config.baseUrl ?? "http://localhost",
     });
   }
 

@@ -25,7 +25,8 @@ export interface Visitor {
 
 export type Fields = Readonly<Record<string, string | readonly string[]>>;
 
-const textOf = (html: string): string =>
+/** What a person reads of a document. */
+export const textOfHtml = (html: string): string =>
   html
     .replace(/<(script|style|svg)\b[^>]*>[\s\S]*?<\/\1>/g, " ")
     .replace(/<[^>]+>/g, " ")
@@ -71,7 +72,7 @@ export const signIn = async (app: TestApp, options: SignInOptions = {}): Promise
     cookies = [cookies[0] ?? "", ...(flash === undefined ? [] : [flash.split(";")[0] ?? ""])];
     const html = await response.text();
     const location = response.headers.get("location");
-    return { status: response.status, headers: response.headers, html, text: textOf(html), location };
+    return { status: response.status, headers: response.headers, html, text: textOfHtml(html), location };
   };
   const get: Visitor["get"] = (path, headers = {}) => send(path, { headers });
   const post: Visitor["post"] = (path, fields = {}, csrf = found.csrfToken) =>

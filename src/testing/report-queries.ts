@@ -1,4 +1,5 @@
 import { afterEach } from "bun:test";
+import { ClientAddresses } from "../http/client-addresses.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { AppError } from "../base/errors.ts";
 import { createTokenBuckets } from "../base/limits.ts";
@@ -137,7 +138,7 @@ const createRequests = ({ log, clock, routes }: ServerParts) => {
     return known && { keyId: "key", mode: "live", rate: { perSecond: 1, burst: 1 }, ...known };
   };
   const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
-  const app = createServer({ log, clock, trustedProxies: [], routes: [serveRoutes(guard, routes)] });
+  const app = createServer({ log, clock, clients: new ClientAddresses([]), routes: [serveRoutes(guard, routes)] });
   return async (
     method: string,
     path: string,

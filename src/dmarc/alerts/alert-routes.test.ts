@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { ClientAddresses } from "../../http/client-addresses.ts";
 import { z } from "zod";
 import { AppError } from "../../base/errors.ts";
 import { createTokenBuckets } from "../../base/limits.ts";
@@ -30,7 +31,7 @@ const start = () => {
     throw new AppError("not_found");
   };
   const routes = [createAlertRoutes({ guard, store, findDomain })];
-  const app = createServer({ log, clock, trustedProxies: [], routes });
+  const app = createServer({ log, clock, clients: new ClientAddresses([]), routes });
   const domain = harness.add("example.com");
   for (let n = 1; n <= 5; n++) {
     const alert = {

@@ -1,0 +1,102 @@
+import { describe, expect, test } from "bun:test";
+import { createTestClock } from "../testing/clock.ts";
+import { passwordProblem, Passwords, UNKNOWN_USER_HASH } from "./passwords.ts";
+
+const EMAIL = "ada.lovelace@example.com";
+const TOO_COMMON = "This is one of the most common passwords. Use several words, for example.";
+
+describe("a password may be", () => {
+  test.each([
+    "four plain words here",
+    "correct donkey battery staple",
+    "xK9#mQ2$vL",
+    "naïve café ☕ crème",
+    "пароль из слов",
+    "          a b c d",
+    "x".repeat(50) + "abcdefgh7",
+    "ab".repeat(3) + "cd".repeat(97),
+    "passwords are hard",
+    "2026 was a summer",
+  ])("%j", (password) => {
+    expect(passwordProblem(password, EMAIL)).toBeNull();
+  });
+});
+
+describe("a password may not be", () => {
+  test.each([
+    ["", "A password must have at least 10 characters."],
+    ["ninechars", "A password must have at least 10 characters."],
+    ["👩‍🚀".repeat(3), "A password must have at least 10 characters."],
+    ["abc ".repeat(51), "A password must have at most 200 characters."],
+    [EMAIL, "The password must not be the email address."],
+    ["ADA.Lovelace@Example.com", "The password must not be the email address."],
+    ["Ada.Lovelace", "The password must not be the email address."],
+    ["broken \ud800 surrogate", "The password contains damaged characters."],
+    ["password123", TOO_COMMON],
+    ["Password2026!", TOO_COMMON],
+    ["P@ssw0rd123", TOO_COMMON],
+    ["passwordpassword", TOO_COMMON],
+    ["Welcome2026", TOO_COMMON],
+    ["qwertyuiop", TOO_COMMON],
+    ["1q2w3e4r5t", TOO_COMMON],
+    ["1234567890", TOO_COMMON],
+    ["0987654321", TOO_COMMON],
+    ["6789012345", TOO_COMMON],
+    ["abcdefghijkl", TOO_COMMON],
+    ["zyxwvutsrq", TOO_COMMON],
+    ["aaaaaaaaaaaa", TOO_COMMON],
+    ["abababababab", TOO_COMMON],
+    ["postwarden1", TOO_COMMON],
+    ["correcthorsebatterystaple", TOO_COMMON],
+  ])("%j: %s", (password, message) => {
+    // Three astronauts of three code points each.
+    expect(passwordProblem(password, EMAIL)).toBe(message);
+  });
+});
+
+test("hostile passwords are judged in no time", () => {
+  for (const password of ["ab".repeat(99) + "c", "a".repeat(100) + "!".repeat(100), "1".repeat(10_000_000)])
+    expect(passwordProblem(password, EMAIL)?.length ?? 1).toBeGreaterThan(0);
+});
+
+describe("hashes", () => {
+  const passwords = new Passwords(createTestClock());
+
+  test("are argon2id with a salt, and match their password however its characters are composed", async () => {
+    const [one, two] = [await passwords.hash("crème brûlée"), await passwords.hash("crème brûlée")];
+    if (!one.ok || !two.ok) throw new Error("busy");
+    expect(one.value).toStartWith("$argon2id$v=19$m=32768,t=2,p=1$");
+    expect(two.value).not.toBe(one.value);
+    expect(await passwords.verify("crème brûlée".normalize("NFD"), one.value)).toEqual({ ok: true, value: true });
+    expect(await passwords.verify("creme brulee", one.value)).toEqual({ ok: true, value: false });
+  });
+
+  test("of unknown users cost the same, and match nothing", async () => {
+    const hashed = await passwords.hash("something else");
+    const costsOf = (hash: string) => hash.split("$").slice(0, 4);
+    expect(costsOf(UNKNOWN_USER_HASH)).toEqual(costsOf(hashed.ok ? hashed.value : ""));
+    expect(await passwords.verify("something else", null)).toEqual({ ok: true, value: false });
+  });
+
+  test("of a password of a million characters are not computed", async () => {
+    const hashed = await passwords.hash("something");
+    const hash = hashed.ok ? hashed.value : "";
+    expect(await passwords.verify("x".repeat(1_000_000), hash)).toEqual({ ok: true, value: false });
+  });
+
+  test("are computed two at a time; more than 40 waiting is too much", async () => {
+    const tried = Array.from({ length: 50 }, () => passwords.verify("x", null));
+    const busy = (await Promise.all(tried)).filter(({ ok }) => !ok);
+    expect(busy).toHaveLength(8);
+    expect(await passwords.verify("x", null)).toEqual({ ok: true, value: false });
+  }, 60_000);
+
+  test("that take more than ten seconds are given up, and what still waits is not begun", async () => {
+    const clock = createTestClock();
+    const slow = new Passwords(clock);
+    const tried = Array.from({ length: 6 }, () => slow.verify("x", null));
+    await clock.advance(10_000);
+    expect(await Promise.all(tried)).toEqual(Array.from({ length: 6 }, () => ({ ok: false, error: "busy" })));
+    expect((await slow.verify("x", null)).ok).toBe(true);
+  });
+});

@@ -1,0 +1,154 @@
+import { z } from "zod";
+import {
+  type Client,
+  SESSION_MS_MAX,
+  type Sessions,
+  type SignedIn,
+  type SignInProblem,
+} from "../../accounts/sessions.ts";
+import type { SetupLinks } from "../../accounts/setup-links.ts";
+import type { Users } from "../../accounts/users.ts";
+import { AppError, type Result } from "../../base/errors.ts";
+import { readSessionToken, sessionCookie } from "../cookies.ts";
+import type { Flash } from "../flash.ts";
+import { formAction, type PageRoute, publicAction, publicPage, type View, type Visit } from "../page.ts";
+import { isOwnPath, redirectToPath } from "../redirect.ts";
+import { requireSame, userRefusal } from "../user-refusal.ts";
+import { brokenLinkView, codeView, setupView, signInView } from "./sign-in-views.tsx";
+
+export interface SignInParts {
+  readonly sessions: Sessions;
+  readonly setupLinks: SetupLinks;
+  readonly users: Pick<Users, "hasUsers">;
+  /** The address of the client, by which attempts are slowed down; null when the connection is gone. */
+  readonly clientAddress: (request: Request) => string | null;
+}
+
+/** Where to go after the sign-in: a page of this site, or home. */
+const nextPath = z
+  .string()
+  .refine((path) => isOwnPath(path) && !/^\/(sign-in|sign-out|setup)\b/.test(path))
+  .catch("/");
+
+const SIGN_IN_FORM = z.object({
+  email: z.string().max(500),
+  // Longer ones are refused by the use case, in the same time as others.
+  password: z.string(),
+  next: nextPath,
+});
+const CODE_FORM = z.object({ challenge: z.string().max(100), code: z.string().max(100), next: nextPath });
+const SETUP_FORM = z.object({ email: z.string().max(500).default(""), password: z.string(), repeat: z.string() });
+const SETUP_PATH = z.object({ token: z.string() });
+
+const REFUSALS = {
+  wrong: ["unauthorized", "Email address or password is wrong."],
+  disabled: ["account_disabled", "Your account is disabled. Ask the operator of this service to enable it."],
+  busy: ["unavailable", "Too many sign-ins at this moment. Try again in a few seconds."],
+} as const;
+
+const secondsText = (seconds: number): string => (seconds === 1 ? "1 second" : `${seconds} seconds`);
+
+const throttled = (retryAfterS: number): AppError =>
+  new AppError("rate_limited", {
+    message: `Too many attempts. Wait ${secondsText(retryAfterS)}, then try again; your password keeps working.`,
+    headers: { "retry-after": String(retryAfterS) },
+  });
+
+const STALE: Flash = { bad: "That took too long, or something has changed meanwhile. Sign in again." };
+
+const signInPath = (next: string): string => (next === "/" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(next)}`);
+
+/** Removes the session cookie, whichever of its names it has. */
+const ENDED_COOKIES = [false, true].map((isSecure) => sessionCookie("", { isSecure, seconds: 0 }));
+
+/** Signing in and out, and the pages of one-time links. */
+export const createSignInPages = (parts: SignInParts): readonly PageRoute[] => {
+  const { sessions, users } = parts;
+  const clientOf = clientReader(parts.clientAddress);
+
+  /** What a refused step leads to; a wrong code is `wrong`, too. */
+  const refusal = (problem: SignInProblem, next: string): View | Response => {
+    if (problem.kind === "code_required") return codeView(problem.challenge, next);
+    if (problem.kind === "expired") return redirectToPath(signInPath(next), STALE);
+    if (problem.kind === "throttled") throw throttled(problem.retryAfterS);
+    const [code, message] = REFUSALS[problem.kind];
+    throw new AppError(code, { message });
+  };
+  const answer = (result: Result<SignedIn, SignInProblem>, visit: Visit, next: string): View | Response =>
+    result.ok ? redirectToPath(next, undefined, [cookieOf(result.value, visit)]) : refusal(result.error, next);
+
+  return [
+    publicPage({ path: "/sign-in", query: z.object({ next: nextPath.optional() }) }, ({ visit, query }) =>
+      visit.viewer === null ? signInView(query.next ?? "/", users.hasUsers()) : redirectToPath(query.next ?? "/"),
+    ),
+    publicAction(
+      { path: "/sign-in", form: SIGN_IN_FORM },
+      async ({ visit, form }) => answer(await sessions.signIn(form, clientOf(visit)), visit, form.next),
+      ({ values }) => signInView(nextPath.parse(values.next), users.hasUsers()),
+    ),
+    publicAction(
+      { path: "/sign-in/code", form: CODE_FORM },
+      async ({ visit, form }) => answer(await enterCode(sessions, form, clientOf(visit)), visit, form.next),
+      ({ values }) => codeView(z.string().catch("").parse(values.challenge), nextPath.parse(values.next)),
+    ),
+    formAction({ path: "/sign-out" }, ({ viewer }) => {
+      sessions.end(viewer.user.id, viewer.sessionId);
+      return redirectToPath("/sign-in", { ok: "You are signed out." }, ENDED_COOKIES);
+    }),
+    formAction({ path: "/sign-out/everywhere" }, ({ viewer }) => {
+      sessions.endAll(viewer.user.id);
+      return redirectToPath("/sign-in", { ok: "You are signed out in all browsers." }, ENDED_COOKIES);
+    }),
+    ...createSetupPages(parts, clientOf),
+  ];
+};
+
+/** The pages of one-time links. */
+const createSetupPages = (
+  { setupLinks, sessions }: SignInParts,
+  clientOf: (visit: Visit) => Client,
+): readonly PageRoute[] => {
+  const viewOf = (token: string): View => {
+    const found = setupLinks.find(token);
+    return found.ok ? setupView({ token, ...found.value }) : brokenLinkView(found.error.message);
+  };
+  return [
+    publicPage({ path: "/setup/:token", params: SETUP_PATH }, ({ params }) => viewOf(params.token)),
+    publicAction(
+      { path: "/setup/:token", params: SETUP_PATH, form: SETUP_FORM },
+      async ({ visit, params: { token }, form }) => {
+        const found = setupLinks.find(token);
+        if (!found.ok) return brokenLinkView(found.error.message);
+        requireSame(form.password, form.repeat);
+        const used = await setupLinks.use(token, form, { sessions, client: clientOf(visit) });
+        if (used.ok) return redirectToPath("/", { ok: "You are signed in." }, [cookieOf(used.value, visit)]);
+        if (used.error.code.startsWith("link_")) return brokenLinkView(used.error.message);
+        throw userRefusal(used.error);
+      },
+      ({ params }) => viewOf(params.token),
+    ),
+  ];
+};
+
+const clientReader =
+  (clientAddress: SignInParts["clientAddress"]) =>
+  ({ request, isSecure }: Visit): Client => ({
+    address: clientAddress(request) ?? "",
+    userAgent: request.headers.get("user-agent") ?? "",
+    token: readSessionToken(request, isSecure) ?? undefined,
+  });
+
+const cookieOf = ({ token }: SignedIn, { isSecure }: Visit): string =>
+  sessionCookie(token, { isSecure, seconds: SESSION_MS_MAX / 1000 });
+
+/** The second step, in whose page a wrong code stands beside its field. */
+const enterCode = async (
+  sessions: Sessions,
+  form: z.output<typeof CODE_FORM>,
+  client: Client,
+): ReturnType<Sessions["enterCode"]> => {
+  const entered = await sessions.enterCode(form, client);
+  if (entered.ok || entered.error.kind !== "wrong") return entered;
+  const message = "This code is wrong or was used before. Enter the present code of your app.";
+  throw new AppError("unauthorized", { message, issues: [{ path: "code", message }] });
+};
