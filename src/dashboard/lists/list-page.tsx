@@ -6,6 +6,7 @@ import { Live } from "../components/live.tsx";
 import { countText, numberText, percentText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
+import { usePage } from "../context.ts";
 import { ConfirmPanel } from "./list-confirm.tsx";
 import { isOpenList, type AddressListPageProps } from "./list-page-props.ts";
 import { RowsPanel } from "./list-rows.tsx";
@@ -60,19 +61,17 @@ const progressText = ({ job, secondsLeft, pace, pausedReason }: AddressListPageP
   return parts.join(" · ");
 };
 
-const Waits = ({ pace }: Pick<AddressListPageProps, "pace">) =>
-  pace.waiting === 0 ? null : (
+/** What is due already only waits for its turn. */
+const Waits = ({ pace: { waiting, nextAttemptMs } }: Pick<AddressListPageProps, "pace">) => {
+  const { nowMs } = usePage();
+  if (waiting === 0 || nextAttemptMs === null || nextAttemptMs <= nowMs) return null;
+  return (
     <p class="soft small">
-      {countText(pace.waiting, "address", "addresses")} wait to be tried again, because of greylisting or a temporary
-      error
-      {pace.nextAttemptMs !== null && (
-        <>
-          ; the next <Time atMs={pace.nextAttemptMs} />
-        </>
-      )}
-      .
+      {countText(waiting, "address waits", "addresses wait")} to be tried again, because of greylisting or a temporary
+      error; the next <Time atMs={nextAttemptMs} />.
     </p>
   );
+};
 
 const Progress = (props: AddressListPageProps) => {
   const { job, pausedReason, pace } = props;
@@ -100,7 +99,7 @@ const Progress = (props: AddressListPageProps) => {
           </span>
         </p>
         <StackBar parts={verdictParts(props)} />
-        {isOpenList({ job }) && <Waits pace={pace} />}
+        {isOpenList({ job }) && pausedReason === null && <Waits pace={pace} />}
       </Panel>
     </>
   );

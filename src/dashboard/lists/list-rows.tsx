@@ -46,8 +46,9 @@ const showOptions = (hasOpenRows: boolean): Array<readonly [value: string, text:
 ];
 
 /** The result of a row in a word: what it is for a deliverable address, why for the others. */
-export const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
+const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
   const { subStatus, dueAtMs } = row;
+  const { nowMs } = usePage();
   if (subStatus === "mailbox_exists") return <Badge kind="ok">{VERDICT_WORDS.deliverable.label}</Badge>;
   if (subStatus !== null) {
     const { kind, label } = wordsOfReason(subStatus);
@@ -58,7 +59,7 @@ export const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
       <Badge kind="unknown" icon="clock">
         Waiting
       </Badge>
-      {dueAtMs > 0 && (
+      {dueAtMs > nowMs && (
         <span class="second">
           again <Time atMs={dueAtMs} />
         </span>

@@ -307,6 +307,33 @@ describe("one list", () => {
     expect(html).toContain(`href="${path}/rows/2"`);
   });
 
+  test("says what waits to be tried again, and when", async () => {
+    const app = start();
+    const visitor = await signIn(app);
+    const path = await startList(visitor, "pending@a.example\npending@b.example\nmailbox_exists@c.example\n");
+    await app.advance(1_000);
+    const waiting = await visitor.get(path);
+    expect(waiting.text).toContain("2 addresses wait to be tried again");
+    expect(waiting.text).toContain("Waiting again in a moment");
+    await app.advance(9_000);
+    expect((await visitor.get(path)).text).not.toContain("tried again");
+  });
+
+  test("is paused by an outage, which is said there, in the list of lists and on the home page", async () => {
+    const app = start(ENDLESS);
+    const visitor = await signIn(app);
+    const sent = await upload(visitor, "a@example.com\n", "list.csv", "");
+    const draft = sent.location?.split("draft=")[1] ?? "";
+    const path = (await visitor.post("/lists/new", { draft, header: "auto" })).location ?? "";
+    expect((await visitor.get("/")).text).not.toContain("paused");
+    Object.assign(app.service.outages, { current: () => "smtp_unreachable" });
+    expect((await visitor.get(path)).text).toContain("Paused No mail server accepts a connection");
+    expect((await visitor.get("/lists")).text).toContain("Paused");
+    const home = await visitor.get("/");
+    expect(home.text).toContain("list.csv is paused");
+    expect(home.html).toContain(`href="${path}"`);
+  });
+
   test("has rows that are filtered by result, reason and text, from either end", async () => {
     const app = start();
     const visitor = await signIn(app);
