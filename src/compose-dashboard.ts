@@ -1,4 +1,7 @@
 import type { Profiles } from "./accounts/profiles.ts";
+import type { AuditLog } from "./accounts/audit-log.ts";
+import type { Db } from "./db/open.ts";
+import type { Webhooks } from "./webhooks/webhooks.ts";
 import type { Sessions } from "./accounts/sessions.ts";
 import type { SetupLinks } from "./accounts/setup-links.ts";
 import type { AccountStore } from "./accounts/store.ts";
@@ -16,6 +19,8 @@ import type { DmarcReportUseCases } from "./dashboard/dmarc/use-cases.ts";
 import { createHomePages } from "./dashboard/home/pages.tsx";
 import { createListPages } from "./dashboard/lists/pages.ts";
 import type { Viewer } from "./dashboard/page.ts";
+import { createUsagePages, type UsagePageUseCases } from "./dashboard/usage/pages.tsx";
+import { createWebhookPages, type WebhookPageUseCases } from "./dashboard/webhooks/pages.tsx";
 import { PREFERENCES } from "./dashboard/preferences.ts";
 import { createProfilePages } from "./dashboard/profile/pages.tsx";
 import { type ActiveSession, Dashboard } from "./dashboard/serve-pages.tsx";
@@ -41,10 +46,12 @@ export interface DashboardParts {
   readonly callerName: (keyId: string) => string | null;
   /** What needs attention, by part of the product. */
   readonly attention: Readonly<
-    Partial<Record<"blocklists" | "lists" | "dmarc", (viewer: Viewer) => readonly AttentionItem[]>>
+    Partial<Record<"blocklists" | "lists" | "dmarc" | "webhooks", (viewer: Viewer) => readonly AttentionItem[]>>
   >;
   readonly blocklist: Omit<BlocklistUseCases, "clock">;
   readonly dmarcReports: DmarcReportUseCases;
+  readonly usage: UsagePageUseCases;
+  readonly webhooks: WebhookPageUseCases;
   readonly isHttps: boolean;
 }
 
@@ -76,6 +83,8 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createProfilePages(parts),
       ...createUserPages({ ...parts, mail: parts.mailInvitation }),
       ...createHomePages({ attention: allItems }),
+      ...createUsagePages(parts.usage),
+      ...createWebhookPages(parts.webhooks),
     ],
     frameFacts: (viewer) => ({
       credits:
@@ -88,3 +97,13 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
     }),
   });
 };
+
+/** Creates a signing secret for the account of a user, and says so in the audit log. */
+export const createSecretRotation =
+  (db: Db, { secrets }: Pick<Webhooks, "secrets">, audit: AuditLog): WebhookPageUseCases["rotateSecret"] =>
+  ({ account, mode, user }) =>
+    db.transact((tx) => {
+      const rotated = secrets.rotate({ accountId: account.id, mode });
+      audit.append(tx, { action: "webhooks.rotate", accountId: account.id, subject: mode, by: user.id });
+      return rotated;
+    });

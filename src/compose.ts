@@ -5,10 +5,8 @@ import { ApiKeys, Authenticator } from "./accounts/keys.ts";
 import { createAccountRoutes } from "./accounts/routes.ts";
 import { AccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
-import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
-import type { ByMode } from "./base/secrets.ts";
-import { type CreditHolds, FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
+import { FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
 import { createOverviewRoutes } from "./blocklist/overview-routes.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
 import { ListExpiry } from "./bulk/expiry.ts";
@@ -17,7 +15,7 @@ import { BulkJobs } from "./bulk/jobs.ts";
 import { createBulkRoutes } from "./bulk/routes.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
-import { composeDashboard } from "./compose-dashboard.ts";
+import { composeDashboard, createSecretRotation } from "./compose-dashboard.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
 import { composeInvitations } from "./compose-invitations.ts";
 import { composeEngine } from "./compose-engine.ts";
@@ -25,9 +23,9 @@ import { createMetricsRenderer } from "./compose-metrics.ts";
 import type { Platform } from "./compose-platform.ts";
 import { composeWebhooks } from "./compose-webhooks.ts";
 import { composeUsers } from "./compose-users.ts";
+import { composeUsage, composeVerification } from "./compose-verification.ts";
 import type { Config } from "./config.ts";
 import { copyInWorker } from "./db/backup-worker.ts";
-import { IdempotencyStore } from "./db/idempotency.ts";
 import type { Db } from "./db/open.ts";
 import { correctPlannedTimes } from "./db/planned-times.ts";
 import type { Runtime } from "./db/runtime.ts";
@@ -46,12 +44,10 @@ import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { SuppressionStore } from "./suppress/store.ts";
 import { Suppressions } from "./suppress/suppressions.ts";
-import { Checks } from "./verify/checks.ts";
+import { createUsageRoutes } from "./usage/routes.ts";
 import { VerificationExpiry } from "./verify/expiry.ts";
 import { VerificationExpiryStore } from "./verify/expiry-store.ts";
 import { createVerifyRoutes } from "./verify/routes.ts";
-import { Runner } from "./verify/runner.ts";
-import { VerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
 import { createWebhookRoutes } from "./webhooks/routes.ts";
 
@@ -76,23 +72,12 @@ export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProc
   };
 };
 
-/** Single verifications, and what lists share with them. */
-const composeVerification = (runtime: Runtime, engines: Engines, credits: ByMode<CreditHolds>) => {
-  const store = new VerificationStore(runtime.db);
-  const runner = new Runner(runtime, { store, engines, credits });
-  const idempotency = new IdempotencyStore(runtime);
-  const checks = new Checks(runtime, { store, idempotency, engines, credits, runner });
-  return { runner, checks, idempotency };
-};
-
 /** Daily backups; null without `POSTWARDEN_BACKUP_DIR`. */
 const composeBackups = (runtime: Runtime, { backupDir, backupKeep }: Config): ScheduledBackups | null => {
   if (backupDir === null) return null;
   const options = { source: runtime.db.path, directory: backupDir, keep: backupKeep, copy: copyInWorker };
   return new ScheduledBackups(runtime, options);
 };
-
-type Engines = ReturnType<typeof composeEngine>["engines"];
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -152,7 +137,7 @@ const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
     uploadsFolder: uploadsFolderOf(config),
   });
   const purge = composePurge(runtime, config, { lists, jobs: bulkParts.jobs, ...administration });
-  const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
+  const { guard, ...usage } = composeUsage(runtime, authenticate);
   const dmarc = composeDmarc({
     ...{ config, db, log, platform, freshResolver, mailing, guard, rules, urls },
     defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
@@ -165,8 +150,7 @@ const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
   });
   return {
     ...{ runtime, metrics, readiness, administration, probing, verification, webhooks, blocklist, guard, dmarc },
-    purge,
-    backups,
+    ...{ purge, backups, usage },
     bulk: {
       ...{ jobs: bulk, lists, runner: bulkParts.runner },
       queries: new JobQueries(runtime, { ...bulkParts, lists, drafts: bulk.drafts, credits: credits.live }),
@@ -188,6 +172,7 @@ const composeRoutes = (useCases: UseCases, { config, baseUrl }: ServiceOptions) 
     createVerifyRoutes({ guard, ...verification, clock }),
     createBulkRoutes({ guard, bulk: bulk.jobs, lists: bulk.lists }),
     createAccountRoutes(guard, { store, ledger }),
+    createUsageRoutes(guard, { usage: useCases.usage.usage, clock, nameOf: administration.callerName }),
     createBlocklistRoutes({ guard, rules, clock, ...blocklist, keyName: (id) => store.findKey(id)?.name ?? id }),
     createOverviewRoutes({ guard, rules, clock, ...blocklist }),
     ...dmarc.routes,
@@ -225,7 +210,12 @@ export const composeService = (options: ServiceOptions) => {
     ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },
     ...{ credits: administration.credits, isHttps: options.baseUrl.startsWith("https:") },
     ...{ lists: bulk, callerName: administration.callerName },
-    attention: { blocklists: ({ caller }) => blocklist.attention(caller).items },
+    attention: {
+      blocklists: ({ caller }) => blocklist.attention(caller).items,
+      webhooks: ({ caller }) => webhooks.webhooks.endpoints.attention(caller),
+    },
+    usage: { usage: useCases.usage.usage, ledger: administration.ledger, nameOf: administration.callerName, clock },
+    webhooks: { ...webhooks, rotateSecret: createSecretRotation(db, webhooks.webhooks, administration.audit) },
     blocklist: { ...blocklist, rules: webhooks.rules },
     dmarcReports: dmarc.pages,
   });
@@ -240,6 +230,7 @@ export const composeService = (options: ServiceOptions) => {
   });
   return {
     doctor,
+    ...useCases.usage,
     ...{ app, metrics, purge, pool, outages, dispatcher, webhooks: webhooks.webhooks, blocklist, dmarc, backups },
     bulk: bulk.jobs,
     ...{ lists: useCases.bulk.lists, notifications: webhooks.notifications, subscriptions: webhooks.subscriptions },

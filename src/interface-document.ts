@@ -9,6 +9,7 @@ import { type DocumentInfo, type EventDoc, openApiDocument } from "./http/openap
 import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "./notifications/operations.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
 import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
+import { USAGE_ROUTES } from "./usage/routes.ts";
 import { VERIFY_ROUTES } from "./verify/operations.ts";
 import { WEBHOOK_EVENTS, webhookRoutes } from "./webhooks/operations.ts";
 
@@ -31,7 +32,7 @@ const TAGS = {
   "DMARC reports": "Submit reports, and query what they say about senders.",
   Webhooks: "Deliveries, the event feed, test calls and signing secrets.",
   Notifications: "Default recipients and webhook of the account.",
-  Account: "The account of the calling key.",
+  Account: "The account of the calling key, and its usage.",
   Service: "Health and description of the service. No API key needed.",
 };
 
@@ -47,7 +48,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       ...DMARC_ROUTES,
       ...webhookRoutes(ANY_PUBLIC_URL),
       ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL), SET_MAIL],
-      ...ACCOUNT_ROUTES,
+      ...[...ACCOUNT_ROUTES, ...USAGE_ROUTES],
       ...[GET_HEALTH, GET_READINESS, GET_METRICS, GET_OPENAPI, GET_DOCS],
     ],
     { ...info, tags: TAGS, events: EVENT_DOCS },

@@ -18,6 +18,8 @@ export interface Walk<R, K> {
   readonly rowsAtOnce?: number;
   /** Bytes that a row takes of a page. A page ends before it has more than `PAGE_BYTES_MAX`, but never without a row. */
   readonly weigh?: (row: R) => number;
+  /** Rows looked at for one page. Default: `WALKED_MAX`. */
+  readonly looksMax?: number;
 }
 
 export interface WalkPage<R, K> {
@@ -34,14 +36,14 @@ export const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
 /** One page: up to `limit` rows behind `before`, in steps of background work of `account`. */
 export const walk = async <R, K>(
-  { read, keyOf, step, rowsAtOnce = Number.POSITIVE_INFINITY, weigh = weightless }: Walk<R, K>,
+  { read, keyOf, step, rowsAtOnce = Number.POSITIVE_INFINITY, weigh = weightless, looksMax = WALKED_MAX }: Walk<R, K>,
   { before, limit, account = null }: { readonly before: K; readonly limit: number; readonly account?: string | null },
 ): Promise<WalkPage<R, K>> => {
   const found: R[] = [];
   let behind = before;
   let looks = limit + 1;
   let bytes = 0;
-  for (let walked = 0; walked < WALKED_MAX; walked += looks) {
+  for (let walked = 0; walked < looksMax; walked += looks) {
     await backgroundTurn(account);
     if (walked > 0) looks = Math.max(step, limit + 1);
     const { rows, end } = read(behind, looks, Math.min(limit + 1 - found.length, rowsAtOnce));

@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, lt, sql } from "drizzle-orm";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { accounts, ledger } from "../db/schema.ts";
@@ -139,6 +139,19 @@ export class Ledger {
     { grantsOnly, limit }: { readonly grantsOnly: boolean; readonly limit: number },
   ): LedgerEntry[] {
     const isShown = and(eq(ledger.accountId, accountId), grantsOnly ? eq(ledger.kind, "grant") : undefined);
+    return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
+  }
+
+  /** A page of the credits granted to an account, the newest first, older than the entry `before`. */
+  grants(
+    accountId: string,
+    { before, limit }: { readonly before: number | null; readonly limit: number },
+  ): ReadonlyArray<LedgerEntry & { readonly id: number }> {
+    const isShown = and(
+      eq(ledger.accountId, accountId),
+      sql`kind = 'grant'`,
+      before === null ? undefined : lt(ledger.id, before),
+    );
     return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
   }
 

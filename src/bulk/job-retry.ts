@@ -3,7 +3,8 @@ import { AppError } from "../base/errors.ts";
 import { insufficientCredits } from "../billing/plans.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
-import { UNSETTLED } from "../verify/result.ts";
+import { UsageStore } from "../usage/usage-store.ts";
+import { UNSETTLED, VERDICT_OF } from "../verify/result.ts";
 import { holdReference, type JobRow } from "./job-store.ts";
 import type { BulkStores } from "./job-writer.ts";
 import type { ListStore } from "./list-store.ts";
@@ -31,7 +32,11 @@ export const countUnsettled = async (
  * Verifies the unsettled addresses of a completed job again. One transaction holds the credits, queues the job and marks it
  * as resetting; the old results are then removed in steps, and a crash in between continues from the mark.
  */
-export const createJobRetry = ({ db, clock }: Runtime, { jobs, lists, credits }: BulkStores) => ({
+export const createJobRetry = (
+  { db, clock }: Runtime,
+  { jobs, lists, credits }: BulkStores,
+  usage = new UsageStore(db),
+) => ({
   /** Queues a job again. A refusal is returned, with nothing written. `addresses`: as counted in the round of `counted`. */
   begin(tx: Tx, counted: JobRow, addresses: number): AppError | null {
     const job = jobs.get(counted.number);
@@ -52,13 +57,28 @@ export const createJobRetry = ({ db, clock }: Runtime, { jobs, lists, credits }:
   async reset(number: number, isStopping: () => boolean): Promise<boolean> {
     const total = jobs.get(number)?.addressesTotal ?? 0;
     for (let from = 0; from < total; from += RESET_AT_ONCE) {
-      if (isStopping() || jobs.get(number)?.isResetting !== true) return false;
-      await db.commit((tx) => lists.reopen(tx, number, from, from + RESET_AT_ONCE));
+      const job = jobs.get(number);
+      if (isStopping() || job?.isResetting !== true) return false;
+      await db.commit((tx) => reopenSome(tx, { lists, usage }, job, from));
       await nextTurn();
     }
     await db.commit((tx) => jobs.endReset(tx, number));
     return true;
   },
 });
+
+interface Reopening {
+  readonly lists: ListStore;
+  readonly usage: UsageStore;
+}
+
+/** In the usage an address counts once, with its latest result. What it was charged before stays charged. */
+const reopenSome = (tx: Tx, { lists, usage }: Reopening, job: JobRow, from: number): void => {
+  const { number, accountId, keyId, mode } = job;
+  for (const { subStatus, day, addresses } of lists.reopen(tx, number, from, from + RESET_AT_ONCE)) {
+    const removed = { subStatus, verdict: VERDICT_OF[subStatus], verifications: -addresses, credits: 0 };
+    usage.add(tx, { accountId, keyId, mode, source: "list", day, ...removed });
+  }
+};
 
 const conflict = (message: string): AppError => new AppError("conflict", { message });

@@ -1,9 +1,11 @@
 import type { ByMode } from "../base/secrets.ts";
+import { dayOfTime } from "../base/days.ts";
 import type { CreditHolds } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import { insertEvent } from "../db/outbox.ts";
 import type { Runtime } from "../db/runtime.ts";
-import { VERDICT_OF } from "../verify/result.ts";
+import { UsageStore } from "../usage/usage-store.ts";
+import { type SubStatus, VERDICT_OF } from "../verify/result.ts";
 import type { AttemptOutcome } from "./attempt.ts";
 import { isUnfinished, jobView } from "./job-object.ts";
 import { type Advance, holdReference, type JobRow, type JobStore } from "./job-store.ts";
@@ -32,14 +34,20 @@ interface Finished {
   readonly position: number;
   readonly rows: number;
   readonly chargeable: boolean;
+  readonly subStatus: SubStatus;
+  readonly day: number;
 }
 
 /** Writes the changes of state of a job, each in the caller's transaction. */
 export class JobWriter {
+  readonly #usage: UsageStore;
+
   constructor(
     private readonly runtime: Runtime,
     private readonly stores: BulkStores,
-  ) {}
+  ) {
+    this.#usage = new UsageStore(runtime.db);
+  }
 
   begin(tx: Tx, number: number): void {
     this.stores.jobs.begin(tx, number, this.runtime.clock.nowMs());
@@ -63,8 +71,8 @@ export class JobWriter {
     for (const attempt of attempts) {
       const { position, rows, outcome } = attempt;
       if (!this.#writeOutcome(tx, number, attempt) || outcome.kind !== "done") continue;
-      finished.push({ position, rows, chargeable: outcome.chargeable });
-      const { subStatus } = outcome.columns;
+      const { subStatus, verifiedAtMs } = outcome.columns;
+      finished.push({ position, rows, chargeable: outcome.chargeable, subStatus, day: dayOfTime(verifiedAtMs) });
       counts.set(subStatus, (counts.get(subStatus) ?? 0) + rows);
       const verdict = VERDICT_OF[subStatus];
       this.runtime.db.note(tx, { kind: "verification", mode: job.mode, source: "list", verdict, subStatus });
@@ -72,7 +80,9 @@ export class JobWriter {
     if (finished.length === 0) return true;
     for (const [subStatus, rows] of counts) this.stores.jobs.addCount(tx, number, { subStatus, rows });
     const rows = finished.reduce((sum, one) => sum + one.rows, 0);
-    this.stores.jobs.advance(tx, number, { rows, addresses: finished.length, ...this.#settle(tx, job, finished) });
+    const credits = this.#settle(tx, job, finished);
+    this.stores.jobs.advance(tx, number, { rows, addresses: finished.length, ...credits });
+    this.#countUsage(tx, job, { finished, isCharged: credits.charged > 0 });
     if (job.addressesFinished + finished.length < job.addressesTotal) return true;
     this.#end(tx, number, "completed");
     return false;
@@ -124,6 +134,23 @@ export class JobWriter {
           ? 0
           : credits.release(tx, { ...move(firstReleased), credits: released.length }, note),
     };
+  }
+
+  /** Adds distinct addresses to the usage, as they are charged; `isCharged` is false for test keys. */
+  #countUsage(
+    tx: Tx,
+    job: JobRow,
+    { finished, isCharged }: { finished: readonly Finished[]; isCharged: boolean },
+  ): void {
+    const { accountId, keyId, mode } = job;
+    for (const group of Map.groupBy(finished, ({ subStatus, day }) => `${day} ${subStatus}`).values()) {
+      const [first] = group;
+      if (first === undefined) continue;
+      const { subStatus, day } = first;
+      const credits = isCharged ? group.filter(({ chargeable }) => chargeable).length : 0;
+      const result = { subStatus, verdict: VERDICT_OF[subStatus], verifications: group.length, credits };
+      this.#usage.add(tx, { accountId, keyId, mode, source: "list", day, ...result });
+    }
   }
 
   /** Ends the job and writes its event. */

@@ -48,6 +48,9 @@ export interface ListedCells extends ListedRow {
   readonly cells: string | null;
 }
 
+/** Addresses to verify again by their old result and its UTC day. */
+type ReopenedOfDay = Readonly<{ subStatus: SubStatus; day: number; addresses: number }>;
+
 /** The columns of a `ListedRow`, of rows `r` and addresses `a`. */
 export const LISTED_COLUMNS = `r.row_index AS rowIndex, coalesce(r.submitted_email, a.email) AS submittedEmail,
   a.normalized_email AS normalizedEmail, a.sub_status AS subStatus, a.quality_score AS qualityScore, a.confidence,
@@ -125,6 +128,10 @@ const prepareWrites = (sqlite: Sqlite) => ({
   dropUnsettled: sqlite.prepare<unknown, [number, number, number]>(
     `DELETE FROM bulk_evidence WHERE (job, position) IN (SELECT job, position FROM bulk_addresses
       WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST}))`,
+  ),
+  unsettledByDay: sqlite.prepare<ReopenedOfDay, [number, number, number]>(
+    `SELECT sub_status AS subStatus, verified_at_ms / 86400000 AS day, count(*) AS addresses FROM bulk_addresses
+      WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST}) GROUP BY 1, 2`,
   ),
   reopen: sqlite.prepare<unknown, [number, number, number]>(
     `UPDATE bulk_addresses SET sub_status = NULL, quality_score = NULL, confidence = NULL, signals = NULL,
@@ -248,10 +255,12 @@ export class ListStore {
     return this.#reads.countUnsettled.get(job, from, before)?.count ?? 0;
   }
 
-  /** Removes the results and evidence of those addresses. */
-  reopen(_tx: Tx, job: number, from: number, before: number): void {
+  /** Removes the results and evidence of those addresses. Returns how many, by result and its UTC day. */
+  reopen(_tx: Tx, job: number, from: number, before: number): ReopenedOfDay[] {
+    const reopened = this.#writes.unsettledByDay.all(job, from, before);
     this.#writes.dropUnsettled.run(job, from, before);
     this.#writes.reopen.run(job, from, before);
+    return reopened;
   }
 
   /** Rows in order after an index: at most `limit`, fewer when they are large, none only at the end. */

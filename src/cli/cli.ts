@@ -20,6 +20,7 @@ import { addMaintenanceCommands } from "./maintenance.ts";
 import { addNotificationCommands } from "./notifications.ts";
 import { addServeCommand } from "./serve.ts";
 import { addSuppressCommands } from "./suppress.ts";
+import { addUsageCommand } from "./usage.ts";
 import { addUserCommands } from "./users.ts";
 import { addVerifyCommand } from "./verify.ts";
 import { addWebhookCommands } from "./webhooks.ts";
@@ -100,6 +101,7 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
   addUserCommands(program, io);
   addKeyCommands(program, io);
   addCreditCommands(program, io);
+  addUsageCommand(program, io);
   addAuditCommand(program, io);
   addSuppressCommands(program, io);
   addEraseCommand(program, io);

@@ -107,6 +107,7 @@ const stopService = async (
     service.dmarc.stop(),
   ]);
   await waitFor(systemClock, Promise.all([closed, drained]), { timeoutMs: DRAIN_MS_MAX });
+  await service.rateLimited.stop();
   // A client that is still uploading a refused body would delay a graceful close indefinitely.
   http.destroy();
 };

@@ -66,6 +66,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["notifications", "stop", E, "--account", "anna"],
   ["notifications", "resume", `${E}@example.com`, "--account", "anna"],
   ["webhooks", "test", E, "--account", "anna"],
+  ["usage", "--account", E],
+  ["usage", "--account", "anna", "--by", "key", "--from", E],
   ["webhooks", "secret", "--account", E],
   ["webhooks", "rotate", "--account", E],
   ["webhooks", "deliveries", "--account", E, "--status", E],

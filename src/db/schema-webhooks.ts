@@ -76,6 +76,29 @@ export const webhookDeliveries = sqliteTable(
   ],
 );
 
+/** Attempts at deliveries, and how each ended. They are deleted with their delivery. */
+export const webhookAttempts = sqliteTable(
+  "webhook_attempts",
+  {
+    id: integer().primaryKey({ autoIncrement: true }),
+    deliveryId: text("delivery_id").notNull(),
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    url: text().notNull(),
+    atMs: integer("at_ms").notNull(),
+    /** The status of the response; null without one. */
+    httpStatus: integer("http_status"),
+    /** Why it failed; null when it was delivered. */
+    problem: text(),
+    /** The beginning of the response to a failed attempt. */
+    answer: text(),
+  },
+  (table) => [
+    index("webhook_attempts_by_delivery").on(table.deliveryId, table.id),
+    index("webhook_attempts_by_url").on(table.accountId, table.mode, table.url, table.id),
+  ],
+);
+
 /** URLs paused by their receiver (Retry-After with 429 or 503). */
 export const webhookPauses = sqliteTable(
   "webhook_pauses",

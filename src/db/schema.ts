@@ -81,6 +81,9 @@ export const ledger = sqliteTable(
     uniqueIndex("ledger_end_once")
       .on(table.reference)
       .where(sql`kind in ('settle', 'release')`),
+    index("ledger_grants")
+      .on(table.accountId, table.id)
+      .where(sql`kind = 'grant'`),
   ],
 );
 
@@ -107,6 +110,7 @@ export const verifications = sqliteTable(
   },
   (table) => [
     index("verifications_by_key").on(table.keyId, table.id),
+    index("verifications_by_account").on(table.accountId, table.mode, table.id),
     uniqueIndex("verifications_pending_once")
       .on(table.accountId, table.mode, table.normalizedEmail)
       .where(sql`status = 'pending'`),

@@ -37,7 +37,13 @@ const KEPT: ReadonlySet<string> = new Set([
     "dmarc_domains.token",
   ],
   ...["bulk_jobs.webhook_url", "outbox.url", "blocklist_targets.webhook_url", "dmarc_domains.webhook_url"],
-  ...["webhook_deliveries.url", "webhook_gone.url", "webhook_pauses.url", "account_notifications.webhook_url"],
+  ...[
+    "webhook_deliveries.url",
+    "webhook_gone.url",
+    "webhook_pauses.url",
+    "webhook_attempts.url",
+    "account_notifications.webhook_url",
+  ],
 ]);
 
 /** Columns with a JSON array of addresses, from which the address is taken. */

@@ -47,19 +47,27 @@ const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, al
 /** Requests without a key share the memory of one account. */
 const NOBODY = "";
 
+export interface GuardOptions {
+  readonly buckets: TokenBuckets;
+  readonly budgets: Budgets;
+  /** Called for every request that is refused with 429. */
+  readonly onRateLimited?: (caller: Caller) => void;
+}
+
+const nothing = (): void => undefined;
+
 /** The checks before a route, in this order: key (401), account and scope (403), rate limit (429). */
 export class Guard {
   readonly #authenticate: Authenticate;
   readonly #buckets: TokenBuckets;
   readonly #budgets: Budgets;
+  readonly #onRateLimited: (caller: Caller) => void;
 
-  constructor(
-    authenticate: Authenticate,
-    { buckets, budgets }: { readonly buckets: TokenBuckets; readonly budgets: Budgets },
-  ) {
+  constructor(authenticate: Authenticate, { buckets, budgets, onRateLimited = nothing }: GuardOptions) {
     this.#authenticate = authenticate;
     this.#buckets = buckets;
     this.#budgets = budgets;
+    this.#onRateLimited = onRateLimited;
   }
 
   /** The caller of a request to a route that needs a key. Sets the rate limit headers of a rate-limited route. */
@@ -76,7 +84,10 @@ export class Guard {
     if (route.rateLimited === true) {
       const allowance = this.#buckets.take(caller.keyId, caller.rate);
       setRateHeaders(set.headers, caller.rate, allowance);
-      if (!allowance.allowed) throw rateLimited(allowance.retryAfterS);
+      if (!allowance.allowed) {
+        this.#onRateLimited(caller);
+        throw rateLimited(allowance.retryAfterS);
+      }
     }
     trackRequest(request, caller.accountId, this.#budgets);
     return caller;

@@ -1,4 +1,5 @@
 import { isoTime } from "../base/clock.ts";
+import { dayOfTime } from "../base/days.ts";
 import type { ByMode } from "../base/secrets.ts";
 import { RepeatedError } from "../base/repeated-error.ts";
 import { wait } from "../base/wait.ts";
@@ -6,6 +7,7 @@ import type { CreditHolds } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { PoolClosed } from "../probe/pool.ts";
+import { UsageStore } from "../usage/usage-store.ts";
 import type { AttemptedVerification, VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
 import { INTERNAL_ERROR, type VerificationResult } from "./result.ts";
@@ -42,11 +44,13 @@ export class VerificationAttempts {
   readonly #runtime: Omit<Runtime, "random">;
   readonly #deps: AttemptsDeps;
   readonly #writeFailures: RepeatedError;
+  readonly #usage: UsageStore;
 
   constructor(runtime: Omit<Runtime, "random">, deps: AttemptsDeps) {
     this.#runtime = runtime;
     this.#writeFailures = new RepeatedError("verification could not be stored, retrying", runtime);
     this.#deps = deps;
+    this.#usage = new UsageStore(runtime.db);
   }
 
   /**
@@ -77,6 +81,7 @@ export class VerificationAttempts {
       const result = { email, normalized_email, ...INTERNAL_ERROR, verified_at: isoTime(nowMs) };
       if (!this.#complete(tx, row, { result, attempts: row.attempts, nowMs })) return;
       this.#deps.credits[row.mode].release(tx, moveOf(row, nowMs), result.sub_status);
+      this.#count(tx, row, { result, nowMs, credits: 0 });
     });
     return null;
   }
@@ -108,17 +113,23 @@ export class VerificationAttempts {
     const nowMs = this.#runtime.clock.nowMs();
     if (!this.#complete(tx, row, { result, attempts: evidence.attempts.length, nowMs })) return;
     store.saveEvidence(tx, row.id, evidence);
-    if (chargeable) credits[row.mode].settle(tx, moveOf(row, nowMs));
-    else credits[row.mode].release(tx, moveOf(row, nowMs), result.sub_status);
+    const charged = chargeable ? credits[row.mode].settle(tx, moveOf(row, nowMs)) : 0;
+    if (!chargeable) credits[row.mode].release(tx, moveOf(row, nowMs), result.sub_status);
+    this.#count(tx, row, { result, nowMs, credits: charged });
   }
 
   /** False when the verification had ended already. */
   #complete(tx: Tx, row: VerificationRow, { result, attempts, nowMs }: Completed): boolean {
     const { verdict, sub_status: subStatus } = result;
     const end = { verdict, subStatus, result: JSON.stringify(result), completedAtMs: nowMs, attempts };
-    if (!this.#deps.store.complete(tx, row.id, end)) return false;
-    this.#runtime.db.note(tx, { kind: "verification", mode: row.mode, source: "single", verdict, subStatus });
-    return true;
+    return this.#deps.store.complete(tx, row.id, end);
+  }
+
+  #count(tx: Tx, { accountId, keyId, mode }: VerificationRow, { result, nowMs, credits }: Counted): void {
+    const { verdict, sub_status: subStatus } = result;
+    const counted = { mode, source: "single", verdict, subStatus } as const;
+    this.#usage.add(tx, { ...counted, accountId, keyId, day: dayOfTime(nowMs), verifications: 1, credits });
+    this.#runtime.db.note(tx, { kind: "verification", ...counted });
   }
 
   #postpone(tx: Tx, row: VerificationRow, { evidence, dueAtMs }: Postponed): void {
@@ -147,6 +158,10 @@ interface Completed {
   readonly result: VerificationResult;
   readonly attempts: number;
   readonly nowMs: number;
+}
+
+interface Counted extends Pick<Completed, "result" | "nowMs"> {
+  readonly credits: number;
 }
 
 interface Postponed {

@@ -1,4 +1,5 @@
 import type { IdSource } from "../base/walk.ts";
+import { dayOfTime } from "../base/days.ts";
 import { AppError } from "../base/errors.ts";
 import { type ByMode, newId, sha256 } from "../base/secrets.ts";
 import { insufficientCredits } from "../billing/plans.ts";
@@ -8,6 +9,7 @@ import type { Tx } from "../db/open.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Caller } from "../http/guard.ts";
+import { UsageStore } from "../usage/usage-store.ts";
 import type { VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
 import type { Runner } from "./runner.ts";
@@ -38,10 +40,12 @@ interface SubmittedAddress {
 export class Checks {
   readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #deps: ChecksDeps;
+  readonly #usage: UsageStore;
 
   constructor(runtime: Pick<Runtime, "db" | "clock">, deps: ChecksDeps) {
     this.#runtime = runtime;
     this.#deps = deps;
+    this.#usage = new UsageStore(runtime.db);
   }
 
   /**
@@ -135,8 +139,11 @@ export class Checks {
     };
     store.insert(tx, completed);
     if (!engine.isSimulated) store.saveEvidence(tx, row.id, evidence);
-    credits.settle(tx, move);
-    this.#runtime.db.note(tx, { kind: "verification", mode: row.mode, source: "single", verdict, subStatus });
+    const charged = credits.settle(tx, move);
+    const counted = { mode: row.mode, source: "single", verdict, subStatus } as const;
+    const owner = { accountId: row.accountId, keyId: row.keyId, day: dayOfTime(row.createdAtMs) };
+    this.#usage.add(tx, { ...counted, ...owner, verifications: 1, credits: charged });
+    this.#runtime.db.note(tx, { kind: "verification", ...counted });
     return completed;
   }
 

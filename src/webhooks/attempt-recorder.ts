@@ -1,5 +1,6 @@
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
+import { AttemptStore } from "./attempt-store.ts";
 import type { AttemptEnd, Delivery, DeliveryStore } from "./delivery-store.ts";
 import { DELIVERY_ATTEMPTS_MAX, waitAfter } from "./retry-schedule.ts";
 import type { DeliveryResult } from "./send.ts";
@@ -9,10 +10,14 @@ export const REJECTIONS_MAX = 3;
 
 /** Stores the result of an attempt and what follows for its queue: next delivery, retry, rejection, failure, or the end (410). */
 export class AttemptRecorder {
+  readonly #attempts: AttemptStore;
+
   constructor(
     private readonly runtime: Runtime,
     private readonly store: DeliveryStore,
-  ) {}
+  ) {
+    this.#attempts = new AttemptStore(runtime.db);
+  }
 
   async record(delivery: Delivery, result: DeliveryResult): Promise<void> {
     const { db, clock, log } = this.runtime;
@@ -40,6 +45,8 @@ export class AttemptRecorder {
     if (!isSame && !result.delivered) return null;
     const change = this.#changeOf(delivery, result);
     this.store.change(tx, id, change);
+    const atMs = this.runtime.clock.nowMs();
+    this.#attempts.insert(tx, { ...delivery, deliveryId: id, url, atMs, ...attemptOf(result) });
     const { db, clock } = this.runtime;
     const { mode, createdAtMs } = delivery;
     db.note(tx, { kind: "webhook", mode, status: change.status, ageMs: clock.nowMs() - createdAtMs });
@@ -70,3 +77,5 @@ export class AttemptRecorder {
     this.store.failPending(tx, delivery, "Not sent: the receiver responded 410 to an earlier event.", nowMs);
   }
 }
+
+const attemptOf = ({ httpStatus, problem, response }: DeliveryResult) => ({ httpStatus, problem, answer: response });

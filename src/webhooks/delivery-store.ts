@@ -2,7 +2,7 @@ import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, lte, ne, ty
 import type { IdWindow, Stretch } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { webhookDeliveries, webhookGone, webhookPauses } from "../db/schema-webhooks.ts";
+import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../db/schema-webhooks.ts";
 
 export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
@@ -220,7 +220,10 @@ export class DeliveryStore {
   purge(_tx: Tx, beforeMs: number, limit: number): number {
     const old = and(isNotNull(table.finishedAtMs), lt(table.finishedAtMs, beforeMs));
     const rows = this.db.orm.select({ id: table.id }).from(table).where(old).limit(limit).all();
-    for (const { id } of rows) this.db.orm.delete(table).where(eq(table.id, id)).run();
+    for (const { id } of rows) {
+      this.db.orm.delete(webhookAttempts).where(eq(webhookAttempts.deliveryId, id)).run();
+      this.db.orm.delete(table).where(eq(table.id, id)).run();
+    }
     return rows.length;
   }
 

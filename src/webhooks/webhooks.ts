@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { isoTime } from "../base/clock.ts";
 import { newId } from "../base/secrets.ts";
-import type { IdSource } from "../base/walk.ts";
+import { type IdSource, readWindows, walk, type WalkPage } from "../base/walk.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { DeliveryActions } from "./delivery-actions.ts";
 import type { Delivery, DeliveryFilters, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import { Endpoints } from "./endpoints.ts";
 import { eventData, type EventFilters, type EventRow, type EventStore } from "./event-store.ts";
 import { formatOf } from "./formats.ts";
 import { eventBody } from "./outbox-relay.ts";
@@ -32,6 +33,10 @@ const PURGED_AT_ONCE_MAX = 500;
 /** Limits the disk space of one account and mode. */
 const EVENTS_KEPT_MAX = 100_000;
 
+/** Deliveries examined, and read, between two yields. */
+const EXAMINED_AT_ONCE = 5_000;
+const READ_AT_ONCE = 100;
+
 /** The result of a test call. */
 export interface WebhookTestResult extends DeliveryResult {
   readonly id: string;
@@ -41,6 +46,7 @@ export interface WebhookTestResult extends DeliveryResult {
 /** The webhooks of callers. A caller sees the deliveries and events of its account and mode. */
 export class Webhooks {
   readonly actions: DeliveryActions;
+  readonly endpoints: Endpoints;
   readonly secrets: WebhookSecrets;
 
   constructor(
@@ -49,6 +55,7 @@ export class Webhooks {
   ) {
     this.actions = new DeliveryActions(runtime, options.store, options.dispatcher);
     this.secrets = options.secrets;
+    this.endpoints = new Endpoints(runtime, options.store);
   }
 
   /** Newest first. */
@@ -58,6 +65,18 @@ export class Webhooks {
       idBehind: (before, offset) => store.idBehind(owner, before, offset),
       list: (page) => store.list(owner, filters, page),
     };
+  }
+
+  /** A page of deliveries, newest first. It may have fewer rows than `limit` and still a next one. */
+  page(
+    owner: WebhookOwner,
+    filters: DeliveryFilters,
+    window: { readonly before: string | null; readonly limit: number },
+  ): Promise<WalkPage<Delivery, string | null>> {
+    const read = readWindows(this.list(owner, filters));
+    const keyOf = ({ id }: Delivery): string | null => id;
+    const { accountId: account } = owner;
+    return walk({ read, keyOf, step: EXAMINED_AT_ONCE, rowsAtOnce: READ_AT_ONCE }, { ...window, account });
   }
 
   /** The events of an owner, oldest first, whether or not they were sent. */

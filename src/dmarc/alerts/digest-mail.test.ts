@@ -3,7 +3,7 @@ import { composeMail } from "../../notify/compose-mail.ts";
 import { MAIL_BASE_URL, MAIL_LINKS } from "../../testing/mailing.ts";
 import type { DomainDigestFacts } from "./digest-facts.ts";
 import { dmarcDigestMail } from "./digest-mail.ts";
-import { parseDay } from "../sources/day-range.ts";
+import { parseDay } from "../../http/day-range.ts";
 import { NO_TOTALS } from "../sources/rollup-store.ts";
 import type { Source } from "../sources/source-response.ts";
 

@@ -11,7 +11,8 @@ import {
   type MailTone,
 } from "../../notify/mail-content.ts";
 import { formatCount, plural, shortName } from "../../notify/mail-text.ts";
-import { parseDay, percentOf } from "../sources/day-range.ts";
+import { parseDay } from "../../http/day-range.ts";
+import { percentOf } from "../sources/day-range.ts";
 import type { Totals } from "../sources/rollup-store.ts";
 import { trustSentence } from "../queries/reporter.ts";
 import { UNAUTHENTICATED_KEY } from "../sources/unauthenticated-mail.ts";

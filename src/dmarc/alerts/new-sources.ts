@@ -1,5 +1,5 @@
 import type { Alert } from "../domains/raise.ts";
-import { parseDay } from "../sources/day-range.ts";
+import { parseDay } from "../../http/day-range.ts";
 import { isForeign } from "../sources/domain-sources.ts";
 import type { KeyedSource } from "../sources/source-keys.ts";
 import type { Source } from "../sources/source-response.ts";

@@ -3,7 +3,8 @@ import { type DayRange, dayOfTime, isoDay } from "../../base/days.ts";
 import type { DomainFigures, ReadFigures } from "../domains/domain-figures.ts";
 import type { DomainDay } from "../sources/rollup-rows.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
-import { percentOf, RANGE_DAYS } from "../sources/day-range.ts";
+import { RANGE_DAYS } from "../../http/day-range.ts";
+import { percentOf } from "../sources/day-range.ts";
 
 const WEEK_DAYS = 7;
 

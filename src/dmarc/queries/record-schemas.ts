@@ -2,7 +2,7 @@ import { z } from "zod";
 import { booleanParameter, nextCursorField, nullableText, textField, timeField } from "../../http/schema-fields.ts";
 import { isId } from "../../base/secrets.ts";
 import { DISPOSITIONS, OVERRIDES, readDomain, readSourceIp } from "../report/report-values.ts";
-import { rangeFields } from "../sources/day-range.ts";
+import { rangeFields } from "../../http/day-range.ts";
 import { isSourceKey } from "../sources/source-identity.ts";
 import { reporterSchema } from "./reporter.ts";
 

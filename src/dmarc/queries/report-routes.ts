@@ -5,7 +5,7 @@ import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { encodeCursor, idParameter, pageQuery } from "../../http/route-input.ts";
 import { booleanParameter } from "../../http/schema-fields.ts";
-import { rangeFields } from "../sources/day-range.ts";
+import { rangeFields } from "../../http/day-range.ts";
 import { DOMAIN_PATH, domainParams, REPORTS_TAG } from "./domain-query.ts";
 import { REPORT_DETAIL_EXAMPLE, REPORT_EXAMPLE, TLS_REPORT_EXAMPLE } from "./query-examples.ts";
 import { reporterFilter } from "./record-schemas.ts";

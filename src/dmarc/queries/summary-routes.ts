@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { declareRoute, handle } from "../../http/route.ts";
-import { RANGE_DAYS_MAX, rangeFields, rangeOf } from "../sources/day-range.ts";
+import { rangeFields } from "../../http/day-range.ts";
+import { RANGE_DAYS_MAX, rangeOf } from "../sources/day-range.ts";
 import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
 import { SUMMARY_EXAMPLE, TIMESERIES_EXAMPLE } from "./query-examples.ts";
 import { summarizeDomain, summarySchema } from "./summary.ts";

@@ -3,7 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import type { Db } from "../../db/open.ts";
 import { orRefusal } from "../../db/refusal.ts";
-import { RANGE_DAYS } from "./day-range.ts";
+import { RANGE_DAYS } from "../../http/day-range.ts";
 import { DomainSources, type SourceDomain } from "./domain-sources.ts";
 import type { Classification, RollupStore } from "./rollup-store.ts";
 import type { Source } from "./source-response.ts";

@@ -1,7 +1,8 @@
 import { isoDay } from "../../base/days.ts";
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../base/errors.ts";
-import { parseDay, percentOf, RANGE_DAYS_MAX, rangeOf } from "./day-range.ts";
+import { parseDay } from "../../http/day-range.ts";
+import { percentOf, RANGE_DAYS_MAX, rangeOf } from "./day-range.ts";
 
 const DAY = Date.UTC(2026, 0, 1) / 86_400_000;
 

@@ -1,0 +1,10 @@
+import { isoTime } from "../../base/clock.ts";
+import type { LedgerEntry } from "../../billing/store.ts";
+import { csvLine } from "../../http/csv.ts";
+
+/** Granted credits as CSV. */
+export const grantsCsv = {
+  head: csvLine(["granted_at", "credits", "note"]),
+  line: ({ atMs, available, note }: Pick<LedgerEntry, "atMs" | "available" | "note">): string =>
+    csvLine([isoTime(atMs), available, note]),
+};

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { type DayRange, dayOfTime, isoDay } from "../../base/days.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Balance, Ledger } from "../../billing/store.ts";
+import { parseDay } from "../../http/day-range.ts";
+import { sendText, streamRows } from "../../http/response.ts";
+import { type AccountUsage, USAGE_DAYS_MAX, USAGE_GROUPS, type UsageGrouping } from "../../usage/account-usage.ts";
+import { type NameOfKey, usageCsv } from "../../usage/usage-csv.ts";
+import { attachment } from "../../http/content-disposition.ts";
+import { page, type Viewer } from "../page.ts";
+import { grantsCsv } from "./grants-csv.ts";
+import type { CreditFacts } from "./credits.tsx";
+import { UsagePage } from "./usage-page.tsx";
+
+export interface UsagePageUseCases {
+  readonly usage: AccountUsage;
+  readonly ledger: Ledger;
+  readonly nameOf: NameOfKey;
+  readonly clock: Pick<Clock, "nowMs">;
+}
+
+const RANGES = [7, 30, 90, 365] as const;
+const RANGE_DEFAULT = 30;
+const GRANTS_SHOWN = 20;
+const GRANTS_EXPORTED_AT_ONCE = 500;
+
+const dayText = z.string().refine((text) => parseDay(text) !== null);
+
+const rangeQuery = z.object({
+  days: z.enum(RANGES.map(String)).optional(),
+  from: dayText.optional(),
+  to: dayText.optional(),
+});
+
+type RangeQuery = z.output<typeof rangeQuery>;
+
+/** The days of a page: from and to where both make sense, otherwise the last `days`. Never an error. */
+const rangeOfQuery = ({ days, from, to }: RangeQuery, nowMs: number): DayRange => {
+  const today = dayOfTime(nowMs);
+  const last = to === undefined ? null : parseDay(to);
+  const first = from === undefined ? null : parseDay(from);
+  const toDay = Math.min(last ?? today, today);
+  const length = days === undefined ? RANGE_DEFAULT : Number(days);
+  if (first === null || first > toDay) return { fromDay: toDay - length + 1, toDay };
+  return { fromDay: Math.max(first, toDay - USAGE_DAYS_MAX + 1), toDay };
+};
+
+const csvHeaders = (name: string) => ({
+  "content-type": "text/csv; charset=utf-8; header=present",
+  "content-disposition": attachment(name, ".csv"),
+  "cache-control": "no-store",
+});
+
+const creditsOf = async (
+  { usage, ledger }: Pick<UsagePageUseCases, "usage" | "ledger">,
+  owner: { readonly accountId: string; readonly mode: Viewer["mode"] },
+  { before, nowMs }: { readonly before: number | null; readonly nowMs: number },
+): Promise<CreditFacts> => {
+  const balance: Balance = ledger.balance(owner.accountId);
+  const grants = ledger.grants(owner.accountId, { before, limit: GRANTS_SHOWN + 1 });
+  const shown = grants.slice(0, GRANTS_SHOWN);
+  return {
+    ...{ balance, grants: shown, isLater: before !== null },
+    next: grants.length > GRANTS_SHOWN ? (shown.at(-1)?.id ?? null) : null,
+    forecast: await usage.forecast(owner, balance.available, nowMs),
+  };
+};
+
+async function* writeGrants(ledger: Ledger, accountId: string): AsyncGenerator<Uint8Array, void> {
+  yield Buffer.from(grantsCsv.head);
+  for (let before: number | null = null; ;) {
+    const grants: ReturnType<Ledger["grants"]> = ledger.grants(accountId, { before, limit: GRANTS_EXPORTED_AT_ONCE });
+    if (grants.length === 0) return;
+    yield Buffer.from(grants.map(grantsCsv.line).join(""));
+    before = grants.at(-1)?.id ?? null;
+  }
+}
+
+/** The pages about what an account used. */
+export const createUsagePages = (useCases: UsagePageUseCases) => {
+  const { usage, ledger, nameOf, clock } = useCases;
+
+  const factsOf = async (viewer: Viewer, query: RangeQuery & { readonly cursor?: number | undefined }) => {
+    const nowMs = clock.nowMs();
+    const range = rangeOfQuery(query, nowMs);
+    const owner = { accountId: viewer.account.id, mode: viewer.mode };
+    const [days, keys, reasons] = [
+      await usage.report(owner, range, "day"),
+      await usage.report(owner, range, "key"),
+      await usage.report(owner, range, "sub_status"),
+    ];
+    const credits =
+      viewer.mode === "test" ? null : await creditsOf(useCases, owner, { before: query.cursor ?? null, nowMs });
+    return { days, keys, reasons, range, credits };
+  };
+
+  return [
+    page(
+      { path: "/usage", query: rangeQuery.extend({ cursor: z.coerce.number().int().positive().optional() }) },
+      async ({ viewer, query }) => {
+        const facts = await factsOf(viewer, query);
+        const chosen = query.from === undefined && query.to === undefined ? Number(query.days ?? RANGE_DEFAULT) : null;
+        const body = <UsagePage {...facts} {...{ ranges: RANGES, chosen, nameOf }} />;
+        return { title: "Usage", section: "usage", body };
+      },
+    ),
+
+    page(
+      { path: "/usage/csv/:by", params: z.object({ by: z.enum(USAGE_GROUPS) }), query: rangeQuery },
+      async ({ request, viewer, params, query }) => {
+        const by: UsageGrouping = params.by;
+        const range = rangeOfQuery(query, clock.nowMs());
+        const { groups } = await usage.report({ accountId: viewer.account.id, mode: viewer.mode }, range, by);
+        const name = `usage-by-${by.replace("_", "-")}-${isoDay(range.fromDay)}-to-${isoDay(range.toDay)}`;
+        return sendText(request, usageCsv(groups, by, nameOf), csvHeaders(name));
+      },
+    ),
+
+    page({ path: "/usage/credits.csv" }, ({ request, viewer }) =>
+      streamRows(request, writeGrants(ledger, viewer.account.id), csvHeaders("credits-granted")),
+    ),
+  ];
+};

@@ -1,0 +1,271 @@
+import type { ComponentChildren } from "preact";
+import { type DayRange, isoDay } from "../../base/days.ts";
+import type { UsageGroup, UsageReport } from "../../usage/account-usage.ts";
+import type { NameOfKey } from "../../usage/usage-csv.ts";
+import { Badge } from "../components/badge.tsx";
+import { BarChart } from "../components/chart.tsx";
+import { Mono } from "../components/copy.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Button, Field, GetForm } from "../components/form.tsx";
+import { ButtonLink, Link } from "../components/link.tsx";
+import { countText, Num, numberText, Percent, percentText } from "../components/number.tsx";
+import { Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
+import { Table } from "../components/table.tsx";
+import { wordsOfReason } from "../verdict-words.ts";
+import { type CreditFacts, forecastText, Grants } from "./credits.tsx";
+
+export interface UsageFacts {
+  readonly range: DayRange;
+  readonly days: UsageReport;
+  readonly keys: UsageReport;
+  readonly reasons: UsageReport;
+  readonly credits: CreditFacts | null;
+  readonly nameOf: NameOfKey;
+  /** Lengths of ranges to choose from, in days. */
+  readonly ranges: readonly number[];
+  /** The one that is shown; null for a range of its own. */
+  readonly chosen: number | null;
+}
+
+/** Days shown one by one. The CSV has all. */
+const DAYS_SHOWN = 14;
+
+/** What an account used, by day, key and reason, and what is left of its credits. */
+export const UsagePage = (facts: UsageFacts) => {
+  const { days, range } = facts;
+  const isUsed = days.total.total > 0 || (days.total.rateLimited ?? 0) > 0;
+  return (
+    <>
+      <PageHead
+        title="Usage"
+        meta={
+          <span>
+            {countText(days.total.total, "verification")} from {dayText(isoDay(range.fromDay))} to{" "}
+            {dayText(isoDay(range.toDay))}. Days are UTC.
+          </span>
+        }
+      />
+      <RangeChoice {...facts} />
+      <Figures {...facts} />
+      {isUsed ? <Used {...facts} /> : <NothingUsed {...facts} />}
+    </>
+  );
+};
+
+const DAY_FORMAT = new Intl.DateTimeFormat("en-US", {
+  ...{ weekday: "short", month: "short", day: "numeric", year: "numeric", timeZone: "UTC" },
+});
+
+/** A day of the report for a person: "Sun, Nov 22, 2026". */
+const dayText = (day: string): string => DAY_FORMAT.format(Date.parse(day));
+
+const RangeChoice = ({ ranges, chosen, range }: UsageFacts) => (
+  <div class="range">
+    <nav class="segments" aria-label="Range of days">
+      {ranges.map((length) => (
+        <Link key={length} href={`/usage?days=${length}`} isCurrent={length === chosen}>
+          {length} days
+        </Link>
+      ))}
+    </nav>
+    <GetForm action="/usage" class="inline-form">
+      <Field name="from" label="From" type="date" value={isoDay(range.fromDay)} />
+      <Field name="to" label="To" type="date" value={isoDay(range.toDay)} />
+      <Button>Show</Button>
+    </GetForm>
+  </div>
+);
+
+const Figures = ({ days, credits }: UsageFacts) => {
+  const { total, deliverable, rateLimited, credits: charged } = days.total;
+  const uncharged = total - charged;
+  return (
+    <Stats>
+      <Stat
+        label="Verifications"
+        value={<Num value={total} />}
+        note={total === 0 ? "single and of lists" : `${percentText(deliverable / total)} deliverable`}
+      />
+      <Stat
+        label="Credits charged"
+        value={<Num value={charged} />}
+        note={
+          credits === null
+            ? "test keys cost nothing"
+            : uncharged > 0
+              ? `${numberText(uncharged)} were free: no server answered`
+              : "one for each answer"
+        }
+      />
+      <Stat
+        label="Rate-limited requests"
+        value={<Num value={rateLimited ?? 0} />}
+        note={rateLimited === 0 ? "none was refused" : "refused with 429, free"}
+      />
+      {credits !== null && (
+        <Stat label="Credits left" value={<Num value={credits.balance.available} />} note={forecastText(credits)} />
+      )}
+    </Stats>
+  );
+};
+
+const rangeQueryOf = ({ fromDay, toDay }: DayRange): string => `?from=${isoDay(fromDay)}&to=${isoDay(toDay)}`;
+
+const Used = (facts: UsageFacts) => {
+  const { days, range } = facts;
+  const columnOf = (name: "deliverable" | "risky" | "undeliverable") => days.groups.map((day) => day[name]);
+  return (
+    <>
+      <Panel title="Verifications a day" aside={<Csv by="day" range={range} />}>
+        <BarChart
+          caption="Verifications a day by verdict"
+          days={days.groups.map(({ group }) => group)}
+          series={[
+            { title: "Deliverable", kind: "ok", values: columnOf("deliverable") },
+            { title: "Risky", kind: "warn", values: columnOf("risky") },
+            { title: "Undeliverable", kind: "bad", values: columnOf("undeliverable") },
+          ]}
+        />
+      </Panel>
+      <Keys {...facts} />
+      <Columns side={<Reasons {...facts} />}>
+        <Days {...facts} />
+        {facts.credits !== null && <Grants {...facts.credits} />}
+      </Columns>
+    </>
+  );
+};
+
+const Csv = ({ by, range }: { readonly by: string; readonly range: DayRange }) => (
+  <Link href={`/usage/csv/${by}${rangeQueryOf(range)}`} class="nowrap">
+    CSV
+  </Link>
+);
+
+const Share = ({ part, whole }: { readonly part: number; readonly whole: number }): ComponentChildren => (
+  <>
+    <Num value={part} />{" "}
+    <span class="second">
+      <Percent part={part} whole={whole} />
+    </span>
+  </>
+);
+
+const Keys = ({ keys, nameOf, range }: UsageFacts) => (
+  <Panel title="By key" aside={<Csv by="key" range={range} />} isFlush>
+    <Table
+      caption="Usage by key"
+      columns={[
+        { title: "Key or user" },
+        { title: "Verifications", align: "end" },
+        { title: "Deliverable", align: "end", isWide: true },
+        { title: "Risky", align: "end", isWide: true },
+        { title: "Undeliverable", align: "end", isWide: true },
+        { title: "Rate-limited", align: "end", isWide: true },
+        { title: "Credits", align: "end" },
+      ]}
+      rows={keys.groups.map((one) => ({
+        key: one.group,
+        cells: [
+          <KeyName key="name" id={one.group} name={nameOf(one.group)} />,
+          <Num key="total" value={one.total} />,
+          <Share key="deliverable" part={one.deliverable} whole={one.total} />,
+          <Share key="risky" part={one.risky} whole={one.total} />,
+          <Share key="undeliverable" part={one.undeliverable} whole={one.total} />,
+          <Num key="limited" value={one.rateLimited ?? 0} />,
+          <Num key="credits" value={one.credits} />,
+        ],
+      }))}
+    />
+  </Panel>
+);
+
+const KeyName = ({ id, name }: { readonly id: string; readonly name: string | null }) => {
+  if (name !== null) return <b>{name}</b>;
+  return (
+    <>
+      <span class="soft">{id.startsWith("user:") ? "former user" : "removed key"}</span>{" "}
+      <Mono text={id} charactersMax={18} />
+    </>
+  );
+};
+
+const Reasons = ({ reasons, range }: UsageFacts) => (
+  <Panel title="Why" aside={<Csv by="sub_status" range={range} />} isFlush>
+    <Table
+      caption="Verifications by reason"
+      columns={[{ title: "Reason" }, { title: "Verifications", align: "end" }]}
+      rows={reasons.groups.map(({ group, total }) => {
+        const { kind, label, sentence } = wordsOfReason(group);
+        return {
+          key: group,
+          cells: [
+            <span key="reason" title={sentence}>
+              <Badge kind={kind}>{label}</Badge>
+            </span>,
+            <Share key="total" part={total} whole={reasons.total.total} />,
+          ],
+        };
+      })}
+    />
+  </Panel>
+);
+
+const isActive = ({ total, rateLimited, credits }: UsageGroup): boolean =>
+  total > 0 || credits > 0 || (rateLimited ?? 0) > 0;
+
+const Days = ({ days, credits }: UsageFacts) => {
+  const active = days.groups.filter(isActive).toReversed();
+  const shown = active.slice(0, DAYS_SHOWN);
+  return (
+    <Panel title="Day by day" aside={active.length > shown.length ? `the newest ${DAYS_SHOWN}` : undefined} isFlush>
+      <Table
+        caption="Usage by day, the newest first"
+        columns={[
+          { title: "Day" },
+          { title: "Verifications", align: "end" },
+          { title: "Credits charged", align: "end" },
+          ...(credits === null ? [] : [{ title: "Not charged", align: "end", isWide: true } as const]),
+          { title: "Rate-limited", align: "end", isWide: true },
+        ]}
+        rows={shown.map((day) => ({
+          key: day.group,
+          cells: [
+            <time key="day" class="nowrap" dateTime={day.group}>
+              {dayText(day.group)}
+            </time>,
+            <Num key="total" value={day.total} />,
+            <Num key="credits" value={day.credits} />,
+            ...(credits === null ? [] : [<Num key="free" value={Math.max(0, day.total - day.credits)} />]),
+            <Num key="limited" value={day.rateLimited ?? 0} />,
+          ],
+        }))}
+      />
+    </Panel>
+  );
+};
+
+const NothingUsed = ({ credits }: UsageFacts) => (
+  <>
+    <Panel title="Verifications a day">
+      <Empty
+        title="Nothing was verified in these days"
+        action={
+          <>
+            <ButtonLink href="/verify" kind="main">
+              Verify an address
+            </ButtonLink>
+            <ButtonLink href="/lists">Upload a list</ButtonLink>
+            <ButtonLink href="/settings/keys">API keys</ButtonLink>
+          </>
+        }
+      >
+        <p>
+          This page will show how many addresses each key verified, how they turned out, and what that cost: one credit
+          for each address that a server answered for.
+        </p>
+      </Empty>
+    </Panel>
+    {credits !== null && <Grants {...credits} />}
+  </>
+);

@@ -1,0 +1,186 @@
+import { EVENT_TYPES, TEST_TYPE } from "../../webhooks/schemas.ts";
+import { DELIVERY_STATUSES, type Delivery, type DeliveryStatus } from "../../webhooks/delivery-store.ts";
+import type { EndpointStatus } from "../../webhooks/endpoints.ts";
+import { Badge } from "../components/badge.tsx";
+import { Mono } from "../components/copy.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Button, Filters, PostForm, SelectField } from "../components/form.tsx";
+import { Link } from "../components/link.tsx";
+import { countText, Num } from "../components/number.tsx";
+import { Callout, PageHead, Panel } from "../components/panel.tsx";
+import { Pager, Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { usePage } from "../context.ts";
+import { withParameters } from "../url.ts";
+import { pendingText } from "./overview-page.tsx";
+import { DELIVERY_WORDS, ENDPOINT_WORDS, usesText } from "./words.ts";
+
+interface DeliveriesProps {
+  /** The URL that the page is about; null: all deliveries. */
+  readonly endpoint: EndpointStatus | null;
+  readonly filters: {
+    readonly url?: string | undefined;
+    readonly status?: DeliveryStatus | undefined;
+    readonly type?: string | undefined;
+  };
+  readonly rows: readonly Delivery[];
+  readonly next: string | null;
+  readonly isLater: boolean;
+}
+
+/** Deliveries to one URL, or all of them. */
+export const DeliveriesPage = ({ endpoint, filters, rows, next, isLater }: DeliveriesProps) => (
+  <>
+    <PageHead
+      title={endpoint === null ? "Deliveries" : endpoint.url}
+      isMono={endpoint !== null}
+      crumbs={[["Webhooks", "/webhooks"]]}
+      meta={
+        endpoint === null ? "Events and where they were sent, of the last 30 days." : `Gets ${usesText(endpoint.uses)}.`
+      }
+    />
+    {endpoint !== null && <State {...endpoint} />}
+    <Panel title={endpoint === null ? "Events" : "Deliveries"} aside={<Csv />} isFlush>
+      <Filters action="/webhooks/deliveries">
+        {filters.url !== undefined && <input type="hidden" name="url" value={filters.url} />}
+        <SelectField
+          name="status"
+          label="State"
+          value={filters.status ?? ""}
+          options={[["", "any"], ...DELIVERY_STATUSES.map((status) => [status, DELIVERY_WORDS[status].label] as const)]}
+        />
+        <SelectField
+          name="type"
+          label="Event"
+          value={filters.type ?? ""}
+          options={[["", "any"], ...EVENT_TYPES.map((type) => [type, type] as const)]}
+        />
+      </Filters>
+      {rows.length === 0 ? <NoRows hasMore={next !== null} /> : <Rows rows={rows} hasUrl={endpoint === null} />}
+      <Pager next={next} isLater={isLater} />
+    </Panel>
+  </>
+);
+
+const Csv = () => {
+  const { url } = usePage();
+  const [, query = ""] = withParameters(url, { cursor: null }).split("?");
+  return <Link href={`/webhooks/deliveries.csv${query === "" ? "" : `?${query}`}`}>CSV</Link>;
+};
+
+const State = (endpoint: EndpointStatus) => {
+  const { state, sinceMs, failures, lastAttempt, pending, nextDueMs, url } = endpoint;
+  const { kind, label } = ENDPOINT_WORDS[state];
+  return (
+    <Callout
+      {...{ kind, label }}
+      title={titleOf(endpoint)}
+      actions={
+        <PostForm action="/webhooks/test" class="inline-form">
+          <input type="hidden" name="url" value={url} />
+          <input type="hidden" name="type" value={TEST_TYPE} />
+          <Button>Send a test event</Button>
+        </PostForm>
+      }
+    >
+      {state === "failing" && lastAttempt !== null && (
+        <p>
+          {countText(failures, "attempt")} failed
+          {sinceMs !== null && (
+            <>
+              {" "}
+              since <Time atMs={sinceMs} style="full" />
+            </>
+          )}
+          . {lastAttempt.problem}
+        </p>
+      )}
+      {state === "disabled" && (
+        <p>
+          To enable it: send a test event. When the receiver responds 2xx, events are sent again. Events that failed
+          meanwhile can be redelivered below.
+        </p>
+      )}
+      {pending > 0 && (
+        <p>
+          {pendingText(pending)} {pending === 1 ? "event waits" : "events wait"}
+          {nextDueMs !== null && (
+            <>
+              ; the next is sent <Time atMs={nextDueMs} />
+            </>
+          )}
+          .
+        </p>
+      )}
+      {state === "working" && lastAttempt !== null && (
+        <p>
+          The last event was delivered <Time atMs={lastAttempt.atMs} />.
+        </p>
+      )}
+    </Callout>
+  );
+};
+
+const titleOf = ({ state, sinceMs }: EndpointStatus) => {
+  if (state === "disabled" && sinceMs !== null)
+    return (
+      <>
+        Nothing is sent: the receiver responded 410 (gone) on <Time atMs={sinceMs} style="full" />
+      </>
+    );
+  if (state === "paused" && sinceMs !== null)
+    return (
+      <>
+        The receiver asked for a pause until <Time atMs={sinceMs} style="full" />
+      </>
+    );
+  if (state === "failing") return "The receiver does not take our events";
+  return state === "unused" ? "Nothing was sent here in the last 30 days" : "The receiver takes our events";
+};
+
+const NoRows = ({ hasMore }: { readonly hasMore: boolean }) => (
+  <Empty title={hasMore ? "No match among the newest events" : "No event matches"}>
+    <p>{hasMore ? "Continue with the next page." : "Events are kept for 30 days after they were sent."}</p>
+  </Empty>
+);
+
+const Rows = ({ rows, hasUrl }: { readonly rows: readonly Delivery[]; readonly hasUrl: boolean }) => (
+  <Table
+    caption="Deliveries, the newest first"
+    columns={[
+      { title: "Event" },
+      { title: "State" },
+      { title: "Time" },
+      ...(hasUrl ? [{ title: "URL", isWide: true }] : []),
+      { title: "Attempts", align: "end", isWide: true },
+      { title: "Last response", isWide: true },
+    ]}
+    rows={rows.map((row) => ({
+      key: row.id,
+      cells: [
+        <Link key="event" href={`/webhooks/deliveries/${row.id}`}>
+          {row.type}
+        </Link>,
+        <Badge key="state" kind={DELIVERY_WORDS[row.status].kind}>
+          {DELIVERY_WORDS[row.status].label}
+        </Badge>,
+        <Time key="time" atMs={row.createdAtMs} />,
+        ...(hasUrl ? [<Mono key="url" text={row.url} charactersMax={36} />] : []),
+        <Num key="attempts" value={row.attempts} />,
+        <LastResponse key="last" {...row} />,
+      ],
+    }))}
+  />
+);
+
+const PROBLEM_CHARACTERS = 90;
+
+const LastResponse = ({ lastProblem, lastHttpStatus }: Delivery) => {
+  if (lastProblem !== null)
+    return (
+      <span class="small" title={lastProblem}>
+        {lastProblem.length > PROBLEM_CHARACTERS ? `${lastProblem.slice(0, PROBLEM_CHARACTERS)}…` : lastProblem}
+      </span>
+    );
+  return <span class="soft">{lastHttpStatus ?? "not sent yet"}</span>;
+};

@@ -1,0 +1,136 @@
+import { TEST_TYPE, EVENT_TYPES } from "../../webhooks/schemas.ts";
+import { type EndpointStatus, PENDING_SHOWN_MAX } from "../../webhooks/endpoints.ts";
+import { Badge } from "../components/badge.tsx";
+import { Mono } from "../components/copy.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
+import { ButtonLink, Link } from "../components/link.tsx";
+import { Num, numberText } from "../components/number.tsx";
+import { Columns, PageHead, Panel } from "../components/panel.tsx";
+import { Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { ENDPOINT_WORDS, usesText } from "./words.ts";
+
+interface OverviewProps {
+  readonly endpoints: readonly EndpointStatus[];
+  /** The URL that gets every event of the account; null without one. */
+  readonly defaultUrl: string | null;
+  readonly isOwner: boolean;
+}
+
+const URL_SHOWN_CHARACTERS = 56;
+
+/** The number of waiting events, as far as they are counted. */
+export const pendingText = (pending: number): string =>
+  pending >= PENDING_SHOWN_MAX ? `${numberText(PENDING_SHOWN_MAX)} or more` : numberText(pending);
+
+const conclusionOf = (endpoints: readonly EndpointStatus[]): string => {
+  const broken = endpoints.filter(({ state }) => state === "disabled" || state === "failing").length;
+  if (endpoints.length === 0) return "No URL is set yet.";
+  if (broken === 0) return endpoints.length === 1 ? "The URL takes its events." : "No URL fails.";
+  return broken === 1 ? "One URL does not take its events." : `${broken} URLs do not take their events.`;
+};
+
+/** The URLs that events are sent to, and how to set and test one. */
+export const OverviewPage = ({ endpoints, defaultUrl, isOwner }: OverviewProps) => (
+  <>
+    <PageHead
+      title="Webhooks"
+      meta={<span>{conclusionOf(endpoints)}</span>}
+      actions={
+        <>
+          {isOwner && <ButtonLink href="/webhooks/secret">Signing secret</ButtonLink>}
+          <ButtonLink href="/webhooks/deliveries">All deliveries</ButtonLink>
+        </>
+      }
+    />
+    <Panel title="URLs" isFlush>
+      {endpoints.length === 0 ? <NoUrls /> : <Urls endpoints={endpoints} />}
+    </Panel>
+    <Columns side={<TestForm url={defaultUrl ?? endpoints[0]?.url ?? null} />}>
+      <DefaultUrl url={defaultUrl} />
+    </Columns>
+  </>
+);
+
+const NoUrls = () => (
+  <Empty title="Events can be sent to your own systems">
+    <p>
+      A listing, a changed DMARC record, a finished list: each is an event, and we send it as a signed HTTP request to a
+      URL. Set one below for every event, or one for a single blocklist target, domain or list. Slack and Teams URLs get
+      messages for people.
+    </p>
+  </Empty>
+);
+
+const Urls = ({ endpoints }: { readonly endpoints: readonly EndpointStatus[] }) => (
+  <Table
+    caption="URLs of webhooks, the worst first"
+    columns={[
+      { title: "URL" },
+      { title: "State" },
+      { title: "Gets the events of", isWide: true },
+      { title: "Waiting", align: "end" },
+      { title: "Last attempt", isWide: true },
+    ]}
+    rows={endpoints.map(({ url, state, format, uses, pending, lastAttempt }) => ({
+      key: url,
+      cells: [
+        <Link key="url" href={`/webhooks/deliveries?url=${encodeURIComponent(url)}`}>
+          <Mono text={url} charactersMax={URL_SHOWN_CHARACTERS} />
+        </Link>,
+        <Badge key="state" kind={ENDPOINT_WORDS[state].kind}>
+          {ENDPOINT_WORDS[state].label}
+        </Badge>,
+        <>
+          {usesText(uses)}
+          {format !== "standard" && <span class="second">as {format === "slack" ? "Slack" : "Teams"} messages</span>}
+        </>,
+        pending >= PENDING_SHOWN_MAX ? pendingText(pending) : <Num key="pending" value={pending} />,
+        lastAttempt === null ? (
+          <span key="none" class="soft">
+            none in 30 days
+          </span>
+        ) : (
+          <Time key="last" atMs={lastAttempt.atMs} />
+        ),
+      ],
+    }))}
+  />
+);
+
+const DefaultUrl = ({ url }: { readonly url: string | null }) => (
+  <Panel title="A URL for every event">
+    <PostForm action="/webhooks/default" class="form">
+      <Field
+        name="webhook_url"
+        label="URL"
+        value={url}
+        placeholder="https://example.com/hook"
+        isMono
+        hint="Gets every event of this account, in addition to the URLs of single targets, domains and lists. Leave it empty for none. Events that wait for the old URL go to the new one."
+      />
+      <div class="actions">
+        <Button kind="main">Save</Button>
+      </div>
+    </PostForm>
+  </Panel>
+);
+
+const TestForm = ({ url }: { readonly url: string | null }) => (
+  <Panel title="Send a test event">
+    <PostForm action="/webhooks/test" class="form">
+      <Field name="url" label="URL" value={url} placeholder="https://example.com/hook" isRequired isMono />
+      <SelectField
+        name="type"
+        label="Event"
+        value={TEST_TYPE}
+        options={[TEST_TYPE, ...EVENT_TYPES].map((type) => [type, type])}
+        hint="Sent with example data and “test”: true. A 2xx response enables a disabled URL."
+      />
+      <div class="actions">
+        <Button>Send</Button>
+      </div>
+    </PostForm>
+  </Panel>
+);

@@ -1,0 +1,158 @@
+import { z } from "zod";
+import { AppError } from "../../base/errors.ts";
+import { isId } from "../../base/secrets.ts";
+import { attachment } from "../../http/content-disposition.ts";
+import { streamRows } from "../../http/response.ts";
+import type { UrlPolicy } from "../../net/fetch-url.ts";
+import type { Notifications } from "../../notifications/notifications.ts";
+import { writeDeliveries } from "../../webhooks/deliveries-csv.ts";
+import { DELIVERY_STATUSES, type DeliveryFilters } from "../../webhooks/delivery-store.ts";
+import { EVENT_TYPES, TEST_TYPE } from "../../webhooks/schemas.ts";
+import type { WebhookSecret } from "../../webhooks/secret-store.ts";
+import { webhookUrlSchema } from "../../webhooks/webhook-urls.ts";
+import type { Webhooks } from "../../webhooks/webhooks.ts";
+import { formAction, page, type View, type Viewer } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+import { DeliveriesPage } from "./deliveries-page.tsx";
+import { DeliveryPage } from "./delivery-page.tsx";
+import { OverviewPage } from "./overview-page.tsx";
+import { SecretPage } from "./secret-page.tsx";
+
+export interface WebhookPageUseCases {
+  readonly webhooks: Webhooks;
+  readonly notifications: Notifications;
+  readonly rules: UrlPolicy;
+  /** Creates a signing secret and says so in the audit log. */
+  readonly rotateSecret: (viewer: Viewer) => readonly WebhookSecret[];
+}
+
+const ROWS_SHOWN = 50;
+const URL_CHARACTERS_MAX = 2_048;
+
+const filterQuery = z.object({
+  url: z.string().max(URL_CHARACTERS_MAX).optional(),
+  status: z.enum(DELIVERY_STATUSES).optional(),
+  type: z.enum(EVENT_TYPES).optional(),
+});
+const params = z.object({ id: z.string().refine(isId) });
+const TEST_TYPES = [TEST_TYPE, ...EVENT_TYPES] as const;
+
+const ownerOf = (viewer: Viewer) => ({ accountId: viewer.account.id, mode: viewer.mode });
+
+const deliveriesPath = (url: string): string => `/webhooks/deliveries?url=${encodeURIComponent(url)}`;
+
+const overviewOf = ({ webhooks, notifications }: WebhookPageUseCases, viewer: Viewer): View => {
+  const owner = ownerOf(viewer);
+  const endpoints = webhooks.endpoints.list(owner);
+  const defaultUrl = notifications.view(owner).webhook_url;
+  const body = <OverviewPage {...{ endpoints, defaultUrl }} isOwner={viewer.user.role === "owner"} />;
+  return { title: "Webhooks", section: "webhooks", body };
+};
+
+const deliveryOf = ({ webhooks }: WebhookPageUseCases, viewer: Viewer, id: string): View => {
+  const delivery = webhooks.actions.find(ownerOf(viewer), id);
+  const body = <DeliveryPage {...{ delivery }} attempts={webhooks.endpoints.attempts(id)} />;
+  return { title: delivery.type, section: "webhooks", body };
+};
+
+const secretOf = (secrets: readonly WebhookSecret[] | null): View => {
+  return { title: "Signing secret", section: "webhooks", body: <SecretPage secrets={secrets} /> };
+};
+
+/** The pages about webhooks. */
+export const createWebhookPages = (useCases: WebhookPageUseCases) => [
+  page({ path: "/webhooks" }, ({ viewer }) => overviewOf(useCases, viewer)),
+  ...deliveryPages(useCases),
+  ...urlActions(useCases),
+  ...secretPages(useCases),
+];
+
+const deliveryPages = (useCases: WebhookPageUseCases) => {
+  const { webhooks } = useCases;
+  const { actions } = webhooks;
+  return [
+    page(
+      { path: "/webhooks/deliveries", query: filterQuery.extend({ cursor: z.string().refine(isId).optional() }) },
+      async ({ viewer, query: { cursor, ...filters } }) => {
+        const owner = ownerOf(viewer);
+        const endpoint = filters.url === undefined ? null : webhooks.endpoints.find(owner, filters.url);
+        if (filters.url !== undefined && endpoint === null)
+          throw new AppError("not_found", { message: "No event of this account was sent to this URL." });
+        const { rows, next } = await webhooks.page(owner, filters, { before: cursor ?? null, limit: ROWS_SHOWN });
+        const body = <DeliveriesPage {...{ endpoint, filters, rows, next }} isLater={cursor !== undefined} />;
+        return { title: endpoint === null ? "Deliveries" : endpoint.url, section: "webhooks", body };
+      },
+    ),
+
+    page({ path: "/webhooks/deliveries.csv", query: filterQuery }, ({ request, viewer, query }) => {
+      const filters: DeliveryFilters = query;
+      return streamRows(request, writeDeliveries(webhooks, ownerOf(viewer), filters), {
+        ...{ "content-type": "text/csv; charset=utf-8; header=present", "cache-control": "no-store" },
+        "content-disposition": attachment("webhook-deliveries", ".csv"),
+      });
+    }),
+
+    page({ path: "/webhooks/deliveries/:id", params }, ({ viewer, params: { id } }) =>
+      deliveryOf(useCases, viewer, id),
+    ),
+
+    formAction(
+      { path: "/webhooks/deliveries/:id/redeliver", params },
+      async ({ viewer, params: { id } }) => {
+        await actions.redeliver(ownerOf(viewer), id);
+        return redirectTo(viewer, `/webhooks/deliveries/${id}`, { ok: "The event will be sent again now." });
+      },
+      { rerender: ({ viewer, params: { id } }) => deliveryOf(useCases, viewer, id) },
+    ),
+
+    formAction(
+      { path: "/webhooks/deliveries/:id/cancel", params },
+      async ({ viewer, params: { id } }) => {
+        await actions.cancel(ownerOf(viewer), id);
+        return redirectTo(viewer, `/webhooks/deliveries/${id}`, { ok: "Cancelled. The event will not be sent." });
+      },
+      { rerender: ({ viewer, params: { id } }) => deliveryOf(useCases, viewer, id) },
+    ),
+  ];
+};
+
+const urlActions = (useCases: WebhookPageUseCases) => {
+  const { webhooks, notifications, rules } = useCases;
+  const url = webhookUrlSchema(rules);
+  const rerender = ({ viewer }: { readonly viewer: Viewer }) => overviewOf(useCases, viewer);
+  return [
+    formAction(
+      { path: "/webhooks/test", form: z.object({ url, type: z.enum(TEST_TYPES) }) },
+      async ({ viewer, form }) => {
+        const owner = ownerOf(viewer);
+        const { delivered, httpStatus, problem, elapsedMs } = await webhooks.test(owner, form.url, form.type);
+        const isKnown = webhooks.endpoints.find(owner, form.url) !== null;
+        const back = isKnown ? deliveriesPath(form.url) : "/webhooks";
+        const seconds = (elapsedMs / 1_000).toFixed(1);
+        if (!delivered) return redirectTo(viewer, back, { bad: `Not delivered: ${problem ?? "no reason is known"}` });
+        return redirectTo(viewer, back, { ok: `Delivered: the receiver responded ${httpStatus} after ${seconds} s.` });
+      },
+      { rerender },
+    ),
+
+    formAction(
+      { path: "/webhooks/default", form: z.object({ webhook_url: z.union([z.literal(""), url]) }) },
+      async ({ viewer, form }) => {
+        const webhookUrl = form.webhook_url === "" ? null : form.webhook_url;
+        await notifications.change(ownerOf(viewer), { webhookUrl });
+        const ok =
+          webhookUrl === null ? "Removed. Events go to their own URLs only." : "Every event goes there from now on.";
+        return redirectTo(viewer, "/webhooks", { ok });
+      },
+      { rerender },
+    ),
+  ];
+};
+
+const secretPages = ({ webhooks, rotateSecret }: WebhookPageUseCases) => [
+  page({ path: "/webhooks/secret", role: "owner" }, () => secretOf(null)),
+  formAction({ path: "/webhooks/secret/show", role: "owner" }, ({ viewer }) =>
+    secretOf(webhooks.secrets.current(ownerOf(viewer))),
+  ),
+  formAction({ path: "/webhooks/secret/rotate", role: "owner" }, ({ viewer }) => secretOf(rotateSecret(viewer))),
+];

@@ -1,0 +1,103 @@
+import { isoTime } from "../base/clock.ts";
+import { type IdSource, readWindows, walk, type WalkPage } from "../base/walk.ts";
+import { csvLine } from "../http/csv.ts";
+import type { HistoryFilters, HistoryOwner, HistoryStore } from "./history-store.ts";
+import { resultSchema } from "./result.ts";
+import type { VerificationRow } from "./store.ts";
+
+/** Rows looked at in one go: a few milliseconds. */
+const STEP = 5_000;
+const EXPORTED_AT_ONCE = 500;
+/** By how much the time of a request and that in its id may differ. */
+const ID_SLACK_MS = 2_000;
+
+/** Rows looked at for one page. A filter that few rows pass then ends the page early: it has a next one. */
+export const HISTORY_WALKED_MAX = 200_000;
+
+export interface HistoryWindow {
+  /** The id of the last row of the page before; null: from the newest on. */
+  readonly before: string | null;
+  readonly limit: number;
+}
+
+const COLUMNS = [
+  "id",
+  "requested_at",
+  "completed_at",
+  "email",
+  "normalized_email",
+  "status",
+  "verdict",
+  "sub_status",
+  "quality_score",
+  "confidence",
+  "source",
+  "key_id",
+  "key_name",
+];
+
+const exportLine = (row: VerificationRow, keyName: string | null): string => {
+  const result = row.result === null ? null : resultSchema.parse(JSON.parse(row.result));
+  return csvLine([
+    ...[row.id, isoTime(row.createdAtMs), row.completedAtMs === null ? null : isoTime(row.completedAtMs)],
+    ...[row.email, row.normalizedEmail, row.status, row.verdict, row.subStatus],
+    ...[result?.quality_score ?? null, result?.confidence ?? null, row.source, row.keyId, keyName],
+  ]);
+};
+
+/** The verifications of an account, of all its keys and users. Those of lists are in their results. */
+export class History {
+  readonly #store: HistoryStore;
+
+  constructor(store: HistoryStore) {
+    this.#store = store;
+  }
+
+  /**
+   * A page, the newest first. It can have fewer rows than `limit`, or none, and still a next one (`next` is not null):
+   * it ends after `HISTORY_WALKED_MAX` rows that a filter kept out.
+   */
+  page(
+    owner: HistoryOwner,
+    filters: HistoryFilters,
+    { before, limit }: HistoryWindow,
+  ): Promise<WalkPage<VerificationRow, string | null>> {
+    const read = readWindows(this.#source(owner, filters));
+    const keyOf = ({ id }: VerificationRow): string | null => id;
+    const window = { before, limit, account: owner.accountId };
+    return walk({ read, keyOf, step: STEP, rowsAtOnce: EXPORTED_AT_ONCE, looksMax: HISTORY_WALKED_MAX }, window);
+  }
+
+  /** Everything that passes the filters as CSV, the newest first. Formulas are defused. */
+  async *csv(
+    owner: HistoryOwner,
+    filters: HistoryFilters,
+    keyName: (keyId: string) => string | null,
+  ): AsyncGenerator<Uint8Array, void> {
+    yield Buffer.from(csvLine(COLUMNS));
+    for (let before: string | null = null; ;) {
+      const { rows, next }: WalkPage<VerificationRow, string | null> = await this.page(owner, filters, {
+        ...{ before, limit: EXPORTED_AT_ONCE },
+      });
+      yield Buffer.from(rows.map((row) => exportLine(row, keyName(row.keyId))).join(""));
+      if (next === null) return;
+      before = next;
+    }
+  }
+
+  /** A range of days bounds what is looked at. */
+  #source(owner: HistoryOwner, filters: HistoryFilters): IdSource<VerificationRow> {
+    const { fromMs, beforeMs } = filters;
+    const oldest = fromMs === undefined ? null : this.#store.firstIdFrom(owner, fromMs - ID_SLACK_MS);
+    const end = beforeMs === undefined ? null : this.#store.firstIdFrom(owner, beforeMs + ID_SLACK_MS);
+    const startOf = (before: string | null) => (before === null || (end !== null && end < before) ? end : before);
+    return {
+      idBehind: (before, places) => {
+        const id = this.#store.idBehind(owner, startOf(before), places);
+        return id === null || (oldest !== null && id < oldest) ? null : id;
+      },
+      list: ({ before, from, limit }) =>
+        this.#store.list(owner, filters, { before: startOf(before), from: from ?? oldest ?? undefined, limit }),
+    };
+  }
+}
