@@ -126,7 +126,7 @@ const Attempts = ({ attempts }: { readonly attempts: readonly DeliveryAttempt[] 
             </h3>
             {problem !== null && <p class="detail">{problem}</p>}
             {answer !== null && answer !== "" && (
-              <pre class="detail answer" tabIndex={0} aria-label="The response">
+              <pre class="detail answer" tabIndex={0} title="The response">
                 {answer}
               </pre>
             )}
