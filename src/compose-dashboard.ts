@@ -21,6 +21,7 @@ import { createListPages } from "./dashboard/lists/pages.ts";
 import type { Viewer } from "./dashboard/page.ts";
 import { createUsagePages, type UsagePageUseCases } from "./dashboard/usage/pages.tsx";
 import { createWebhookPages, type WebhookPageUseCases } from "./dashboard/webhooks/pages.tsx";
+import { createVerifyPages, type VerifyPageUseCases } from "./dashboard/verify/pages.tsx";
 import { PREFERENCES } from "./dashboard/preferences.ts";
 import { createProfilePages } from "./dashboard/profile/pages.tsx";
 import { type ActiveSession, Dashboard } from "./dashboard/serve-pages.tsx";
@@ -52,6 +53,7 @@ export interface DashboardParts {
   readonly dmarcReports: DmarcReportUseCases;
   readonly usage: UsagePageUseCases;
   readonly webhooks: WebhookPageUseCases;
+  readonly verify: Omit<VerifyPageUseCases, "guard" | "clock" | "keysOf">;
   readonly isHttps: boolean;
 }
 
@@ -85,6 +87,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createHomePages({ attention: allItems }),
       ...createUsagePages(parts.usage),
       ...createWebhookPages(parts.webhooks),
+      ...createVerifyPages({ ...parts.verify, guard, clock, keysOf: (id) => accounts.listKeys(id) }),
     ],
     frameFacts: (viewer) => ({
       credits:

@@ -214,6 +214,7 @@ export const composeService = (options: ServiceOptions) => {
       blocklists: ({ caller }) => blocklist.attention(caller).items,
       webhooks: ({ caller }) => webhooks.webhooks.endpoints.attention(caller),
     },
+    verify: { ...useCases.verification, nameOf: administration.callerName },
     usage: { usage: useCases.usage.usage, ledger: administration.ledger, nameOf: administration.callerName, clock },
     webhooks: { ...webhooks, rotateSecret: createSecretRotation(db, webhooks.webhooks, administration.audit) },
     blocklist: { ...blocklist, rules: webhooks.rules },

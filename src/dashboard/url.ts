@@ -8,3 +8,9 @@ export const withParameters = (url: string, changes: Readonly<Record<string, str
   const text = parameters.toString();
   return text === "" ? path : `${path}?${text}`;
 };
+
+/** The query of a page's URL on another path: the same filters for its export. The cursor belongs to the page only. */
+export const withPath = (url: string, path: string): string => {
+  const [, query = ""] = url.split("?");
+  return withParameters(query === "" ? path : `${path}?${query}`, { cursor: null });
+};

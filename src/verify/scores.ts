@@ -23,16 +23,38 @@ const DEDUCTIONS: ReadonlyArray<{ signal: keyof Signals; value: Signals[keyof Si
 const ONE_SIDED_CONFIDENCE = 70;
 const NEEDS_CATCH_ALL: ReadonlySet<SubStatus> = new Set(["mailbox_exists", "role_account"]);
 
-export const qualityScore = (verdict: Verdict, subStatus: SubStatus, signals: Signals): number => {
-  const off = DEDUCTIONS.filter(({ signal, value }) => signals[signal] === value);
-  const score = SUB_STATUS_SCORES[subStatus].quality - off.reduce((sum, { points }) => sum + points, 0);
-  const [lowest, highest] = QUALITY_RANGE[verdict];
-  return Math.min(highest, Math.max(lowest, score));
+/** How a quality score comes about. */
+export interface QualityParts {
+  /** The points of the sub_status. */
+  readonly base: number;
+  /** What signals take from it. */
+  readonly deductions: ReadonlyArray<{ readonly signal: keyof Signals; readonly points: number }>;
+  /** Within the range of the verdict. */
+  readonly score: number;
+  readonly range: readonly [lowest: number, highest: number];
+}
+
+export const qualityParts = (verdict: Verdict, subStatus: SubStatus, signals: Signals): QualityParts => {
+  const deductions = DEDUCTIONS.filter(({ signal, value }) => signals[signal] === value);
+  const { quality: base } = SUB_STATUS_SCORES[subStatus];
+  const range = QUALITY_RANGE[verdict];
+  const sum = base - deductions.reduce((points, deduction) => points + deduction.points, 0);
+  return { base, deductions, range, score: Math.min(range[1], Math.max(range[0], sum)) };
 };
 
-/** How certain a sub_status is. A no that only follows from a random recipient being accepted is one-sided, too. */
+export const qualityScore = (verdict: Verdict, subStatus: SubStatus, signals: Signals): number =>
+  qualityParts(verdict, subStatus, signals).score;
+
+/** Why `confidenceScore` is lower than that of the sub_status; null when it is not. */
+export const confidenceReason = (subStatus: SubStatus, signals: Signals): string | null => {
+  if (NEEDS_CATCH_ALL.has(subStatus) && signals.catch_all !== "pass")
+    return "It is not known whether the server accepts every recipient.";
+  if (subStatus === "mailbox_not_found" && signals.catch_all === "warn")
+    return "The server accepts other recipients that do not exist.";
+  return null;
+};
+
 export const confidenceScore = (subStatus: SubStatus, signals: Signals): number => {
-  const isOneSided = NEEDS_CATCH_ALL.has(subStatus) && signals.catch_all !== "pass";
-  const isByContrast = subStatus === "mailbox_not_found" && signals.catch_all === "warn";
-  return isOneSided || isByContrast ? ONE_SIDED_CONFIDENCE : SUB_STATUS_SCORES[subStatus].confidence;
+  const isLowered = confidenceReason(subStatus, signals) !== null;
+  return isLowered ? ONE_SIDED_CONFIDENCE : SUB_STATUS_SCORES[subStatus].confidence;
 };

@@ -1,0 +1,193 @@
+import type { Evidence, PlannedRetry } from "../../verify/evidence.ts";
+import { resultSchema, type VerificationResult } from "../../verify/result.ts";
+import type { VerificationRow } from "../../verify/store.ts";
+import { Badge } from "../components/badge.tsx";
+import { Button, PostForm } from "../components/form.tsx";
+import { ButtonLink, Link } from "../components/link.tsx";
+import { Live } from "../components/live.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
+import { durationText, Time } from "../components/time.tsx";
+import { usePage } from "../context.ts";
+import { wordsOfReason, wordsOfVerdict } from "../verdict-words.ts";
+import { EvidenceView } from "./evidence-view.tsx";
+import { ScoresPanel, SignalsPanel } from "./result-panels.tsx";
+
+export interface CheckBodyProps {
+  readonly row: VerificationRow;
+  /** Null when it has expired. */
+  readonly evidence: Evidence | null;
+  /** Who requested it: the name of a key or a user. */
+  readonly by: string | null;
+}
+
+const REFRESH_S = 3;
+
+/** The page of one verification: what it came to, how we know, what can be done. */
+export const CheckBody = ({ row, evidence, by }: CheckBodyProps) => {
+  const result = row.result === null ? null : resultSchema.parse(JSON.parse(row.result));
+  return (
+    <>
+      <PageHead
+        title={row.email}
+        isMono
+        crumbs={[["Verify", "/verify"]]}
+        meta={
+          <span>
+            Requested <Time atMs={row.createdAtMs} style="full" />
+            {by !== null && ` by ${by}`}
+          </span>
+        }
+        actions={<Actions row={row} />}
+      />
+      <Live id="check" everyS={REFRESH_S} isOn={row.status === "pending"}>
+        {result === null ? (
+          <PendingCallout row={row} evidence={evidence} />
+        ) : (
+          <Conclusion result={result} evidence={evidence} />
+        )}
+        <Columns side={<Side row={row} result={result} by={by} />}>
+          {evidence === null ? <Expired /> : <EvidenceView evidence={evidence} />}
+        </Columns>
+      </Live>
+    </>
+  );
+};
+
+const Actions = ({ row }: { readonly row: VerificationRow }) => (
+  <>
+    <PostForm action="/verify">
+      <input type="hidden" name="email" value={row.email} />
+      <Button icon="refresh-cw">Verify again</Button>
+    </PostForm>
+    <ButtonLink href={`/verify/${row.id}/json`}>JSON</ButtonLink>
+  </>
+);
+
+const Side = ({
+  row,
+  result,
+  by,
+}: {
+  readonly row: VerificationRow;
+  readonly result: VerificationResult | null;
+  readonly by: string | null;
+}) => (
+  <>
+    {result !== null && <ScoresPanel result={result} />}
+    {result !== null && <SignalsPanel result={result} />}
+    <Panel title="Request" isFlush>
+      <Rows>
+        <Row label="Address">
+          <code>{row.normalizedEmail}</code>
+        </Row>
+        <Row label="Requested by">{by ?? "a key that was removed"}</Row>
+        {row.source !== null && <Row label="Source">{row.source}</Row>}
+        {row.completedAtMs !== null && (
+          <Row label="Finished">
+            <Time atMs={row.completedAtMs} style="full" />
+          </Row>
+        )}
+        <Row label="Attempts">{row.attempts}</Row>
+      </Rows>
+    </Panel>
+    {row.status === "completed" && (
+      <PostForm action={`/verify/${row.id}/delete`}>
+        <Button kind="quiet" icon="trash-2">
+          Delete this verification
+        </Button>
+      </PostForm>
+    )}
+  </>
+);
+
+/** The verdict in a sentence, with the reply that decided. */
+export const Conclusion = ({
+  result,
+  evidence,
+}: {
+  readonly result: VerificationResult;
+  readonly evidence: Evidence | null;
+}) => {
+  const { label, kind } = wordsOfVerdict(result.verdict);
+  const reason = wordsOfReason(result.sub_status);
+  const suggestion = evidence?.address.suggestion ?? null;
+  const shown = reason.kind === "unknown" ? "unknown" : kind;
+  return (
+    <Callout kind={shown} label={label} title={reason.sentence} aside={<code>{result.sub_status}</code>}>
+      <DecidingReply evidence={evidence} />
+      {suggestion !== null && <DidYouMean suggestion={suggestion} />}
+    </Callout>
+  );
+};
+
+const DecidingReply = ({ evidence }: { readonly evidence: Evidence | null }) => {
+  const finding = evidence?.attempts.at(-1)?.finding;
+  const because = evidence?.conclusion?.because;
+  if (finding === undefined || finding.reply === null || finding.host === null)
+    return because === undefined ? null : <p>{because}</p>;
+  const random =
+    finding.catch_all === "no"
+      ? ", and a random recipient was refused"
+      : finding.catch_all === "yes"
+        ? ", and a random recipient was accepted, too"
+        : "";
+  return (
+    <p>
+      <code>{finding.host}</code> replied “<code>{finding.reply}</code>”{random}.
+    </p>
+  );
+};
+
+/** Offers the address that was probably meant. */
+const DidYouMean = ({ suggestion }: { readonly suggestion: string }) => (
+  <PostForm action="/verify" class="inline-form">
+    <input type="hidden" name="email" value={suggestion} />
+    <p>
+      Did you mean <b class="mono">{suggestion}</b>?
+    </p>
+    <Button>Verify that one</Button>
+  </PostForm>
+);
+
+/** What a pending verification waits for, and until when. */
+const PendingCallout = ({ row, evidence }: Pick<CheckBodyProps, "row" | "evidence">) => {
+  const { nowMs } = usePage();
+  const retry = evidence?.retries.at(-1);
+  const isWaiting = retry !== undefined && Date.parse(retry.due_at) > nowMs;
+  if (!isWaiting)
+    return (
+      <Callout kind="info" label="Running" title="The mail server is being asked.">
+        <p>Most servers reply within seconds. You can leave this page; the verification goes on.</p>
+      </Callout>
+    );
+  return <WaitingCallout retry={retry} attempts={row.attempts} />;
+};
+
+const WaitingCallout = ({ retry, attempts }: { readonly retry: PlannedRetry; readonly attempts: number }) => {
+  const { nowMs } = usePage();
+  const dueMs = Date.parse(retry.due_at);
+  return (
+    <Callout
+      kind="unknown"
+      label="Waiting"
+      title={<>The next attempt is in {durationText(dueMs - nowMs)}.</>}
+      aside={<code>{retry.reason}</code>}
+    >
+      <p>
+        {wordsOfReason(retry.reason).sentence} After {attempts === 1 ? "one attempt" : `${attempts} attempts`} we try
+        again at <Time atMs={dueMs} style="clock" />
+        {retry.waited_for === "server_hint" ? ", as the server asked" : ", by the retry schedule"}. You can leave this
+        page.
+      </p>
+    </Callout>
+  );
+};
+
+const Expired = () => (
+  <Panel title="How we know">
+    <p class="soft">
+      <Badge kind="unknown">Expired</Badge> The evidence of this verification was kept for a limited time and is
+      removed. Its result stays longer. <Link href="/settings/service">How long data is kept</Link>
+    </p>
+  </Panel>
+);
