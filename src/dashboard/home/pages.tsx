@@ -65,17 +65,21 @@ const NeedsAttention = ({ items }: { readonly items: readonly AttentionItem[] })
       <ul class="items">
         {items.map((item) => (
           <li key={`${item.action.path} ${item.title}`}>
-            <Badge kind={item.severity}>{item.label}</Badge>
-            <h3>{item.title}</h3>
+            <span>
+              <Badge kind={item.severity}>{item.label}</Badge>
+            </span>
+            <div class="prose">
+              <h3>{item.title}</h3>
+              <p class="soft">
+                {item.sinceMs !== null && (
+                  <>
+                    Since <Time atMs={item.sinceMs} style="full" />.{" "}
+                  </>
+                )}
+                {item.detail}
+              </p>
+            </div>
             <ButtonLink href={item.action.path}>{item.action.text}</ButtonLink>
-            <p class="detail">
-              {item.sinceMs !== null && (
-                <>
-                  Since <Time atMs={item.sinceMs} style="full" />.{" "}
-                </>
-              )}
-              {item.detail}
-            </p>
           </li>
         ))}
       </ul>

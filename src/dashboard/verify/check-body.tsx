@@ -156,7 +156,7 @@ const PendingCallout = ({ row, evidence }: Pick<CheckBodyProps, "row" | "evidenc
   const isWaiting = retry !== undefined && Date.parse(retry.due_at) > nowMs;
   if (!isWaiting)
     return (
-      <Callout kind="info" label="Running" title="The mail server is being asked.">
+      <Callout kind="info" label="Running" title="Contacting the mail server.">
         <p>Most servers reply within seconds. You can leave this page; the verification goes on.</p>
       </Callout>
     );
@@ -176,8 +176,8 @@ const WaitingCallout = ({ retry, attempts }: { readonly retry: PlannedRetry; rea
       <p>
         {wordsOfReason(retry.reason).sentence} After {attempts === 1 ? "one attempt" : `${attempts} attempts`} we try
         again at <Time atMs={dueMs} style="clock" />
-        {retry.waited_for === "server_hint" ? ", as the server asked" : ", by the retry schedule"}. You can leave this
-        page.
+        {retry.waited_for === "server_hint" ? ", as the server requested" : ", by the retry schedule"}. You can leave
+        this page.
       </p>
     </Callout>
   );

@@ -126,21 +126,25 @@ const DnsStep = ({ domain }: { readonly domain: DomainEvidence }) => {
         </p>
       )}
       {provider !== null && <p>{provider} gives the same reply for every recipient, so no reply is conclusive.</p>}
-      <details>
-        <summary class="small">All {questions.length} DNS queries</summary>
-        <ul class="small">
-          {questions.map(({ name, type, outcome: got, records, ttl_s, server, from_cache, elapsed_ms }, at) => (
-            <li key={at}>
-              <code>
-                {type} {name}
-              </code>{" "}
-              → <code>{got === "answer" ? records.join(", ") : got.replaceAll("_", " ")}</code>{" "}
-              {got === "answer" && `(TTL ${ttl_s} s) `}
-              {from_cache ? "from the cache" : `${server ?? "not sent"}, ${elapsed_ms} ms`}
-            </li>
-          ))}
-        </ul>
-      </details>
+      {questions.length > 0 && (
+        <details>
+          <summary class="small">
+            {questions.length === 1 ? "The DNS query" : `All ${questions.length} DNS queries`}
+          </summary>
+          <ul class="small">
+            {questions.map(({ name, type, outcome: got, records, ttl_s, server, from_cache, elapsed_ms }, at) => (
+              <li key={at}>
+                <code>
+                  {type} {name}
+                </code>{" "}
+                → <code>{got === "answer" ? records.join(", ") : got.replaceAll("_", " ")}</code>{" "}
+                {got === "answer" && `(TTL ${ttl_s} s) `}
+                {from_cache ? "from the cache" : `${server ?? "not sent"}, ${elapsed_ms} ms`}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
     </Step>
   );
 };
@@ -163,6 +167,12 @@ const softwareOf = ({ transcript }: SessionEvidence): string | null => {
 
 const ConnectionStep = ({ session }: { readonly session: SessionEvidence }) => {
   const { host, address, port, exit, tls, failure, connection, transcript } = session;
+  if (exit === "test key")
+    return (
+      <Step kind="info" title={<>Connection to {host}</>}>
+        <p>Simulated: test data never opens a connection.</p>
+      </Step>
+    );
   const hasConnected = transcript.length > 0 || connection === "reused";
   const software = softwareOf(session);
   const offered = transcript.some(({ text }) => /STARTTLS/i.test(text));
@@ -196,11 +206,11 @@ const ConnectionStep = ({ session }: { readonly session: SessionEvidence }) => {
 
 const FINDING_TITLES: Readonly<Record<ProbeFinding["reading"], readonly [kind: Kind, title: string]>> = {
   accepted: ["ok", "The recipient is accepted"],
-  mailbox_not_found: ["bad", "The recipient does not exist"],
+  mailbox_not_found: ["bad", "The recipient is refused: no such mailbox"],
   mailbox_disabled: ["bad", "The mailbox is disabled"],
   mailbox_full: ["warn", "The mailbox is full"],
-  greylisted: ["unknown", "The server asks to come back later (greylisting)"],
-  rate_limited: ["unknown", "The server limits how often we may ask"],
+  greylisted: ["unknown", "The server asks for a later attempt (greylisting)"],
+  rate_limited: ["unknown", "The server limits how often addresses may be verified"],
   blocked: ["unknown", "The server refuses our address, not the recipient"],
   sender_rejected: ["unknown", "The server refuses our sender, not the recipient"],
   tls_required: ["unknown", "The server requires an encrypted connection"],

@@ -4,10 +4,11 @@ import type { HistoryFilters } from "../../verify/history-store.ts";
 import { SUB_STATUSES, VERDICTS, resultSchema } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
 import { isId } from "../../base/secrets.ts";
-import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";
-import { Button, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
+import { Field, Filters, SelectField } from "../components/form.tsx";
+import { ResultBadge } from "../components/result-badge.tsx";
+import { VerifyBox } from "../components/verify-box.tsx";
 import { DownloadLink, Link } from "../components/link.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { Pager, Table } from "../components/table.tsx";
@@ -66,23 +67,6 @@ export const HistoryBody = (props: HistoryBodyProps) => {
     </>
   );
 };
-
-/** The box to verify one address: also on the home page. */
-export const VerifyBox = () => (
-  <PostForm action="/verify" class="inline-form">
-    <Field
-      name="email"
-      label="Email address"
-      type="text"
-      isLabelHidden
-      placeholder="someone@example.com"
-      autocomplete="off"
-      isMono
-      isRequired
-    />
-    <Button kind="main">Verify</Button>
-  </PostForm>
-);
 
 const any = (text: string): readonly [string, string] => ["", text];
 
@@ -157,15 +141,3 @@ const HistoryTable = ({ rows, nameOf }: HistoryBodyProps) => (
     }))}
   />
 );
-
-/** The reason of a verdict as a badge; grey while nothing is known. */
-export const ResultBadge = ({ row }: { readonly row: Pick<VerificationRow, "status" | "subStatus"> }) => {
-  if (row.status === "pending" || row.subStatus === null)
-    return (
-      <Badge kind="unknown" icon="clock">
-        Waiting
-      </Badge>
-    );
-  const { kind, label } = wordsOfReason(row.subStatus);
-  return <Badge kind={kind}>{label}</Badge>;
-};

@@ -21,6 +21,8 @@ const sameReply = (line: string, reply: string): boolean => {
 /** What was said in every attempt, with the waits between them. */
 export const Transcripts = ({ evidence }: { readonly evidence: Evidence }) => {
   const { attempts, retries } = evidence;
+  // Test keys have no sessions; their results are simulated.
+  if (attempts.every(({ dialogues }) => dialogues.every(({ exit }) => exit === "test key"))) return null;
   return (
     <>
       {attempts.map((attempt, at) => (
@@ -63,7 +65,7 @@ const AttemptPanel = ({ attempt, count, retry }: AttemptPanelProps) => (
       <div class="panel-foot soft small">
         The next attempt was planned for <Time atMs={Date.parse(retry.due_at)} style="full" />,{" "}
         {durationText(Date.parse(retry.due_at) - Date.parse(retry.planned_at))} later
-        {retry.waited_for === "server_hint" ? ", as the server asked" : ", by the retry schedule"}.
+        {retry.waited_for === "server_hint" ? ", as the server requested" : ", by the retry schedule"}.
       </div>
     )}
   </Panel>
