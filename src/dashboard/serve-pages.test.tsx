@@ -101,7 +101,10 @@ const createApp = () => {
   const guard = new Guard(() => undefined, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dashboard = new Dashboard({
     ...{ guard, clock, routes: ROUTES, isHttps: false },
-    findSession: (token) => SESSIONS.get(token),
+    findSession: (token) => {
+      if (token === "broken") throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" });
+      return SESSIONS.get(token);
+    },
     frameFacts: () => ({ credits: 1234, attention: { dmarc: 3 } }),
   });
   const app = createServer({
@@ -186,6 +189,13 @@ describe("a page", () => {
     expect(page.text).toContain(text);
     expect(page.text).not.toContain("a defect</");
     expect(page.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("is an error page without a frame where the database does not respond", async () => {
+    const { status, text } = await ask("/", { as: "broken" });
+    expect(status).toBe(503);
+    expect(text).toContain("The database is not writable at the moment.");
+    expect(text).not.toContain("Sections");
   });
 
   test("of an unknown path stays JSON for clients of the API", async () => {

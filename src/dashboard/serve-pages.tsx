@@ -4,6 +4,7 @@ import type { Account } from "../accounts/store.ts";
 import type { Clock } from "../base/clock.ts";
 import { type KeyMode, newVisitorId } from "../base/secrets.ts";
 import { rateOf } from "../billing/plans.ts";
+import { abortIfClientGone } from "../http/client-gone.ts";
 import type { Guard } from "../http/guard.ts";
 import { pathOf } from "../http/request-target.ts";
 import { sendText } from "../http/response.ts";
@@ -58,6 +59,7 @@ const HEADERS = {
   "cross-origin-opener-policy": "same-origin",
 };
 
+const SERVER_ERROR = 500;
 const TEST_PREFIX = "/test";
 const SIGN_IN = "/sign-in";
 
@@ -110,7 +112,8 @@ export class Dashboard {
     const path = pathOf(request);
     const isBrowser = request.headers.get("accept")?.includes("text/html") === true;
     if (!isBrowser || /^\/(v1|metrics|healthz|readyz|openapi\.json)(\/|$)/.test(path)) return null;
-    const visit = this.#visit(request, {});
+    // Where the database does not respond, nobody can be found signed in.
+    const visit = error.status >= SERVER_ERROR ? this.#visitOfAnyone(request, {}) : this.#visit(request, {});
     return this.#render(visit, { view: { ...ErrorBody(error), status: error.status } });
   }
 
@@ -127,6 +130,7 @@ export class Dashboard {
     if (viewer === null && route.access !== "anyone") return toSignIn(request);
     if (!mayAccess(route, viewer))
       return this.#render(visit, { view: { ...ErrorBody({ status: 403, message: deniedText(route) }), status: 403 } });
+    if (route.method === "POST") await abortIfClientGone(request);
     const outcome = await this.#outcomeOf(route, visit);
     return outcome instanceof Response ? privately(outcome) : this.#render(visit, outcome);
   }
@@ -142,17 +146,20 @@ export class Dashboard {
   }
 
   #visit(request: Request, params: unknown): Visit {
-    const { isHttps, findSession } = this.#options;
-    const isSecure = isHttps || request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
-    const token = readSessionToken(request, isSecure);
-    const session = token === null ? undefined : findSession(token);
-    const path = withoutPrefix(pathOf(request));
-    if (session === undefined) {
-      const visitor = readVisitor(request) ?? newVisitorId();
-      return { request, params, path, isSecure, viewer: null, visitor, csrfToken: visitorToken(visitor) };
-    }
-    const { csrfToken } = session;
-    return { request, params, path, isSecure, viewer: viewerFrom(session, request), visitor: null, csrfToken };
+    const visit = this.#visitOfAnyone(request, params);
+    const token = readSessionToken(request, visit.isSecure);
+    const session = token === null ? undefined : this.#options.findSession(token);
+    if (session === undefined) return visit;
+    return { ...visit, viewer: viewerFrom(session, request), visitor: null, csrfToken: session.csrfToken };
+  }
+
+  #visitOfAnyone(request: Request, params: unknown): Visit {
+    const isForwardedHttps = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
+    const visitor = readVisitor(request) ?? newVisitorId();
+    return {
+      ...{ request, params, path: withoutPrefix(pathOf(request)), isSecure: this.#options.isHttps || isForwardedHttps },
+      ...{ viewer: null, visitor, csrfToken: visitorToken(visitor) },
+    };
   }
 
   #render(visit: Visit, { view, form }: Outcome): Response {
