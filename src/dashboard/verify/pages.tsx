@@ -13,8 +13,8 @@ import { resultSchema } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
 import { formAction, page, type Viewer, type View } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
-import { CheckBody } from "./check-body.tsx";
-import { filtersOf, HistoryBody, historyQuery } from "./history-body.tsx";
+import { VerificationBody } from "./verification-body.tsx";
+import { filtersOf, VerificationsBody, verificationsQuery } from "./verifications-body.tsx";
 
 export interface VerifyPageUseCases {
   readonly checks: Checks;
@@ -45,7 +45,7 @@ export const createVerifyPages = (useCases: VerifyPageUseCases) => [
       const row = await useCases.checks.order(viewer.caller, order, WAIT_MS, request.signal);
       return redirectTo(viewer, `/verify/${row.id}`);
     },
-    { rerender: ({ viewer }) => historyView(useCases, viewer, historyQuery.parse({})) },
+    { rerender: ({ viewer }) => historyView(useCases, viewer, verificationsQuery.parse({})) },
   ),
   page({ path: "/verify/:id", params: idOnly }, ({ viewer, params }) => checkView(useCases, viewer, params.id)),
   page({ path: "/verify/:id/json", params: idOnly }, async ({ request, viewer, params }) => {
@@ -61,8 +61,8 @@ export const createVerifyPages = (useCases: VerifyPageUseCases) => [
 ];
 
 const historyPages = (useCases: VerifyPageUseCases) => [
-  page({ path: "/verify", query: historyQuery }, ({ viewer, query }) => historyView(useCases, viewer, query)),
-  page({ path: "/verify.csv", query: historyQuery }, ({ request, viewer, query }) => {
+  page({ path: "/verify", query: verificationsQuery }, ({ viewer, query }) => historyView(useCases, viewer, query)),
+  page({ path: "/verify.csv", query: verificationsQuery }, ({ request, viewer, query }) => {
     const rows = useCases.history.csv(viewer.caller, filtersOf(query, viewer), (id) => useCases.nameOf(id));
     return streamRows(request, rows, {
       "content-type": "text/csv; charset=utf-8",
@@ -74,14 +74,14 @@ const historyPages = (useCases: VerifyPageUseCases) => [
 const historyView = async (
   { history, keysOf, nameOf }: VerifyPageUseCases,
   viewer: Viewer,
-  query: z.output<typeof historyQuery>,
+  query: z.output<typeof verificationsQuery>,
 ): Promise<View> => {
   const window = { before: query.cursor ?? null, limit: ROWS };
   const { rows, next } = await history.page(viewer.caller, filtersOf(query, viewer), window);
   const keys = keysOf(viewer.account.id).filter(({ mode }) => mode === viewer.mode);
   return {
     ...{ title: "Verify", section: "verify" },
-    body: <HistoryBody {...{ rows, next, query, keys, nameOf }} />,
+    body: <VerificationsBody {...{ rows, next, query, keys, nameOf }} />,
   };
 };
 
@@ -107,6 +107,6 @@ const checkView = async (useCases: VerifyPageUseCases, viewer: Viewer, id: strin
   const evidence = await findEvidence(useCases, viewer, id);
   return {
     ...{ title: row.email, section: "verify" },
-    body: <CheckBody row={row} evidence={evidence} by={useCases.nameOf(row.keyId)} />,
+    body: <VerificationBody row={row} evidence={evidence} by={useCases.nameOf(row.keyId)} />,
   };
 };

@@ -12,7 +12,7 @@ import { wordsOfReason, wordsOfVerdict } from "../verdict-words.ts";
 import { EvidenceView } from "./evidence-view.tsx";
 import { ScoresPanel, SignalsPanel } from "./result-panels.tsx";
 
-export interface CheckBodyProps {
+export interface VerificationBodyProps {
   readonly row: VerificationRow;
   /** Null when it has expired. */
   readonly evidence: Evidence | null;
@@ -23,7 +23,7 @@ export interface CheckBodyProps {
 const REFRESH_S = 3;
 
 /** The page of one verification: what it came to, how we know, what can be done. */
-export const CheckBody = ({ row, evidence, by }: CheckBodyProps) => {
+export const VerificationBody = ({ row, evidence, by }: VerificationBodyProps) => {
   const result = row.result === null ? null : resultSchema.parse(JSON.parse(row.result));
   return (
     <>
@@ -150,7 +150,7 @@ const DidYouMean = ({ suggestion }: { readonly suggestion: string }) => (
 );
 
 /** What a pending verification waits for, and until when. */
-const PendingCallout = ({ row, evidence }: Pick<CheckBodyProps, "row" | "evidence">) => {
+const PendingCallout = ({ row, evidence }: Pick<VerificationBodyProps, "row" | "evidence">) => {
   const { nowMs } = usePage();
   const retry = evidence?.retries.at(-1);
   const isWaiting = retry !== undefined && Date.parse(retry.due_at) > nowMs;

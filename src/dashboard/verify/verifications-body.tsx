@@ -20,7 +20,7 @@ import { withPath } from "../url.ts";
 import { wordsOfReason, wordsOfVerdict } from "../verdict-words.ts";
 
 /** The filters of the history, as in its URL. */
-export const historyQuery = z.object({
+export const verificationsQuery = z.object({
   verdict: z.enum(VERDICTS).optional(),
   sub_status: z.enum(SUB_STATUSES).optional(),
   status: z.enum(["pending", "completed"]).optional(),
@@ -31,7 +31,7 @@ export const historyQuery = z.object({
   cursor: z.string().refine(isId).optional(),
 });
 
-type Query = z.output<typeof historyQuery>;
+type Query = z.output<typeof verificationsQuery>;
 
 /** The filters of a query; its days are those of the viewer's zone. */
 export const filtersOf = (query: Query, { timeZone }: Pick<Viewer, "timeZone">): HistoryFilters => ({
@@ -40,7 +40,7 @@ export const filtersOf = (query: Query, { timeZone }: Pick<Viewer, "timeZone">):
   beforeMs: query.to === undefined ? undefined : localMidnight(query.to, 1, timeZone),
 });
 
-export interface HistoryBodyProps {
+export interface VerificationsBodyProps {
   readonly rows: readonly VerificationRow[];
   readonly next: string | null;
   readonly query: Query;
@@ -49,7 +49,7 @@ export interface HistoryBodyProps {
 }
 
 /** The box, and below it everything that was verified one by one. */
-export const HistoryBody = (props: HistoryBodyProps) => {
+export const VerificationsBody = (props: VerificationsBodyProps) => {
   const { rows, next, query } = props;
   const { url } = usePage();
   const isFiltered = Object.values(query).some((value) => value !== undefined);
@@ -70,7 +70,7 @@ export const HistoryBody = (props: HistoryBodyProps) => {
 
 const any = (text: string): readonly [string, string] => ["", text];
 
-const HistoryFilterForm = ({ query, keys }: HistoryBodyProps) => (
+const HistoryFilterForm = ({ query, keys }: VerificationsBodyProps) => (
   <Filters action="/verify">
     <Field name="q" label="Address contains" type="search" value={query.q ?? ""} />
     <SelectField
@@ -117,7 +117,7 @@ const NoRows = ({ isFiltered, hasMore }: { readonly isFiltered: boolean; readonl
     </Empty>
   );
 
-const HistoryTable = ({ rows, nameOf }: HistoryBodyProps) => (
+const HistoryTable = ({ rows, nameOf }: VerificationsBodyProps) => (
   <Table
     caption="Verifications, the newest first"
     columns={[
