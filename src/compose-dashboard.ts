@@ -87,7 +87,6 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createHomePages({ attention: allItems }),
       ...createUsagePages(parts.usage),
       ...createWebhookPages(parts.webhooks),
-      ...createUsagePages(parts.usage),
       ...createVerifyPages({ ...parts.verify, guard, clock, keysOf: (id) => accounts.listKeys(id) }),
     ],
     frameFacts: (viewer) => ({

@@ -7,7 +7,8 @@ import { REPORT_COLUMNS, type ReportListQuery } from "../../dmarc/queries/report
 import { AUTHENTICITIES, type ShownReport } from "../../dmarc/queries/report-schemas.ts";
 import { isReportCursor } from "../../dmarc/queries/reports.ts";
 import { reporterWords } from "../../dmarc/queries/reporter.ts";
-import { parseDay, RANGE_DAYS_MAX } from "../../dmarc/sources/day-range.ts";
+import { RANGE_DAYS_MAX } from "../../dmarc/sources/day-range.ts";
+import { parseDay } from "../../http/day-range.ts";
 import { Badge } from "../components/badge.tsx";
 import { Empty } from "../components/empty.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
