@@ -33,8 +33,6 @@ import { ScheduledBackups } from "./db/scheduled-backups.ts";
 import { Doctor } from "./doctor/doctor.ts";
 import type { DoctorFinding } from "./doctor/run-checks.ts";
 import { ClientAddresses } from "./http/client-addresses.ts";
-import { Guard } from "./http/guard.ts";
-import { createBudgets } from "./http/request-memory.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { createNotificationsRoutes } from "./notifications/routes.ts";
