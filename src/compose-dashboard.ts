@@ -14,6 +14,8 @@ import { createBlocklistPages } from "./dashboard/blocklists/pages.tsx";
 import type { BlocklistUseCases } from "./dashboard/blocklists/use-cases.ts";
 import type { JobQueries } from "./bulk/job-queries.ts";
 import type { BulkJobs } from "./bulk/jobs.ts";
+import type { DmarcPageUseCases } from "./dashboard/dmarc/page-use-cases.ts";
+import { createDomainPages } from "./dashboard/dmarc/pages.tsx";
 import { createDmarcReportPages } from "./dashboard/dmarc/report-pages.ts";
 import type { DmarcReportUseCases } from "./dashboard/dmarc/use-cases.ts";
 import { createHomePages } from "./dashboard/home/pages.tsx";
@@ -50,7 +52,7 @@ export interface DashboardParts {
     Partial<Record<"blocklists" | "lists" | "dmarc" | "webhooks", (viewer: Viewer) => readonly AttentionItem[]>>
   >;
   readonly blocklist: Omit<BlocklistUseCases, "clock">;
-  readonly dmarcReports: DmarcReportUseCases;
+  readonly dmarcReports: DmarcReportUseCases & DmarcPageUseCases;
   readonly usage: UsagePageUseCases;
   readonly webhooks: WebhookPageUseCases;
   readonly verify: Omit<VerifyPageUseCases, "guard" | "clock" | "keysOf">;
@@ -80,6 +82,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createHomePages({ attention: allItems }),
       ...createBlocklistPages({ ...parts.blocklist, clock }),
       ...createListPages({ bulk: lists.jobs, queries: lists.queries, starterName }, clock),
+      ...createDomainPages(parts.dmarcReports),
       ...createDmarcReportPages(parts.dmarcReports),
       ...createSignInPages(parts),
       ...createProfilePages(parts),

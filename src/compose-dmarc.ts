@@ -1,6 +1,7 @@
 import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import type { Log } from "./base/log.ts";
 import type { Platform } from "./compose-platform.ts";
+import { composeDmarcOverview, readersOf } from "./compose-dmarc-overview.ts";
 import { composeHealth } from "./compose-health.ts";
 import { composeIngestion } from "./compose-ingestion.ts";
 import { mailboxAccount } from "./compose-mailbox.ts";
@@ -26,11 +27,8 @@ import { Ingest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
 import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
 import { Ingestions } from "./dmarc/ingest/ingestions.ts";
 import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./dmarc/domains/raise.ts";
-import type { QueryContext } from "./dmarc/queries/domain-query.ts";
-import { FailureReports } from "./dmarc/queries/failure-reports.ts";
 import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
 import { RecordStore } from "./dmarc/queries/record-store.ts";
-import { ReportReader } from "./dmarc/queries/report-reader.ts";
 import { ReportQueryStore } from "./dmarc/queries/report-query-store.ts";
 import { RollupStore } from "./dmarc/sources/rollup-store.ts";
 import { AddressLookups } from "./dmarc/addresses/address-lookups.ts";
@@ -83,8 +81,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const { db, log, platform, freshResolver, guard, rules } = parts;
   const { clock } = platform;
   const runtime = { db, clock, log };
-  const stores = openIngestStores(db);
-  const alertStore = new DmarcAlertStore(db);
+  const [stores, alertStore] = [openIngestStores(db), new DmarcAlertStore(db)];
   const hasMail = parts.mailing !== null;
   const raise = createAlertRaiser({ store: alertStore, hasMail, defaultRecipients: parts.defaultRecipients });
   const domains = composeDomains(parts, { store: stores.domains, raise, hasMail });
@@ -92,14 +89,15 @@ export const composeDmarc = (parts: DmarcParts) => {
   const checks = new ScheduledChecks(runtime, stores.domains, domains);
   const ingestion = composeIngestion(parts, stores);
   const rollups = new RollupStore(db);
-  const records = new RecordStore(db);
-  const reports = new ReportQueryStore(db);
+  const [records, reports] = [new RecordStore(db), new ReportQueryStore(db)];
   const advise = composeAdvisor(parts, stores.domains);
   const alerts = composeAlerts(parts, { stores, alertStore, raise, rollups, records, advise });
+  const overview = composeDmarcOverview(runtime, { domains: stores.domains, raised: alertStore, rollups, advise });
   const addresses = composeAddressLookups(parts);
   const health = composeHealth(runtime, { resolver: platform.resolver, freshResolver, rules, guard, findDomain });
   const adviseNow = (domain: DomainRow) => db.snapshot(() => advise(domain));
   const context = { db, clock, rollups, records, reports, findDomain };
+  const readers = readersOf(context, stores, alertStore);
   return {
     ...ingestion.receiving,
     routes: [
@@ -109,21 +107,19 @@ export const composeDmarc = (parts: DmarcParts) => {
         ...createQueryRoutes(context, stores.failures),
         ...createAdviceRoutes({ findDomain, advise: adviseNow }),
       ]),
-      ...[createAlertRoutes({ guard, store: alertStore, findDomain }), health.routes],
+      ...[createAlertRoutes({ guard, alerts: readers.alerts }), health.routes],
     ],
-    ...{ domains, rollups },
+    ...{ domains, rollups, advise: adviseNow, overview: overview.overview },
     pages: {
-      ...{ clock, domains, advise: adviseNow, health: health.runs },
-      ...ingestion.pages,
-      ...readersOf(context, stores),
+      ...{ clock, domains, advise: adviseNow, overview: overview.overview, health: health.runs },
+      ...{ ...ingestion.pages, ...readers, rules, hasMail },
     },
-    advise: adviseNow,
     /** What an operator must look at. */
     findings: () => [...ingestion.findings(), ...addresses.findings()],
     jobs: {
       checkDomains: () => checks.run(),
       findAddressFacts: () => addresses.run(),
-      checkDomainHealth: health.checkDomainHealth,
+      ...{ sumUpDomains: overview.sumUpDomains, checkDomainHealth: health.checkDomainHealth },
       ...ingestion.jobs,
       ...alerts.jobs,
     },
@@ -135,18 +131,13 @@ export const composeDmarc = (parts: DmarcParts) => {
     async stop(): Promise<void> {
       addresses.stop();
       alerts.stop();
+      overview.stop();
       await Promise.all([domains.stop(), health.stop(), ingestion.stop()]);
     },
   };
 };
 
 export type Dmarc = ReturnType<typeof composeDmarc>;
-
-/** What pages read reports by. */
-const readersOf = (context: QueryContext, { failures }: IngestStores) => ({
-  reports: new ReportReader(context),
-  failures: new FailureReports(context, failures),
-});
 
 const composeDomains = (
   { config, db, platform: { clock }, freshResolver, urls }: DmarcParts,

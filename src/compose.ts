@@ -210,6 +210,7 @@ export const composeService = (options: ServiceOptions) => {
     ...{ lists: bulk, callerName: administration.callerName },
     attention: {
       blocklists: ({ caller }) => blocklist.attention(caller).items,
+      dmarc: ({ caller }) => dmarc.overview.attention(caller),
       webhooks: ({ caller }) => webhooks.webhooks.endpoints.attention(caller),
     },
     verify: { ...useCases.verification, nameOf: administration.callerName },

@@ -49,6 +49,7 @@ test("every job has its pattern, and none is due after the stop", () => {
     ["authenticate report mails", "* * * * *"],
     ["look up reverse names and networks", "* * * * *"],
     ["check the health of DMARC domains", "* * * * *"],
+    ["sum up DMARC domains", "* * * * *"],
     ["purge DMARC reports", "47 * * * *"],
     ["purge deleted domains", "* * * * *"],
     ["rebuild DMARC sources", "* * * * *"],

@@ -54,6 +54,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
     { name: "authenticate report mails", pattern: "* * * * *", run: () => dmarc.jobs.authenticateReportMails() },
     { name: "look up reverse names and networks", pattern: "* * * * *", run: () => dmarc.jobs.findAddressFacts() },
     { name: "check the health of DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomainHealth() },
+    { name: "sum up DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.sumUpDomains() },
     { name: "purge DMARC reports", pattern: "47 * * * *", expires: true, run: () => dmarc.jobs.expireReports() },
     { name: "purge deleted domains", pattern: "* * * * *", run: () => dmarc.jobs.purgeDeletedDomains() },
     { name: "rebuild DMARC sources", pattern: "* * * * *", run: () => dmarc.jobs.rebuildSources() },

@@ -27,6 +27,7 @@ import m0024 from "../../drizzle/0024_users.sql" with { type: "text" };
 import m0025 from "../../drizzle/0025_legal_nightmare.sql" with { type: "text" };
 import m0026 from "../../drizzle/0026_flippant_tiger_shark.sql" with { type: "text" };
 import m0027 from "../../drizzle/0027_usage.sql" with { type: "text" };
+import m0028 from "../../drizzle/0028_dmarc_overviews.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -63,4 +64,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0025_legal_nightmare", sql: m0025 },
   { name: "0026_flippant_tiger_shark", sql: m0026 },
   { name: "0027_usage", sql: m0027 },
+  { name: "0028_dmarc_overviews", sql: m0028 },
 ];

@@ -212,6 +212,8 @@ export const dmarcSourceWords = sqliteTable(
     key: text().notNull(),
     classification: text({ enum: ["authorized", "misconfigured", "forwarder", "unknown", "threat"] }).notNull(),
     atMs: integer("at_ms").notNull(),
+    /** Why, in the user's words. */
+    note: text(),
   },
   (table) => [primaryKey({ columns: [table.domain, table.key] })],
 );

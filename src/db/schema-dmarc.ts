@@ -159,6 +159,8 @@ export const dmarcAlerts = sqliteTable(
     atMs: integer("at_ms").notNull(),
     /** The event, as JSON. */
     body: text().notNull(),
+    /** When a user acknowledged it; null until then. */
+    acknowledgedAtMs: integer("acknowledged_at_ms"),
   },
   (table) => [
     index("dmarc_alerts_by_subject").on(table.domain, table.rule, table.subject, table.atMs),
@@ -192,3 +194,19 @@ export const dmarcHealth = sqliteTable(
   },
   (table) => [index("dmarc_health_due").on(table.dueAtMs)],
 );
+
+/** What lists show of a domain, as it was last computed: see `dmarc/overview/overview-job.ts`. */
+export const dmarcOverviews = sqliteTable("dmarc_overviews", {
+  /** `number` of the domain. */
+  domain: integer().primaryKey(),
+  computedAtMs: integer("computed_at_ms").notNull(),
+  /** Messages of the last seven and the last 30 days, including the day on which this was computed. */
+  messages7: integer("messages_7").notNull(),
+  aligned7: integer("aligned_7").notNull(),
+  messages30: integer("messages_30").notNull(),
+  aligned30: integer("aligned_30").notNull(),
+  /** Failing messages of 30 days that somebody must act on: neither forwarded nor forged. */
+  actionable30: integer("actionable_30").notNull(),
+  /** Messages of each day, and the next step, as JSON. */
+  body: text().notNull(),
+});

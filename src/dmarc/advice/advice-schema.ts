@@ -7,7 +7,7 @@ import { z } from "zod";
 const ADVICE_STAGES = ["none", "monitoring", "rehearsal", "quarantine", "reject_rehearsal", "reject"] as const;
 export type AdviceStage = (typeof ADVICE_STAGES)[number];
 
-const ADVICE_ACTIONS = [
+export const ADVICE_ACTIONS = [
   "mend_record",
   "publish_record",
   "raise_parent",

@@ -70,7 +70,7 @@ export const createAdvisor = (options: AdvisorOptions): Advisor => {
       passedLately: reading.totals(number, silent).aligned,
       unauthenticated: reading.untrustedMessages(number, window),
       names: await sendingNames(options, domain, window),
-      health: relevantFindings(readHealth?.(number) ?? null),
+      health: advisedFindings(readHealth?.(number) ?? null),
     });
   };
 };
@@ -181,7 +181,8 @@ const RANK = { error: 0, warning: 1, info: 2 } as const;
 /** The policy is what the advice itself is about, and a key that no report proves may be made up. */
 const NOT_ADVISED = /^(?:dmarc_|dkim_unproven)/;
 
-const relevantFindings = (health: DomainHealth | null): readonly AdvisedFinding[] =>
+/** The findings of a health check that advice and fixes are about, errors first. */
+export const advisedFindings = (health: DomainHealth | null): readonly AdvisedFinding[] =>
   (health?.sections ?? [])
     .flatMap<AdvisedFinding>(({ findings }) => findings)
     .filter(({ code, severity }) => severity !== "info" && !NOT_ADVISED.test(code))

@@ -2,6 +2,9 @@ import { configureAdvice } from "../services/configure-advice.ts";
 import { serviceById } from "../services/services.ts";
 import { type AdviceFacts, type AdvisedSource, failingMessages } from "./advice-facts.ts";
 
+/** What a fix depends on. */
+export type FixFacts = Pick<AdviceFacts, "domain" | "policy" | "health">;
+
 /** What keeps mail of a sender from passing, and what to do about it. */
 export interface SourceFix {
   /** One sentence. */
@@ -13,7 +16,7 @@ export interface SourceFix {
 const ADDRESSES_MAX = 3;
 
 /** What to do about a sender of the user's whose mail fails. */
-export const fixOf = (source: AdvisedSource, facts: AdviceFacts): SourceFix => {
+export const fixOf = (source: AdvisedSource, facts: FixFacts): SourceFix => {
   const failing = failingMessages(source);
   const why = `${source.name} sends ${count(failing)} a month that ${failing === 1 ? "does" : "do"} not pass DMARC.`;
   const [keys, setup] = [keySteps(source, facts), setupSteps(source, facts)];
@@ -23,7 +26,7 @@ export const fixOf = (source: AdvisedSource, facts: AdviceFacts): SourceFix => {
 };
 
 /** What to find out about an unclassified source. */
-export const questionOf = (source: AdvisedSource, { domain }: AdviceFacts): SourceFix => {
+export const questionOf = (source: AdvisedSource, { domain }: FixFacts): SourceFix => {
   const proves = source.authenticated_unaligned > 0 && source.aligned === 0;
   const how = proves ? `authenticates as another domain than ${domain}` : `is not authenticated as ${domain}`;
   return {
@@ -39,7 +42,7 @@ const count = (messages: number): string =>
   `${messages.toLocaleString("en-US")} ${messages === 1 ? "message" : "messages"}`;
 
 /** Mail that would pass with relaxed alignment (RFC 9989 §4.10.1). */
-const strictSteps = ({ dkim }: AdvisedSource, { domain, policy }: AdviceFacts): readonly string[] => {
+const strictSteps = ({ dkim }: AdvisedSource, { domain, policy }: FixFacts): readonly string[] => {
   const other = dkim.find(({ aligned, domain: signer }) => aligned && signer !== domain);
   if (policy?.adkim !== "s" || other === undefined) return [];
   return [
@@ -62,14 +65,14 @@ const KEY_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /** Invalid keys and SPF records that the health check found: any of them may be the cause. */
-const keySteps = ({ kind }: AdvisedSource, { health }: AdviceFacts): readonly string[] => {
+const keySteps = ({ kind }: AdvisedSource, { health }: FixFacts): readonly string[] => {
   if (kind !== "own" && kind !== "service") return [];
   return health
     .filter(({ code, severity }) => severity === "error" && KEY_CODES.has(code))
     .map(({ message, fix }) => (fix === null ? message : `${message} ${fix}`));
 };
 
-const setupSteps = (source: AdvisedSource, { domain }: AdviceFacts): readonly string[] => {
+const setupSteps = (source: AdvisedSource, { domain }: FixFacts): readonly string[] => {
   const service = source.service_id === null ? null : serviceById(source.service_id);
   if (service !== null) return configureAdvice(service, domain);
   const where = source.kind === "own" ? "on the servers" : `at ${source.name}`;

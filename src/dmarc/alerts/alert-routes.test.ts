@@ -8,6 +8,7 @@ import { Guard } from "../../http/guard.ts";
 import { createBudgets } from "../../http/request-memory.ts";
 import { createServer } from "../../server.ts";
 import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
+import { DomainAlerts } from "./domain-alerts.ts";
 import { alertsSchema, createAlertRoutes, LIST_DMARC_ALERTS } from "./alert-routes.ts";
 
 const bodySchema = z.looseObject({
@@ -30,7 +31,7 @@ const start = () => {
     if (row?.accountId === "account") return row;
     throw new AppError("not_found");
   };
-  const routes = [createAlertRoutes({ guard, store, findDomain })];
+  const routes = [createAlertRoutes({ guard, alerts: new DomainAlerts(store, findDomain) })];
   const app = createServer({ log, clock, clients: new ClientAddresses([]), routes });
   const domain = harness.add("example.com");
   for (let n = 1; n <= 5; n++) {

@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
 import { isId } from "../../base/secrets.ts";
-import type { Caller, Guard } from "../../http/guard.ts";
+import type { Guard } from "../../http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { declareRoute, handle, serveRoutes } from "../../http/route.ts";
 import { idParameter, pageQuery } from "../../http/route-input.ts";
-import type { DmarcAlertRow, DmarcAlertStore } from "../domains/alert-store.ts";
-import type { DomainRow } from "../domains/domain-store.ts";
+import type { DmarcAlertRow } from "../domains/alert-store.ts";
 import { ALERT_RULES } from "../domains/raise.ts";
 import { readAlertBody } from "./alert-data.ts";
+import type { DomainAlerts } from "./domain-alerts.ts";
 
 const alertSchema = z
   .object({
@@ -62,9 +62,7 @@ export const LIST_DMARC_ALERTS = declareRoute({
 
 export interface AlertRouteOptions {
   readonly guard: Guard;
-  readonly store: Pick<DmarcAlertStore, "listAlerts">;
-  /** The caller's domain; throws `not_found` for one that does not exist or belongs to somebody else. */
-  readonly findDomain: (caller: Caller, id: string) => DomainRow;
+  readonly alerts: DomainAlerts;
 }
 
 const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
@@ -73,11 +71,10 @@ const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
 });
 
 /** Serves the list of a domain's alerts. */
-export const createAlertRoutes = ({ guard, store, findDomain }: AlertRouteOptions) =>
+export const createAlertRoutes = ({ guard, alerts }: AlertRouteOptions) =>
   serveRoutes(guard, [
     handle(LIST_DMARC_ALERTS, ({ caller, params, query, request }) => {
-      const { number } = findDomain(caller, params.id);
-      const read = readPlainly((window) => store.listAlerts(number, window));
+      const read = readPlainly((window) => [...alerts.list(caller, params.id)(window)]);
       return sendPage(request, { name: "alerts", page: query }, rowsById(read, alertView));
     }),
   ]);

@@ -129,6 +129,7 @@ describe("a new source", () => {
         key: "org:said.example",
         classification: "authorized",
         atMs: 1,
+        note: null,
       }),
     );
     await old.harness.job.run();

@@ -27,7 +27,8 @@ const recipients = recipientsSchema({
   description: "Addresses that alert mail and digests are sent to.",
 });
 
-const RULE_DESCRIPTIONS: Readonly<Record<AlertRule, string>> = {
+/** What each rule alerts about. */
+export const RULE_DESCRIPTIONS: Readonly<Record<AlertRule, string>> = {
   status_changed: "The status of the domain changed.",
   record_changed: "The DMARC record changed.",
   policy_weakened: "The policy became weaker, in the DNS or in reports.",

@@ -14,7 +14,7 @@ export interface DomainViewDeps {
 }
 
 /** Reporters send a report a day; after three days without one something is wrong. */
-const SILENT_AFTER_MS = 72 * 60 * 60_000;
+export const SILENT_AFTER_MS = 72 * 60 * 60_000;
 
 /** A domain as the API returns it. */
 export const domainView = (row: DomainRow, { platforms, urls }: DomainViewDeps, nowMs: number): DomainView => {

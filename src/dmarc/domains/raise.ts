@@ -77,7 +77,8 @@ export const createAlertRaiser =
       if (lastMs !== null && atMs - lastMs < COOLDOWN_MS) return false;
     }
     const id = newId();
-    store.insertAlert(tx, { id, domain: domain.number, rule, subject, atMs, body: JSON.stringify({ summary, data }) });
+    const body = JSON.stringify({ summary, data });
+    store.insertAlert(tx, { id, domain: domain.number, rule, subject, atMs, body, acknowledgedAtMs: null });
     const { id: domain_id, domain: name, label, mode, accountId, webhookUrl: url } = domain;
     store.insertEvent(tx, {
       accountId,

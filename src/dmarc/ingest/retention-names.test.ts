@@ -34,7 +34,11 @@ const newHarness = (mode: "live" | "test" = "live") => {
       await retention.expireReports();
     },
     say: (key: string) =>
-      db.sqlite.run("INSERT INTO dmarc_source_words VALUES (?, ?, 'authorized', ?)", [number, key, clock.nowMs()]),
+      db.sqlite.run("INSERT INTO dmarc_source_words VALUES (?, ?, 'authorized', ?, NULL)", [
+        number,
+        key,
+        clock.nowMs(),
+      ]),
     words: () => harness.all<{ key: string }>("SELECT key FROM dmarc_source_words ORDER BY key").map(({ key }) => key),
     /** As the DNS said of an address; null for no name. */
     answer: (ip: string, name: string | null) =>

@@ -37,7 +37,7 @@ const BY_DAY = ["dmarc_records", "dmarc_daily", "dmarc_daily_reporters", "dmarc_
 const OF_DOMAIN = [
   ...["dmarc_records", "dmarc_reports", "dmarc_tls_reports", "dmarc_failure_reports", "dmarc_daily"],
   ...["dmarc_daily_reporters", "dmarc_daily_names", "dmarc_report_authors", "dmarc_names", "dmarc_source_words"],
-  ...["dmarc_history", "dmarc_sources", "dmarc_health"],
+  ...["dmarc_history", "dmarc_sources", "dmarc_health", "dmarc_overviews"],
 ];
 
 /** Removes some rows of a domain. */

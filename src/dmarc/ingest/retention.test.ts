@@ -39,13 +39,14 @@ const TABLES = ["dmarc_reports", "dmarc_records", "dmarc_daily", "dmarc_daily_re
 const addHappenings = (harness: IngestHarness, domain: number, atMs: number): void => {
   const alert = newId();
   const run = (sql: string, ...values: (string | number)[]) => harness.db.sqlite.run(sql, values);
-  run("INSERT INTO dmarc_alerts VALUES (?, ?, 'new_source', 's', ?, '{}')", alert, domain, atMs);
+  run("INSERT INTO dmarc_alerts VALUES (?, ?, 'new_source', 's', ?, '{}', NULL)", alert, domain, atMs);
   run("INSERT INTO dmarc_alert_mails VALUES (?, 'a@b.example', ?, ?)", newId(), alert, atMs);
   run("INSERT INTO dmarc_history VALUES (?, ?, 'manual', ?, '{}')", newId(), domain, atMs);
   run("INSERT INTO dmarc_failure_reports VALUES (?, ?, '', ?, 1, '{}', 's')", newId(), domain, atMs);
-  run("INSERT INTO dmarc_source_words VALUES (?, 'ip:192.0.2.1', 'threat', ?)", domain, atMs);
+  run("INSERT INTO dmarc_source_words VALUES (?, 'ip:192.0.2.1', 'threat', ?, NULL)", domain, atMs);
   run("INSERT INTO dmarc_report_authors (domain, author, first_day, last_day) VALUES (?, 'google.com', 1, 1)", domain);
   run("INSERT OR REPLACE INTO dmarc_health VALUES (?, ?, '{}')", domain, atMs);
+  run("INSERT OR REPLACE INTO dmarc_overviews VALUES (?, ?, 0, 0, 0, 0, 0, '{}')", domain, atMs);
 };
 
 describe("old reports", () => {
@@ -77,7 +78,7 @@ describe("old reports", () => {
     const domain = harness.enrol("example.com", { retentionDays: 30 });
     await harness.upload(report(harness, 100, "example.com", "192.0.2.1"));
     addHappenings(harness, domain.number, harness.clock.nowMs());
-    harness.db.sqlite.run("INSERT INTO dmarc_source_words VALUES (?, 'spf:other', 'threat', 0)", [domain.number]);
+    harness.db.sqlite.run("INSERT INTO dmarc_source_words VALUES (?, 'spf:other', 'threat', 0, NULL)", [domain.number]);
     await harness.retention.expireReports();
     expect(harness.all("SELECT key FROM dmarc_source_words")).toEqual([{ key: "ip:192.0.2.1" }]);
     expect(harness.count("dmarc_sources")).toBe(0);

@@ -2,25 +2,16 @@ import { type DayRange, isoDay } from "../../base/days.ts";
 import { sendJson } from "../../http/response.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { encodeCursor, pageQuery } from "../../http/route-input.ts";
-import type { DomainRow } from "../domains/domain-store.ts";
 import { rangeFields } from "../../http/day-range.ts";
 import { rangeOf } from "../sources/day-range.ts";
-import { DomainSources } from "../sources/domain-sources.ts";
-import { CSV_DESCRIPTION, csvResponse, rowFormatOf } from "./csv.ts";
-import { DOMAIN_PATH, domainParams, exportFileName, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
+import { CSV_DESCRIPTION, rowFormatOf } from "./csv.ts";
+import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
 import { NDJSON_TYPE, ndjsonResponse } from "./ndjson.ts";
 import { RECORD_EXAMPLE } from "./query-examples.ts";
 import { exportAllRecords, isExportCursor, readExportCursor } from "./record-export.ts";
-import { exportedRecordSchema, type RecordFilters, recordFilters, recordsSchema } from "./record-schemas.ts";
-import type { RecordScope } from "./record-store.ts";
-import {
-  exportRecords,
-  isRecordCursor,
-  readRecords,
-  RECORD_COLUMNS,
-  recordBatches,
-  type RecordQuery,
-} from "./records.ts";
+import { DmarcRecordReader } from "./record-reader.ts";
+import { exportedRecordSchema, recordFilters, recordsSchema } from "./record-schemas.ts";
+import { isRecordCursor } from "./records.ts";
 
 const LIST_RECORDS = declareRoute({
   ...{ method: "GET", path: `${DOMAIN_PATH}/records`, operationId: "listDmarcRecords", tag: REPORTS_TAG },
@@ -67,19 +58,12 @@ export const RECORD_ROUTES = [LIST_RECORDS, EXPORT_RECORDS] as const;
 const ALL_DAYS: DayRange = { fromDay: 0, toDay: Number.MAX_SAFE_INTEGER };
 
 export const createRecordRoutes = (context: QueryContext) => {
-  const { clock, records, findDomain } = context;
+  const { clock } = context;
+  const reader = new DmarcRecordReader(context);
   return [
     handle(LIST_RECORDS, async ({ request, caller, params, query: { limit, cursor, ...filters } }) => {
-      const domain = findDomain(caller, params.id);
-      const query = queryOf(context, domain, filters);
-      const format = rowFormatOf(request);
-      const name = exportFileName("records", domain, query.range, format);
-      if (format === "ndjson") return ndjsonResponse(request, name, recordBatches(records, query, cursor));
-      if (format === "csv") {
-        const batches = exportRecords(records, query, cursor);
-        return csvResponse(request, name, { columns: RECORD_COLUMNS, batches });
-      }
-      const page = await readRecords(records, query, { after: cursor, limit });
+      if (rowFormatOf(request) !== "json") return reader.file(caller, params.id, request, { filters, after: cursor });
+      const page = await reader.page(caller, params.id, filters, { after: cursor, limit });
       const next_cursor = page.next === null ? null : encodeCursor(page.next);
       return sendJson(request, { records: page.records, next_cursor }, { vary: "accept" });
     }),
@@ -92,27 +76,4 @@ export const createRecordRoutes = (context: QueryContext) => {
       return ndjsonResponse(request, `${name}.ndjson`, batches);
     }),
   ];
-};
-
-/** The scope and range of a request. A report is read whole, whatever its day, unless a range is given. */
-const queryOf = (
-  { db, clock, rollups, reports }: QueryContext,
-  domain: DomainRow,
-  { from, to, source, report: reportId, ...rest }: RecordFilters,
-): RecordQuery => {
-  const range = rangeOf({ from, to }, clock.nowMs());
-  if (reportId === undefined) {
-    return db.snapshot(() => {
-      const sources = new DomainSources(rollups, domain);
-      const scope: RecordScope =
-        source === undefined ? { domain: domain.number } : { sources: sources.numbersOf(source, range) };
-      return { scope, range, filters: rest, names: sources.names(range) };
-    });
-  }
-  const report = reports.find(domain.number, reportId);
-  if (report === undefined) return { scope: { sources: [] }, range, filters: rest, names: new Map() };
-  const whole = from === undefined && to === undefined ? { fromDay: report.day, toDay: report.day } : range;
-  const byNetwork = source?.startsWith("net:") === true;
-  const names = new DomainSources(rollups, domain).names(whole, { byNetwork });
-  return { scope: { report: report.number }, range: whole, filters: { ...rest, source }, names };
 };

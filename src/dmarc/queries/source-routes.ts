@@ -5,15 +5,14 @@ import { declareRoute, handle } from "../../http/route.ts";
 import { encodeCursor, idParameter, pageQuery } from "../../http/route-input.ts";
 import { SourceClassifier } from "../sources/classify-sources.ts";
 import { rangeFields } from "../../http/day-range.ts";
-import { rangeOf } from "../sources/day-range.ts";
-import { DomainSources } from "../sources/domain-sources.ts";
 import { CLASSIFICATIONS } from "../sources/rollup-store.ts";
 import { isSourceKey } from "../sources/source-identity.ts";
 import { sourceSchema } from "../sources/source-response.ts";
-import { CSV_DESCRIPTION, csvResponse, wantsCsv } from "./csv.ts";
-import { DOMAIN_PATH, domainParams, exportFileName, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
+import { CSV_DESCRIPTION, wantsCsv } from "./csv.ts";
+import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
 import { SOURCE_EXAMPLE } from "./query-examples.ts";
-import { exportSources, isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
+import { SourceReader } from "./source-reader.ts";
+import { isSourceCursor, pageOfSources } from "./sources-page.ts";
 
 const PATH = `${DOMAIN_PATH}/sources`;
 const KEYS_MAX = 500;
@@ -109,20 +108,13 @@ export const SOURCE_ROUTES = [LIST_SOURCES, CLASSIFY_SOURCES, CLASSIFY_SOURCE] a
 
 export const createSourceRoutes = ({ db, clock, rollups, findDomain }: QueryContext) => {
   const classifier = new SourceClassifier({ db, clock }, rollups);
+  const reader = new SourceReader({ db, clock, rollups, findDomain });
   return [
     handle(LIST_SOURCES, ({ request, caller, params, query }) => {
-      const domain = findDomain(caller, params.id);
-      const { limit, cursor, classification, unauthenticated, ...days } = query;
-      const range = rangeOf(days, clock.nowMs());
-      const byNetwork = unauthenticated === "by_network";
-      const found = db
-        .snapshot(() => new DomainSources(rollups, domain).sources(range, { byNetwork }))
-        .filter((source) => classification === undefined || source.classification === classification);
-      if (wantsCsv(request)) {
-        const name = exportFileName("sources", domain, range, "csv");
-        return csvResponse(request, name, { columns: SOURCE_COLUMNS, batches: exportSources(found) });
-      }
-      const { page, next } = pageOfSources(found, { after: cursor, limit });
+      const { limit, cursor, unauthenticated, ...rest } = query;
+      const found = reader.list(caller, params.id, { ...rest, byNetwork: unauthenticated === "by_network" });
+      if (wantsCsv(request)) return reader.csv(request, found);
+      const { page, next } = pageOfSources(found.sources, { after: cursor, limit });
       const next_cursor = next === null ? null : encodeCursor(next);
       return sendJson(request, { sources: page, next_cursor }, { vary: "accept" });
     }),

@@ -99,9 +99,13 @@ const TOP_REPORTERS = 10;
 const TOP_NAMES = 20;
 
 /** The summary of a domain. Its counts are the sums of all sources: every message belongs to exactly one. */
-export const summarizeDomain = (rollups: RollupStore, domain: SourceDomain, range: DayRange): Summary => {
+export const summarizeDomain = (
+  rollups: RollupStore,
+  domain: SourceDomain,
+  range: DayRange,
+  sources: readonly Source[] = new DomainSources(rollups, domain).sources(range),
+): Summary => {
   const { number } = domain;
-  const sources = new DomainSources(rollups, domain).sources(range);
   const sum = (part: SummedField) => sumOf(sources, part);
   const [all, passed, quarantine, reject] = [sum("messages"), sum("aligned"), sum("quarantined"), sum("rejected")];
   const reporters = rollups.reporters(number, range);

@@ -12,6 +12,8 @@ export interface SourceChange {
   readonly keys: readonly string[];
   /** Null restores the automatic classification. */
   readonly classification: Classification | null;
+  /** Why, in the user's words. */
+  readonly note?: string | null;
 }
 
 /** Keys named in one error. */
@@ -31,7 +33,10 @@ export class SourceClassifier {
    * Returns the sources in the order of the keys, with their counts of the last 30 days. Throws `not_found` when no report names
    * a key. `findDomain` is called inside the transaction, because the domain may be deleted meanwhile; it then throws an AppError.
    */
-  async classify(findDomain: () => SourceDomain, { keys, classification }: SourceChange): Promise<Source[]> {
+  async classify(
+    findDomain: () => SourceDomain,
+    { keys, classification, note = null }: SourceChange,
+  ): Promise<Source[]> {
     const { db, clock } = this.#runtime;
     const classified = await db.commit((tx) => {
       const domain = orRefusal(findDomain);
@@ -47,7 +52,8 @@ export class SourceClassifier {
         const classifiedKeys = sources.classifiedKeysOf(keys, range);
         for (const key of classifiedKeys) this.#rollups.removeUserClassification(tx, domain.number, key);
       } else {
-        for (const key of keys) this.#rollups.setUserClassification(tx, domain.number, { key, classification, atMs });
+        const word = { classification, atMs, note };
+        for (const key of keys) this.#rollups.setUserClassification(tx, domain.number, { ...word, key });
       }
       const after = sources.findAll(keys, range);
       return keys.flatMap((key) => after.get(key) ?? []);

@@ -15,7 +15,9 @@ const startWith = async (rows: readonly SampleRow[], name = "example.com") => {
   await harness.give({ domain: name, rows });
   const find = (key: string, range = ALL) => harness.sourcesOf(domain).find(key, range);
   const say = (key: string, classification: "authorized" | "threat" | "forwarder", atMs: number): void =>
-    harness.db.transact((tx) => harness.store.setUserClassification(tx, domain.number, { key, classification, atMs }));
+    harness.db.transact((tx) =>
+      harness.store.setUserClassification(tx, domain.number, { key, classification, atMs, note: null }),
+    );
   return { ...harness, domain, find, say };
 };
 

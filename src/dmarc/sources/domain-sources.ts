@@ -2,8 +2,8 @@ import type { DayRange } from "../../base/days.ts";
 import type { SourceRule } from "../domains/source-rules.ts";
 import { entryOf } from "../ingest/rollup.ts";
 import { findRelayed } from "./relayed-mail.ts";
-import { addTotals, NO_TOTALS, type RollupStore, type SourceAddress } from "./rollup-store.ts";
-import { classificationOf } from "./source-classification.ts";
+import { addTotals, type Classification, NO_TOTALS, type RollupStore, type SourceAddress } from "./rollup-store.ts";
+import { type ClassificationReason, judgeMembers } from "./source-classification.ts";
 import {
   type IdentifiedSource,
   SourceIdentities,
@@ -32,6 +32,36 @@ export interface SourceOptions {
 
 /** The key and the name that users see a stored source under. */
 export type SourceName = Pick<Source, "key" | "name">;
+
+/** A source with what its class rests on. */
+export interface ExplainedSource {
+  readonly source: Source;
+  /** Of the automatic class. */
+  readonly reason: ClassificationReason;
+  /** The user's rule that its addresses match; null for none. */
+  readonly rule: SourceRule | null;
+  readonly addresses: readonly SenderAddress[];
+}
+
+/** An address of a source with its messages in the range. */
+export interface SenderAddress {
+  readonly address: SourceAddress;
+  readonly messages: number;
+  readonly aligned: number;
+  /** The last day in any report. */
+  readonly lastDay: number;
+}
+
+export interface ClassifiedSources {
+  readonly sources: readonly Source[];
+  readonly classes: ReadonlyMap<number, Classification>;
+}
+
+interface ShownGroup {
+  readonly source: Source;
+  readonly reason: ClassificationReason;
+  readonly members: readonly KeyedSource[];
+}
 
 /** What is computed once for a range of days. */
 interface RangeSources extends UnauthenticatedMail {
@@ -65,7 +95,27 @@ export class DomainSources {
 
   /** The sources that sent something in the range, worst first: see `byWorst`. */
   sources(range: DayRange, { byNetwork = false }: SourceOptions = {}): Source[] {
-    return this.#show(range, { byNetwork, wanted: null });
+    return this.#show(range, { byNetwork, wanted: null }).map(({ source }) => source);
+  }
+
+  /** The same, with the classes of the stored sources by their numbers. */
+  classified(range: DayRange): ClassifiedSources {
+    const shown = this.#show(range, { byNetwork: false, wanted: null });
+    return {
+      sources: shown.map(({ source }) => source),
+      classes: new Map(
+        shown.flatMap(({ source, members }) => members.map(({ number }) => [number, source.classification] as const)),
+      ),
+    };
+  }
+
+  /** A source by its key with what its class rests on; undefined for a key that no report names. */
+  explain(key: string, range: DayRange): ExplainedSource | undefined {
+    const [shown] = this.#show(range, { byNetwork: isNetwork(key), wanted: new Set([key]) });
+    if (shown === undefined) return undefined;
+    const { source, reason, members } = shown;
+    const rule = members.find((member) => member.rule !== null)?.rule ?? null;
+    return { source, reason, rule, addresses: sendersOf(members, this.#addresses) };
   }
 
   /**
@@ -77,7 +127,7 @@ export class DomainSources {
       const wanted = new Set(keys.filter((key) => isNetwork(key) === byNetwork));
       return wanted.size === 0 ? [] : this.#show(range, { byNetwork, wanted });
     });
-    return new Map(found.map((source) => [source.key, source]));
+    return new Map(found.map(({ source }) => [source.key, source]));
   }
 
   find(key: string, range: DayRange): Source | undefined {
@@ -152,20 +202,48 @@ export class DomainSources {
   #show(
     range: DayRange,
     { byNetwork, wanted }: { readonly byNetwork: boolean; readonly wanted: ReadonlySet<string> | null },
-  ): Source[] {
+  ): ShownGroup[] {
     const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
     const context = this.#userContext();
     const keyed = this.keyed(range).filter((source) => wanted?.has(keyOf(source)) !== false);
     const shown = [...Map.groupBy(keyed, keyOf)].flatMap(([key, members]) => {
       if (wanted === null && members.every(({ totals }) => totals.messages === 0)) return [];
       const byUser = userClassificationOf(key, members, context) ?? ruleClassificationOf(members);
-      const classification = byUser ?? classificationOf(key, members);
-      const classifiedBy = byUser === null ? "service" : "user";
-      return sourceResponse({ key, members, classification, classifiedBy }, this.#addresses);
+      const { classification, reason } = judgeMembers(key, members);
+      const classes = {
+        classification: byUser ?? classification,
+        classifiedBy: byUser === null ? "service" : "user",
+      } as const;
+      return sourceResponse({ key, members, ...classes }, this.#addresses).map((source) => ({
+        source,
+        reason,
+        members,
+      }));
     });
-    return shown.sort(byWorst);
+    return shown.sort((a, b) => byWorst(a.source, b.source));
   }
 }
+
+/** The addresses of a source, those with the most messages first. */
+const sendersOf = (
+  members: readonly KeyedSource[],
+  known: ReadonlyMap<string, SourceAddress>,
+): readonly SenderAddress[] => {
+  const byIp = Map.groupBy(
+    members.filter(({ evidence }) => evidence.ip !== null),
+    ({ evidence }) => evidence.ip ?? "",
+  );
+  return [...byIp]
+    .map(([ip, of]) => ({
+      address: known.get(ip) ?? { ...UNKNOWN_ADDRESS, ip },
+      messages: of.reduce((sum, { totals }) => sum + totals.messages, 0),
+      aligned: of.reduce((sum, { totals }) => sum + totals.aligned, 0),
+      lastDay: Math.max(...of.map(({ lastDay }) => lastDay)),
+    }))
+    .toSorted((a, b) => b.messages - a.messages || b.lastDay - a.lastDay);
+};
+
+const UNKNOWN_ADDRESS = { name: null, isConfirmed: false, isAsked: false, asn: null, asName: null, country: null };
 
 const shownKeyOf = ({ shownKey }: KeyedSource): string => shownKey;
 const networkKeyOf = ({ networkKey }: KeyedSource): string => networkKey;

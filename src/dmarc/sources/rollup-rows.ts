@@ -45,3 +45,10 @@ export interface DomainDay {
   readonly messages: number;
   readonly aligned: number;
 }
+
+/** The failing messages of some sources on a day, and how many of them receivers recognized as forwarded. */
+export interface FailingDay {
+  readonly day: number;
+  readonly failing: number;
+  readonly forwarded: number;
+}

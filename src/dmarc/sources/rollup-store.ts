@@ -1,6 +1,14 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
-import type { DayTotals, DomainDay, NameTotals, ReportedDay, ReporterTotals, SourceTotals } from "./rollup-rows.ts";
+import type {
+  DayTotals,
+  DomainDay,
+  FailingDay,
+  NameTotals,
+  ReportedDay,
+  ReporterTotals,
+  SourceTotals,
+} from "./rollup-rows.ts";
 import { SOURCE_CLASSES } from "../domains/source-rules.ts";
 import { type Counts, noCounts } from "../ingest/rollup.ts";
 
@@ -43,6 +51,8 @@ export interface UserClassification {
   readonly key: string;
   readonly classification: Classification;
   readonly atMs: number;
+  /** Why, in the user's words; null for none. */
+  readonly note: string | null;
 }
 
 type Between = [domain: number, fromDay: number, toDay: number];
@@ -79,8 +89,8 @@ const SPAN = `SELECT (SELECT min(day) FROM dmarc_daily_reporters WHERE domain = 
 /** From the rows of reporters, which are far fewer than those of sources. */
 const DOMAIN_DAYS = `SELECT domain, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_reporters
   WHERE domain IN (SELECT value FROM json_each(?)) AND day BETWEEN ? AND ? GROUP BY domain, day`;
-const SET_CLASSIFICATION = `INSERT INTO dmarc_source_words (domain, key, classification, at_ms) VALUES (?, ?, ?, ?)
-  ON CONFLICT (domain, key) DO UPDATE SET classification = excluded.classification, at_ms = excluded.at_ms`;
+const SET_CLASSIFICATION = `INSERT INTO dmarc_source_words (domain, key, classification, at_ms, note) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (domain, key) DO UPDATE SET classification = excluded.classification, at_ms = excluded.at_ms, note = excluded.note`;
 
 /**
  * Reads the daily rollups of reports; no query reads a record. `domain` is always the `number` of a domain. Days without
@@ -102,6 +112,8 @@ export class RollupStore {
   readonly #reportedPolicies;
   readonly #span;
   readonly #domainDays;
+  readonly #failingPerDay;
+  readonly #countsPerDay;
   readonly #userClassifications;
   readonly #setUserClassification;
   readonly #removeUserClassification;
@@ -134,10 +146,20 @@ export class RollupStore {
     this.#reportedPolicies = sqlite.prepare<ReportedDay, [number, number, number, string]>(REPORTED_POLICIES);
     this.#span = sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(SPAN);
     this.#domainDays = sqlite.prepare<DomainDay, [string, number, number]>(DOMAIN_DAYS);
-    this.#userClassifications = sqlite.prepare<UserClassification, [number]>(
-      "SELECT key, classification, at_ms atMs FROM dmarc_source_words WHERE domain = ?",
+    this.#failingPerDay = sqlite.prepare<FailingDay, [...Between, string]>(
+      `SELECT day, sum(messages - aligned) failing, sum(forwarded) forwarded FROM dmarc_daily
+        WHERE ${between} AND source IN (SELECT value FROM json_each(?)) GROUP BY day`,
     );
-    this.#setUserClassification = sqlite.prepare<unknown, [number, string, Classification, number]>(SET_CLASSIFICATION);
+    this.#countsPerDay = sqlite.prepare<DayTotals, [...Between, string]>(
+      `SELECT day, ${SUMS} FROM dmarc_daily
+        WHERE ${between} AND source IN (SELECT value FROM json_each(?)) GROUP BY day ORDER BY day`,
+    );
+    this.#userClassifications = sqlite.prepare<UserClassification, [number]>(
+      "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
+    );
+    this.#setUserClassification = sqlite.prepare<unknown, [number, string, Classification, number, string | null]>(
+      SET_CLASSIFICATION,
+    );
     this.#removeUserClassification = sqlite.prepare<unknown, [number, string]>(
       "DELETE FROM dmarc_source_words WHERE domain = ? AND key = ?",
     );
@@ -228,12 +250,22 @@ export class RollupStore {
     return this.#domainDays.all(JSON.stringify(domains), fromDay, toDay);
   }
 
+  /** The failing messages of some stored sources by day. Days without mail are absent. */
+  failingPerDay(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): FailingDay[] {
+    return this.#failingPerDay.all(domain, fromDay, toDay, JSON.stringify(among));
+  }
+
+  /** The messages of some stored sources, ordered by day. */
+  perDayOf(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): DayTotals[] {
+    return this.#countsPerDay.all(domain, fromDay, toDay, JSON.stringify(among));
+  }
+
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {
     return new Map(this.#userClassifications.all(domain).map((one) => [one.key, one]));
   }
 
-  setUserClassification(_tx: Tx, domain: number, { key, classification, atMs }: UserClassification): void {
-    this.#setUserClassification.run(domain, key, classification, atMs);
+  setUserClassification(_tx: Tx, domain: number, { key, classification, atMs, note }: UserClassification): void {
+    this.#setUserClassification.run(domain, key, classification, atMs, note);
   }
 
   removeUserClassification(_tx: Tx, domain: number, key: string): void {

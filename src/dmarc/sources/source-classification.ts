@@ -16,6 +16,25 @@ export interface SourceFacts extends Pick<Totals, "messages" | "aligned" | "forw
   readonly isUnrelated: boolean;
 }
 
+/** Why a source has its class: see the rules of `judgeMembers`. */
+export type ClassificationReason =
+  | "unauthenticated"
+  | "service_forwards"
+  | "forwarding"
+  | "untrusted_reports"
+  | "aligned"
+  | "own_server"
+  | "unrelated"
+  | "partly_aligned"
+  | "authenticated_as_other"
+  | "nothing_known";
+
+/** The automatic class of a source, and why. */
+export interface JudgedSource {
+  readonly classification: Classification;
+  readonly reason: ClassificationReason;
+}
+
 /** At this share of aligned mail a source is meant to send. */
 const AUTHORIZED_SHARE = 0.9;
 /** Below this share, alignment may be chance. */
@@ -24,7 +43,7 @@ const MIXED_SHARE = 0.1;
 const FORWARDED_SHARE = 0.1;
 
 /**
- * The class of the stored sources that are shown under one key, by the first rule that applies:
+ * The class of the stored sources that are shown under one key, and why, by the first rule that applies:
  *
  * 1. threat: all of its mail is unauthenticated, from addresses without a proper reverse name (`findUnauthenticated`).
  *    While those names are still being looked up, rule 6 applies.
@@ -38,30 +57,40 @@ const FORWARDED_SHARE = 0.1;
  *
  * A classification by the user overrides all of these (`user-classification.ts`, `domains/source-rules.ts`).
  */
-export const classificationOf = (key: string, members: readonly KeyedSource[]): Classification => {
+export const judgeMembers = (key: string, members: readonly KeyedSource[]): JudgedSource => {
   const [first] = members;
-  if (first === undefined) return "unknown";
+  if (first === undefined) return judged("unknown", "nothing_known");
   const active = members.filter(({ totals }) => totals.messages > 0);
   const isUnauthenticated = active.every((member) => member.unauthenticatedKey === UNAUTHENTICATED_KEY);
-  return active.length > 0 && isUnauthenticated ? "threat" : classifySource(factsOfSource(key, first, members));
+  if (active.length > 0 && isUnauthenticated) return judged("threat", "unauthenticated");
+  return judgeSource(factsOfSource(key, first, members));
 };
 
+const judged = (classification: Classification, reason: ClassificationReason): JudgedSource => ({
+  classification,
+  reason,
+});
+
 /** Rules 2 to 6. */
-export const classifySource = (facts: SourceFacts): Classification => {
+export const classifySource = (facts: SourceFacts): Classification => judgeSource(facts).classification;
+
+const judgeSource = (facts: SourceFacts): JudgedSource => {
   const { messages, aligned, authenticated, identity, isVouched, isUnrelated } = facts;
   const { service } = identity;
   const failing = messages - aligned;
   const share = messages === 0 ? 0 : aligned / messages;
   const sendsForCustomers = service?.kind === "bulk sender" || service?.kind === "business";
-  if (service?.forwards === true && messages > 0) return "forwarder";
-  if (!sendsForCustomers && identity.kind !== "own" && isForwarding(facts)) return "forwarder";
-  if (!isVouched && service === null && identity.kind !== "own") return "unknown";
-  if (share >= AUTHORIZED_SHARE) return "authorized";
-  if (identity.kind === "own") return messages === 0 ? "authorized" : "misconfigured";
-  if (isUnrelated) return "unknown";
-  if (share >= MIXED_SHARE) return "misconfigured";
+  if (service?.forwards === true && messages > 0) return judged("forwarder", "service_forwards");
+  if (!sendsForCustomers && identity.kind !== "own" && isForwarding(facts)) return judged("forwarder", "forwarding");
+  if (!isVouched && service === null && identity.kind !== "own") return judged("unknown", "untrusted_reports");
+  if (share >= AUTHORIZED_SHARE) return judged("authorized", "aligned");
+  if (identity.kind === "own") return judged(messages === 0 ? "authorized" : "misconfigured", "own_server");
+  if (isUnrelated) return judged("unknown", "unrelated");
+  if (share >= MIXED_SHARE) return judged("misconfigured", "partly_aligned");
   const isAuthenticated = failing > 0 && authenticated * 2 >= failing;
-  return isAuthenticated && (sendsForCustomers || service?.kind === "mailbox provider") ? "misconfigured" : "unknown";
+  return isAuthenticated && (sendsForCustomers || service?.kind === "mailbox provider")
+    ? judged("misconfigured", "authenticated_as_other")
+    : judged("unknown", "nothing_known");
 };
 
 const isForwarding = ({ messages, aligned, forwarded, authenticated, relayed, isList }: SourceFacts): boolean => {

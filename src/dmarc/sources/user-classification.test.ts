@@ -12,7 +12,9 @@ const startWith = async (rows: readonly SampleRow[]) => {
   await harness.give({ rows });
   const find = (key: string) => harness.sourcesOf(domain).find(key, ALL);
   const say = (key: string, classification: "authorized" | "threat", atMs: number): void =>
-    harness.db.transact((tx) => harness.store.setUserClassification(tx, domain.number, { key, classification, atMs }));
+    harness.db.transact((tx) =>
+      harness.store.setUserClassification(tx, domain.number, { key, classification, atMs, note: null }),
+    );
   return { ...harness, domain, find, say };
 };
 

@@ -1,0 +1,147 @@
+import { z } from "zod";
+import { isId } from "../../base/secrets.ts";
+import { readAlertBody } from "../../dmarc/alerts/alert-data.ts";
+import type { DmarcAlertRow } from "../../dmarc/domains/alert-store.ts";
+import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
+import { RULE_DESCRIPTIONS } from "../../dmarc/domains/domain-settings-schemas.ts";
+import { ALERT_RULES, type AlertRule, isRuleOn } from "../../dmarc/domains/raise.ts";
+import { Badge } from "../components/badge.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Button, PostForm } from "../components/form.tsx";
+import { ButtonLink } from "../components/link.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Pager, Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { formAction, page, type PageRoute } from "../page.ts";
+import { redirectToPath } from "../redirect.ts";
+import { backPath } from "./class-actions.ts";
+import { BackField } from "./class-form.tsx";
+import { domainParameters } from "./domain-page.tsx";
+import { DomainHead } from "./domain-head.tsx";
+import { OpenAlerts } from "./domain-view.tsx";
+import type { DmarcPageUseCases } from "./page-use-cases.ts";
+
+const AT_ONCE = 50;
+
+/** The alert rules, in a few words. */
+export const RULE_WORDS: Readonly<Record<AlertRule, string>> = {
+  status_changed: "Status changed",
+  record_changed: "Record changed",
+  policy_weakened: "Policy weakened",
+  new_source: "New sender",
+  new_subdomain: "New subdomain",
+  failure_spike: "Failures",
+  spoofing_campaign: "Spoofing",
+  reports_stopped: "Reports stopped",
+  tls_failures: "TLS failures",
+};
+
+const query = z.object({ cursor: z.string().refine(isId).optional() });
+
+/** The alerts of a domain: what needs somebody, everything that was raised, and which rules are on. */
+export const alertPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => {
+  const { domains, overview, alerts } = useCases;
+  return [
+    page({ path: "/dmarc/:id/alerts", params: domainParameters, query }, ({ viewer, params: { id }, query: state }) => {
+      const row = domains.find(viewer.caller, id);
+      const found = alerts.list(viewer.caller, id)({ before: state.cursor ?? null, limit: AT_ONCE + 1 });
+      const shown = found.slice(0, AT_ONCE);
+      const next = found.length > AT_ONCE ? (shown.at(-1)?.id ?? null) : null;
+      return {
+        title: `Alerts of ${row.domain}`,
+        section: "dmarc",
+        body: (
+          <>
+            <DomainHead domain={row} current="alerts" title={`Alerts of ${row.domain}`} />
+            <OpenAlerts id={id} alerts={overview.openAlertsOf(viewer.caller, row)} hasLink={false} />
+            <Panel title="All alerts" isFlush>
+              <AlertList alerts={shown} />
+              <Pager next={next} isLater={state.cursor !== undefined} />
+            </Panel>
+            <RuleSwitches row={row} />
+          </>
+        ),
+      };
+    }),
+    formAction(
+      {
+        path: "/dmarc/:id/alerts/rules",
+        params: domainParameters,
+        form: z.object({ rule: z.enum(ALERT_RULES), turn: z.enum(["on", "off"]), back: z.string().default("") }),
+      },
+      async ({ viewer, params: { id }, form: { rule, turn, back } }) => {
+        await domains.change(viewer.caller, id, { alerts: { [rule]: turn === "on" } });
+        return redirectToPath(backPath(viewer, back, `/dmarc/${id}/alerts`), {
+          ok: `Alerts "${RULE_WORDS[rule]}" are ${turn} for this domain.`,
+        });
+      },
+    ),
+  ];
+};
+
+const capitalized = (sentence: string): string => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
+
+const AlertList = ({ alerts }: { readonly alerts: readonly DmarcAlertRow[] }) =>
+  alerts.length === 0 ? (
+    <Empty title="No alerts yet">
+      <p>
+        You are alerted when the record or the policy changes, a new sender or subdomain appears, much more mail fails
+        than usual, somebody forges mail, or reports stop. During the first week we learn what is usual.
+      </p>
+    </Empty>
+  ) : (
+    <Table
+      caption="Alerts"
+      columns={[{ title: "When" }, { title: "Rule" }, { title: "What happened" }, { title: "Acknowledged" }]}
+      rows={alerts.map(({ id, atMs, rule, body, acknowledgedAtMs }) => ({
+        key: id,
+        cells: [
+          <span class="nowrap">
+            <Time atMs={atMs} style="full" />
+          </span>,
+          <span class="nowrap">
+            {ALERT_RULES.find((known) => known === rule) === undefined ? rule : RULE_WORDS[rule as AlertRule]}
+          </span>,
+          capitalized(readAlertBody(body).summary),
+          acknowledgedAtMs === null ? <span class="soft">–</span> : <Time atMs={acknowledgedAtMs} />,
+        ],
+      }))}
+    />
+  );
+
+const RuleSwitches = ({ row }: { readonly row: DomainRow }) => (
+  <Panel
+    title="What alerts"
+    aside={<ButtonLink href={`/dmarc/${row.id}/settings`}>Recipients and thresholds</ButtonLink>}
+    isFlush
+  >
+    <Table
+      caption="Alert rules"
+      columns={[{ title: "Rule" }, { title: "State" }, { title: "Change", isTitleHidden: true, align: "end" }]}
+      rows={ALERT_RULES.map((rule) => {
+        const isOn = isRuleOn(row, rule);
+        return {
+          key: rule,
+          cells: [
+            <>
+              {RULE_WORDS[rule]}
+              <span class="second">{RULE_DESCRIPTIONS[rule]}</span>
+            </>,
+            <Badge kind={isOn ? "ok" : "unknown"} icon={isOn ? "bell" : "bell-off"}>
+              {isOn ? "On" : "Off"}
+            </Badge>,
+            <PostForm action={`/dmarc/${row.id}/alerts/rules`}>
+              <BackField />
+              <input type="hidden" name="rule" value={rule} />
+              <input type="hidden" name="turn" value={isOn ? "off" : "on"} />
+              <Button>
+                Turn {isOn ? "off" : "on"}
+                <span class="unseen"> {RULE_WORDS[rule]}</span>
+              </Button>
+            </PostForm>,
+          ],
+        };
+      })}
+    />
+  </Panel>
+);

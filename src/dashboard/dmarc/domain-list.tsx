@@ -1,0 +1,264 @@
+import { z } from "zod";
+import type { DomainList, DomainListItem } from "../../dmarc/overview/dmarc-overview.ts";
+import {
+  DOMAIN_ORDERS,
+  type DomainOrder,
+  LISTED_STATUSES,
+  type ListedStatus,
+} from "../../dmarc/overview/domain-overview-store.ts";
+import { readLastCheck, readState } from "../../dmarc/domains/domain-state.ts";
+import { Badge } from "../components/badge.tsx";
+import { Sparkline } from "../components/chart.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Field, Filters, SelectField } from "../components/form.tsx";
+import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
+import { countText, numberText, Percent } from "../components/number.tsx";
+import { PageHead, Panel } from "../components/panel.tsx";
+import { type Column, Pager, Table, type TableRow } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { page, type PageRoute, type View } from "../page.ts";
+import { domainCsv } from "./domain-csv.ts";
+import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
+import type { DmarcPageUseCases } from "./page-use-cases.ts";
+
+const AT_ONCE = 25;
+const TEXT_CHARACTERS_MAX = 253;
+
+const query = z.object({
+  status: z.enum(LISTED_STATUSES).optional(),
+  text: z.string().trim().max(TEXT_CHARACTERS_MAX).default(""),
+  sort: z.enum(DOMAIN_ORDERS).default("worst"),
+  /** The rows before this page. */
+  cursor: z.coerce.number().int().min(0).max(100_000).default(0),
+});
+type ListState = z.output<typeof query>;
+
+/** All domains of the account, worst first, and the same as CSV. */
+export const domainListPages = ({ overview }: DmarcPageUseCases): readonly PageRoute[] => [
+  page({ path: "/dmarc", query }, ({ viewer, query: state }) => {
+    const counts = overview.countByStatus(viewer.caller);
+    if (counts.size === 0) return { title: "DMARC", section: "dmarc", body: <FirstDomain /> };
+    const { status = null, text, sort, cursor } = state;
+    const list = overview.list(viewer.caller, { status, text, order: sort, limit: AT_ONCE, offset: cursor });
+    return listView({ list, counts, state });
+  }),
+  page({ path: "/dmarc.csv", query }, ({ request, viewer, query: { status = null, text, sort } }) =>
+    domainCsv(request, (limit, offset) => overview.list(viewer.caller, { status, text, order: sort, limit, offset })),
+  ),
+];
+
+interface ListProps {
+  readonly list: DomainList;
+  readonly counts: ReadonlyMap<ListedStatus, number>;
+  readonly state: ListState;
+}
+
+const listView = (props: ListProps): View => {
+  const { list, counts, state } = props;
+  const { cursor } = state;
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  return {
+    title: "DMARC",
+    section: "dmarc",
+    body: (
+      <>
+        <PageHead
+          title="DMARC"
+          meta={<ListSummary counts={counts} total={total} />}
+          actions={
+            <>
+              <DownloadLink href={csvPath(state)}>CSV</DownloadLink>
+              <ButtonLink kind="main" href="/dmarc/new" icon="plus">
+                Enrol a domain
+              </ButtonLink>
+            </>
+          }
+        />
+        <Panel isFlush>
+          <ListFilters {...state} />
+          <ListRows {...list} sort={state.sort} />
+          <Pager next={list.hasMore ? String(cursor + AT_ONCE) : null} isLater={cursor > 0}>
+            {cursor === 0 && !list.hasMore ? undefined : `From ${numberText(cursor + 1)} on`}
+          </Pager>
+        </Panel>
+      </>
+    ),
+  };
+};
+
+const csvPath = ({ status, text, sort }: ListState): string => {
+  const parameters = new URLSearchParams({ sort, text, ...(status === undefined ? {} : { status }) });
+  return `/dmarc.csv?${parameters}`;
+};
+
+const ListSummary = ({
+  counts,
+  total,
+}: {
+  readonly counts: ReadonlyMap<ListedStatus, number>;
+  readonly total: number;
+}) => (
+  <>
+    <span>{countText(total, "domain")}</span>
+    {LISTED_STATUSES.filter((status) => status !== "active" && (counts.get(status) ?? 0) > 0).map((status) => (
+      <Link key={status} href={`/dmarc?status=${status}`}>
+        {numberText(counts.get(status) ?? 0)} {DOMAIN_STATUS_WORDS[status].text.toLowerCase()}
+      </Link>
+    ))}
+  </>
+);
+
+const ORDER_WORDS: Readonly<Record<DomainOrder, string>> = {
+  worst: "Worst first",
+  name: "Name",
+  messages: "Most messages",
+  aligned: "Lowest aligned share",
+  last_report: "Last report",
+};
+
+const ListFilters = ({ status, text, sort }: ListState) => (
+  <Filters action="/dmarc">
+    <Field name="text" label="Name or label" type="search" value={text} />
+    <SelectField
+      name="status"
+      label="Status"
+      value={status ?? ""}
+      options={[["", "All"], ...LISTED_STATUSES.map((one) => [one, DOMAIN_STATUS_WORDS[one].text] as const)]}
+    />
+    <SelectField
+      name="sort"
+      label="Order"
+      value={sort}
+      options={DOMAIN_ORDERS.map((one) => [one, ORDER_WORDS[one]] as const)}
+    />
+  </Filters>
+);
+
+const COLUMNS: readonly Column[] = [
+  { title: "Domain", sort: "name" },
+  { title: "Status" },
+  { title: "Policy" },
+  { title: "Aligned", align: "end", sort: "aligned" },
+  { title: "30 days", sort: "messages" },
+  { title: "Last report", sort: "last_report" },
+  { title: "Next step" },
+];
+
+const ListRows = ({ domains, sort }: DomainList & { readonly sort: string }) =>
+  domains.length === 0 ? (
+    <Empty title="No domain matches" action={<ButtonLink href="/dmarc">Show all domains</ButtonLink>}>
+      <p>Change the filters.</p>
+    </Empty>
+  ) : (
+    <Table caption="Domains" columns={COLUMNS} rows={domains.map(rowOf)} sort={sort} />
+  );
+
+const rowOf = (item: DomainListItem): TableRow => {
+  const { row, overview } = item;
+  return {
+    key: row.id,
+    cells: [
+      <>
+        <Link href={`/dmarc/${row.id}`} class="plain">
+          {row.domain}
+        </Link>
+        {row.label !== null && <span class="second">{row.label}</span>}
+      </>,
+      <StatusCell {...item} />,
+      <PolicyCell {...item} />,
+      overview === null || overview.messages30 === 0 ? (
+        <span class="soft">–</span>
+      ) : (
+        <>
+          <Percent part={overview.aligned30} whole={overview.messages30} />
+          <span class="second">
+            7 days: <Percent part={overview.aligned7} whole={overview.messages7} />
+          </span>
+        </>
+      ),
+      <TrafficCell {...item} />,
+      row.lastReportAtMs === null ? <span class="soft">none yet</span> : <Time atMs={row.lastReportAtMs} />,
+      <StepCell {...item} />,
+    ],
+  };
+};
+
+const StatusCell = ({ row, status, attention }: DomainListItem) => {
+  const { kind, text } = DOMAIN_STATUS_WORDS[status];
+  const [worst] = attention;
+  const failed = readLastCheck(row.lastCheck)?.checks.find(({ ok }) => ok === false);
+  return (
+    <>
+      <Badge kind={status === "active" && worst !== undefined ? worst.severity : kind}>
+        {status === "active" && worst !== undefined ? worst.label : text}
+      </Badge>
+      {status === "active" && worst !== undefined && <span class="second reason">{worst.title}</span>}
+      {status === "action_required" && failed !== undefined && <span class="second reason">{failed.message}</span>}
+      {status === "silent" && row.lastReportAtMs !== null && (
+        <span class="second">
+          since <Time atMs={row.lastReportAtMs} style="day" />
+        </span>
+      )}
+      {status === "pending" && <span class="second">until the record is published</span>}
+    </>
+  );
+};
+
+const PolicyCell = ({ row }: DomainListItem) => {
+  const policy = readState(row.state)?.believed.policy;
+  return (
+    <>
+      <span class={policy == null ? "soft" : "mono nowrap"}>{policyWords(policy)}</span>
+      {policy?.inherited_from != null && <span class="second">of {policy.inherited_from}</span>}
+    </>
+  );
+};
+
+const TrafficCell = ({ overview }: DomainListItem) => {
+  if (overview === null) return <span class="soft">within a minute</span>;
+  if (overview.messages30 === 0) return <span class="soft">no mail reported</span>;
+  const days = overview.messages.filter((count) => count !== null).length;
+  const total = numberText(overview.messages30);
+  return (
+    <span class="traffic">
+      <Sparkline values={overview.messages} label={`${total} messages, reports about ${days} of 30 days`} />
+      <span class="second num">{countText(overview.messages30, "message")}</span>
+    </span>
+  );
+};
+
+const StepCell = ({ row, overview }: DomainListItem) => {
+  if (overview === null) return <span class="soft">–</span>;
+  const { next } = overview;
+  return next === null ? (
+    <span class="soft">Nothing left to do</span>
+  ) : (
+    <Link href={`/dmarc/${row.id}/advice`}>{stepWords(next)}</Link>
+  );
+};
+
+const FirstDomain = () => (
+  <Panel>
+    <Empty
+      isPage
+      title="See who sends mail in your name"
+      action={
+        <ButtonLink kind="main" href="/dmarc/new" icon="plus">
+          Enrol your first domain
+        </ButtonLink>
+      }
+    >
+      <p>
+        Mail receivers such as Google, Microsoft and Yahoo send a daily report about the mail they saw from your domain:
+        which servers sent it, and whether it passed SPF, DKIM and DMARC. They send it to the address in your DMARC
+        record.
+      </p>
+      <ol class="plain-steps">
+        <li>Enrol a domain. It gets a reporting address of its own.</li>
+        <li>Publish the TXT record that we show. It is your present record with this address added.</li>
+        <li>The first reports arrive within a day or two. They show your own services, forwarders and forgers.</li>
+        <li>Step by step you get advice on how to make receivers reject forged mail, without losing your own.</li>
+      </ol>
+    </Empty>
+  </Panel>
+);

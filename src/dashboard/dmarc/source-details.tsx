@@ -1,0 +1,160 @@
+import type { RecordPage } from "../../dmarc/queries/records.ts";
+import type { ShownRecord } from "../../dmarc/queries/record-schemas.ts";
+import { reporterWords } from "../../dmarc/queries/reporter.ts";
+import type { SenderAddress } from "../../dmarc/sources/domain-sources.ts";
+import type { Source } from "../../dmarc/sources/source-response.ts";
+import { isoDay } from "../../base/days.ts";
+import { encodeCursor } from "../../http/route-input.ts";
+import { Badge } from "../components/badge.tsx";
+import { Copyable } from "../components/copy.tsx";
+import { Field, Filters, SelectField } from "../components/form.tsx";
+import { Link } from "../components/link.tsx";
+import { countText, numberText, Percent } from "../components/number.tsx";
+import { Panel } from "../components/panel.tsx";
+import { type Column, Pager, Table } from "../components/table.tsx";
+import { sourceHref } from "./class-form.tsx";
+import type { SourceState } from "./source-page.tsx";
+
+const ADDRESSES_SHOWN = 12;
+
+/** The addresses of a source with their reverse names and networks. */
+export const SenderAddresses = ({
+  addresses,
+  count,
+}: {
+  readonly addresses: readonly SenderAddress[];
+  readonly count: number;
+}) => (
+  <Panel
+    title="Addresses"
+    aside={count > ADDRESSES_SHOWN ? `${ADDRESSES_SHOWN} of ${numberText(count)}, the most messages first` : undefined}
+    isFlush
+  >
+    <Table
+      caption="Addresses"
+      columns={[
+        { title: "Address" },
+        { title: "Messages", align: "end" },
+        { title: "Aligned", align: "end" },
+        { title: "Last day", isWide: true },
+      ]}
+      rows={addresses.slice(0, ADDRESSES_SHOWN).map((sender) => ({
+        key: sender.address.ip,
+        cells: [
+          <>
+            <Copyable text={sender.address.ip} />
+            <span class="second">{nameWords(sender)}</span>
+            <span class="second">{networkWords(sender)}</span>
+          </>,
+          numberText(sender.messages),
+          <Percent part={sender.aligned} whole={sender.messages} />,
+          <span class="nowrap">{isoDay(sender.lastDay)}</span>,
+        ],
+      }))}
+    />
+  </Panel>
+);
+
+const nameWords = ({ address: { name, isConfirmed, isAsked } }: SenderAddress): string => {
+  if (!isAsked) return "reverse name not looked up yet";
+  if (name === null) return "no reverse name";
+  return isConfirmed ? name : `${name} (does not resolve back)`;
+};
+
+const networkWords = ({ address: { asn, asName, country } }: SenderAddress): string =>
+  asn === null ? "network unknown" : [`AS${asn}`, asName, country].filter((text) => text !== null).join(" · ");
+
+const RECORD_COLUMNS: readonly Column[] = [
+  { title: "Day" },
+  { title: "Address" },
+  { title: "Messages", align: "end" },
+  { title: "Result" },
+  { title: "DKIM · SPF" },
+  { title: "header_from" },
+  { title: "Reporter" },
+];
+
+interface SourceRecordsProps {
+  readonly domainId: string;
+  readonly source: Source;
+  readonly rows: RecordPage;
+  readonly state: SourceState;
+}
+
+/** The rows of reports that name a source, failing ones of a day first. */
+export const SourceRecords = ({ domainId, source, rows, state }: SourceRecordsProps) => (
+  <Panel title="Rows of reports" isFlush>
+    <Filters action={sourceHref(domainId, source.key)}>
+      <input type="hidden" name="days" value={state.days} />
+      <SelectField
+        name="aligned"
+        label="Result"
+        value={state.aligned ?? ""}
+        options={[
+          ["", "All"],
+          ["no", "Failing DMARC"],
+          ["yes", "Passing DMARC"],
+        ]}
+      />
+      <Field name="ip" label="Address" type="search" value={state.ip ?? ""} />
+    </Filters>
+    {rows.records.length === 0 ? (
+      <p class="panel-body soft">
+        {rows.next === null ? "No row matches." : "No row here matches. Later pages may have some."}
+      </p>
+    ) : (
+      <Table
+        caption="Rows of reports"
+        columns={RECORD_COLUMNS}
+        rows={rows.records.map((record, at) => ({ key: at, cells: recordCells(domainId, record) }))}
+      />
+    )}
+    <Pager next={rows.next === null ? null : encodeCursor(rows.next)} isLater={state.cursor !== undefined}>
+      {rows.records.length === 0 ? null : countText(rows.records.length, "row")}
+    </Pager>
+  </Panel>
+);
+
+const recordCells = (domainId: string, record: ShownRecord) => [
+  <span class="nowrap">{record.date}</span>,
+  <>
+    <span class={record.source_ip.includes(":") ? "mono" : "mono nowrap"}>{record.source_ip}</span>
+    {record.reverse_name !== null && <span class="second">{record.reverse_name}</span>}
+  </>,
+  numberText(record.count),
+  <>
+    <Badge kind={record.aligned ? "ok" : record.forwarded ? "unknown" : "bad"}>
+      {record.aligned ? "Aligned" : record.forwarded ? "Forwarded" : "Failed"}
+    </Badge>
+    {record.disposition !== null && record.disposition !== "none" && (
+      <span class="second">{record.disposition === "reject" ? "rejected" : "quarantined"}</span>
+    )}
+    {record.reasons.length > 0 && <span class="second">{record.reasons.map(({ type }) => type).join(", ")}</span>}
+  </>,
+  <>
+    <Results
+      what="DKIM"
+      results={record.dkim_results.map(({ domain, selector, result }) => ({
+        result,
+        of: selector === null ? domain : `${domain ?? ""} (${selector})`,
+      }))}
+    />
+    <Results what="SPF" results={record.spf_results.map(({ domain, result }) => ({ result, of: domain }))} />
+  </>,
+  record.header_from === null ? <span class="soft">not reported</span> : <span class="mono">{record.header_from}</span>,
+  <Link href={`/dmarc/${domainId}/reports/${record.report.id}`}>{reporterWords(record.report.reporter)}</Link>,
+];
+
+const Results = ({
+  what,
+  results,
+}: {
+  readonly what: string;
+  readonly results: ReadonlyArray<{ readonly result: string; readonly of: string | null }>;
+}) => (
+  <span class="results">
+    {results.length === 0
+      ? `${what} none`
+      : results.map(({ result, of }) => `${what} ${result}${of === null ? "" : ` ${of}`}`).join("; ")}
+  </span>
+);

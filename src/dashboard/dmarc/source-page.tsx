@@ -1,0 +1,256 @@
+import type { ComponentChildren } from "preact";
+import { z } from "zod";
+import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
+import type { SourcePage } from "../../dmarc/overview/source-page.ts";
+import { isRecordCursor, type RecordPage } from "../../dmarc/queries/records.ts";
+import type { Source } from "../../dmarc/sources/source-response.ts";
+import { readSourceIp } from "../../dmarc/report/report-values.ts";
+import { decodeCursor } from "../../http/route-input.ts";
+import { AreaChart } from "../components/chart.tsx";
+import { OutsideLink } from "../components/link.tsx";
+import { countText, numberText, Percent } from "../components/number.tsx";
+import { Callout, Columns, Panel } from "../components/panel.tsx";
+import { Time } from "../components/time.tsx";
+import { page, type PageRoute } from "../page.ts";
+import { ClassBadge, ClassNoteForm } from "./class-form.tsx";
+import { CLASS_WORDS, failureWords, kindWords, REASONS } from "./dmarc-words.ts";
+import { DomainHead } from "./domain-head.tsx";
+import { RangeLinks, rangeParameter } from "./range-links.tsx";
+import { SenderAddresses, SourceRecords } from "./source-details.tsx";
+import { ruleWords } from "./source-rules-form.tsx";
+import type { DmarcPageUseCases } from "./page-use-cases.ts";
+
+const ROWS_AT_ONCE = 25;
+
+const params = z.object({ id: z.string(), key: z.string() });
+const query = z.object({
+  days: rangeParameter,
+  aligned: z.enum(["yes", "no"]).optional(),
+  ip: z
+    .string()
+    .trim()
+    .transform((text) => {
+      const read = readSourceIp(text);
+      return typeof read === "string" ? "" : read.ip;
+    })
+    .refine((text) => text !== "")
+    .optional(),
+  cursor: z.string().transform(decodeCursor).refine(isRecordCursor).optional(),
+});
+export type SourceState = z.output<typeof query>;
+
+/** A source: what it is and why we think so, what fails and how to mend it, and the rows of its reports. */
+export const sourcePages = ({ reading, records }: DmarcPageUseCases): readonly PageRoute[] => [
+  page({ path: "/dmarc/:id/sources/:key", params, query }, async ({ viewer, params: { id, key }, query: state }) => {
+    const found = reading.source(viewer.caller, id, { key, days: state.days });
+    const { fromDay: from, toDay: to } = reading.range(state.days);
+    const filters = {
+      ...{ from, to, source: key, source_ip: state.ip },
+      aligned: state.aligned === undefined ? undefined : state.aligned === "yes",
+    };
+    const page = { after: state.cursor ?? null, limit: ROWS_AT_ONCE };
+    const rows = await records.page(viewer.caller, id, filters, page);
+    const { source, row } = found;
+    return {
+      title: `${source.name}, ${row.domain}`,
+      section: "dmarc",
+      body: <SourceBody {...{ found, rows, state }} />,
+    };
+  }),
+];
+
+type Found = SourcePage & { readonly row: DomainRow };
+
+const SourceBody = ({
+  found,
+  rows,
+  state,
+}: {
+  readonly found: Found;
+  readonly rows: RecordPage;
+  readonly state: SourceState;
+}) => {
+  const { source, row, addresses, word } = found;
+  const { id } = row;
+  return (
+    <>
+      <DomainHead
+        domain={row}
+        current="sources"
+        title={source.name}
+        more={[["Sources", `/dmarc/${id}/sources`]]}
+        meta={
+          <>
+            <ClassBadge classification={source.classification} />
+            <span>{countText(source.messages, "message")}</span>
+            <span>
+              <Percent part={source.aligned} whole={source.messages} /> aligned
+            </span>
+            <span>
+              seen from {source.first_day} to {source.last_day}
+            </span>
+          </>
+        }
+        actions={<RangeLinks days={state.days} />}
+      />
+      <Conclusion {...found} />
+      <Columns
+        side={
+          <>
+            <Evidence {...found} />
+            <Panel title="Classify">
+              <ClassNoteForm domainId={id} source={source} note={word?.note ?? null} />
+            </Panel>
+          </>
+        }
+      >
+        <SourceChart {...found} />
+        <SenderAddresses addresses={addresses} count={source.address_count} />
+      </Columns>
+      <SourceRecords {...{ domainId: id, source, rows, state }} />
+    </>
+  );
+};
+
+/** Splits a sentence at its https addresses, so that they can be followed. */
+const Linked = ({ text }: { readonly text: string }) => (
+  <>
+    {text.split(/(https:\/\/[^\s()]+[^\s().,;:])/).map((part, at) =>
+      part.startsWith("https://") ? (
+        <OutsideLink key={at} href={part}>
+          {part}
+        </OutsideLink>
+      ) : (
+        part
+      ),
+    )}
+  </>
+);
+
+const Conclusion = ({ source, fix }: Found) => {
+  const { kind, meaning } = CLASS_WORDS[source.classification];
+  if (fix === null)
+    return (
+      <Callout kind={kind} title={meaning}>
+        <p>Its mail: {failureWords(source)}.</p>
+      </Callout>
+    );
+  return (
+    <Callout kind={kind} title={fix.why}>
+      <p>What fails: {failureWords(source)}.</p>
+      {fix.steps.length > 0 && (
+        <ol class="plain-steps">
+          {fix.steps.map((step) => (
+            <li key={step}>
+              <Linked text={step} />
+            </li>
+          ))}
+        </ol>
+      )}
+    </Callout>
+  );
+};
+
+const SourceChart = ({ source, days, row }: Found) => {
+  const known = (count: (day: SourcePage["days"][number]) => number) =>
+    days.map((day) => (day.isReported ? count(day) : null));
+  return (
+    <Panel title="Messages a day" aside={countText(source.messages, "message")}>
+      {source.messages === 0 ? (
+        <p class="soft">No report of these days names it. The last one was about {source.last_day}.</p>
+      ) : (
+        <AreaChart
+          caption={`Messages a day from ${source.name} in the name of ${row.domain}`}
+          unit="messages"
+          days={days.map(({ day }) => day)}
+          series={[
+            { title: "Aligned", kind: "ok", values: known(({ aligned }) => aligned) },
+            { title: "Failing", kind: "bad", values: known(({ failing }) => failing) },
+            ...(source.forwarded > 0
+              ? [{ title: "Failing, forwarded", kind: "unknown" as const, values: known(({ forwarded }) => forwarded) }]
+              : []),
+          ]}
+        />
+      )}
+    </Panel>
+  );
+};
+
+/** The identity of a source and what its class rests on. */
+const Evidence = ({ source, service, reason, rule, word }: Found) => (
+  <Panel title="What it is, and why we think so">
+    <dl class="evidence">
+      <Fact label="Identity">{kindWords(source)}</Fact>
+      {service !== null && (
+        <Fact label="Service">
+          {service.name}: {service.purpose}
+        </Fact>
+      )}
+      <Fact label="Class">
+        {source.classified_by === "user" ? "As you classified it." : REASONS[reason]}
+        {source.classified_by === "user" && word === null && rule !== null && ` By your rule: ${ruleWords(rule)}.`}
+        {word !== null && <WordNote atMs={word.atMs} note={word.note} />}
+      </Fact>
+      {source.classified_by === "user" && <Fact label="Without your class">{REASONS[reason]}</Fact>}
+      <Fact label="DKIM passes for">
+        <Names
+          names={source.dkim.map(({ domain, selector, aligned }) => ({
+            text: selector === null ? domain : `${domain} (selector ${selector})`,
+            isAligned: aligned,
+          }))}
+        />
+      </Fact>
+      <Fact label="SPF passes for">
+        <Names names={source.spf.map(({ domain }) => ({ text: domain, isAligned: null }))} />
+      </Fact>
+      <Fact label="Where it sends from">
+        {countText(source.address_count, "address", "addresses")} in {countText(source.network_count, "network")}
+      </Fact>
+      <Fact label="What receivers did">{dispositionWords(source)}</Fact>
+    </dl>
+  </Panel>
+);
+
+const Fact = ({ label, children }: { readonly label: string; readonly children: ComponentChildren }) => (
+  <div>
+    <dt>{label}</dt>
+    <dd>{children}</dd>
+  </div>
+);
+
+const WordNote = ({ atMs, note }: { readonly atMs: number; readonly note: string | null }) => (
+  <span class="soft small">
+    {" "}
+    <Time atMs={atMs} style="day" />
+    {note === null ? "" : `: ${note}`}
+  </span>
+);
+
+const dispositionWords = ({ messages, quarantined, rejected }: Source): string => {
+  const delivered = messages - quarantined - rejected;
+  const parts = [
+    [delivered, "delivered"],
+    [quarantined, "quarantined"],
+    [rejected, "rejected"],
+  ] as const;
+  const told = parts.filter(([count]) => count > 0).map(([count, what]) => `${numberText(count)} ${what}`);
+  return told.length === 0 ? "nothing in this range" : told.join(", ");
+};
+
+const Names = ({
+  names,
+}: {
+  readonly names: ReadonlyArray<{ readonly text: string; readonly isAligned: boolean | null }>;
+}) =>
+  names.length === 0 ? (
+    <span class="soft">nothing</span>
+  ) : (
+    <ul>
+      {names.map(({ text, isAligned }) => (
+        <li key={text}>
+          <span class="mono">{text}</span>
+          {isAligned !== null && <span class="soft"> {isAligned ? "aligned" : "not aligned"}</span>}
+        </li>
+      ))}
+    </ul>
+  );

@@ -1,0 +1,143 @@
+import { z } from "zod";
+import { type Classification, CLASSIFICATIONS } from "../../dmarc/sources/rollup-store.ts";
+import { isSourceCursor, pageOfSources } from "../../dmarc/queries/sources-page.ts";
+import type { SourceListQuery } from "../../dmarc/queries/source-reader.ts";
+import type { Source } from "../../dmarc/sources/source-response.ts";
+import { decodeCursor, encodeCursor } from "../../http/route-input.ts";
+import { CheckField, Field, Filters, SelectField } from "../components/form.tsx";
+import { Empty } from "../components/empty.tsx";
+import { ButtonLink, DownloadLink } from "../components/link.tsx";
+import { countText } from "../components/number.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Pager } from "../components/table.tsx";
+import { flag } from "../form-input.ts";
+import { page, type PageRoute, type View, type Viewer } from "../page.ts";
+import { BulkClassForm } from "./class-form.tsx";
+import { CLASS_WORDS } from "./dmarc-words.ts";
+import { domainParameters } from "./domain-page.tsx";
+import { DomainHead } from "./domain-head.tsx";
+import { RangeLinks, rangeParameter } from "./range-links.tsx";
+import { SourceTable } from "./source-table.tsx";
+import { SourceRules } from "./source-rules-form.tsx";
+import type { DmarcPageUseCases } from "./page-use-cases.ts";
+
+const AT_ONCE = 50;
+const TEXT_CHARACTERS_MAX = 253;
+
+const query = z.object({
+  days: rangeParameter,
+  class: z.enum(CLASSIFICATIONS).optional(),
+  text: z.string().trim().max(TEXT_CHARACTERS_MAX).default(""),
+  failing: flag,
+  networks: flag,
+  cursor: z.string().transform(decodeCursor).refine(isSourceCursor).optional(),
+});
+type SourcesState = z.output<typeof query>;
+
+/** The page without filters. */
+export const FIRST_SOURCES: SourcesState = query.parse({});
+
+const listQuery = (
+  { reading }: DmarcPageUseCases,
+  { days, class: classification, text, failing, networks }: SourcesState,
+): SourceListQuery => {
+  const { fromDay, toDay } = reading.range(days);
+  return { from: fromDay, to: toDay, classification, text, isFailing: failing, byNetwork: networks };
+};
+
+/** All sources of a domain, and the same as CSV. */
+export const sourcesPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => [
+  page({ path: "/dmarc/:id/sources", params: domainParameters, query }, ({ viewer, params: { id }, query: state }) =>
+    sourcesView(useCases, viewer, { id, state }),
+  ),
+  page(
+    { path: "/dmarc/:id/sources.csv", params: domainParameters, query },
+    ({ request, viewer, params, query: state }) => {
+      const { sources } = useCases;
+      return sources.csv(request, sources.list(viewer.caller, params.id, listQuery(useCases, state)));
+    },
+  ),
+];
+
+/** A page of the sources of a domain. */
+export const sourcesView = (
+  useCases: DmarcPageUseCases,
+  viewer: Viewer,
+  { id, state }: { readonly id: string; readonly state: SourcesState },
+): View => {
+  const found = useCases.sources.list(viewer.caller, id, listQuery(useCases, state));
+  const { page: shown, next } = pageOfSources(found.sources, { after: state.cursor ?? null, limit: AT_ONCE });
+  const { domain } = found;
+  return {
+    title: `Sources of ${domain.domain}`,
+    section: "dmarc",
+    body: (
+      <>
+        <DomainHead
+          domain={domain}
+          current="sources"
+          title={`Sources of ${domain.domain}`}
+          meta={<span>{countText(found.sources.length, "source")} in this range</span>}
+          actions={
+            <>
+              <RangeLinks days={state.days} />
+              <DownloadLink href={`/dmarc/${id}/sources.csv?${parametersOf(state)}`}>CSV</DownloadLink>
+            </>
+          }
+        />
+        <Panel isFlush>
+          <SourceFilters id={id} state={state} />
+          {shown.length === 0 ? <NoSource id={id} /> : <ShownSources {...{ id, shown, days: state.days }} />}
+          <Pager next={next === null ? null : encodeCursor(next)} isLater={state.cursor !== undefined} />
+        </Panel>
+        <SourceRules id={id} rules={domain.sourceRules} />
+      </>
+    ),
+  };
+};
+
+const NoSource = ({ id }: { readonly id: string }) => (
+  <Empty title="No source matches" action={<ButtonLink href={`/dmarc/${id}/sources`}>Show all sources</ButtonLink>}>
+    <p>Change the filters, or choose a longer range.</p>
+  </Empty>
+);
+
+const ShownSources = ({
+  id,
+  shown,
+  days,
+}: {
+  readonly id: string;
+  readonly shown: readonly Source[];
+  readonly days: number;
+}) => (
+  <>
+    <SourceTable domainId={id} sources={shown} query={`?days=${days}`} />
+    <BulkClassForm domainId={id} />
+  </>
+);
+
+const parametersOf = ({ days, class: classification, text, failing, networks }: SourcesState): string =>
+  new URLSearchParams({
+    ...{ days: String(days), text },
+    ...(classification === undefined ? {} : { class: classification }),
+    ...(failing ? { failing: "on" } : {}),
+    ...(networks ? { networks: "on" } : {}),
+  }).toString();
+
+const classOption = (one: Classification) => [one, CLASS_WORDS[one].text] as const;
+
+const SourceFilters = ({ id, state }: { readonly id: string; readonly state: SourcesState }) => (
+  <Filters action={`/dmarc/${id}/sources`}>
+    <input type="hidden" name="days" value={state.days} />
+    <Field name="text" label="Name, domain or address" type="search" value={state.text} />
+    <SelectField
+      name="class"
+      label="Class"
+      value={state.class ?? ""}
+      options={[["", "All"], ...CLASSIFICATIONS.map(classOption)]}
+    />
+    <CheckField name="failing" label="Only with failures to act on" isChecked={state.failing} />
+    <CheckField name="networks" label="Unauthenticated mail by network" isChecked={state.networks} />
+  </Filters>
+);

@@ -1,0 +1,53 @@
+import { type DayRange, dayOfTime } from "../../base/days.ts";
+import type { Advice } from "../advice/advice-schema.ts";
+import { RANGE_DAYS } from "../../http/day-range.ts";
+import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
+import type { DomainDay } from "../sources/rollup-rows.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
+import type { Source } from "../sources/source-response.ts";
+import type { NextStep, DomainOverview } from "./domain-overview.ts";
+
+const WEEK_DAYS = 7;
+
+/** Sums up a domain for lists. `next` is the next step of its advice. */
+export const computeOverview = (
+  rollups: RollupStore,
+  domain: SourceDomain,
+  { next, nowMs }: { readonly next: Advice["next"]; readonly nowMs: number },
+): DomainOverview => {
+  const toDay = dayOfTime(nowMs);
+  const range: DayRange = { fromDay: toDay - RANGE_DAYS + 1, toDay };
+  const days = rollups.domainDays([domain.number], range);
+  const sources = new DomainSources(rollups, domain).sources(range);
+  const month = sumOf(days);
+  const week = sumOf(days.filter(({ day }) => day > toDay - WEEK_DAYS));
+  return {
+    computedAtMs: nowMs,
+    ...{ messages7: week.messages, aligned7: week.aligned, messages30: month.messages, aligned30: month.aligned },
+    actionable30: sources.reduce((sum, source) => sum + actionableFailures(source), 0),
+    fromDay: range.fromDay,
+    messages: perDay(days, range, ({ messages }) => messages),
+    failing: perDay(days, range, ({ messages, aligned }) => messages - aligned),
+    next: next === null ? null : nextStepOf(next, sources),
+  };
+};
+
+const sumOf = (days: readonly DomainDay[]): Pick<DomainDay, "messages" | "aligned"> => ({
+  messages: days.reduce((sum, { messages }) => sum + messages, 0),
+  aligned: days.reduce((sum, { aligned }) => sum + aligned, 0),
+});
+
+/** A number for each day of a range; null for a day that no report covers. */
+const perDay = (
+  days: readonly DomainDay[],
+  { fromDay, toDay }: DayRange,
+  count: (day: DomainDay) => number,
+): (number | null)[] => {
+  const known = new Map(days.map((one) => [one.day, count(one)]));
+  return Array.from({ length: toDay - fromDay + 1 }, (_, index) => known.get(fromDay + index) ?? null);
+};
+
+const nextStepOf = ({ action, why, source }: NonNullable<Advice["next"]>, sources: readonly Source[]): NextStep => ({
+  ...{ action, why, source },
+  sourceName: source === null ? null : (sources.find(({ key }) => key === source)?.name ?? source),
+});
