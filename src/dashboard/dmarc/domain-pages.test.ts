@@ -207,6 +207,7 @@ test("the domains, reports and ingestions of another account do not exist, on an
     "reports",
     "reports.csv",
     `reports/${report}`,
+    `reports/${report}/records.csv`,
     `reports/${report}/raw`,
     "tls",
     "failures",

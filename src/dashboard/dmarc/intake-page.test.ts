@@ -92,6 +92,36 @@ describe("what came in", () => {
     expect((await get("/dmarc/intake?outcome=nonsense&cursor=x")).text).toContain("foreign.xml");
   });
 
+  test("is taken away as CSV, with its filters and why", async () => {
+    const { get } = await startRefused();
+    const { html, headers } = await get("/dmarc/intake.csv?outcome=quarantined");
+    expect(headers.get("content-disposition")).toContain("reports-received.csv");
+    const [columns, ...rows] = html.trim().split("\r\n");
+    expect(columns).toStartWith("id,received_at,via,name,");
+    expect(rows).toHaveLength(1);
+    expect(rows[0]).toContain(`quarantined,foreign_domain,"The report is about a domain that is not enrolled.`);
+    expect(rows[0]).toEndWith(`${DOMAIN},receiver.example,1`);
+  });
+
+  test("refreshes while something waits to be read", async () => {
+    const { get, app } = await startRefused();
+    expect((await get("/dmarc/intake")).html).not.toContain("data-live");
+    app.db.sqlite.run("UPDATE dmarc_ingestions SET status = 'pending', outcome = NULL, reason = NULL, findings = NULL");
+    const { html, text } = await get("/dmarc/intake?status=pending");
+    expect(html).toContain("data-live");
+    expect(text).toContain("Waiting It will be read within a minute.");
+  });
+
+  test("about one domain is a list of its own", async () => {
+    const { upload, enrol, get } = await startRefused();
+    const domain = await enrol(DOMAIN);
+    await upload([["own.xml", ofDomain({ reportId: "own" })]]);
+    const { text } = await get(`/dmarc/intake?domain=${domain.id}`);
+    expect(text).toContain("own.xml");
+    expect(text).toContain("Show all domains");
+    expect(text).not.toContain("photo.jpg");
+  });
+
   test("can be read again when the cause is gone, one or all", async () => {
     const { visitor, enrol, app, get, path } = await startRefused();
     await enrol(DOMAIN);

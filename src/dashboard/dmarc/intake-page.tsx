@@ -3,10 +3,12 @@ import { isId } from "../../base/secrets.ts";
 import { sendBytes } from "../../http/response.ts";
 import type { IngestionView } from "../../dmarc/ingest/ingestion-schemas.ts";
 import { OUTCOMES } from "../../dmarc/ingest/ingestion-finding.ts";
-import type { IngestionQuery } from "../../dmarc/ingest/ingestion-reader.ts";
+import { INGESTION_COLUMNS, type IngestionQuery } from "../../dmarc/ingest/ingestion-reader.ts";
+import { csvResponse } from "../../dmarc/queries/csv.ts";
 import { Button, Filters, PostForm, SelectField } from "../components/form.tsx";
-import { ButtonLink } from "../components/link.tsx";
+import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
 import { countText } from "../components/number.tsx";
+import { Live } from "../components/live.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
 import { Pager } from "../components/table.tsx";
 import { formAction, page, type PageRoute, uploadAction, type View, type Viewer } from "../page.ts";
@@ -42,9 +44,19 @@ const listQueryOf = ({ outcome, via, status, domain, at }: Query): IngestionQuer
   ...(at === undefined ? {} : { receivedFromMs: at, receivedBeforeMs: at + 1 }),
 });
 
+const csvPath = ({ cursor: _, ...given }: Query): string => {
+  const filters = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, `${value}`]]));
+  const text = new URLSearchParams(filters);
+  return `${PATH}.csv${text.size === 0 ? "" : `?${text}`}`;
+};
+
 /** Everything that came in for the account, and uploads. */
 export const intakePages = (useCases: UseCases): readonly PageRoute[] => [
   page({ path: PATH, query }, ({ viewer, query: given }) => intakeView(useCases, viewer, given)),
+  page({ path: `${PATH}.csv`, query }, ({ request, viewer: { caller }, query: given }) => {
+    const batches = useCases.reader.rows(caller, listQueryOf(given));
+    return csvResponse(request, "reports-received.csv", { columns: INGESTION_COLUMNS, batches });
+  }),
   ...uploadPages(useCases),
   ...retryPages(useCases),
   ...ingestionPages(useCases),
@@ -152,11 +164,15 @@ const intakeView = async ({ reader }: UseCases, { caller }: Viewer, given: Query
           actions={isUpload ? <ButtonLink href={PATH}>Everything that came in</ButtonLink> : <RetryAll />}
         />
         {isUpload && <UploadResult ingestions={ingestions} />}
-        <Panel title={isUpload ? "Files" : "Mails and files"} aside="newest first" isFlush>
-          {!isUpload && <IntakeFilters query={given} />}
-          <IngestionTable ingestions={ingestions} isFiltered={Object.keys(given).length > 0} />
-          <Pager next={next} isLater={given.cursor !== undefined} />
-        </Panel>
+        <Live id="intake" everyS={3} isOn={ingestions.some(({ status }) => status === "pending")}>
+          <Panel title={isUpload ? "Files" : "Mails and files"} aside="newest first" isFlush>
+            {!isUpload && <IntakeFilters query={given} />}
+            <IngestionTable ingestions={ingestions} isFiltered={Object.keys(given).length > 0} />
+            <Pager next={next} isLater={given.cursor !== undefined}>
+              <DownloadLink href={csvPath(given)}>CSV</DownloadLink>
+            </Pager>
+          </Panel>
+        </Live>
         <ReportUpload />
       </>
     ),
@@ -218,6 +234,13 @@ const IntakeFilters = ({ query: given }: { readonly query: Query }) => (
         ["done", "Read"],
       ]}
     />
-    {given.domain !== undefined && <input type="hidden" name="domain" value={given.domain} />}
+    {given.domain !== undefined && (
+      <>
+        <input type="hidden" name="domain" value={given.domain} />
+        <p class="small">
+          Only what is about one domain. <Link href={PATH}>Show all domains</Link>
+        </p>
+      </>
+    )}
   </Filters>
 );

@@ -1,8 +1,9 @@
-import type { IngestionView } from "../../dmarc/ingest/ingestion-schemas.ts";
+import { decidingFinding, type IngestionView } from "../../dmarc/ingest/ingestion-schemas.ts";
 import { Badge } from "../components/badge.tsx";
 import { middleCut, Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";
 import { Button, PostForm } from "../components/form.tsx";
+import { Live } from "../components/live.tsx";
 import { DownloadLink, Link } from "../components/link.tsx";
 import { bytesText } from "../components/number.tsx";
 import { Callout, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
@@ -63,9 +64,7 @@ const subjectOf = ({ findings }: IngestionView): string | null => {
 
 const ingestionRow = (ingestion: IngestionView): TableRow => {
   const [kind, word] = outcomeWords(ingestion.outcome);
-  const deciding = ingestion.findings.find(
-    ({ outcome, reason }) => outcome === ingestion.outcome && reason === ingestion.reason,
-  );
+  const deciding = decidingFinding(ingestion);
   const subject = subjectOf(ingestion);
   return {
     key: ingestion.id,
@@ -109,9 +108,9 @@ const AcceptForm = ({ id }: { readonly id: string }) => (
 export const IngestionFindings = ({ ingestion }: { readonly ingestion: IngestionView }) => {
   const [kind, word] = outcomeWords(ingestion.outcome);
   const { id, findings, raw_available: isKept } = ingestion;
-  const deciding = findings.find(({ outcome, reason }) => outcome === ingestion.outcome && reason === ingestion.reason);
+  const deciding = decidingFinding(ingestion);
   return (
-    <>
+    <Live id="ingestion" everyS={2} isOn={ingestion.status === "pending"}>
       <PageHead
         title={nameOf(ingestion)}
         crumbs={[
@@ -148,7 +147,7 @@ export const IngestionFindings = ({ ingestion }: { readonly ingestion: Ingestion
         {findings.length === 0 ? <p class="panel-body soft">Nothing yet.</p> : <FindingTable findings={findings} />}
       </Panel>
       <Arrival ingestion={ingestion} />
-    </>
+    </Live>
   );
 };
 

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { sendBytes } from "../../http/response.ts";
 import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import { isRecordCursor } from "../../dmarc/queries/records.ts";
+import { csvResponse } from "../../dmarc/queries/csv.ts";
+import { isRecordCursor, RECORD_COLUMNS } from "../../dmarc/queries/records.ts";
 import type { ShownRecord } from "../../dmarc/queries/record-schemas.ts";
 import type { ShownReport } from "../../dmarc/queries/report-schemas.ts";
 import type { ReportWithRecords } from "../../dmarc/queries/report-reader.ts";
@@ -64,13 +65,24 @@ export const reportPages = ({
             </Columns>
             <Panel title="Records" aside={<Count report={report} />} isFlush>
               <RecordTable domain={domain} records={report.records} />
-              <Pager next={next} isLater={cursor !== undefined} />
+              <Pager next={next} isLater={cursor !== undefined}>
+                <DownloadLink href={`/dmarc/${id}/reports/${reportId}/records.csv`}>CSV</DownloadLink>
+              </Pager>
             </Panel>
           </>
         ),
       };
     },
   ),
+  ...filePages(reports),
+];
+
+/** The records of a report as CSV, and the mail or file that brought it. */
+const filePages = (reports: DmarcReportUseCases["reports"]): readonly PageRoute[] => [
+  page({ path: `${PATH}/records.csv`, params }, ({ request, viewer, params: { id, reportId } }) => {
+    const { fileName, batches } = reports.recordRows(viewer.caller, id, reportId);
+    return csvResponse(request, fileName, { columns: RECORD_COLUMNS, batches });
+  }),
 
   page({ path: `${PATH}/raw`, params }, ({ request, viewer, params: { id, reportId } }) => {
     const { bytes, fileName } = reports.raw(viewer.caller, id, reportId);

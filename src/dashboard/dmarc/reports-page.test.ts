@@ -65,6 +65,11 @@ describe("the list of reports", () => {
     expect((await get(next)).text).toContain(" r9 ");
   });
 
+  test("says when there are reports, but none in its days", async () => {
+    const { get, path } = await startFilled([{ begin: SAMPLE_DAY_S - 90 * DAY_S }]);
+    expect((await get(path)).text).toContain("No report matches");
+  });
+
   test("teaches when it is empty", async () => {
     const { get, path } = await startFilled([]);
     expect((await get(path)).text).toContain("beginning 24 to 48 hours after the record is published");
@@ -106,6 +111,25 @@ describe("a report", () => {
     expect(first.text).not.toContain("192.0.2.130");
     const next = /href="([^"]+cursor=[^"]+)"/.exec(first.html)?.[1]?.replaceAll("&amp;", "&") ?? "";
     expect((await get(next)).text).toContain("192.0.2.130");
+  });
+
+  test("gives its records as CSV", async () => {
+    const { get, pathOfFirst } = await startFilled([
+      { org: "google.com", rows: [{ count: 5 }, { count: 7, dkim: "fail", spf: "fail" }] },
+    ]);
+    const { html, headers } = await get(`${await pathOfFirst()}/records.csv`);
+    expect(headers.get("content-disposition")).toContain("report-acme-shop.com-2026-01-01-2026-01-01.csv");
+    const [columns, ...rows] = html.trim().split("\r\n");
+    expect(columns).toStartWith("date,source_ip,");
+    expect(rows.map((row) => /,(\d+),(true|false),/.exec(row)?.slice(1))).toEqual([
+      ["7", "false"],
+      ["5", "true"],
+    ]);
+  });
+
+  test("about several days shows its period in the list", async () => {
+    const { get, path } = await startFilled([{ begin: SAMPLE_DAY_S - 4 * DAY_S, end: SAMPLE_DAY_S - DAY_S }]);
+    expect((await get(path)).text).toContain("2025-12-29 Dec 28, 2025 to Dec 31, 2025 receiver.example");
   });
 
   test("can be downloaded as it came, while it is kept", async () => {

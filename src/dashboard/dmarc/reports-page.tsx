@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type DayRange, isoDay } from "../../base/days.ts";
+import { DAY_MS, type DayRange, isoDay } from "../../base/days.ts";
 import { csvResponse } from "../../dmarc/queries/csv.ts";
 import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
 import { exportFileName } from "../../dmarc/queries/domain-query.ts";
@@ -81,12 +81,12 @@ export const reportsPages = ({
             current="reports"
             title={`Reports about ${domain.domain}`}
             meta={<LastReport domain={domain} />}
-            actions={<ButtonLink href="/dmarc/intake">Everything that came in</ButtonLink>}
+            actions={<ButtonLink href={`/dmarc/intake?domain=${id}`}>What came in, and what was refused</ButtonLink>}
           />
           <Panel title="Aggregate reports" aside={<RangeText {...range} />} isFlush>
             <ReportFilters domain={domain} query={given} range={range} />
             {found.reports.length === 0 ? (
-              <NoReports domain={domain} isFiltered={Object.keys(given).length > 0} />
+              <NoReports domain={domain} isFiltered={domain.lastReportAtMs !== null || Object.keys(given).length > 0} />
             ) : (
               <ReportTable domain={domain} reports={found.reports} />
             )}
@@ -111,7 +111,7 @@ export const reportsPages = ({
 
 /** A first day in the future, without a last one, is left out. */
 const safeDays = ({ from, to }: ReportListQuery, nowMs: number): Pick<ReportListQuery, "from" | "to"> =>
-  from !== undefined && to === undefined && from * 86_400_000 > nowMs ? {} : { from, to };
+  from !== undefined && to === undefined && from * DAY_MS > nowMs ? {} : { from, to };
 
 const csvPath = (id: string, { cursor: _, ...given }: Query): string => {
   const text = new URLSearchParams(
@@ -201,12 +201,22 @@ const ReportTable = ({ domain, reports }: { readonly domain: DomainRow; readonly
   />
 );
 
+/** Most reports are about a day. */
+const isLong = ({ begin, end }: ShownReport): boolean => Date.parse(end) - Date.parse(begin) > DAY_MS;
+
 const reportRow = (domain: DomainRow, report: ShownReport): TableRow => {
   const [kind, word] = authenticityWords(report.authenticity);
   return {
     key: report.id,
     cells: [
-      <span class="nowrap">{report.date}</span>,
+      <>
+        <span class="nowrap">{report.date}</span>
+        {isLong(report) && (
+          <span class="second nowrap">
+            <Time atMs={Date.parse(report.begin)} style="day" /> to <Time atMs={Date.parse(report.end)} style="day" />
+          </span>
+        )}
+      </>,
       <>
         <Link href={`/dmarc/${domain.id}/reports/${report.id}`}>{reporterWords(report.reporter)}</Link>
         {report.policy_domain !== domain.domain && <span class="second">about {report.policy_domain}</span>}

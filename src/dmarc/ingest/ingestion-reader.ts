@@ -1,8 +1,9 @@
 import { readWindows, type Stretch, walk } from "../../base/walk.ts";
+import type { Cell } from "../../http/csv.ts";
 import { readPlainly } from "../../http/list-page.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
 import { suffixOf } from "../report/payload.ts";
-import { type IngestionView, ingestionView } from "./ingestion-schemas.ts";
+import { decidingFinding, type IngestionView, ingestionView } from "./ingestion-schemas.ts";
 import type { IngestionFilters, IngestionOwner, IngestionRow } from "./ingestion-store.ts";
 import type { Ingestions } from "./ingestions.ts";
 
@@ -10,6 +11,14 @@ import type { Ingestions } from "./ingestions.ts";
 export interface IngestionQuery extends Omit<IngestionFilters, "domain"> {
   readonly domainId?: string | undefined;
 }
+
+const EXPORTED_AT_ONCE = 500;
+
+/** The columns of the CSV export of ingestions. */
+export const INGESTION_COLUMNS = [
+  ...["id", "received_at", "via", "name", "mail_from", "client", "bytes", "status", "outcome", "reason"],
+  ...["message", "domain", "reporter", "report_id"],
+] as const;
 
 /** Rows looked at between two yields where few pass a filter: some milliseconds. */
 const STEP = 5_000;
@@ -53,6 +62,16 @@ export class IngestionReader {
     return { ingestions: rows.map((row) => this.view(row)), next };
   }
 
+  /** All that match, as rows of CSV, newest first. */
+  async *rows(owner: IngestionOwner, query: IngestionQuery): AsyncGenerator<Cell[][], void> {
+    for (let before: string | null = null; ;) {
+      const { ingestions, next } = await this.page(owner, query, { before, limit: EXPORTED_AT_ONCE });
+      yield ingestions.map(cellsOf);
+      if (next === null) return;
+      before = next;
+    }
+  }
+
   /** Throws `not_found`. */
   find(owner: IngestionOwner, id: string): IngestionView {
     return this.view(this.#ingestions.find(owner, id));
@@ -76,3 +95,13 @@ export class IngestionReader {
     return ingestionView(row, (number) => this.#domains.findByNumber(number)?.id ?? null);
   }
 }
+
+/** With what decided the outcome. */
+const cellsOf = (ingestion: IngestionView): Cell[] => {
+  const finding = decidingFinding(ingestion);
+  return [
+    ...[ingestion.id, ingestion.received_at, ingestion.via, ingestion.name, ingestion.mail_from, ingestion.client],
+    ...[ingestion.bytes, ingestion.status, ingestion.outcome, ingestion.reason, finding?.message ?? null],
+    ...[finding?.domain ?? null, finding?.org_name ?? null, finding?.external_report_id ?? null],
+  ];
+};

@@ -128,6 +128,14 @@ export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): Ingest
   findings: findingViews(row),
 });
 
+/** The finding that decided the outcome; undefined while the ingestion is pending. */
+export const decidingFinding = ({
+  findings,
+  outcome: decided,
+  reason: why,
+}: Pick<IngestionView, "findings" | "outcome" | "reason">): IngestionView["findings"][number] | undefined =>
+  findings.find(({ outcome, reason }) => outcome === decided && reason === why);
+
 /** The findings of an ingestion with their messages. */
 export const findingViews = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
   parseFindings(row).map(({ outcome, reason, doubt, line, author, ...rest }) => ({

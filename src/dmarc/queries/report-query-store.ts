@@ -29,6 +29,9 @@ export interface ReportRowStored {
   readonly hasRaw: 0 | 1;
 }
 
+/** What filters of a list need to know about a report. */
+export type ReportFacts = Pick<ReportRowStored, "number" | "day" | "org" | "authenticity" | "author">;
+
 /** The position of a report in a list: the greatest key comes first. */
 export interface ReportKey {
   readonly day: number;
@@ -72,6 +75,8 @@ const REPORT = `SELECT r.number, r.id, r.ingestion, r.org, r.email, r.report_id 
   FROM dmarc_reports r`;
 const REPORTS = `${REPORT} WHERE r.domain = ? AND r.is_complete = 1 AND r.day >= ? AND (r.day, r.number) < (?, ?)
   ORDER BY r.day DESC, r.number DESC LIMIT ?`;
+const REPORT_FACTS = `SELECT r.number, r.day, r.org, r.authenticity, ${AUTHOR} author FROM dmarc_reports r
+  WHERE r.domain = ? AND r.is_complete = 1 AND r.day >= ? AND (r.day, r.number) < (?, ?) ORDER BY r.day DESC, r.number DESC LIMIT ?`;
 const RAW = `SELECT i.name, i.via, w.bytes FROM dmarc_raw w JOIN dmarc_ingestions i ON i.id = w.ingestion WHERE w.ingestion = ?`;
 const TLS_REPORTS = `SELECT id, ingestion, org, report_id reportId, begin_ms beginMs, end_ms endMs,
   successful_sessions successfulSessions, failed_sessions failedSessions, body, received_at_ms receivedAtMs
@@ -87,6 +92,8 @@ const LAST_ID = "~";
 /** Reads aggregate and TLS reports as they were received. Reports that are still being written are absent. */
 export class ReportQueryStore {
   readonly #reports;
+  readonly #facts;
+  readonly #byNumber;
   readonly #byId;
   readonly #raw;
   readonly #tlsReports;
@@ -95,6 +102,8 @@ export class ReportQueryStore {
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#reports = sqlite.prepare<ReportRowStored, [number, number, number, number, number]>(REPORTS);
+    this.#facts = sqlite.prepare<ReportFacts, [number, number, number, number, number]>(REPORT_FACTS);
+    this.#byNumber = sqlite.prepare<ReportRowStored, [number]>(`${REPORT} WHERE r.number = ?`);
     this.#byId = sqlite.prepare<ReportRowStored, [string, number]>(
       `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
     );
@@ -109,6 +118,15 @@ export class ReportQueryStore {
   /** The reports after the key `before`, the newest day first, down to `fromDay`. */
   reports(domain: number, fromDay: number, before: ReportKey, limit: number): ReportRowStored[] {
     return this.#reports.all(domain, fromDay, before.day, before.number, limit);
+  }
+
+  /** The same reports, without what filters do not need: that takes a fraction of the time. */
+  facts(domain: number, fromDay: number, before: ReportKey, limit: number): ReportFacts[] {
+    return this.#facts.all(domain, fromDay, before.day, before.number, limit);
+  }
+
+  findByNumber(number: number): ReportRowStored | undefined {
+    return this.#byNumber.get(number) ?? undefined;
   }
 
   find(domain: number, id: string): ReportRowStored | undefined {

@@ -4,8 +4,8 @@ import type { Caller } from "../../http/guard.ts";
 import type { DayRange } from "../../base/days.ts";
 import { rangeOf } from "../sources/day-range.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
-import type { QueryContext } from "./domain-query.ts";
-import { readRecords } from "./records.ts";
+import { exportFileName, type QueryContext } from "./domain-query.ts";
+import { exportRecords, readRecords } from "./records.ts";
 import type { RawRow, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
 import type { ShownReport, ShownReportDetail } from "./report-schemas.ts";
 import { rawFileName, readReports, reportDetailView, type ReportFilters, type ReportPage } from "./reports.ts";
@@ -91,6 +91,17 @@ export class ReportReader {
     const query = { scope: { report: report.number }, range, filters: {}, names };
     const read = await readRecords(records, query, page);
     return { report: reportDetailView(report, read.records), next: read.next };
+  }
+
+  /** All records of a report as rows of CSV, with a name for the file. Throws `not_found`. */
+  recordRows(caller: Caller, id: string, reportId: string) {
+    const { rollups, records, findDomain } = this.#context;
+    const domain = findDomain(caller, id);
+    const { number, day } = this.#find(domain.number, reportId);
+    const range = { fromDay: day, toDay: day };
+    const names = new DomainSources(rollups, domain).names(range);
+    const query = { scope: { report: number }, range, filters: {}, names };
+    return { fileName: exportFileName("report", domain, range, "csv"), batches: exportRecords(records, query, null) };
   }
 
   /** The mail or file that brought a report, and a name for the file. Throws `not_found`, also when it is no longer stored. */

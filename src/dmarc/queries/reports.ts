@@ -1,8 +1,8 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
 import { authenticitySchema, type ShownReport, type ShownReportDetail, type ShownTlsReport } from "./report-schemas.ts";
-import type { ReportKey, ReportQueryStore, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
-import { stretchOf, walk } from "../../base/walk.ts";
+import type { ReportFacts, ReportKey, ReportQueryStore, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
+import { stretchOf, type Walk, walk } from "../../base/walk.ts";
 import type { ShownRecord } from "./record-schemas.ts";
 import { authenticatedOrganisation, reporterView } from "./reporter.ts";
 import { suffixOf } from "../report/payload.ts";
@@ -32,27 +32,23 @@ const readCursor = (text: string): ReportKey => {
   return { day, number };
 };
 
+interface ReportListOf {
+  readonly domain: number;
+  readonly range: DayRange;
+  readonly filters: ReportFilters;
+}
+
 /** A page of reports: the newest day first; within a day the most recently received first. */
 export const readReports = async (
   store: ReportQueryStore,
-  { domain, range, filters }: { readonly domain: number; readonly range: DayRange; readonly filters: ReportFilters },
+  list: ReportListOf,
   page: { readonly after: string | null; readonly limit: number },
 ): Promise<ReportPage> => {
-  const { reporter, authenticity, trusted } = filters;
+  const { range } = list;
   const start = { day: range.toDay + 1, number: -1 };
   const first = page.after === null ? start : readCursor(page.after);
-  const keyOf = ({ day, number }: ReportRowStored): ReportKey => ({ day, number });
-  const passes = (row: ReportRowStored): boolean =>
-    (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter || row.author === reporter) &&
-    (trusted === undefined || (row.author === "") === trusted) &&
-    (authenticity === undefined || row.authenticity === authenticity);
   const { rows, next } = await walk<ReportRowStored, ReportKey>(
-    {
-      read: (before, looks) => stretchOf(store.reports(domain, range.fromDay, before, looks), looks, { keyOf, passes }),
-      keyOf,
-      step: STEP,
-      weigh: (row) => JSON.stringify(row).length,
-    },
+    { read: readingOf(store, list), keyOf, step: STEP, weigh: (row) => JSON.stringify(row).length },
     {
       before: first.day > range.toDay ? start : first,
       limit: page.limit,
@@ -60,6 +56,33 @@ export const readReports = async (
   );
   return { reports: rows.map(reportView), next: next === null ? null : `${next.day}.${next.number}` };
 };
+
+const keyOf = ({ day, number }: ReportKey): ReportKey => ({ day, number });
+
+/** Where few reports pass, only those that do are read whole. */
+const readingOf = (
+  store: ReportQueryStore,
+  { domain, range: { fromDay }, filters }: ReportListOf,
+): Walk<ReportRowStored, ReportKey>["read"] => {
+  const isFiltered = Object.values(filters).some((value) => value !== undefined);
+  if (!isFiltered) {
+    return (before, looks) =>
+      stretchOf(store.reports(domain, fromDay, before, looks), looks, { keyOf, passes: () => true });
+  }
+  return (before, looks, wanted) => {
+    const passes = (report: ReportFacts): boolean => passesFilters(report, filters);
+    const { rows: found, end } = stretchOf(store.facts(domain, fromDay, before, looks), looks, { keyOf, passes });
+    const shown = found.slice(0, wanted);
+    const last = shown.at(-1);
+    const rows = shown.flatMap(({ number }) => store.findByNumber(number) ?? []);
+    return { rows, end: found.length > shown.length && last !== undefined ? keyOf(last) : end };
+  };
+};
+
+const passesFilters = (report: ReportFacts, { reporter, authenticity, trusted }: ReportFilters): boolean =>
+  (reporter === undefined || (report.org?.toLowerCase() ?? "") === reporter || report.author === reporter) &&
+  (trusted === undefined || (report.author === "") === trusted) &&
+  (authenticity === undefined || report.authenticity === authenticity);
 
 const policyView = (text: string): ShownReport["policy"] => {
   const { discoveryMethod, ...policy } = parsePublishedPolicy(text);
