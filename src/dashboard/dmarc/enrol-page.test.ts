@@ -31,7 +31,8 @@ test("a mistake enrols nothing, keeps what was typed and stands beside the field
   expect(status).toBe(400);
   expect(html).toContain("a-corp.com\n&lt;b>x&lt;/b>@b-corp.com</textarea>");
   expect(html).toContain('aria-invalid="true"');
-  expect(text).toContain("Nothing was enrolled. <b>x</b>@b-corp.com: This is an email address");
+  expect(text).toContain("Nothing was enrolled: 1 of 2 cannot be monitored.");
+  expect(text).toContain("<b>x</b>@b-corp.com: This is an email address: give the domain only");
   expect((await visitor.post("/dmarc/new", { domains: "" })).status).toBe(400);
 });
 

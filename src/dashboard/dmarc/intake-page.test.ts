@@ -26,7 +26,9 @@ describe("an upload", () => {
     expect(text).toMatch(
       /one\.xml receiver\.example about acme-shop\.com Upload, a moment ago Stored The report is stored\./,
     );
-    expect(text).toMatch(/photo\.jpg Upload, a moment ago Refused It contains no report\. Retry/);
+    expect(text).toMatch(
+      /photo\.jpg Upload, a moment ago It contains no report\. Refused It contains no report\. Retry/,
+    );
     expect(text).toContain("The report is about a domain that is not enrolled. Enroll the domain, then retry. Retry");
   });
 

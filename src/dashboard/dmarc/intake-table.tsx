@@ -66,6 +66,7 @@ const ingestionRow = (ingestion: IngestionView): TableRow => {
   const [kind, word] = outcomeWords(ingestion.outcome);
   const deciding = decidingFinding(ingestion);
   const subject = subjectOf(ingestion);
+  const why = deciding === undefined ? "It will be read within a minute." : findingText(deciding.message);
   return {
     key: ingestion.id,
     cells: [
@@ -75,11 +76,10 @@ const ingestionRow = (ingestion: IngestionView): TableRow => {
         <span class="second">
           {viaWord(ingestion.via)}, <Time atMs={Date.parse(ingestion.received_at)} />
         </span>
+        {ingestion.outcome !== "stored" && <span class="second narrow-only">{why}</span>}
       </>,
       <Badge kind={kind}>{word}</Badge>,
-      <span class="small">
-        {deciding === undefined ? "It will be read within a minute." : findingText(deciding.message)}
-      </span>,
+      <span class="small">{why}</span>,
       isRetriable(ingestion) ? <RetryForm id={ingestion.id} /> : null,
     ],
   };

@@ -32,7 +32,7 @@ describe("the record of a domain", () => {
     const path = `/dmarc/${domain.id}/record`;
     const check = async () => (await visitor.submit(`${path}/check`)).text;
     const waiting = await check();
-    expect(waiting).toContain("Not visible yet. Resolvers may keep the old answer until");
+    expect(waiting).toContain("Not visible yet. Resolvers may keep the old answer until 00:05 UTC.");
     expect(waiting).toContain("Publish the record below, then check it here.");
     zone["_dmarc.acme-shop.com"] = { TXT: ["v=DMARC1; p=none"] };
     expect(await check()).toContain(

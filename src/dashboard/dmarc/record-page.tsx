@@ -1,31 +1,29 @@
 import { z } from "zod";
+import { DAY_MS } from "../../base/days.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Publication } from "../../dmarc/domains/publication.ts";
-import type { DomainRow, HistoryRow } from "../../dmarc/domains/domain-store.ts";
-import { historyView } from "../../dmarc/domains/domain-view.ts";
+import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
 import { Badge } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
-import { Pager } from "../components/table.tsx";
 import { exactText, Time } from "../components/time.tsx";
 import { formAction, page, type PageRoute, type Viewer } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import { DomainHead } from "./domain-head.tsx";
 import {
-  changeWords,
   checkedSentence,
   publicationReason,
   publicationWords,
   publishText,
   waitsUntilMs,
 } from "./publication-words.ts";
+import { HISTORY_ROWS, RecordHistory } from "./record-history.tsx";
 import { PublishRecord, RecordDiff, TagChanges } from "./record-text.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 
 const params = z.object({ id: z.string() });
 const PATH = "/dmarc/:id/record";
-const HISTORY_ROWS = 20;
 
 type UseCases = Pick<DmarcReportUseCases, "clock" | "domains">;
 
@@ -56,7 +54,7 @@ export const recordPages = (useCases: UseCases): readonly PageRoute[] => [
               <ToPublish domain={domain} publication={publication} />
               <Published publication={publication} />
             </Columns>
-            <History rows={rows} isLater={before !== null} />
+            <RecordHistory rows={rows} isLater={before !== null} />
           </>
         ),
       };
@@ -69,12 +67,22 @@ export const recordPages = (useCases: UseCases): readonly PageRoute[] => [
     const checked = await domains.verify(viewer.caller, id);
     const after = domains.publication(checked.domain);
     const untilMs = waitsUntilMs(after, clock.nowMs());
-    const sentence = checkedSentence(before, after, untilMs === null ? null : untilText(untilMs, viewer));
+    const sentence = checkedSentence(
+      before,
+      after,
+      untilMs === null ? null : untilText(untilMs, clock.nowMs(), viewer),
+    );
     return redirectTo(viewer, `/dmarc/${id}/record`, after.state === "in_order" ? { ok: sentence } : { bad: sentence });
   }),
 ];
 
-const untilText = (atMs: number, { timeZone }: Pick<Viewer, "timeZone">): string => exactText(atMs, timeZone);
+/** A time of the next hours, in the viewer's zone: "22:17 UTC"; a later one with its date. */
+const untilText = (atMs: number, nowMs: number, { timeZone }: Pick<Viewer, "timeZone">): string =>
+  atMs - nowMs >= DAY_MS
+    ? exactText(atMs, timeZone)
+    : new Intl.DateTimeFormat("en-GB", {
+        ...{ hour: "2-digit", minute: "2-digit", hour12: false, timeZoneName: "short", timeZone },
+      }).format(atMs);
 
 const CheckedAt = ({ checkedAtMs }: Publication) =>
   checkedAtMs === null ? (
@@ -235,56 +243,5 @@ const Side = ({ publication: { checks }, services }: SideProps) => {
         </Panel>
       )}
     </>
-  );
-};
-
-const TRIGGERS = { enrolled: "when it was enrolled", scheduled: "scheduled check", manual: "check by a user" } as const;
-const STATUSES = { pending: "pending", active: "active", action_required: "action required" } as const;
-
-const History = ({ rows, isLater }: { readonly rows: readonly HistoryRow[]; readonly isLater: boolean }) => {
-  const shown = rows.slice(0, HISTORY_ROWS);
-  const next = rows.length > HISTORY_ROWS ? (shown.at(-1)?.id ?? null) : null;
-  return (
-    <Panel title="History" isFlush>
-      {shown.length === 0 ? (
-        <p class="panel-body soft">Nothing was found yet. Each change of the record is noted here with its date.</p>
-      ) : (
-        <ol class="history">
-          {shown.map((row, at) => (
-            <Entry key={row.id} row={row} older={rows[at + 1]} />
-          ))}
-        </ol>
-      )}
-      <Pager next={next} isLater={isLater} />
-    </Panel>
-  );
-};
-
-const Entry = ({ row, older }: { readonly row: HistoryRow; readonly older: HistoryRow | undefined }) => {
-  const { trigger, changes, status, previous_status, record } = historyView(row);
-  const before = older === undefined ? null : historyView(older).record;
-  return (
-    <li>
-      <div>
-        <Time atMs={row.atMs} style="full" />
-        <span class="second">{TRIGGERS[trigger]}</span>
-      </div>
-      <div>
-        <b>{changeWords(changes)}</b>
-        {status !== previous_status && (
-          <span class="soft">
-            {" "}
-            · status {STATUSES[previous_status]} → {STATUSES[status]}
-          </span>
-        )}
-        {record === null ? (
-          <p class="soft small">No single record was published.</p>
-        ) : before === null || before === record ? (
-          <p class="record-diff mono">{record}</p>
-        ) : (
-          <RecordDiff before={before} after={record} />
-        )}
-      </div>
-    </li>
   );
 };

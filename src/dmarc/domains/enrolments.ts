@@ -69,7 +69,7 @@ export class Enrolments {
         return [];
       }
     });
-    if (problems.length > 0) throw domainIssue("domains", problemText(problems));
+    if (problems.length > 0) throw unreadable(problems, names.length);
     return this.#register(caller, [...new Map(rows.map((row) => [row.domain, row])).values()]);
   }
 
@@ -118,8 +118,11 @@ const SHOWN_CHARACTERS_MAX = 60;
 const shortName = (name: string): string =>
   name.length > SHOWN_CHARACTERS_MAX ? `${name.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…` : name;
 
-const problemText = (problems: readonly string[]): string => {
+const unreadable = (problems: readonly string[], names: number): AppError => {
   const more = problems.length - PROBLEMS_SHOWN_MAX;
   const shown = problems.slice(0, PROBLEMS_SHOWN_MAX).join(" ");
-  return `Nothing was enrolled. ${shown}${more > 0 ? ` And ${more} more.` : ""}`;
+  return new AppError("Invalid request body", {
+    message: `Nothing was enrolled: ${problems.length} of ${names} cannot be monitored.`,
+    issues: [{ path: "domains", message: `${shown}${more > 0 ? ` And ${more} more.` : ""}` }],
+  });
 };
