@@ -100,7 +100,7 @@ const NoFailures = ({ domain }: { readonly domain: DomainRow }) =>
   ) : (
     <Empty
       title="Failure reports are not stored"
-      action={<ButtonLink href={`/dmarc/${domain.id}`}>Settings of the domain</ButtonLink>}
+      action={<ButtonLink href={`/dmarc/${domain.id}/settings`}>Settings of the domain</ButtonLink>}
     >
       <p>
         A failure report shows the header of a single message that failed, and so contains personal data. They are

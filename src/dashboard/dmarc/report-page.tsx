@@ -175,7 +175,6 @@ const RecordTable = ({ domain, records }: { readonly domain: DomainRow; readonly
       caption="Records of the report"
       columns={[
         { title: "Sent by" },
-        { title: "Source" },
         { title: "Messages", align: "end" },
         { title: "DMARC" },
         { title: "SPF and DKIM" },
@@ -192,14 +191,14 @@ const recordRow = (domain: DomainRow, record: ShownRecord, at: number): TableRow
     key: at,
     cells: [
       <>
-        <span class="mono nowrap">{record.source_ip}</span>
+        <Link href={`/dmarc/${domain.id}/sources/${encodeURIComponent(record.source)}`}>{record.source_name}</Link>
+        <span class="second mono nowrap">{record.source_ip}</span>
         {record.reverse_name !== null && (
           <span class="second">
-            <Mono text={record.reverse_name} />
+            <Mono text={record.reverse_name} charactersMax={32} />
           </span>
         )}
       </>,
-      <Link href={`/dmarc/${domain.id}/sources/${encodeURIComponent(record.source)}`}>{record.source_name}</Link>,
       <Num value={record.count} />,
       <Badge kind={record.aligned ? "ok" : "bad"}>{record.aligned ? "Passed" : "Failed"}</Badge>,
       <Results record={record} />,
