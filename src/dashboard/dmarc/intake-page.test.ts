@@ -27,9 +27,9 @@ describe("an upload", () => {
       /one\.xml receiver\.example about acme-shop\.com Upload, a moment ago Stored The report is stored\./,
     );
     expect(text).toMatch(
-      /photo\.jpg Upload, a moment ago It contains no report\. Refused It contains no report\. Retry/,
+      /photo\.jpg Upload, a moment ago It contains no report\. Refused Retry It contains no report\. Retry/,
     );
-    expect(text).toContain("The report is about a domain that is not enrolled. Enroll the domain, then retry. Retry");
+    expect(text).toContain("The report is about a domain that is not enrolled. Enroll the domain, then retry.");
   });
 
   test("shows its own files only, and the list all", async () => {

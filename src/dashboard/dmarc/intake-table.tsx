@@ -26,7 +26,7 @@ export const IngestionTable = ({ ingestions, isFiltered }: TableProps) => {
         { title: "What" },
         { title: "Outcome" },
         { title: "Why", isWide: true },
-        { title: "Act", isTitleHidden: true },
+        { title: "Act", isTitleHidden: true, isWide: true },
       ]}
       rows={ingestions.map(ingestionRow)}
     />
@@ -78,7 +78,14 @@ const ingestionRow = (ingestion: IngestionView): TableRow => {
         </span>
         {ingestion.outcome !== "stored" && <span class="second narrow-only">{why}</span>}
       </>,
-      <Badge kind={kind}>{word}</Badge>,
+      <>
+        <Badge kind={kind}>{word}</Badge>
+        {isRetriable(ingestion) && (
+          <div class="second narrow-only">
+            <RetryForm id={ingestion.id} />
+          </div>
+        )}
+      </>,
       <span class="small">{why}</span>,
       isRetriable(ingestion) ? <RetryForm id={ingestion.id} /> : null,
     ],
