@@ -123,7 +123,7 @@ const DkimFacts = ({ keys, unchecked }: DkimSection) =>
       columns={[
         { title: "Selector", isMono: true },
         { title: "Key" },
-        { title: "Type" },
+        { title: "Type", isWide: true },
         { title: "Managed at", isMono: true, isWide: true },
         { title: "Messages", align: "end" },
         { title: "Last seen", isWide: true },
