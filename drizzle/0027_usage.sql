@@ -45,9 +45,9 @@ FROM `verifications` v LEFT JOIN `ledger` l ON l.`reference` = v.`id` AND l.`kin
 WHERE v.`status` = 'completed' AND v.`sub_status` IS NOT NULL AND v.`completed_at_ms` IS NOT NULL
 GROUP BY v.`account_id`, v.`mode`, v.`completed_at_ms` / 86400000, v.`key_id`, v.`sub_status`;
 --> statement-breakpoint
--- The ledger sums up the addresses of a list: what each was charged is concluded from its result.
+-- The ledger sums up the addresses of a list: what each was charged is concluded from its result. Results of test keys have a fixed time.
 INSERT INTO `usage_daily` (`account_id`, `mode`, `day`, `key_id`, `source`, `sub_status`, `verdict`, `verifications`, `credits`)
-SELECT j.`account_id`, j.`mode`, a.`verified_at_ms` / 86400000, j.`key_id`, 'list', a.`sub_status`,
+SELECT j.`account_id`, j.`mode`, iif(j.`mode` = 'test', coalesce(j.`completed_at_ms`, j.`created_at_ms`), a.`verified_at_ms`) / 86400000, j.`key_id`, 'list', a.`sub_status`,
 	CASE WHEN a.`sub_status` = 'mailbox_exists' THEN 'deliverable'
 		WHEN a.`sub_status` IN ('invalid_syntax', 'domain_not_found', 'no_mail_server', 'null_mx', 'unroutable_mx',
 			'mailbox_not_found', 'mailbox_disabled', 'smtputf8_unsupported') THEN 'undeliverable'
@@ -56,7 +56,7 @@ SELECT j.`account_id`, j.`mode`, a.`verified_at_ms` / 86400000, j.`key_id`, 'lis
 	sum(j.`mode` = 'live' AND a.`sub_status` NOT IN ('smtp_unreachable', 'smtp_timeout', 'dns_error', 'internal_error'))
 FROM `bulk_jobs` j JOIN `bulk_addresses` a ON a.`job` = j.`number`
 WHERE j.`status` <> 'receiving' AND a.`normalized_email` <> '' AND a.`sub_status` IS NOT NULL AND a.`verified_at_ms` IS NOT NULL
-GROUP BY j.`account_id`, j.`mode`, a.`verified_at_ms` / 86400000, j.`key_id`, a.`sub_status`;
+GROUP BY j.`account_id`, j.`mode`, 3, j.`key_id`, a.`sub_status`;
 --> statement-breakpoint
 -- The last attempt of each delivery.
 INSERT INTO `webhook_attempts` (`delivery_id`, `account_id`, `mode`, `url`, `at_ms`, `http_status`, `problem`, `answer`)

@@ -6,7 +6,7 @@ import type { Runtime } from "../db/runtime.ts";
 import { UsageStore } from "../usage/usage-store.ts";
 import { UNSETTLED, VERDICT_OF } from "../verify/result.ts";
 import { holdReference, type JobRow } from "./job-store.ts";
-import type { BulkStores } from "./job-writer.ts";
+import { type BulkStores, isCountedBefore } from "./job-writer.ts";
 import type { ListStore } from "./list-store.ts";
 
 /** Addresses counted, and reset, at once, so that a long list does not block other work. */
@@ -76,6 +76,7 @@ interface Reopening {
 const reopenSome = (tx: Tx, { lists, usage }: Reopening, job: JobRow, from: number): void => {
   const { number, accountId, keyId, mode } = job;
   for (const { subStatus, day, addresses } of lists.reopen(tx, number, from, from + RESET_AT_ONCE)) {
+    if (isCountedBefore(job)) continue;
     const removed = { subStatus, verdict: VERDICT_OF[subStatus], verifications: -addresses, credits: 0 };
     usage.add(tx, { accountId, keyId, mode, source: "list", day, ...removed });
   }

@@ -80,6 +80,24 @@ describe("the daily sums", () => {
     ]);
   });
 
+  test("count a list of a test key on its own day, and its retry not again", async () => {
+    const app = start();
+    await app.advance(3 * DAY_MS);
+    const day = dayOfTime(app.clock.nowMs());
+    const key = app.newKey();
+    const { id } = await postList(app, {
+      key,
+      body: { emails: ["greylisted@any.example", "mailbox_exists@any.example"] },
+    });
+    await untilJobEnded(app, key, id);
+    const once = [`test ${day} list greylisted risky 1 0`, `test ${day} list mailbox_exists deliverable 1 0`];
+    expect(counted(app)).toEqual(once);
+    await app.advance(DAY_MS);
+    await app.request("POST", `${BULK_PATH}/${id}/retry`, { key });
+    expect(await untilJobEnded(app, key, id)).toMatchObject({ sub_statuses: { greylisted: 1 } });
+    expect(counted(app)).toEqual(once);
+  });
+
   test("of a history from before they existed are computed by the migration", async () => {
     const app = start({
       zone: { "gone.example": "nxdomain", "broken.example": "servfail" },
@@ -89,7 +107,7 @@ describe("the daily sums", () => {
       const key = app.newKey({ mode });
       await app.verify(key, "a@gone.example");
       const failing = app.verify(key, "a@broken.example", "?timeout=1");
-      await app.advance(DAY_MS);
+      await app.advance(DAY_MS / 2);
       await failing;
       const { id } = await postList(app, {
         key,

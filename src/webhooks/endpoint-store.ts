@@ -22,18 +22,18 @@ export interface RecentAttempt {
 
 type Owned = [string, string];
 
+const SET_BY_OWNER =
+  "account_id = $accountId AND mode = $mode AND webhook_url IS NOT NULL AND ($url IS NULL OR webhook_url = $url)";
+
 const prepareAll = (sqlite: Sqlite) => ({
-  used: sqlite.prepare<UsedUrl, [string, string, string, string, string, string, string, string, number]>(
-    `SELECT webhook_url AS url, 'account' AS use, 1 AS count FROM account_notifications
-        WHERE account_id = ? AND mode = ? AND webhook_url IS NOT NULL
-      UNION ALL SELECT webhook_url, 'targets', count(*) FROM blocklist_targets
-        WHERE account_id = ? AND mode = ? AND webhook_url IS NOT NULL GROUP BY 1
+  used: sqlite.prepare<UsedUrl, [{ accountId: string; mode: string; url: string | null; limit: number }]>(
+    `SELECT webhook_url AS url, 'account' AS use, 1 AS count FROM account_notifications WHERE ${SET_BY_OWNER}
+      UNION ALL SELECT webhook_url, 'targets', count(*) FROM blocklist_targets WHERE ${SET_BY_OWNER} GROUP BY 1
       UNION ALL SELECT webhook_url, 'domains', count(*) FROM dmarc_domains
-        WHERE account_id = ? AND mode = ? AND deleted_at_ms IS NULL AND webhook_url IS NOT NULL GROUP BY 1
+        WHERE deleted_at_ms IS NULL AND ${SET_BY_OWNER} GROUP BY 1
       UNION ALL SELECT webhook_url, 'lists', count(*) FROM bulk_jobs
-        WHERE status IN ('receiving', 'queued', 'running', 'deleting') AND account_id = ? AND mode = ?
-          AND webhook_url IS NOT NULL GROUP BY 1
-      LIMIT ?`,
+        WHERE status IN ('receiving', 'queued', 'running', 'deleting') AND ${SET_BY_OWNER} GROUP BY 1
+      LIMIT $limit`,
   ),
   gone: sqlite.prepare<{ url: string; atMs: number }, Owned>(
     "SELECT url, at_ms AS atMs FROM webhook_gone WHERE account_id = ? AND mode = ?",
@@ -64,10 +64,9 @@ export class EndpointStore {
     this.#sql = prepareAll(sqlite);
   }
 
-  /** The URLs that are set for the account, its targets, domains and unfinished lists. */
-  used({ accountId, mode }: WebhookOwner, limit: number): UsedUrl[] {
-    const owner = [accountId, mode] as const;
-    return this.#sql.used.all(...owner, ...owner, ...owner, ...owner, limit);
+  /** The URLs that are set for the account, its targets, domains and unfinished lists; or one of them. */
+  used({ accountId, mode }: WebhookOwner, limit: number, url: string | null = null): UsedUrl[] {
+    return this.#sql.used.all({ accountId, mode, url, limit });
   }
 
   /** The URLs that responded 410, and when. */

@@ -81,6 +81,9 @@ describe("the URLs of an account", () => {
     const [gone, slow] = [harness.event(URL_A), harness.event(URL_B, {}, { ...OWNER, subject: "target:2" })];
     await harness.untilAttempts(gone, 1);
     await harness.untilAttempts(slow, 1);
+    expect(endpoints.find(OWNER, URL_A)?.state).toBe("unset");
+    expect(endpoints.attention(OWNER)).toEqual([]);
+    setDefault(harness, URL_A);
     const nowMs = harness.clock.nowMs();
     expect(endpoints.list(OWNER)).toMatchObject([
       { url: URL_A, state: "disabled", sinceMs: nowMs, pending: 0 },

@@ -59,6 +59,9 @@ const DAY_FORMAT = new Intl.DateTimeFormat("en-US", {
 /** A day of the report for a person: "Sun, Nov 22, 2026". */
 const dayText = (day: string): string => DAY_FORMAT.format(Date.parse(day));
 
+/** The same without the year. */
+const shortDayText = (day: string): string => dayText(day).replace(/, \d+$/, "");
+
 const RangeChoice = ({ ranges, chosen, range }: UsageFacts) => (
   <div class="range">
     <nav class="segments" aria-label="Range of days">
@@ -224,7 +227,7 @@ const Days = ({ days, credits }: UsageFacts) => {
         columns={[
           { title: "Day" },
           { title: "Verifications", align: "end" },
-          { title: "Credits charged", align: "end" },
+          { title: "Charged", align: "end" },
           ...(credits === null ? [] : [{ title: "Not charged", align: "end", isWide: true } as const]),
           { title: "Rate-limited", align: "end", isWide: true },
         ]}
@@ -232,7 +235,7 @@ const Days = ({ days, credits }: UsageFacts) => {
           key: day.group,
           cells: [
             <time key="day" class="nowrap" dateTime={day.group}>
-              {dayText(day.group)}
+              {shortDayText(day.group)}
             </time>,
             <Num key="total" value={day.total} />,
             <Num key="credits" value={day.credits} />,

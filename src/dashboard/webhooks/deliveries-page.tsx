@@ -134,6 +134,7 @@ const titleOf = ({ state, sinceMs }: EndpointStatus) => {
         The receiver asked for a pause until <Time atMs={sinceMs} style="full" />
       </>
     );
+  if (state === "unset") return "Nothing is sent to this URL any more; the last attempts failed";
   if (state === "failing") return "The receiver does not take our events";
   return state === "unused" ? "Nothing was sent here in the last 30 days" : "The receiver takes our events";
 };
@@ -161,9 +162,7 @@ const Rows = ({ rows, hasUrl }: { readonly rows: readonly Delivery[]; readonly h
         <Link key="event" href={`/webhooks/deliveries/${row.id}`}>
           {row.type}
         </Link>,
-        <Badge key="state" kind={DELIVERY_WORDS[row.status].kind}>
-          {DELIVERY_WORDS[row.status].label}
-        </Badge>,
+        <DeliveryState key="state" status={row.status} />,
         <Time key="time" atMs={row.createdAtMs} />,
         ...(hasUrl ? [<Mono key="url" text={row.url} charactersMax={36} />] : []),
         <Num key="attempts" value={row.attempts} />,
@@ -172,6 +171,11 @@ const Rows = ({ rows, hasUrl }: { readonly rows: readonly Delivery[]; readonly h
     }))}
   />
 );
+
+const DeliveryState = ({ status }: Pick<Delivery, "status">) => {
+  const { label, ...badge } = DELIVERY_WORDS[status];
+  return <Badge {...badge}>{label}</Badge>;
+};
 
 const PROBLEM_CHARACTERS = 90;
 

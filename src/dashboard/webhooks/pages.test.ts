@@ -139,6 +139,10 @@ describe("a test event", () => {
     const id = event(app, receiver.url);
     app.service.dispatcher.start();
     await until(hasAttempt(app, id));
+    app.db.sqlite.run(
+      "INSERT INTO account_notifications (account_id, mode, webhook_url, recipients, updated_at_ms) VALUES (?, 'live', ?, '[]', 0)",
+      [app.accountId(), receiver.url],
+    );
     const path = `/webhooks/deliveries?url=${encodeURIComponent(receiver.url)}`;
     expect((await visitor.get(path)).text).toContain("Nothing is sent: the receiver responded 410 (gone)");
     const fields = { url: receiver.url, type: "webhook.test" };

@@ -2,10 +2,13 @@ import type { DeliveryStatus } from "../../webhooks/delivery-store.ts";
 import type { EndpointState } from "../../webhooks/endpoints.ts";
 import type { UrlUse } from "../../webhooks/endpoint-store.ts";
 import type { Kind } from "../components/badge.tsx";
+import type { IconName } from "../components/icon.tsx";
 import { countText } from "../components/number.tsx";
 
 interface StateWords {
   readonly kind: Kind;
+  /** Instead of the icon of the kind. */
+  readonly icon?: IconName;
   readonly label: string;
 }
 
@@ -16,11 +19,12 @@ export const ENDPOINT_WORDS: Readonly<Record<EndpointState, StateWords>> = {
   paused: { kind: "warn", label: "Paused" },
   unused: { kind: "unknown", label: "Not used yet" },
   working: { kind: "ok", label: "Working" },
+  unset: { kind: "unknown", label: "No longer set" },
 };
 
 /** The states of a delivery in words. */
 export const DELIVERY_WORDS: Readonly<Record<DeliveryStatus, StateWords>> = {
-  pending: { kind: "unknown", label: "Waiting" },
+  pending: { kind: "unknown", icon: "clock", label: "Waiting" },
   delivered: { kind: "ok", label: "Delivered" },
   rejected: { kind: "bad", label: "Rejected" },
   failed: { kind: "bad", label: "Failed" },
