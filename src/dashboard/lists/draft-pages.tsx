@@ -12,7 +12,6 @@ import { formAction, type PageRoute, page, uploadAction, type View, type Viewer 
 import { redirectTo } from "../redirect.ts";
 import { DISCARD_PATH, DraftPage, START_PATH } from "./draft-page.tsx";
 import type { ListUseCases } from "./list-use-cases.ts";
-import { viewLists } from "./lists-view.tsx";
 import { UPLOAD_PATH, UploadForms } from "./upload-forms.tsx";
 
 const { column, name, source, webhook_url } = uploadOptionsSchema.shape;
@@ -122,7 +121,7 @@ export const createDraftPages = (useCases: ListUseCases, clock: Clock): PageRout
           throw error;
         }
       },
-      { rerender: ({ viewer }) => viewLists(useCases, viewer) },
+      { rerender: () => newView },
     ),
     page({ path: START_PATH, query: draftQuery }, ({ viewer, query: { draft, ...layout } }) =>
       draft === undefined ? newView : viewDraft(useCases, viewer, { id: draft, layout }),

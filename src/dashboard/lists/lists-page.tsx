@@ -7,11 +7,14 @@ import { bytesText } from "../components/number.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { Pager } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
+import { usePage } from "../context.ts";
+import { withParameters } from "../url.ts";
 import { STATUS_OPTIONS } from "./list-words.ts";
 import { type ListFacts, ListTable } from "./list-table.tsx";
 import { UploadForms } from "./upload-forms.tsx";
 
 const LIVE_S = 5;
+export const CSV_PATH = "/lists/all.csv";
 
 export interface AddressListsPageProps {
   readonly lists: readonly ListFacts[];
@@ -53,6 +56,16 @@ const Waiting = ({ drafts }: { readonly drafts: readonly Draft[] }) => (
   </Panel>
 );
 
+/** The lists that are shown as a file. */
+const CsvLink = ({ status, q }: AddressListsPageProps["filters"]) => {
+  const { href } = usePage();
+  return (
+    <a href={withParameters(href(CSV_PATH), { status: status ?? null, q: q ?? null })} download>
+      CSV
+    </a>
+  );
+};
+
 /** `/lists`: how to add one, and all of them. */
 export const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest }: AddressListsPageProps) => {
   const isFiltered = filters.status !== undefined || filters.q !== undefined;
@@ -71,7 +84,7 @@ export const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest 
           <NoLists isTest={isTest} />
         </Panel>
       ) : (
-        <Panel title="Your lists" isFlush>
+        <Panel title="Your lists" aside={<CsvLink {...filters} />} isFlush>
           <Filters action="/lists">
             <SelectField
               name="status"

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { JOB_STATUSES } from "../../bulk/schemas.ts";
 import { type PageRoute, page, type View, type Viewer } from "../page.ts";
 import { type ListUseCases, listFacts } from "./list-use-cases.ts";
-import { AddressListsPage } from "./lists-page.tsx";
+import { sendLists } from "./lists-csv.ts";
+import { AddressListsPage, CSV_PATH } from "./lists-page.tsx";
 
 const LISTS_PER_PAGE = 25;
 const SEARCH_CHARACTERS_MAX = 200;
@@ -16,14 +17,19 @@ const listsQuery = z.object({
   cursor: z.uuid().optional(),
 });
 
+const filtersOf = ({ status, q }: Pick<z.output<typeof listsQuery>, "status" | "q">) => ({
+  ...(status === undefined ? {} : { status }),
+  text: q ?? null,
+});
+
 /** `/lists` with these filters. */
-export const viewLists = async (
+const viewLists = async (
   useCases: ListUseCases,
   viewer: Viewer,
-  { status, q, cursor }: z.output<typeof listsQuery> = {},
+  { status, q, cursor }: z.output<typeof listsQuery>,
 ): Promise<View> => {
   const { caller } = viewer;
-  const filters = { ...(status === undefined ? {} : { status }), text: q ?? null };
+  const filters = filtersOf({ status, q });
   const window = { before: cursor ?? null, limit: LISTS_PER_PAGE };
   const { rows, next } = await useCases.queries.search(caller, filters, window);
   const props = {
@@ -34,5 +40,10 @@ export const viewLists = async (
   return { title: "Lists", section: "lists", body: <AddressListsPage {...props} /> };
 };
 
-export const createListsPage = (useCases: ListUseCases): PageRoute =>
-  page({ path: "/lists", query: listsQuery }, ({ viewer, query }) => viewLists(useCases, viewer, query));
+/** `/lists`, and the same lists as a file. */
+export const createListsPages = (useCases: ListUseCases): PageRoute[] => [
+  page({ path: "/lists", query: listsQuery }, ({ viewer, query }) => viewLists(useCases, viewer, query)),
+  page({ path: CSV_PATH, query: listsQuery.omit({ cursor: true }) }, ({ request, viewer, query }) =>
+    sendLists(useCases, request, viewer, filtersOf(query)),
+  ),
+];

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DRAFT_MS_MAX } from "../../bulk/drafts.ts";
 import { createApps, ENDLESS, type TestApp } from "../../testing/app.ts";
 import { signIn, type TestPage, type Visitor } from "../../testing/dashboard.ts";
+import { workbookOf } from "../../testing/workbook.ts";
 
 const start = createApps();
 const HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>';
@@ -85,6 +86,13 @@ describe("the lists of an account", () => {
     const found = await visitor.get("/test/lists?q=SPR");
     expect([found.text.includes("Spring"), found.text.includes("Autumn")]).toEqual([true, false]);
     expect((await visitor.get("/test/lists?status=failed")).text).toContain("No list matches");
+    const link = /href="([^"]+all\.csv[^"]*)"/.exec(found.html)?.[1] ?? "";
+    const csv = (await visitor.get(link)).html.split("\r\n");
+    expect(csv).toHaveLength(3);
+    expect(csv[0]).toStartWith("id,name,label,status,started_by");
+    expect(csv[1]).toContain(",Spring,,completed,main@example.com,");
+    expect((await visitor.get("/test/lists/all.csv")).html.split("\r\n")).toHaveLength(5);
+    expect((await visitor.get("/lists/all.csv")).html.split("\r\n")).toHaveLength(2);
     expect((await visitor.get("/test/lists?status=nonsense&cursor=x")).text).toContain("Spring");
     expect((await visitor.get("/lists")).text).toContain("No list yet");
   });
@@ -242,6 +250,28 @@ describe("an uploaded file", () => {
     for (const part of ["UTF-16, little endian", "separated by tabs", "Jürgen"]) expect(page.text).toContain(part);
     const latin = new Uint8Array(Buffer.from("email;Name\na@a.example;J\xfcrgen\n", "latin1"));
     expect((await preview(visitor, latin)).page.text).toContain("Windows-1252");
+  });
+
+  test("as an Excel workbook is previewed in either layout and started; one without addresses shows its cells", async () => {
+    const app = start();
+    const visitor = await signIn(app);
+    const book = new Uint8Array(
+      workbookOf([
+        ["Name", "Mail"],
+        ["Ada", "a@a.example"],
+        ["Bob", "b@b.example"],
+      ]),
+    );
+    const { page, location, draft } = await preview(visitor, book, "book.xlsx");
+    for (const part of ["Excel workbook, first visible sheet", "2 “Mail”", "2 addresses"])
+      expect(page.text).toContain(part);
+    expect((await visitor.get(`${location}&header=false`)).text).toContain("Rows 3");
+    expect((await visitor.submit("/test/lists/new", { draft, header: "auto" })).text).toContain("Excel workbook");
+    const other = new Uint8Array(workbookOf([["Name"], ["Ada"]]));
+    expect((await preview(visitor, other, "other.xlsx")).page.text).toContain("What the file begins with");
+    const broken = await preview(visitor, book.slice(0, 300), "broken.xlsx");
+    expect(broken.page.text).toContain("damaged");
+    expect(broken.page.text).not.toContain("What the file begins with");
   });
 
   test("with hostile texts is shown as text", async () => {
