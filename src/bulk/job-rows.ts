@@ -4,7 +4,7 @@ import { beginEvidence } from "../verify/address-evidence.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import { unpackEvidence } from "../verify/evidence-store.ts";
-import { VERDICT_OF } from "../verify/result.ts";
+import { VERDICT_OF, type VerificationResult } from "../verify/result.ts";
 import { TEST_PLATFORM } from "../verify/test-platform.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
@@ -20,6 +20,12 @@ const ROWS_AT_ONCE = 2_000;
 const columnsOf = (row: ListedRow): ResultColumns | null => {
   const { subStatus } = row;
   return subStatus === null ? null : { ...row, subStatus };
+};
+
+/** The result of a row; null until it is finished. */
+export const resultOfRow = (row: ListedRow): VerificationResult | null => {
+  const columns = columnsOf(row);
+  return columns === null ? null : toResult(columns, row.submittedEmail, row.normalizedEmail);
 };
 
 const itemJson = (row: ListedRow): string => {
@@ -89,14 +95,11 @@ export async function* exportRows(
     if (rows.length === 0) return;
     after = rows.at(-1)?.rowIndex ?? after;
     const matching = rows.filter((row) => matches(row, filters));
-    yield matching.map((row) => {
-      const columns = columnsOf(row);
-      return {
-        cells: cellsOf(row.cells, row.submittedEmail),
-        result: columns === null ? null : toResult(columns, row.submittedEmail, row.normalizedEmail),
-        ...rowHints(row),
-      };
-    });
+    yield matching.map((row) => ({
+      cells: cellsOf(row.cells, row.submittedEmail),
+      result: resultOfRow(row),
+      ...rowHints(row),
+    }));
   }
 }
 

@@ -35,6 +35,8 @@ export interface RowsPanelProps {
 }
 
 const ADDRESS_CHARACTERS = 30;
+/** A shorter beginning of an address says nothing. */
+const LOCAL_CHARACTERS_MIN = 6;
 
 const showOptions = (hasOpenRows: boolean): Array<readonly [value: string, text: string]> => [
   ["", "All rows"],
@@ -68,6 +70,19 @@ const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
   );
 };
 
+/** An address, whole on hover. A long one is cut before its domain, which says most. */
+const AddressText = ({ address }: { readonly address: string }) => {
+  const at = address.lastIndexOf("@");
+  const localCharacters = ADDRESS_CHARACTERS - 1 - (address.length - at);
+  if (at < 0 || address.length <= ADDRESS_CHARACTERS || localCharacters < LOCAL_CHARACTERS_MIN)
+    return <Mono text={address} charactersMax={ADDRESS_CHARACTERS} />;
+  return (
+    <span class="mono" title={address}>
+      {[...address].slice(0, localCharacters).join("")}…{address.slice(at)}
+    </span>
+  );
+};
+
 /** A suggestion differs in its domain only. */
 const domainOf = (address: string): string => address.slice(address.lastIndexOf("@") + 1);
 
@@ -85,11 +100,7 @@ const RowTable = ({ jobId, rows }: Pick<RowsPanelProps, "jobId" | "rows">) => (
       cells: [
         rowNumber(row.rowIndex),
         <Link href={`/lists/${jobId}/rows/${row.rowIndex}`} class="address">
-          {row.submittedEmail.trim() === "" ? (
-            "no address"
-          ) : (
-            <Mono text={row.submittedEmail} charactersMax={ADDRESS_CHARACTERS} />
-          )}
+          {row.submittedEmail.trim() === "" ? "no address" : <AddressText address={row.submittedEmail} />}
         </Link>,
         <>
           <ResultBadge row={row} />

@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { AppError } from "../../base/errors.ts";
 import { ROW_CHOICES, resultsWanted } from "../../bulk/job-queries.ts";
 import type { JobRow } from "../../bulk/job-store.ts";
-import { rowHints } from "../../bulk/job-rows.ts";
+import { resultOfRow, rowHints } from "../../bulk/job-rows.ts";
 import { listTitle } from "../../bulk/job-attention.ts";
 import { SUB_STATUSES, UNSETTLED } from "../../verify/result.ts";
 import { type PageRoute, page, type View, type Viewer } from "../page.ts";
@@ -81,6 +82,27 @@ const viewList = async (useCases: ListUseCases, viewer: Viewer, id: string, quer
   return { title: listTitle(job.name), section: "lists", body: <AddressListPage {...props} /> };
 };
 
+/** The evidence of a row; null when it has expired. */
+const evidenceOf = async ({ bulk }: ListUseCases, viewer: Viewer, id: string, row: number) => {
+  try {
+    return await bulk.evidence(viewer.caller, id, row);
+  } catch (error) {
+    if (error instanceof AppError && error.code === "not_found") return null;
+    throw error;
+  }
+};
+
+const viewRow = async (
+  useCases: ListUseCases,
+  viewer: Viewer,
+  { id, row: index }: { readonly id: string; readonly row: number },
+): Promise<View> => {
+  const job = useCases.bulk.find(viewer.caller, id);
+  const row = useCases.queries.row(job, index);
+  const props = { job, row, result: resultOfRow(row), evidence: await evidenceOf(useCases, viewer, id, index) };
+  return { title: `Row ${index + 1}, ${listTitle(job.name)}`, section: "lists", body: <RowPage {...props} /> };
+};
+
 /** One list, its rows one by one, and its results as a file. */
 export const createListViews = (useCases: ListUseCases): PageRoute[] => {
   const { bulk, queries } = useCases;
@@ -98,11 +120,8 @@ export const createListViews = (useCases: ListUseCases): PageRoute[] => {
         });
       },
     ),
-    page({ path: "/lists/:id/rows/:row", params: listParams.extend({ row: rowIndexText }) }, ({ viewer, params }) => {
-      const job = bulk.find(viewer.caller, params.id);
-      const row = queries.row(job, params.row);
-      const title = `Row ${row.rowIndex + 1}, ${listTitle(job.name)}`;
-      return { title, section: "lists", body: <RowPage {...{ job, row, ...rowHints(row) }} /> };
-    }),
+    page({ path: "/lists/:id/rows/:row", params: listParams.extend({ row: rowIndexText }) }, ({ viewer, params }) =>
+      viewRow(useCases, viewer, params),
+    ),
   ];
 };

@@ -390,11 +390,30 @@ describe("one list", () => {
     const path = await startList(visitor, MIXED);
     expect((await visitor.get(`${path}/rows/0`)).text).toContain("not verified yet");
     await finish(app);
-    expect((await visitor.get(`${path}/rows/1`)).text).toContain("The server says that this mailbox does not exist.");
+    const row = await visitor.get(`${path}/rows/1`);
+    for (const part of [
+      "The server says that this mailbox does not exist.",
+      "How we know",
+      "Quality",
+      "Signals",
+      "Row 2",
+    ])
+      expect(row.text).toContain(part);
     expect((await visitor.get(`${path}/rows/3`)).text).toContain("smtp_timeout@gmail.com");
     expect((await visitor.get(`${path}/rows/5`)).text).toContain("Row without an address");
     for (const row of ["6", "x", "-1", "99999999999"])
       expect((await visitor.get(`${path}/rows/${row}`)).status).toBe(404);
+  });
+
+  test("shows long addresses with their domain, whole on hover", async () => {
+    const app = start();
+    const visitor = await signIn(app);
+    const long = `${"l".repeat(40)}@lindenhof.example`;
+    const wide = `ada@${"d".repeat(40)}.example`;
+    const { text, html } = await visitor.get(await startList(visitor, `${long}\n${wide}\n`));
+    expect(text).toContain("lllllllllll…@lindenhof.example");
+    expect(text).toContain("ada@dddddddddd…ddddddd.example");
+    for (const address of [long, wide]) expect(html).toContain(`title="${address}"`);
   });
 
   test("is downloaded whole and in parts", async () => {
