@@ -167,7 +167,7 @@ const SessionsPanel = ({ viewer, sessions }: { readonly viewer: Viewer } & Pick<
       </PostForm>
     }
   >
-    <ul class="items sessions">
+    <ul class="items people">
       {sessions.map(({ id, userAgent, address, lastSeenAtMs, createdAtMs }) => (
         <li key={id}>
           <h3 title={userAgent}>

@@ -6,7 +6,6 @@ import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { SettingsTabs } from "../components/settings-tabs.tsx";
-import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import type { View, Viewer } from "../page.ts";
 
@@ -25,31 +24,24 @@ export const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View
   ...{ title: "Users", section: "settings" },
   body: (
     <>
-      <PageHead title="Users" meta={`Who can sign in to the account ${viewer.account.name}`} />
+      <PageHead title="Users" meta={`of the account ${viewer.account.name}`} />
       <SettingsTabs viewer={viewer} current={PATH} />
       <Columns side={<InvitePanel />}>
-        <Panel isFlush>
-          <Table
-            caption="Users of the account"
-            columns={[
-              { title: "User" },
-              { title: "Role" },
-              { title: "Sign-in" },
-              { title: "Last sign-in", isWide: true },
-            ]}
-            rows={users.map((one) => ({
-              key: one.user.id,
-              cells: [
-                <>
+        <Panel title="Who can sign in" isFlush>
+          <ul class="items people">
+            {users.map((one) => (
+              <li key={one.user.id}>
+                <h3>
                   <Link href={`${PATH}/${one.user.id}`}>{one.user.email}</Link>
                   {one.user.id === viewer.user.id && <span class="soft"> (you)</span>}
-                </>,
-                roleText(one.user),
-                <State {...one} />,
-                <LastSignIn user={one.user} />,
-              ],
-            }))}
-          />
+                </h3>
+                <State {...one} />
+                <p class="detail">
+                  {roleText(one.user)} · last sign-in <LastSignIn user={one.user} />
+                </p>
+              </li>
+            ))}
+          </ul>
         </Panel>
       </Columns>
     </>
