@@ -202,7 +202,7 @@ export const composeService = (options: ServiceOptions) => {
   const { pool, outages } = probing;
   const { dispatcher } = webhooks;
   const { db, clock } = useCases.runtime;
-  const clients = new ClientAddresses(options.config.trustedProxies);
+  const clients = new ClientAddresses(options.config.trustedProxies, options.log);
   const dashboard = composeDashboard({
     ...{ ...administration, ...composeSignIn(options, clients) },
     ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },

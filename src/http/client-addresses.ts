@@ -1,15 +1,27 @@
+import { isInNetworks, parseCidrs, parseIp } from "../base/cidr.ts";
+import type { Log } from "../base/log.ts";
 import { createClientAddress } from "./client-address.ts";
 
 /** What names the peer of a request: the server. */
 type Peers = Pick<Bun.Server<unknown>, "requestIP">;
 
+/** Networks of one's own, where a reverse proxy stands. */
+const NEAR = parseCidrs(["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]);
+
+/** An address for documentation (RFC 5737), which no client has. */
+const SOMEBODY = "192.0.2.1";
+
 /** Names the client of a request by its connection and the proxies that are trusted. */
 export class ClientAddresses {
   #clientOf: ReturnType<typeof createClientAddress>;
   #peers: Peers | null = null;
+  #hasWarned: boolean = false;
 
   /** `trustedProxies` are networks whose X-Forwarded-For names the client. */
-  constructor(trustedProxies: readonly string[]) {
+  constructor(
+    trustedProxies: readonly string[],
+    private readonly log: Pick<Log, "warn"> | null = null,
+  ) {
     this.#clientOf = createClientAddress(trustedProxies);
   }
 
@@ -25,6 +37,20 @@ export class ClientAddresses {
   /** The client of a request, of which the runtime knows the peer only until the response is sent; null without a server. */
   of(request: Request): string | null {
     const peer = this.#peers?.requestIP(request)?.address;
-    return peer === undefined ? null : this.#clientOf(peer, request.headers.get("x-forwarded-for"));
+    if (peer === undefined) return null;
+    const forwardedFor = request.headers.get("x-forwarded-for");
+    const client = this.#clientOf(peer, forwardedFor);
+    if (forwardedFor !== null && this.#clientOf(peer, SOMEBODY) !== SOMEBODY) this.#warn(client);
+    return client;
+  }
+
+  /** Behind a proxy that is not trusted all clients are one, so that one who guesses passwords slows all of them down. */
+  #warn(proxy: string): void {
+    if (this.#hasWarned || !isInNetworks(NEAR, parseIp(proxy))) return;
+    this.#hasWarned = true;
+    this.log?.warn("requests come through a proxy that is not trusted: all clients count as one", {
+      proxy,
+      setting: "POSTWARDEN_TRUSTED_PROXIES",
+    });
   }
 }
