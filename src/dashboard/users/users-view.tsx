@@ -37,7 +37,14 @@ export const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View
                 </h3>
                 <State {...one} />
                 <p class="detail">
-                  {roleText(one.user)} · last sign-in <LastSignIn user={one.user} />
+                  {roleText(one.user)} ·{" "}
+                  {one.user.lastSignInAtMs === null ? (
+                    "never signed in"
+                  ) : (
+                    <>
+                      last sign-in <Time atMs={one.user.lastSignInAtMs} />
+                    </>
+                  )}
                 </p>
               </li>
             ))}
