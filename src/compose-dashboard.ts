@@ -6,7 +6,6 @@ import type { Sessions } from "./accounts/sessions.ts";
 import type { SetupLinks } from "./accounts/setup-links.ts";
 import type { AccountStore } from "./accounts/store.ts";
 import type { Users } from "./accounts/users.ts";
-import type { AttentionItem } from "./base/attention.ts";
 import type { ByMode } from "./base/secrets.ts";
 import type { CreditHolds } from "./billing/store.ts";
 import type { Clock } from "./base/clock.ts";
@@ -18,9 +17,10 @@ import type { DmarcPageUseCases } from "./dashboard/dmarc/page-use-cases.ts";
 import { createDomainPages } from "./dashboard/dmarc/pages.tsx";
 import { createDmarcReportPages } from "./dashboard/dmarc/report-pages.ts";
 import type { DmarcReportUseCases } from "./dashboard/dmarc/use-cases.ts";
-import { createHomePages } from "./dashboard/home/pages.tsx";
+import { AttentionBoard, type AttentionSource } from "./dashboard/home/attention-board.ts";
+import { operatorSource, type ServiceState } from "./dashboard/home/operator-attention.ts";
+import { createHomePages, type HomeUseCases } from "./dashboard/home/pages.tsx";
 import { createListPages } from "./dashboard/lists/pages.ts";
-import type { Viewer } from "./dashboard/page.ts";
 import { createUsagePages, type UsagePageUseCases } from "./dashboard/usage/pages.tsx";
 import { createWebhookPages, type WebhookPageUseCases } from "./dashboard/webhooks/pages.tsx";
 import { createVerifyPages, type VerifyPageUseCases } from "./dashboard/verify/pages.tsx";
@@ -48,9 +48,9 @@ export interface DashboardParts {
   /** What a caller is called, by its `keyId`; null for one that was removed. */
   readonly callerName: (keyId: string) => string | null;
   /** What needs attention, by part of the product. */
-  readonly attention: Readonly<
-    Partial<Record<"blocklists" | "lists" | "dmarc" | "webhooks", (viewer: Viewer) => readonly AttentionItem[]>>
-  >;
+  readonly attention: readonly AttentionSource[];
+  readonly serviceState: () => ServiceState;
+  readonly home: Pick<HomeUseCases, "targets" | "mailInName">;
   readonly blocklist: Omit<BlocklistUseCases, "clock">;
   readonly dmarcReports: DmarcReportUseCases & DmarcPageUseCases;
   readonly usage: UsagePageUseCases;
@@ -59,27 +59,24 @@ export interface DashboardParts {
   readonly isHttps: boolean;
 }
 
-const SEVERITIES: ReadonlyArray<AttentionItem["severity"]> = ["bad", "warn", "unknown"];
-
 /** The dashboard with all its pages. */
 export const composeDashboard = (parts: DashboardParts): Dashboard => {
   const { clock, guard, sessions, accounts, lists, callerName, isHttps } = parts;
-  const attention = { ...parts.attention, lists: ({ caller }: Viewer) => lists.queries.attention(caller) };
+  const board = new AttentionBoard(clock, [...parts.attention, operatorSource(parts.serviceState)]);
   const starterName = (keyId: string): string => callerName(keyId) ?? "a user or key that was removed";
   const findSession = (token: string): ActiveSession | undefined => {
     const session = sessions.find(token);
     const account = session && accounts.findAccount(session.account.id);
     return session && account && { sessionId: session.id, csrfToken: session.csrfToken, user: session.user, account };
   };
-  const allItems = (viewer: Viewer): readonly AttentionItem[] =>
-    Object.values(attention)
-      .flatMap((itemsOf) => itemsOf(viewer))
-      .toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
   return new Dashboard({
     ...{ guard, clock, findSession, isHttps },
     routes: [
       ...PREFERENCES,
-      ...createHomePages({ attention: allItems }),
+      ...createHomePages({
+        ...{ ...parts.home, clock, board, usage: parts.usage.usage, history: parts.verify.history },
+        runningLists: ({ caller }) => lists.queries.running(caller),
+      }),
       ...createBlocklistPages({ ...parts.blocklist, clock }),
       ...createListPages({ bulk: lists.jobs, queries: lists.queries, starterName }, clock),
       ...createDomainPages(parts.dmarcReports),
@@ -87,7 +84,6 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createSignInPages(parts),
       ...createProfilePages(parts),
       ...createUserPages({ ...parts, mail: parts.mailInvitation }),
-      ...createHomePages({ attention: allItems }),
       ...createUsagePages(parts.usage),
       ...createWebhookPages(parts.webhooks),
       ...createVerifyPages({ ...parts.verify, guard, clock, keysOf: (id) => accounts.listKeys(id) }),
@@ -97,9 +93,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
         accounts.findAccount(viewer.account.id) === undefined
           ? 0
           : parts.credits.live.balance(viewer.account.id).available,
-      attention: Object.fromEntries(
-        Object.entries(attention).map(([section, itemsOf]) => [section, itemsOf(viewer).length]),
-      ),
+      attention: board.counts(viewer),
     }),
   });
 };

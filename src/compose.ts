@@ -203,15 +203,25 @@ export const composeService = (options: ServiceOptions) => {
   const { dispatcher } = webhooks;
   const { db, clock } = useCases.runtime;
   const clients = new ClientAddresses(options.config.trustedProxies, options.log);
+  const doctor = new Doctor(useCases.runtime, options.examine ?? (async () => []));
   const dashboard = composeDashboard({
     ...{ ...administration, ...composeSignIn(options, clients) },
     ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },
     ...{ credits: administration.credits, isHttps: options.baseUrl.startsWith("https:") },
     ...{ lists: bulk, callerName: administration.callerName },
-    attention: {
-      blocklists: ({ caller }) => blocklist.attention(caller).items,
-      dmarc: ({ caller }) => dmarc.overview.attention(caller),
-      webhooks: ({ caller }) => webhooks.webhooks.endpoints.attention(caller),
+    home: {
+      targets: ({ caller }) => blocklist.attention(caller).figures,
+      mailInName: ({ caller }) => dmarc.overview.mailInName(caller),
+    },
+    attention: [
+      { section: "blocklists", itemsOf: ({ caller }) => blocklist.attention(caller).items },
+      { section: "dmarc", itemsOf: ({ caller }) => dmarc.overview.attention(caller) },
+      { section: "lists", itemsOf: ({ caller }) => bulk.queries.attention(caller) },
+      { section: "webhooks", itemsOf: ({ caller }) => webhooks.webhooks.endpoints.attention(caller) },
+    ],
+    serviceState: () => {
+      const { reasons, findings } = useCases.readiness.check();
+      return { examination: doctor.latestFindings(), blockers: reasons, findings };
     },
     verify: { ...useCases.verification, nameOf: administration.callerName },
     usage: { usage: useCases.usage.usage, ledger: administration.ledger, nameOf: administration.callerName, clock },
@@ -219,7 +229,6 @@ export const composeService = (options: ServiceOptions) => {
     blocklist: { ...blocklist, rules: webhooks.rules },
     dmarcReports: dmarc.pages,
   });
-  const doctor = new Doctor(useCases.runtime, options.examine ?? (async () => []));
   const app = createServer({
     log: options.log,
     clock: options.platform.clock,
