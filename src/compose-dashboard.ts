@@ -18,7 +18,7 @@ import { createDomainPages } from "./dashboard/dmarc/pages.tsx";
 import { createDmarcReportPages } from "./dashboard/dmarc/report-pages.ts";
 import type { DmarcReportUseCases } from "./dashboard/dmarc/use-cases.ts";
 import { AttentionBoard, type AttentionSource } from "./dashboard/home/attention-board.ts";
-import { operatorSource, type ServiceState } from "./dashboard/home/operator-attention.ts";
+import { operatorSource, type OperatorFacts } from "./dashboard/home/operator-attention.ts";
 import { createHomePages, type HomeUseCases } from "./dashboard/home/pages.tsx";
 import { createListPages } from "./dashboard/lists/pages.ts";
 import { createUsagePages, type UsagePageUseCases } from "./dashboard/usage/pages.tsx";
@@ -49,7 +49,7 @@ export interface DashboardParts {
   readonly callerName: (keyId: string) => string | null;
   /** What needs attention, by part of the product. */
   readonly attention: readonly AttentionSource[];
-  readonly serviceState: () => ServiceState;
+  readonly serviceState: () => OperatorFacts;
   readonly home: Pick<HomeUseCases, "targets" | "mailInName">;
   readonly blocklist: Omit<BlocklistUseCases, "clock">;
   readonly dmarcReports: DmarcReportUseCases & DmarcPageUseCases;

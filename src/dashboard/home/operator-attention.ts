@@ -4,7 +4,7 @@ import type { AttentionSource } from "./attention-board.ts";
 import type { Examination } from "../../doctor/doctor.ts";
 
 /** The state of the service, for those who run it. */
-export interface ServiceState {
+export interface OperatorFacts {
   /** What doctor found last; null before its first run. */
   readonly examination: Examination | null;
   /** Why the service cannot verify addresses right now. */
@@ -35,13 +35,13 @@ const adviceItem = ({ title, detail, remedy, severity }: DoctorAdvice): Attentio
 });
 
 /** The same as a part of the board: operators see it, on the pages with live data. */
-export const operatorSource = (stateOf: () => ServiceState): AttentionSource => ({
+export const operatorSource = (stateOf: () => OperatorFacts): AttentionSource => ({
   section: "settings",
   itemsOf: ({ mode, user }) => (user.isOperator && mode === "live" ? operatorAttention(stateOf()) : []),
 });
 
 /** What needs an operator: the service itself, and how this machine sends. */
-export const operatorAttention = ({ examination, blockers, findings }: ServiceState): AttentionItem[] => [
+export const operatorAttention = ({ examination, blockers, findings }: OperatorFacts): AttentionItem[] => [
   ...blockers.map((text) => itemOf(text, "bad")),
   ...findings.map((text) => itemOf(text, "warn")),
   ...(examination?.findings ?? [])
