@@ -57,6 +57,8 @@ export interface DashboardParts {
   readonly webhooks: WebhookPageUseCases;
   readonly verify: Omit<VerifyPageUseCases, "guard" | "clock" | "keysOf">;
   readonly isHttps: boolean;
+  /** Pages that are composed elsewhere. */
+  readonly settings: ConstructorParameters<typeof Dashboard>[0]["routes"];
 }
 
 /** The dashboard with all its pages. */
@@ -87,6 +89,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createUsagePages(parts.usage),
       ...createWebhookPages(parts.webhooks),
       ...createVerifyPages({ ...parts.verify, guard, clock, keysOf: (id) => accounts.listKeys(id) }),
+      ...parts.settings,
     ],
     frameFacts: (viewer) => ({
       credits:

@@ -21,6 +21,7 @@ import { composeInvitations } from "./compose-invitations.ts";
 import { composeEngine } from "./compose-engine.ts";
 import { createMetricsRenderer } from "./compose-metrics.ts";
 import type { Platform } from "./compose-platform.ts";
+import { composeSettings, type ReadProblems } from "./compose-settings.ts";
 import { composeWebhooks } from "./compose-webhooks.ts";
 import { composeUsers } from "./compose-users.ts";
 import { composeUsage, composeVerification } from "./compose-verification.ts";
@@ -87,6 +88,8 @@ export interface ServiceOptions {
   readonly baseUrl: string;
   /** Examines the machine; without it, there is nothing to find. */
   readonly examine?: () => Promise<readonly DoctorFinding[]>;
+  /** The last warnings and errors of the log, the newest first. */
+  readonly problems?: ReadProblems;
 }
 
 type PurgedStores = ConstructorParameters<typeof ListExpiry>[1] & Pick<UserParts, "sessions" | "setupLinks">;
@@ -116,8 +119,12 @@ const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
     options.freshResolver === undefined ? platform.resolver : metrics.network.watchResolver(options.freshResolver);
   const administration = composeAccounts(db, clock);
   const { credits, authenticate } = administration;
-  const { match } = composeSuppressions(db, clock);
-  const engine = composeEngine(config, platform, match, { log, fresh: freshResolver, metrics: metrics.network });
+  const suppressions = composeSuppressions(db, clock);
+  const engine = composeEngine(config, platform, suppressions.match, {
+    log,
+    fresh: freshResolver,
+    metrics: metrics.network,
+  });
   const { engines, pool, pacing, outages, egresses } = engine;
   const verification = composeVerification(runtime, engines, credits);
   const webhooks = composeWebhooks(runtime, config, platform);
@@ -141,7 +148,7 @@ const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
     defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
   });
   const backups = composeBackups(runtime, config);
-  const probing = { pool, pacing, outages };
+  const probing = { pool, pacing, outages, egresses };
   const readiness = new Readiness(runtime, {
     blockers: () => outages.findings(),
     findings: () => [egresses, dmarc, blocklist.usability, backups].flatMap((part) => part?.findings() ?? []),
@@ -149,6 +156,7 @@ const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
   return {
     ...{ runtime, metrics, readiness, administration, probing, verification, webhooks, blocklist, guard, dmarc },
     ...{ purge, backups, usage },
+    ...{ purge, backups, suppressions },
     bulk: {
       ...{ jobs: bulk, lists, runner: bulkParts.runner },
       queries: new JobQueries(runtime, { ...bulkParts, lists, drafts: bulk.drafts, credits: credits.live }),
@@ -228,6 +236,7 @@ export const composeService = (options: ServiceOptions) => {
     webhooks: { ...webhooks, rotateSecret: createSecretRotation(db, webhooks.webhooks, administration.audit) },
     blocklist: { ...blocklist, rules: webhooks.rules },
     dmarcReports: dmarc.pages,
+    settings: composeSettings({ ...useCases, doctor }, options),
   });
   const app = createServer({
     log: options.log,

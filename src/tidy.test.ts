@@ -123,6 +123,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "dnsbl",
     "webhooks",
     "notifications",
+    "notify",
     "blocklist",
     "dmarc",
   ],

@@ -121,13 +121,13 @@ export class Accounts {
   }
 
   /** Renames an account; its id, keys, credits and history stay. */
-  rename(name: string, to: string): Result<Account, AccountProblem> {
+  rename(name: string, to: string, by?: string): Result<Account, AccountProblem> {
     if (!isName(to)) return err("name_invalid");
     return this.#change(name, (tx, account) => {
       if (to !== name && this.#store.findAccountByName(to) !== undefined) return err("name_taken");
       this.#store.updateAccount(tx, account.id, { name: to });
       const [before, after] = [{ name }, { name: to }];
-      this.#audit.append(tx, { action: "accounts.rename", accountId: account.id, subject: name, before, after });
+      this.#audit.append(tx, { action: "accounts.rename", accountId: account.id, subject: name, before, after, by });
       return ok({ ...account, name: to });
     });
   }

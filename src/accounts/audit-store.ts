@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, type SQL } from "drizzle-orm";
+import { and, desc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { auditLog } from "../db/schema-audit.ts";
 
@@ -8,6 +8,8 @@ export type AuditEntry = Readonly<typeof auditLog.$inferSelect>;
 export interface AuditFilters {
   readonly accountId?: string | undefined;
   readonly sinceMs?: number | undefined;
+  /** How the action begins: `keys`. */
+  readonly actionBegin?: string | undefined;
 }
 
 /** The table of the audit log; triggers refuse changes and deletions. */
@@ -24,13 +26,14 @@ export class AuditStore {
 
   /** The newest entries first; those with an id below `before`, unless it is null. */
   list(
-    { accountId, sinceMs }: AuditFilters,
+    { accountId, sinceMs, actionBegin = "" }: AuditFilters,
     { before, limit }: { before: number | null; limit: number },
   ): AuditEntry[] {
     const conditions: Array<SQL | undefined> = [
       accountId === undefined ? undefined : eq(auditLog.accountId, accountId),
       sinceMs === undefined ? undefined : gte(auditLog.atMs, sinceMs),
       before === null ? undefined : lt(auditLog.id, before),
+      actionBegin === "" ? undefined : sql`substr(${auditLog.action}, 1, ${actionBegin.length}) = ${actionBegin}`,
     ];
     const found = this.#orm
       .select()

@@ -38,6 +38,8 @@ export interface NewKey {
   readonly name?: string;
   readonly scopes?: readonly string[];
   readonly expiresAtMs?: number;
+  /** The user of the dashboard who creates it. */
+  readonly by?: string;
 }
 
 /** A key with its secret, which is shown only once and stored as a hash. */
@@ -73,13 +75,17 @@ export class ApiKeys {
       const { key, secret } = this.#newSecret(apiKey.id, requested.mode);
       this.#store.insertKey(tx, apiKey, secret);
       const after = { name, mode: apiKey.mode, scopes, expires_at: expiresAtMs === null ? null : isoTime(expiresAtMs) };
-      this.#audit.append(tx, { action: "keys.create", accountId: account.id, subject: apiKey.id, after });
+      const { by } = requested;
+      this.#audit.append(tx, { action: "keys.create", accountId: account.id, subject: apiKey.id, after, by });
       return ok({ ...apiKey, key });
     });
   }
 
-  /** Replaces the secret of a key; its id, usage and rate limit stay. The old secret works for `graceMs` more. */
-  rotate(id: string, graceMs = ROTATION_GRACE_MS): Result<IssuedKey, KeyProblem> {
+  /**
+   * Replaces the secret of a key; its id, usage and rate limit stay. The old secret works for `graceMs` more. `by`: the user
+   * of the dashboard who does it.
+   */
+  rotate(id: string, graceMs = ROTATION_GRACE_MS, by?: string): Result<IssuedKey, KeyProblem> {
     if (!(graceMs >= 0 && graceMs <= Number.MAX_SAFE_INTEGER / 2)) return err("time_invalid");
     return this.#runtime.db.transact((tx) => {
       const found = this.#findUsable(id);
@@ -88,19 +94,19 @@ export class ApiKeys {
       const oldUntilMs = this.#runtime.clock.nowMs() + graceMs;
       this.#store.replaceSecret(tx, secret, oldUntilMs);
       const after = { ending: secret.ending, old_secret_valid_until: isoTime(oldUntilMs) };
-      this.#audit.append(tx, { action: "keys.rotate", accountId: found.value.accountId, subject: id, after });
+      this.#audit.append(tx, { action: "keys.rotate", accountId: found.value.accountId, subject: id, after, by });
       return ok({ ...found.value, key });
     });
   }
 
-  revoke(id: string): Result<ApiKey, KeyProblem> {
+  revoke(id: string, by?: string): Result<ApiKey, KeyProblem> {
     return this.#runtime.db.transact((tx) => {
       const found = this.#findUsable(id);
       if (!found.ok) return found;
       const revokedAtMs = this.#runtime.clock.nowMs();
       this.#store.revokeKey(tx, id, revokedAtMs);
       const before = { name: found.value.name };
-      this.#audit.append(tx, { action: "keys.revoke", accountId: found.value.accountId, subject: id, before });
+      this.#audit.append(tx, { action: "keys.revoke", accountId: found.value.accountId, subject: id, before, by });
       return ok({ ...found.value, revokedAtMs });
     });
   }

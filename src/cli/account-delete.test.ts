@@ -63,6 +63,8 @@ const insert = (sqlite: Sqlite, table: string, given: Readonly<Record<string, st
     if (FIXED[name] !== undefined) return FIXED[name];
     if (name === "status") return STATUS[table] ?? "done";
     if (name === "number" || name === "deleted_at_ms") return null;
+    // SQLite numbers the rows itself.
+    if (name === "id" && type.toLowerCase() === "integer") return null;
     return type.toLowerCase() === "text" ? `${table}-${given.account_id ?? "x"}` : 1;
   });
   sqlite.query(`INSERT INTO ${table} VALUES (${columns.map(() => "?").join(", ")})`).run(...values);

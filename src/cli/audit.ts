@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { auditChangeText } from "../accounts/audit-change.ts";
 import { auditView } from "../accounts/audit-log.ts";
 import { addCommand, readLimit, readTime } from "./command.ts";
 import { administer, unknownAccount } from "./data-directory.ts";
@@ -14,29 +15,6 @@ interface AuditOptions {
   readonly limit: string;
   readonly json?: boolean;
 }
-
-type Entry = ReturnType<typeof auditView>;
-
-/** `plan free → scale, burst 2 → 50`: the values that differ. */
-const changeText = ({ before, after }: Pick<Entry, "before" | "after">): string => {
-  const [old, now] = [before, after].map((values) => (typeof values === "object" ? { ...values } : {})) as [
-    Record<string, unknown>,
-    Record<string, unknown>,
-  ];
-  const text = (value: unknown): string => {
-    if (value === null) return "none";
-    if (typeof value !== "object") return String(value);
-    const items = Array.isArray(value) ? value : Object.entries(value).map(([name, item]) => `${name} ${text(item)}`);
-    return items.length === 0 ? "none" : items.join(", ");
-  };
-  return [...new Set([...Object.keys(old), ...Object.keys(now)])]
-    .filter((name) => JSON.stringify(old[name]) !== JSON.stringify(now[name]))
-    .map((name) => {
-      if (!(name in old)) return `${name} ${text(now[name])}`;
-      return name in now ? `${name} ${text(old[name])} → ${text(now[name])}` : `${name} ${text(old[name])}`;
-    })
-    .join(", ");
-};
 
 /** `audit`: the log of administrative actions. */
 export const addAuditCommand = (program: Command, io: Io): void => {
@@ -55,7 +33,7 @@ export const addAuditCommand = (program: Command, io: Io): void => {
         const page = { before: null, limit: readLimit(limit, SHOWN_MAX) };
         const entries = audit.list(filters, page).map(auditView);
         const rows = entries.map(({ at, user, host, pid, action, subject, ...change }) => [
-          ...[tableTime(at), user, `${host}:${pid}`, action, subject ?? "", changeText(change)],
+          ...[tableTime(at), user, `${host}:${pid}`, action, subject ?? "", auditChangeText(change)],
         ]);
         print(io, json, { entries }, () =>
           table(["TIME", "USER", "HOST:PID", "ACTION", "SUBJECT", "CHANGE"], rows, io.columns),

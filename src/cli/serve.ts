@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { waitFor } from "../base/wait.ts";
 import { createLog, type Log } from "../base/log.ts";
+import { RecentProblems } from "../base/recent-problems.ts";
 import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";
 import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
@@ -49,6 +50,7 @@ interface ServeOptions {
   readonly config: Config;
   readonly settings: ReloadableSettings;
   readonly log: Log;
+  readonly problems: RecentProblems;
   readonly io: Io;
   readonly asJson: boolean;
   readonly stopSignal: Promise<string>;
@@ -114,13 +116,22 @@ const stopService = async (
 
 /** Runs the service until a signal stops it. */
 const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> => {
-  const { config, settings, log, io, asJson, stopSignal, hangups } = options;
+  const { config, settings, log, problems, io, asJson, stopSignal, hangups } = options;
   await checkEnvironment(config, log);
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
   const baseUrl = baseUrlOf(config, config.port);
   const examine = composeServiceDoctor(config, db.path);
-  const service = composeService({ config, db, log, platform, freshResolver, baseUrl, examine });
+  const service = composeService({
+    config,
+    db,
+    log,
+    platform,
+    freshResolver,
+    baseUrl,
+    examine,
+    problems: () => problems.list(),
+  });
   await service.bulk.recover();
   const http = new HttpListener({ config, app: service.app, log, clock: systemClock });
   const url = baseUrlOf(config, http.port);
@@ -177,7 +188,15 @@ const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment
   const hangups = new Hangups(io);
   const config = loadConfig(io);
   const settings = new ReloadableSettings(config, readEnvironment);
-  const log = createLog(() => settings.logLevel, systemClock, io.err);
+  const problems = new RecentProblems();
+  const log = createLog(
+    () => settings.logLevel,
+    systemClock,
+    (line) => {
+      io.err(line);
+      problems.note(line);
+    },
+  );
   const path = prepareDatabase(io, config, "create");
   refuseForeignRoot(config);
   refuseLostDatabase(config, path, systemClock.nowMs());
@@ -186,7 +205,7 @@ const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment
   try {
     const db = openServerDatabase(path, { config, log });
     try {
-      await serveUntilSignal(db, { config, settings, log, io, asJson, stopSignal, hangups });
+      await serveUntilSignal(db, { config, settings, log, problems, io, asJson, stopSignal, hangups });
     } catch (error) {
       throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
     } finally {

@@ -149,6 +149,19 @@ describe("notifications", () => {
     expect(await set("--recipient", "ops@example.com")).toMatchObject({ status: 1 });
     expect((await auditOf()).filter(([action]) => action === "notifications.set")).toHaveLength(2);
   });
+
+  test("to an address are stopped and resumed, by kind or all of them, and the log does not name it", async () => {
+    const change = (name: string, ...flags: string[]) => run(["notifications", name, ...flags, "--json"]);
+    const kindsOf = async (...args: Parameters<typeof change>) =>
+      ((await change(...args)).json.stopped as Array<{ kind: string }>).map(({ kind }) => kind);
+    expect(await kindsOf("stop", "ops@example.com", "--kind", "dmarc_digest")).toEqual(["dmarc_digest"]);
+    expect(await kindsOf("stop", "OPS@example.com")).toHaveLength(4);
+    expect((await run(["notifications", "show"])).out.replace(/\s+/g, " ")).toContain("alerts to ops@example.com");
+    expect(await kindsOf("resume", "ops@example.com")).toEqual([]);
+    expect(await change("stop", "nobody")).toMatchObject({ status: 2 });
+    expect(await change("stop", "ops@example.com", "--kind", "all")).toMatchObject({ status: 2 });
+    expect(JSON.stringify(await auditOf())).not.toContain("ops@example.com");
+  });
 });
 
 describe("webhooks test", () => {

@@ -51,6 +51,36 @@ const schedule = ({ keep = 3, copy, list }: { keep?: number; copy?: Copy; list?:
 };
 
 describe("scheduled backups", () => {
+  test("write one that somebody requests in the next run, once, also after a failure, and keep no more for it", async () => {
+    const { backups, copies, clock, names } = schedule({ keep: 2 });
+    await backups.run();
+    for (const count of [2, 3]) {
+      await clock.advance(60_000);
+      backups.request();
+      expect(backups.isRequested).toBe(true);
+      await backups.run();
+      await backups.run();
+      expect([copies.length, backups.isRequested]).toEqual([count, false]);
+    }
+    expect(names()).toEqual(["postwarden-2026-01-10T12-01-00Z.db", "postwarden-2026-01-10T12-02-00Z.db"]);
+    expect(backups.stored.map(({ file }) => file)).toEqual(
+      names()
+        .toReversed()
+        .map((name) => at(`backups/${name}`)),
+    );
+  });
+
+  test("that fail are tried at once when somebody requests one", async () => {
+    const outcomes: CopyOutcome[] = [err("full"), ok({ bytes: 4, schema: 1 })];
+    const { backups } = schedule({ copy: async () => outcomes.shift() ?? err("none") });
+    await backups.run();
+    await backups.run();
+    expect([backups.problem, outcomes.length]).toEqual(["full", 1]);
+    backups.request();
+    await backups.run();
+    expect([backups.problem, outcomes.length]).toEqual([null, 0]);
+  });
+
   test("write the first one at once, and then one a day at 02:30 UTC", async () => {
     const { backups, copies, clock, hours, logged } = schedule();
     await backups.run();

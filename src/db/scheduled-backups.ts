@@ -51,6 +51,8 @@ export class ScheduledBackups {
   readonly #stopped = new AbortController();
   #lastAtMs: number | null = null;
   #problem: string | null = null;
+  #stored: readonly StoredBackup[] = [];
+  #isRequested = false;
   #listing: Promise<string[]> | null = null;
   /** By the monotonic clock. */
   #notBeforeMs = Number.NEGATIVE_INFINITY;
@@ -63,6 +65,25 @@ export class ScheduledBackups {
   /** When the newest backup was made, by the wall clock; null if there is none, or none was seen yet. */
   get lastAtMs(): number | null {
     return this.#lastAtMs;
+  }
+
+  /** The backups in the directory when it was last looked at, the newest first. */
+  get stored(): readonly StoredBackup[] {
+    return this.#stored;
+  }
+
+  get isRequested(): boolean {
+    return this.#isRequested;
+  }
+
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  /** Has the next run, which comes within a minute, write a backup although none is due. */
+  request(): void {
+    this.#isRequested = true;
+    this.#notBeforeMs = Number.NEGATIVE_INFINITY;
   }
 
   /** What the operator has to know: a failure, and a last backup that is too old. */
@@ -81,6 +102,7 @@ export class ScheduledBackups {
     if (this.#stopped.signal.aborted || clock.monotonicMs() < this.#notBeforeMs) return;
     const stored = await this.#list();
     this.#problem = stored.ok ? await this.#writeIfDue(stored.value) : stored.error;
+    this.#isRequested = false;
     if (this.#problem === null || this.#stopped.signal.aborted) return;
     this.#notBeforeMs = clock.monotonicMs() + RETRY_MS;
     log.error("backup failed", {
@@ -112,6 +134,7 @@ export class ScheduledBackups {
       const nowMs = this.runtime.clock.nowMs();
       const stored = backupsAmong(names.value, directory, nowMs);
       this.#lastAtMs = newestTimeOf(stored, nowMs);
+      this.#stored = stored;
       return ok(stored);
     } catch (error) {
       return err(describeDirectoryProblem(directory, error));
@@ -123,7 +146,8 @@ export class ScheduledBackups {
     const { clock, log } = this.runtime;
     const { source, directory, keep, copy } = this.options;
     const atMs = clock.nowMs();
-    if (this.#lastAtMs !== null && this.#lastAtMs >= lastDueMs(atMs)) return null;
+    const isDue = this.#lastAtMs === null || this.#lastAtMs < lastDueMs(atMs);
+    if (!isDue && !this.#isRequested) return null;
     const file = join(directory, backupNameAt(atMs));
     const startedMs = clock.monotonicMs();
     const limits = { timeoutMs: COPY_MS_MAX, signal: this.#stopped.signal };
@@ -132,6 +156,7 @@ export class ScheduledBackups {
     this.#lastAtMs = atMs;
     log.info("backup written", { file, ...copied.value, took_ms: Math.round(clock.monotonicMs() - startedMs) });
     await this.#prune(stored.slice(keep - 1));
+    this.#stored = [{ file, atMs }, ...stored.slice(0, keep - 1)];
     return null;
   }
 

@@ -43,7 +43,7 @@ const TITLES: Readonly<Record<string, string>> = {
 
 /** Where the sentence begins that says what to do. */
 const REMEDY =
-  /(?<=[.!?)] )(?=(?:Ask|Check|Choose|Correct|Free|Give|Lower|Make|Move|Name|Open|Publish|Raise|Register|Remove|Restart|Run|See|Set|Start|Stop|Use)\b)/;
+  /(?<=[.!?)] )(?=(?:Ask|Check|Choose|Correct|Free|Give|Install|Lower|Make|Move|Name|Open|Publish|Raise|Register|Remove|Restart|Run|See|Set|Start|Stop|Use)\b)/;
 
 /** Splits a message at the sentence that says what to do. */
 export const adviceOf = ({ area, check, state, message }: DoctorFinding): DoctorAdvice => {

@@ -47,6 +47,12 @@ export class Doctor {
     return this.#running;
   }
 
+  /** Begins a run; false when the last one began less than 30 s ago and is over. */
+  start(): boolean {
+    void this.run();
+    return this.isRunning;
+  }
+
   /** The scheduled job: runs when the last run is a day old. */
   async runIfDue(): Promise<void> {
     const nowMs = this.#runtime.clock.monotonicMs();

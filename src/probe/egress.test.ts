@@ -36,6 +36,22 @@ describe("egresses", () => {
     expect(egresses.choose(at("x"), "a")?.name).toBe("a");
   });
 
+  test("are described with their cooldowns, and why they are broken", async () => {
+    const clock = createTestClock();
+    const egresses = new EgressPool([egress("a"), egress("b")], clock);
+    for (let n = 0; n < 25; n++) egresses.block("a", `p${n}`);
+    egresses.noteProblem("b", "refuses the password.");
+    egresses.markBroken("b");
+    await clock.advance(60_000);
+    const [a, b] = egresses.states();
+    expect(a).toMatchObject({ name: "a", problem: null, cooldownCount: 25 });
+    expect(a?.cooldowns).toHaveLength(20);
+    expect(a?.cooldowns[0]).toEqual({ provider: "p0", leftMs: 14 * 60_000 });
+    expect(b).toEqual({ name: "b", problem: "refuses the password.", cooldowns: [], cooldownCount: 0 });
+    await clock.advance(14 * 60_000);
+    expect(egresses.states()[0]?.cooldownCount).toBe(0);
+  });
+
   test("cooldowns do not depend on the wall clock", async () => {
     const clock = createTestClock();
     let stepMs = 0;

@@ -31,6 +31,17 @@ const BROKEN_MS_MAX = 8 * 60_000;
 /** A broken egress is reported for this long after it was last tried: without probes nobody knows whether it works. */
 const REPORTED_MS = 15 * 60_000;
 
+/** How an egress fares. `problem`: why it cannot be used, as a sentence without its subject. */
+export interface EgressState {
+  readonly name: string;
+  readonly problem: string | null;
+  /** Providers that it is on cooldown at, the longest first; at most 20. */
+  readonly cooldowns: ReadonlyArray<{ readonly provider: string; readonly leftMs: number }>;
+  readonly cooldownCount: number;
+}
+
+const COOLDOWNS_SHOWN_MAX = 20;
+
 interface Cooldown {
   readonly untilMs: number;
   readonly lengthMs: number;
@@ -115,6 +126,22 @@ export class EgressPool {
   markWorking(egress: string, provider: string): void {
     this.#cooldowns.delete(`${egress} ${provider}`);
     if (this.#broken.delete(egress)) this.#log?.warn("the egress is usable again", { egress });
+  }
+
+  /** Every egress with its state, for people. Times are milliseconds from now. */
+  states(): readonly EgressState[] {
+    const nowMs = this.#clock.monotonicMs();
+    return this.#egresses.map(({ name }) => {
+      const cooldowns = [...this.#cooldowns]
+        .filter(([key, { untilMs }]) => key.startsWith(`${name} `) && untilMs > nowMs)
+        .map(([key, { untilMs }]) => ({ provider: key.slice(name.length + 1), leftMs: untilMs - nowMs }));
+      return {
+        name,
+        problem: this.#broken.has(name) ? this.#problemOf(name) : null,
+        cooldowns: cooldowns.toSorted((a, b) => b.leftMs - a.leftMs).slice(0, COOLDOWNS_SHOWN_MAX),
+        cooldownCount: cooldowns.length,
+      };
+    });
   }
 
   /** A sentence about each egress that is broken. */

@@ -1,4 +1,4 @@
-import { asc, eq, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { suppressions } from "../db/schema.ts";
 
@@ -26,6 +26,14 @@ const prepareAll = ({ orm }: Db) => ({
     .prepare(),
 });
 
+export interface SuppressionSearch {
+  /** What an entry contains; empty: anything. */
+  readonly text: string;
+  /** The last entry of the page before; empty: the first page. */
+  readonly after: string;
+  readonly limit: number;
+}
+
 /** The operator's suppression list. */
 export class SuppressionStore {
   readonly #orm: Db["orm"];
@@ -45,6 +53,23 @@ export class SuppressionStore {
   remove(_tx: Tx, entry: string): boolean {
     const removed = this.#orm.delete(suppressions).where(eq(suppressions.entry, entry)).returning().all();
     return removed.length > 0;
+  }
+
+  count(): number {
+    return this.#orm.select({ count: count() }).from(suppressions).get()?.count ?? 0;
+  }
+
+  /** Entries after one that contain a text, in their order. */
+  search({ text, after, limit }: SuppressionSearch): Suppression[] {
+    const escaped = text.replaceAll(/[\\%_]/g, (character) => `\\${character}`);
+    const contains = text === "" ? undefined : sql`${suppressions.entry} LIKE ${`%${escaped}%`} ESCAPE '\\'`;
+    return this.#orm
+      .select()
+      .from(suppressions)
+      .where(and(gt(suppressions.entry, after), contains))
+      .orderBy(asc(suppressions.entry))
+      .limit(limit)
+      .all();
   }
 
   list(): Suppression[] {

@@ -86,6 +86,14 @@ describe("an erased address", () => {
     expect(suppressions.list()).toEqual([]);
   });
 
+  test("is found by the whole address, and by no part of it", () => {
+    const { suppressions } = erase(true);
+    const search = (text: string) => suppressions.search({ text, after: "", limit: 10 }).map(({ entry }) => entry);
+    expect(search("Trap@Example.com")).toEqual([HASH]);
+    expect(search("trap@")).toEqual([]);
+    expect(suppressions.count()).toBe(1);
+  });
+
   test("is not put on the list by its erasure, and can leave it", () => {
     const { db, suppressions, isErased } = erase(false);
     expect(isErased).toBe(true);

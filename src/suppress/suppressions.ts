@@ -4,7 +4,7 @@ import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { parseAddress } from "../mail/address.ts";
 import { parseDomain } from "../mail/domain.ts";
-import type { Suppression, SuppressionStore } from "./store.ts";
+import type { Suppression, SuppressionSearch, SuppressionStore } from "./store.ts";
 
 /** Entries per transaction, so that a long import does not block the database. */
 const ENTRIES_PER_TRANSACTION = 1_000;
@@ -49,6 +49,18 @@ export class Suppressions {
 
   list(): Suppression[] {
     return this.#store.list();
+  }
+
+  count(): number {
+    return this.#store.count();
+  }
+
+  /** Entries that contain a text, and those of an erased address that equals it. */
+  search(search: SuppressionSearch): Suppression[] {
+    const found = this.#store.search({ ...search, text: search.text.toLowerCase() });
+    const hash = suppressionHash(search.text.trim().toLowerCase());
+    const isErased = search.after === "" && search.text.includes("@") && this.#store.findAny([hash]) !== null;
+    return isErased ? [...this.#store.search({ text: hash, after: "", limit: 1 }), ...found] : found;
   }
 
   /** Adds entries and returns how many were new; none is added when one of them is neither address nor domain. */

@@ -12,6 +12,7 @@ import { type Db, openDb } from "../db/open.ts";
 import type { Connector } from "../net/connector.ts";
 import { createDirectConnector } from "../net/connector.ts";
 import { err } from "../base/errors.ts";
+import type { DoctorFinding } from "../doctor/run-checks.ts";
 import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type Zone, type ZoneResolver } from "./dns-zone.ts";
 import type { SmtpStub } from "./smtp-stub.ts";
@@ -55,6 +56,13 @@ export const ENDLESS: TestAppOptions = {
   zone: { "example.com": { MX: [[10, "mx.example.com"]] }, "mx.example.com": { A: ["8.8.8.8"] } },
   connector: () => Promise.withResolvers<never>().promise,
 };
+
+/** What every check of the machine finds. */
+const FINDINGS: readonly DoctorFinding[] = [
+  { area: "Data", check: "database", state: "ok", message: "Writable." },
+  { area: "Data", check: "backup", state: "warn", message: "No scheduled backups. Set POSTWARDEN_BACKUP_DIR to one." },
+  { area: "Egress", check: "port", state: "fail", message: "Port 25 is closed." },
+];
 
 const MAIN_ACCOUNT = "main";
 /** Holds uploads for a moment; the databases of tests are elsewhere. */
@@ -133,6 +141,7 @@ export class TestApp {
       log: createLog("warn", clock, (line) => this.logged.push(line)),
       platform: { clock, random: { integer: () => 0 }, resolver: this.resolver, connector: connector ?? direct },
       baseUrl: config.baseUrl ?? "http://localhost",
+      examine: async () => FINDINGS,
     });
   }
 

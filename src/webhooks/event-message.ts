@@ -67,11 +67,11 @@ const TITLES: Readonly<Record<string, (data: Data) => string>> = {
   "webhook.test": () => "Test message",
 };
 
-/** API paths of the subjects of events. */
+/** Pages of the subjects of events. */
 const PATHS: ReadonlyArray<readonly [prefix: string, path: (data: Data) => string | null]> = [
-  ["blacklist.", ({ target_id }) => pathOf("/v1/blacklist/targets/", target_id)],
-  ["dmarc.", ({ domain_id }) => pathOf("/v1/dmarc/domains/", domain_id)],
-  ["bulk.", ({ id }) => pathOf("/v1/bulk-verifications/", id)],
+  ["blacklist.", ({ target_id }) => pathOf("/blocklists/", target_id)],
+  ["dmarc.", ({ domain_id }) => pathOf("/dmarc/", domain_id)],
+  ["bulk.", ({ id }) => pathOf("/lists/", id)],
 ];
 
 /** The message for an event, given as the JSON text of its body. `baseUrl`: base of links; null when POSTWARDEN_BASE_URL is not set. */
@@ -97,10 +97,11 @@ export const eventMessage = (body: string, baseUrl: string | null): EventMessage
 
 const linksOf = (type: string, data: Data, baseUrl: string | null): EventMessage["links"] => {
   const path = PATHS.find(([prefix]) => type.startsWith(prefix))?.[1](data) ?? null;
+  const side = data.mode === "test" ? "/test" : "";
   const delisting = type === "blacklist.listed" ? httpsUrl(data.delist_url) : null;
   return [
     ...(delisting === null ? [] : [{ title: "Delisting page", url: delisting }]),
-    ...(baseUrl === null || path === null ? [] : [{ title: "Details", url: new URL(path, baseUrl).href }]),
+    ...(baseUrl === null || path === null ? [] : [{ title: "Details", url: new URL(baseUrl + side + path).href }]),
   ];
 };
 

@@ -101,13 +101,19 @@ describe("every documented event", () => {
     const text = textOf(message);
     expect(text).toContain("*Meaning:* Reported as a source of spam by users or traps.");
     expect(text).toContain("<https://www.spamcop.net/bl.shtml|Delisting page>");
-    expect(text).toContain(`<https://verify.example.org/v1/blacklist/targets/${example.target_id}|Details>`);
+    expect(text).toContain(`<https://verify.example.org/blocklists/${example.target_id}|Details>`);
     const { content } = teams(bodyOf("blacklist.listed", example)).attachments[0] ?? {};
     expect(content?.actions?.map(({ url }) => url)).toEqual([
       "https://www.spamcop.net/bl.shtml",
-      `https://verify.example.org/v1/blacklist/targets/${example.target_id}`,
+      `https://verify.example.org/blocklists/${example.target_id}`,
     ]);
     expect(content?.body[0]?.inlines[0]).toMatchObject({ color: "Attention" });
+  });
+
+  test("about test data links to its page among the test data", () => {
+    const example = EVENT_DOCS.find(({ type }) => type === "blacklist.listed")?.example as { target_id: string };
+    const text = textOf(slack(bodyOf("blacklist.listed", { ...example, mode: "test" })));
+    expect(text).toContain(`<https://verify.example.org/test/blocklists/${example.target_id}|Details>`);
   });
 
   test("is marked as a test or as from a test key", () => {

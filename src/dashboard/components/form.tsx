@@ -215,7 +215,7 @@ interface CheckProps {
 /** A checkbox. Several of one name are a list of their values. */
 export const CheckField = ({ name, label, value = "on", isChecked, hint, isLabelHidden, form }: CheckProps) => {
   const id = useFieldId(`${name}-${value}`);
-  const { value: typed } = useField(name);
+  const { value: typed, error } = useField(name);
   const isTyped = typed === value || (Array.isArray(typed) && typed.includes(value));
   return (
     <div class="check">
@@ -224,6 +224,11 @@ export const CheckField = ({ name, label, value = "on", isChecked, hint, isLabel
         {label}
         {hint !== undefined && <span class="hint">{hint}</span>}
       </label>
+      {error !== undefined && value === "on" && (
+        <p class="error">
+          <Icon name="circle-alert" /> {error}
+        </p>
+      )}
     </div>
   );
 };

@@ -2,6 +2,7 @@ import type { Viewer } from "../page.ts";
 import { Link } from "./link.tsx";
 
 const TABS = [
+  { path: "/settings", title: "All settings", access: "member" },
   { path: "/settings/profile", title: "Profile", access: "member" },
   { path: "/settings/users", title: "Users", access: "owner" },
 ] as const;

@@ -44,7 +44,6 @@ export const createProfilePages = (parts: ProfileParts): readonly PageRoute[] =>
   };
   const again = { rerender: ({ viewer }: { readonly viewer: Viewer }) => view(viewer) };
   return [
-    page({ path: "/settings" }, ({ viewer }) => redirectTo(viewer, PATH)),
     page({ path: PATH }, ({ viewer }) => view(viewer)),
     formAction(
       { path: `${PATH}/password`, form: PASSWORD_FORM },

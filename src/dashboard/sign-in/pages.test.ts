@@ -272,7 +272,7 @@ describe("a one-time link", () => {
     const token = firstLink(app, app.newAccount("acme", "scale"));
     const browser = new Browser(app);
     expect((await browser.get(`/setup/${token}`)).text).toContain("You will be the first user");
-    expect((await browser.post(`/setup/${token}`, fields)).location).toBe("/");
+    expect((await browser.post(`/setup/${token}`, fields)).location).toBe("/welcome");
     expect((await browser.get("/settings/profile")).text).toContain("owner, operator");
     expect(app.service.users.list()).toMatchObject([{ user: { email: "new@example.com", hasPassword: true } }]);
   });

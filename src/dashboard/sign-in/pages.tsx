@@ -121,7 +121,9 @@ const createSetupPages = (
         if (!found.ok) return brokenLinkView(found.error.message);
         requireSame(form.password, form.repeat);
         const used = await setupLinks.use(token, form, { sessions, client: clientOf(visit) });
-        if (used.ok) return redirectToPath("/", { ok: "You are signed in." }, [cookieOf(used.value, visit)]);
+        // The first user of the service has everything yet to set up.
+        const next = found.value.email === null ? "/welcome" : "/";
+        if (used.ok) return redirectToPath(next, { ok: "You are signed in." }, [cookieOf(used.value, visit)]);
         if (used.error.code.startsWith("link_")) return brokenLinkView(used.error.message);
         throw userRefusal(used.error);
       },

@@ -185,7 +185,7 @@ describe("an alert mail", () => {
       "where many new sources are",
       "new_source",
       { count: 2, sources: [MADE_SOURCE, MADE_SOURCE] },
-      ["Show the sources: https://", "#sources\n"],
+      ["Show the sources: https://", "/sources\n"],
     ],
     [
       "both records",

@@ -101,7 +101,7 @@ Unauthenticated mail from 3 networks: 110 messages, 20 rejected, 0 quarantined
 Reporters: 31 reports from google.com, Yahoo, a reporter without a name and 2 more
 Status: active, p=none
 Next step: Classify these sources: mailer.example.net.
-Show the sources: ${DOMAIN_URL}#sources
+Show the sources: ${DOMAIN_URL}/sources
 
 You receive this digest as a recipient of these domains.
 `);

@@ -12,8 +12,7 @@ const PAGES = {
   overview: { path: "", name: null },
   record: { path: "/record", name: "Record" },
   advice: { path: "/advice", name: "Advice" },
-  sources: { path: "#sources", name: "Sources" },
-  reports: { path: "/reports", name: "Reports" },
+  sources: { path: "/sources", name: "Sources" },
   tls: { path: "/tls", name: "TLS reports" },
 } as const;
 

@@ -1,0 +1,135 @@
+import { z } from "zod";
+import { auditChangeText } from "../../accounts/audit-change.ts";
+import { type AuditLog, auditView } from "../../accounts/audit-log.ts";
+import type { AuditEntry, AuditFilters } from "../../accounts/audit-store.ts";
+import { attachment } from "../../http/content-disposition.ts";
+import { csvLine } from "../../http/csv.ts";
+import { Mono } from "../components/copy.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Field, Filters } from "../components/form.tsx";
+import { DownloadLink } from "../components/link.tsx";
+import { PageHead, Panel } from "../components/panel.tsx";
+import { Pager, Table, type TableRow } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { page, type Viewer } from "../page.ts";
+import { withParameters } from "../url.ts";
+
+export interface AuditUseCases {
+  readonly audit: Pick<AuditLog, "list">;
+  /** The addresses of users by their ids. */
+  readonly userEmails: () => ReadonlyMap<string, string>;
+  /** The names of keys of an account by their ids. */
+  readonly keyNames: (accountId: string) => ReadonlyMap<string, string>;
+}
+
+const PATH = "/settings/audit";
+const PAGE_ROWS = 100;
+const CSV_ROWS_MAX = 10_000;
+const USER = /^user (.+)$/;
+
+const query = z.object({
+  since: z.iso.date().optional(),
+  action: z.string().max(60).default(""),
+  cursor: z.coerce.number().int().positive().optional(),
+});
+
+/** Who changed what in the account. */
+export const createAuditPages = ({ audit, userEmails, keyNames }: AuditUseCases) => {
+  const actorReader = () => {
+    const emails = userEmails();
+    return ({ user }: AuditEntry): string => {
+      const id = USER.exec(user)?.[1];
+      return id === undefined ? user : (emails.get(id) ?? "a user who was removed");
+    };
+  };
+  const filtersOf = (viewer: Viewer, { since, action }: z.output<typeof query>): AuditFilters => ({
+    ...{ accountId: viewer.account.id, actionBegin: action },
+    sinceMs: since === undefined ? undefined : Date.parse(since),
+  });
+  return [
+    page({ path: PATH, query, role: "owner" }, ({ viewer, query: given }) => {
+      const actorOf = actorReader();
+      const limits = { before: given.cursor ?? null, limit: PAGE_ROWS + 1 };
+      const found = audit.list(filtersOf(viewer, given), limits);
+      const rows = found.slice(0, PAGE_ROWS);
+      const next = found.length > PAGE_ROWS ? String(rows.at(-1)?.id) : null;
+      const names = new Map([...userEmails(), ...keyNames(viewer.account.id)]);
+      const shown = { rows: rows.map((entry) => rowOf(entry, actorOf(entry), names)), next, ...given };
+      return { title: "Audit log", section: "settings", body: <AuditPage {...shown} /> };
+    }),
+    page({ path: `${PATH}.csv`, query, role: "owner" }, ({ viewer, query: given }) => {
+      const actorOf = actorReader();
+      const entries = audit.list(filtersOf(viewer, given), { before: null, limit: CSV_ROWS_MAX });
+      const lines = entries.map((entry) => {
+        const { at, action, subject, before, after } = auditView(entry);
+        return csvLine([at, actorOf(entry), action, subject, auditChangeText({ before, after })]);
+      });
+      const head = csvLine(["at", "who", "action", "subject", "change"]);
+      const headers = { "content-type": "text/csv; charset=utf-8", "content-disposition": attachment("audit", ".csv") };
+      return new Response([head, ...lines].join(""), { headers });
+    }),
+  ];
+};
+
+const SUBJECT_CHARACTERS = 24;
+
+const rowOf = (entry: AuditEntry, actor: string, names: ReadonlyMap<string, string>): TableRow => {
+  const { id, action, subject, before, after } = auditView(entry);
+  return {
+    key: id,
+    cells: [
+      <Time atMs={entry.atMs} style="full" />,
+      actor,
+      action,
+      subject === null ? "" : (names.get(subject) ?? <Mono text={subject} charactersMax={SUBJECT_CHARACTERS} />),
+      auditChangeText({ before, after }),
+    ],
+  };
+};
+
+interface PageProps {
+  readonly rows: readonly TableRow[];
+  readonly next: string | null;
+  readonly since?: string | undefined;
+  readonly action: string;
+  readonly cursor?: number | undefined;
+}
+
+const AuditPage = ({ rows, next, since = "", action, cursor }: PageProps) => (
+  <>
+    <PageHead
+      title="Audit log"
+      crumbs={[["Settings", "/settings"]]}
+      meta="Who changed the account, its keys, users and settings. Entries cannot be changed or removed."
+      actions={
+        <DownloadLink href={withParameters(`${PATH}.csv`, { since: since || null, action: action || null })}>
+          CSV
+        </DownloadLink>
+      }
+    />
+    <Panel isFlush>
+      <Filters action={PATH}>
+        <Field name="since" label="Since" type="date" value={since} />
+        <Field name="action" label="Action begins with" value={action} placeholder="keys" />
+      </Filters>
+      {rows.length === 0 ? (
+        <Empty title="No entries">
+          <p>What is done in the dashboard and by the operator's commands appears here.</p>
+        </Empty>
+      ) : (
+        <Table
+          caption="Entries of the audit log"
+          columns={[
+            { title: "When" },
+            { title: "Who" },
+            { title: "Action" },
+            { title: "Subject", isWide: true },
+            { title: "Change", isWide: true },
+          ]}
+          rows={rows}
+        />
+      )}
+      <Pager next={next} isLater={cursor !== undefined} />
+    </Panel>
+  </>
+);

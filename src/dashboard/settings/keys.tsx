@@ -1,0 +1,239 @@
+import { z } from "zod";
+import type { IssuedKey } from "../../accounts/keys.ts";
+import type { OwnKey, OwnKeys } from "../../accounts/own-keys.ts";
+import { DAY_MS } from "../../base/days.ts";
+import type { Clock } from "../../base/clock.ts";
+import { SCOPES } from "../../http/scopes.ts";
+import { Badge } from "../components/badge.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Button, CheckField, Field, PostForm, SelectField } from "../components/form.tsx";
+import { Link } from "../components/link.tsx";
+import { Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
+import { ModeBadge, ShownKey } from "../components/shown-key.tsx";
+import { Table, type TableRow } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { usePage } from "../context.ts";
+import { flag, listOf } from "../form-input.ts";
+import { formAction, page, type View, type Viewer } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+
+export interface KeyUseCases {
+  readonly clock: Clock;
+  readonly keys: OwnKeys;
+  /** The URL under which the API is reached, without a `/` at the end. */
+  readonly baseUrl: string;
+}
+
+const HOUR_MS = 60 * 60_000;
+const GRACES: ReadonlyArray<readonly [value: string, text: string]> = [
+  ["0", "at once"],
+  [String(HOUR_MS), "after an hour"],
+  [String(DAY_MS), "after a day"],
+  [String(7 * DAY_MS), "after 7 days"],
+];
+const CRUMBS = [
+  ["Settings", "/settings"],
+  ["API keys", "/settings/keys"],
+] as const;
+
+const createForm = z.object({
+  name: z.string().trim(),
+  mode: z.enum(["live", "test"]),
+  scopes: listOf(z.string()),
+  expires: z.iso.date().or(z.literal("")).default(""),
+});
+const keyPath = z.object({ id: z.uuid() });
+
+/** API keys of the account, for its owners. */
+export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
+  const list = (viewer: Viewer): View => ({
+    ...{ title: "API keys", section: "settings" },
+    body: <KeyList keys={keys.list(viewer.account.id, clock.nowMs())} mode={viewer.mode} />,
+  });
+  const one = (viewer: Viewer, id: string): View => {
+    const key = keys.find(viewer.account.id, id, clock.nowMs());
+    return { title: key.name, section: "settings", body: <KeyPage apiKey={key} /> };
+  };
+  const shown = (issued: IssuedKey, isNew: boolean): View => ({
+    ...{ title: "Copy the key", section: "settings" },
+    body: <ShownKey {...{ issued, isNew, baseUrl }} />,
+  });
+  return [
+    page({ path: "/settings/keys", role: "owner" }, ({ viewer }) => list(viewer)),
+    formAction(
+      { path: "/settings/keys", form: createForm, role: "owner" },
+      ({ viewer, form: { expires, ...form } }) => {
+        const expiresAtMs = expires === "" ? null : Date.parse(`${expires}T23:59:59Z`);
+        return shown(keys.create(viewer.account.id, { ...form, expiresAtMs }, viewer.user.id), true);
+      },
+      { rerender: ({ viewer }) => list(viewer) },
+    ),
+    page({ path: "/settings/keys/:id", params: keyPath, role: "owner" }, ({ viewer, params }) =>
+      one(viewer, params.id),
+    ),
+    formAction(
+      {
+        ...{ path: "/settings/keys/:id/rotate", params: keyPath, role: "owner" },
+        form: z.object({ grace: z.enum(GRACES.map(([value]) => value)) }),
+      },
+      ({ viewer, params, form }) => {
+        const rotation = { graceMs: Number(form.grace), by: viewer.user.id };
+        return shown(keys.rotate(viewer.account.id, params.id, rotation), false);
+      },
+      { rerender: ({ viewer, params }) => one(viewer, params.id) },
+    ),
+    formAction(
+      {
+        ...{ path: "/settings/keys/:id/revoke", params: keyPath, role: "owner" },
+        form: z.object({ sure: flag.refine((isSure) => isSure, "Tick the box to revoke the key") }),
+      },
+      ({ viewer, params }) => {
+        const { name } = keys.revoke(viewer.account.id, params.id, viewer.user.id);
+        return redirectTo(viewer, "/settings/keys", { ok: `The key "${name}" is revoked.` });
+      },
+      { rerender: ({ viewer, params }) => one(viewer, params.id) },
+    ),
+  ];
+};
+
+const KeyState = ({ apiKey }: { readonly apiKey: OwnKey }) => {
+  const { nowMs } = usePage();
+  const { revokedAtMs, expiresAtMs } = apiKey;
+  if (revokedAtMs !== null)
+    return (
+      <Badge kind="unknown" icon="ban">
+        revoked
+      </Badge>
+    );
+  if (expiresAtMs === null) return <>never</>;
+  if (expiresAtMs <= nowMs) return <Badge kind="warn">expired</Badge>;
+  return <Time atMs={expiresAtMs} style="day" />;
+};
+
+const scopeText = (scopes: readonly string[]): string =>
+  scopes.length === SCOPES.length ? "all" : scopes.length > 2 ? `${scopes.length} scopes` : scopes.join(", ");
+
+const rowOf = (apiKey: OwnKey): TableRow => {
+  const { id, name, mode, scopes, ending, lastUsedAtMs } = apiKey;
+  return {
+    key: id,
+    cells: [
+      <Link href={`/settings/keys/${id}`}>{name}</Link>,
+      <ModeBadge mode={mode} />,
+      `…${ending}`,
+      <span title={scopes.join(", ")}>{scopeText(scopes)}</span>,
+      lastUsedAtMs === null ? <span class="soft">never</span> : <Time atMs={lastUsedAtMs} />,
+      <KeyState apiKey={apiKey} />,
+    ],
+  };
+};
+
+const KeyList = ({ keys, mode }: { readonly keys: readonly OwnKey[]; readonly mode: Viewer["mode"] }) => (
+  <>
+    <PageHead
+      title="API keys"
+      crumbs={CRUMBS.slice(0, 1)}
+      meta="A key gives a program access to this account. Live keys verify real addresses and cost credits; test keys return fixed results."
+    />
+    <Columns side={<CreateKey mode={mode} />}>
+      <Panel title="Keys" isFlush>
+        {keys.length === 0 ? (
+          <Empty title="No keys yet">
+            <p>Create a test key to try the API without credits, then a live one.</p>
+          </Empty>
+        ) : (
+          <Table
+            caption="API keys"
+            columns={[
+              { title: "Name" },
+              { title: "Mode" },
+              { title: "Ends in", isMono: true, isWide: true },
+              { title: "Scopes", isWide: true },
+              { title: "Last used" },
+              { title: "Expires", isWide: true },
+            ]}
+            rows={keys.map(rowOf)}
+          />
+        )}
+      </Panel>
+    </Columns>
+  </>
+);
+
+const CreateKey = ({ mode }: { readonly mode: Viewer["mode"] }) => (
+  <Panel title="Create a key">
+    <PostForm action="/settings/keys" class="form">
+      <Field name="name" label="Name" hint="What will use it, such as “shop” or “newsletter”." isRequired />
+      <SelectField
+        name="mode"
+        label="Mode"
+        value={mode}
+        options={[
+          ["live", "Live: real addresses, costs credits"],
+          ["test", "Test: fixed results, free"],
+        ]}
+      />
+      <fieldset>
+        <legend>Scopes</legend>
+        {SCOPES.map((scope) => (
+          <CheckField key={scope} name="scopes" value={scope} label={scope} isChecked />
+        ))}
+      </fieldset>
+      <Field name="expires" label="Last day" type="date" hint="Empty: it does not expire." />
+      <Button kind="main" icon="plus">
+        Create key
+      </Button>
+    </PostForm>
+  </Panel>
+);
+
+const KeyPage = ({ apiKey }: { readonly apiKey: OwnKey }) => {
+  const { id, name, mode, scopes, ending, lastUsedAtMs, createdAtMs, revokedAtMs, oldSecretUntilMs } = apiKey;
+  return (
+    <>
+      <PageHead title={name} crumbs={CRUMBS} meta={<ModeBadge mode={mode} />} />
+      <Panel title="This key" isFlush>
+        <Rows>
+          <Row label="Ends in">
+            <span class="mono">…{ending}</span>
+          </Row>
+          <Row label="Scopes">{scopes.join(", ")}</Row>
+          <Row label="Created">
+            <Time atMs={createdAtMs} style="full" />
+          </Row>
+          <Row label="Last used">{lastUsedAtMs === null ? "never" : <Time atMs={lastUsedAtMs} />}</Row>
+          <Row label="Expires">
+            <KeyState apiKey={apiKey} />
+          </Row>
+          {oldSecretUntilMs !== null && (
+            <Row label="Old secret works until">
+              <Time atMs={oldSecretUntilMs} style="full" />
+            </Row>
+          )}
+        </Rows>
+      </Panel>
+      {revokedAtMs === null && <ChangeKey id={id} />}
+    </>
+  );
+};
+
+const ChangeKey = ({ id }: { readonly id: string }) => (
+  <div class="columns even">
+    <Panel title="Rotate">
+      <PostForm action={`/settings/keys/${id}/rotate`} class="form">
+        <p>Replaces the secret. Name, usage and rate limit of the key stay.</p>
+        <SelectField name="grace" label="The old secret stops working" value={String(DAY_MS)} options={GRACES} />
+        <Button icon="refresh-cw">Rotate key</Button>
+      </PostForm>
+    </Panel>
+    <Panel title="Revoke">
+      <PostForm action={`/settings/keys/${id}/revoke`} class="form">
+        <p>Requests with this key are refused from now on. This cannot be undone.</p>
+        <CheckField name="sure" label="Nothing uses this key any more" />
+        <Button kind="danger" icon="trash-2">
+          Revoke key
+        </Button>
+      </PostForm>
+    </Panel>
+  </div>
+);

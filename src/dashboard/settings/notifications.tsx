@@ -1,0 +1,251 @@
+import { z } from "zod";
+import { AppError } from "../../base/errors.ts";
+import { SEVERITIES } from "../../dnsbl/blocklist.ts";
+import type { UrlPolicy } from "../../net/fetch-url.ts";
+import type { Notifications } from "../../notifications/notifications.ts";
+import { mailChangeSchema, notificationsChangeSchema } from "../../notifications/schemas.ts";
+import { MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../../notify/mail-subscriptions.ts";
+import { webhookUrlSchema } from "../../webhooks/webhook-urls.ts";
+import { Badge } from "../components/badge.tsx";
+import { Mono } from "../components/copy.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Button, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
+import { Link } from "../components/link.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
+import { Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { formAction, page, type View, type Viewer } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+import type { RecordAction } from "./record-action.ts";
+
+export interface NotificationUseCases {
+  readonly notifications: Notifications;
+  readonly rules: UrlPolicy;
+  /** Whether the service can send mail. */
+  readonly hasMail: boolean;
+  readonly record: RecordAction;
+}
+
+type Settings = ReturnType<Notifications["view"]>;
+
+const PATH = "/settings/notifications";
+const DIGESTS: ReadonlyArray<readonly [string, string]> = [
+  ["off", "Off"],
+  ["daily", "Every day at 06:00 UTC"],
+  ["weekly", "Mondays at 06:00 UTC"],
+];
+
+const defaultsForm = z.object({
+  webhook_url: z.string().trim().default(""),
+  recipients: z.string().default(""),
+  severity: z.enum(["", ...SEVERITIES]).default(""),
+  digest: z.enum(["off", "daily", "weekly"]).default("off"),
+});
+const mailForm = z.object({
+  recipient: z.string().trim().min(1, "Enter an address"),
+  kind: z.enum(MAIL_KINDS),
+  enabled: z.enum(["true", "false"]).transform((text) => text === "true"),
+});
+
+/** What a schema of the API reads; what does not fit is shown beside its field. */
+const readBody = <S extends z.ZodType>(schema: S, body: unknown): z.output<S> => {
+  const read = schema.safeParse(body);
+  if (read.success) return read.data;
+  const issues = read.error.issues.map(({ path, message }) => ({ path: path.join("."), message }));
+  throw new AppError("Invalid request body", { message: "Some fields need your attention", issues });
+};
+
+/** Default webhook and recipients, digests, and mail that was stopped. */
+export const createNotificationPages = ({ notifications, rules, hasMail, record }: NotificationUseCases) => {
+  const view = ({ caller, mode, user }: Viewer): View => {
+    const facts = { settings: notifications.view(caller), hasMail, isTest: mode === "test" };
+    const body = <NotificationsPage {...facts} isOwner={user.role === "owner"} />;
+    return { title: "Notifications", section: "settings", body };
+  };
+  return [
+    page({ path: PATH }, ({ viewer }) => view(viewer)),
+    formAction(
+      { path: PATH, form: defaultsForm, role: "owner" },
+      async ({ viewer, form }) => {
+        const change = readBody(notificationsChangeSchema(webhookUrlSchema(rules)), {
+          webhook_url: form.webhook_url === "" ? null : form.webhook_url,
+          recipients: form.recipients.split(/[\s,;]+/).filter((part) => part !== ""),
+          blacklist_severity_min: form.severity === "" ? null : form.severity,
+          blacklist_digest: form.digest,
+        });
+        await notifications.change(viewer.caller, {
+          webhookUrl: change.webhook_url ?? null,
+          recipients: change.recipients ?? [],
+          blacklistSeverityMin: change.blacklist_severity_min ?? null,
+          blacklistDigest: change.blacklist_digest ?? "off",
+        });
+        const after = { mode: viewer.mode, recipients: change.recipients?.length ?? 0, digest: form.digest };
+        record(viewer, { action: "notifications.set", subject: null, after });
+        return redirectTo(viewer, PATH, { ok: "Saved." });
+      },
+      { rerender: ({ viewer }) => view(viewer) },
+    ),
+    formAction(
+      { path: `${PATH}/mail`, form: mailForm, role: "owner" },
+      async ({ viewer, form }) => {
+        const { recipient, kind, enabled: isOn } = readBody(mailChangeSchema, form);
+        await notifications.setMail(viewer.caller, { recipient, kind, isOn });
+        // The address is not recorded: entries of the audit log cannot be erased.
+        record(viewer, {
+          action: isOn ? "notifications.resume" : "notifications.stop",
+          subject: null,
+          after: { kind },
+        });
+        const what = MAIL_KIND_NAMES[kind];
+        const ok = isOn ? `${recipient} receives ${what} again.` : `${recipient} receives no more ${what}.`;
+        return redirectTo(viewer, PATH, { ok });
+      },
+      { rerender: ({ viewer }) => view(viewer) },
+    ),
+  ];
+};
+
+interface PageProps {
+  readonly settings: Settings;
+  readonly hasMail: boolean;
+  readonly isTest: boolean;
+  /** Others only see the settings. */
+  readonly isOwner: boolean;
+}
+
+const NotificationsPage = ({ settings, hasMail, isTest, isOwner }: PageProps) => (
+  <>
+    <PageHead
+      title="Notifications"
+      crumbs={[["Settings", "/settings"]]}
+      meta="Defaults for every target, domain and list, in addition to what each of them has set."
+    />
+    {!hasMail && !isTest && (
+      <Callout kind="unknown" label="No mail" title="This service does not send mail">
+        <p>
+          Its operator enables it with <code>POSTWARDEN_NOTIFY_SMTP_URL</code> and <code>POSTWARDEN_NOTIFY_FROM</code>.
+          Webhooks work without it.
+        </p>
+      </Callout>
+    )}
+    <Columns side={!isTest && isOwner && <StopForm />}>
+      {isOwner ? <Defaults {...{ settings, hasMail, isTest }} /> : <DefaultRows settings={settings} />}
+      {!isTest && <Stopped stopped={settings.stopped} isOwner={isOwner} />}
+    </Columns>
+  </>
+);
+
+const DefaultRows = ({ settings }: Pick<PageProps, "settings">) => (
+  <Panel title="Defaults" aside="An owner can change them" isFlush>
+    <Rows>
+      <Row label="Webhook URL">{settings.webhook_url ?? "none"}</Row>
+      <Row label="Recipients of alert mail">{settings.recipients.join(", ") || "none"}</Row>
+      <Row label="Digest of listings">{settings.blacklist_digest}</Row>
+      <Row label="Listings are reported from">{settings.blacklist_severity_min ?? "the default"}</Row>
+    </Rows>
+  </Panel>
+);
+
+const Defaults = ({ settings, hasMail, isTest }: Omit<PageProps, "isOwner">) => (
+  <Panel title="Defaults" aside={<Link href="/webhooks">Deliveries</Link>}>
+    <PostForm action={PATH} class="form">
+      <Field
+        name="webhook_url"
+        label="Webhook URL"
+        type="url"
+        value={settings.webhook_url}
+        placeholder="https://example.com/hook"
+        hint="Receives every event, signed. Slack and Teams URLs get messages."
+      />
+      {settings.webhook_url !== null && !settings.webhook_configured && (
+        <p>
+          <Badge kind="warn">Disabled</Badge> The receiver answered 410. Save to enable it again.
+        </p>
+      )}
+      {!isTest && (
+        <>
+          <TextAreaField
+            name="recipients"
+            label="Recipients of alert mail"
+            value={settings.recipients.join("\n")}
+            rows={3}
+            isMono
+            hint={hasMail ? "One address a line, at most 10." : "Mail has to be enabled first."}
+          />
+          <SelectField
+            name="digest"
+            label="Digest of listings"
+            value={settings.blacklist_digest}
+            options={DIGESTS}
+            hint="Digests about DMARC are set for each domain."
+          />
+        </>
+      )}
+      <SelectField
+        name="severity"
+        label="Listings are reported from"
+        value={settings.blacklist_severity_min ?? ""}
+        options={[["", "the default: webhooks all, mail medium"], ...SEVERITIES.map((one) => [one, one] as const)]}
+      />
+      <Button kind="main">Save</Button>
+    </PostForm>
+  </Panel>
+);
+
+const Stopped = ({ stopped, isOwner }: Pick<PageProps, "isOwner"> & { readonly stopped: Settings["stopped"] }) => (
+  <Panel title="Stopped mail" isFlush>
+    {stopped.length === 0 ? (
+      <Empty title="Nobody has stopped any mail">
+        <p>Every mail has a link that stops such mail to its recipient. Who uses it is listed here.</p>
+      </Empty>
+    ) : (
+      <Table
+        caption="Mail that recipients receive no longer"
+        columns={[
+          { title: "Recipient" },
+          { title: "Mail" },
+          { title: "Since", isWide: true },
+          { title: "Resume", isTitleHidden: true, align: "end" },
+        ]}
+        rows={stopped.map(({ recipient, kind, at }) => ({
+          key: `${recipient} ${kind}`,
+          cells: [
+            <Mono text={recipient} />,
+            MAIL_KIND_NAMES[kind],
+            <Time atMs={Date.parse(at)} />,
+            isOwner ? <ResumeForm recipient={recipient} kind={kind} /> : "",
+          ],
+        }))}
+      />
+    )}
+  </Panel>
+);
+
+const ResumeForm = ({ recipient, kind }: { readonly recipient: string; readonly kind: MailKind }) => (
+  <PostForm action={`${PATH}/mail`}>
+    <input type="hidden" name="recipient" value={recipient} />
+    <input type="hidden" name="kind" value={kind} />
+    <Button name="enabled" value="true" icon="bell" title={`Send ${MAIL_KIND_NAMES[kind]} to ${recipient} again`}>
+      Resume
+    </Button>
+  </PostForm>
+);
+
+const StopForm = () => (
+  <Panel title="Stop mail to an address">
+    <PostForm action={`${PATH}/mail`} class="form">
+      <p>
+        Does what the link in the mail does. It stays stopped until it is resumed, even if the address is added again.
+      </p>
+      <Field name="recipient" label="Address" type="email" isRequired />
+      <SelectField
+        name="kind"
+        label="Mail"
+        options={MAIL_KINDS.map((kind) => [kind, MAIL_KIND_NAMES[kind]] as const)}
+      />
+      <Button name="enabled" value="false" icon="bell-off">
+        Stop
+      </Button>
+    </PostForm>
+  </Panel>
+);

@@ -1,0 +1,190 @@
+import type { DoctorAdvice } from "../../doctor/doctor-advice.ts";
+import { Badge, type Kind } from "../components/badge.tsx";
+import { Link } from "../components/link.tsx";
+import { bytesText, countText, numberText } from "../components/number.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
+import { durationText, Time } from "../components/time.tsx";
+import { usePage } from "../context.ts";
+import { formAction, page } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+import type { RecordAction } from "./record-action.ts";
+import type { ServiceFacts } from "./service-facts.ts";
+import { BACKUP_PATH, Backups, Kept, Sizes } from "./service-storage.tsx";
+
+export interface ServiceUseCases {
+  readonly readFacts: () => ServiceFacts;
+  /** Has the next run, within a minute, write a backup; null where none are scheduled. */
+  readonly requestBackup: (() => void) | null;
+  readonly record: RecordAction;
+}
+
+const PATH = "/settings/service";
+
+/** The state of the service, for its operators. */
+export const createServicePages = ({ readFacts, requestBackup, record }: ServiceUseCases) => [
+  page({ path: PATH, role: "operator" }, () => ({
+    ...{ title: "Service", section: "settings" },
+    body: <ServicePage {...readFacts()} />,
+  })),
+  formAction({ path: BACKUP_PATH, role: "operator" }, ({ viewer }) => {
+    if (requestBackup === null) return redirectTo(viewer, PATH, { bad: "Set POSTWARDEN_BACKUP_DIR first." });
+    requestBackup();
+    record(viewer, { action: "backup.request", subject: null });
+    return redirectTo(viewer, PATH, {
+      ok: "The backup begins within a minute. It is verified before older ones are removed.",
+    });
+  }),
+];
+
+const ServicePage = (facts: ServiceFacts) => (
+  <>
+    <PageHead
+      title="Service"
+      crumbs={[["Settings", "/settings"]]}
+      meta={
+        <span>
+          Postwarden {facts.version}
+          {facts.commit === null ? "" : ` (${facts.commit.slice(0, 12)})`} · started <Time atMs={facts.startedAtMs} /> ·{" "}
+          {bytesText(facts.memoryBytes)} of memory
+        </span>
+      }
+    />
+    <Conclusion {...facts} />
+    <Columns
+      side={
+        <>
+          <Backups {...facts} />
+          <Sizes {...facts} />
+          <Kept {...facts} />
+        </>
+      }
+    >
+      <Egresses {...facts} />
+      <Queues {...facts} />
+      <Problems {...facts} />
+    </Columns>
+  </>
+);
+
+const Conclusion = ({ blockers, findings }: ServiceFacts) => {
+  const all = [...blockers, ...findings];
+  if (all.length === 0)
+    return <Callout kind="ok" label="Works" title="Addresses are verified, reports and checks are processed" />;
+  return (
+    <Callout
+      kind={blockers.length > 0 ? "bad" : "warn"}
+      label={blockers.length > 0 ? "Paused" : "Look at this"}
+      title={blockers.length > 0 ? "Addresses cannot be verified now" : countText(findings.length, "finding")}
+    >
+      <ul class="plain-list">
+        {all.map((text) => (
+          <li key={text}>{text}</li>
+        ))}
+      </ul>
+    </Callout>
+  );
+};
+
+const SEVERITY_KINDS: Readonly<Record<DoctorAdvice["severity"], Kind>> = { ok: "ok", warn: "warn", fail: "bad" };
+
+const SEVERITY_WORDS: Readonly<Record<DoctorAdvice["severity"], string>> = {
+  ok: "ok",
+  warn: "warning",
+  fail: "failure",
+};
+
+const Egresses = ({ egresses, cooldowns, network }: ServiceFacts) => (
+  <Panel title="DNS and egress" aside={<Link href="/settings/sender">Sending identity</Link>} isFlush>
+    <ul class="findings">
+      {egresses.map(({ name, problem, cooldowns: own, cooldownCount }) => (
+        <li key={name}>
+          <Badge kind={problem !== null ? "bad" : cooldownCount > 0 ? "warn" : "ok"}>
+            {problem !== null ? "broken" : cooldownCount > 0 ? "cooldown" : "usable"}
+          </Badge>
+          <div>
+            <h3 class="mono">{name}</h3>
+            {problem !== null && <p>It {problem}</p>}
+            {own.map(({ provider, leftMs }) => (
+              <p key={provider}>
+                {provider} blocked it: on cooldown there for {durationText(leftMs)} more.
+              </p>
+            ))}
+            {cooldownCount > own.length && <p>and {cooldownCount - own.length} more</p>}
+          </div>
+        </li>
+      ))}
+      {network === null ? (
+        <li>
+          <Badge kind="unknown">not checked</Badge>
+          <div>
+            <h3>DNS servers and port 25</h3>
+            <p>Checked an hour after the start at the latest, then daily. Sending identity checks them now.</p>
+          </div>
+        </li>
+      ) : (
+        network.map(({ title, severity, detail }) => (
+          <li key={`${title} ${detail}`}>
+            <Badge kind={SEVERITY_KINDS[severity]}>{SEVERITY_WORDS[severity]}</Badge>
+            <div>
+              <h3>{title}</h3>
+              <p>{detail}</p>
+            </div>
+          </li>
+        ))
+      )}
+      <li>
+        <Badge kind={cooldowns > 0 ? "info" : "ok"}>{numberText(cooldowns)}</Badge>
+        <div>
+          <h3>Hosts and providers on cooldown</h3>
+          <p>They asked for fewer connections, or repeatedly timed out. Probes to them wait.</p>
+        </div>
+      </li>
+    </ul>
+  </Panel>
+);
+
+const Queues = ({ queues }: ServiceFacts) => {
+  const { nowMs } = usePage();
+  return (
+    <Panel title="Queues" isFlush>
+      <Rows>
+        {queues.map(({ what, count, oldestMs }) => (
+          <Row key={what} label={what}>
+            {count !== null && <span class="num">{numberText(count)} </span>}
+            {oldestMs !== null && nowMs > oldestMs && (
+              <span class="soft small">the oldest waits for {durationText(nowMs - oldestMs)}</span>
+            )}
+            {count === null && oldestMs === null && "none"}
+          </Row>
+        ))}
+      </Rows>
+    </Panel>
+  );
+};
+
+const Problems = ({ problems }: ServiceFacts) => (
+  <Panel title="Recent warnings and errors" aside="since the start" isFlush>
+    {problems.length === 0 ? (
+      <div class="panel-body">
+        <p>
+          <Badge kind="ok">None</Badge> The log has had no warning or error.
+        </p>
+      </div>
+    ) : (
+      <ul class="findings">
+        {problems.map(({ atMs, level, message, details }, at) => (
+          <li key={at}>
+            <Badge kind={level === "error" ? "bad" : "warn"}>{level}</Badge>
+            <div>
+              <h3>{message}</h3>
+              <p class="soft small">
+                <Time atMs={atMs} style="full" />
+              </p>
+              {details !== "" && <p class="mono small">{details}</p>}
+            </div>
+          </li>
+        ))}
+      </ul>
+    )}
+  </Panel>
+);

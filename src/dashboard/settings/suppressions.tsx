@@ -1,0 +1,208 @@
+import { z } from "zod";
+import { AppError } from "../../base/errors.ts";
+import { attachment } from "../../http/content-disposition.ts";
+import { csvLine } from "../../http/csv.ts";
+import type { Suppression } from "../../suppress/store.ts";
+import type { Suppressions } from "../../suppress/suppressions.ts";
+import { Mono } from "../components/copy.tsx";
+import { Empty } from "../components/empty.tsx";
+import { Button, CheckField, Field, Filters, PostForm, TextAreaField } from "../components/form.tsx";
+import { DownloadLink } from "../components/link.tsx";
+import { countText } from "../components/number.tsx";
+import { Columns, PageHead, Panel } from "../components/panel.tsx";
+import { Pager, Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { listOf, optionalText } from "../form-input.ts";
+import { formAction, page, type View } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+import type { RecordAction } from "./record-action.ts";
+
+export interface SuppressionUseCases {
+  readonly suppressions: Suppressions;
+  readonly record: RecordAction;
+}
+
+const PATH = "/settings/suppressions";
+const PAGE_ROWS = 100;
+const CSV_ROWS = 1_000;
+const ENTRIES_MAX = 20_000;
+const PROBLEMS_SHOWN_MAX = 5;
+const REMOVE_FORM = "remove-suppressions";
+
+const query = z.object({ q: z.string().max(320).default(""), cursor: z.string().max(320).default("") });
+type Query = z.output<typeof query>;
+
+/** The operator's list of addresses and domains that are never probed. */
+export const createSuppressionPages = ({ suppressions, record }: SuppressionUseCases) => {
+  const view = ({ q, cursor }: Query): View => {
+    const found = suppressions.search({ text: q, after: cursor, limit: PAGE_ROWS + 1 });
+    return {
+      ...{ title: "Suppression list", section: "settings" },
+      body: <SuppressionPage {...{ found, q, cursor }} count={suppressions.count()} />,
+    };
+  };
+  return [
+    page({ path: PATH, query, role: "operator" }, (input) => view(input.query)),
+    page({ path: `${PATH}.csv`, role: "operator" }, () => csvOf(suppressions)),
+    formAction(
+      {
+        ...{ path: PATH, role: "operator" },
+        form: z.object({
+          entries: z.string().trim().min(1, "Paste at least one address or domain"),
+          note: optionalText(200),
+        }),
+      },
+      ({ viewer, form }) => {
+        const entries = form.entries.split(/[\s,;]+/).filter((part) => part !== "");
+        const added =
+          entries.length > ENTRIES_MAX ? refuse([`At most ${ENTRIES_MAX} at once.`]) : addAll(entries, form.note);
+        record(viewer, { action: "suppress.add", subject: null, after: { added: added.added } });
+        const known =
+          added.known === 0 ? "" : ` ${countText(added.known, "entry was", "entries were")} on the list already.`;
+        return redirectTo(viewer, PATH, { ok: `Added ${countText(added.added, "entry", "entries")}.${known}` });
+      },
+      { rerender: () => view({ q: "", cursor: "" }) },
+    ),
+    formAction(
+      { path: `${PATH}/remove`, form: z.object({ entry: listOf(z.string()) }), role: "operator" },
+      ({ viewer, form }) => {
+        if (form.entry.length === 0) return redirectTo(viewer, PATH, { bad: "Tick the entries to remove first." });
+        const removed = suppressions.remove(form.entry).length;
+        record(viewer, { action: "suppress.remove", subject: null, after: { removed } });
+        return redirectTo(viewer, PATH, { ok: `Removed ${countText(removed, "entry", "entries")}.` });
+      },
+    ),
+  ];
+
+  function addAll(entries: readonly string[], note: string | null) {
+    const added = suppressions.add(entries, note);
+    return added.ok ? added.value : refuse(added.error);
+  }
+};
+
+const refuse = (problems: readonly string[]): never => {
+  const more = problems.length - PROBLEMS_SHOWN_MAX;
+  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX).join("; ") + (more > 0 ? `; and ${more} more` : "");
+  throw new AppError("Invalid request body", {
+    message: "Nothing was added",
+    issues: [{ path: "entries", message: shown }],
+  });
+};
+
+/** The whole list, read page by page while the client reads it. */
+const csvOf = (suppressions: Suppressions): Response => {
+  let after = "";
+  const encoder = new TextEncoder();
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue(encoder.encode(csvLine(["entry", "note", "added_at"]))),
+    pull(controller) {
+      const rows = suppressions.search({ text: "", after, limit: CSV_ROWS });
+      const lines = rows.map(({ entry, note, createdAtMs }) =>
+        csvLine([entry, note, new Date(createdAtMs).toISOString()]),
+      );
+      controller.enqueue(encoder.encode(lines.join("")));
+      after = rows.at(-1)?.entry ?? "";
+      if (rows.length < CSV_ROWS) controller.close();
+    },
+  });
+  const headers = {
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": attachment("suppressions", ".csv"),
+  };
+  return new Response(body, { headers });
+};
+
+interface PageProps {
+  /** One more than is shown, if there are more. */
+  readonly found: readonly Suppression[];
+  readonly q: string;
+  readonly cursor: string;
+  readonly count: number;
+}
+
+const SuppressionPage = (props: PageProps) => (
+  <>
+    <PageHead
+      title="Suppression list"
+      crumbs={[["Settings", "/settings"]]}
+      meta="Addresses and domains that must not be mailed. Verifications report them as risky, with the reason toxic. Nothing is removed from lists."
+      actions={props.count > 0 && <DownloadLink href={`${PATH}.csv`}>CSV</DownloadLink>}
+    />
+    <Columns side={<AddForm />}>
+      <Entries {...props} />
+    </Columns>
+  </>
+);
+
+const Entries = ({ found, q, cursor, count }: PageProps) => {
+  const shown = found.slice(0, PAGE_ROWS);
+  const next = found.length > PAGE_ROWS ? (shown.at(-1)?.entry ?? null) : null;
+  if (count === 0)
+    return (
+      <Panel title="Entries">
+        <Empty title="The list is empty">
+          <p>
+            Add people who complained, spam traps and domains you must not write to. A domain stands for all addresses
+            below it.
+          </p>
+        </Empty>
+      </Panel>
+    );
+  return (
+    <Panel title={countText(count, "entry", "entries")} isFlush>
+      <Filters action={PATH}>
+        <Field name="q" label="Contains" type="search" value={q} />
+      </Filters>
+      {shown.length === 0 ? (
+        <Empty title="No entry contains this">
+          <p>Erased addresses are stored as a hash: search for the whole address.</p>
+        </Empty>
+      ) : (
+        <Table
+          caption="Entries of the suppression list"
+          columns={[
+            { title: "Remove", isTitleHidden: true },
+            { title: "Entry" },
+            { title: "Note" },
+            { title: "Added", isWide: true },
+          ]}
+          rows={shown.map(({ entry, note, createdAtMs }) => ({
+            key: entry,
+            cells: [
+              <CheckField name="entry" value={entry} label={`Remove ${entry}`} isLabelHidden form={REMOVE_FORM} />,
+              <Mono text={entry} />,
+              note ?? "",
+              <Time atMs={createdAtMs} />,
+            ],
+          }))}
+        />
+      )}
+      <Pager next={next} isLater={cursor !== ""}>
+        <PostForm action={`${PATH}/remove`} id={REMOVE_FORM}>
+          <Button kind="danger" icon="trash-2">
+            Remove ticked
+          </Button>
+        </PostForm>
+      </Pager>
+    </Panel>
+  );
+};
+
+const AddForm = () => (
+  <Panel title="Add">
+    <PostForm action={PATH} class="form">
+      <TextAreaField
+        name="entries"
+        label="Addresses and domains"
+        rows={6}
+        isMono
+        placeholder={"someone@example.com\nexample.org"}
+        hint="One a line, or separated by commas."
+      />
+      <Field name="note" label="Note" hint="Why, for those who find it here later." />
+      <Button kind="main" icon="plus">
+        Add
+      </Button>
+    </PostForm>
+  </Panel>
+);

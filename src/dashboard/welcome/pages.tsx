@@ -1,0 +1,153 @@
+import { z } from "zod";
+import type { FirstSteps, StepsOwner } from "../../accounts/first-steps-store.ts";
+import type { OwnKeys } from "../../accounts/own-keys.ts";
+import type { Doctor } from "../../doctor/doctor.ts";
+import { SCOPES } from "../../http/scopes.ts";
+import { Badge } from "../components/badge.tsx";
+import { Button, PostForm } from "../components/form.tsx";
+import { Icon } from "../components/icon.tsx";
+import { ButtonLink } from "../components/link.tsx";
+import { countText } from "../components/number.tsx";
+import { PageHead, Panel } from "../components/panel.tsx";
+import { ShownKey } from "../components/shown-key.tsx";
+import { formAction, page, type View, type Viewer } from "../page.ts";
+import { redirectTo } from "../redirect.ts";
+import { type Step, stepsOf } from "./steps.ts";
+
+export interface WelcomeUseCases {
+  readonly keys: Pick<OwnKeys, "create">;
+  /** The URL under which the API is reached, without a `/` at the end. */
+  readonly baseUrl: string;
+  readonly doctor: Doctor;
+  readonly findSteps: (owner: StepsOwner) => FirstSteps;
+}
+
+const PATH = "/welcome";
+
+/** The first steps, each shown as done or to do. */
+export const createWelcomePages = ({ keys, baseUrl, doctor, findSteps }: WelcomeUseCases) => {
+  const view = (viewer: Viewer): View => ({
+    ...{ title: "First steps", section: "home" },
+    body: <WelcomePage viewer={viewer} doctor={doctor} steps={stepsOf(findSteps(viewer.caller))} />,
+  });
+  return [
+    page({ path: PATH }, ({ viewer }) => view(viewer)),
+    formAction(
+      { path: `${PATH}/keys`, form: z.object({ mode: z.enum(["live", "test"]) }), role: "owner" },
+      ({ viewer, form: { mode } }) => {
+        const request = { name: `first ${mode} key`, mode, scopes: SCOPES, expiresAtMs: null };
+        const issued = keys.create(viewer.account.id, request, viewer.user.id);
+        const body = (
+          <ShownKey issued={issued} isNew baseUrl={baseUrl} next={{ path: PATH, text: "I have copied it" }} />
+        );
+        return { title: "Copy the key", section: "home", body };
+      },
+      { rerender: ({ viewer }) => view(viewer) },
+    ),
+    formAction({ path: `${PATH}/check`, role: "operator" }, async ({ viewer }) => {
+      await doctor.run();
+      return redirectTo(viewer, PATH);
+    }),
+  ];
+};
+
+interface PageProps {
+  readonly viewer: Viewer;
+  readonly doctor: Doctor;
+  readonly steps: readonly Step[];
+}
+
+const WelcomePage = ({ viewer, doctor, steps }: PageProps) => {
+  const { user, mode } = viewer;
+  const done = steps.filter(({ isDone }) => isDone).length;
+  return (
+    <>
+      <PageHead
+        title="First steps"
+        meta={`${done} of ${steps.length} done in ${mode} mode. In test mode, everything is free and nothing leaves this machine.`}
+      />
+      {user.isOperator && <Machine doctor={doctor} />}
+      <Panel title="What to set up" isFlush>
+        <ol class="first-steps">
+          {steps.map((step) => (
+            <li key={step.title} class={step.isDone ? "done" : undefined}>
+              <Icon name={step.isDone ? "circle-check" : "circle-minus"} />
+              <div>
+                <h3>
+                  {step.title} <Badge kind={step.isDone ? "ok" : "unknown"}>{step.isDone ? "done" : "to do"}</Badge>
+                </h3>
+                <p class="soft">{step.text}</p>
+              </div>
+              <div class="actions">
+                {step.action === "keys" ? (
+                  user.role === "owner" && <KeyButtons />
+                ) : (
+                  <ButtonLink href={step.action.path}>{step.isDone ? "Open" : step.action.text}</ButtonLink>
+                )}
+              </div>
+            </li>
+          ))}
+        </ol>
+      </Panel>
+    </>
+  );
+};
+
+const KeyButtons = () => (
+  <PostForm action={`${PATH}/keys`} class="actions">
+    <Button name="mode" value="test" icon="flask-conical">
+      Create test key
+    </Button>
+    <Button name="mode" value="live" icon="key-round">
+      Create live key
+    </Button>
+  </PostForm>
+);
+
+/** What the checks of the machine found, in a few lines. */
+const Machine = ({ doctor }: { readonly doctor: Doctor }) => {
+  const latest = doctor.latestFindings();
+  const troubled = latest?.findings.filter(({ severity }) => severity !== "ok") ?? [];
+  return (
+    <Panel
+      title="This machine"
+      aside={
+        <PostForm action={`${PATH}/check`}>
+          <Button icon="refresh-cw">{latest === null ? "Check it now" : "Check again"}</Button>
+        </PostForm>
+      }
+      isFlush
+    >
+      <ul class="findings">
+        {latest === null && (
+          <li>
+            <Badge kind="unknown">not checked</Badge>
+            <div>
+              <h3>Can this machine verify addresses?</h3>
+              <p>The check takes up to 25 seconds: outgoing port 25, DNS, reverse DNS, blocklists, disk and backups.</p>
+            </div>
+          </li>
+        )}
+        {latest !== null && troubled.length === 0 && (
+          <li>
+            <Badge kind="ok">ready</Badge>
+            <div>
+              <h3>Everything is in order</h3>
+              <p>{countText(latest.findings.length, "check")} passed.</p>
+            </div>
+          </li>
+        )}
+        {troubled.map(({ title, severity, detail, remedy }, at) => (
+          <li key={at}>
+            <Badge kind={severity === "fail" ? "bad" : "warn"}>{severity === "fail" ? "failure" : "warning"}</Badge>
+            <div>
+              <h3>{title}</h3>
+              <p>{detail}</p>
+              {remedy !== null && <p class="remedy">{remedy}</p>}
+            </div>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+};
