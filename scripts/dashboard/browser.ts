@@ -4,7 +4,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { XSS_MARK } from "./hostile.ts";
 
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-const STEP_MS_MAX = 10_000;
+const STEP_MS_MAX = 6_000;
 
 /** Nothing may leave this machine, whatever a page or the browser itself wants. */
 const ARGUMENTS = [

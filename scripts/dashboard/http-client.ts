@@ -15,6 +15,15 @@ export interface SeenPage {
   readonly location: string | null;
 }
 
+/** The text of an attribute: the rewriter leaves character references as they are. */
+const decoded = (attribute: string | null): string =>
+  (attribute ?? "")
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&#39;", "'")
+    .replaceAll("&amp;", "&");
+
 /** Path and query of a link as seen from a page; null for other origins. */
 const targetOf = (href: string, from: string): string | null => {
   const base = new URL(from, "http://localhost");
@@ -33,18 +42,18 @@ export const readPage = async (html: string, from: string): Promise<{ links: str
   }> = [];
   const field = (element: HTMLRewriterTypes.Element): void => {
     const name = element.getAttribute("name");
-    if (name !== null) forms.at(-1)?.fields.push([name, element.getAttribute("value") ?? ""]);
+    if (name !== null) forms.at(-1)?.fields.push([name, decoded(element.getAttribute("value"))]);
   };
   const rewriter = new HTMLRewriter()
     .on("a[href]", {
       element(element) {
-        const target = targetOf(element.getAttribute("href") ?? "", from);
+        const target = targetOf(decoded(element.getAttribute("href")), from);
         if (target !== null) links.push(target);
       },
     })
     .on("form", {
       element(element) {
-        const action = targetOf(element.getAttribute("action") ?? "", from) ?? "elsewhere";
+        const action = targetOf(decoded(element.getAttribute("action")), from) ?? "elsewhere";
         const method = element.getAttribute("method")?.toUpperCase() === "POST" ? "POST" : "GET";
         forms.push({ method, action, fields: [], isUpload: element.getAttribute("enctype") === "multipart/form-data" });
       },

@@ -12,11 +12,13 @@ export interface PageFacts {
   readonly url: string;
   /** Set when a form is shown again. */
   readonly form: FormState | null;
+  /** How often each id of a field was used on the page so far. */
+  readonly fieldIds: Map<string, number>;
   href(path: string): string;
 }
 
 const OUTSIDE: PageFacts = {
-  ...{ csrfToken: "", timeZone: "UTC", nowMs: 0, url: "/", form: null },
+  ...{ csrfToken: "", timeZone: "UTC", nowMs: 0, url: "/", form: null, fieldIds: new Map() },
   href: (path) => path,
 };
 

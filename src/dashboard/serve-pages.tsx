@@ -167,7 +167,8 @@ export class Dashboard {
     const href = viewer?.href ?? hrefIn("live");
     const timeZone = viewer?.timeZone ?? readTimeZone(request);
     const nowMs = this.#options.clock.nowMs();
-    const facts: PageFacts = { csrfToken, timeZone, nowMs, url: urlOf(request), form: form ?? null, href };
+    const fieldIds = new Map<string, number>();
+    const facts: PageFacts = { csrfToken, fieldIds, timeZone, nowMs, url: urlOf(request), form: form ?? null, href };
     const flash = readFlash(request);
     const frame = {
       ...{ view, viewer, flash, theme: readTheme(request) },

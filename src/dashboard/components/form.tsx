@@ -81,8 +81,14 @@ interface LabelProps {
   readonly isLabelHidden?: boolean;
 }
 
-/** The id of a field: unique on a page with several forms. */
-const useFieldId = (name: string): string => `${useContext(FormContext)}-${name}`.replace(/[^A-Za-z0-9-]+/g, "-");
+/** The id of a field: unique on the page, also where two forms send the same field to the same action. */
+const useFieldId = (name: string): string => {
+  const { fieldIds } = usePage();
+  const id = `${useContext(FormContext)}-${name}`.replace(/[^A-Za-z0-9-]+/g, "-");
+  const count = (fieldIds.get(id) ?? 0) + 1;
+  fieldIds.set(id, count);
+  return count === 1 ? id : `${id}-${count}`;
+};
 
 /** What describes a field to screen readers: its error and its hint. */
 const describedBy = (id: string, { hint, error }: { hint: unknown; error: string | undefined }): string | undefined =>

@@ -108,9 +108,11 @@ const Progress = (props: AddressListPageProps) => {
 /** `/lists/:id`: how far it is, what came out and why, its rows. */
 export const AddressListPage = (props: AddressListPageProps) => (
   <>
-    <Head {...props} />
+    <div id="head">
+      <Head {...props} />
+    </div>
     <ConfirmPanel {...props} />
-    <Live id="progress" everyS={LIVE_S} isOn={isOpenList(props)} also={["why", "rows"]}>
+    <Live id="progress" everyS={LIVE_S} isOn={isOpenList(props)} also={["head", "why", "rows"]}>
       <Progress {...props} />
     </Live>
     <Columns

@@ -69,6 +69,16 @@ describe("the lists of an account", () => {
     expect((await visitor.get("/test/lists")).text).toContain("In test mode nothing is charged");
   });
 
+  test("name each of the two fields for addresses by a label of its own", async () => {
+    const visitor = await signIn(start());
+    const { html } = await visitor.get("/lists/new");
+    const ids = [...html.matchAll(/<(?:input|textarea)[^<>]*\sid="([^"]+)"/g)].map(([, id]) => id);
+    const labels = [...html.matchAll(/<label for="([^"]+)"/g)].map(([, id]) => id);
+    expect(ids).toHaveLength(2);
+    expect(new Set(ids).size).toBe(2);
+    expect(labels.toSorted()).toEqual(ids.toSorted());
+  });
+
   test("are shown newest first, with who started them, and found by name and status", async () => {
     const app = start();
     const visitor = await signIn(app);

@@ -1,0 +1,75 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { HOSTILE } from "../hostile.ts";
+import { leave } from "./browser.ts";
+import { Hands, WAYS } from "./hands.ts";
+
+afterEach(async () => {
+  expect(await leave()).toEqual([]);
+});
+
+const RUN = Date.now().toString(36);
+const CSV = [
+  `"${HOSTILE.script}";"E-Mail";"city"`,
+  `1;erik.${RUN}@hotelmar-lab.com;Köln`,
+  "2;nobody@acme-lab.com;=1+1",
+  "3;nobody@acme-lab.com;again",
+  '4;;"empty"',
+  `5;not an address;"${HOSTILE.attribute.replaceAll('"', '""')}"`,
+].join("\r\n");
+
+const download = async (hands: Hands, link: RegExp): Promise<string> => {
+  const href = await hands.page.getByRole("link", { name: link }).first().getAttribute("href");
+  return (await hands.page.request.get(href ?? "")).text();
+};
+
+describe.each(WAYS)("a list %s", (name, way) => {
+  const reload = !way.hasScripts;
+
+  test("is uploaded, previewed, started, read, downloaded and deleted", async () => {
+    const hands = await Hands.of("owner", way, "/lists");
+    const file = { name: `journey ${name}.csv`, mimeType: "text/csv", text: CSV };
+    if (way.hasScripts && !way.isKeyboard) await hands.drop(file);
+    else {
+      await hands.attach("File with addresses", file);
+      await hands.press("Upload and preview");
+    }
+    const preview = await hands.sees("Start verification");
+    expect(preview).toContain("E-Mail");
+    expect(preview).toContain(HOSTILE.script);
+    await hands.choose("Column of addresses", "E-Mail").catch(() => hands.choose("Column of addresses", "2: E-Mail"));
+    await hands.press("Read again");
+    await hands.sees("Start verification");
+    await hands.press("Start verification");
+    await hands.sees(/100\s?%/, { reload });
+    await hands.sees(`erik.${RUN}@hotelmar-lab.com`, { reload });
+    const results = await download(hands, /^Results/);
+    expect(results).toContain("mailbox_not_found");
+    expect(results).toContain(`erik.${RUN}@hotelmar-lab.com`);
+    await hands.follow("Delete");
+    await hands.press("Delete the list");
+    await hands.sees(/deleted/);
+  });
+
+  test("is pasted, and discarded", async () => {
+    const hands = await Hands.of("owner", way, "/lists/new");
+    await hands.fill("Or paste addresses", "Ada <ada@hotelmar-lab.com>, jan@acme-lab.com; third@acme-lab.com");
+    await hands.press("Preview");
+    await hands.sees("Start verification");
+    await hands.sees("jan@acme-lab.com");
+    await hands.press("Discard this upload");
+    await hands.sees("The upload is deleted.");
+  });
+});
+
+describe("a running list", () => {
+  test("shows its progress without a reload, and its rows", async () => {
+    const hands = await Hands.of("owner", WAYS[0][1], "/lists?status=running");
+    await hands.follow("customers.csv");
+    const finished = async () =>
+      Number(/([\d,]+) of [\d,]+ addresses/.exec(await hands.person.text())?.[1]?.replaceAll(",", ""));
+    const before = await finished();
+    const endsAtMs = performance.now() + 15_000;
+    while ((await finished()) <= before && performance.now() < endsAtMs) await Bun.sleep(200);
+    expect(await finished()).toBeGreaterThan(before);
+  });
+});

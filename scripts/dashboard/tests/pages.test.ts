@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { axeProblems, COLOUR_RULES } from "../axe.ts";
+import type { Person } from "../browser.ts";
+import { Frontier, linksOf, PAGE_MAP } from "../places.ts";
+import { leave, signedIn, visit } from "./browser.ts";
+
+const NARROW = 360;
+/** Of each kind of page one is looked at here; `npm run shots` looks at several. */
+const PER_PLACE = 1;
+
+/** What is wrong with the page that is open: for axe in both schemes, at 360 px, and hostile texts that became markup. */
+const problemsOf = async (person: Person, target: string): Promise<string[]> => {
+  const { page } = person;
+  const light = await axeProblems(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = (await axeProblems(page, COLOUR_RULES)).map((problem) => `dark: ${problem}`);
+  await page.setViewportSize({ width: NARROW, height: 800 });
+  const overflow = await person.overflow();
+  const narrow = overflow > 0 ? [`${overflow} px wider than ${NARROW}`] : [];
+  const injected = await person.injected();
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  return [...light, ...dark, ...narrow, ...injected].map((problem) => `${target}: ${problem}`);
+};
+
+describe("every page", () => {
+  let owner: Person;
+
+  beforeAll(async () => {
+    owner = await signedIn("owner");
+  });
+  afterAll(leave);
+
+  test("is reached by links, accessible in both schemes, never wider than the window, and shows hostile texts as text", async () => {
+    const frontier = new Frontier(PER_PLACE, ["/", "/test"]);
+    const found: string[] = [];
+    for (let target = frontier.next(); target !== undefined; target = frontier.next()) {
+      const status = await owner.goto(target);
+      if (status !== 200) found.push(`${target}: status ${status}`);
+      frontier.add(await linksOf(owner.page));
+      // Pages with other parameters have the same parts.
+      if (!target.includes("?")) found.push(...(await problemsOf(owner, target)));
+    }
+    expect([...found, ...owner.problems]).toEqual([]);
+    expect(PAGE_MAP.filter((place) => !frontier.places.has(place))).toEqual([]);
+  }, 120_000);
+
+  test("for visitors is accessible as well", async () => {
+    const visitor = await visit();
+    visitor.expectedStatuses.add(404);
+    const found: string[] = [];
+    for (const target of ["/sign-in", "/no-such-page"]) {
+      await visitor.goto(target);
+      found.push(...(await problemsOf(visitor, target)));
+    }
+    expect([...found, ...visitor.problems]).toEqual([]);
+  });
+});
+
+describe("on a phone", () => {
+  test("the menu opens, leads to every section and closes", async () => {
+    const person = await signedIn("owner", { width: 390 });
+    await person.goto("/");
+    const menu = person.page.locator("details.menu");
+    for (const section of ["Verify", "Lists", "DMARC", "Blocklists", "Usage", "Webhooks", "Settings"]) {
+      await menu.locator("summary").click();
+      await menu.getByRole("link", { name: section }).click();
+      await person.page.waitForURL(`**/${section.toLowerCase()}**`);
+      expect(await menu.getAttribute("open")).toBeNull();
+    }
+    expect(await leave()).toEqual([]);
+  });
+});
+
+describe("live and test data", () => {
+  test("are switched in the frame, and never mixed", async () => {
+    const person = await signedIn("owner");
+    await person.goto("/blocklists");
+    expect(await person.text()).not.toContain("listed.example");
+    await person.page.getByRole("link", { name: "Test", exact: true }).filter({ visible: true }).click();
+    await person.page.waitForURL("**/test/blocklists");
+    expect(await person.text()).toContain("listed.example");
+    expect(await person.text()).not.toContain("81.169.10.20");
+    expect(await person.page.locator("body").getAttribute("class")).toContain("test");
+    expect(await leave()).toEqual([]);
+  });
+});

@@ -1,0 +1,108 @@
+import { describe, expect, test } from "bun:test";
+import { HttpClient } from "../http-client.ts";
+import { facts, sessionOf } from "./facts.ts";
+
+const SESSION = "pw_session";
+const { owner } = facts.users;
+const credentials = { email: owner.email, password: facts.password };
+
+describe("a session", () => {
+  test("begins with a new random cookie, whatever the browser sent before", async () => {
+    const client = new HttpClient(facts.url);
+    const planted = "A".repeat(43);
+    client.setCookie(SESSION, planted);
+    const { status, headers } = await client.submit("/sign-in", "/sign-in", credentials);
+    expect(status).toBe(303);
+    const cookie = headers.getSetCookie().find((line) => line.startsWith(`${SESSION}=`)) ?? "";
+    expect(cookie).toMatch(/; HttpOnly; SameSite=Lax/);
+    expect(client.cookie(SESSION)).not.toBe(planted);
+    const attacker = new HttpClient(facts.url);
+    attacker.setCookie(SESSION, planted);
+    expect((await attacker.get("/")).location).toBe("/sign-in");
+  });
+
+  test("that was there is replaced by a sign-in", async () => {
+    const client = await sessionOf("owner");
+    const before = client.cookie(SESSION) ?? "";
+    const again = await client.get("/sign-in");
+    // Who is signed in does not see the form; who signs in again in another tab gets another session.
+    expect([200, 303]).toContain(again.status);
+    const second = await sessionOf("owner");
+    expect(second.cookie(SESSION)).not.toBe(before);
+  });
+
+  test("ends at the server when its user signs out", async () => {
+    const client = await sessionOf("owner");
+    const token = client.cookie(SESSION) ?? "";
+    const { status } = await client.submit("/", "/sign-out", {});
+    expect(status).toBe(303);
+    const thief = new HttpClient(facts.url);
+    thief.setCookie(SESSION, token);
+    expect((await thief.get("/")).location).toBe("/sign-in");
+  });
+});
+
+describe("a redirect leads nowhere else", () => {
+  const TARGETS = [
+    "https://evil.example/",
+    "//evil.example/",
+    "/\\evil.example",
+    "javascript:alert(1)",
+    "/%5cevil.example",
+    "http:evil.example",
+    "\t//evil.example",
+  ];
+
+  test.each(TARGETS)("after the sign-in: %j", async (next) => {
+    const client = new HttpClient(facts.url);
+    const page = `/sign-in?next=${encodeURIComponent(next)}`;
+    const { html } = await client.get(page);
+    const action = /<form[^>]+action="(\/sign-in[^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "/sign-in";
+    const { status, location } = await client.submit(page, action, credentials);
+    expect(status).toBe(303);
+    expect(new URL(location ?? "", facts.url).origin).toBe(facts.url);
+    expect(location).toMatch(/^\/(?![/\\])/);
+  });
+
+  test.each(TARGETS)("after a change of the colours: %j", async (back) => {
+    const client = await sessionOf("owner");
+    const { status, location } = await client.submit("/", "/theme", { back });
+    expect(status).toBe(303);
+    expect(location).toMatch(/^\/(?![/\\])/);
+  });
+
+  test("and to the page that was wanted", async () => {
+    const client = new HttpClient(facts.url);
+    const page = `/sign-in?next=${encodeURIComponent("/lists?status=running")}`;
+    const { html } = await client.get(page);
+    const action = /<form[^>]+action="(\/sign-in[^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "/sign-in";
+    expect((await client.submit(page, action, credentials)).location).toBe("/lists?status=running");
+  });
+});
+
+describe("guessing passwords", () => {
+  test("is slowed down, says nothing about who exists, and does not lock the user out", async () => {
+    const { member } = facts.users;
+    const guess = async (email: string) => {
+      const client = new HttpClient(facts.url);
+      const { status, html } = await client.submit("/sign-in", "/sign-in", { email, password: "wrong guess 1234" });
+      return { status, html: html.replaceAll(/value="[^"]*"/g, "") };
+    };
+    const [known, unknown] = [await guess(member.email), await guess("nobody@kaffeewerk-lab.com")];
+    expect(known.status).toBe(unknown.status);
+    expect(known.html.replaceAll(member.email, "")).toBe(unknown.html.replaceAll("nobody@kaffeewerk-lab.com", ""));
+    const statuses: number[] = [];
+    for (let n = 0; n < 6; n++) statuses.push((await guess(member.email)).status);
+    expect(statuses).toContain(429);
+    const signsIn = async () => {
+      const client = new HttpClient(facts.url);
+      return (
+        (await client.submit("/sign-in", "/sign-in", { email: member.email, password: facts.password })).status === 303
+      );
+    };
+    const endsAtMs = performance.now() + 30_000;
+    let isIn = await signsIn();
+    for (; !isIn && performance.now() < endsAtMs; isIn = await signsIn()) await Bun.sleep(1_000);
+    expect(isIn).toBe(true);
+  });
+});
