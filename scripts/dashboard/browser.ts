@@ -31,6 +31,14 @@ export interface VisitOptions {
   readonly cookies?: Parameters<BrowserContext["addCookies"]>[0];
 }
 
+const FIND_INJECTED = `[...document.querySelectorAll("*")]
+  .filter((element) => [...element.attributes].some(({ name }) => /^on/i.test(name))
+    || (element.tagName === "SCRIPT" && !element.src)
+    || /^\\s*javascript:/i.test(element.getAttribute("href") ?? "")
+    || (element.tagName === "IMG" && element.getAttribute("src") === "x")
+    || (element.tagName === "B" && element.textContent === "${XSS_MARK}"))
+  .map((element) => element.outerHTML.slice(0, 150))`;
+
 export const DESKTOP = 1280;
 export const PHONE = 390;
 const HEIGHT = 900;
@@ -82,16 +90,10 @@ export class Person {
     return text.replace(/\s+/g, " ");
   }
 
-  /** Hostile text that became markup: an element or attribute that only the hostile strings have. */
+  /** Hostile text that became markup: handlers, scripts, and elements that only the hostile texts have. */
   async injected(): Promise<string[]> {
-    const html = await this.page.content();
-    const marked = new RegExp(
-      `<(?:script|img|svg|b)\\b[^<>]*>?[^<>]{0,20}${XSS_MARK}|<[^<>]+\\son\\w+\\s*=[^<>]*${XSS_MARK}|href="javascript:`,
-      "gi",
-    );
-    return [...html.matchAll(marked)].map(
-      ([found]) => `${new URL(this.page.url()).pathname}: unescaped ${found.slice(0, 120)}`,
-    );
+    const found = await this.page.evaluate<string[]>(FIND_INJECTED);
+    return found.map((element) => `${new URL(this.page.url()).pathname}: unescaped ${element}`);
   }
 
   /** How many pixels the page is wider than the window. */
