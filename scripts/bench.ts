@@ -12,6 +12,7 @@ import { measureBulk } from "./bench/bulk.ts";
 import { measureBulkList } from "./bench/bulk-list.ts";
 import { measureChecks } from "./bench/checks.ts";
 import { measureCommits } from "./bench/commits.ts";
+import { measureDashboard } from "./bench/dashboard.ts";
 import { measureDmarc } from "./bench/dmarc.ts";
 import { measureDmarcSources } from "./bench/dmarc-sources.ts";
 import { measureDns } from "./bench/dns.ts";
@@ -45,6 +46,7 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   dmarc: measureDmarc,
   "dmarc-sources": measureDmarcSources,
   history: measureHistory,
+  dashboard: measureDashboard,
 };
 
 const { values: options } = parseArgs({

@@ -9,10 +9,8 @@ const textOf = async (name: "style.css" | "app.js"): Promise<string> => {
 describe("the style sheet", () => {
   test("closes every block: what follows an open one would hold only inside it", async () => {
     const text = (await textOf("style.css")).replaceAll(/\/\*[\s\S]*?\*\//g, "");
-    const depths = [...text.matchAll(/[{}]/g)].reduce<number[]>(
-      (all, [brace]) => [...all, (all.at(-1) ?? 0) + (brace === "{" ? 1 : -1)],
-      [],
-    );
+    const depths: number[] = [];
+    for (const [brace] of text.matchAll(/[{}]/g)) depths.push((depths.at(-1) ?? 0) + (brace === "{" ? 1 : -1));
     expect(depths.length).toBeGreaterThan(100);
     expect(depths.at(-1)).toBe(0);
     expect(Math.min(...depths)).toBe(0);
