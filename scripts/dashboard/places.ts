@@ -16,8 +16,15 @@ export const PAGE_MAP: readonly string[] = [
   ...["/settings", "/settings/keys", "/settings/users", "/settings/profile"],
 ];
 
-/** Links that are no pages of the dashboard, and those whose visit changes something. */
-const IS_NO_PAGE = /\.csv$|\.json$|\.eml$|\/raw$|\/download|^\/(v1|docs|openapi|assets|metrics|healthz|readyz)\b/;
+const IS_DOWNLOAD = /\.(csv|json|eml|xml)(\?|$)|\/(csv|json|raw|download)(\/|\?|$)/;
+const IS_ELSEWHERE = /^\/(v1|docs|openapi|assets|metrics|healthz|readyz)\b/;
+
+/** Whether a link leads to a file. */
+export const isDownload = (target: string): boolean => IS_DOWNLOAD.test(target);
+
+/** Whether a link leads to a page of the dashboard. */
+export const isPage = (target: string): boolean => !isDownload(target) && !IS_ELSEWHERE.test(target);
+
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
 /** The kind of page that a path leads to: ids and keys replaced, the names of its parameters kept. */
@@ -39,8 +46,9 @@ export const linksOf = async (page: Page): Promise<string[]> => {
   const { origin } = new URL(page.url());
   return hrefs
     .map((href) => new URL(href))
-    .filter((url) => url.origin === origin && !IS_NO_PAGE.test(url.pathname))
-    .map(({ pathname, search }) => pathname + search);
+    .filter((url) => url.origin === origin)
+    .map(({ pathname, search }) => pathname + search)
+    .filter(isPage);
 };
 
 /** Collects addresses to visit: a few of each kind, because one list shows a thousand checks. */

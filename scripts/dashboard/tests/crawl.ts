@@ -1,6 +1,6 @@
 /** Everything that a user can reach by following links: pages, downloads and the forms on them. */
 import { type HttpClient, readPage, type SeenForm, type SeenPage } from "../http-client.ts";
-import { Frontier, placeOf } from "../places.ts";
+import { Frontier, isDownload, isPage, placeOf } from "../places.ts";
 
 export interface CrawledPage extends SeenPage {
   readonly target: string;
@@ -18,8 +18,6 @@ export interface Crawl {
   readonly broken: readonly string[];
 }
 
-const IS_DOWNLOAD = /\.csv(\?|$)|\.json(\?|$)|\.eml$|\/raw$|\/download/;
-const IS_ELSEWHERE = /^\/(v1|docs|openapi|assets|metrics|healthz|readyz)\b/;
 const PAGES_MAX = 600;
 
 /** Visits up to `perPlace` pages of each kind. */
@@ -41,10 +39,8 @@ export const crawl = async (
     }
     const seen = await readPage(page.html, target);
     pages.push({ ...page, target, forms: seen.forms });
-    for (const link of seen.links) if (IS_DOWNLOAD.test(link)) downloads.set(placeOf(link), link);
-    frontier.add(
-      seen.links.filter((link) => !IS_DOWNLOAD.test(link) && !IS_ELSEWHERE.test(link) && !link.includes("#")),
-    );
+    for (const link of seen.links) if (isDownload(link)) downloads.set(placeOf(link), link);
+    frontier.add(seen.links.filter((link) => isPage(link) && !link.includes("#")));
     for (const form of seen.forms)
       if (form.method === "POST") forms.set(`${form.action} ${form.fields.map(([name]) => name)}`, form);
   }
