@@ -69,7 +69,7 @@ const listView = (props: ListProps): View => {
             <>
               <DownloadLink href={csvPath(state)}>CSV</DownloadLink>
               <ButtonLink kind="main" href="/dmarc/new" icon="plus">
-                Enrol a domain
+                Enroll a domain
               </ButtonLink>
             </>
           }
@@ -244,7 +244,7 @@ const FirstDomain = () => (
       title="See who sends mail in your name"
       action={
         <ButtonLink kind="main" href="/dmarc/new" icon="plus">
-          Enrol your first domain
+          Enroll your first domain
         </ButtonLink>
       }
     >
@@ -254,7 +254,7 @@ const FirstDomain = () => (
         record.
       </p>
       <ol class="plain-steps">
-        <li>Enrol a domain. It gets a reporting address of its own.</li>
+        <li>Enroll a domain. It gets a reporting address of its own.</li>
         <li>Publish the TXT record that we show. It is your present record with this address added.</li>
         <li>The first reports arrive within a day or two. They show your own services, forwarders and forgers.</li>
         <li>Step by step you get advice on how to make receivers reject forged mail, without losing your own.</li>

@@ -57,7 +57,7 @@ describe("the list of domains", () => {
     const { status, text } = await visitor.get("/dmarc");
     expect(status).toBe(200);
     expect(text).toContain("See who sends mail in your name");
-    expect(text).toContain("Enrol your first domain");
+    expect(text).toContain("Enroll your first domain");
   });
 
   test("shows status, policy, aligned share and the next step", async () => {

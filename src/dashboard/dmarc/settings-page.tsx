@@ -159,7 +159,7 @@ const deletePages = ({ domains }: DmarcPageUseCases): readonly PageRoute[] => [
           >
             <p>
               Its reporting address is revoked: receivers that still send reports to it get a refusal. Remove the
-              address from <span class="mono">rua</span> in the DMARC record as well. If you enrol the domain again, it
+              address from <span class="mono">rua</span> in the DMARC record as well. If you enroll the domain again, it
               gets a new address.
             </p>
           </Callout>
