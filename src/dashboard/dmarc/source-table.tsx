@@ -12,7 +12,7 @@ const COLUMNS: readonly Column[] = [
   { title: "What it is" },
   { title: "Messages", align: "end", isWide: true },
   { title: "Aligned", align: "end", isWide: true },
-  { title: "SPF · DKIM" },
+  { title: "SPF · DKIM", isWide: true },
 ];
 
 const ADDRESSES_SHOWN = 2;
@@ -41,7 +41,8 @@ const rowOf = (domainId: string, query: string, source: Source): TableRow => ({
       </Link>
       <span class="second place">{placeWords(source)}</span>
       <span class="second narrow-only">
-        {countText(source.messages, "message")}, <Percent part={source.aligned} whole={source.messages} /> aligned
+        {countText(source.messages, "message")}, <Percent part={source.aligned} whole={source.messages} /> aligned:{" "}
+        {failureWords(source)}
       </span>
     </>,
     <ClassEditor domainId={domainId} source={source} />,
