@@ -201,6 +201,18 @@ describe("classifying sources", () => {
   });
 });
 
+test("forms have limits: 500 sources at once, 50 rules", async () => {
+  const { visitor, id, app } = await filled();
+  const keys = Array.from({ length: 501 }, (_, at) => `org:s${at}.org`);
+  const many = await visitor.submit(`/dmarc/${id}/classify`, { keys, classification: "threat" });
+  expect(many.text).toContain("At most 500 sources can be classified at once.");
+  const rules = JSON.stringify(Array.from({ length: 50 }, () => ({ country: "DE", classification: "threat" })));
+  app.db.sqlite.run("UPDATE dmarc_domains SET source_rules = ? WHERE id = ?", [rules, id]);
+  const full = await visitor.post(`/dmarc/${id}/rules`, { country: "FR", classification: "threat" });
+  expect(full.status).toBe(409);
+  expect(full.text).toContain("A domain can have 50 rules. Remove one first.");
+});
+
 describe("the sources of a domain", () => {
   test.each([
     ["", ["partner.org", "SendGrid", "own servers", "Unauthenticated mail"]],
