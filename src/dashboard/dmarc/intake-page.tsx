@@ -164,15 +164,15 @@ const intakeView = async ({ reader }: UseCases, { caller }: Viewer, given: Query
           actions={isUpload ? <ButtonLink href={PATH}>Everything that came in</ButtonLink> : <RetryAll />}
         />
         {isUpload && <UploadResult ingestions={ingestions} />}
-        <Live id="intake" everyS={3} isOn={ingestions.some(({ status }) => status === "pending")}>
-          <Panel title={isUpload ? "Files" : "Mails and files"} aside="newest first" isFlush>
-            {!isUpload && <IntakeFilters query={given} />}
+        <Panel title={isUpload ? "Files" : "Mails and files"} aside="newest first" isFlush>
+          {!isUpload && <IntakeFilters query={given} />}
+          <Live id="intake" everyS={3} isOn={ingestions.some(({ status }) => status === "pending")}>
             <IngestionTable ingestions={ingestions} isFiltered={Object.keys(given).length > 0} />
-            <Pager next={next} isLater={given.cursor !== undefined}>
-              <DownloadLink href={csvPath(given)}>CSV</DownloadLink>
-            </Pager>
-          </Panel>
-        </Live>
+          </Live>
+          <Pager next={next} isLater={given.cursor !== undefined}>
+            <DownloadLink href={csvPath(given)}>CSV</DownloadLink>
+          </Pager>
+        </Panel>
         <ReportUpload />
       </>
     ),
