@@ -16,7 +16,7 @@ export interface ListStatus {
   readonly isEnabled: boolean;
   /** For each kind of target; empty for a list that is not in use and for the test list. */
   readonly health: readonly ListHealth[];
-  /** The worst of these; null when there is none. */
+  /** The state of the list as a whole; null when it is not tested. */
   readonly state: HealthState | null;
   /** Queries of today (UTC) that are sent or reserved, and how many may be sent a day. */
   readonly queriesToday: number;
@@ -41,8 +41,10 @@ export interface ListStatusesDeps {
   readonly store: Pick<TargetTableStore, "countListedOn">;
 }
 
-/** The worst first. */
-const STATES: readonly HealthState[] = ["refused", "wildcard", "unreachable", "silent", "unknown", "healthy"];
+/** Of the kinds of a list: trouble first, but one kind that is proven is worth more than another that cannot be. */
+const STATES: readonly HealthState[] = ["refused", "wildcard", "unreachable", "silent", "healthy", "unknown"];
+/** What needs a look first. */
+const ORDER: readonly HealthState[] = [...STATES.slice(0, 4), "unknown", "healthy"];
 /** A list that was tested so recently is not tested again: operators count every query. */
 const TEST_EVERY_MS = 60_000;
 /** What is not listed is checked every six hours. */
@@ -126,4 +128,4 @@ export class ListStatuses {
 /** The test list is in no catalogue, but always used by test keys. */
 const isInUse = (list: Blocklist, { mode }: Owner): boolean => mode === "test" || isEnabled(list);
 
-const rankOf = ({ state }: ListStatus): number => (state === null ? STATES.length : STATES.indexOf(state));
+const rankOf = ({ state }: ListStatus): number => (state === null ? ORDER.length : ORDER.indexOf(state));

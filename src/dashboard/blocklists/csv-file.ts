@@ -1,22 +1,14 @@
+import { streamRows } from "../../http/response.ts";
+
 const encoder = new TextEncoder();
 
-/** A file of lines as they are read, with a name that needs no quoting. */
-export const csvFile = (name: string, lines: AsyncGenerator<string>): Response =>
-  new Response(
-    new ReadableStream({
-      async pull(controller) {
-        const { value, done } = await lines.next();
-        if (done === true) controller.close();
-        else controller.enqueue(encoder.encode(value));
-      },
-      async cancel() {
-        await lines.return(undefined);
-      },
-    }),
-    {
-      headers: {
-        "content-type": "text/csv; charset=utf-8",
-        "content-disposition": `attachment; filename="${name.replace(/[^A-Za-z0-9._-]+/g, "_")}"`,
-      },
-    },
-  );
+async function* encoded(lines: AsyncGenerator<string>): AsyncGenerator<Uint8Array> {
+  for await (const text of lines) yield encoder.encode(text);
+}
+
+/** A CSV file, sent as its lines are read. */
+export const csvFile = (request: Request, name: string, lines: AsyncGenerator<string>): Response =>
+  streamRows(request, encoded(lines), {
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": `attachment; filename="${name.replace(/[^A-Za-z0-9._-]+/g, "_")}"`,
+  });

@@ -150,7 +150,8 @@ const Cost = ({ cost: { addresses, lists, queriesPerDay, tightest } }: { readonl
   </Callout>
 );
 
-const Discover = ({ values }: NewPageProps) => (
+/** Asks for a domain whose mail hosts and addresses may be targets. */
+export const Discover = ({ values }: Pick<NewPageProps, "values">) => (
   <Panel title="Find what belongs to you">
     <p class="soft">Enter a domain to find its mail hosts and the addresses in its SPF record.</p>
     <PostForm action={DISCOVER_PATH} class="form">

@@ -45,19 +45,29 @@ export const tablePages = (useCases: BlocklistUseCases) => [
     const lists = listsIn(useCases, viewer);
     const figures = table.figures(viewer.caller);
     const body = (
-      <TargetsPage {...{ figures, query, targets, lists, total: shown.total, labels: table.labels(viewer.caller) }} />
+      <TargetsPage
+        {...{
+          figures,
+          query,
+          targets,
+          lists,
+          total: shown.total,
+          labels: table.labels(viewer.caller),
+          mode: viewer.mode,
+        }}
+      />
     );
     return { title: "Blocklists", section: "blocklists", body };
   }),
 
-  page({ path: "/blocklists/export.csv", query: targetsQuery }, ({ viewer, query }) => {
+  page({ path: "/blocklists/export.csv", query: targetsQuery }, ({ request, viewer, query }) => {
     const { cursor: _, ...filters } = filtersOf(useCases, viewer, query);
     const rows = async function* (): AsyncGenerator<string> {
       yield csvLine(CSV_COLUMNS);
       for await (const portion of useCases.table.all(viewer.caller, filters, ROWS_AT_ONCE))
         yield portion.map((row) => csvLine(cellsOf(row, listingsOf(useCases, row)))).join("");
     };
-    return csvFile("blocklist-targets.csv", rows());
+    return csvFile(request, "blocklist-targets.csv", rows());
   }),
 
   formAction({ path: "/blocklists/bulk", form: bulkForm }, async ({ viewer, form }) => {

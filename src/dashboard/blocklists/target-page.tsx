@@ -15,7 +15,6 @@ import { ListingCallout, type ListResponseFacts } from "./listing-callout.tsx";
 import { MembersPanel } from "./members-panel.tsx";
 import { SettingsFields, settingsOf } from "./settings-form.tsx";
 import { TimelinePanel } from "./timeline-view.tsx";
-import { StateBadge } from "./words.tsx";
 
 export interface TargetPageProps {
   readonly target: TargetRow;
@@ -57,10 +56,16 @@ export const TargetPage = (props: TargetPageProps) => {
       <Live id="state" everyS={CHECK_EVERY_S} isOn={isChecking}>
         <State {...props} />
         {isRange ? <MembersPanel {...props} /> : timelines.length > 0 && <TimelinePanel timelines={timelines} />}
-        <ChangesPanel changes={changes} historyPath={`${path}/history`} />
       </Live>
-      <Columns side={<MutedPanel {...props} />}>
-        <UnbelievedPanel timelines={timelines} />
+      <Columns
+        side={
+          <>
+            <UnbelievedPanel timelines={timelines} />
+            <MutedPanel {...props} />
+          </>
+        }
+      >
+        <ChangesPanel changes={changes} historyPath={`${path}/history`} />
         <SettingsPanel {...props} />
       </Columns>
     </>
@@ -87,7 +92,6 @@ const Meta = ({ target, isChecking }: TargetPageProps) => {
           </>
         )}
       </span>
-      <StateBadge target={target} />
     </>
   );
 };
@@ -266,7 +270,7 @@ const SettingsPanel = ({ target, range }: TargetPageProps) => {
         </Row>
       </Rows>
       {range === null ? (
-        <div class="panel-body">
+        <div class="panel-body actions">
           <details class="more" id="settings">
             <summary class="button">Edit settings</summary>
             <PostForm action={`/blocklists/${id}/settings`} class="form">

@@ -74,10 +74,13 @@ const historyPages = ({ targets, history, catalogue }: BlocklistUseCases) => [
     };
   }),
 
-  page({ path: "/blocklists/:id/history.csv", params, query: historyQuery }, ({ viewer, params: { id }, query }) => {
-    const target = targets.find(viewer.caller, id);
-    return csvFile(`${target.value}-checks.csv`, historyLines({ history }, target, query));
-  }),
+  page(
+    { path: "/blocklists/:id/history.csv", params, query: historyQuery },
+    ({ request, viewer, params: { id }, query }) => {
+      const target = targets.find(viewer.caller, id);
+      return csvFile(request, `${target.value}-checks.csv`, historyLines({ history }, target, query));
+    },
+  ),
 ];
 
 const HISTORY_COLUMNS = [

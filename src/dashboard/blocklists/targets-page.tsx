@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ListingView } from "../../blocklist/listings.ts";
+import type { KeyMode } from "../../base/secrets.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
 import { TARGET_ORDERS, TARGET_STATES } from "../../blocklist/target-table-store.ts";
 import type { TargetFigures } from "../../blocklist/target-table.ts";
@@ -9,11 +10,12 @@ import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";
 import { countText, Num, numberText } from "../components/number.tsx";
-import { PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
+import { Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
 import { withParameters } from "../url.ts";
+import { Discover } from "./new-page.tsx";
 import { SEVERITY_OPTIONS, STATE_WORDS, StateBadge } from "./words.tsx";
 
 const TEXT_CHARACTERS_MAX = 320;
@@ -39,6 +41,7 @@ export interface ShownTarget {
 }
 
 export interface TargetsPageProps {
+  readonly mode: KeyMode;
   readonly figures: TargetFigures;
   readonly query: TargetsQuery;
   readonly targets: readonly ShownTarget[];
@@ -54,7 +57,7 @@ const NAMES_MAX = 3;
 /** All targets of the account, the worst first. */
 export const TargetsPage = (props: TargetsPageProps) => {
   const { figures, query, total } = props;
-  if (figures.total === 0) return <FirstTarget />;
+  if (figures.total === 0) return <FirstTarget mode={props.mode} />;
   return (
     <>
       <PageHead
@@ -106,10 +109,14 @@ const Figures = ({ total, clean, listed, unknown, pending, paused, worst }: Targ
       note={pending === 0 ? "every six hours" : `${numberText(pending)} wait for the first check`}
       href="/blocklists?state=clean"
     />
-    <Stat label="Listed" value={<Num value={listed} />} note="checked every hour" href="/blocklists?state=listed" />
+    <Stat
+      label="Listed"
+      value={<Num value={listed} />}
+      note={worst === null ? "nothing" : `worst severity: ${worst}`}
+      href="/blocklists?state=listed"
+    />
     <Stat label="Unknown" value={<Num value={unknown} />} note="no list responded" href="/blocklists?state=unknown" />
     <Stat label="Paused" value={<Num value={paused} />} note="not checked" href="/blocklists?state=paused" />
-    <Stat label="Worst severity" value={<span class="capital">{worst ?? "none"}</span>} note="of what is listed now" />
   </Stats>
 );
 
@@ -154,20 +161,22 @@ const Targets = ({ targets, query }: TargetsPageProps) => {
   const back = withParameters(url, {}).split("?")[1] ?? "";
   return (
     <>
-      <Table
-        caption="Targets, the worst first"
-        sort={query.sort}
-        columns={[
-          { title: "Choose", isTitleHidden: true },
-          { title: "State", sort: "worst" },
-          { title: "Target", sort: "name" },
-          { title: "Listed on" },
-          { title: "Label", sort: "label", isWide: true },
-          { title: "Checked", sort: "checked", isWide: true },
-          { title: "Next check", sort: "next", isWide: true },
-        ]}
-        rows={targets.map(rowOf)}
-      />
+      <div class="targets">
+        <Table
+          caption="Targets, the worst first"
+          sort={query.sort}
+          columns={[
+            { title: "Choose", isTitleHidden: true },
+            { title: "State", sort: "worst" },
+            { title: "Target", sort: "name" },
+            { title: "Listed on" },
+            { title: "Label", sort: "label", isWide: true },
+            { title: "Checked", sort: "checked", isWide: true },
+            { title: "Next check", sort: "next", isWide: true },
+          ]}
+          rows={targets.map(rowOf)}
+        />
+      </div>
       <PostForm action={BULK} id={BULK_FORM} class="bulk">
         <input type="hidden" name="back" value={back} />
         <span class="soft small">With the chosen targets:</span>
@@ -233,34 +242,38 @@ const ListedOn = ({ listings }: Pick<ShownTarget, "listings">) => {
 };
 
 /** The page of an account without targets: what this is for, and the first target. */
-const FirstTarget = () => (
+const FirstTarget = ({ mode }: { readonly mode: KeyMode }) => (
   <>
     <PageHead title="Blocklists" meta="Nothing is monitored yet." />
-    <Panel>
-      <Empty title="Know it before your mail is refused">
+    <Columns side={<Discover values={{}} />}>
+      <Panel title="Know it before your mail is refused">
         <p>
           Many mail servers refuse or filter mail from addresses and domains that are on a DNS blocklist. Postwarden
-          checks yours on each list every six hours and tells you when one is listed, what that means and how to be
+          checks yours on each list every six hours, tells you when one is listed, what that means and how it is
           removed.
         </p>
-      </Empty>
-      <PostForm action="/blocklists/new" class="inline-form">
-        <Field
-          name="targets"
-          label="The first domain, address or range"
-          placeholder="example.com or 192.0.2.1"
-          isMono
-          isRequired
-        />
-        <Button kind="main" icon="plus">
-          Monitor it
-        </Button>
-      </PostForm>
-      <p>
-        <Link href="/blocklists/new">
-          Add many, or find what belongs to your domain: mail hosts, SPF, our own addresses
-        </Link>
-      </p>
-    </Panel>
+        <PostForm action="/blocklists/new" class="inline-form">
+          <Field
+            name="targets"
+            label="The first domain, address or range"
+            placeholder="example.com or 192.0.2.1"
+            isMono
+            isRequired
+          />
+          <Button kind="main" icon="plus">
+            Monitor it
+          </Button>
+        </PostForm>
+        {mode === "test" && (
+          <p class="soft small">
+            Test data: <code>listed.example</code> is always listed, <code>refused.example</code> is always unknown, and
+            any other name is clean.
+          </p>
+        )}
+        <p>
+          <Link href="/blocklists/new">Add many at once</Link>
+        </p>
+      </Panel>
+    </Columns>
   </>
 );

@@ -21,24 +21,39 @@ const NOW_WORDS: Readonly<Record<ListTimeline["now"], string>> = {
   none: "not queried",
 };
 
-/** The states of 90 days on each list: drawn, and what was not clean in words. */
+/** The states of 90 days on each list: drawn, and what was not clean in words. Lists without an event are folded away. */
 export const TimelinePanel = ({ timelines }: { readonly timelines: readonly ListTimeline[] }) => {
   const count = (now: ListTimeline["now"]) => timelines.filter((timeline) => timeline.now === now).length;
   const aside = LIST_STATES.filter((state) => count(state) > 0)
     .map((state) => `${count(state)} ${NOW_WORDS[state]}`)
     .join(" · ");
+  const [eventful = [], quiet = []] = [true, false].map((has) => timelines.filter((one) => hasEvent(one) === has));
   return (
     <Panel title={`${TIMELINE_DAYS} days`} aside={`${countText(timelines.length, "list")} · ${aside}`} isFlush>
       <Stripes />
-      <ul class="timelines">
-        {timelines.map((timeline) => (
-          <TimelineRow key={timeline.list} timeline={timeline} />
-        ))}
-      </ul>
+      {eventful.length > 0 && <TimelineRows timelines={eventful} />}
+      {quiet.length > 0 && (
+        <details class="fold" open={eventful.length === 0}>
+          <summary>
+            {countText(quiet.length, "list")} {eventful.length > 0 && "more "}without a listing
+          </summary>
+          <TimelineRows timelines={quiet} />
+        </details>
+      )}
       <Legend />
     </Panel>
   );
 };
+
+const hasEvent = ({ spans, isMuted }: ListTimeline): boolean => isMuted || spans.some(({ state }) => state !== "clean");
+
+const TimelineRows = ({ timelines }: { readonly timelines: readonly ListTimeline[] }) => (
+  <ul class="timelines">
+    {timelines.map((timeline) => (
+      <TimelineRow key={timeline.list} timeline={timeline} />
+    ))}
+  </ul>
+);
 
 const TimelineRow = ({ timeline }: { readonly timeline: ListTimeline }) => {
   const { list, name, severity, now, isMuted, spans } = timeline;
@@ -121,7 +136,7 @@ const Drawing = ({
     {slotsOf(spans, nowMs).map(({ state, from, width }) => (
       <rect
         key={from}
-        class={state}
+        class={`span-${state}`}
         x={from}
         width={width}
         height={HEIGHT}
