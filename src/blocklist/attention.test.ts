@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { AttentionItem } from "../base/attention.ts";
 import { createApps } from "../testing/app.ts";
-import { createBlocklistAttention } from "./attention.ts";
+import { createBlocklistAttention, wayOut } from "./attention.ts";
 import type { Overview } from "./overview.ts";
 
 const start = createApps();
@@ -97,6 +97,19 @@ describe("what needs attention", () => {
   });
 });
 
+describe("the way out of a listing", () => {
+  const requested = { at: "2026-01-01T00:00:00.000Z", by: "ops" };
+  const page = "https://www.example.org/remove?ip=1";
+  test.each([
+    [{ delist_url: page }, "Find and fix the cause first; removal requests go to example.org."],
+    [{ delist_url: null }, "Find and fix the cause. This list has no page for removal requests."],
+    [{ delist_url: "no url" }, "Find and fix the cause. This list has no page for removal requests."],
+  ])("%j", (listing, text) => {
+    expect(wayOut({ ...listing, delisting_requested: null })).toBe(text);
+    expect(wayOut({ ...listing, delisting_requested: requested })).toContain("Removal was requested");
+  });
+});
+
 describe("lists that cannot be used", () => {
   type Trouble = ReturnType<Overview["listsInTrouble"]>[number];
   const trouble = (list: string, more: Partial<Trouble> = {}): Trouble => ({
@@ -109,7 +122,7 @@ describe("lists that cannot be used", () => {
       store: { worstFirst: () => [] },
       blocklists: { targetsById: () => [] },
       table: { figures: () => figures },
-      targets: { view: () => expect.unreachable() },
+      targets: { listingsOf: () => new Map() },
       overview: { listsInTrouble: () => troubled },
     });
     return attention({ accountId: "a", mode: "live" }).items;

@@ -16,7 +16,7 @@ export interface BlocklistAttentionDeps {
   readonly store: Pick<TargetTableStore, "worstFirst">;
   readonly blocklists: Pick<BlocklistStore, "targetsById">;
   readonly table: Pick<TargetTable, "figures">;
-  readonly targets: Pick<Targets, "view">;
+  readonly targets: Pick<Targets, "listingsOf">;
   readonly overview: Pick<Overview, "listsInTrouble">;
 }
 
@@ -49,7 +49,8 @@ const listedItems = (
   { listed }: TargetFigures,
 ): AttentionItem[] => {
   const rows = blocklists.targetsById(store.worstFirst(owner, { state: "listed" }, { offset: 0, limit: LISTED_READ }));
-  const items = rows.flatMap((row) => listedItem(row, targets.view(row).listings) ?? []);
+  const listings = targets.listingsOf(rows, owner.mode);
+  const items = rows.flatMap((row) => listedItem(row, listings.get(row.id) ?? []) ?? []);
   const more = listed - rows.length;
   if (more <= 0) return items;
   return [
@@ -82,7 +83,7 @@ const listedItem = ({ id, value }: TargetRow, listings: readonly ListingView[]):
   };
 };
 
-/** How a listing ends, in one sentence. */
+/** How a listing ends, in one or two sentences. */
 export const wayOut = ({
   delist_url,
   delisting_requested,
@@ -90,7 +91,7 @@ export const wayOut = ({
   if (delisting_requested !== null) return "Removal was requested; the next checks show whether the list agreed.";
   const page = delist_url === null ? null : hostOf(delist_url);
   if (page === null) return "Find and fix the cause. This list has no page for removal requests.";
-  return `Find and fix the cause, then request removal at ${page}.`;
+  return `Find and fix the cause first; removal requests go to ${page}.`;
 };
 
 /** The host of a page without `www.`; null for what is no URL. */

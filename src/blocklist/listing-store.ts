@@ -46,6 +46,15 @@ export class ListingStore {
     return this.db.orm.select().from(table).where(eq(table.targetId, targetId)).all();
   }
 
+  /** Those of many targets. */
+  ofMany(targetIds: readonly string[]): ListingRow[] {
+    return this.db.orm
+      .select()
+      .from(table)
+      .where(inArray(table.targetId, [...targetIds]))
+      .all();
+  }
+
   /** Those of the addresses of a range, most severe first. */
   ofRange(rangeId: string, limit: number): MemberListing[] {
     return this.db.sqlite.query<MemberListing, [string, number]>(OF_RANGE).all(rangeId, limit);

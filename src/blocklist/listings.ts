@@ -110,6 +110,21 @@ export class Listings {
     });
   }
 
+  /** The listings of many targets by the id of the target, as `view` has them; those of one page are read at once. */
+  viewMany(targets: readonly TargetRow[], lists: readonly Blocklist[]): ReadonlyMap<string, readonly ListingView[]> {
+    const listed = targets.filter(({ listedOn }) => listedOn.length > 0);
+    const single = listed.filter(({ members }) => members === null).map(({ id }) => id);
+    const rows = single.length === 0 ? [] : this.deps.store.ofMany(single);
+    const byTarget = Map.groupBy(rows, ({ targetId }) => targetId);
+    return new Map(
+      listed.map((target) => {
+        if (target.members !== null) return [target.id, this.view(target, lists).listings];
+        const views = (byTarget.get(target.id) ?? []).map((row) => listingView(row, lists, null));
+        return [target.id, views.toSorted(worstFirst)];
+      }),
+    );
+  }
+
   /** The listings of a target, most severe first; of a range those of its addresses, and how many there are in all. */
   view(target: TargetRow, lists: readonly Blocklist[]): { listings: ListingView[]; count: number } {
     if (target.listedOn.length === 0) return { listings: [], count: 0 };

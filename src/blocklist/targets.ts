@@ -6,7 +6,7 @@ import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../ma
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Severity } from "../dnsbl/blocklist.ts";
-import { lastSeenOf, type Listings } from "./listings.ts";
+import { lastSeenOf, type Listings, type ListingView } from "./listings.ts";
 import type { Muting } from "./muting.ts";
 import type { RangeStore } from "./range-store.ts";
 import { nextPassMs } from "./schedule.ts";
@@ -201,6 +201,11 @@ export class Targets {
       alert_severity_min: target.alertSeverityMin,
       created_at: isoTime(target.createdAtMs),
     };
+  }
+
+  /** The listings of targets by the id of the target; targets without one are missing. */
+  listingsOf(targets: readonly TargetRow[], mode: Owner["mode"]): ReadonlyMap<string, readonly ListingView[]> {
+    return this.deps.listings.viewMany(targets, this.deps.catalogue[mode]);
   }
 
   #refuseRecipients(recipients: readonly string[]): void {

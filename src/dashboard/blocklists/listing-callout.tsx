@@ -6,6 +6,7 @@ import { Mono } from "../components/copy.tsx";
 import { OutsideLink } from "../components/link.tsx";
 import { durationText, Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
+import { MoreForm } from "./more-form.tsx";
 import { kindOfSeverity } from "./words.tsx";
 
 /** What the list returned at the last check. */
@@ -115,38 +116,32 @@ const ListingActions = ({ targetId, listing, isMember }: Omit<ListingCalloutProp
           {acknowledged === null ? "Acknowledge" : "Needs attention again"}
         </Button>
       </PostForm>
-      <details class="more">
-        <summary class="button">{note === null ? "Add a note" : "Edit the note"}</summary>
-        <PostForm action={`${path}/note`} class="form">
-          <TextAreaField
-            name="note"
-            label={`Note about ${name}`}
-            value={note?.text ?? null}
-            rows={3}
-            hint="At most 1,000 characters. Leave it empty to remove the note."
-          />
-          <div class="actions">
-            <Button kind="main">Save the note</Button>
-          </div>
-        </PostForm>
-      </details>
+      <MoreForm label={note === null ? "Add a note" : "Edit the note"} action={`${path}/note`}>
+        <TextAreaField
+          name="note"
+          label={`Note about ${name}`}
+          value={note?.text ?? null}
+          rows={3}
+          hint="At most 1,000 characters. Leave it empty to remove the note."
+        />
+        <div class="actions">
+          <Button kind="main">Save the note</Button>
+        </div>
+      </MoreForm>
       {!isMember && (
-        <details class="more">
-          <summary class="button">Mute this listing</summary>
-          <PostForm action={`${path}/mute`} class="form">
-            <SelectField name="days" label={`Mute ${name}`} value="7" options={MUTE_DAYS} />
-            <Field name="reason" label="Why" hint="For those who come after you." />
-            <p class="hint">
-              The listing is removed from the state of this target, and nobody is notified about it. Afterwards it is
-              checked again.
-            </p>
-            <div class="actions">
-              <Button kind="main" icon="bell-off">
-                Mute
-              </Button>
-            </div>
-          </PostForm>
-        </details>
+        <MoreForm label="Mute this listing" action={`${path}/mute`}>
+          <SelectField name="days" label={`Mute ${name}`} value="7" options={MUTE_DAYS} />
+          <Field name="reason" label="Why" hint="For those who come after you." />
+          <p class="hint">
+            The listing is removed from the state of this target, and nobody is notified about it. Afterwards it is
+            checked again.
+          </p>
+          <div class="actions">
+            <Button kind="main" icon="bell-off">
+              Mute
+            </Button>
+          </div>
+        </MoreForm>
       )}
     </>
   );

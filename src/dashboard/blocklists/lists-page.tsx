@@ -18,6 +18,9 @@ const worstOf = ({ health, state }: ListStatus) => health.find((one) => one.stat
 
 const isBad = ({ state }: ListStatus): boolean => state !== null && state !== "healthy" && state !== "unknown";
 
+/** If this many lists or more are all unusable, they have one cause. */
+const ALL_MIN = 3;
+
 /** Which lists can be believed through the resolver of this service. */
 export const ListsPage = ({ statuses }: { readonly statuses: readonly ListStatus[] }) => {
   const used = statuses.filter(({ isEnabled }) => isEnabled);
@@ -87,23 +90,29 @@ const Conclusion = ({ statuses }: { readonly statuses: readonly ListStatus[] }) 
       <Callout kind="info" label="Not tested" title="The lists are tested when a target is monitored" />
     );
   }
+  const isOneCause = bad.length === statuses.length && bad.length >= ALL_MIN;
   return (
     <Callout
       kind="warn"
       label="Lists"
-      title={`${countText(bad.length, "list")} of ${statuses.length} cannot be believed: targets are unknown there, never clean`}
+      title={
+        isOneCause
+          ? "No list can be used through the resolver of this service"
+          : `${numberText(bad.length)} of ${countText(statuses.length, "list")} cannot be believed`
+      }
     >
-      {refused.length > 0 && (
+      <p>What is not listed there is unknown, never clean.</p>
+      {(isOneCause || refused.length > 0) && (
         <p>
-          {countText(refused.length, "list")} refuse our queries. Most lists refuse public resolvers: the operator of
-          this service can set <code>POSTWARDEN_DNS_SERVERS</code> to a recursive resolver of its own, for example
-          unbound on the same machine.
+          {refused.length > 0 && `${countText(refused.length, "list")} refuse our queries. `}Most lists refuse public
+          resolvers: the operator of this service can set <code>POSTWARDEN_DNS_SERVERS</code> to a recursive resolver of
+          its own, for example unbound on the same machine.
         </p>
       )}
-      {bad.length > refused.length && (
+      {!isOneCause && bad.length > refused.length && (
         <p>
-          The others do not respond as documented; each one's page says how, and what may help. They are tested again by
-          themselves.
+          {refused.length > 0 ? "The others" : "They"} do not respond as documented; the page of each says how, and what
+          may help. They are tested again by themselves.
         </p>
       )}
     </Callout>

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../../testing/app.ts";
+import { notifiedText } from "./changes-panel.tsx";
 import { signIn, type Visitor } from "../../testing/dashboard.ts";
 
 const start = createApps();
@@ -284,6 +285,7 @@ describe("a target", () => {
     expect(refused.status).toBe(400);
     expect(refused.html).toContain('value="nothing"');
     expect(refused.html).toContain('value="new"');
+    expect(refused.html).toMatch(/<details class="more" open><summary class="button">Edit settings/);
     expect(find(id).label).toBe("out");
     await submit(`/blocklists/${id}/settings`, {});
     expect(find(id)).toMatchObject({ label: null, alertSeverityMin: null, webhookUrl: null });
@@ -301,6 +303,21 @@ describe("a target", () => {
     expect(own.text).toContain("It belongs to 1.2.3.4/31 : pause, change or delete the range.");
     expect(own.text).not.toContain("Mute this listing");
     expect((await post(`/blocklists/${member?.id}/monitoring`, { is: "no" })).status).toBe(409);
+  });
+});
+
+describe("how a change was sent", () => {
+  const change = { atMs: 0, change: "listed", listing: "a", name: "A", address: null, sinceMs: null } as const;
+  test.each([
+    [{ webhook: "delivered", mailedTo: 2, reason: null }, "webhook delivered, mail to 2 recipients"],
+    [{ webhook: "waiting", mailedTo: 0, reason: null }, "webhook waiting, no mail"],
+    [{ webhook: "failed", mailedTo: null, reason: null }, "webhook failed"],
+    [{ webhook: "feed_only", mailedTo: 0, reason: null }, "below your alert threshold"],
+    [{ webhook: "none", mailedTo: 1, reason: "observed" }, "no webhook, mail to 1 recipient"],
+    [{ webhook: "waiting", mailedTo: null, reason: "list_muted" }, "muted by somebody"],
+    [{ webhook: null, mailedTo: null, reason: null }, ""],
+  ] as const)("%j", (how, text) => {
+    expect(notifiedText({ ...change, ...how })).toBe(text);
   });
 });
 

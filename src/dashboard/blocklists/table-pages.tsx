@@ -41,7 +41,8 @@ export const tablePages = (useCases: BlocklistUseCases) => [
     const { table } = useCases;
     const { cursor, ...filters } = filtersOf(useCases, viewer, query);
     const shown = await table.page(viewer.caller, { ...filters, page: cursor, perPage: TARGETS_PER_PAGE });
-    const targets = shown.targets.map((row) => ({ row, listings: listingsOf(useCases, row) }));
+    const listings = useCases.targets.listingsOf(shown.targets, viewer.mode);
+    const targets = shown.targets.map((row) => ({ row, listings: listings.get(row.id) ?? [] }));
     const lists = listsIn(useCases, viewer);
     const figures = table.figures(viewer.caller);
     const body = (
@@ -64,8 +65,10 @@ export const tablePages = (useCases: BlocklistUseCases) => [
     const { cursor: _, ...filters } = filtersOf(useCases, viewer, query);
     const rows = async function* (): AsyncGenerator<string> {
       yield csvLine(CSV_COLUMNS);
-      for await (const portion of useCases.table.all(viewer.caller, filters, ROWS_AT_ONCE))
-        yield portion.map((row) => csvLine(cellsOf(row, listingsOf(useCases, row)))).join("");
+      for await (const portion of useCases.table.all(viewer.caller, filters, ROWS_AT_ONCE)) {
+        const listings = useCases.targets.listingsOf(portion, viewer.mode);
+        yield portion.map((row) => csvLine(cellsOf(row, listings.get(row.id) ?? []))).join("");
+      }
     };
     return csvFile(request, "blocklist-targets.csv", rows());
   }),
@@ -101,9 +104,6 @@ const perform = (
       return act satisfies never;
   }
 };
-
-const listingsOf = ({ targets }: BlocklistUseCases, row: TargetRow): readonly ListingView[] =>
-  row.listedOn.length === 0 ? [] : targets.view(row).listings;
 
 const listsIn = ({ catalogue }: BlocklistUseCases, { mode }: Viewer) => {
   const names = namesIn(catalogue, mode);

@@ -13,6 +13,7 @@ import { Time } from "../components/time.tsx";
 import { ChangesPanel } from "./changes-panel.tsx";
 import { ListingCallout, type ListResponseFacts } from "./listing-callout.tsx";
 import { MembersPanel } from "./members-panel.tsx";
+import { MoreForm } from "./more-form.tsx";
 import { SettingsFields, settingsOf } from "./settings-form.tsx";
 import { TimelinePanel } from "./timeline-view.tsx";
 
@@ -271,15 +272,12 @@ const SettingsPanel = ({ target, range }: TargetPageProps) => {
       </Rows>
       {range === null ? (
         <div class="panel-body actions">
-          <details class="more" id="settings">
-            <summary class="button">Edit settings</summary>
-            <PostForm action={`/blocklists/${id}/settings`} class="form">
-              <SettingsFields settings={settingsOf(target)} />
-              <div class="actions">
-                <Button kind="main">Save</Button>
-              </div>
-            </PostForm>
-          </details>
+          <MoreForm label="Edit settings" action={`/blocklists/${id}/settings`}>
+            <SettingsFields settings={settingsOf(target)} />
+            <div class="actions">
+              <Button kind="main">Save</Button>
+            </div>
+          </MoreForm>
           <PostForm action="/blocklists/bulk">
             <input type="hidden" name="ids" value={id} />
             <Button kind="danger" name="act" value="delete" icon="trash-2">

@@ -72,17 +72,17 @@ export interface TimeProps {
 /** A time in the viewer's zone, exact on hover. */
 export const Time = ({ atMs, style = "relative" }: TimeProps) => {
   const { nowMs, timeZone } = usePage();
-  const day = dateText(atMs, nowMs, timeZone);
-  const clock = clockText(atMs, timeZone);
+  const day = () => dateText(atMs, nowMs, timeZone);
+  const clock = () => clockText(atMs, timeZone);
+  // Formatting is what takes time on a page with many times.
   const texts = {
-    relative: relativeText(atMs, nowMs) ?? day,
-    full: `${day}, ${clock}`,
-    day,
-    clock,
+    relative: () => relativeText(atMs, nowMs) ?? day(),
+    full: () => `${day()}, ${clock()}`,
+    ...{ day, clock },
   };
   return (
     <time dateTime={new Date(atMs).toISOString()} title={exactText(atMs, timeZone)} data-style={style}>
-      {texts[style]}
+      {texts[style]()}
     </time>
   );
 };
