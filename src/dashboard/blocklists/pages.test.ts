@@ -233,6 +233,28 @@ describe("a target", () => {
     expect((await submit(`/blocklists/${ids.clean}/monitoring`, { is: "yes" })).text).toContain("Resumed.");
   });
 
+  test("shows that it is being checked, and refreshes itself", async () => {
+    const { visitor, blocklist } = await startPages();
+    const live = { accountId: visitor.accountId, mode: "live" } as const;
+    const settings = { label: null, monitoringEnabled: true, webhookUrl: null, recipients: [], alertSeverityMin: null };
+    const { target } = await blocklist.targets.add(live, { target: "8.8.8.8", ...settings });
+    // The pauses between queries last as long as the clock of the test stands still.
+    void blocklist.monitor.check(target, "manual");
+    const { text, html } = await visitor.get(`/blocklists/${target.id}`);
+    expect(text).toMatch(/Checking Asking \d+ lists about 8\.8\.8\.8/);
+    expect(html).toContain('hx-select="#state"');
+  });
+
+  test("can mute a list that cannot be believed", async () => {
+    const { add, pass, get, submit, find } = await startPages();
+    const id = await add("refused.example");
+    await pass();
+    expect((await get(`/blocklists/${id}`)).text).toContain("Mute this list");
+    const muted = await submit(`/blocklists/${id}/listings/test-list/mute`, { days: "never" });
+    expect(muted.text).not.toContain("1 list cannot be believed");
+    expect(find(id).mutedLists).toEqual(["test-list"]);
+  });
+
   test("is checked now", async () => {
     const { add, submit } = await startPages();
     const id = await add("listed.example");

@@ -14,6 +14,7 @@ import { ChangesPanel } from "./changes-panel.tsx";
 import { ListingCallout, type ListResponseFacts } from "./listing-callout.tsx";
 import { MembersPanel } from "./members-panel.tsx";
 import { MoreForm } from "./more-form.tsx";
+import { MutedPanel, UnbelievedPanel } from "./side-panels.tsx";
 import { SettingsFields, settingsOf } from "./settings-form.tsx";
 import { TimelinePanel } from "./timeline-view.tsx";
 
@@ -61,7 +62,7 @@ export const TargetPage = (props: TargetPageProps) => {
       <Columns
         side={
           <>
-            <UnbelievedPanel timelines={timelines} />
+            <UnbelievedPanel {...props} />
             <MutedPanel {...props} />
           </>
         }
@@ -194,68 +195,6 @@ const Unlisted = ({ target, timelines }: TargetPageProps) => {
       return state satisfies never;
   }
 };
-
-/** The lists that say nothing about this target now, and what would help. */
-const UnbelievedPanel = ({ timelines }: Pick<TargetPageProps, "timelines">) => {
-  const unknown = timelines.filter(({ now, isMuted }) => now === "unknown" && !isMuted);
-  if (unknown.length === 0) return null;
-  return (
-    <Panel title={`${countText(unknown.length, "list")} cannot be believed`} isFlush>
-      <ul class="items plain">
-        {unknown.map(({ list, name, reason, remedy }) => (
-          <li key={list}>
-            <h3>
-              <Link href={`/blocklists/lists/${list}`}>{name}</Link>
-            </h3>
-            <p class="detail">
-              {reason} {remedy !== null && <b>{remedy}</b>}
-            </p>
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  );
-};
-
-const MutedPanel = ({ target, range, mutes, names }: TargetPageProps) => (
-  <Panel title="Muted" isFlush>
-    {mutes.length === 0 ? (
-      <p class="panel-body soft">Nothing is muted{range === null ? "" : " for its range"}.</p>
-    ) : (
-      <ul class="items plain">
-        {mutes.map(({ muted, order }) => (
-          <li key={muted}>
-            <h3>{names.get(muted) ?? muted}</h3>
-            {range === null && (
-              <PostForm action={`/blocklists/${target.id}/unmute`}>
-                <Button name="muted" value={muted} icon="bell">
-                  Unmute
-                </Button>
-              </PostForm>
-            )}
-            <p class="detail">
-              {order === null ? (
-                "Until somebody unmutes it."
-              ) : (
-                <>
-                  {order.reason !== null && <>“{order.reason}” </>}
-                  {order.untilMs === null ? (
-                    "Until somebody unmutes it"
-                  ) : (
-                    <>
-                      Until <Time atMs={order.untilMs} style="full" />
-                    </>
-                  )}
-                  , by {order.by}, <Time atMs={order.atMs} />.
-                </>
-              )}
-            </p>
-          </li>
-        ))}
-      </ul>
-    )}
-  </Panel>
-);
 
 const SettingsPanel = ({ target, range }: TargetPageProps) => {
   const { id, recipients, webhookUrl, alertSeverityMin, createdAtMs } = range ?? target;
