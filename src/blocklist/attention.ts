@@ -41,7 +41,8 @@ export const createBlocklistAttention =
   };
 
 const ORDER: readonly AttentionItem["severity"][] = ["bad", "warn", "unknown"];
-const grouped = (count: number): string => count.toLocaleString("en");
+const numbers = new Intl.NumberFormat("en");
+const grouped = (count: number): string => numbers.format(count);
 
 const listedItems = (
   { store, blocklists, targets }: BlocklistAttentionDeps,

@@ -4,6 +4,8 @@ import type { ListingView } from "../../blocklist/listings.ts";
 import { severityOfRank } from "../../blocklist/severity.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
+import { listsByMode } from "../../blocklist/test-list.ts";
+import { isEnabled } from "../../dnsbl/blocklist.ts";
 import { csvLine } from "../../http/csv.ts";
 import { countText } from "../components/number.tsx";
 import { listOf } from "../form-input.ts";
@@ -12,7 +14,7 @@ import { redirectTo } from "../redirect.ts";
 import { ConfirmRemoval } from "./bulk-page.tsx";
 import { csvFile } from "./csv-file.ts";
 import { TARGETS_PER_PAGE, TargetsPage, type TargetsQuery, targetsQuery } from "./targets-page.tsx";
-import { type BlocklistUseCases, namesIn } from "./use-cases.ts";
+import type { BlocklistUseCases } from "./use-cases.ts";
 
 const CHOSEN_MAX = 500;
 const BACK_CHARACTERS_MAX = 2_000;
@@ -105,10 +107,11 @@ const perform = (
   }
 };
 
-const listsIn = ({ catalogue }: BlocklistUseCases, { mode }: Viewer) => {
-  const names = namesIn(catalogue, mode);
-  return [...names].toSorted(([, a], [, b]) => a.localeCompare(b, "en"));
-};
+/** The lists in use, for the filter. */
+const listsIn = ({ catalogue }: BlocklistUseCases, { mode }: Viewer) =>
+  listsByMode(catalogue.lists.filter(isEnabled))
+    [mode].map(({ id, name }) => [id, name] as const)
+    .toSorted(([, a], [, b]) => a.localeCompare(b, "en"));
 
 /** The filters of the page as the table has them; a list stands for all of its listings. */
 const filtersOf = ({ statuses }: BlocklistUseCases, { caller }: Viewer, query: TargetsQuery) => {

@@ -161,22 +161,6 @@ const Targets = ({ targets, query }: TargetsPageProps) => {
   const back = withParameters(url, {}).split("?")[1] ?? "";
   return (
     <>
-      <div class="targets">
-        <Table
-          caption="Targets, the worst first"
-          sort={query.sort}
-          columns={[
-            { title: "Choose", isTitleHidden: true },
-            { title: "State", sort: "worst" },
-            { title: "Target", sort: "name" },
-            { title: "Listed on" },
-            { title: "Label", sort: "label", isWide: true },
-            { title: "Checked", sort: "checked", isWide: true },
-            { title: "Next check", sort: "next", isWide: true },
-          ]}
-          rows={targets.map(rowOf)}
-        />
-      </div>
       <PostForm action={BULK} id={BULK_FORM} class="bulk">
         <input type="hidden" name="back" value={back} />
         <span class="soft small">With the chosen targets:</span>
@@ -194,6 +178,22 @@ const Targets = ({ targets, query }: TargetsPageProps) => {
         ))}
         <DownloadLink href={`/blocklists/export.csv${back === "" ? "" : `?${back}`}`}>CSV</DownloadLink>
       </PostForm>
+      <div class="targets">
+        <Table
+          caption="Targets, the worst first"
+          sort={query.sort}
+          columns={[
+            { title: "Choose", isTitleHidden: true },
+            { title: "State", sort: "worst" },
+            { title: "Target", sort: "name" },
+            { title: "Listed on" },
+            { title: "Label", sort: "label", isWide: true },
+            { title: "Checked", sort: "checked", isWide: true },
+            { title: "Next check", sort: "next", isWide: true },
+          ]}
+          rows={targets.map(rowOf)}
+        />
+      </div>
     </>
   );
 };
