@@ -111,15 +111,21 @@ const problemsOf = ({ code, details }: AppError): Pick<FormState, "errors" | "me
   return { errors, message: tidyMessage(details.message ?? ofIssue) };
 };
 
+const headersOf = ({ details: { headers } }: AppError): Pick<View, "headers"> =>
+  headers === undefined ? {} : { headers };
+
 const CLIENT_ERROR = 400;
 
 /** Validates a form and performs it. What is wrong with it is shown on its page again. */
 export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise<Outcome | Response> => {
   const { values, schema, path, rerender, perform } = form;
-  const again = async (status: number, problem: Pick<FormState, "errors" | "message">): Promise<Outcome> => {
+  const again = async (
+    { status, headers = {} }: Pick<View, "headers"> & { readonly status: number },
+    problem: Pick<FormState, "errors" | "message">,
+  ): Promise<Outcome> => {
     const shown = await rerender?.();
     if (shown === undefined) throw new Error("a form without a page was shown again");
-    return { view: { ...shown, status }, form: { action: path, values, ...problem } };
+    return { view: { ...shown, status, headers }, form: { action: path, values, ...problem } };
   };
   // Without a schema, F has no fields.
   const read = (schema ?? z.object({})).safeParse(values, {
@@ -128,7 +134,8 @@ export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise
   });
   if (!read.success) {
     const errors = errorsOf(read.error);
-    if (rerender !== undefined) return again(CLIENT_ERROR, { errors, message: "Some fields need your attention." });
+    if (rerender !== undefined)
+      return again({ status: CLIENT_ERROR }, { errors, message: "Some fields need your attention." });
     throw new AppError("Invalid request body", {
       message: Object.entries(errors)
         .map(([name, message]) => `${name}: ${message}`)
@@ -141,6 +148,6 @@ export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise
     return served instanceof Response ? served : { view: served };
   } catch (error) {
     if (!(error instanceof AppError) || rerender === undefined || error.code === "not_found") throw error;
-    return again(ERROR_STATUS[error.code], problemsOf(error));
+    return again({ status: ERROR_STATUS[error.code], ...headersOf(error) }, problemsOf(error));
   }
 };

@@ -135,7 +135,7 @@ const Navigation = ({ view, viewer, facts, theme }: FrameProps & { readonly view
                 {count > 0 && (
                   <span class="count">
                     {count > 99 ? "99+" : count}
-                    <span class="unseen"> need attention</span>
+                    <span class="unseen">{count === 1 ? " needs attention" : " need attention"}</span>
                   </span>
                 )}
               </Link>

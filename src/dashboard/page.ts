@@ -42,6 +42,8 @@ export interface View {
   readonly body: ComponentChildren;
   /** Default: 200. */
   readonly status?: number;
+  /** Such as Retry-After. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A request for a page, before its parameters are read. `viewer` is null on pages for anyone. */

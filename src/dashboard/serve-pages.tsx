@@ -180,7 +180,7 @@ export class Dashboard {
         <Frame {...frame} />
       </PageContext.Provider>,
     );
-    const response = sendText(request, `<!doctype html>${markup}`, HEADERS);
+    const response = sendText(request, `<!doctype html>${markup}`, { ...view.headers, ...HEADERS });
     if (flash !== null) response.headers.append("set-cookie", CLEAR_FLASH);
     if (visitor !== null && readVisitor(request) === null)
       response.headers.append("set-cookie", visitorCookie(visitor, isSecure));

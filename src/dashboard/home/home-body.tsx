@@ -6,7 +6,7 @@ import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";
 import { countText, numberText, percentText } from "../components/number.tsx";
-import { Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
+import { Callout, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
 import { ResultBadge } from "../components/result-badge.tsx";
 import { VerifyBox } from "../components/verify-box.tsx";
@@ -17,12 +17,31 @@ import type { HomeFacts } from "./pages.tsx";
 export const HomeBody = (facts: HomeFacts) => (
   <>
     <Greeting count={facts.attention.length} />
-    <NeedsAttention items={facts.attention} />
+    {isNew(facts) && <FirstSteps />}
+    <NeedsAttention {...facts} />
     <Figures {...facts} />
     <Columns side={<VerifyPanel {...facts} />}>
       <VerdictsPanel {...facts} />
     </Columns>
   </>
+);
+
+/** Nothing is verified or monitored yet, so nothing can need attention. */
+const isNew = ({ latest, days, targets, mail }: HomeFacts): boolean =>
+  latest.length === 0 && days.total.total === 0 && targets.total === 0 && mail.domains === 0;
+
+const FirstSteps = () => (
+  <Callout
+    kind="info"
+    title="Set up Postwarden"
+    actions={
+      <ButtonLink href="/welcome" kind="main">
+        First steps
+      </ButtonLink>
+    }
+  >
+    <p>Create a key, verify a first address, and choose the domains and addresses that are monitored for you.</p>
+  </Callout>
 );
 
 const NUMBERS = ["Nothing needs", "One thing needs", "Two things need", "Three things need", "Four things need"];
@@ -44,8 +63,10 @@ const Greeting = ({ count }: { readonly count: number }) => {
 /** More items are on the pages of their sections. */
 const ITEMS_MAX = 12;
 
-const NeedsAttention = ({ items }: { readonly items: readonly AttentionItem[] }) => {
+const NeedsAttention = (facts: HomeFacts) => {
   const { nowMs } = usePage();
+  const items = facts.attention;
+  const isMonitoring = facts.targets.total > 0 || facts.mail.domains > 0;
   return (
     <Panel
       title="Needs attention"
@@ -59,7 +80,15 @@ const NeedsAttention = ({ items }: { readonly items: readonly AttentionItem[] })
       {items.length === 0 && (
         <div class="panel-body">
           <p>
-            <Badge kind="ok">All clear</Badge> Nothing is listed, no DMARC record has changed, and no list is stuck.
+            {isMonitoring ? (
+              <>
+                <Badge kind="ok">All clear</Badge> Nothing is listed, no DMARC record has changed, and no list is stuck.
+              </>
+            ) : (
+              <>
+                <Badge kind="unknown">Not monitored</Badge> No domain and no address is monitored yet. No list is stuck.
+              </>
+            )}
           </p>
         </div>
       )}

@@ -8,7 +8,9 @@ describe("the home page", () => {
     const { status, text } = await visitor.get("/");
     expect(status).toBe(200);
     expect(text).toContain("Nothing needs you.");
-    expect(text).toContain("All clear");
+    expect(text).toContain("Not monitored");
+    expect(text).not.toContain("All clear");
+    expect(text).toContain("First steps");
     expect(text).toContain("100 credits");
     expect(text).toContain("Verdicts by day appear here");
     expect(text).toContain("Monitor a domain");
@@ -21,6 +23,7 @@ describe("the home page", () => {
     await visitor.post("/test/verify", { email: "mailbox_exists@any.example" });
     await visitor.post("/test/verify", { email: "mailbox_not_found@any.example" });
     const { text, html } = await visitor.get("/test");
+    expect(text).not.toContain("First steps");
     expect(text).toContain("Verified today 2 50 % deliverable");
     expect(text).toContain("mailbox_not_found@any.example No such mailbox");
     expect(html).toContain('href="/test/usage"');

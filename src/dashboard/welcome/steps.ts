@@ -23,7 +23,7 @@ export const stepsOf = ({ hasKey, hasVerified, hasList, hasDomain, hasTarget }: 
     text: "A CSV or Excel file, or pasted addresses. You see the cost before it starts.",
   },
   {
-    ...{ title: "Enrol a domain", isDone: hasDomain, action: { text: "Enrol one", path: "/dmarc" } },
+    ...{ title: "Enroll a domain", isDone: hasDomain, action: { text: "Enroll one", path: "/dmarc" } },
     text: "Receivers then report who sends in its name. The first report takes 24 to 48 hours.",
   },
   {

@@ -68,7 +68,7 @@ test("without a report host nothing can be enrolled, and the destination says so
   expect(domains.destination(LIVE)).toEqual({ reportHost: null, mailbox: null });
 });
 
-test("where a mailbox receives the reports, only its account can enrol domains, and the destination is the mailbox", async () => {
+test("where a mailbox receives the reports, only its account can enroll domains, and the destination is the mailbox", async () => {
   const { domains } = newHarness({ reportHost: null, mailbox: "dmarc@corp.com" });
   expect(domains.destination(LIVE)).toEqual({ reportHost: "corp.com", mailbox: "dmarc@corp.com" });
   expect(await domains.enrolText(LIVE, "a.com")).toHaveLength(1);
