@@ -149,11 +149,14 @@ const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
   });
   const backups = composeBackups(runtime, config);
   const probing = { pool, pacing, outages, egresses };
+  // Lists that cannot be used are part of what needs attention among blocklists.
+  const serviceFindings = () => [egresses, dmarc, backups].flatMap((part) => part?.findings() ?? []);
   const readiness = new Readiness(runtime, {
     blockers: () => outages.findings(),
-    findings: () => [egresses, dmarc, blocklist.usability, backups].flatMap((part) => part?.findings() ?? []),
+    findings: () => [...serviceFindings(), ...blocklist.usability.findings()],
   });
   return {
+    serviceFindings,
     ...{ runtime, metrics, readiness, administration, probing, verification, webhooks, blocklist, guard, dmarc },
     ...{ purge, backups, usage },
     ...{ purge, backups, suppressions },
@@ -228,8 +231,8 @@ export const composeService = (options: ServiceOptions) => {
       { section: "webhooks", itemsOf: ({ caller }) => webhooks.webhooks.endpoints.attention(caller) },
     ],
     serviceState: () => {
-      const { reasons, findings } = useCases.readiness.check();
-      return { examination: doctor.latestFindings(), blockers: reasons, findings };
+      const { reasons: blockers } = useCases.readiness.check();
+      return { examination: doctor.latestFindings(), blockers, findings: useCases.serviceFindings() };
     },
     verify: { ...useCases.verification, nameOf: administration.callerName },
     usage: { usage: useCases.usage.usage, ledger: administration.ledger, nameOf: administration.callerName, clock },

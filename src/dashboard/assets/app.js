@@ -118,6 +118,7 @@
           grid: { show: false },
           values: (_plot, splits) => splits.map((at) => (Number.isInteger(at) && days[at] ? dayLabel(days[at]) : "")),
           space: 70,
+          size: 30,
           incrs: [1, 2, 7, 14, 30, 61, 91, 182],
         },
         {
