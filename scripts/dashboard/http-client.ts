@@ -58,7 +58,17 @@ export const readPage = async (html: string, from: string): Promise<{ links: str
         forms.push({ method, action, fields: [], isUpload: element.getAttribute("enctype") === "multipart/form-data" });
       },
     })
-    .on("form input, form button, form select, form textarea", { element: field });
+    .on("form input, form button, form select, form textarea", { element: field })
+    // Of a choice, the first option or the chosen one.
+    .on("form select option", {
+      element(element) {
+        const fields = forms.at(-1)?.fields;
+        const [name, value] = fields?.at(-1) ?? ["", ""];
+        const isFirst = value === "";
+        if (isFirst || element.getAttribute("selected") !== null)
+          fields?.splice(-1, 1, [name, decoded(element.getAttribute("value"))]);
+      },
+    });
   await rewriter.transform(new Response(html)).text();
   return { links, forms };
 };

@@ -7,7 +7,7 @@ import { MailHosts } from "./mail-hosts.ts";
 import { WebhookHosts } from "./webhook-hosts.ts";
 import { WorldZone } from "./zone.ts";
 
-export const REPORT_HOST = "reports.kaffeewerk-lab.com";
+export const REPORT_HOST = "reports.mailroom-lab.com";
 const QUERIES_PER_DAY = 100_000_000;
 
 export class World {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { HttpClient } from "../http-client.ts";
 import { facts, live, neighbour, sessionOf, stateOf } from "./facts.ts";
+import { placeOf } from "../places.ts";
 import { type Crawl, crawl, sendForm, tokenOf } from "./crawl.ts";
 
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
@@ -118,6 +119,32 @@ describe("another account", () => {
       if (ID.test(form.action) && status !== 404) passed.push(`${status} ${form.action}`);
     }
     expect(passed).toEqual([]);
+    expect(await stateOf(live)).toEqual(before);
+  });
+});
+
+/** Pages that need more than membership, whoever may see the links to them. */
+const OWNERS_ONLY = ["/settings/keys", "/settings/users", "/settings/audit"];
+const OPERATORS_ONLY = ["/settings/service", "/settings/sender", "/settings/suppressions"];
+
+describe("a member", () => {
+  test("gets 403 for the pages of owners and operators, and is led to none of them", async () => {
+    for (const path of [...OWNERS_ONLY, ...OPERATORS_ONLY])
+      expect([path, (await member.get(path)).status]).toEqual([path, 403]);
+    for (const path of OPERATORS_ONLY) expect([path, (await other.get(path)).status]).toEqual([path, 403]);
+    expect((await crawl(member, 2)).broken).toEqual([]);
+  });
+
+  test("cannot send a form that only owners see", async () => {
+    const csrf = await tokenOf(member);
+    const allowed = new Set((await crawl(member, 4)).forms.map(({ action }) => placeOf(action)));
+    const forms = seen.forms.filter(({ action }) => !allowed.has(placeOf(action)));
+    expect(forms.length).toBeGreaterThan(4);
+    const before = await stateOf(live);
+    const statuses = await Promise.all(
+      forms.map(async (form) => [form.action, (await sendForm(member, form, csrf)).status] as const),
+    );
+    expect(statuses.filter(([, status]) => status !== 403)).toEqual([]);
     expect(await stateOf(live)).toEqual(before);
   });
 });

@@ -11,7 +11,7 @@ interface EmptyProps {
 /** Says what will be here, and how to begin. */
 export const Empty = ({ title, children, action, isPage = false }: EmptyProps) => (
   <div class="empty">
-    {isPage ? <h1>{title}</h1> : <h3>{title}</h3>}
+    {isPage ? <h1>{title}</h1> : <h2>{title}</h2>}
     {children}
     {action !== undefined && <div class="actions">{action}</div>}
   </div>
