@@ -92,13 +92,15 @@ interface Form<F extends z.ZodObject> {
   readonly perform: (form: z.output<F>) => View | Response | Promise<View | Response>;
 }
 
+const tidyMessage = (text: string): string => `${text.replace(/\.+$/, "")}.`;
+
 const messageOf = (issue: z.core.$ZodIssue): string =>
   issue.code === "invalid_type" && issue.input === undefined ? "Required" : issue.message;
 
 const errorsOf = (error: z.ZodError): Record<string, string> =>
-  Object.fromEntries(error.issues.toReversed().map((issue) => [String(issue.path[0] ?? ""), `${messageOf(issue)}.`]));
-
-const tidyMessage = (text: string): string => `${text.replace(/\.+$/, "")}.`;
+  Object.fromEntries(
+    error.issues.toReversed().map((issue) => [String(issue.path[0] ?? ""), tidyMessage(messageOf(issue))]),
+  );
 
 /** What an error of a use case says about the fields of a form. */
 const problemsOf = ({ code, details }: AppError): Pick<FormState, "errors" | "message"> => {
