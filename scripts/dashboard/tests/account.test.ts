@@ -28,7 +28,7 @@ describe("the first user", () => {
     await hands.fill("The same again", PASSWORD);
     await hands.press("Save and sign in");
     await hands.sees("You are signed in.");
-    expect(hands.path).toBe("/");
+    expect(hands.path).toBe("/welcome");
     await hands.follow("Verify", hands.page.getByRole("navigation").first());
     await hands.sees("Verify");
     const again = await Hands.ofVisitor(MOUSE[1], facts.fresh.url, new URL(link).pathname);

@@ -61,6 +61,7 @@ export const classActions = ({ domains, classifier }: DmarcPageUseCases): readon
         form: z.object({ ...fields, keys: listOf(keySchema) }),
       },
       async ({ viewer, params: { id }, form }) => {
+        domains.find(viewer.caller, id);
         const back = backPath(viewer, form.back, `/dmarc/${id}/sources`);
         const keys = [...new Set(form.keys)];
         if (keys.length === 0) return redirectToPath(back, { bad: "Tick the sources to classify first." });

@@ -190,6 +190,8 @@ describe("classifying sources", () => {
 
   test("none is ticked, or one is not there", async () => {
     const { visitor, id } = await filled();
+    const absent = `/dmarc/${id.slice(0, -4)}0000/classify`;
+    expect((await visitor.post(absent, { classification: "threat" })).status).toBe(404);
     const none = await visitor.submit(`/dmarc/${id}/classify`, { classification: "threat" });
     expect(none.text).toContain("Tick the sources to classify first.");
     const keys = ["org:absent.org", "org:partner.org"];

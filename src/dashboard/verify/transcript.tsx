@@ -57,6 +57,7 @@ const AttemptPanel = ({ attempt, count, retry }: AttemptPanelProps) => (
       <Session
         key={at}
         session={session}
+        label={`attempt ${attempt.number}, session ${at + 1}`}
         deciding={decidingLine(session, attempt)}
         isAlone={attempt.dialogues.length === 1}
       />
@@ -73,11 +74,13 @@ const AttemptPanel = ({ attempt, count, retry }: AttemptPanelProps) => (
 
 interface SessionProps {
   readonly session: SessionEvidence;
+  /** Tells it from the other sessions of the page. */
+  readonly label: string;
   readonly deciding: Line | undefined;
   readonly isAlone: boolean;
 }
 
-const Session = ({ session, deciding, isAlone }: SessionProps) => {
+const Session = ({ session, label, deciding, isAlone }: SessionProps) => {
   const { host, address, port, transcript, failure, tls, exit, connection, remembered_since: since } = session;
   const facts = [
     `port ${port}`,
@@ -104,7 +107,7 @@ const Session = ({ session, deciding, isAlone }: SessionProps) => {
         <section
           class="scroll"
           tabIndex={0}
-          aria-label={`What ${host} and this service said, ${countText(transcript.length, "line")}`}
+          aria-label={`What ${host} and this service said in ${label}, ${countText(transcript.length, "line")}`}
         >
           <ol class="transcript">
             {transcript.map((line, at) => (
