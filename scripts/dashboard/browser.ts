@@ -96,8 +96,9 @@ export class Person {
     return found.map((element) => `${new URL(this.page.url()).pathname}: unescaped ${element}`);
   }
 
-  /** How many pixels the page is wider than the window. */
-  overflow(): Promise<number> {
+  /** How many pixels the page is wider than the window, once charts have followed a change of its size. */
+  async overflow(): Promise<number> {
+    await this.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
     return this.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
   }
 

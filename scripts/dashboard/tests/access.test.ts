@@ -115,7 +115,9 @@ describe("another account", () => {
     expect(forms.length).toBeGreaterThan(10);
     const passed: string[] = [];
     for (const form of forms) {
-      const { status } = await sendForm(other, form, csrf);
+      // Its rows are chosen outside of the form.
+      const chosen = form.action.endsWith("/classify") ? [["keys", "service:mailchimp"] as const] : [];
+      const { status } = await sendForm(other, { ...form, fields: [...form.fields, ...chosen] }, csrf);
       if (ID.test(form.action) && status !== 404) passed.push(`${status} ${form.action}`);
     }
     expect(passed).toEqual([]);
