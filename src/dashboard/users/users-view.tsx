@@ -196,7 +196,7 @@ const UserForms = ({ user, isSelf }: { readonly user: User; readonly isSelf: boo
           account stay.
         </p>
         <Button kind="danger" icon="trash-2">
-          Remove {user.email}
+          {isSelf ? "Remove yourself" : "Remove this user"}
         </Button>
       </PostForm>
     </Panel>
