@@ -221,12 +221,7 @@ export const Reporters = ({ id, reporters }: { readonly id: string; readonly rep
     ) : (
       <Table
         caption="Reporters"
-        columns={[
-          { title: "Reporter" },
-          { title: "Reports", align: "end" },
-          { title: "Messages", align: "end" },
-          { title: "Last day" },
-        ]}
+        columns={[{ title: "Reporter" }, { title: "Reports", align: "end" }, { title: "Messages", align: "end" }]}
         rows={reporters.map(({ reporter, reports, messages, lastDay }) => {
           const name = reporterWords(reporter);
           return {
@@ -234,11 +229,11 @@ export const Reporters = ({ id, reporters }: { readonly id: string; readonly rep
             cells: [
               <>
                 {name}
+                <span class="second">last for {lastDay}</span>
                 {!reporter.trusted && <span class="second">not authenticated as the reporter's</span>}
               </>,
               numberText(reports),
               numberText(messages),
-              <span class="nowrap">{lastDay}</span>,
             ],
           };
         })}
