@@ -1,5 +1,5 @@
 /**
- * Texts that attack a page which shows them unescaped. Each runs `alert` or loads `XSS_MARK` in a page that forgets to escape: the
+ * Texts that attack a page which shows them unescaped. Each runs `alert` or loads `XSS_MARK` in a page that does not escape: the
  * browser tests fail when a dialog opens, when anything is requested from elsewhere, or when the mark is an attribute or an element.
  */
 export const XSS_MARK = "xssmark";

@@ -9,7 +9,7 @@ const LISTEN_MS_MAX = 20_000;
 const STOP_MS_MAX = 10_000;
 const LOG_CHARACTERS_MAX = 2_000_000;
 
-/** What is waited for passes by the real time, which goes on slowly while days are told. */
+/** Waits use the real time, which passes slowly while a day of history is made. */
 const PAST_SETTINGS = { POSTWARDEN_GREYLIST_RETRIES_S: "1,1", POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "1000" };
 
 const newestChangeMs = (folder: string): number =>

@@ -38,7 +38,7 @@ interface IssuedKey {
 }
 
 export interface Told {
-  /** A live and a test key of the account that is told of, and a live key of the other account. */
+  /** A live and a test key of the account with the history, and a live key of the other account. */
   readonly live: string;
   readonly test: string;
   readonly other: string;

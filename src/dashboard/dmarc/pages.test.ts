@@ -259,7 +259,7 @@ describe("the sources of a domain", () => {
 });
 
 describe("the page of a source", () => {
-  test("says what it is and why, what fails and how to mend it, and shows rows", async () => {
+  test("says what it is and why, what fails and how to fix it, and shows rows", async () => {
     const { visitor, id } = await filled();
     const { text } = await visitor.get(`/dmarc/${id}/sources/service%3Asendgrid`);
     expect(text).toContain("SendGrid sends 36 messages a month that do not pass DMARC.");

@@ -39,7 +39,7 @@ const query = z.object({
 });
 export type SourceState = z.output<typeof query>;
 
-/** A source: what it is and why we think so, what fails and how to mend it, and the rows of its reports. */
+/** A source: what it is and why we think so, what fails and how to fix it, and the rows of its reports. */
 export const sourcePages = ({ reading, records }: DmarcPageUseCases): readonly PageRoute[] => [
   page({ path: "/dmarc/:id/sources/:key", params, query }, async ({ viewer, params: { id, key }, query: state }) => {
     const found = reading.source(viewer.caller, id, { key, days: state.days });

@@ -28,6 +28,6 @@ export const stepsOf = ({ hasKey, hasVerified, hasList, hasDomain, hasTarget }: 
   },
   {
     ...{ title: "Watch an address on blocklists", isDone: hasTarget, action: { text: "Add one", path: "/blocklists" } },
-    text: "The addresses and domains that you send from. You are told when one is listed, and when it is not any more.",
+    text: "The addresses and domains that you send from. You are notified when one is listed and when it is delisted.",
   },
 ];

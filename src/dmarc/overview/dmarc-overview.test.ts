@@ -203,7 +203,7 @@ describe("attention", () => {
       ["bad: The policy of example.com was weakened: p=reject became p=none"],
     ],
     [
-      "a weaker policy that was mended",
+      "a weaker policy that was corrected",
       { state: stateOf("reject") },
       ({ alert }, domain) => alert(domain, weakened("reject", "none")),
       [],

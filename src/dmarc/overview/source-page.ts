@@ -71,7 +71,7 @@ const sourceDays = (
   });
 };
 
-/** Forwarded and forged mail cannot be mended at its sender. */
+/** Forwarded and forged mail cannot be fixed at its sender. */
 const fixFor = (source: Source, domain: DomainRow, health: DomainHealth | null): SourceFix | null => {
   const { classification, failing, forwarded, kind } = source;
   if (kind === "unauthenticated" || failing - forwarded <= 0) return null;
