@@ -50,5 +50,7 @@ export const HOSTILE: Readonly<Partial<Record<FaultHost, Script>>> = {
   unaskedbanner: { banner: `${GREETING}\n550 5.1.1 No such user here`, replies: { EHLO, RCPT: onlyAlice } },
   unaskedehlo: { banner: GREETING, replies: { EHLO: `${EHLO}\n550 5.1.1 No such user here`, RCPT: onlyAlice } },
   unaskedmail: rcpt({ MAIL: "250 2.1.0 Ok\n250 2.1.5 Ok", RCPT: "550 5.1.1 No such user here" }),
+  unaskedno: rcpt({ MAIL: "250 2.1.0 Ok\n550 5.1.1 No such user here", RCPT: onlyAlice }),
+  muterset: rcpt({ RCPT: onlyAlice, RSET: {} }),
   everything: { banner: GREETING, replies: { QUIT: "250 Whatever you say" } },
 };

@@ -126,6 +126,11 @@ export class LineSocket {
     this.wakeBy(this.clock.monotonicMs() + QUIT_WAIT_MS);
   }
 
+  /** Ends the session because replies cannot be assigned to their commands. */
+  surplus(): void {
+    this.fail("surplus_reply");
+  }
+
   /** Destroys the connection immediately. */
   destroy(): void {
     this.fail("closed");

@@ -3,8 +3,8 @@ import type { LineProblem } from "./line-socket.ts";
 import type { SmtpTranscriptLine } from "./smtp-transcript.ts";
 import type { SmtpReply } from "./smtp-reply.ts";
 
-/** The command whose reply was awaited. `rset` exists on reused sessions only: probe again on a new one. */
-export type SmtpStage = "connect" | "banner" | "ehlo" | "starttls" | "rset" | "mail" | "rcpt";
+/** The command whose reply was awaited. */
+export type SmtpStage = "connect" | "banner" | "ehlo" | "starttls" | "mail" | "rcpt";
 
 /** The failures of the connector; its `timeout` is distinguished from that of a reply. */
 export type SmtpConnectFailureKind = Exclude<ConnectFailure, "timeout"> | "connect_timeout";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { createTestClock } from "../testing/clock.ts";
+import { createTestClock, settle } from "../testing/clock.ts";
 import { createStubs, DIAL_REPLY_TIMEOUT_MS, dialOpen } from "../testing/smtp-dial.ts";
-import { HANG_UP, RESET, SILENCE } from "../testing/smtp-stub.ts";
-import type { SmtpProbeResult, SmtpProbe } from "./smtp-session.ts";
+import { HANG_UP, NO_REPLY, RESET, SILENCE } from "../testing/smtp-stub.ts";
+import { RSET_WAIT_MS, type SmtpProbe, type SmtpProbeResult } from "./smtp-session.ts";
 
 const stubOf = createStubs();
 
@@ -70,7 +70,7 @@ describe("servers that break off", () => {
     await stub.allClosed();
     expect(session.usable).toBe(false);
     const answer = await session.probe(question("a@x.example"));
-    expect(answer).toMatchObject({ mail: null, rcpts: [null], failure: { stage: "rset", kind: "closed" } });
+    expect(answer).toMatchObject({ mail: null, rcpts: [null], failure: { stage: "mail", kind: "closed" } });
   });
 });
 
@@ -99,6 +99,104 @@ describe("servers that talk nonsense", () => {
     expect(answer.failure).toMatchObject({ kind: "garbage", detail: "surplus_reply" });
     expect(session.usable).toBe(false);
     await stub.allClosed();
+  });
+
+  describe("a reply too many that shows only when RSET is answered", () => {
+    for (const [name, ehlo] of [
+      ["pipelined", ["PIPELINING"]],
+      ["stepwise", ["8BITMIME"]],
+    ] as const)
+      for (const [unasked, replies] of [
+        ["250 2.1.5 Ok", ["550 5.1.1 unknown", "550 5.1.1 unknown"]],
+        ["550 5.1.1 unknown", ["250 2.1.5 Ok", "550 5.1.1 unknown"]],
+        ["250 2.1.5 Ok", ["450 4.2.0 Greylisted", "450 4.2.0 Greylisted"]],
+      ] as const)
+        test(`${unasked} behind MAIL, then ${replies.join(", ")} (${name})`, async () => {
+          // What the last recipient and RSET are told comes one reply late, and the very last reply not at all.
+          const shifted = [unasked, ...replies];
+          const stub = stubOf({
+            ehlo,
+            rcpt: (_, nth) => shifted[nth] ?? NO_REPLY,
+            command: (line) => (line === "RSET" ? shifted[2] : undefined),
+          });
+          const session = await dialOpen(stub);
+          const answer = await session.probe(question("a@x.example", "b@x.example"));
+          expect(codes(answer)).toEqual([null, null]);
+          expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "garbage", detail: "surplus_reply" });
+          expect(session.usable).toBe(false);
+          await stub.allClosed();
+        });
+  });
+
+  for (const [reset, usable] of [
+    ["250 2.1.5 Flushed", true],
+    ["500 5.5.2 What?", false],
+    ["502 5.5.1 Not implemented", false],
+    ["421 4.7.0 Too many errors", false],
+    [HANG_UP, false],
+    ["999 what", false],
+  ] as const)
+    test(`what recipients were told counts when RSET ends with ${JSON.stringify(reset)}`, async () => {
+      const stub = stubOf({
+        rcpt: (_, nth) => (nth === 0 ? "250 Ok" : "550 5.1.1 unknown"),
+        command: (line) => (line === "RSET" ? reset : undefined),
+      });
+      const session = await dialOpen(stub);
+      const answer = await session.probe(question("a@x.example", "b@x.example"));
+      expect(codes(answer)).toEqual([250, 550]);
+      expect(answer.failure).toBeNull();
+      expect(session.usable).toBe(usable);
+      session.close();
+      await stub.allClosed();
+    });
+
+  test("a server that refuses everything alike refuses us", async () => {
+    const blocked = "554 5.7.1 Blocked";
+    const command = (line: string) => (line === "RSET" ? blocked : undefined);
+    const session = await dialOpen(stubOf({ rcpt: () => blocked, command }));
+    expect(codes(await session.probe(question("a@x.example", "b@x.example")))).toEqual([554, 554]);
+    expect(session.usable).toBe(false);
+  });
+
+  for (const [name, rcpt] of [
+    ["both recipients", () => NO_REPLY],
+    ["the first recipient", (_: string, nth: number) => (nth === 0 ? NO_REPLY : "550 5.1.1 unknown")],
+    ["the second recipient", (_: string, nth: number) => (nth === 0 ? "550 5.1.1 unknown" : NO_REPLY)],
+  ] as const)
+    test(`the reply to RSET is not taken for that to ${name}`, async () => {
+      const clock = createTestClock();
+      const stub = stubOf({ rcpt });
+      const session = await dialOpen(stub, { clock });
+      const asked = session.probe(question("a@x.example", "b@x.example"));
+      await stub.received("RSET");
+      while (!session.transcript.some(({ from, text }) => from === "server" && text === "250 2.0.0 Ok")) await settle();
+      await clock.advance(DIAL_REPLY_TIMEOUT_MS);
+      const answer = await asked;
+      expect(codes(answer)).toEqual([null, null]);
+      expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "timeout" });
+    });
+
+  test("a refusal counts when the server stops replying after it", async () => {
+    const clock = createTestClock();
+    const stub = stubOf({ rcpt: (_, nth) => (nth === 0 ? "550 5.1.1 unknown" : SILENCE) });
+    const session = await dialOpen(stub, { clock });
+    const asked = session.probe(question("a@x.example", "b@x.example"));
+    while (!session.transcript.some(({ text }) => text.startsWith("550"))) await settle();
+    await clock.advance(DIAL_REPLY_TIMEOUT_MS);
+    expect(codes(await asked)).toEqual([550, null]);
+  });
+
+  test("a server silent at RSET is waited for a moment only, and what it said counts", async () => {
+    const clock = createTestClock();
+    const stub = stubOf({ ...stepwise, command: (line) => (line === "RSET" ? SILENCE : undefined) });
+    const session = await dialOpen(stub, { clock });
+    const asked = session.probe(question("a@x.example"));
+    await stub.received("RSET");
+    await clock.advance(RSET_WAIT_MS);
+    expect(codes(await asked)).toEqual([250]);
+    expect(session.usable).toBe(false);
+    await stub.allClosed();
+    expect(clock.pending()).toBe(0);
   });
 
   test("speaking unasked between two questions makes the session unusable", async () => {

@@ -1,4 +1,5 @@
 import { err, type Result } from "../base/errors.ts";
+import type { LineProblem } from "./line-socket.ts";
 import type { SmtpCapabilities } from "./smtp-capabilities.ts";
 import { envelopeCommands, type SmtpEnvelope } from "./smtp-commands.ts";
 import type { SmtpTranscriptLine } from "./smtp-transcript.ts";
@@ -35,12 +36,14 @@ export interface SmtpSession {
   /** Whether another probe may be sent: not while one is under way, and never once the server closed, failed or sent 421. */
   readonly usable: boolean;
   /**
-   * Sends MAIL and RCPT, after RSET when the session was used before: one round trip with PIPELINING (RFC 2920 §3.1), else
-   * one for each command. When the server demands TLS and offers it, the probe is repeated once over TLS. One probe at a
-   * time. Throws on a second one, and on addresses that must not be sent.
+   * Sends MAIL, RCPT and RSET: one round trip with PIPELINING (RFC 2920 §3.1), else one for each command. When the server
+   * demands TLS and offers it, the probe is repeated once over TLS. One probe at a time. Throws on a second one, and on
+   * addresses that must not be sent.
    *
    * Ends within one reply timeout for each command, or at the session's deadline, or when closed.
-   * When a server sends more replies than there were commands, no reply of this probe is used.
+   * Recipients' replies are used only when each is surely the reply to its own command. RSET tells: every server accepts it
+   * (RFC 5321 §4.1.1.5). A refusal in its place was meant for a recipient, so the server sent a reply too many. When none
+   * comes, an acceptance before it may have been meant for RSET, so a reply is missing.
    */
   probe(probe: SmtpProbe): Promise<SmtpProbeResult>;
   /** QUIT in the background, destroyed after `QUIT_WAIT_MS`. A probe under way ends as `closed`. */
@@ -49,6 +52,10 @@ export interface SmtpSession {
 
 /** After 421 a server closes (RFC 5321 §3.8); the remaining replies of the group must arrive within this time. */
 export const AFTER_421_MS = 1_000;
+/** Without PIPELINING, a server that does not reply to RSET within this time is not asked again. What it said before counts. */
+export const RSET_WAIT_MS = 5_000;
+/** Replies that mean "not implemented" (RFC 5321 §4.2.4), and the one before the server closes. */
+const RSET_NOT_DONE: ReadonlySet<number> = new Set([421, 500, 501, 502, 503, 504]);
 
 /** Creates the session of a connection that is past EHLO; the session owns the connection from then on. */
 export const createSession = (context: SmtpLineContext, capabilities: SmtpCapabilities): SmtpSession =>
@@ -59,8 +66,6 @@ class Session implements SmtpSession {
   private isProbing: boolean = false;
   private isOver: boolean = false;
   private triedTls: boolean = false;
-  /** A MAIL was accepted, so that the next one needs RSET before it. */
-  private isUsed: boolean = false;
   private reply421: SmtpReply | null = null;
 
   constructor(
@@ -100,7 +105,7 @@ class Session implements SmtpSession {
     const { line } = this.context;
     const commands = envelopeCommands(probe, this.capabilities.eightBitMime);
     const rcpts: (SmtpReply | null)[] = probe.recipients.map(() => null);
-    if (!usable) return { mail: null, rcpts, failure: lineFailure(this.context, this.firstStage, "closed") };
+    if (!usable) return { mail: null, rcpts, failure: lineFailure(this.context, "mail", "closed") };
     if (probe.smtputf8 && !this.capabilities.smtputf8) {
       const failure: SmtpFailure = {
         ...lineFailure(this.context, "mail", "closed"),
@@ -110,18 +115,11 @@ class Session implements SmtpSession {
     }
 
     const grouped = this.capabilities.pipelining;
-    if (grouped) line.send([...(this.isUsed ? ["RSET"] : []), commands.mail, ...commands.rcpts]);
+    if (grouped) line.send([commands.mail, ...commands.rcpts, "RSET"]);
     const exchange = (stage: SmtpStage, command: string) => this.exchange(stage, grouped ? null : command);
-    if (this.isUsed) {
-      const reset = await exchange("rset", "RSET");
-      if (!reset.ok) return { mail: null, rcpts, failure: reset.error };
-      if (!isAccepted(reset.value)) return { mail: null, rcpts, failure: this.end("rset", reset.value) };
-      this.isUsed = false;
-    }
     const mail = await exchange("mail", commands.mail);
     if (!mail.ok) return { mail: null, rcpts, failure: mail.error };
     const mailAccepted = isAccepted(mail.value);
-    if (mailAccepted) this.isUsed = true;
 
     let failure = mailAccepted ? null : replyFailure(this.context, "mail", mail.value);
     if (mailAccepted || grouped) {
@@ -135,10 +133,25 @@ class Session implements SmtpSession {
         rcpts[index] = rcpt.value;
         if (!grouped && probe.stopAfter?.(index, rcpt.value)) break;
       }
+      await this.reset(rcpts, grouped);
     }
     if (this.reply421) this.close();
-    if (line.problem !== "surplus_reply") return { mail: mail.value, rcpts, failure };
-    return { mail: mail.value, rcpts: rcpts.fill(null), failure: lineFailure(this.context, "rcpt", line.problem) };
+    const { problem } = line;
+    const isDoubtful = problem === "surplus_reply" || (grouped && lacksReply(problem, rcpts));
+    if (problem === null || !isDoubtful) return { mail: mail.value, rcpts, failure };
+    return { mail: mail.value, rcpts: rcpts.fill(null), failure: lineFailure(this.context, "rcpt", problem) };
+  }
+
+  /** Ends the transaction, which proves that each reply was read as the reply to its own command. */
+  private async reset(rcpts: readonly (SmtpReply | null)[], grouped: boolean): Promise<void> {
+    const { line, clock, replyTimeoutMs } = this.context;
+    if (line.problem !== null || this.isOver || this.reply421) return;
+    if (!grouped) line.send(["RSET"]);
+    const waitMs = grouped ? replyTimeoutMs : Math.min(RSET_WAIT_MS, replyTimeoutMs);
+    const reset = await line.readReply(clock.monotonicMs() + waitMs);
+    if (!reset.ok) return;
+    if (isAboutRecipient(reset.value, rcpts)) line.surplus();
+    else if (!isAccepted(reset.value) && !demandsTls(reset.value)) this.close();
   }
 
   /** Sends `command` (`null`: it was sent already) and reads its reply, whose code is a valid one if it is ok. */
@@ -157,10 +170,6 @@ class Session implements SmtpSession {
     if (!isAccepted(reply.value) && !isRefused(reply.value)) return err(this.end(stage, reply.value));
     if (reply.value.code === 421) this.reply421 = reply.value;
     return reply;
-  }
-
-  private get firstStage(): SmtpStage {
-    return this.isUsed ? "rset" : "mail";
   }
 
   private closedAfter421(stage: SmtpStage, reply421: SmtpReply): SmtpFailure {
@@ -190,8 +199,24 @@ class Session implements SmtpSession {
       return secured.error;
     }
     this.tls = true;
-    this.isUsed = false;
     this.capabilities = secured.value;
     return null;
   }
 }
+
+/**
+ * A refusal in the place of RSET's reply that was meant for a recipient, since servers do not refuse RSET. A server that
+ * refuses the recipients and RSET alike refuses us. (The enhanced code of an accepted RSET tells nothing: some reply 2.1.5.)
+ */
+const isAboutRecipient = (reset: SmtpReply, rcpts: readonly (SmtpReply | null)[]): boolean => {
+  if (!isRefused(reset) || RSET_NOT_DONE.has(reset.code) || demandsTls(reset)) return false;
+  return rcpts.some((rcpt) => rcpt !== null && rcpt.code !== reset.code);
+};
+
+/** The time of a group was up after an acceptance, which may have been the reply to RSET. */
+const lacksReply = (problem: LineProblem | null, rcpts: readonly (SmtpReply | null)[]): boolean => {
+  const latest = rcpts.findLast((rcpt) => rcpt !== null);
+  return (
+    (problem === "timeout" || problem === "deadline") && latest !== undefined && latest !== null && isAccepted(latest)
+  );
+};

@@ -38,7 +38,17 @@ for (const ehlo of [["PIPELINING"], []]) {
     const answer = await session.probe(question);
     expect(answer.rcpts.map((rcpt) => rcpt?.code)).toEqual([250, 550]);
     expect(session.tls).toBe(true);
-    expect(stub.sessions[0]?.lines).not.toContain("RSET");
+  });
+
+  test(`a server that demands STARTTLS before RSET, too, is asked again over TLS (${how})`, async () => {
+    const command = (line: string, session: StubSession) => (line === "RSET" && !session.tls ? demand : undefined);
+    const mixed = (address: string, nth: number, session: StubSession) =>
+      session.tls || nth === 0 ? rcptOverTls(address, nth, session) : "503 5.5.1 Bad sequence";
+    const stub = stubOf({ ehlo, starttls: "works", rcpt: mixed, command });
+    const session = await dialOpen(stub);
+    const answer = await session.probe(question);
+    expect(answer.rcpts.map((rcpt) => rcpt?.code)).toEqual([250, 550]);
+    expect(session.usable).toBe(true);
   });
 }
 

@@ -74,15 +74,17 @@ const probeOrClose = async (connection: Connection, probe: SmtpProbe): Promise<S
 };
 
 /**
- * A result of a reused connection that is about the connection only: it ended while it was idle or ran out of time, or the
- * server that accepted this sender before now refuses it or replies 421, as servers do that limit what one connection may
+ * A result of a reused connection that is about the connection only: it ended while it was idle, did not reply or ran out of time,
+ * or the server that accepted this sender before now refuses it or replies 421, as servers do that limit what one connection may
  * send. None of that is about the recipient.
  */
 const isStale = ({ mail, rcpts, failure }: SmtpProbeResult): boolean => {
   if (rcpts.some((reply) => reply !== null && reply.code !== 421)) return false;
   if (mail !== null && isRefused(mail)) return true;
   if (rcpts.some((reply) => reply !== null)) return true;
-  return failure !== null && (failure.kind === "closed" || failure.kind === "deadline" || failure.stage === "rset");
+  if (failure === null) return false;
+  if (mail === null) return failure.kind !== "smtputf8_not_offered";
+  return failure.kind === "closed" || failure.kind === "deadline";
 };
 
 const notConnected = (probe: SmtpProbe, failure: SmtpFailure) => ({

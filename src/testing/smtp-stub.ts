@@ -5,11 +5,13 @@ import { TEST_CERTIFICATE, TEST_KEY } from "./smtp-stub-key.ts";
  * What a stub says to a command: text (one reply, its line end is added), or raw bytes, and perhaps the end of the
  * connection. A promise delays this reply, and all later ones of the connection, until it is resolved.
  */
-export type StubAnswer = string | { readonly raw: string; readonly ending?: "close" | "reset" };
+export type StubAnswer = string | { readonly raw: string; readonly ending?: "close" | "reset" | "hang" };
 type Answering = StubAnswer | Promise<StubAnswer>;
 
-/** Says nothing, for ever. */
-export const SILENCE: StubAnswer = { raw: "" };
+/** Says nothing, for ever, to this command and those after it. */
+export const SILENCE: StubAnswer = { raw: "", ending: "hang" };
+/** Does not reply to this command. */
+export const NO_REPLY: StubAnswer = { raw: "" };
 /** Closes (FIN) without a word. */
 export const HANG_UP: StubAnswer = { raw: "", ending: "close" };
 /** Tears the connection down (RST) without a word. */
@@ -138,7 +140,7 @@ class Connection implements StubSession {
   private busy: boolean = false;
   private recipients = 0;
   private out = Buffer.alloc(0);
-  private ending: "close" | "reset" | null = null;
+  private ending: "close" | "reset" | "hang" | null = null;
   private dribbling: boolean = false;
 
   constructor(
@@ -184,7 +186,7 @@ class Connection implements StubSession {
     }
     if (this.out.length > 0 || this.ending === null) return;
     if (this.ending === "close") this.socket.end();
-    else this.socket.terminate();
+    else if (this.ending === "reset") this.socket.terminate();
   }
 
   private async dribble(): Promise<void> {

@@ -155,7 +155,6 @@ test("a random recipient refused as disabled is conclusive: it is cached, and no
 describe("the evidence of a session", () => {
   test.each([
     ["connect", "banner"],
-    ["rset", "banner"],
     ["banner", "banner"],
     ["ehlo", "ehlo"],
     ["starttls", "starttls"],

@@ -250,7 +250,7 @@ const replyEvidence = (
 const repliesOf = ({ failure, mail, rcpts }: ProbeResult, about: About, hints: ReplyHints): ReplyEvidence[] => {
   const replies: ReplyEvidence[] = [];
   if (failure?.reply != null && failure.stage !== "mail" && failure.stage !== "rcpt") {
-    const stage = failure.stage === "connect" || failure.stage === "rset" ? "banner" : failure.stage;
+    const stage = failure.stage === "connect" ? "banner" : failure.stage;
     replies.push(replyEvidence(failure.reply, stage, "us", hints));
   }
   if (mail !== null) replies.push(replyEvidence(mail, "mail", "us", hints));
