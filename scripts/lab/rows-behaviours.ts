@@ -133,8 +133,8 @@ export const HOSTILE: Theme = {
       ["550 unasked behind EHLO", ...GARBLED, "alice@unaskedehlo"],
       ["250 unasked behind MAIL", ...GARBLED, "nobody@unaskedmail"],
       ["550 unasked behind MAIL", ...GARBLED, "alice@unaskedno"],
-      ["never answers RSET: exists", "deliverable", "mailbox_exists", "alice@muterset"],
-      ["never answers RSET: unknown", "undeliverable", "mailbox_not_found", "nobody@muterset"],
+      // Without a reply to RSET an acceptance proves nothing when it is the only reply, as in the list; a refusal does.
+      ["never answers RSET", "undeliverable", "mailbox_not_found", "nobody@muterset"],
       ["250 to everything", "risky", "catch_all", "alice@everything"],
     ),
   ],

@@ -81,28 +81,24 @@ describe("a redirect leads nowhere else", () => {
 });
 
 describe("guessing passwords", () => {
-  test("is slowed down, says nothing about who exists, and does not lock the user out", async () => {
+  test("is slowed down by a minute at most, and says nothing about who exists", async () => {
     const { member } = facts.users;
     const guess = async (email: string) => {
       const client = new HttpClient(facts.url);
-      const { status, html } = await client.submit("/sign-in", "/sign-in", { email, password: "wrong guess 1234" });
-      return { status, html: html.replaceAll(/value="[^"]*"/g, "") };
+      const wrong = { email, password: "wrong guess 1234" };
+      const { status, html, headers } = await client.submit("/sign-in", "/sign-in", wrong);
+      return { status, html: html.replaceAll(/value="[^"]*"/g, ""), waitS: Number(headers.get("retry-after")) };
     };
     const [known, unknown] = [await guess(member.email), await guess("nobody@kaffeewerk-lab.com")];
     expect(known.status).toBe(unknown.status);
     expect(known.html.replaceAll(member.email, "")).toBe(unknown.html.replaceAll("nobody@kaffeewerk-lab.com", ""));
-    const statuses: number[] = [];
-    for (let n = 0; n < 6; n++) statuses.push((await guess(member.email)).status);
-    expect(statuses).toContain(429);
-    const signsIn = async () => {
-      const client = new HttpClient(facts.url);
-      return (
-        (await client.submit("/sign-in", "/sign-in", { email: member.email, password: facts.password })).status === 303
-      );
-    };
-    const endsAtMs = performance.now() + 30_000;
-    let isIn = await signsIn();
-    for (; !isIn && performance.now() < endsAtMs; isIn = await signsIn()) await Bun.sleep(1_000);
-    expect(isIn).toBe(true);
+    const guesses = [];
+    for (let n = 0; n < 6; n++) guesses.push(await guess(member.email));
+    const refused = guesses.filter(({ status }) => status === 429);
+    expect(refused).not.toEqual([]);
+    for (const { waitS } of refused) {
+      expect(waitS).toBeGreaterThan(0);
+      expect(waitS).toBeLessThanOrEqual(60);
+    }
   });
 });
