@@ -68,7 +68,7 @@ describe("a running list", () => {
     const progress = /([\d,]+) of [\d,]+ addresses/;
     const before = progress.exec(await hands.person.text())?.[0] ?? "";
     expect(before).toMatch(progress);
-    await hands.person.page.waitForFunction((seen) => !document.body.innerText.includes(seen), before);
+    await hands.person.page.getByText(before).first().waitFor({ state: "detached" });
     const finished = (text: string) => Number(progress.exec(text)?.[1]?.replaceAll(",", ""));
     expect(finished(await hands.person.text())).toBeGreaterThan(finished(before));
   });
