@@ -81,9 +81,6 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const pattern = new RegExp(options.only ?? "", "i");
   if (!hasIpv6()) console.error("This machine has no IPv6: rows about IPv6 are skipped.");
   const rows = ROWS.filter(({ theme, address, truth }) => pattern.test(`${theme} ${address} ${truth}`));
-  const withLists = pattern.test("blocklists");
-  const withDmarc = pattern.test("dmarc");
-  const withTrust = pattern.test("trust");
   const isTheme = [
     "blocklists",
     "trust",
@@ -99,20 +96,32 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   if (rows.length === 0 && !isTheme) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
+  const tableSinceMs = performance.now();
   const judged = await runTable({ supervisor, subject, key }, rows, ({ right }) => {
     process.stderr.write(right ? "." : "W");
   });
-  process.stderr.write("\n");
-  const outage = pattern.test("outage") ? await runOutage(supervisor, subject) : [];
-  const cells = withLists ? await runBlocklists(supervisor, subject) : [];
-  const trust = withTrust ? await runTrust(supervisor, subject, join(CACHE, "rbldnsd")) : [];
-  const dmarc = withDmarc ? await runDmarc(supervisor, subject, CACHE) : [];
-  const imap = pattern.test("imap") ? await runImap(supervisor, subject, CACHE) : [];
-  const standby = pattern.test("standby") ? await runStandby(supervisor, subject, CACHE) : [];
-  const webhooks = pattern.test("webhooks") ? await runWebhooks() : [];
-  const fleet = pattern.test("fleet") ? await runFleet() : [];
-  const proxies = pattern.test("proxies") ? await runProxies(supervisor, subject, CACHE) : [];
-  const packaged = pattern.test("package") ? await runPackage(supervisor, subject) : [];
+  process.stderr.write(`\ntable: ${Math.round((performance.now() - tableSinceMs) / 1000)} s\n`);
+  const part = async <T>(theme: string, run: () => Promise<readonly T[]>): Promise<readonly T[]> => {
+    if (!pattern.test(theme)) return [];
+    const sinceMs = performance.now();
+    const found = await run();
+    console.error(`${theme}: ${Math.round((performance.now() - sinceMs) / 1000)} s`);
+    return found;
+  };
+  const outage = await part("outage", () => runOutage(supervisor, subject));
+  const cells = await part("blocklists", () => runBlocklists(supervisor, subject));
+  const trust = await part("trust", () => runTrust(supervisor, subject, join(CACHE, "rbldnsd")));
+  // The fleet needs none of the servers, only a processor.
+  const simulated = Promise.allSettled([part("fleet", () => runFleet(supervisor))]);
+  const dmarc = await part("dmarc", () => runDmarc(supervisor, subject, CACHE));
+  const imap = await part("imap", () => runImap(supervisor, subject, CACHE));
+  const standby = await part("standby", () => runStandby(supervisor, subject, CACHE));
+  const webhooks = await part("webhooks", () => runWebhooks());
+  const [fleetEnd] = await simulated;
+  if (fleetEnd.status === "rejected") throw fleetEnd.reason;
+  const fleet = fleetEnd.value;
+  const proxies = await part("proxies", () => runProxies(supervisor, subject, CACHE));
+  const packaged = await part("package", () => runPackage(supervisor, subject));
   const claims = [
     ...cells,
     ...trust,

@@ -3,7 +3,7 @@ import { createLog } from "./base/log.ts";
 import { composeInvitations } from "./compose-invitations.ts";
 import { readConfig } from "./config.ts";
 import { createTestClock } from "./testing/clock.ts";
-import { SILENCE, startSmtpStub } from "./testing/smtp-stub.ts";
+import { NO_REPLY, startSmtpStub } from "./testing/smtp-stub.ts";
 
 const INVITATION = {
   ...{ email: "bob@example.com", account: "acme", path: "/setup/TOKEN", expiresAtMs: Date.UTC(2026, 10, 29, 21, 30) },
@@ -35,7 +35,7 @@ test("the link is mailed under the base URL, with its account and its end", asyn
     command(line) {
       const wasContent = isContent;
       isContent = line === "DATA" || (isContent && line !== ".");
-      if (wasContent) return isContent ? SILENCE : "250 2.0.0 Ok";
+      if (wasContent) return isContent ? NO_REPLY : "250 2.0.0 Ok";
       return isContent ? "354 End data with <CR><LF>.<CR><LF>" : undefined;
     },
   });

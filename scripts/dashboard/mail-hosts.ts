@@ -4,7 +4,7 @@ import {
   type SmtpStubScript,
   type StubAnswer,
   type StubSession,
-  SILENCE,
+  NO_REPLY,
   startSmtpStub,
 } from "../../src/testing/smtp-stub.ts";
 import { HOSTILE } from "./hostile.ts";
@@ -67,7 +67,7 @@ const HOSTS: readonly MailHost[] = [
   },
   { domains: ["busy.example"], script: { rcpt: () => "451 4.7.1 Too many connections from your address, slow down" } },
   { domains: ["fault.example"], script: { rcpt: () => "451 4.3.0 Temporary lookup failure" } },
-  { domains: ["silent.example"], script: { banner: () => SILENCE } },
+  { domains: ["silent.example"], script: { banner: () => NO_REPLY } },
   {
     domains: ["nonsense.example"],
     script: { banner: () => ({ raw: "HTTP/1.1 400 Bad Request\r\n\r\n", ending: "close" }) },
@@ -115,7 +115,7 @@ const acceptData = (messages: string[]): NonNullable<SmtpStubScript["command"]> 
     }
     if (line !== ".") {
       message.push(line);
-      return SILENCE;
+      return NO_REPLY;
     }
     open.delete(session);
     messages.push(message.join("\n"));

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { z } from "zod";
 import type { OutageCell } from "./outage.ts";
+import type { Supervisor } from "./processes.ts";
 import { MINIMUM } from "./fleet/minimum.ts";
 
 const SCRIPT = resolve(import.meta.dir, "../fleet.ts");
@@ -8,12 +9,15 @@ const DIGITS = 1_000;
 
 const Result = z.object({ figures: z.record(z.string(), z.number()), shortfalls: z.array(z.string()) });
 
+/** A quiet machine needs two minutes. */
+const TIMEOUT_MS = 15 * 60_000;
+
 /** The simulated fleet of `npm run fleet`, its figures as claims of the lab. */
-export const runFleet = async (): Promise<OutageCell[]> => {
-  const child = Bun.spawn([process.execPath, "--no-env-file", SCRIPT, "--json"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const { figures, shortfalls } = Result.parse(JSON.parse(await new Response(child.stdout).text()));
+export const runFleet = async (supervisor: Supervisor): Promise<OutageCell[]> => {
+  const argv = [process.execPath, "--no-env-file", SCRIPT, "--json"];
+  const { stdout, stderr } = await supervisor.finish(argv, { timeoutMs: TIMEOUT_MS });
+  if (stdout === "") throw new Error(`The fleet ended without a result: ${stderr.slice(-2_000)}`);
+  const { figures, shortfalls } = Result.parse(JSON.parse(stdout));
   return Object.entries(MINIMUM).map(([name, least]): OutageCell => {
     const figure = Math.round((figures[name] ?? 0) * DIGITS) / DIGITS;
     const right = !shortfalls.some((text) => text.startsWith(`${name}:`));
