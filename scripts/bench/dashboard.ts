@@ -76,6 +76,27 @@ const timesOf = async ({ service, session }: Prepared, path: string): Promise<Ti
 const p99 = (times: readonly number[]): number =>
   times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? Number.NaN;
 
+/** Every page about a domain. */
+const dmarcPages = (path: string): ReadonlyArray<readonly [path: string, what: string]> => {
+  const from = new Date(Date.now() - HISTORY.days * DAY_MS).toISOString().slice(0, 10);
+  return [
+    [path, "a DMARC domain"],
+    [`${path}?days=90`, "the same, 90 days"],
+    [`${path}/sources`, `its ${HISTORY.sources} sources`],
+    [`${path}/sources?days=90`, "the same, 90 days"],
+    [`${path}/sources/own?days=90`, "a source, 90 days"],
+    [`${path}/advice`, "advice"],
+    [`${path}/health`, "health"],
+    [`${path}/record`, "record"],
+    [`${path}/reports`, "reports"],
+    [`${path}/reports?from=${from}&reporter=reporter3.example`, "reports of a reporter, 90 days"],
+    [`${path}/reports?from=${from}&reporter=nobody.example`, "the same, none found"],
+    [`${path}/reports?from=${from}&authenticity=fail`, "reports in forged mail, 90 days, none found"],
+    [`${path}/tls`, "TLS reports"],
+    [`${path}/alerts`, "alerts"],
+  ];
+};
+
 /** The pages that people open every day, of an account with a long history. */
 export const measureDashboard = async (stage: Stage): Promise<Mark[]> => {
   const dns = await startDnsServer((query) => encodeResponse(query, { rcode: 3, authorities: [soaFor(query.name)] }));
@@ -93,8 +114,7 @@ export const measureDashboard = async (stage: Stage): Promise<Mark[]> => {
     ["/verify?verdict=risky", "the same, risky ones", verifications],
     [`/test/lists/${listId}`, "a list", `${SIZES.rows.toLocaleString("en")} rows`],
     ["/dmarc", "DMARC domains", reports],
-    [`/dmarc/${domainId}`, "a DMARC domain", reports],
-    [`/dmarc/${domainId}/sources`, "its sources", `${HISTORY.sources} sources`],
+    ...dmarcPages(`/dmarc/${domainId}`).map(([path, what]) => [path, what, reports] as const),
     ["/blocklists", "blocklist targets", targets],
     [`/blocklists/${targetId}`, "a target", targets],
     ["/usage", "usage", verifications],

@@ -32,6 +32,15 @@ const wrongDays = (db: Database): number => {
   return count(db, `(${stored} EXCEPT ${recounted})`) + count(db, `(${recounted} EXCEPT ${stored})`);
 };
 
+/** Weeks of a source that are not the sum of their days, and those that one of both lacks. */
+const wrongWeeks = (db: Database): number => {
+  const key = "domain, source, is_trusted";
+  const stored = `SELECT ${key}, week, ${COUNTS.join(", ")} FROM dmarc_weekly`;
+  const recounted = `SELECT ${key}, day / 7 AS week, ${COUNTS.map((name) => `sum(${name})`).join(", ")} FROM dmarc_daily
+    GROUP BY ${key}, day / 7`;
+  return count(db, `(${stored} EXCEPT ${recounted})`) + count(db, `(${recounted} EXCEPT ${stored})`);
+};
+
 const wrongReporters = (db: Database): number => {
   const stored =
     "SELECT day, reporter, sum(reports), sum(messages), sum(aligned) FROM dmarc_daily_reporters GROUP BY day, reporter";
@@ -126,6 +135,7 @@ export const claimsOf = (path: string, sent: number, acknowledged: ReadonlySet<n
       ["difference between messages sent and totals by reporter", Math.abs(total - sum("dmarc_daily_reporters"))],
       ["difference between messages sent and totals by name", Math.abs(total - sum("dmarc_daily_names"))],
       ["days of a source that are not the sum of their rows", wrongDays(db)],
+      ["weeks of a source that are not the sum of their days", wrongWeeks(db)],
       ["days of a reporter that are not the sum of its reports", wrongReporters(db)],
       ["days of a name that are not the sum of their rows", wrongNames(db)],
       ["errors of the integrity check", integrity.filter(({ integrity_check: word }) => word !== "ok").length],

@@ -28,6 +28,7 @@ import m0025 from "../../drizzle/0025_legal_nightmare.sql" with { type: "text" }
 import m0026 from "../../drizzle/0026_flippant_tiger_shark.sql" with { type: "text" };
 import m0027 from "../../drizzle/0027_usage.sql" with { type: "text" };
 import m0028 from "../../drizzle/0028_dmarc_overviews.sql" with { type: "text" };
+import m0029 from "../../drizzle/0029_dmarc_weekly.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -65,4 +66,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0026_flippant_tiger_shark", sql: m0026 },
   { name: "0027_usage", sql: m0027 },
   { name: "0028_dmarc_overviews", sql: m0028 },
+  { name: "0029_dmarc_weekly", sql: m0029 },
 ];

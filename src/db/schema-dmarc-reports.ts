@@ -142,6 +142,16 @@ export const dmarcDaily = sqliteTable(
   (table) => [primaryKey({ columns: [table.domain, table.day, table.source, table.isTrusted] })],
 );
 
+/**
+ * Messages of a source per week (`day / 7`): sums of `dmarc_daily`, so that long ranges read few rows. Triggers on that table keep
+ * them; a migration that creates it again must create its triggers again.
+ */
+export const dmarcWeekly = sqliteTable(
+  "dmarc_weekly",
+  { domain: integer().notNull(), source: integer().notNull(), isTrusted, week: integer().notNull(), ...counts },
+  (table) => [primaryKey({ columns: [table.domain, table.source, table.isTrusted, table.week] })],
+);
+
 /** Messages of a reporter per day. */
 export const dmarcDailyReporters = sqliteTable(
   "dmarc_daily_reporters",

@@ -91,11 +91,31 @@ const composeIngestion = (db: Db, options: IngestHarnessOptions) => {
   return { db, clock, logged, store, stores, domains, ingest, ingester, intake, ingestions };
 };
 
+const WEEKLY =
+  "domain, source, is_trusted, week, messages, aligned, aligned_dkim, aligned_spf, forwarded, authenticated";
+const FROM_DAYS = `SELECT domain, source, is_trusted, day / 7 week, sum(messages), sum(aligned), sum(aligned_dkim), sum(aligned_spf),
+  sum(forwarded), sum(authenticated), sum(quarantined), sum(rejected) FROM dmarc_daily GROUP BY 1, 2, 3, 4 HAVING sum(messages) > 0`;
+const FROM_WEEKS = `SELECT ${WEEKLY}, quarantined, rejected FROM dmarc_weekly WHERE messages > 0`;
+
+/** Throws where the sums of a week are not those of its days, whatever was done to them. */
+const requireWeeklySums = ({ sqlite }: Db): void => {
+  for (const [one, other] of [
+    [FROM_DAYS, FROM_WEEKS],
+    [FROM_WEEKS, FROM_DAYS],
+  ]) {
+    const wrong = sqlite.query(`SELECT * FROM (${one}) EXCEPT SELECT * FROM (${other})`).all();
+    if (wrong.length > 0) throw new Error(`the sums of weeks are not those of their days: ${JSON.stringify(wrong)}`);
+  }
+};
+
 /** Ingestion with its database, for the tests of one file. */
 export const createIngestHarness = () => {
   const opened: Db[] = [];
   afterEach(() => {
-    for (const db of opened.splice(0)) db.close();
+    for (const db of opened.splice(0)) {
+      requireWeeklySums(db);
+      db.close();
+    }
   });
 
   return (options: IngestHarnessOptions = {}) => {

@@ -48,7 +48,8 @@ export const createAdvisor = (options: AdvisorOptions): Advisor => {
     const today = dayOfTime(clock.nowMs());
     const window = { fromDay: today - WINDOW_DAYS + 1, toDay: today };
     const silent = { fromDay: today - SILENT_DAYS + 1, toDay: today };
-    const days = reading.reportsPerDay(number, window).map(({ day }) => day);
+    const reported = reading.reportsPerDay(number, window);
+    const days = reported.map(({ day }) => day);
     const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
     const believed = readState(domain.state)?.believed ?? {};
     const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
@@ -67,8 +68,8 @@ export const createAdvisor = (options: AdvisorOptions): Advisor => {
       sources: sources.sources(window),
       recentSources: sources.sources(recent),
       reportedLately: days.filter((day) => day >= silent.fromDay).length,
-      passedLately: reading.totals(number, silent).aligned,
-      unauthenticated: reading.untrustedMessages(number, window),
+      passedLately: reported.reduce((sum, { day, aligned }) => sum + (day < silent.fromDay ? 0 : aligned), 0),
+      unauthenticated: reading.untrusted(number, window).messages,
       names: await sendingNames(options, domain, window),
       health: advisedFindings(readHealth?.(number) ?? null),
     });

@@ -74,10 +74,7 @@ export const createDigestReader =
       reporters: reporters.map(({ reporter, ...of }) =>
         reporterWords(reporterView({ ...of, org: reporter === "" ? null : (written.get(reporter) ?? reporter) })),
       ),
-      untrusted: {
-        reports: reading.untrustedReports(number, range),
-        messages: reading.untrustedMessages(number, range),
-      },
+      untrusted: reading.untrusted(number, range),
       sources: new DomainSources(reading, domain).sources(range),
       learning: { enrolledDay, reportedDays: reading.reportsPerDay(number, known).map(({ day }) => day) },
       policy: readState(domain.state)?.believed.policy ?? null,

@@ -4,7 +4,7 @@ import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { reporterView, type ShownReporter } from "../queries/reporter.ts";
 import { type Summary, summarizeDomain } from "../queries/summary.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
-import type { FailingDay } from "../sources/rollup-rows.ts";
+import type { DayTotals } from "../sources/rollup-rows.ts";
 import type { Classification, RollupStore } from "../sources/rollup-store.ts";
 import type { Source } from "../sources/source-response.ts";
 
@@ -65,13 +65,13 @@ export const readDomainPage = (
   domain: DomainRow,
   range: DayRange,
 ): DomainPageFacts => {
-  const { sources, classes } = new DomainSources(rollups, domain).classified(range);
+  const { sources, failing } = new DomainSources(rollups, domain).classified(range);
   const reporters = rollups.reporters(domain.number, range).slice(0, REPORTERS_MAX);
   const written = rollups.writtenNames(domain.number, reporters);
   return {
     summary: summarizeDomain(rollups, domain, range, sources),
     sources,
-    days: outcomeDays(rollups, domain, { range, classes }),
+    days: outcomeDays(rollups, domain, { range, failing }),
     changes: recordChanges(domains, domain, range),
     reporters: reporters.map(({ reporter, author, authenticatedAs, lastDay, ...counts }) => {
       const org = reporter === "" ? null : (written.get(reporter) ?? reporter);
@@ -85,35 +85,37 @@ export const readDomainPage = (
 };
 
 const OWN_CLASSES: ReadonlySet<Classification> = new Set(["authorized", "misconfigured"]);
-const NOTHING: Omit<FailingDay, "day"> = { failing: 0, forwarded: 0 };
 
-/** The messages of each day of a range. */
+/** The messages of each day of a range. `failing`: the classes of the stored sources that have failing messages. */
 const outcomeDays = (
   rollups: RollupStore,
   { number }: Pick<DomainRow, "number">,
-  { range, classes }: { readonly range: DayRange; readonly classes: ReadonlyMap<number, Classification> },
+  { range, failing }: { readonly range: DayRange; readonly failing: ReadonlyMap<number, Classification> },
 ): readonly OutcomeDay[] => {
-  const failingOf = (isWanted: (one: Classification) => boolean): ReadonlyMap<number, FailingDay> => {
-    const among = [...classes].flatMap(([source, one]) => (isWanted(one) ? [source] : []));
-    return new Map(rollups.failingPerDay(number, range, among).map((one) => [one.day, one]));
+  const perDayOf = (isWanted: (one: Classification) => boolean): ReadonlyMap<number, DayTotals> => {
+    const among = [...failing].flatMap(([source, one]) => (isWanted(one) ? [source] : []));
+    return new Map(rollups.perDayOf(number, range, among).map((one) => [one.day, one]));
   };
-  const own = failingOf((one) => OWN_CLASSES.has(one));
-  const forwarders = failingOf((one) => one === "forwarder");
-  const totals = new Map(rollups.perDay(number, range).map((one) => [one.day, one]));
-  const reported = new Set(rollups.reportsPerDay(number, range).map(({ day }) => day));
+  const own = perDayOf((one) => OWN_CLASSES.has(one));
+  const forwarders = perDayOf((one) => one === "forwarder");
+  const reported = new Map(rollups.reportsPerDay(number, range).map((one) => [one.day, one]));
   return Array.from({ length: range.toDay - range.fromDay + 1 }, (_, index) => {
     const day = range.fromDay + index;
-    const { messages, aligned } = totals.get(day) ?? { messages: 0, aligned: 0 };
-    const ours = own.get(day) ?? NOTHING;
-    const passedOn = (forwarders.get(day) ?? NOTHING).failing;
+    const { messages = 0, aligned = 0 } = reported.get(day) ?? {};
+    const ours = own.get(day);
+    const [ownFailing, recognized] = [failingOf(ours), ours?.forwarded ?? 0];
+    const passedOn = failingOf(forwarders.get(day));
     return {
       ...{ day: isoDay(day), isReported: reported.has(day), aligned },
-      own: ours.failing - ours.forwarded,
-      forwarded: ours.forwarded + passedOn,
-      strangers: messages - aligned - ours.failing - passedOn,
+      own: ownFailing - recognized,
+      forwarded: recognized + passedOn,
+      strangers: messages - aligned - ownFailing - passedOn,
     };
   });
 };
+
+const failingOf = (counts: DayTotals | undefined): number =>
+  counts === undefined ? 0 : counts.messages - counts.aligned;
 
 const recordChanges = (
   domains: Pick<DomainStore, "listHistory">,

@@ -110,8 +110,7 @@ export const summarizeDomain = (
   const [all, passed, quarantine, reject] = [sum("messages"), sum("aligned"), sum("quarantined"), sum("rejected")];
   const reporters = rollups.reporters(number, range);
   const reportCount = reporters.reduce((total, each) => total + each.reports, 0);
-  const untrustedMessages = rollups.untrustedMessages(number, range);
-  const untrustedReports = rollups.untrustedReports(number, range);
+  const { messages: untrustedMessages, reports: untrustedReports } = rollups.untrusted(number, range);
   const span = rollups.span(number);
   return {
     domain_id: domain.id,

@@ -2,7 +2,14 @@ import type { DayRange } from "../../base/days.ts";
 import type { SourceRule } from "../domains/source-rules.ts";
 import { entryOf } from "../ingest/rollup.ts";
 import { findRelayed } from "./relayed-mail.ts";
-import { addTotals, type Classification, NO_TOTALS, type RollupStore, type SourceAddress } from "./rollup-store.ts";
+import {
+  addTotals,
+  type Classification,
+  NO_TOTALS,
+  type RollupStore,
+  type SourceAddress,
+  type Totals,
+} from "./rollup-store.ts";
 import { type ClassificationReason, judgeMembers } from "./source-classification.ts";
 import {
   type IdentifiedSource,
@@ -54,7 +61,8 @@ export interface SenderAddress {
 
 export interface ClassifiedSources {
   readonly sources: readonly Source[];
-  readonly classes: ReadonlyMap<number, Classification>;
+  /** The classes of the stored sources with failing messages, by their numbers. */
+  readonly failing: ReadonlyMap<number, Classification>;
 }
 
 interface ShownGroup {
@@ -98,13 +106,17 @@ export class DomainSources {
     return this.#show(range, { byNetwork, wanted: null }).map(({ source }) => source);
   }
 
-  /** The same, with the classes of the stored sources by their numbers. */
+  /** The same, with the classes of those that have failing messages. */
   classified(range: DayRange): ClassifiedSources {
     const shown = this.#show(range, { byNetwork: false, wanted: null });
     return {
       sources: shown.map(({ source }) => source),
-      classes: new Map(
-        shown.flatMap(({ source, members }) => members.map(({ number }) => [number, source.classification] as const)),
+      failing: new Map(
+        shown.flatMap(({ source, members }) =>
+          members
+            .filter(({ totals }) => totals.messages > totals.aligned)
+            .map(({ number }) => [number, source.classification] as const),
+        ),
       ),
     };
   }
@@ -191,8 +203,8 @@ export class DomainSources {
       return {
         ...source,
         identity: identities.identityOf(source),
-        totals: counts.length > 1 ? counts.reduce(addTotals, NO_TOTALS) : (counts[0] ?? NO_TOTALS),
-        trusted: counts.find(({ isTrusted }) => isTrusted) ?? NO_TOTALS,
+        totals: sumTotals(counts),
+        trusted: sumTotals(counts.filter(({ isTrusted }) => isTrusted)),
       };
     });
     const relayed = findRelayed(identified, identities);
@@ -223,6 +235,9 @@ export class DomainSources {
     return shown.sort((a, b) => byWorst(a.source, b.source));
   }
 }
+
+const sumTotals = (counts: readonly Totals[]): Totals =>
+  counts.length > 1 ? counts.reduce(addTotals) : (counts[0] ?? NO_TOTALS);
 
 /** The addresses of a source, those with the most messages first. */
 const sendersOf = (

@@ -4,7 +4,7 @@ export interface DayTotals extends Readonly<Counts> {
   readonly day: number;
 }
 
-/** The messages of a stored source in a range, in trusted reports or in the others. */
+/** Messages of a stored source, in trusted reports or in the others. */
 export interface SourceTotals extends Readonly<Counts> {
   /** The `number` of the source. */
   readonly number: number;
@@ -46,9 +46,16 @@ export interface DomainDay {
   readonly aligned: number;
 }
 
-/** The failing messages of some sources on a day, and how many of them receivers recognized as forwarded. */
-export interface FailingDay {
+/** The reports of a domain on a day, and the messages in them. */
+export interface ReportDay {
   readonly day: number;
-  readonly failing: number;
-  readonly forwarded: number;
+  readonly reports: number;
+  readonly messages: number;
+  readonly aligned: number;
+}
+
+/** Untrusted reports, and the messages in them. */
+export interface UntrustedTotals {
+  readonly reports: number;
+  readonly messages: number;
 }

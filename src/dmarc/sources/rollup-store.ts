@@ -3,12 +3,14 @@ import type { Db, Tx } from "../../db/open.ts";
 import type {
   DayTotals,
   DomainDay,
-  FailingDay,
   NameTotals,
+  ReportDay,
   ReportedDay,
   ReporterTotals,
   SourceTotals,
+  UntrustedTotals,
 } from "./rollup-rows.ts";
+import { SourceTotalsStore } from "./source-totals-store.ts";
 import { SOURCE_CLASSES } from "../domains/source-rules.ts";
 import { type Counts, noCounts } from "../ingest/rollup.ts";
 
@@ -61,8 +63,6 @@ type Stored<T, K extends keyof T> = Omit<T, K> & Readonly<Record<K, 0 | 1>>;
 
 const SUMS = `total(messages) messages, total(aligned) aligned, total(aligned_dkim) alignedDkim, total(aligned_spf) alignedSpf,
   total(forwarded) forwarded, total(authenticated) authenticated, total(quarantined) quarantined, total(rejected) rejected`;
-/** Faster where there is at least one row. A row has 10^9 messages at most: see `COUNT_MAX`. */
-const WHOLE_SUMS = SUMS.replaceAll("total(", "sum(");
 const FEW_SUMS = "total(messages) messages, total(aligned) aligned";
 /** The address in a stored key; of legacy keys only `ip:` has one. */
 const ADDRESS = "CASE WHEN instr(key, ' ') = 0 THEN substr(key, 4) ELSE substr(key, 1, instr(key, ' ') - 1) END";
@@ -72,6 +72,10 @@ const SEARCHED_REPORTS_MAX = 2_000;
 const UNTRUSTED_AUTHOR = "CASE is_trusted WHEN 1 THEN '' ELSE dmarc_daily_reporters.author END";
 const DAYS = "domain = ? AND day BETWEEN ? AND ?";
 
+/** So many sources are looked up for each day; for more, all sources of the days are read. */
+const FEW_SOURCES_MAX = 20;
+const FEW_SOURCES_DAYS = `WITH RECURSIVE d(day) AS (SELECT ?2 UNION ALL SELECT day + 1 FROM d WHERE day < ?3)
+  SELECT d.day, ${SUMS} FROM d CROSS JOIN json_each(?4) one CROSS JOIN dmarc_daily n ON n.domain = ?1 AND n.day = d.day AND n.source = one.value`;
 const STORED_SOURCES = `SELECT number, key, first_day firstDay, last_day lastDay, first_seen_at_ms firstSeenAtMs,
   is_vouched isVouched FROM dmarc_sources WHERE domain = ?`;
 const ADDRESSES = `SELECT ip, name, is_confirmed isConfirmed, asked_at_ms IS NOT NULL isAsked, asn, as_name asName, country
@@ -99,8 +103,7 @@ const SET_CLASSIFICATION = `INSERT INTO dmarc_source_words (domain, key, classif
  */
 export class RollupStore {
   readonly #totals;
-  readonly #untrustedMessages;
-  readonly #untrustedReports;
+  readonly #untrusted;
   readonly #perDay;
   readonly #sourceTotals;
   readonly #storedSources;
@@ -112,7 +115,7 @@ export class RollupStore {
   readonly #reportedPolicies;
   readonly #span;
   readonly #domainDays;
-  readonly #failingPerDay;
+  readonly #countsPerDayOfFew;
   readonly #countsPerDay;
   readonly #userClassifications;
   readonly #setUserClassification;
@@ -121,24 +124,19 @@ export class RollupStore {
   constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly = false }: { readonly trustedOnly?: boolean } = {}) {
     const between = trustedOnly ? `${DAYS} AND is_trusted = 1` : DAYS;
     this.#totals = sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${between}`);
-    this.#untrustedMessages = sqlite.prepare<{ messages: number }, Between>(
-      `SELECT total(messages) messages FROM dmarc_daily WHERE ${DAYS} AND is_trusted = 0`,
-    );
-    this.#untrustedReports = sqlite.prepare<{ reports: number }, Between>(
-      `SELECT total(reports) reports FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
+    this.#untrusted = sqlite.prepare<UntrustedTotals, Between>(
+      `SELECT total(reports) reports, total(messages) messages FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
     );
     this.#perDay = sqlite.prepare<DayTotals, Between>(
       `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${between} GROUP BY day ORDER BY day`,
     );
-    this.#sourceTotals = sqlite.prepare<Stored<SourceTotals, "isTrusted">, Between>(
-      `SELECT source number, is_trusted isTrusted, ${WHOLE_SUMS} FROM dmarc_daily WHERE ${between} GROUP BY source, is_trusted`,
-    );
+    this.#sourceTotals = new SourceTotalsStore({ sqlite }, { trustedOnly });
     this.#storedSources = sqlite.prepare<Stored<StoredSource, "isVouched">, [number]>(STORED_SOURCES);
     this.#addresses = sqlite.prepare<Stored<SourceAddress, "isConfirmed" | "isAsked">, [number]>(ADDRESSES);
     this.#reporters = sqlite.prepare<ReporterTotals, Between>(reportersWhere(between));
     this.#reporterNames = sqlite.prepare<{ org: string }, [number, number, number]>(REPORTER_NAMES);
-    this.#reportsPerDay = sqlite.prepare<{ day: number; reports: number }, Between>(
-      `SELECT day, total(reports) reports FROM dmarc_daily_reporters WHERE ${between} GROUP BY day ORDER BY day`,
+    this.#reportsPerDay = sqlite.prepare<ReportDay, Between>(
+      `SELECT day, total(reports) reports, ${FEW_SUMS} FROM dmarc_daily_reporters WHERE ${between} GROUP BY day ORDER BY day`,
     );
     this.#names = sqlite.prepare<NameTotals, Between>(
       `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${between} GROUP BY name ORDER BY 2 DESC, name`,
@@ -146,9 +144,8 @@ export class RollupStore {
     this.#reportedPolicies = sqlite.prepare<ReportedDay, [number, number, number, string]>(REPORTED_POLICIES);
     this.#span = sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(SPAN);
     this.#domainDays = sqlite.prepare<DomainDay, [string, number, number]>(DOMAIN_DAYS);
-    this.#failingPerDay = sqlite.prepare<FailingDay, [...Between, string]>(
-      `SELECT day, sum(messages - aligned) failing, sum(forwarded) forwarded FROM dmarc_daily
-        WHERE ${between} AND source IN (SELECT value FROM json_each(?)) GROUP BY day`,
+    this.#countsPerDayOfFew = sqlite.prepare<DayTotals, [...Between, string]>(
+      `${FEW_SOURCES_DAYS} ${trustedOnly ? "AND is_trusted = 1" : ""} GROUP BY d.day ORDER BY d.day`,
     );
     this.#countsPerDay = sqlite.prepare<DayTotals, [...Between, string]>(
       `SELECT day, ${SUMS} FROM dmarc_daily
@@ -170,13 +167,9 @@ export class RollupStore {
     return this.#totals.get(domain, fromDay, toDay) ?? NO_TOTALS;
   }
 
-  /** The messages in untrusted reports. */
-  untrustedMessages(domain: number, { fromDay, toDay }: DayRange): number {
-    return this.#untrustedMessages.get(domain, fromDay, toDay)?.messages ?? 0;
-  }
-
-  untrustedReports(domain: number, { fromDay, toDay }: DayRange): number {
-    return this.#untrustedReports.get(domain, fromDay, toDay)?.reports ?? 0;
+  /** The untrusted reports, and the messages in them. */
+  untrusted(domain: number, { fromDay, toDay }: DayRange): UntrustedTotals {
+    return this.#untrusted.get(domain, fromDay, toDay) ?? { reports: 0, messages: 0 };
   }
 
   /** Ordered by day. */
@@ -184,9 +177,9 @@ export class RollupStore {
     return this.#perDay.all(domain, fromDay, toDay);
   }
 
-  /** The messages of each source in the range; those in trusted reports and the others apart. */
-  sourceTotals(domain: number, { fromDay, toDay }: DayRange): SourceTotals[] {
-    return this.#sourceTotals.all(domain, fromDay, toDay).map((row) => ({ ...row, isTrusted: row.isTrusted === 1 }));
+  /** The messages of each source in the range, in one or more parts. */
+  sourceTotals(domain: number, range: DayRange): SourceTotals[] {
+    return this.#sourceTotals.read(domain, range);
   }
 
   /** Every source that any report named, whatever its day. */
@@ -224,8 +217,8 @@ export class RollupStore {
     return names;
   }
 
-  /** Ordered by day. */
-  reportsPerDay(domain: number, { fromDay, toDay }: DayRange): { day: number; reports: number }[] {
+  /** Ordered by day. Days without a report are absent. */
+  reportsPerDay(domain: number, { fromDay, toDay }: DayRange): ReportDay[] {
     return this.#reportsPerDay.all(domain, fromDay, toDay);
   }
 
@@ -250,14 +243,10 @@ export class RollupStore {
     return this.#domainDays.all(JSON.stringify(domains), fromDay, toDay);
   }
 
-  /** The failing messages of some stored sources by day. Days without mail are absent. */
-  failingPerDay(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): FailingDay[] {
-    return this.#failingPerDay.all(domain, fromDay, toDay, JSON.stringify(among));
-  }
-
-  /** The messages of some stored sources, ordered by day. */
+  /** The messages of some stored sources, ordered by day. Days without mail are absent. */
   perDayOf(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): DayTotals[] {
-    return this.#countsPerDay.all(domain, fromDay, toDay, JSON.stringify(among));
+    const statement = among.length <= FEW_SOURCES_MAX ? this.#countsPerDayOfFew : this.#countsPerDay;
+    return statement.all(domain, fromDay, toDay, JSON.stringify(among));
   }
 
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {

@@ -1,0 +1,125 @@
+import { afterEach, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { DayRange } from "../../base/days.ts";
+import { type Db, openDb } from "../../db/open.ts";
+import { DailyCountStore } from "../ingest/daily-count-store.ts";
+import { RetentionStore } from "../ingest/retention-store.ts";
+import { noCounts } from "../ingest/rollup.ts";
+import { SourceTotalsStore, splitRange } from "./source-totals-store.ts";
+
+const opened: Db[] = [];
+afterEach(() => {
+  for (const db of opened.splice(0)) db.close();
+});
+
+const newDb = (): Db => {
+  const result = openDb(":memory:");
+  if (!result.ok) throw new Error(result.error.kind);
+  opened.push(result.value);
+  return result.value;
+};
+
+const DAYS = 40;
+const FIRST = 20_000;
+const day = fc.integer({ min: FIRST, max: FIRST + DAYS });
+const range = fc.tuple(day, day).map(([a, b]): DayRange => ({ fromDay: Math.min(a, b), toDay: Math.max(a, b) }));
+const daysIn = ({ fromDay, toDay }: DayRange): number[] =>
+  Array.from({ length: toDay - fromDay + 1 }, (_, n) => fromDay + n);
+
+test("the parts of a range are its days with counts, each once, and whole weeks beyond them only where nothing is counted", () => {
+  fc.assert(
+    fc.property(range, range, (wanted, counted) => {
+      const { weeks, days } = splitRange(wanted, counted);
+      const ofWeeks = weeks === null ? [] : daysIn({ fromDay: weeks.from * 7, toDay: weeks.to * 7 + 6 });
+      const read = [...days.flatMap(daysIn), ...ofWeeks].filter(
+        (one) => one >= counted.fromDay && one <= counted.toDay,
+      );
+      const due = daysIn(wanted).filter((one) => one >= counted.fromDay && one <= counted.toDay);
+      expect(read.toSorted((a, b) => a - b)).toEqual(due);
+      expect(days.every((edge) => weeks === null || edge.toDay - edge.fromDay < 6)).toBe(true);
+    }),
+  );
+});
+
+test("a range that covers everything reads weeks only", () => {
+  const everything = { fromDay: FIRST, toDay: FIRST + DAYS };
+  expect(splitRange({ fromDay: 0, toDay: FIRST + 90 }, everything).days).toEqual([]);
+  expect(splitRange(everything, everything).days).toEqual([]);
+});
+
+const step = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant("count" as const),
+      ...{ day, source: fc.integer({ min: 1, max: 4 }), isTrusted: fc.boolean(), isTakenBack: fc.boolean() },
+      messages: fc.integer({ min: 0, max: 9 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("expire" as const), day, limit: fc.integer({ min: 1, max: 20 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("purge" as const), limit: fc.integer({ min: 1, max: 30 }) }) },
+);
+
+const SUMMED = "sum(messages) messages, sum(aligned) aligned, sum(rejected) rejected";
+
+test("sums of any range are those of its days, however counts were added, taken back, expired or purged", () => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 60 }), range, (steps, wanted) => {
+      const db = newDb();
+      const [counts, retention] = [new DailyCountStore(db), new RetentionStore(db)];
+      for (let source = 1; source <= 4; source++)
+        db.sqlite.run(
+          "INSERT INTO dmarc_sources (number, domain, key, first_day, last_day, first_seen_at_ms) VALUES (?, ?, ?, 0, 0, 0)",
+          [source, source === 4 ? 2 : 1, `k${source}`],
+        );
+      db.transact((tx) => {
+        for (const one of steps) {
+          if (one.kind === "expire") retention.removeBeforeDay(tx, 1, one.day, one.limit);
+          else if (one.kind === "purge") retention.removeOfDomain(tx, 2, one.limit);
+          else {
+            const { source, messages, isTrusted, isTakenBack } = one;
+            const key = { domain: source === 4 ? 2 : 1, day: one.day, isTrusted, key: source };
+            const added = { ...noCounts(), messages, aligned: Math.floor(messages / 2), rejected: messages % 2 };
+            counts.addSource(tx, key, added);
+            if (isTakenBack) counts.addSource(tx, key, added, -1);
+          }
+        }
+      });
+      for (const trustedOnly of [false, true]) {
+        const store = new SourceTotalsStore(db, { trustedOnly });
+        for (const domain of [1, 2]) {
+          const found = store
+            .read(domain, wanted)
+            .filter(({ messages }) => messages > 0)
+            .map(({ number, isTrusted, messages, aligned, rejected }) => ({
+              number,
+              isTrusted,
+              messages,
+              aligned,
+              rejected,
+            }));
+          const summed = Map.groupBy(found, ({ number, isTrusted }) => `${number} ${isTrusted}`);
+          const total = (of: typeof found, part: "messages" | "aligned" | "rejected") =>
+            of.reduce((sum, one) => sum + one[part], 0);
+          const rows = [...summed].map(([key, of]) => [
+            key,
+            total(of, "messages"),
+            total(of, "aligned"),
+            total(of, "rejected"),
+          ]);
+          const due = db.sqlite
+            .query(
+              `SELECT source || ' ' || iif(is_trusted, 'true', 'false') source, ${SUMMED} FROM dmarc_daily WHERE domain = ? AND day BETWEEN ? AND ?
+                AND source IN (SELECT number FROM dmarc_sources) ${trustedOnly ? "AND is_trusted" : ""} GROUP BY 1 HAVING sum(messages) > 0`,
+            )
+            .values(domain, wanted.fromDay, wanted.toDay);
+          expect<unknown[]>(rows.toSorted()).toEqual(due.toSorted());
+        }
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
