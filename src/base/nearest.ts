@@ -10,6 +10,7 @@ const WORD_CHARACTERS_MAX = 100;
  * alignment). Infinity as soon as it is certain to exceed `distanceMax`.
  */
 export const editDistance = (from: string, to: string, distanceMax = Number.POSITIVE_INFINITY): number => {
+  if (Math.abs(from.length - to.length) > distanceMax) return Number.POSITIVE_INFINITY;
   let beforeLast: readonly number[] = [];
   let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row += 1) {

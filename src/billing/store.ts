@@ -1,7 +1,7 @@
 import { and, desc, eq, lt, sql } from "drizzle-orm";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { accounts, ledger } from "../db/schema.ts";
+import { ledger } from "../db/schema.ts";
 
 /** Credits of an account: available, and held for verifications that are not finished. */
 export interface Balance {
@@ -33,7 +33,7 @@ export interface LedgerMove {
 }
 
 /** Holding credits for work, and ending the hold. */
-export type CreditHolds = Pick<Ledger, "balance" | "hold" | "settle" | "release">;
+export type CreditHolds = Pick<Ledger, "balance" | "hold" | "settle" | "release" | "spend">;
 
 /** For test keys: there is always enough, and nothing is held or charged. */
 export const FREE_OF_CHARGE: CreditHolds = {
@@ -41,6 +41,7 @@ export const FREE_OF_CHARGE: CreditHolds = {
   hold: () => ok(undefined),
   settle: () => 0,
   release: () => 0,
+  spend: () => ok(0),
 };
 
 /**
@@ -51,35 +52,30 @@ export const FREE_OF_CHARGE: CreditHolds = {
 export class Ledger {
   readonly #db: Db;
   readonly #append;
+  readonly #appendSpent;
   readonly #update;
   readonly #read;
 
   constructor(db: Db) {
     this.#db = db;
-    this.#append = db.orm
-      .insert(ledger)
-      .values({
-        accountId: sql.placeholder("accountId"),
-        kind: sql.placeholder("kind"),
-        available: sql.placeholder("available"),
-        held: sql.placeholder("held"),
-        reference: sql.placeholder("reference"),
-        note: sql.placeholder("note"),
-        atMs: sql.placeholder("atMs"),
-      })
-      .prepare();
+    this.#append = db.sqlite.prepare<
+      unknown,
+      [string, LedgerEntry["kind"], number, number, string | null, string | null, number]
+    >("INSERT INTO ledger (account_id, kind, available, held, reference, note, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)");
+    this.#appendSpent = db.sqlite.prepare<unknown, [string, string, number]>(
+      `INSERT INTO ledger (account_id, kind, available, held, reference, at_ms)
+        VALUES (?1, 'hold', -1, 1, ?2, ?3), (?1, 'settle', 0, -1, ?2, ?3)`,
+    );
     this.#update = db.sqlite.prepare<unknown, [number, number, string]>(
       "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
     );
-    this.#read = db.orm
-      .select({ available: accounts.creditsAvailable, held: accounts.creditsHeld })
-      .from(accounts)
-      .where(eq(accounts.id, sql.placeholder("accountId")))
-      .prepare();
+    this.#read = db.sqlite.prepare<Balance, [string]>(
+      "SELECT credits_available AS available, credits_held AS held FROM accounts WHERE id = ?",
+    );
   }
 
   balance(accountId: string): Balance {
-    return this.#read.get({ accountId }) ?? { available: 0, held: 0 };
+    return this.#read.get(accountId) ?? { available: 0, held: 0 };
   }
 
   grant(tx: Tx, entry: { accountId: string; credits: number; note: string; atMs: number }): void {
@@ -99,6 +95,17 @@ export class Ledger {
   settle(tx: Tx, move: LedgerMove, credits = 1): number {
     this.#enter(tx, { ...move, kind: "settle", available: 0, held: -credits, note: null });
     return credits;
+  }
+
+  /** Holds one credit and spends it, in one statement. Returns how many were spent; an error when the account has none. */
+  spend(tx: Tx, { accountId, reference, atMs }: LedgerMove): Result<number, TooFewCredits> {
+    const { available } = this.balance(accountId);
+    if (available < 1) return err({ required: 1, available });
+    this.#appendSpent.run(accountId, reference, atMs);
+    this.#update.run(-1, 0, accountId);
+    this.#db.note(tx, { kind: "credits", move: "hold", credits: 1 });
+    this.#db.note(tx, { kind: "credits", move: "settle", credits: 1 });
+    return ok(1);
   }
 
   /** Gives held credits back; `note` says why they were not spent. Returns how many. */
@@ -156,9 +163,10 @@ export class Ledger {
   }
 
   #enter(tx: Tx, entry: LedgerEntry): void {
-    this.#append.run({ ...entry });
-    this.#update.run(entry.available, entry.held, entry.accountId);
-    const credits = Math.max(Math.abs(entry.available), Math.abs(entry.held));
-    this.#db.note(tx, { kind: "credits", move: entry.kind, credits });
+    const { accountId, kind, available, held, reference, note, atMs } = entry;
+    this.#append.run(accountId, kind, available, held, reference, note, atMs);
+    this.#update.run(available, held, accountId);
+    const credits = Math.max(Math.abs(available), Math.abs(held));
+    this.#db.note(tx, { kind: "credits", move: kind, credits });
   }
 }

@@ -16,6 +16,12 @@ export interface IdempotentRequest {
 /** How long an Idempotency-Key is kept (contract §4). */
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
 
+/** The 422 of an Idempotency-Key whose first request was a different one. */
+export const idempotencyKeyReused = (): AppError =>
+  new AppError("idempotency_key_reused", {
+    message: "This Idempotency-Key was used with a different request. Use a new key.",
+  });
+
 /** The Idempotency-Keys of the last 24 hours, each with the resource that its first request created. */
 export class IdempotencyStore {
   constructor(private readonly runtime: Runtime) {}
@@ -32,9 +38,7 @@ export class IdempotencyStore {
       .get();
     if (stored === undefined || stored.createdAtMs <= this.runtime.clock.nowMs() - IDEMPOTENCY_MS) return null;
     if (stored.requestHash === requestHash) return stored.resourceId;
-    throw new AppError("idempotency_key_reused", {
-      message: "This Idempotency-Key was used with a different request. Use a new key.",
-    });
+    throw idempotencyKeyReused();
   }
 
   /** Stores the key; an expired one is replaced. */

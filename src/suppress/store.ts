@@ -9,21 +9,11 @@ export interface Suppression {
   readonly createdAtMs: number;
 }
 
-const prepareAll = ({ orm }: Db) => ({
-  insert: orm
-    .insert(suppressions)
-    .values({
-      ...{ entry: sql.placeholder("entry"), note: sql.placeholder("note") },
-      createdAtMs: sql.placeholder("createdAtMs"),
-    })
-    .onConflictDoNothing()
-    .returning({ entry: suppressions.entry })
-    .prepare(),
-  find: orm
-    .select({ entry: suppressions.entry })
-    .from(suppressions)
-    .where(eq(suppressions.entry, sql.placeholder("entry")))
-    .prepare(),
+const prepareAll = ({ sqlite }: Db) => ({
+  insert: sqlite.prepare<unknown, [string, string | null, number]>(
+    "INSERT INTO suppressions (entry, note, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+  ),
+  find: sqlite.prepare<unknown, [string]>("SELECT 1 FROM suppressions WHERE entry = ?"),
 });
 
 export interface SuppressionSearch {
@@ -45,8 +35,8 @@ export class SuppressionStore {
   }
 
   /** False when the entry exists already. */
-  insert(_tx: Tx, suppression: Suppression): boolean {
-    return this.#statements.insert.all({ ...suppression }).length > 0;
+  insert(_tx: Tx, { entry, note, createdAtMs }: Suppression): boolean {
+    return this.#statements.insert.run(entry, note, createdAtMs).changes > 0;
   }
 
   /** False when there was no such entry. */
@@ -78,6 +68,6 @@ export class SuppressionStore {
 
   /** The first of the candidates that is on the list. */
   findAny(candidates: readonly string[]): string | null {
-    return candidates.find((entry) => this.#statements.find.get({ entry }) !== undefined) ?? null;
+    return candidates.find((entry) => this.#statements.find.get(entry) !== null) ?? null;
   }
 }

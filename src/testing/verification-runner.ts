@@ -1,9 +1,14 @@
 import { afterEach, expect } from "bun:test";
+import type { Clock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
-import { newId } from "../base/secrets.ts";
+import { newId, systemRandom } from "../base/secrets.ts";
 import { FREE_OF_CHARGE, Ledger } from "../billing/store.ts";
+import { IdempotencyStore } from "../db/idempotency.ts";
 import { type Db, openDb } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { Caller } from "../http/guard.ts";
 import { classifyAddress } from "../verify/address-evidence.ts";
+import { Checks } from "../verify/checks.ts";
 import { VerificationEngine } from "../verify/engine.ts";
 import { TEST_PLATFORM } from "../verify/test-platform.ts";
 import type { OutageJudgement } from "../probe/outages.ts";
@@ -11,10 +16,15 @@ import type { DomainEvidence, Evidence, ProbeFinding } from "../verify/evidence.
 import type { MailboxProbe } from "../verify/mailbox-evidence.ts";
 import { Runner } from "../verify/runner.ts";
 import { VerificationStore, type VerificationRow } from "../verify/store.ts";
-import { createTestClock, type TestClock } from "./clock.ts";
+import { createTestClock } from "./clock.ts";
 import { domainWith, findingWith } from "./evidence.ts";
 
 const ACCOUNT = "account-1";
+/** With a live key of that account. */
+export const LIVE_CALLER: Caller = {
+  ...{ keyId: "key-1", accountId: ACCOUNT, mode: "live", scopes: [] },
+  rate: { perSecond: 1, burst: 1 },
+};
 /** A finding after which a retry is planned. */
 export const GREYLISTED_FINDING: Partial<ProbeFinding> = {
   reading: "greylisted",
@@ -60,7 +70,7 @@ export const createRunnerFixtures = () => {
 };
 
 const engineOf = (
-  clock: TestClock,
+  clock: Clock,
   { ask = async () => ({}), retryWaitsS = [60], domain: dns = () => ({}), judged = "believed" }: ProcessOptions,
 ) =>
   new VerificationEngine(
@@ -85,6 +95,28 @@ const rowOf = (email: string): VerificationRow => ({
   ...{ dueAtMs: 0, attempts: 0 },
 });
 
+interface Process {
+  readonly checks: Checks;
+  readonly runner: Runner;
+}
+
+const startProcess = (
+  { db, ...runtime }: Runtime,
+  { store, live }: { readonly store: VerificationStore; readonly live: Ledger },
+  { runningMax, commit, ...options }: ProcessOptions,
+): Process => {
+  const onDatabase = { ...runtime, db: commit === undefined ? db : { ...db, commit } };
+  const { clock } = runtime;
+  const deps = {
+    store,
+    engines: { live: engineOf(clock, options), test: new VerificationEngine(TEST_PLATFORM, clock) },
+    credits: { live, test: FREE_OF_CHARGE },
+  };
+  const runner = new Runner(onDatabase, { ...deps, ...(runningMax === undefined ? {} : { runningMax }) });
+  const idempotency = new IdempotencyStore(onDatabase);
+  return { runner, checks: new Checks(onDatabase, { ...deps, runner, idempotency }) };
+};
+
 const fixtureOf = (opened: Db[]) => {
   const { db, ledger, store } = databaseOf(opened);
   const clock = createTestClock();
@@ -94,17 +126,12 @@ const fixtureOf = (opened: Db[]) => {
   /** The wall clock can be set; durations do not notice. */
   const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
 
-  /** A new process on the same database: of an earlier one it has only the rows. */
-  const processOf = ({ runningMax, commit, ...options }: ProcessOptions = {}) =>
-    new Runner(
-      { db: commit === undefined ? db : { ...db, commit }, clock: steppable, log },
-      {
-        store,
-        engines: { live: engineOf(steppable, options), test: new VerificationEngine(TEST_PLATFORM, steppable) },
-        credits: { live: ledger, test: FREE_OF_CHARGE },
-        ...(runningMax === undefined ? {} : { runningMax }),
-      },
-    );
+  /** A new process with its use cases; of an earlier one it has only the rows. */
+  const checksOf = (options: ProcessOptions = {}): Process => {
+    const runtime = { db, clock: steppable, log, random: systemRandom };
+    return startProcess(runtime, { store, live: ledger }, options);
+  };
+  const processOf = (options?: ProcessOptions): Runner => checksOf(options).runner;
 
   const order = async (email = "ada@x.example", parts: Partial<VerificationRow> = {}): Promise<VerificationRow> => {
     const row = { ...rowOf(email), createdAtMs: steppable.nowMs(), dueAtMs: clock.nowMs(), ...parts };
@@ -116,7 +143,7 @@ const fixtureOf = (opened: Db[]) => {
   };
 
   return {
-    ...{ db, ledger, store, clock, lines, processOf, order },
+    ...{ db, ledger, store, clock, lines, processOf, checksOf, order },
     step(ms: number): void {
       stepMs += ms;
     },

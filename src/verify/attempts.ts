@@ -1,5 +1,4 @@
 import { isoTime } from "../base/clock.ts";
-import { dayOfTime } from "../base/days.ts";
 import type { ByMode } from "../base/secrets.ts";
 import { RepeatedError } from "../base/repeated-error.ts";
 import { wait } from "../base/wait.ts";
@@ -7,12 +6,13 @@ import type { CreditHolds } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { PoolClosed } from "../probe/pool.ts";
-import { UsageStore } from "../usage/usage-store.ts";
 import type { AttemptedVerification, VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
-import { INTERNAL_ERROR, type VerificationResult } from "./result.ts";
+import { INTERNAL_ERROR } from "./result.ts";
+import { type ResultToStore, ResultWriter } from "./result-writer.ts";
 import { waitMsOf } from "./retry.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
+import type { UnstoredVerification } from "./unstored-verifications.ts";
 import type { ConcludedVerification } from "./verdict.ts";
 
 export interface AttemptsDeps {
@@ -44,32 +44,33 @@ export class VerificationAttempts {
   readonly #runtime: Omit<Runtime, "random">;
   readonly #deps: AttemptsDeps;
   readonly #writeFailures: RepeatedError;
-  readonly #usage: UsageStore;
+  readonly #results: ResultWriter;
 
   constructor(runtime: Omit<Runtime, "random">, deps: AttemptsDeps) {
     this.#runtime = runtime;
     this.#writeFailures = new RepeatedError("verification could not be stored, retrying", runtime);
     this.#deps = deps;
-    this.#usage = new UsageStore(runtime.db);
+    this.#results = new ResultWriter(runtime, deps.store, deps.credits);
   }
 
   /**
    * Makes one attempt at a pending verification and stores in one transaction either the result with its evidence and
-   * the end of the hold, or the time of the next attempt. Returns that time; null when the verification has ended.
+   * the end of the hold, or the time of the next attempt. Returns that time; null when the verification has ended. An
+   * `unstored` verification is stored by the same transaction.
    *
    * Rejects with `PoolClosed` when the service stops before the mail host was probed, and for bugs; the row is then
    * pending as before. A verification that cannot be concluded because of a bug ends as `internal_error`.
    */
-  async attempt(row: VerificationRow): Promise<number | null> {
+  async attempt(row: VerificationRow, unstored: UnstoredVerification | null = null): Promise<number | null> {
     const { log } = this.#runtime;
     const engine = this.#deps.engines[row.mode];
-    const attempted = await this.#verify(engine, row);
+    const attempted = await this.#verify(engine, row, unstored);
     try {
-      return await this.#store(row, attempted);
+      return await this.#store(row, attempted, unstored);
     } catch (error) {
-      if (this.#deps.isStopping()) throw error;
+      if (this.#deps.isStopping() || unstored !== null) throw error;
       log.error("verification could not be concluded", { id: row.id, error });
-      return await this.#store(row, engine.fail(engine.begin(row.email)));
+      return await this.#store(row, engine.fail(engine.begin(row.email)), null);
     }
   }
 
@@ -77,19 +78,21 @@ export class VerificationAttempts {
   async giveUp(row: VerificationRow): Promise<null> {
     await this.#persist(row.id, (tx) => {
       const nowMs = this.#runtime.clock.nowMs();
-      const { email, normalizedEmail: normalized_email } = row;
+      const { email, normalizedEmail: normalized_email, attempts } = row;
       const result = { email, normalized_email, ...INTERNAL_ERROR, verified_at: isoTime(nowMs) };
-      if (!this.#complete(tx, row, { result, attempts: row.attempts, nowMs })) return;
-      this.#deps.credits[row.mode].release(tx, moveOf(row, nowMs), result.sub_status);
-      this.#count(tx, row, { result, nowMs, credits: 0 });
+      this.#results.end(tx, row, { result, evidence: null, chargeable: false, attempts, nowMs });
     });
     return null;
   }
 
-  async #verify(engine: VerificationEngine, row: VerificationRow): Promise<AttemptedVerification> {
+  async #verify(
+    engine: VerificationEngine,
+    row: VerificationRow,
+    unstored: UnstoredVerification | null,
+  ): Promise<AttemptedVerification> {
     let before = engine.begin(row.email);
     try {
-      before = this.#deps.store.findEvidence(row.id) ?? before;
+      if (unstored === null) before = this.#deps.store.findEvidence(row.id) ?? before;
       const onBehalfOf = { account: row.accountId, priority: "realtime" } as const;
       return await engine.verify(before, { onBehalfOf, duringOutage: "retry" });
     } catch (error) {
@@ -99,43 +102,38 @@ export class VerificationAttempts {
     }
   }
 
-  async #store(row: VerificationRow, attempted: AttemptedVerification): Promise<number | null> {
+  async #store(
+    row: VerificationRow,
+    attempted: AttemptedVerification,
+    unstored: UnstoredVerification | null,
+  ): Promise<number | null> {
     const dueAtMs = attempted.kind === "retry" ? this.#deps.dueNowMs() + waitMsOf(attempted.retry) : null;
+    const isStored = unstored !== null && (await unstored.store((tx) => this.#insert(tx, row, attempted, dueAtMs)));
+    if (isStored) return dueAtMs;
     await this.#persist(row.id, (tx) => {
-      if (attempted.kind === "concluded") this.#conclude(tx, row, attempted);
+      if (attempted.kind === "concluded") this.#results.end(tx, row, this.#resultOf(attempted));
       else if (dueAtMs !== null) this.#postpone(tx, row, { evidence: attempted.evidence, dueAtMs });
     });
     return dueAtMs;
   }
 
-  #conclude(tx: Tx, row: VerificationRow, { result, evidence, chargeable }: ConcludedVerification): void {
-    const { store, credits } = this.#deps;
-    const nowMs = this.#runtime.clock.nowMs();
-    if (!this.#complete(tx, row, { result, attempts: evidence.attempts.length, nowMs })) return;
+  /** Stores a new verification with what its first attempt came to. */
+  #insert(tx: Tx, row: VerificationRow, attempted: AttemptedVerification, dueAtMs: number | null): VerificationRow {
+    const { store } = this.#deps;
+    if (attempted.kind === "concluded") return this.#results.insert(tx, row, this.#resultOf(attempted));
+    const { evidence } = attempted;
+    const pending = this.#results.insertPending(tx, { ...row, dueAtMs, attempts: attemptsIn(evidence) });
     store.saveEvidence(tx, row.id, evidence);
-    const charged = chargeable ? credits[row.mode].settle(tx, moveOf(row, nowMs)) : 0;
-    if (!chargeable) credits[row.mode].release(tx, moveOf(row, nowMs), result.sub_status);
-    this.#count(tx, row, { result, nowMs, credits: charged });
+    return pending;
   }
 
-  /** False when the verification had ended already. */
-  #complete(tx: Tx, row: VerificationRow, { result, attempts, nowMs }: Completed): boolean {
-    const { verdict, sub_status: subStatus } = result;
-    const end = { verdict, subStatus, result: JSON.stringify(result), completedAtMs: nowMs, attempts };
-    return this.#deps.store.complete(tx, row.id, end);
-  }
-
-  #count(tx: Tx, { accountId, keyId, mode }: VerificationRow, { result, nowMs, credits }: Counted): void {
-    const { verdict, sub_status: subStatus } = result;
-    const counted = { mode, source: "single", verdict, subStatus } as const;
-    this.#usage.add(tx, { ...counted, accountId, keyId, day: dayOfTime(nowMs), verifications: 1, credits });
-    this.#runtime.db.note(tx, { kind: "verification", ...counted });
+  #resultOf({ result, evidence, chargeable }: ConcludedVerification): ResultToStore {
+    const nowMs = this.#runtime.clock.nowMs();
+    return { result, evidence, chargeable, attempts: evidence.attempts.length, nowMs };
   }
 
   #postpone(tx: Tx, row: VerificationRow, { evidence, dueAtMs }: Postponed): void {
-    // An attempt that ended at the DNS is not in the evidence, but was made.
-    const attempts = Math.max(evidence.attempts.length, evidence.retries.length);
-    if (!this.#deps.store.postpone(tx, row.id, dueAtMs, attempts)) return;
+    if (!this.#deps.store.postpone(tx, row.id, dueAtMs, attemptsIn(evidence))) return;
     this.#deps.store.saveEvidence(tx, row.id, evidence);
   }
 
@@ -154,19 +152,10 @@ export class VerificationAttempts {
   }
 }
 
-interface Completed {
-  readonly result: VerificationResult;
-  readonly attempts: number;
-  readonly nowMs: number;
-}
-
-interface Counted extends Pick<Completed, "result" | "nowMs"> {
-  readonly credits: number;
-}
-
 interface Postponed {
   readonly evidence: Evidence;
   readonly dueAtMs: number;
 }
 
-const moveOf = ({ id, accountId }: VerificationRow, atMs: number) => ({ accountId, reference: id, atMs });
+/** Attempts that were made: one that ended at the DNS is not in the evidence. */
+const attemptsIn = ({ attempts, retries }: Evidence): number => Math.max(attempts.length, retries.length);

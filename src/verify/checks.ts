@@ -1,19 +1,17 @@
 import type { IdSource } from "../base/walk.ts";
-import { dayOfTime } from "../base/days.ts";
 import { AppError } from "../base/errors.ts";
 import { type ByMode, newId, sha256 } from "../base/secrets.ts";
-import { insufficientCredits } from "../billing/plans.ts";
 import type { CreditHolds } from "../billing/store.ts";
-import type { IdempotencyStore } from "../db/idempotency.ts";
-import type { Tx } from "../db/open.ts";
+import type { IdempotencyStore, IdempotentRequest } from "../db/idempotency.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Caller } from "../http/guard.ts";
-import { UsageStore } from "../usage/usage-store.ts";
 import type { VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
+import { type ResultToStore, ResultWriter } from "./result-writer.ts";
 import type { Runner } from "./runner.ts";
 import type { ListFilters, VerificationRow, VerificationStore } from "./store.ts";
+import { UnstoredVerifications } from "./unstored-verifications.ts";
 
 export interface ChecksDeps {
   readonly store: VerificationStore;
@@ -29,38 +27,38 @@ export interface CheckOrder {
   readonly idempotencyKey: string | null;
 }
 
-/** What is known about an address when it is submitted. */
-interface SubmittedAddress {
-  readonly begun: Evidence;
-  /** The evidence of a verification that ends at once; null when an attempt has to be made. */
-  readonly final: Evidence | null;
-}
+/** How long the first attempt may take until a verification is stored as pending. */
+export const STORE_AFTER_MS = 1_000;
 
 /** The verifications of callers: request one, poll it, list them. A caller sees those of its account and mode. */
 export class Checks {
   readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #deps: ChecksDeps;
-  readonly #usage: UsageStore;
+  readonly #results: ResultWriter;
+  readonly #unstored: UnstoredVerifications;
 
   constructor(runtime: Pick<Runtime, "db" | "clock">, deps: ChecksDeps) {
     this.#runtime = runtime;
     this.#deps = deps;
-    this.#usage = new UsageStore(runtime.db);
+    this.#results = new ResultWriter(runtime, deps.store, deps.credits);
+    this.#unstored = new UnstoredVerifications(runtime, { ...deps, results: this.#results });
   }
 
   /**
    * Creates a verification, or finds the one that the Idempotency-Key or a pending verification of the same address
-   * stands for, and waits for it up to `waitMs`. 402 `insufficient_credits`, 422 `idempotency_key_reused`.
+   * stands for, and waits for it up to `waitMs`. It is durable when this returns. 402 `insufficient_credits`, 422
+   * `idempotency_key_reused`.
    */
   async order(caller: Caller, order: CheckOrder, waitMs: number, signal?: AbortSignal): Promise<VerificationRow> {
-    const { store, runner } = this.#deps;
-    const submitted = await this.#begin(caller, order.email);
-    const row = await this.#runtime.db.commit((tx) => orRefusal(() => this.#place(tx, caller, order, submitted)));
-    if (row instanceof AppError) throw row;
-    if (row.status === "completed") return row;
-    const current = store.find(row.id) ?? row;
-    if (current.status === "pending") runner.submit(current);
-    return this.#settle(current, waitMs, signal);
+    const startedMs = this.#runtime.clock.monotonicMs();
+    const engine = this.#deps.engines[caller.mode];
+    const begun = engine.begin(order.email);
+    const final = await engine.verifyAtOnce(begun);
+    const row = this.#rowFor(caller, order, begun);
+    const request = requestOf(caller, order);
+    const earlier = this.#findEarlier(row, request);
+    const stored = earlier ? await this.#join(earlier, request) : await this.#start(row, { request, final, waitMs });
+    return this.#settle(stored, waitMs - (this.#runtime.clock.monotonicMs() - startedMs), signal);
   }
 
   async poll(caller: Caller, id: string, waitMs: number, signal?: AbortSignal): Promise<VerificationRow> {
@@ -100,54 +98,62 @@ export class Checks {
     };
   }
 
-  async #begin({ mode }: Caller, email: string): Promise<SubmittedAddress> {
-    const engine = this.#deps.engines[mode];
-    const begun = engine.begin(email);
-    return { begun, final: await engine.verifyAtOnce(begun) };
-  }
-
-  #place(tx: Tx, caller: Caller, order: CheckOrder, submitted: SubmittedAddress): VerificationRow {
+  /** What the request, or an earlier one for the same address, has begun. 422 when its Idempotency-Key began another. */
+  #findEarlier(row: VerificationRow, request: IdempotentRequest | null): Earlier | undefined {
     const { store, idempotency } = this.#deps;
-    const { idempotencyKey } = order;
-    const requestHash = idempotencyKey === null ? "" : sha256(JSON.stringify([order.email, order.source]));
-    const request = idempotencyKey === null ? null : { keyId: caller.keyId, idempotencyKey, requestHash };
     const earlierId = request === null ? null : idempotency.findResource(request);
     const before = earlierId === null ? undefined : store.find(earlierId);
-    if (before !== undefined) return before;
-    const pending = store.findPending(caller.accountId, caller.mode, submitted.begun.address.normalized_email);
-    const row = pending ?? this.#create(tx, this.#rowFor(caller, order, submitted), submitted);
-    if (request !== null) idempotency.save(tx, request, row.id);
-    return row;
+    if (before !== undefined) return { row: before, isRepeated: true };
+    const unstored = this.#unstored.find(row, request);
+    if (unstored !== undefined)
+      return { row: unstored.stored, isRepeated: request !== null && isSameRequest(unstored.request, request) };
+    const pending = store.findPending(row.accountId, row.mode, row.normalizedEmail);
+    return pending && { row: pending, isRepeated: false };
   }
 
-  /** Holds a credit and inserts the row: pending, or completed where the result is known at once. */
-  #create(tx: Tx, row: VerificationRow, { final }: SubmittedAddress): VerificationRow {
-    const { store } = this.#deps;
-    const [engine, credits] = [this.#deps.engines[row.mode], this.#deps.credits[row.mode]];
-    const move = { accountId: row.accountId, reference: row.id, atMs: row.createdAtMs };
-    const held = credits.hold(tx, move);
-    if (!held.ok) throw insufficientCredits(held.error);
-    if (final === null) {
-      store.insert(tx, row);
-      return row;
+  /** Stores the Idempotency-Key of a request that joins the verification of another one. */
+  async #join({ row, isRepeated }: Earlier, request: IdempotentRequest | null): Promise<VerificationRow> {
+    const { idempotency, store, runner } = this.#deps;
+    const joined = await row;
+    const current = joined.status === "pending" ? (store.find(joined.id) ?? joined) : joined;
+    if (current.status === "pending") runner.submit(current);
+    if (request === null || isRepeated) return current;
+    const refusal = await this.#runtime.db.commit((tx) =>
+      orRefusal(() => {
+        if (idempotency.findResource(request) === null) idempotency.save(tx, request, joined.id);
+      }),
+    );
+    if (refusal instanceof AppError) throw refusal;
+    return current;
+  }
+
+  /** Begins a verification, and waits until it is stored: completed where that takes less than a moment, else pending. */
+  async #start(row: VerificationRow, { request, final, waitMs }: StartOptions): Promise<VerificationRow> {
+    const unstored = this.#unstored.begin(row, request);
+    if (final !== null) {
+      await unstored.store((tx) => this.#results.insert(tx, row, this.#resultOf(row, final)));
+      return unstored.stored;
     }
-    const { result, evidence } = engine.conclude(final, row.createdAtMs);
-    const { verdict, sub_status: subStatus } = result;
-    const completed: VerificationRow = {
-      ...{ ...row, status: "completed", verdict, subStatus, result: JSON.stringify(result) },
-      ...{ completedAtMs: row.createdAtMs, dueAtMs: null, attempts: evidence.attempts.length },
-    };
-    store.insert(tx, completed);
-    if (!engine.isSimulated) store.saveEvidence(tx, row.id, evidence);
-    const charged = credits.settle(tx, move);
-    const counted = { mode: row.mode, source: "single", verdict, subStatus } as const;
-    const owner = { accountId: row.accountId, keyId: row.keyId, day: dayOfTime(row.createdAtMs) };
-    this.#usage.add(tx, { ...counted, ...owner, verifications: 1, credits: charged });
-    this.#runtime.db.note(tx, { kind: "verification", ...counted });
-    return completed;
+    this.#deps.runner.submit(row, unstored);
+    const storeAfterMs = Math.min(waitMs, STORE_AFTER_MS);
+    const cancel = this.#runtime.clock.after(storeAfterMs, () => void unstored.storePending());
+    return unstored.stored.finally(cancel);
   }
 
-  #rowFor({ accountId, keyId, mode }: Caller, { source }: CheckOrder, { begun }: SubmittedAddress): VerificationRow {
+  #resultOf(row: VerificationRow, final: Evidence): ResultToStore {
+    const engine = this.#deps.engines[row.mode];
+    const { result, evidence } = engine.conclude(final, row.createdAtMs);
+    const attempts = evidence.attempts.length;
+    return {
+      result,
+      evidence: engine.isSimulated ? null : evidence,
+      chargeable: true,
+      attempts,
+      nowMs: row.createdAtMs,
+    };
+  }
+
+  #rowFor({ accountId, keyId, mode }: Caller, { source }: CheckOrder, begun: Evidence): VerificationRow {
     const { engines, runner } = this.#deps;
     return {
       ...{ id: newId(), accountId, keyId, mode, source },
@@ -171,7 +177,28 @@ export class Checks {
     if (row.status === "completed") return row;
     const current = store.find(row.id) ?? row;
     if (current.status === "completed") return current;
+    if (waitMs <= 0) return current;
     await runner.waitFor(row.id, waitMs, signal);
     return store.find(row.id) ?? row;
   }
 }
+
+interface StartOptions {
+  readonly request: IdempotentRequest | null;
+  /** The evidence of a verification that ends at once; null when an attempt has to be made. */
+  readonly final: Evidence | null;
+  readonly waitMs: number;
+}
+
+/** A verification that stands for a request. */
+interface Earlier {
+  readonly row: VerificationRow | Promise<VerificationRow>;
+  /** The same request began it, so that its Idempotency-Key is stored. */
+  readonly isRepeated: boolean;
+}
+
+const isSameRequest = (one: IdempotentRequest | null, other: IdempotentRequest): boolean =>
+  one?.keyId === other.keyId && one.idempotencyKey === other.idempotencyKey;
+
+const requestOf = ({ keyId }: Caller, { email, source, idempotencyKey }: CheckOrder): IdempotentRequest | null =>
+  idempotencyKey === null ? null : { keyId, idempotencyKey, requestHash: sha256(JSON.stringify([email, source])) };

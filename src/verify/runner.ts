@@ -5,6 +5,7 @@ import { PoolClosed } from "../probe/pool.ts";
 import { type AttemptsDeps, VerificationAttempts } from "./attempts.ts";
 import { BugBackoff } from "./bug-backoff.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
+import type { UnstoredVerification } from "./unstored-verifications.ts";
 
 export interface RunnerDeps extends Pick<AttemptsDeps, "store" | "engines" | "credits"> {
   /** Verifications in progress at a time; further ones wait in the database. */
@@ -28,6 +29,7 @@ const FIRST_ROW = { dueAtMs: -1, id: "" };
 
 interface Running {
   readonly startedMs: number;
+  readonly unstored: UnstoredVerification | null;
   readonly done: Promise<void>;
 }
 
@@ -77,12 +79,15 @@ export class Runner {
     this.#pollAt(nowMs);
   }
 
-  /** Runs a new row: at once, or when it is due. */
-  submit(row: VerificationRow): void {
+  /** Runs a new row: at once, or when it is due. One that is not stored is stored as pending unless it runs at once. */
+  submit(row: VerificationRow, unstored: UnstoredVerification | null = null): void {
     const nowMs = this.#dueNowMs();
-    if (row.dueAtMs !== null && row.dueAtMs > nowMs) this.#noteDue(row.dueAtMs);
-    else if (this.#running.size < this.#runningMax) this.#begin(row);
-    else {
+    const isDue = row.dueAtMs === null || row.dueAtMs <= nowMs;
+    const hasRoom = this.#running.size < this.#runningMax;
+    if (isDue && hasRoom && this.#begin(row, unstored)) return;
+    void unstored?.storePending();
+    if (!isDue) this.#noteDue(row.dueAtMs);
+    else if (!hasRoom) {
       this.#watermark = FIRST_ROW;
       this.#pollAt(nowMs + FULL_POLL_MS);
     }
@@ -138,30 +143,35 @@ export class Runner {
     this.#stopped = true;
     this.#cancelPoll?.();
     this.#backoff.stop();
+    for (const { unstored } of this.#running.values()) void unstored?.storePending();
     for (const id of [...this.#waiters.keys()]) this.#wake(id);
     const ends = [...this.#running.values()].map(({ done }) => done);
     await drain(this.#clock, DRAIN_MS_MAX, ends);
   }
 
-  #begin(row: VerificationRow): void {
-    if (this.#stopped || this.#running.has(row.id) || this.#backoff.isWaiting(row.id)) return;
+  /** False when the row may not run now: it runs already, waits after a bug, or the service stops. */
+  #begin(row: VerificationRow, unstored: UnstoredVerification | null = null): boolean {
+    if (this.#stopped || this.#running.has(row.id) || this.#backoff.isWaiting(row.id)) return false;
     const startedMs = this.#clock.monotonicMs();
     // Entered first: a verification that needs no network may end in the same turn.
     const { promise: done, resolve } = Promise.withResolvers<void>();
-    this.#running.set(row.id, { startedMs, done });
-    void this.#run(row, startedMs).then(resolve);
+    this.#running.set(row.id, { startedMs, unstored, done });
+    void this.#run(row, startedMs, unstored).then(resolve);
+    return true;
   }
 
-  async #run(row: VerificationRow, startedMs: number): Promise<void> {
+  async #run(row: VerificationRow, startedMs: number, unstored: UnstoredVerification | null): Promise<void> {
     try {
       const isGivenUp = this.#backoff.isExhausted(row.id);
-      const dueAtMs = await (isGivenUp ? this.#attempts.giveUp(row) : this.#attempts.attempt(row));
+      const dueAtMs = await (isGivenUp ? this.#attempts.giveUp(row) : this.#attempts.attempt(row, unstored));
       this.#backoff.clear(row.id);
       if (!this.#engines[row.mode].isSimulated)
         this.#averageMs += (this.#clock.monotonicMs() - startedMs - this.#averageMs) * AVERAGE_SHARE;
       if (dueAtMs === null) this.#wake(row.id);
       else this.#noteDue(dueAtMs);
     } catch (error) {
+      // Where it cannot be stored, its request is refused and nothing is left to run.
+      if (unstored !== null && !(await unstored.storePending())) return;
       if (error instanceof PoolClosed || this.#stopped) return;
       const waitMs = this.#backoff.schedule(row.id, () => this.#resume(row.id));
       this.#log.error("verification ended in a bug, retrying", { id: row.id, wait_ms: waitMs, error });

@@ -59,9 +59,22 @@ export const suggestAddress = ({ domain, mailbox }: Address): string | null => {
   return best === null ? null : `${mailbox.slice(0, mailbox.lastIndexOf("@"))}@${best}`;
 };
 
+/** Suggestions of the latest domains: most addresses of a list share theirs with others. */
+const cached = new Map<string, string | null>();
+const CACHED_MAX = 10_000;
+
 /** The well-known provider that a domain (A-labels in lower case) looks like a typo of; null when it does not. */
 export const suggestDomain = (domain: string): string | null => {
   if (domain.startsWith("[") || domain.length > DOMAIN_LENGTH_MAX || providers.has(domain)) return null;
+  const known = cached.get(domain);
+  if (known !== undefined) return known;
+  const suggested = findDomain(domain);
+  if (cached.size >= CACHED_MAX) cached.clear();
+  cached.set(domain, suggested);
+  return suggested;
+};
+
+const findDomain = (domain: string): string | null => {
   const typed = { domain, ...splitName(domain) };
   const tldExists = suffixList().parse(domain, { extractHostname: false }).isIcann === true;
   let best: string | null = null;
