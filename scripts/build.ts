@@ -2,23 +2,14 @@
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
+import { COMPILE_FLAGS } from "./compile-flags.ts";
 
 const { values } = parseArgs({ options: { target: { type: "string" }, outfile: { type: "string" } } });
 const root = new URL("..", import.meta.url).pathname;
 const outfile = values.outfile ?? `${root}dist/postwarden`;
 mkdirSync(`${root}dist`, { recursive: true });
 
-// No --minify: Elysia reads the source text of its handlers. No autoload: a binary must not read the .env of the
-// directory it happens to be started in. Splitting keeps what is imported only when it is needed out of memory until then.
-const flags = [
-  "--compile",
-  "--bytecode",
-  "--format=esm",
-  "--sourcemap",
-  "--splitting",
-  "--no-compile-autoload-dotenv",
-  "--no-compile-autoload-bunfig",
-];
+const flags = [...COMPILE_FLAGS];
 const git = (...args: string[]): string | null => {
   const { success, stdout } = Bun.spawnSync(["git", "-C", root, ...args], { stderr: "ignore" });
   return success ? stdout.toString().trim() : null;

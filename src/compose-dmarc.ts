@@ -11,7 +11,6 @@ import { createAdvisor } from "./dmarc/advice/advisor.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
 import { AlertJob } from "./dmarc/alerts/alert-job.ts";
 import { HealthStore } from "./dmarc/health/health-store.ts";
-import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { AlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
 import { DmarcAlertStore } from "./dmarc/domains/alert-store.ts";
 import { createMailAuthentication } from "./dmarc/authentication/mail-authentication.ts";
@@ -20,22 +19,16 @@ import { createDigestReader } from "./dmarc/alerts/digest-facts.ts";
 import { DigestJob } from "./dmarc/alerts/digest-job.ts";
 import { createDomainPlatforms } from "./dmarc/domains/domain-platform.ts";
 import { createDomainCheck } from "./dmarc/domains/domain-check.ts";
-import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
 import type { DomainRow, DomainStore } from "./dmarc/domains/domain-store.ts";
 import { Domains, type DomainsDeps } from "./dmarc/domains/domains.ts";
 import { Ingest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
 import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
 import { Ingestions } from "./dmarc/ingest/ingestions.ts";
 import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./dmarc/domains/raise.ts";
-import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
 import { RecordStore } from "./dmarc/queries/record-store.ts";
 import { ReportQueryStore } from "./dmarc/queries/report-query-store.ts";
 import { RollupStore } from "./dmarc/sources/rollup-store.ts";
 import { AddressLookups } from "./dmarc/addresses/address-lookups.ts";
-import { createQueryRoutes } from "./dmarc/queries/query-routes.ts";
-import { createAdviceRoutes } from "./dmarc/advice/advice-routes.ts";
-import { serveRoutes } from "./http/route.ts";
-import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import type { Mailing } from "./notify/mail-batcher.ts";
 import { GeoipFiles } from "./net/geoip-files.ts";
@@ -50,7 +43,6 @@ export interface DmarcParts {
   readonly freshResolver: DnsResolver;
   /** Null when the service cannot send mail. */
   readonly mailing: Mailing | null;
-  readonly guard: Guard;
   readonly rules: UrlPolicy;
   readonly urls: WebhookUrls;
   readonly defaultRecipients: AlertRaiserDeps["defaultRecipients"];
@@ -78,7 +70,7 @@ export const composeImport = (db: Db, { clock, resolver }: Pick<Platform, "clock
 
 /** DMARC monitoring: domains and their DNS checks, reports and their queries, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
-  const { db, log, platform, freshResolver, guard, rules } = parts;
+  const { db, log, platform, freshResolver, rules } = parts;
   const { clock } = platform;
   const runtime = { db, clock, log };
   const [stores, alertStore] = [openIngestStores(db), new DmarcAlertStore(db)];
@@ -94,22 +86,13 @@ export const composeDmarc = (parts: DmarcParts) => {
   const alerts = composeAlerts(parts, { stores, alertStore, raise, rollups, records, advise });
   const overview = composeDmarcOverview(runtime, { domains: stores.domains, raised: alertStore, rollups, advise });
   const addresses = composeAddressLookups(parts);
-  const health = composeHealth(runtime, { resolver: platform.resolver, freshResolver, rules, guard, findDomain });
+  const health = composeHealth(runtime, { resolver: platform.resolver, freshResolver, rules });
   const adviseNow = (domain: DomainRow) => db.snapshot(() => advise(domain));
   const context = { db, clock, rollups, records, reports, findDomain };
   const readers = readersOf(context, stores, alertStore);
   return {
     ...ingestion.receiving,
-    routes: [
-      serveRoutes(guard, [
-        ...ingestion.routes,
-        ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
-        ...createQueryRoutes(context, stores.failures),
-        ...createAdviceRoutes({ findDomain, advise: adviseNow }),
-      ]),
-      ...[createAlertRoutes({ guard, alerts: readers.alerts }), health.routes],
-    ],
-    ...{ domains, rollups, advise: adviseNow, overview: overview.overview },
+    ...{ domains, rollups, advise: adviseNow, overview: overview.overview, context, failures: stores.failures },
     pages: {
       ...{ clock, domains, advise: adviseNow, overview: overview.overview, health: health.runs },
       ...{ ...ingestion.pages, ...readers, rules, hasMail },

@@ -1,7 +1,6 @@
 import type { Platform } from "./compose-platform.ts";
 import type { Runtime } from "./db/runtime.ts";
 import { HealthJob } from "./dmarc/health/health-job.ts";
-import { createHealthRoutes, type HealthRouteOptions } from "./dmarc/health/health-routes.ts";
 import { HealthRuns } from "./dmarc/health/health-runs.ts";
 import { HealthStore } from "./dmarc/health/health-store.ts";
 import { createHealthCheck } from "./dmarc/health/health.ts";
@@ -9,7 +8,7 @@ import type { DnsResolver } from "./net/dns.ts";
 import type { UrlPolicy } from "./net/fetch-url.ts";
 import { createGetter } from "./net/fetch.ts";
 
-export interface HealthOptions extends Omit<HealthRouteOptions, "runs"> {
+export interface HealthOptions {
   readonly resolver: DnsResolver;
   /** A resolver without a cache: a record that was just published must be found. */
   readonly freshResolver: DnsResolver;
@@ -23,7 +22,7 @@ export const composeHealthCheck = ({ clock, resolver }: Pick<Platform, "clock" |
 /** The health of enrolled domains: on request, and daily. */
 export const composeHealth = (
   runtime: Pick<Runtime, "db" | "clock" | "log">,
-  { resolver, freshResolver, rules, guard, findDomain }: HealthOptions,
+  { resolver, freshResolver, rules }: HealthOptions,
 ) => {
   const store = new HealthStore(runtime.db);
   const check = composeHealthCheck({ clock: runtime.clock, resolver }, rules);
@@ -31,7 +30,6 @@ export const composeHealth = (
   const job = new HealthJob(runtime, { store, runs });
   return {
     runs,
-    routes: createHealthRoutes({ guard, runs, findDomain }),
     checkDomainHealth: () => job.run(),
     stop: (): Promise<void> => runs.stop(),
   };

@@ -11,7 +11,6 @@ import { Ingest } from "./dmarc/ingest/ingest.ts";
 import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
 import { IngestionReader } from "./dmarc/ingest/ingestion-reader.ts";
 import { IngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
-import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
 import { Ingestions } from "./dmarc/ingest/ingestions.ts";
 import { ReportIntake } from "./dmarc/ingest/report-intake.ts";
 import { ReportUploads } from "./dmarc/ingest/report-uploads.ts";
@@ -65,7 +64,6 @@ export const composeIngestion = (
   return {
     receiving: { store: domains, intake, quota, reserve, ingester },
     pages: { ingestions, reader, uploads },
-    routes: createIngestionRoutes({ ingestions, reader, uploads }),
     findings: () => [reserve.finding(), mailbox?.finding()].filter((one) => typeof one === "string"),
     jobs: {
       authenticateReportMails: () => authentication.run(),

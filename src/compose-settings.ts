@@ -2,9 +2,8 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { AccountStore } from "./accounts/store.ts";
 import { OwnKeys } from "./accounts/own-keys.ts";
-import type { LoggedProblem } from "./base/recent-problems.ts";
 import { uploadsFolderOf } from "./compose-bulk.ts";
-import type { composeAccounts, ServiceOptions } from "./compose.ts";
+import type { composeAccounts, ReadProblems, ServiceOptions } from "./compose.ts";
 import type { composeWebhooks } from "./compose-webhooks.ts";
 import type { Config } from "./config.ts";
 import { FirstStepsStore } from "./accounts/first-steps-store.ts";
@@ -21,9 +20,6 @@ import type { EgressPool } from "./probe/egress.ts";
 import type { Readiness } from "./readiness.ts";
 import type { Suppressions } from "./suppress/suppressions.ts";
 import { COMMIT, VERSION } from "./version.ts";
-
-/** The last warnings and errors of the log, the newest first. */
-export type ReadProblems = () => readonly LoggedProblem[];
 
 /** What the settings show and change. */
 export interface SettingsParts {

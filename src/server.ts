@@ -1,51 +1,52 @@
-import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
-import { createBoundary, createMethodsOf, type PresentedError } from "./http/boundary.ts";
+import type { HttpApplication } from "./http-application.ts";
 import type { ClientAddresses } from "./http/client-addresses.ts";
-import { createRequestLog } from "./http/request-log.ts";
-import { withoutWrongLength } from "./http/response.ts";
+import { failureResponse } from "./http/error-response.ts";
+import { requestIdOf } from "./http/request-id.ts";
+import { createRequestLog, loggedPath } from "./http/request-log.ts";
 import { releaseBody } from "./http/request-memory.ts";
-import { withRoutableUrl } from "./http/request-target.ts";
+import { hasUsableHost, pathOf, targetOf, withRoutableUrl } from "./http/request-target.ts";
+import { withoutWrongLength } from "./http/response.ts";
+import { LIVENESS, LIVENESS_PATH } from "./liveness.ts";
 
 export interface ServerOptions {
   readonly log: Log;
   readonly clock: Clock;
-  readonly routes: readonly AnyElysia[];
-  /** An error as a page, for browsers; null for all other clients. */
-  readonly errorPage?: (request: Request, error: PresentedError) => Response | null;
+  /** The application that a path belongs to; a promise while it is being loaded. */
+  readonly applicationOf: (path: string) => HttpApplication | Promise<HttpApplication>;
   /** Called with the method and status of each request. */
   readonly countRequest?: (method: string, status: number) => void;
   readonly clients: ClientAddresses;
 }
 
-/** The application: all routes inside the request boundary. */
+/** What listens for requests. */
 export interface HttpApp {
   /** Handles a request, with or without a socket. */
   handle(request: Request): Promise<Response>;
-  /** Every route; parameters are written `:id`. */
-  readonly routes: ReadonlyArray<{ readonly method: string; readonly path: string }>;
   /** Sets the server that requests come from, so that the log can name their clients. */
   attach(server: Bun.Server<unknown>): void;
   /** Replaces the networks whose X-Forwarded-For is trusted. */
   trustProxies(networks: readonly string[]): void;
 }
 
-export const createServer = ({ log, clock, routes, clients, countRequest, errorPage }: ServerOptions): HttpApp => {
+/**
+ * The server: a request that finds no application waits until it is loaded. Plain requests for the liveness, which a supervisor
+ * sends all the time, load none.
+ */
+export const createServer = ({ log, clock, applicationOf, clients, countRequest }: ServerOptions): HttpApp => {
   const requestLog = createRequestLog({ log, clock }, clients);
-  const methodsOf = createMethodsOf(() => app.routes);
-  const app: AnyElysia = routes.reduce<AnyElysia>(
-    (whole, slice) => whole.use(slice),
-    // Makes the router find the path after any host name, also a short one.
-    new Elysia({ name: "server", handler: { standardHostname: false } }).use(
-      createBoundary({ log, clock, methodsOf, ...(errorPage === undefined ? {} : { errorPage }) }),
-    ),
-  );
+  const respond = async (request: Request): Promise<Response> => {
+    if (isLivenessProbe(request)) return Response.json(LIVENESS, { headers: { "x-request-id": requestIdOf(request) } });
+    const application = await applicationOf(pathOf(request));
+    return withoutWrongLength(request, await application.fetch(request));
+  };
   return {
-    async handle(request) {
-      const noteResponse = requestLog.begin(request);
+    async handle(given) {
+      const noteResponse = requestLog.begin(given);
+      const request = withRoutableUrl(given);
       try {
-        const response = withoutWrongLength(request, await app.fetch(withRoutableUrl(request)));
+        const response = await respond(request).catch((error: unknown) => failed(log, request, error));
         noteResponse?.(response);
         countRequest?.(request.method, response.status);
         return response;
@@ -53,13 +54,19 @@ export const createServer = ({ log, clock, routes, clients, countRequest, errorP
         releaseBody(request);
       }
     },
-    get routes() {
-      return app.routes;
-    },
-    attach(server) {
-      app.server = server;
-      clients.attach(server);
-    },
+    attach: (server) => clients.attach(server),
     trustProxies: (networks) => clients.trust(networks),
   };
+};
+
+/** Whether this is exactly `GET /healthz`; the route decides about methods, parameters and invalid hosts. */
+const isLivenessProbe = (request: Request): boolean =>
+  request.method === "GET" && targetOf(request) === LIVENESS_PATH && hasUsableHost(request);
+
+/** The response where the application could not be loaded. */
+const failed = (log: Log, request: Request, error: unknown): Response => {
+  const requestId = requestIdOf(request);
+  log.error("request failed", { method: request.method, path: loggedPath(request), request_id: requestId, error });
+  const { status, headers, body } = failureResponse(error);
+  return Response.json(body, { status, headers: { ...headers, "x-request-id": requestId } });
 };

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { declareRoute } from "./http/route.ts";
+import { LIVENESS_PATH } from "./liveness.ts";
 
 const okSchema = z
   .object({
@@ -19,7 +20,7 @@ const readySchema = z
 const TAG = "Service";
 
 export const GET_HEALTH = declareRoute({
-  ...{ method: "GET", path: "/healthz", operationId: "getHealth", tag: TAG, scope: "open" },
+  ...{ method: "GET", path: LIVENESS_PATH, operationId: "getHealth", tag: TAG, scope: "open" },
   summary: "Check that the process is alive",
   description: "Returns 200 while the process is running. For restarts by a supervisor.",
   responses: {

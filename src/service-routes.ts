@@ -5,9 +5,9 @@ import { sendText } from "./http/response.ts";
 import type { Guard } from "./http/guard.ts";
 import { handleOpen, serveRoutes } from "./http/route.ts";
 import { METRICS_TYPE } from "./metrics/metrics.ts";
+import { LIVENESS } from "./liveness.ts";
 import type { Readiness } from "./readiness.ts";
 import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
-import { COMMIT, VERSION } from "./version.ts";
 
 export interface ServiceRouteOptions {
   readonly guard: Guard;
@@ -27,7 +27,7 @@ export const createServiceRoutes = ({ guard, describe, readiness, metrics }: Ser
   });
 
   return serveRoutes(guard, [
-    handleOpen(GET_HEALTH, () => ({ status: "ok", version: VERSION, commit: COMMIT })),
+    handleOpen(GET_HEALTH, () => LIVENESS),
 
     handleOpen(GET_READINESS, () => {
       const { reasons, findings } = readiness.check();

@@ -1,6 +1,6 @@
 import { createLog } from "../../src/base/log.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { composeService } from "../../src/compose.ts";
+import { composeService } from "../../src/compose-service.ts";
 import { systemPlatform } from "../../src/compose-platform.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";

@@ -79,7 +79,8 @@ export const keep = ({ children }: Stage, child: Bun.Subprocess): Running["stop"
 
 const FIRST_ANSWER_MS_MAX = 10_000;
 
-const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<number> => {
+/** Waits for the first 200 of `/healthz`, and returns when it came, in milliseconds. */
+export const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<number> => {
   const startedMs = performance.now();
   for (;;) {
     const answered = await fetch(`${url}/healthz`).then(

@@ -50,8 +50,10 @@ const nodeOf = (command: Command, path: readonly string[]): CommandNode => ({
   takesFiles: command.registeredArguments.some((argument: Argument) => /file/i.test(argument.name())),
 });
 
+const PROGRAM = await createProgram(systemIo);
+
 /** The command line as data, read from the program itself. */
-export const commandTree = (): CommandNode => nodeOf(createProgram(systemIo, false), []);
+export const commandTree = (): CommandNode => nodeOf(PROGRAM, []);
 
 /** A command and all below it. */
 export const allCommands = (node: CommandNode): readonly CommandNode[] => [node, ...node.commands.flatMap(allCommands)];

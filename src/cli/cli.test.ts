@@ -26,7 +26,16 @@ const nowhere: Io = {
   ...{ stdin: noInput, stdinLines: noInput, stdinIsTerminal: true, stdoutKind: "terminal", columns: 80 },
   ...{ untilSignal: async () => "SIGTERM", onHangup: () => undefined },
 };
-const COMMANDS = commandsOf(createProgram(nowhere, false), []);
+const COMMANDS = commandsOf(await createProgram(nowhere), []);
+
+test("a command is loaded alone by its name, as all together have it", async () => {
+  for (const { name, command } of COMMANDS.filter(({ name }) => !name.includes(" "))) {
+    const alone = await createProgram(nowhere, { args: [name] });
+    const loaded = commandsOf(alone, []);
+    expect(loaded.length).toBeLessThan(COMMANDS.length / 2);
+    expect(loaded.find((one) => one.name === name)?.command.helpInformation()).toBe(command.helpInformation());
+  }
+});
 
 describe("help", () => {
   test.each(COMMANDS.map(({ name, command }) => [name, command] as const))(

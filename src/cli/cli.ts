@@ -2,28 +2,9 @@ import { Command, CommanderError } from "commander";
 import { AppError } from "../base/errors.ts";
 import { DATA_DIR_SETTING, type Environment, hasSettings, SettingsError } from "../config.ts";
 import { VERSION } from "../version.ts";
-import { addAccountCommands } from "./accounts.ts";
-import { addAuditCommand } from "./audit.ts";
-import { addBackupCommands } from "./backup.ts";
-import { addBlocklistCommands } from "./blocklist.ts";
-import { addCompactCommand } from "./compact.ts";
-import { addCreditCommands } from "./credits.ts";
-import { addDmarcCommands } from "./dmarc.ts";
-import { addDoctorCommand } from "./doctor.ts";
 import { readEnvironmentFile, readSettingsFile } from "./environment-file.ts";
-import { addEraseCommand } from "./erase.ts";
-import { addInspectCommands } from "./inspect.ts";
+import { loadCommands } from "./command-modules.ts";
 import { CommandFailed, type Io, printSafely, UsageError } from "./io.ts";
-import { addJobCommands } from "./jobs.ts";
-import { addKeyCommands } from "./keys.ts";
-import { addMaintenanceCommands } from "./maintenance.ts";
-import { addNotificationCommands } from "./notifications.ts";
-import { addServeCommand } from "./serve.ts";
-import { addSuppressCommands } from "./suppress.ts";
-import { addUsageCommand } from "./usage.ts";
-import { addUserCommands } from "./users.ts";
-import { addVerifyCommand } from "./verify.ts";
-import { addWebhookCommands } from "./webhooks.ts";
 
 const EXIT_OK = 0;
 const EXIT_FAILED = 1;
@@ -71,8 +52,19 @@ const environmentReader = (given: Io, options: GlobalOptions, asJson: boolean): 
   };
 };
 
-/** The command line. With `asJson` the parser does not print errors. */
-export const createProgram = (given: Io, asJson: boolean): Command => {
+export interface ProgramOptions {
+  /** The parser does not print errors. */
+  readonly asJson?: boolean;
+  /** The command line for which the commands are loaded; by default all are. */
+  readonly args?: readonly string[];
+}
+
+/** The command line. */
+export const createProgram = async (
+  given: Io,
+  { asJson = false, args = [] }: ProgramOptions = {},
+): Promise<Command> => {
+  const commands = await loadCommands(args);
   let readEnvironment = (): Environment => given.environment;
   let environment: Environment | null = null;
   const io: Io = {
@@ -94,26 +86,7 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
       environment = options.envFile === undefined ? null : readEnvironment();
     })
     .addHelpText("after", HELP_FOOTER);
-  addServeCommand(program, io, () => readEnvironment());
-  addVerifyCommand(program, io);
-  addInspectCommands(program, io);
-  addAccountCommands(program, io);
-  addUserCommands(program, io);
-  addKeyCommands(program, io);
-  addCreditCommands(program, io);
-  addUsageCommand(program, io);
-  addAuditCommand(program, io);
-  addSuppressCommands(program, io);
-  addEraseCommand(program, io);
-  addBlocklistCommands(program, io);
-  addDmarcCommands(program, io);
-  addJobCommands(program, io);
-  addWebhookCommands(program, io);
-  addNotificationCommands(program, io);
-  addDoctorCommand(program, io);
-  addBackupCommands(program, io);
-  addCompactCommand(program, io);
-  addMaintenanceCommands(program, io);
+  for (const addCommands of commands) addCommands(program, io, () => readEnvironment());
   for (const command of everyCommand(program)) {
     if (command.commands.length > 0) command.helpCommand("help [command]", "Show help for a command.");
     command
@@ -164,7 +137,8 @@ export const runCli = async (args: readonly string[], streams: Io): Promise<numb
   const io = printSafely(streams);
   const asJson = args.includes("--json");
   try {
-    await createProgram(io, asJson).parseAsync([...args], { from: "user" });
+    const program = await createProgram(io, { asJson, args });
+    await program.parseAsync([...args], { from: "user" });
     return EXIT_OK;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT_OK;

@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from 
 import { join } from "node:path";
 import { z } from "zod";
 import { setupUrl } from "../accounts/setup-links.ts";
-import type { Service } from "../compose.ts";
+import type { Service } from "../compose-service.ts";
 import type { Db } from "../db/open.ts";
 import { CommandFailed, type Io } from "./io.ts";
 

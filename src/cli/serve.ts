@@ -5,7 +5,7 @@ import { waitFor } from "../base/wait.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { RecentProblems } from "../base/recent-problems.ts";
 import { composeReceiver } from "../compose-receiver.ts";
-import { composeService, type Service } from "../compose.ts";
+import { composeService, type Service } from "../compose-service.ts";
 import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
 import {
   baseUrlOf,
@@ -18,7 +18,7 @@ import {
 } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { removeAbandonedCopies } from "../db/migrate-file.ts";
-import { createJobs } from "../jobs.ts";
+import { Jobs } from "../jobs.ts";
 import { composeServiceDoctor } from "../compose-doctor.ts";
 import { foreignSourceAddresses } from "../doctor/egress-check.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
@@ -156,7 +156,7 @@ const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> =>
   };
   await service.blocklist.scheduler.fillSeverities();
   await service.blocklist.scheduler.spreadBacklog();
-  const jobs = createJobs({ service, log, clock: systemClock, renewCertificates });
+  const jobs = new Jobs({ service, log, clock: systemClock, renewCertificates });
   hangups.use(async () => {
     settings.reload(log);
     service.app.trustProxies(settings.trustedProxies);

@@ -1,6 +1,6 @@
 import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
-import { composeService, type Service } from "../compose.ts";
+import { composeService, type Service } from "../compose-service.ts";
 import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
 import type { Config } from "../config.ts";
 import { rateOf } from "../billing/plans.ts";

@@ -155,7 +155,7 @@ test("names and notes of lists in a catalogue of the operator's are printed safe
   }
 });
 
-test("every command is tried", () => {
+test("every command is tried", async () => {
   const leaves = (command: Command, path: readonly string[]): string[] =>
     command.commands.length === 0
       ? [path.join(" ")]
@@ -170,10 +170,8 @@ test("every command is tried", () => {
   };
   const bytes = { write: async () => undefined, stdin: () => noBytes() };
   const rest = { untilSignal: async () => "SIGTERM", onHangup: () => undefined, ...bytes };
-  const program = createProgram(
-    { ...io, ...rest, stdinIsTerminal: true, stdoutKind: "terminal" as const, columns: 80 },
-    false,
-  );
+  const terminal = { stdinIsTerminal: true, stdoutKind: "terminal" as const, columns: 80 };
+  const program = await createProgram({ ...io, ...rest, ...terminal });
   const tried = new Set(
     COMMANDS.flatMap((args) => [args[0] ?? "", args.slice(0, 2).join(" "), args.slice(0, 3).join(" ")]),
   );

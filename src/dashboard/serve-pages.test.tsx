@@ -5,6 +5,7 @@ import { AppError } from "../base/errors.ts";
 import { createTokenBuckets } from "../base/limits.ts";
 import { Guard } from "../http/guard.ts";
 import { createBudgets } from "../http/request-memory.ts";
+import { createApplication } from "../http-application.ts";
 import { createServer } from "../server.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { silentLog } from "../testing/silent-log.ts";
@@ -107,10 +108,12 @@ const createApp = () => {
     },
     frameFacts: () => ({ credits: 1234, attention: { dmarc: 3 } }),
   });
-  const app = createServer({
-    ...{ log: silentLog, clock, clients: new ClientAddresses([]), routes: [dashboard.routes()] },
+  const application = createApplication({
+    ...{ log: silentLog, clock, routes: [dashboard.routes()] },
     errorPage: (request, error) => dashboard.errorPage(request, error),
   });
+  const clients = new ClientAddresses([]);
+  const app = createServer({ log: silentLog, clock, clients, applicationOf: () => application });
   return async (path: string, { as, form, headers = {} }: Ask = {}) => {
     const response = await app.handle(
       new Request(`http://localhost${path}`, {

@@ -6,7 +6,7 @@ import { type KeyMode, newVisitorId } from "../base/secrets.ts";
 import { rateOf } from "../billing/plans.ts";
 import { abortIfClientGone } from "../http/client-gone.ts";
 import type { Guard } from "../http/guard.ts";
-import { pathOf } from "../http/request-target.ts";
+import { pathOf, targetOf } from "../http/request-target.ts";
 import { sendText } from "../http/response.ts";
 import { SCOPES } from "../http/scopes.ts";
 import { findAsset } from "./assets.ts";
@@ -70,9 +70,6 @@ const hrefIn =
 
 const modeOf = (path: string): KeyMode =>
   path === TEST_PREFIX || path.startsWith(`${TEST_PREFIX}/`) ? "test" : "live";
-
-/** The path and query of a request, as in the address bar. */
-const urlOf = (request: Request): string => request.url.slice(request.url.indexOf("/", "http://".length));
 
 const withoutPrefix = (path: string): string => {
   const bare = modeOf(path) === "test" ? path.slice(TEST_PREFIX.length) : path;
@@ -168,7 +165,7 @@ export class Dashboard {
     const timeZone = viewer?.timeZone ?? readTimeZone(request);
     const nowMs = this.#options.clock.nowMs();
     const fieldIds = new Map<string, number>();
-    const facts: PageFacts = { csrfToken, fieldIds, timeZone, nowMs, url: urlOf(request), form: form ?? null, href };
+    const facts: PageFacts = { csrfToken, fieldIds, timeZone, nowMs, url: targetOf(request), form: form ?? null, href };
     const flash = readFlash(request);
     const frame = {
       ...{ view, viewer, flash, theme: readTheme(request) },
@@ -213,7 +210,8 @@ const deniedText = ({ access }: PageRoute): string =>
 
 /** A page that was loaded by a script sends the whole browser to the sign-in. */
 const toSignIn = (request: Request): Response => {
-  const next = request.method === "GET" && urlOf(request) !== "/" ? `?next=${encodeURIComponent(urlOf(request))}` : "";
+  const next =
+    request.method === "GET" && targetOf(request) !== "/" ? `?next=${encodeURIComponent(targetOf(request))}` : "";
   if (request.headers.get("hx-request") === null) return redirectToPath(`${SIGN_IN}${next}`);
   return new Response(null, { status: 204, headers: { "hx-redirect": SIGN_IN, "cache-control": "no-store" } });
 };

@@ -12,7 +12,10 @@ test.each(["http://a", "https://a", "https://abcd.example", "https://[::1]:8443"
       const request = new Request(origin + path, { method, headers: { authorization: `Bearer ${key}` } });
       return (await app.service.app.handle(request)).status;
     };
-    for (const { method, path } of app.service.app.routes) {
+    const [api, pages] = await Promise.all(["/v1", "/"].map((path) => app.service.applicationOf(path)));
+    const routes = [...(api?.routes ?? []), ...(pages?.routes ?? [])];
+    expect(routes.length).toBeGreaterThan(200);
+    for (const { method, path } of routes) {
       const status = await statusOf(method, path.replace(/:\w+/g, "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52"));
       expect([`${method} ${path}`, status]).not.toEqual([`${method} ${path}`, 405]);
     }

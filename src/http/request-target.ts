@@ -21,6 +21,9 @@ export const withRoutableUrl = (request: Request): Request => {
   return Object.defineProperty(request, "url", { value });
 };
 
+/** Path and query of a request with a routable URL, as in the address bar. */
+export const targetOf = ({ url }: Request): string => url.slice(url.indexOf("/", "http://".length));
+
 /** The path of a request with a routable URL. */
 export const pathOf = ({ url }: Request): string => {
   const start = url.indexOf("/", "http://".length);

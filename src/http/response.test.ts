@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { ClientAddresses } from "./client-addresses.ts";
 import { gunzipSync } from "node:zlib";
 import { Elysia } from "elysia";
+import { createApplication } from "../http-application.ts";
 import { createServer } from "../server.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { createTestClock } from "../testing/clock.ts";
@@ -166,13 +167,14 @@ describe("a large answer", () => {
 });
 
 test("HEAD says of a large answer what GET says, over a socket", async () => {
+  const large = new Elysia().get("/large", ({ request }) =>
+    sendBytes(request, new Uint8Array(MIB), { "content-type": "text/csv" }),
+  );
+  const surroundings = { log: silentLog, clock: createTestClock() };
+  const application = createApplication({ ...surroundings, routes: [large] });
   const app = createServer({
-    ...{ log: silentLog, clock: createTestClock(), clients: new ClientAddresses([]) },
-    routes: [
-      new Elysia().get("/large", ({ request }) =>
-        sendBytes(request, new Uint8Array(MIB), { "content-type": "text/csv" }),
-      ),
-    ],
+    ...{ ...surroundings, clients: new ClientAddresses([]) },
+    applicationOf: () => application,
   });
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: app.handle });
   for (const encoding of ["identity", "gzip"]) {

@@ -6,7 +6,7 @@ import type { IssuedKey, NewKey } from "../accounts/keys.ts";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import type { PlanName } from "../billing/plans.ts";
-import { composeService, type Service } from "../compose.ts";
+import { composeService, type Service } from "../compose-service.ts";
 import { readConfig } from "../config.ts";
 import { type Db, openDb } from "../db/open.ts";
 import type { Connector } from "../net/connector.ts";

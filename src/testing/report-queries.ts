@@ -17,6 +17,7 @@ import { createBudgets } from "../http/request-memory.ts";
 import { createQueryRoutes } from "../dmarc/queries/query-routes.ts";
 import { createAdviceRoutes } from "../dmarc/advice/advice-routes.ts";
 import { type HandledRoute, serveRoutes } from "../http/route.ts";
+import { createApplication } from "../http-application.ts";
 import { createServer } from "../server.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
@@ -138,7 +139,8 @@ const createRequests = ({ log, clock, routes }: ServerParts) => {
     return known && { keyId: "key", mode: "live", rate: { perSecond: 1, burst: 1 }, ...known };
   };
   const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
-  const app = createServer({ log, clock, clients: new ClientAddresses([]), routes: [serveRoutes(guard, routes)] });
+  const application = createApplication({ log, clock, routes: [serveRoutes(guard, routes)] });
+  const app = createServer({ log, clock, clients: new ClientAddresses([]), applicationOf: () => application });
   return async (
     method: string,
     path: string,

@@ -6,6 +6,7 @@ import { createTokenBuckets } from "../../base/limits.ts";
 import { newId } from "../../base/secrets.ts";
 import { Guard } from "../../http/guard.ts";
 import { createBudgets } from "../../http/request-memory.ts";
+import { createApplication } from "../../http-application.ts";
 import { createServer } from "../../server.ts";
 import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
 import { DomainAlerts } from "./domain-alerts.ts";
@@ -32,7 +33,8 @@ const start = () => {
     throw new AppError("not_found");
   };
   const routes = [createAlertRoutes({ guard, alerts: new DomainAlerts(store, findDomain) })];
-  const app = createServer({ log, clock, clients: new ClientAddresses([]), routes });
+  const application = createApplication({ log, clock, routes });
+  const app = createServer({ log, clock, clients: new ClientAddresses([]), applicationOf: () => application });
   const domain = harness.add("example.com");
   for (let n = 1; n <= 5; n++) {
     const alert = {

@@ -1,0 +1,25 @@
+/**
+ * A value that is loaded when it is first needed: the loaded value itself afterwards, so that nobody waits for it again. All who
+ * need it meanwhile wait for the same load; one that fails is tried again by the next.
+ */
+export class LoadOnce<T extends object> {
+  #loaded: T | null = null;
+  #loading: Promise<T> | null = null;
+
+  constructor(private readonly load: () => Promise<T>) {}
+
+  get(): T | Promise<T> {
+    if (this.#loaded !== null) return this.#loaded;
+    this.#loading ??= this.#begin();
+    return this.#loading;
+  }
+
+  async #begin(): Promise<T> {
+    try {
+      this.#loaded = await this.load();
+      return this.#loaded;
+    } finally {
+      this.#loading = null;
+    }
+  }
+}

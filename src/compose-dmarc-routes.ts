@@ -1,0 +1,33 @@
+import type { Dmarc } from "./compose-dmarc.ts";
+import { createAdviceRoutes } from "./dmarc/advice/advice-routes.ts";
+import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
+import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
+import { createHealthRoutes } from "./dmarc/health/health-routes.ts";
+import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
+import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
+import { createQueryRoutes } from "./dmarc/queries/query-routes.ts";
+import type { Guard } from "./http/guard.ts";
+import { serveRoutes } from "./http/route.ts";
+import type { UrlPolicy } from "./net/fetch-url.ts";
+
+export interface DmarcRouteParts {
+  readonly guard: Guard;
+  readonly rules: UrlPolicy;
+  readonly dmarc: Dmarc;
+}
+
+/** The routes of DMARC monitoring. */
+export const composeDmarcRoutes = ({ guard, rules, dmarc }: DmarcRouteParts) => {
+  const { domains, rollups, advise, pages, context, failures } = dmarc;
+  const { findDomain, clock } = context;
+  return [
+    serveRoutes(guard, [
+      ...createIngestionRoutes(pages),
+      ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
+      ...createQueryRoutes(context, failures),
+      ...createAdviceRoutes({ findDomain, advise }),
+    ]),
+    createAlertRoutes({ guard, alerts: pages.alerts }),
+    createHealthRoutes({ guard, runs: pages.health, findDomain }),
+  ];
+};

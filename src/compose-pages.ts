@@ -1,0 +1,51 @@
+import { composeDashboard, createSecretRotation } from "./compose-dashboard.ts";
+import { composeInvitations } from "./compose-invitations.ts";
+import { composeSettings } from "./compose-settings.ts";
+import type { ServiceOptions, UseCases } from "./compose.ts";
+import { createApplication, type HttpApplication } from "./http-application.ts";
+import type { ClientAddresses } from "./http/client-addresses.ts";
+
+/** What the pages of users need of the settings and the server. */
+const composeSignIn = ({ config, log }: ServiceOptions, clients: ClientAddresses) => ({
+  baseUrl: config.baseUrl,
+  mailInvitation: composeInvitations(config, log),
+  clientAddress: (request: Request) => clients.of(request),
+});
+
+/** The dashboard as an application. */
+export const composePages = (
+  useCases: UseCases,
+  options: ServiceOptions,
+  clients: ClientAddresses,
+): HttpApplication => {
+  const { runtime, administration, webhooks, blocklist, bulk, dmarc, doctor } = useCases;
+  const { db, clock, log } = runtime;
+  const dashboard = composeDashboard({
+    ...{ ...administration, ...composeSignIn(options, clients) },
+    ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },
+    ...{ credits: administration.credits, isHttps: options.baseUrl.startsWith("https:") },
+    ...{ lists: bulk, callerName: administration.callerName },
+    home: {
+      targets: ({ caller }) => blocklist.attention(caller).figures,
+      mailInName: ({ caller }) => dmarc.overview.mailInName(caller),
+    },
+    attention: [
+      { section: "blocklists", itemsOf: ({ caller }) => blocklist.attention(caller).items },
+      { section: "dmarc", itemsOf: ({ caller }) => dmarc.overview.attention(caller) },
+      { section: "lists", itemsOf: ({ caller }) => bulk.queries.attention(caller) },
+      { section: "webhooks", itemsOf: ({ caller }) => webhooks.webhooks.endpoints.attention(caller) },
+    ],
+    serviceState: () => {
+      const { reasons: blockers } = useCases.readiness.check();
+      return { examination: doctor.latestFindings(), blockers, findings: useCases.serviceFindings() };
+    },
+    verify: { ...useCases.verification, nameOf: administration.callerName },
+    usage: { usage: useCases.usage.usage, ledger: administration.ledger, nameOf: administration.callerName, clock },
+    webhooks: { ...webhooks, rotateSecret: createSecretRotation(db, webhooks.webhooks, administration.audit) },
+    blocklist: { ...blocklist, rules: webhooks.rules },
+    dmarcReports: dmarc.pages,
+    settings: composeSettings(useCases, options),
+  });
+  const errorPage = dashboard.errorPage.bind(dashboard);
+  return createApplication({ log, clock, routes: [dashboard.routes()], errorPage });
+};

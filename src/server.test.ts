@@ -1,0 +1,79 @@
+import { expect, test } from "bun:test";
+import { createLog } from "./base/log.ts";
+import { createApplication, type HttpApplication } from "./http-application.ts";
+import { ClientAddresses } from "./http/client-addresses.ts";
+import { createServer } from "./server.ts";
+import { createApps } from "./testing/app.ts";
+import { createTestClock } from "./testing/clock.ts";
+
+const start = createApps();
+
+const startServer = (load: () => Promise<HttpApplication>) => {
+  const clock = createTestClock();
+  const lines: string[] = [];
+  const log = createLog("error", clock, (line) => lines.push(line));
+  let loads = 0;
+  const applicationOf = () => {
+    loads++;
+    return load();
+  };
+  const app = createServer({ log, clock, clients: new ClientAddresses([]), applicationOf });
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    app.handle(new Request(`http://localhost${path}`, { headers }));
+  return { get, lines, loads: () => loads, application: () => createApplication({ log, clock, routes: [] }) };
+};
+
+test("the liveness is the same whether an application responds or the server itself", async () => {
+  const { app } = start().service;
+  const ask = async (target: string) => {
+    const headers = { "x-request-id": "r1" };
+    const response = await app.handle(new Request(`http://localhost${target}`, { headers }));
+    return { status: response.status, headers: response.headers.toJSON(), body: await response.json() };
+  };
+  const own = await ask("/healthz");
+  expect(own).toEqual({
+    status: 200,
+    headers: { "content-type": "application/json;charset=utf-8", "x-request-id": "r1" },
+    body: { status: "ok", version: expect.any(String), commit: null },
+  });
+  expect(await ask("/healthz?")).toEqual(own);
+});
+
+test("the liveness loads no application, everything else does", async () => {
+  const server = startServer(() => Promise.reject(new Error("not needed")));
+  expect((await server.get("/healthz")).status).toBe(200);
+  expect(server.loads()).toBe(0);
+  for (const [path, headers] of [
+    ["/readyz", {}],
+    ["/healthz?a=b", {}],
+    ["/healthz", { host: "a b" }],
+  ] as const)
+    await server.get(path, headers);
+  expect(server.loads()).toBe(3);
+});
+
+test("a request waits until its application is loaded", async () => {
+  const { promise, resolve } = Promise.withResolvers<HttpApplication>();
+  const server = startServer(() => promise);
+  const response = server.get("/nowhere");
+  resolve(server.application());
+  expect((await response).status).toBe(404);
+});
+
+test.each([
+  ["a bug", new Error("no such table: users"), 500, "internal_error"],
+  ["a full disk", Object.assign(new Error("full"), { code: "SQLITE_FULL" }), 503, "unavailable"],
+])(
+  "an application that cannot be loaded because of %s is an error with a request ID, in the log",
+  async (_, error, ...expected) => {
+    const [status, code] = expected;
+    const server = startServer(() => Promise.reject(error));
+    const response = await server.get("/v1/account", { "x-request-id": "r2" });
+    expect([response.status, response.headers.get("x-request-id")]).toEqual([status, "r2"]);
+    const body = await response.text();
+    expect(body).toContain(code);
+    expect(body).not.toContain(error.message);
+    expect(server.lines).toHaveLength(1);
+    expect(server.lines[0]).toContain("r2");
+  },
+);
