@@ -1,4 +1,8 @@
-/** A browser without a screen: cookies, links and forms over HTTP, for the proofs about access. */
+/**
+ * A browser without a screen: cookies, links and forms over HTTP, for the proofs about access. Its name attacks the page that
+ * shows who is signed in.
+ */
+import { HOSTILE_LINE } from "./hostile.ts";
 
 export interface SeenForm {
   readonly method: "GET" | "POST";
@@ -113,7 +117,12 @@ export class HttpClient {
 
   async #send(path: string, init: RequestInit): Promise<SeenPage> {
     const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const headers = { accept: "text/html", cookie, ...(init.headers as Record<string, string>) };
+    const headers = {
+      accept: "text/html",
+      "user-agent": HOSTILE_LINE,
+      cookie,
+      ...(init.headers as Record<string, string>),
+    };
     const response = await fetch(this.base + path, { ...init, headers, redirect: "manual" });
     for (const line of response.headers.getSetCookie()) this.#keep(line);
     const location = response.headers.get("location");

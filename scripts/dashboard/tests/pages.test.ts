@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { axeProblems, COLOUR_RULES } from "../axe.ts";
 import type { Person } from "../browser.ts";
+import { HOSTILE_LINE } from "../hostile.ts";
 import { Frontier, linksOf, PAGE_MAP } from "../places.ts";
 import { leave, signedIn, visit } from "./browser.ts";
 
@@ -44,6 +45,12 @@ describe("every page", () => {
     expect([...found, ...owner.problems]).toEqual([]);
     expect(PAGE_MAP.filter((place) => !frontier.places.has(place))).toEqual([]);
   }, 240_000);
+
+  test("shows what a browser calls itself as text", async () => {
+    await owner.goto("/settings/profile");
+    expect(await owner.page.locator(".people h3").first().getAttribute("title")).toBe(HOSTILE_LINE.slice(0, 300));
+    expect(await owner.injected()).toEqual([]);
+  });
 
   test("for visitors is accessible as well", async () => {
     const visitor = await visit();
