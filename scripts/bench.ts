@@ -1,7 +1,7 @@
 /**
  * Measures speed and memory, each figure beside its limit. `--only GROUP` (several times, too) runs those groups alone,
- * `--json` prints for a program, `--binary PATH` takes another binary. Exits with 1 when a limit is missed, unless
- * `--report` is given.
+ * `--json` prints for a program, `--binary PATH` takes another binary, `--quick` leaves out the largest sizes. Exits with 1
+ * when a limit is missed, unless `--report` is given.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,11 +16,13 @@ import { measureDashboard } from "./bench/dashboard.ts";
 import { measureDmarc } from "./bench/dmarc.ts";
 import { measureDmarcSources } from "./bench/dmarc-sources.ts";
 import { measureDns } from "./bench/dns.ts";
+import { measureGaps } from "./bench/gaps.ts";
 import { measureHistory } from "./bench/history.ts";
 import { measureHttp } from "./bench/http.ts";
 import { measureIntake } from "./bench/intake.ts";
 import { isMet, type Mark, marksJson, marksText } from "./bench/marks.ts";
 import { measurePlan } from "./bench/plan.ts";
+import { measureProviders } from "./bench/providers.ts";
 import { measureSilent } from "./bench/silent.ts";
 import type { Stage } from "./bench/stage.ts";
 import { measureStart } from "./bench/start.ts";
@@ -40,12 +42,14 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   dns: measureDns,
   silent: measureSilent,
   bulk: measureBulk,
+  providers: measureProviders,
   "bulk-list": measureBulkList,
   intake: measureIntake,
   blocklists: measureBlocklists,
   dmarc: measureDmarc,
   "dmarc-sources": measureDmarcSources,
   history: measureHistory,
+  gaps: measureGaps,
   dashboard: measureDashboard,
 };
 
@@ -55,6 +59,7 @@ const { values: options } = parseArgs({
     json: { type: "boolean", default: false },
     report: { type: "boolean", default: false },
     binary: { type: "string" },
+    quick: { type: "boolean", default: false },
   },
 });
 
@@ -91,7 +96,7 @@ const main = async (): Promise<number> => {
   const supervisor = createSupervisor(directory);
   const children = new Set<Bun.Subprocess>();
   try {
-    return await Promise.race([work({ directory, supervisor, children }), interrupted.promise]);
+    return await Promise.race([work({ directory, supervisor, children, isQuick: options.quick }), interrupted.promise]);
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     return 1;

@@ -55,7 +55,7 @@ export const startForLists = async (stage: Stage, name: string, settings: Settin
 };
 
 /** Answers requests: the binary over its socket, or a service in this process. */
-type Ask = (path: string, request: RequestInit) => Promise<Response>;
+export type Ask = (path: string, request: RequestInit) => Promise<Response>;
 
 const overSocket =
   ({ url }: Service): Ask =>
@@ -72,9 +72,14 @@ export const postList = async (ask: Ask, key: string, list: string | Blob): Prom
 };
 
 /** Waits until a job has ended, and answers its counts by sub_status. */
-export const untilEnded = async (ask: Ask, key: string, id: string): Promise<Record<string, number>> => {
+export const untilEnded = async (
+  ask: Ask,
+  key: string,
+  id: string,
+  mostMs = END_MS_MAX,
+): Promise<Record<string, number>> => {
   const headers = { authorization: `Bearer ${key}` };
-  for (const endsAtMs = performance.now() + END_MS_MAX; performance.now() < endsAtMs; await Bun.sleep(50)) {
+  for (const endsAtMs = performance.now() + mostMs; performance.now() < endsAtMs; await Bun.sleep(50)) {
     const job = (await (await ask(`${PATH}/${id}`, { headers })).json()) as {
       completed_at: string | null;
       sub_statuses: Record<string, number>;

@@ -33,17 +33,20 @@ const SIGNALS = JSON.stringify(
   ),
 );
 
+/** Evidence of the size that it usually has. */
+export const FILL_EVIDENCE = "INSERT INTO verification_evidence SELECT id, randomblob(400) FROM verifications";
+
 /** The sums that the service keeps, out of the rows. */
 const SUM_USAGE = `INSERT INTO usage_daily (account_id, mode, day, key_id, source, sub_status, verdict, verifications, credits)
   SELECT account_id, mode, completed_at_ms / 86400000, key_id, 'single', sub_status, verdict, count(*), count(*) FROM verifications
     WHERE status = 'completed' GROUP BY 1, 2, 3, 4, 6`;
 
 /** An account with its history so far; its owner's session, and its keys. */
-export const fillAccount = (db: Db) => {
+export const fillAccount = (db: Db, count: number = SIZES.verifications) => {
   const { accounts, keys, users, sessions } = composeAccounts(db, systemClock);
   const created = accounts.create("bench", "scale");
   if (!created.ok) throw new Error("the account could not be made");
-  accounts.grantCredits("bench", 10 * SIZES.verifications, "bench");
+  accounts.grantCredits("bench", 10 * count + 10_000_000, "bench");
   const keyOf = (mode: "live" | "test") => {
     const issued = keys.create({ account: "bench", mode });
     if (!issued.ok) throw new Error(`no key: ${issued.error}`);
@@ -58,7 +61,7 @@ export const fillAccount = (db: Db) => {
   );
   const nowMs = Date.now();
   const span = {
-    $count: SIZES.verifications,
+    $count: count,
     $firstMs: nowMs - SIZES.days * DAY_MS,
     $nowMs: nowMs,
     $keyId: live.id,

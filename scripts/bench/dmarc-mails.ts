@@ -46,3 +46,19 @@ export const mailOf = (n: number, to: string, todayS: number): Buffer => {
     to,
   );
 };
+
+/** A report with so many rows, each of another address. */
+export const largeMailOf = (to: string, todayS: number, rows: number): Buffer =>
+  sampleReportMail(
+    {
+      ...{
+        domain: DOMAIN,
+        org: "large.example",
+        email: "dmarc@large.example",
+        reportId: "large",
+        begin: todayS - DAY_S,
+      },
+      rows: Array.from({ length: rows }, (_, n) => ({ ip: `100.${64 + (n >> 16)}.${(n >> 8) & 255}.${n & 255}` })),
+    },
+    to,
+  );

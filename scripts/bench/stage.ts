@@ -9,6 +9,8 @@ export interface Stage {
   readonly directory: string;
   readonly supervisor: Supervisor;
   readonly binary: string;
+  /** A tenth of the largest sizes (`--quick`). */
+  readonly isQuick: boolean;
   /** Processes that run outside the supervisor; whoever ends the bench ends them. */
   readonly children: Set<Bun.Subprocess>;
 }
@@ -95,11 +97,20 @@ export const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<
 };
 
 /** Starts the binary on a data directory and waits until it answers. Whoever starts it stops it. */
-export const startBinary = async (stage: Stage, dataDir: string, settings: Settings = {}): Promise<Service> => {
+export const startBinary = (stage: Stage, dataDir: string, settings: Settings = {}): Promise<Service> =>
+  startServing(stage, { dataDir, settings }, (env) =>
+    Bun.spawn([stage.binary, "serve"], { cwd: dataDir, env, stdio: ["ignore", "ignore", "inherit"] }),
+  );
+
+/** Starts a service on a data directory and waits until it answers. */
+export const startServing = async (
+  stage: Stage,
+  { dataDir, settings }: { readonly dataDir: string; readonly settings: Settings },
+  spawn: (env: Record<string, string>) => Bun.Subprocess,
+): Promise<Service> => {
   const port = freePort();
   const url = `http://127.0.0.1:${port}`;
-  const env = environment({ ...settings, POSTWARDEN_DATA_DIR: dataDir, POSTWARDEN_PORT: String(port) });
-  const child = Bun.spawn([stage.binary, "serve"], { cwd: dataDir, env, stdio: ["ignore", "ignore", "inherit"] });
+  const child = spawn(environment({ ...settings, POSTWARDEN_DATA_DIR: dataDir, POSTWARDEN_PORT: String(port) }));
   const stop = keep(stage, child);
   try {
     return { url, pid: child.pid, firstAnswerMs: await untilHealthy(url, child), stop };

@@ -1,0 +1,256 @@
+import { join } from "node:path";
+import { postList, untilEnded } from "./bulk.ts";
+import { FILL_EVIDENCE, fillAccount, SIZES } from "./dashboard-history.ts";
+import { DOMAIN, largeMailOf, mailOf } from "./dmarc-mails.ts";
+import { inTurns } from "./load.ts";
+import { GAP_MS_MAX, type LoopGap } from "./loop-watch.ts";
+import type { Mark } from "./marks.ts";
+import { listOf, startProviders } from "./providers.ts";
+import {
+  environment,
+  keep,
+  newDataDir,
+  openData,
+  type Service,
+  type Settings,
+  type Stage,
+  startServing,
+} from "./stage.ts";
+
+const GROUP = "gaps";
+const ROOT = join(import.meta.dir, "../..");
+const WATCH = join(import.meta.dir, "loop-watch.ts");
+const ROWS = 1_000_000;
+const REPORTS = 2_000;
+const LARGE_REPORT_ROWS = 50_000;
+const DAY_S = 86_400;
+const END_MS_MAX = 550_000;
+/** Older ones are purged: about a third of the checks, and two thirds of the evidence. */
+const RETENTION: Settings = {
+  POSTWARDEN_VERIFICATION_RETENTION_DAYS: "60",
+  POSTWARDEN_EVIDENCE_RETENTION_DAYS: "30",
+};
+
+/** A process whose event loop is watched: `read` says what was seen since it was read last. */
+interface Watched {
+  read(): Promise<LoopGap>;
+}
+
+/** Starts a program of ours from its source, with the watch loaded into it. `said`: what it says by itself. */
+const spawnWatched = (stage: Stage, program: readonly string[], env: Record<string, string>) => {
+  const waiting: Array<(gap: LoopGap) => void> = [];
+  const said = Promise.withResolvers<unknown>();
+  const take = (message: unknown): void => {
+    if (typeof message === "object" && message !== null && "gapMs" in message) waiting.shift()?.(message as LoopGap);
+    else said.resolve(message);
+  };
+  const child = Bun.spawn([process.execPath, "--no-env-file", "--preload", WATCH, ...program], {
+    ...{ cwd: ROOT, env, stdio: ["ignore", "ignore", "inherit"] },
+    ipc: take,
+  });
+  const read = (): Promise<LoopGap> => {
+    const { promise, resolve } = Promise.withResolvers<LoopGap>();
+    waiting.push(resolve);
+    child.send("read");
+    return promise;
+  };
+  return { child, read, said: said.promise, stop: keep(stage, child) };
+};
+
+/** Measures pieces of work, each beside a bare process. */
+class GapMeter {
+  readonly marks: Mark[] = [];
+
+  constructor(private readonly bare: Watched) {}
+
+  /** The longest gap of a process while `work` goes on. */
+  async during<T>(what: string, watched: Watched, work: () => Promise<T>): Promise<T> {
+    await Promise.all([watched.read(), this.bare.read()]);
+    const startedMs = performance.now();
+    const value = await work();
+    const seconds = (performance.now() - startedMs) / 1_000;
+    const [gap, bare] = await Promise.all([watched.read(), this.bare.read()]);
+    const note =
+      `${gap.processorMs.toFixed(0)} ms of processor in it, ${gap.over} gaps over ${GAP_MS_MAX} ms in ${seconds.toFixed(1)} s; ` +
+      `a bare process beside it: ${bare.gapMs.toFixed(0)} ms`;
+    const limit = { most: GAP_MS_MAX };
+    this.marks.push({ group: GROUP, what: `longest gap, ${what}`, value: gap.gapMs, unit: "ms", limit, note });
+    return value;
+  }
+}
+
+const p99 = (times: readonly number[]): number =>
+  times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? Number.NaN;
+
+/** How long a small answer and a page take while `work` goes on, in milliseconds. */
+const latenciesDuring = async (requests: Readonly<Record<string, () => Promise<Response>>>, work: Promise<unknown>) => {
+  let isOver = false;
+  const ended = work.finally(() => {
+    isOver = true;
+  });
+  const times = new Map(Object.keys(requests).map((name) => [name, [] as number[]]));
+  const watch = async (name: string, request: () => Promise<Response>): Promise<void> => {
+    while (!isOver) {
+      const startedMs = performance.now();
+      await (await request()).arrayBuffer();
+      times.get(name)?.push(performance.now() - startedMs);
+      await Bun.sleep(5);
+    }
+  };
+  await Promise.all([ended, ...Object.entries(requests).map(([name, request]) => watch(name, request))]);
+  return times;
+};
+
+const answered = async (response: Response, what: string): Promise<string> => {
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${what} was answered with ${response.status}: ${text.slice(0, 200)}`);
+  return text;
+};
+
+interface Account {
+  readonly session: string;
+  readonly live: string;
+}
+
+const fill = (dataDir: string, count: number): Account => {
+  const db = openData(dataDir);
+  try {
+    const account = fillAccount(db, count);
+    db.sqlite.run(FILL_EVIDENCE);
+    return account;
+  } finally {
+    db.close();
+  }
+};
+
+/** What a client does with a service, each step as it would be done. */
+class Client {
+  readonly #headers: { readonly authorization: string };
+
+  constructor(
+    private readonly service: Service,
+    private readonly account: Account,
+  ) {
+    this.#headers = { authorization: `Bearer ${account.live}` };
+  }
+
+  get = async (path: string): Promise<string> =>
+    answered(await fetch(this.service.url + path, { headers: this.#headers }), path);
+
+  page = (path: string): Promise<Response> =>
+    fetch(this.service.url + path, { headers: { cookie: `pw_session=${this.account.session}`, accept: "text/html" } });
+
+  ask = (path: string, request: RequestInit): Promise<Response> => fetch(this.service.url + path, request);
+
+  accept = (list: Blob): Promise<string> => postList(this.ask, this.account.live, list);
+
+  process = (id: string) => untilEnded(this.ask, this.account.live, id, END_MS_MAX);
+
+  async enrol(): Promise<string> {
+    const request = { method: "POST", headers: this.#headers, body: JSON.stringify({ domain: DOMAIN }) };
+    const text = await answered(await this.ask("/v1/dmarc/domains", request), "the domain");
+    return (JSON.parse(text) as { domain: { reporting_address: string } }).domain.reporting_address;
+  }
+
+  upload = async (bytes: Uint8Array): Promise<void> => {
+    const request = { method: "POST", headers: this.#headers, body: new Blob([new Uint8Array(bytes)]) };
+    await answered(await this.ask("/v1/dmarc/reports", request), "a report");
+  };
+}
+
+const FILTERS = [
+  "source=other",
+  "email=nobody@any.example",
+  "verdict=undeliverable&source=other",
+  "sub_status=null_mx",
+  "status=pending",
+];
+const PAGES = ["/verify?text=nobody-has-this", "/verify?verdict=risky", "/verify", "/usage", "/"];
+
+interface Watching {
+  readonly meter: GapMeter;
+  readonly watched: Watched;
+}
+
+const measureReads = async (client: Client, { meter, watched }: Watching): Promise<void> => {
+  for (const filter of FILTERS)
+    await meter.during(`filter ${filter}`, watched, () => client.get(`/v1/email-verifications?${filter}`));
+  for (const path of PAGES)
+    await meter.during(`page ${path}`, watched, async () => answered(await client.page(path), path));
+};
+
+const measureReports = async (client: Client, { meter, watched }: Watching): Promise<void> => {
+  const todayS = Math.floor(Date.now() / 1000 / DAY_S) * DAY_S;
+  const to = await client.enrol();
+  await meter.during(`importing ${REPORTS.toLocaleString("en")} reports`, watched, () =>
+    inTurns(REPORTS, 2, (n) => client.upload(mailOf(n, to, todayS))),
+  );
+  const large = largeMailOf(to, todayS, LARGE_REPORT_ROWS);
+  await meter.during(`importing a report of ${LARGE_REPORT_ROWS.toLocaleString("en")} rows`, watched, () =>
+    client.upload(large),
+  );
+};
+
+const measureList = async (client: Client, rows: number, { meter, watched }: Watching): Promise<void> => {
+  const list = listOf("real", rows, "gap");
+  const startedMs = performance.now();
+  const id = await meter.during("accepting a list", watched, () => client.accept(list));
+  const acceptedS = (performance.now() - startedMs) / 1_000;
+  const requests = { healthz: () => client.ask("/healthz", {}), page: () => client.page(`/lists/${id}`) };
+  const times = await meter.during("processing it", watched, () => latenciesDuring(requests, client.process(id)));
+  await meter.during("exporting it", watched, () => client.get(`/v1/bulk-verifications/${id}/results.csv`));
+  await meter.during("rare text in it", watched, async () =>
+    answered(await client.page(`/lists/${id}?text=nobody-has-this`), "a list"),
+  );
+  const size = `a list of ${rows.toLocaleString("en")} addresses`;
+  const p99Of = (name: string) => ({
+    value: p99(times.get(name) ?? []),
+    unit: "ms",
+    note: `while ${size} was processed`,
+  });
+  meter.marks.push(
+    { group: GROUP, what: `${size} accepted`, value: acceptedS, unit: "s", limit: { most: 15 } },
+    { group: GROUP, what: "/healthz, p99", ...p99Of("healthz"), limit: { most: 10 } },
+    { group: GROUP, what: "the page of the list, p99", ...p99Of("page") },
+  );
+};
+
+const measureClient = async (stage: Stage, client: Client, watching: Watching): Promise<void> => {
+  await measureReads(client, watching);
+  await measureReports(client, watching);
+  await measureList(client, ROWS / (stage.isQuick ? 10 : 1), watching);
+};
+
+/** The nightly purge, in a process of its own. */
+const measurePurge = async (stage: Stage, { meter, dataDir }: { meter: GapMeter; dataDir: string }): Promise<void> => {
+  const env = environment({ ...RETENTION, POSTWARDEN_DATA_DIR: dataDir });
+  const purge = spawnWatched(stage, [join(import.meta.dir, "purge-child.ts")], env);
+  await meter.during("purging", purge, () => purge.said);
+  await purge.stop();
+};
+
+/** The longest time for which the event loop is held by each piece of work that grows with what is stored. */
+export const measureGaps = async (stage: Stage): Promise<Mark[]> => {
+  const dataDir = await newDataDir(stage, GROUP);
+  const account = fill(dataDir, SIZES.verifications / (stage.isQuick ? 10 : 1));
+  const settings: Settings = { ...(await startProviders(stage, GROUP)), POSTWARDEN_REPORT_HOST: "reports.bench.test" };
+  const bare = spawnWatched(stage, [WATCH], environment({}));
+  const meter = new GapMeter(bare);
+  try {
+    const watched = Promise.withResolvers<Watched>();
+    const service = await startServing(stage, { dataDir, settings }, (env) => {
+      const spawned = spawnWatched(stage, ["src/main.ts", "serve"], env);
+      watched.resolve(spawned);
+      return spawned.child;
+    });
+    try {
+      await measureClient(stage, new Client(service, account), { meter, watched: await watched.promise });
+    } finally {
+      await service.stop();
+    }
+    await measurePurge(stage, { meter, dataDir });
+    return meter.marks;
+  } finally {
+    await bare.stop();
+  }
+};
