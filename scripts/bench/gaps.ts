@@ -71,10 +71,10 @@ class GapMeter {
     const seconds = (performance.now() - startedMs) / 1_000;
     const [gap, bare] = await Promise.all([watched.read(), this.bare.read()]);
     const note =
-      `${gap.processorMs.toFixed(0)} ms of processor in it, ${gap.over} gaps over ${GAP_MS_MAX} ms in ${seconds.toFixed(1)} s; ` +
-      `a bare process beside it: ${bare.gapMs.toFixed(0)} ms`;
+      `above it ${gap.over} times in ${seconds.toFixed(1)} s, at ${(gap.atMs / 1_000).toFixed(2)} s; ` +
+      `with waits for processor and disk ${gap.gapMs.toFixed(0)} ms, a bare process beside it ${bare.gapMs.toFixed(0)} ms`;
     const limit = { most: GAP_MS_MAX };
-    this.marks.push({ group: GROUP, what: `longest gap, ${what}`, value: gap.gapMs, unit: "ms", limit, note });
+    this.marks.push({ group: GROUP, what: `longest gap, ${what}`, value: gap.heldMs, unit: "ms", limit, note });
     return value;
   }
 }

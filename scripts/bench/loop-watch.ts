@@ -5,16 +5,20 @@
 
 const TICK_MS = 2;
 
-/** The longest time between two ticks since the last reading, and the processor time of the whole process in it. */
+/** What was seen since the last reading. */
 export interface LoopGap {
+  /** The longest time between two ticks. */
   readonly gapMs: number;
-  readonly processorMs: number;
-  /** Gaps above 50 ms. */
+  /** The most processor time of this process between two ticks: what is left of a gap was waiting, for a processor or the disk. */
+  readonly heldMs: number;
+  /** When that ended, since the start of the process. */
+  readonly atMs: number;
+  /** How often it was above the limit. */
   readonly over: number;
 }
 
 export const GAP_MS_MAX = 50;
-const NONE: LoopGap = { gapMs: 0, processorMs: 0, over: 0 };
+const NONE: LoopGap = { gapMs: 0, heldMs: 0, atMs: 0, over: 0 };
 
 const processorMs = (): number => {
   const { user, system } = process.cpuUsage();
@@ -41,12 +45,16 @@ class LoopWatch {
 
   #tick(): void {
     const [nowMs, usedMs] = [performance.now(), processorMs()];
+    const before = this.#worst;
     const gapMs = nowMs - this.#lastMs;
-    const over = this.#worst.over + (gapMs > GAP_MS_MAX ? 1 : 0);
-    this.#worst =
-      gapMs > this.#worst.gapMs
-        ? { gapMs, processorMs: usedMs - this.#lastProcessorMs, over }
-        : { ...this.#worst, over };
+    // Helper threads of the runtime work beside the event loop.
+    const heldMs = Math.min(gapMs, usedMs - this.#lastProcessorMs);
+    this.#worst = {
+      gapMs: Math.max(before.gapMs, gapMs),
+      heldMs: Math.max(before.heldMs, heldMs),
+      atMs: heldMs > before.heldMs ? nowMs : before.atMs,
+      over: before.over + (heldMs > GAP_MS_MAX ? 1 : 0),
+    };
     [this.#lastMs, this.#lastProcessorMs] = [nowMs, usedMs];
   }
 }

@@ -9,12 +9,21 @@ const SAMPLE_SHARE = 0.2;
  */
 const DELAY_SHARE = 1 / 40;
 const DELAY_MS_MIN = 0.22;
+/**
+ * Tolerated delay while no single check runs. What is ready when the loop comes around is processed before anything else:
+ * with servers that respond at once, a larger window only makes every round longer.
+ */
+const DELAY_MS_ALONE = 4;
 /** Below this share of the tolerated delay the window grows. */
 const GROW_BELOW_SHARE = 0.7;
 const SHRINK = 0.8;
 const GROW = 1.05;
 const WINDOW_MIN = 4;
-/** Measuring continues for this long after the last single check. */
+/** The least window while no single check runs: enough to use the processor when others delay the loop. */
+const WINDOW_MIN_ALONE = 24;
+/** The window that lists begin with. */
+const WINDOW_FIRST = 100;
+/** What single checks need is respected for this long after the last one, and the delay is measured for this long after the last look at the window. */
 const MEASURED_MS = 5_000;
 /** A shortage of sockets halves the window, at most once in the first time; the window recovers within the second. */
 const SHORTAGE_MS = 250;
@@ -31,8 +40,8 @@ export interface Load {
 }
 
 /**
- * Adaptive concurrency limit of lists. While single checks run, the window shrinks until the event loop is responsive; it
- * also shrinks when the machine runs out of sockets. Slow network alone does not shrink it.
+ * Adaptive concurrency limit of lists. The window shrinks until the event loop is responsive, the more so while single checks
+ * run; it also shrinks when the machine runs out of sockets. Slow network alone does not shrink it.
  */
 export class ConcurrencyLimiter {
   /** The window by the delay of the event loop. */
@@ -43,6 +52,7 @@ export class ConcurrencyLimiter {
   #shortageMs = Number.NEGATIVE_INFINITY;
   #delayMs = 0;
   #lastCheckMs = Number.NEGATIVE_INFINITY;
+  #lastLookMs = Number.NEGATIVE_INFINITY;
   #cancelSample: (() => void) | null = null;
 
   constructor(
@@ -50,18 +60,22 @@ export class ConcurrencyLimiter {
     private readonly windowMax: number,
     private readonly load: Load,
   ) {
-    this.#responsiveWindow = windowMax;
+    this.#responsiveWindow = Math.min(windowMax, WINDOW_FIRST);
     this.#socketWindow = windowMax;
   }
 
   /** The number of addresses that may be under way, given how many are. Call it often. */
   window(underWay: number): number {
-    if (this.load.runningChecks() > 0) {
-      this.#lastCheckMs = this.clock.monotonicMs();
-      if (this.#cancelSample === null) this.#measureDelay();
-    }
+    this.#lastLookMs = this.clock.monotonicMs();
+    if (this.load.runningChecks() > 0) this.#lastCheckMs = this.#lastLookMs;
+    if (this.#cancelSample === null) this.#measureDelay();
     this.#adjustToSockets(underWay);
     return Math.max(1, Math.floor(Math.min(this.windowMax, this.#responsiveWindow, this.#socketWindow)));
+  }
+
+  /** Whether the window may grow by itself. */
+  get isReduced(): boolean {
+    return Math.min(this.#responsiveWindow, this.#socketWindow) < this.windowMax;
   }
 
   stop(): void {
@@ -76,14 +90,16 @@ export class ConcurrencyLimiter {
 
   #adjustToDelay(delayMs: number): void {
     this.#delayMs += (delayMs - this.#delayMs) * SAMPLE_SHARE;
-    const delayMsMax = Math.max(DELAY_MS_MIN, this.load.checkMs() * DELAY_SHARE);
+    const nowMs = this.clock.monotonicMs();
+    const isAlone = nowMs - this.#lastCheckMs >= MEASURED_MS;
+    const delayMsMax = isAlone ? DELAY_MS_ALONE : Math.max(DELAY_MS_MIN, this.load.checkMs() * DELAY_SHARE);
+    const windowMin = isAlone ? WINDOW_MIN_ALONE : WINDOW_MIN;
     const window = this.#responsiveWindow;
-    if (this.#delayMs > delayMsMax) this.#responsiveWindow = Math.max(WINDOW_MIN, window * SHRINK);
+    if (this.#delayMs > delayMsMax) this.#responsiveWindow = Math.max(windowMin, window * SHRINK);
     else if (this.#delayMs < delayMsMax * GROW_BELOW_SHARE)
       this.#responsiveWindow = Math.min(this.windowMax, window * GROW + 1);
     this.#cancelSample = null;
-    if (this.clock.monotonicMs() - this.#lastCheckMs < MEASURED_MS) this.#measureDelay();
-    else this.#responsiveWindow = this.windowMax;
+    if (nowMs - this.#lastLookMs < MEASURED_MS) this.#measureDelay();
   }
 
   #adjustToSockets(underWay: number): void {

@@ -34,8 +34,9 @@ export interface BulkRunnerOptions {
 const STARTED_PER_TURN_MAX = 64;
 /** Wait after a job could not be loaded (disk full). */
 const LOAD_AGAIN_MS = 5_000;
-/** The queues are examined at least this often. */
+/** The queues are examined at least this often, and while the window may grow. */
 const PUMP_MS_MAX = 60_000;
+const REDUCED_PUMP_MS = 20;
 
 /**
  * Verifies the addresses of several jobs at a time. The window is divided equally among the accounts that have work, and
@@ -229,9 +230,10 @@ export class BulkRunner {
     this.#cancelTimer = null;
     if (this.#active.size === 0) return;
     const { dueNowMs } = this.options;
+    const mostMs = this.#limiter.isReduced ? REDUCED_PUMP_MS : PUMP_MS_MAX;
     const retries = [...this.#active.values()].map(({ queue }) => queue.nextRetryMs).filter((ms) => ms !== null);
     // What is due already waits for a free slot; its release schedules the pump.
-    const delayMs = Math.min(PUMP_MS_MAX, ...retries.map((ms) => ms - dueNowMs()).filter((ms) => ms > 0));
+    const delayMs = Math.min(mostMs, ...retries.map((ms) => ms - dueNowMs()).filter((ms) => ms > 0));
     this.#cancelTimer = this.runtime.clock.after(delayMs, () => this.#schedulePump());
   }
 
