@@ -229,11 +229,10 @@ export class BulkRunner {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     if (this.#active.size === 0) return;
-    const { dueNowMs } = this.options;
     const mostMs = this.#limiter.isReduced ? REDUCED_PUMP_MS : PUMP_MS_MAX;
     const retries = [...this.#active.values()].map(({ queue }) => queue.nextRetryMs).filter((ms) => ms !== null);
     // What is due already waits for a free slot; its release schedules the pump.
-    const delayMs = Math.min(mostMs, ...retries.map((ms) => ms - dueNowMs()).filter((ms) => ms > 0));
+    const delayMs = Math.min(mostMs, ...retries.map((ms) => ms - this.options.dueNowMs()).filter((ms) => ms > 0));
     this.#cancelTimer = this.runtime.clock.after(delayMs, () => this.#schedulePump());
   }
 

@@ -11,6 +11,7 @@ import { type IngestedItem, writeIngestions } from "./ingest-write.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import type { IngestionFailure } from "./ingestion-finding.ts";
 import type { NewIngestion } from "./ingestion-store.ts";
+import { hashRows } from "./report-fingerprint.ts";
 import { createEnrolledDomainFinder, isUnsolicitedMail } from "./report-trust.ts";
 import { ROWS_PER_COMMIT, RowsAhead, weightOfRows } from "./rows-ahead.ts";
 import { type ReadIngestion, type ReportAhead, RowsAheadGone } from "./store-report.ts";
@@ -130,7 +131,8 @@ export class Ingest {
       const readings = await this.#gate.run(() => this.#readWithin(ingestion, allowance));
       if (readings === null) return failed(item, "upload_too_large");
       const isMail = kindOfPayload(ingestion.bytes) === "message";
-      return { ingestion, isNew, readings, failure: null, isMail, authentication: null };
+      const rowsHashes = await hashedRows(readings);
+      return { ingestion, isNew, readings, rowsHashes, failure: null, isMail, authentication: null };
     } catch (error) {
       if (isDatabaseState(error)) throw error;
       return this.#fail(item, error);
@@ -149,7 +151,7 @@ export class Ingest {
     const readings = await (this.#parts.read ?? readReportFile)(bytes, name, budget);
     const used = given - budget.bytesLeft;
     allowance.bytesLeft -= used;
-    if (used >= COLLECT_AFTER_BYTES) Bun.gc(true);
+    if (used >= COLLECT_AFTER_BYTES) Bun.gc(false);
     const isOver = readings.some(({ reason }) => reason === "mail_too_large");
     return isOver && given < UNPACK_LIMITS.mailBytesMax ? null : readings;
   }
@@ -236,7 +238,15 @@ export class Ingest {
 const failed = (
   { ingestion, isNew }: Pick<IngestItem, "ingestion" | "isNew">,
   failure: IngestionFailure,
-): ReadIngestion => ({ ingestion, isNew, readings: [], failure, isMail: false, authentication: null });
+): ReadIngestion => ({
+  ...{ ingestion, isNew, readings: [], rowsHashes: new Map(), failure, isMail: false, authentication: null },
+});
+
+const hashedRows = async (readings: readonly ReportReading[]): Promise<ReadonlyMap<Report, string>> => {
+  const hashes = new Map<Report, string>();
+  for (const { report } of readings) if (report !== null) hashes.set(report, await hashRows(report));
+  return hashes;
+};
 
 const failingDomains = (readings: readonly ReportReading[]): string[] => [
   ...new Set(readings.flatMap(({ failureReport }) => failureReport?.reportedDomain ?? [])),

@@ -31,6 +31,8 @@ export interface ReadIngestion extends ReportOrigin {
   /** See `IngestItem`. */
   readonly isNew: boolean;
   readonly readings: readonly ReportReading[];
+  /** The hash of the rows of each report among the readings. */
+  readonly rowsHashes: ReadonlyMap<Report, string>;
   /** Why it could not be read: there are no readings then. */
   readonly failure: IngestionFailure | null;
   readonly isMail: boolean;
@@ -89,7 +91,7 @@ type Decision =
 /** Decides what becomes of a report about an enrolled domain. */
 export const decideReport = (
   { reports }: Pick<IngestStores, "reports">,
-  origin: ReportOrigin,
+  origin: ReadIngestion,
   { report, domain, nowMs }: { readonly report: Report; readonly domain: DomainRow; readonly nowMs: number },
 ): Decision => {
   const refusal = reportRefusal(origin, domain, { claimed: report, nowMs });
@@ -98,7 +100,9 @@ export const decideReport = (
   const problem = periodProblemOf(report, nowMs);
   if (problem !== null) return { kind: "refused", finding: { outcome: "quarantined", reason: problem } };
   const trust = reportTrust(origin, report);
-  const { current, former, rowsHash } = fingerprintReport(report);
+  const rowsHash = origin.rowsHashes.get(report);
+  if (rowsHash === undefined) throw new Error("the rows of a report were not hashed");
+  const { current, former } = fingerprintReport(report, rowsHash);
   for (const known of new Set([current, former])) {
     // A report that is not trusted is also a duplicate of one that is.
     const own = reports.findSame(domain.number, authoredFingerprint(known, trust));
