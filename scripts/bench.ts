@@ -17,6 +17,7 @@ import { measureDmarc } from "./bench/dmarc.ts";
 import { measureDmarcSources } from "./bench/dmarc-sources.ts";
 import { measureDns } from "./bench/dns.ts";
 import { measureGaps } from "./bench/gaps.ts";
+import { measureGrowth } from "./bench/growth.ts";
 import { measureHistory } from "./bench/history.ts";
 import { measureHttp } from "./bench/http.ts";
 import { measureIntake } from "./bench/intake.ts";
@@ -50,6 +51,7 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   "dmarc-sources": measureDmarcSources,
   history: measureHistory,
   gaps: measureGaps,
+  growth: measureGrowth,
   dashboard: measureDashboard,
 };
 

@@ -34,9 +34,8 @@ export interface BulkRunnerOptions {
 const STARTED_PER_TURN_MAX = 64;
 /** Wait after a job could not be loaded (disk full). */
 const LOAD_AGAIN_MS = 5_000;
-/** The queues are examined at least this often, and while the window may grow. */
-const PUMP_MS_MAX = 60_000;
-const REDUCED_PUMP_MS = 20;
+/** The queues are examined at least this often: as usual, and while the window may grow. */
+const [PUMP_MS_MAX, REDUCED_PUMP_MS] = [60_000, 20];
 
 /**
  * Verifies the addresses of several jobs at a time. The window is divided equally among the accounts that have work, and
