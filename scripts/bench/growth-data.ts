@@ -2,6 +2,7 @@ import { Database as Sqlite } from "bun:sqlite";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { composeAccounts } from "../../src/compose.ts";
+import { signalsSchema } from "../../src/verify/result.ts";
 import { openData } from "./stage.ts";
 
 const ROWS_AT_ONCE = 100_000;
@@ -9,6 +10,7 @@ const DAY_MS = 86_400_000;
 /** All sizes lie in the same past: a check every 0.7 seconds, ten million in 81 days. */
 const EVERY_MS = 700;
 const RARE = 9_999;
+const SIGNALS = JSON.stringify(Object.fromEntries(signalsSchema.keyof().options.map((name) => [name, "pass"])));
 
 /** An account with a history, and which of its checks is the oldest. */
 export interface Owner {
@@ -69,15 +71,6 @@ const FILL = `INSERT INTO verifications (id, account_id, key_id, mode, email, no
     'bench', 'completed', verdict, reason,
     json_object('verdict', verdict, 'sub_status', reason, 'email', email, 'normalized_email', email, 'quality_score', 90,
       'confidence', 95, 'signals', json($signals), 'verified_at', '2026-01-01T00:00:00.000Z'), ms, ms, 1 FROM found`;
-
-const SIGNALS = JSON.stringify(
-  Object.fromEntries(
-    ["syntax", "domain", "mx", "smtp", "catch_all", "role_account", "disposable", "dnsbl"].map((name) => [
-      name,
-      "pass",
-    ]),
-  ),
-);
 
 /** The evidence, and the sums that the service keeps. */
 const REST = [
