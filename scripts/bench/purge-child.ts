@@ -1,7 +1,7 @@
 /** Runs the nightly purge on a data directory, as a process that can be watched. */
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
-import { composeService } from "../../src/compose.ts";
+import { composeService } from "../../src/compose-service.ts";
 import { systemPlatform } from "../../src/compose-platform.ts";
 import { readConfig } from "../../src/config.ts";
 import { openData } from "./stage.ts";
