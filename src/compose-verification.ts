@@ -25,7 +25,7 @@ export const composeVerification = (
   const runner = new Runner(runtime, { store, engines, credits });
   const idempotency = new IdempotencyStore(runtime);
   const checks = new Checks(runtime, { store, idempotency, engines, credits, runner });
-  const history = new History(new HistoryStore(runtime.db));
+  const history = new History(new HistoryStore(runtime.db), new UsageStore(runtime.db));
   return { runner, checks, history, idempotency };
 };
 

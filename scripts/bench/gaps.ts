@@ -165,7 +165,7 @@ const FILTERS = [
   "sub_status=null_mx",
   "status=pending",
 ];
-const PAGES = ["/verify?text=nobody-has-this", "/verify?verdict=risky", "/verify", "/usage", "/"];
+const PAGES = ["/verify?q=nobody-has-this", "/verify?verdict=risky", "/verify", "/usage", "/"];
 
 interface Watching {
   readonly meter: GapMeter;
@@ -200,7 +200,7 @@ const measureList = async (client: Client, rows: number, { meter, watched }: Wat
   const times = await meter.during("processing it", watched, () => latenciesDuring(requests, client.process(id)));
   await meter.during("exporting it", watched, () => client.get(`/v1/bulk-verifications/${id}/results.csv`));
   await meter.during("rare text in it", watched, async () =>
-    answered(await client.page(`/lists/${id}?text=nobody-has-this`), "a list"),
+    answered(await client.page(`/lists/${id}?q=nobody-has-this`), "a list"),
   );
   const size = `a list of ${rows.toLocaleString("en")} addresses`;
   const p99Of = (name: string) => ({

@@ -49,7 +49,7 @@ const requests = ({ oldestEmail, newestDay }: Owner): readonly Request[] => [
     ["history", "/verify"],
     ["history, a verdict without checks", "/verify?verdict=risky"],
     ["history, pending", "/verify?status=pending"],
-    ["history, text that is nowhere", "/verify?text=nobody-has-this"],
+    ["history, text that is nowhere", "/verify?q=nobody-has-this"],
     ["usage", "/usage"],
     ["home", "/"],
   ].map(([what = "", path = ""]) => ({ what: `page: ${what}`, path, by: "session" as const })),

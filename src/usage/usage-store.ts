@@ -45,6 +45,14 @@ const COLUMNS: Readonly<Record<UsageColumn, string>> = {
   subStatus: "sub_status",
 };
 
+/** Which results are counted; undefined: all. */
+export interface CountedResults {
+  readonly keyId?: string | undefined;
+  readonly verdict?: string | undefined;
+  readonly subStatus?: string | undefined;
+}
+
+type SingleParameters = [string, string, string | null, string | null, string | null];
 type RangeParameters = [string, string, number, number];
 
 const sumsBy = (sqlite: Sqlite, column: string) =>
@@ -71,6 +79,10 @@ const prepareAll = (sqlite: Sqlite) => ({
     verdict: sumsBy(sqlite, COLUMNS.verdict),
     subStatus: sumsBy(sqlite, COLUMNS.subStatus),
   },
+  singleResults: sqlite.prepare<{ count: number }, SingleParameters>(
+    `SELECT coalesce(sum(verifications), 0) AS count FROM usage_daily WHERE account_id = ?1 AND mode = ?2 AND source = 'single'
+      AND (?3 IS NULL OR key_id = ?3) AND (?4 IS NULL OR verdict = ?4) AND (?5 IS NULL OR sub_status = ?5)`,
+  ),
   rateLimited: sqlite.prepare<{ day: number; keyId: string; requests: number }, RangeParameters>(
     `SELECT day, key_id AS keyId, requests FROM rate_limited_daily
       WHERE account_id = ? AND mode = ? AND day >= ? AND day <= ? ORDER BY day, key_id`,
@@ -97,6 +109,12 @@ export class UsageStore {
   /** The verifications of a range of days by a column and verdict, in the order of the column. */
   sums({ accountId, mode }: UsageOwner, column: UsageColumn, { fromDay, toDay }: DayRange): UsageSum[] {
     return this.#sql.sums[column].all(accountId, mode, fromDay, toDay);
+  }
+
+  /** Single verifications that have ever ended with such a result, also those that have expired since. */
+  singleResults({ accountId, mode }: UsageOwner, { keyId, verdict, subStatus }: CountedResults): number {
+    const wanted = [keyId ?? null, verdict ?? null, subStatus ?? null] as const;
+    return this.#sql.singleResults.get(accountId, mode, ...wanted)?.count ?? 0;
   }
 
   /** The requests that the rate limit refused in a range of days. */

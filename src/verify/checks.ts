@@ -1,4 +1,3 @@
-import type { IdSource } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { type ByMode, newId, sha256 } from "../base/secrets.ts";
 import type { CreditHolds } from "../billing/store.ts";
@@ -10,7 +9,7 @@ import type { VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
 import { type ResultToStore, ResultWriter } from "./result-writer.ts";
 import type { Runner } from "./runner.ts";
-import type { ListFilters, VerificationRow, VerificationStore } from "./store.ts";
+import type { VerificationRow, VerificationStore } from "./store.ts";
 import { UnstoredVerifications } from "./unstored-verifications.ts";
 
 export interface ChecksDeps {
@@ -87,15 +86,6 @@ export class Checks {
     );
     if (isPending)
       throw new AppError("conflict", { message: "The verification is pending. Delete it when it is completed." });
-  }
-
-  /** The verifications requested with the calling key, newest first. */
-  list({ keyId }: Caller, filters: ListFilters): IdSource<VerificationRow> {
-    const { store } = this.#deps;
-    return {
-      idBehind: (before, places) => store.idBehind(keyId, before, places),
-      list: (page) => store.list(keyId, filters, page),
-    };
   }
 
   /** What the request, or an earlier one for the same address, has begun. 422 when its Idempotency-Key began another. */

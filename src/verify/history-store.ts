@@ -20,6 +20,8 @@ export interface HistoryFilters {
   readonly keyId?: string | undefined;
   /** The label of the request. */
   readonly source?: string | undefined;
+  /** A normalized address. */
+  readonly email?: string | undefined;
   /** Part of an address; upper and lower case are the same. */
   readonly text?: string | undefined;
   /** Requested at or after this time. */
@@ -36,16 +38,20 @@ const ID_TIMES = 2 ** 48;
 
 const ownedBy = and(eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))) as SQL;
 
-const prepareAll = ({ orm }: Db) => ({
-  idBehind: orm
+const prepareBehind = ({ orm }: Db, isOfOwner: SQL) =>
+  orm
     .select({ id: table.id })
     .from(table)
-    .where(and(ownedBy, lt(table.id, sql.placeholder("before"))))
+    .where(and(isOfOwner, lt(table.id, sql.placeholder("before"))))
     .orderBy(desc(table.id))
     .limit(1)
     .offset(sql.placeholder("places"))
-    .prepare(),
-  firstFrom: orm
+    .prepare();
+
+const prepareAll = (db: Db) => ({
+  behindOfAccount: prepareBehind(db, ownedBy),
+  behindOfKey: prepareBehind(db, eq(table.keyId, sql.placeholder("keyId"))),
+  firstFrom: db.orm
     .select({ createdAtMs: table.createdAtMs })
     .from(table)
     .where(and(ownedBy, gte(table.id, sql.placeholder("id"))))
@@ -70,9 +76,20 @@ export class HistoryStore {
     this.#statements = prepareAll(db);
   }
 
-  /** The id this many places behind the newest that is older than `before`; null when there are fewer. */
-  idBehind(owner: HistoryOwner, before: string | null, places: number): string | null {
-    return this.#statements.idBehind.get({ ...owner, before: before ?? END, places })?.id ?? null;
+  /**
+   * The id this many places behind the newest that is older than `before`, among those of a key or of the account; null when
+   * there are fewer.
+   */
+  idBehind(
+    owner: HistoryOwner,
+    { keyId }: HistoryFilters,
+    { before, places }: { readonly before: string | null; readonly places: number },
+  ): string | null {
+    const { behindOfAccount, behindOfKey } = this.#statements;
+    const place = { before: before ?? END, places };
+    const found =
+      keyId === undefined ? behindOfAccount.get({ ...owner, ...place }) : behindOfKey.get({ keyId, ...place });
+    return found?.id ?? null;
   }
 
   /**
@@ -92,23 +109,38 @@ export class HistoryStore {
 
   /** The newest first, older than the id `before` and not older than `from`. */
   list(owner: HistoryOwner, filters: HistoryFilters, page: IdWindow): VerificationRow[] {
-    const isListed = matching(owner, filters, page);
+    const isListed = and(isOf(owner, filters), matching(filters), inWindow(page));
     return this.#db.orm.select().from(table).where(isListed).orderBy(desc(table.id)).limit(page.limit).all();
   }
 }
 
-const matching = (owner: HistoryOwner, filters: HistoryFilters, { before, from }: IdWindow): SQL | undefined => {
-  const { status, verdict, subStatus, keyId, source, fromMs, beforeMs } = filters;
+const inWindow = ({ before, from }: IdWindow): SQL | undefined =>
+  and(before === null ? undefined : lt(table.id, before), from === undefined ? undefined : gte(table.id, from));
+
+/** Names the one index by which a window is read: a column with a `+` uses none. */
+const isOf = ({ accountId, mode }: HistoryOwner, { status, keyId }: HistoryFilters): SQL | undefined => {
+  const isOfAccount = sql`+${table.accountId} = ${accountId} and ${table.mode} = ${mode}`;
+  if (status === "pending")
+    return and(
+      isOfAccount,
+      keyId === undefined ? undefined : sql`+${table.keyId} = ${keyId}`,
+      sql`${table.id} in (select id from verifications indexed by verifications_pending_once
+        where account_id = ${accountId} and mode = ${mode} and status = 'pending')`,
+    );
+  if (keyId !== undefined) return and(isOfAccount, eq(table.keyId, keyId));
+  return and(eq(table.accountId, accountId), eq(table.mode, mode));
+};
+
+const matching = (filters: HistoryFilters): SQL | undefined => {
+  const { status, verdict, subStatus, source, email, fromMs, beforeMs } = filters;
   const text = filters.text?.toLowerCase();
   return and(
-    ...[eq(table.accountId, owner.accountId), eq(table.mode, owner.mode)],
-    before === null ? undefined : lt(table.id, before),
-    from === undefined ? undefined : gte(table.id, from),
     status === undefined ? undefined : eq(table.status, status),
     verdict === undefined ? undefined : eq(table.verdict, verdict),
     subStatus === undefined ? undefined : eq(table.subStatus, subStatus),
-    keyId === undefined ? undefined : eq(table.keyId, keyId),
     source === undefined ? undefined : eq(table.source, source),
+    // Not by the index of pending ones, which has no order.
+    email === undefined ? undefined : sql`+${table.normalizedEmail} = ${email}`,
     fromMs === undefined ? undefined : gte(table.createdAtMs, fromMs),
     beforeMs === undefined ? undefined : lt(table.createdAtMs, beforeMs),
     text === undefined

@@ -1,12 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import type { Db } from "../db/open.ts";
 import { createApps } from "../testing/app.ts";
+import { UsageStore } from "../usage/usage-store.ts";
 import { History, HISTORY_WALKED_MAX } from "./history.ts";
 import { type HistoryFilters, HistoryStore } from "./history-store.ts";
 
 const start = createApps();
 const owner = { accountId: "a", mode: "live" } as const;
 const DAY_MS = 86_400_000;
+const DELIVERABLE = { verdict: "deliverable", sub_status: "mailbox_exists" } as const;
 
 /** Writes a row; the id is made of the time. */
 const insert = (db: Db, at: number, row: Record<string, string | null> = {}): string => {
@@ -20,8 +22,26 @@ const insert = (db: Db, at: number, row: Record<string, string | null> = {}): st
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [id, account_id, key_id, mode, email, email.toLowerCase(), source, status, verdict, subStatus, at],
   );
+  if (status === "completed") countUsage(db, verdict, { keyId: key_id, subStatus });
   return id;
 };
+
+const historyOf = (db: Db): History => new History(new HistoryStore(db), new UsageStore(db));
+
+/** Counts results as they are counted when a verification ends. */
+const countUsage = (db: Db, verdict: string, { keyId, subStatus }: { keyId: string; subStatus: string }): void =>
+  db.transact((tx) =>
+    new UsageStore(db).add(tx, {
+      ...owner,
+      day: 1,
+      keyId,
+      source: "single",
+      verdict,
+      subStatus,
+      verifications: 1,
+      credits: 0,
+    }),
+  );
 
 const allOf = async (history: History, filters: HistoryFilters, limit: number): Promise<string[]> => {
   const ids: string[] = [];
@@ -39,22 +59,25 @@ describe("the history of an account", () => {
     const ids = [1, 2, 3, 4, 5].map((at) => insert(db, at * 1000, { key_id: at % 2 === 0 ? "k" : "user:u" }));
     insert(db, 6_000, { account_id: "b" });
     insert(db, 7_000, { mode: "test" });
-    const history = new History(new HistoryStore(db));
+    const history = historyOf(db);
     for (const limit of [1, 2, 5, 100]) expect(await allOf(history, {}, limit)).toEqual(ids.toReversed());
   });
 
   const at = 100 * DAY_MS;
   test.each<[string, Record<string, string>, HistoryFilters]>([
-    ["verdict", { verdict: "deliverable" }, { verdict: "deliverable" }],
+    ["verdict", { verdict: "deliverable", sub_status: "mailbox_exists" }, { verdict: "deliverable" }],
     ["sub_status", { sub_status: "mailbox_full" }, { subStatus: "mailbox_full" }],
     ["key", { key_id: "user:u" }, { keyId: "user:u" }],
     ["status", { status: "pending" }, { status: "pending" }],
     ["label", { source: "form" }, { source: "form" }],
+    ["address", { email: "Bob@world.example" }, { email: "bob@world.example" }],
+    ["status and address", { status: "pending", email: "b@x.example" }, { status: "pending", email: "b@x.example" }],
+    ["status and key", { status: "pending", key_id: "user:u" }, { status: "pending", keyId: "user:u" }],
     ["text in the normalized address", { email: "Bob@WORLD.example" }, { text: "b@WORLD" }],
     ["text as it was submitted", { email: "100%_@x.example" }, { text: "0%_@" }],
   ])("is filtered by %s", async (_, row, filters) => {
     const { db } = start();
-    const history = new History(new HistoryStore(db));
+    const history = historyOf(db);
     insert(db, at);
     const id = insert(db, at + 10, row);
     insert(db, at + 20);
@@ -63,7 +86,7 @@ describe("the history of an account", () => {
 
   test("is filtered by days, to the millisecond, even where ids and times differ by a moment", async () => {
     const { db } = start();
-    const history = new History(new HistoryStore(db));
+    const history = historyOf(db);
     const times = [0, 1, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS - 1, 2 * DAY_MS, 9 * DAY_MS].map((ms) => at + ms);
     const ids = times.map((time) => insert(db, time));
     const late = ids[2] ?? "";
@@ -94,20 +117,106 @@ describe("the history of an account", () => {
       },
     });
     const filters = { fromMs: at + 50 * DAY_MS, beforeMs: at + 53 * DAY_MS };
-    expect((await new History(watched).page(owner, filters, { before: null, limit: 100 })).rows.length).toBe(3);
+    expect(
+      (await new History(watched, new UsageStore(db)).page(owner, filters, { before: null, limit: 100 })).rows.length,
+    ).toBe(3);
     expect(looked).toEqual([3]);
+  });
+
+  test("of a key has none of another mode or account", async () => {
+    const { db } = start();
+    insert(db, at, { mode: "test", key_id: "user:u" });
+    insert(db, at + 1, { account_id: "b", key_id: "user:u" });
+    const id = insert(db, at + 2, { key_id: "user:u" });
+    expect(await allOf(historyOf(db), { keyId: "user:u" }, 10)).toEqual([id]);
+    expect(await allOf(historyOf(db), { keyId: "user:u", status: "completed" }, 1)).toEqual([id]);
+  });
+
+  test("pending ones are read by themselves, in pages, the newest first", async () => {
+    const { db } = start();
+    const emails = ["c", "a", "d", "b"].map((name) => `${name}@x.example`);
+    const ids = emails.map((email, n) => insert(db, at + n, { status: "pending", email }));
+    insert(db, at + 2 * DAY_MS, { status: "pending", mode: "test" });
+    insert(db, at + 3 * DAY_MS);
+    const history = historyOf(db);
+    for (const limit of [1, 2, 10])
+      expect(await allOf(history, { status: "pending" }, limit)).toEqual(ids.toReversed());
+    expect(await allOf(history, { status: "pending", beforeMs: at + 2 }, 1)).toEqual(ids.slice(0, 2).toReversed());
+    expect(history.source(owner, { status: "pending" }).idBehind(null, 0)).toBeNull();
+  });
+
+  describe("by results", () => {
+    /** How many rows were looked for, and what was found. */
+    const looksOf = (db: Db, filters: HistoryFilters, most?: () => number) => {
+      const store = new HistoryStore(db);
+      const usage = new UsageStore(db);
+      const singleResults = most ?? (() => usage.singleResults(owner, filters));
+      const source = new History(store, { singleResults }).source(owner, filters);
+      const list = (before: string | null, limit = 10) => source.list({ before, limit }).map(({ id }) => id);
+      return { idBehind: source.idBehind, list };
+    };
+
+    test("nothing is looked for that there never was", async () => {
+      const { db } = start();
+      insert(db, at, { key_id: "other", verdict: "deliverable", sub_status: "mailbox_exists" });
+      insert(db, at + 1);
+      for (const filters of [
+        { verdict: "undeliverable" },
+        { subStatus: "null_mx" },
+        { verdict: "deliverable", keyId: "k" },
+      ])
+        expect(looksOf(db, filters as HistoryFilters).idBehind(null, 0)).toBeNull();
+      expect(looksOf(db, { verdict: "deliverable" }).idBehind(null, 0)).not.toBeNull();
+      expect(looksOf(db, { verdict: "deliverable", keyId: "other" }).idBehind(null, 0)).not.toBeNull();
+    });
+
+    test("nothing is looked for behind the last one there is", async () => {
+      const { db } = start();
+      insert(db, at);
+      const id = insert(db, at + 1, DELIVERABLE);
+      const { idBehind, list } = looksOf(db, { verdict: "deliverable" });
+      expect(list(null)).toEqual([id]);
+      expect(idBehind(id, 0)).toBeNull();
+      expect(list(id)).toEqual([]);
+    });
+
+    test("one that comes meanwhile does not hide an older one", async () => {
+      const { db } = start();
+      const older = insert(db, at, DELIVERABLE);
+      const { idBehind, list } = looksOf(db, { verdict: "deliverable" });
+      const newer = insert(db, at + 10, DELIVERABLE);
+      expect(list(null, 1)).toEqual([newer]);
+      expect(idBehind(newer, 0)).toBe(older);
+      expect(list(newer, 1)).toEqual([older]);
+      expect(idBehind(older, 0)).toBeNull();
+    });
+
+    test("those of lists do not count", async () => {
+      const { db } = start();
+      insert(db, at);
+      const one = {
+        day: 1,
+        keyId: "k",
+        verdict: "deliverable",
+        subStatus: "mailbox_exists",
+        verifications: 5,
+        credits: 0,
+      };
+      db.transact((tx) => new UsageStore(db).add(tx, { ...owner, ...one, source: "list" }));
+      expect(looksOf(db, { verdict: "deliverable" }).idBehind(null, 0)).toBeNull();
+    });
   });
 
   test("a page ends early when almost nothing passes, and the next one goes on", async () => {
     const { db } = start();
-    const wanted = insert(db, 1, { verdict: "deliverable" });
+    const wanted = insert(db, 1, DELIVERABLE);
     db.sqlite.run(
       `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
         INSERT INTO verifications (id, account_id, key_id, mode, email, normalized_email, status, verdict, created_at_ms)
         SELECT printf('%08x-0000-7000-8000-000000000000', i), 'a', 'k', 'live', 'e', 'e', 'completed', 'risky', i * 65536 FROM n`,
       [HISTORY_WALKED_MAX + 10_000],
     );
-    const history = new History(new HistoryStore(db));
+    const history = historyOf(db);
     const first = await history.page(owner, { verdict: "deliverable" }, { before: null, limit: 50 });
     expect(first.rows).toEqual([]);
     const second = await history.page(owner, { verdict: "deliverable" }, { before: first.next, limit: 50 });

@@ -1,6 +1,7 @@
 import { isoTime } from "../base/clock.ts";
 import { type IdSource, readWindows, walk, type WalkPage } from "../base/walk.ts";
 import { csvLine } from "../http/csv.ts";
+import type { UsageStore } from "../usage/usage-store.ts";
 import type { HistoryFilters, HistoryOwner, HistoryStore } from "./history-store.ts";
 import { resultSchema } from "./result.ts";
 import type { VerificationRow } from "./store.ts";
@@ -48,9 +49,11 @@ const exportLine = (row: VerificationRow, keyName: string | null): string => {
 /** The verifications of an account, of all its keys and users. Those of lists are in their results. */
 export class History {
   readonly #store: HistoryStore;
+  readonly #usage: Pick<UsageStore, "singleResults">;
 
-  constructor(store: HistoryStore) {
+  constructor(store: HistoryStore, usage: Pick<UsageStore, "singleResults">) {
     this.#store = store;
+    this.#usage = usage;
   }
 
   /**
@@ -62,7 +65,7 @@ export class History {
     filters: HistoryFilters,
     { before, limit }: HistoryWindow,
   ): Promise<WalkPage<VerificationRow, string | null>> {
-    const read = readWindows(this.#source(owner, filters));
+    const read = readWindows(this.source(owner, filters));
     const keyOf = ({ id }: VerificationRow): string | null => id;
     const window = { before, limit, account: owner.accountId };
     return walk({ read, keyOf, step: STEP, rowsAtOnce: EXPORTED_AT_ONCE, looksMax: HISTORY_WALKED_MAX }, window);
@@ -85,15 +88,25 @@ export class History {
     }
   }
 
-  /** A range of days bounds what is looked at. */
-  #source(owner: HistoryOwner, filters: HistoryFilters): IdSource<VerificationRow> {
+  /** What passes, for a walk from `before` on. It looks at no more than times, pending rows and the results so far permit. */
+  source(owner: HistoryOwner, filters: HistoryFilters): IdSource<VerificationRow> {
+    const ofTime = this.#ofTime(owner, filters);
+    // Few are pending: they are read at once.
+    if (filters.status === "pending") return { ...ofTime, idBehind: () => null };
+    const { verdict, subStatus } = filters;
+    if (verdict === undefined && subStatus === undefined) return ofTime;
+    const most = () => this.#usage.singleResults(owner, filters);
+    return endingWith(ofTime, most);
+  }
+
+  #ofTime(owner: HistoryOwner, filters: HistoryFilters): IdSource<VerificationRow> {
     const { fromMs, beforeMs } = filters;
     const oldest = fromMs === undefined ? null : this.#store.firstIdFrom(owner, fromMs - ID_SLACK_MS);
     const end = beforeMs === undefined ? null : this.#store.firstIdFrom(owner, beforeMs + ID_SLACK_MS);
     const startOf = (before: string | null) => (before === null || (end !== null && end < before) ? end : before);
     return {
       idBehind: (before, places) => {
-        const id = this.#store.idBehind(owner, startOf(before), places);
+        const id = this.#store.idBehind(owner, filters, { before: startOf(before), places });
         return id === null || (oldest !== null && id < oldest) ? null : id;
       },
       list: ({ before, from, limit }) =>
@@ -101,3 +114,26 @@ export class History {
     };
   }
 }
+
+/**
+ * Ends a source when it has found as many rows as there ever were. `most` is asked again then: a row that came meanwhile
+ * must not take the place of an older one.
+ */
+const endingWith = <R>({ idBehind, list }: IdSource<R>, most: () => number): IdSource<R> => {
+  let found = 0;
+  let left = most();
+  const isAtEnd = (): boolean => {
+    if (left <= 0) left = most() - found;
+    return left <= 0;
+  };
+  return {
+    idBehind: (before, places) => (isAtEnd() ? null : idBehind(before, places)),
+    list(page) {
+      if (isAtEnd()) return [];
+      const rows = list(page);
+      found += rows.length;
+      left -= rows.length;
+      return rows;
+    },
+  };
+};

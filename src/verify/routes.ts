@@ -4,6 +4,7 @@ import type { Guard } from "../http/guard.ts";
 import { rowsById, sendPage } from "../http/list-page.ts";
 import { handle, serveRoutes } from "../http/route.ts";
 import type { Checks } from "./checks.ts";
+import type { History } from "./history.ts";
 import {
   CREATE_VERIFICATION,
   DELETE_VERIFICATION,
@@ -18,12 +19,13 @@ import type { VerificationRow } from "./store.ts";
 export interface VerifyRouteDeps {
   readonly guard: Guard;
   readonly checks: Checks;
+  readonly history: Pick<History, "source">;
   readonly runner: Runner;
   readonly clock: Clock;
 }
 
 /** Serves the verification routes. */
-export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRouteDeps) => {
+export const createVerifyRoutes = ({ guard, checks, history, runner, clock }: VerifyRouteDeps) => {
   const view = (row: VerificationRow) => {
     if (row.result !== null)
       return { id: row.id, status: row.status, result: resultSchema.parse(JSON.parse(row.result)) };
@@ -51,9 +53,9 @@ export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRoute
     }),
 
     handle(LIST_VERIFICATIONS, ({ query, caller, request }) => {
-      const { limit, cursor, sub_status: subStatus, created_after, created_before, ...rest } = query;
-      const filters = { ...rest, subStatus, createdAfterMs: created_after, createdBeforeMs: created_before };
-      const rows = rowsById(readWindows(checks.list(caller, filters)), listedView);
+      const { limit, cursor, sub_status: subStatus, created_after: fromMs, created_before: beforeMs, ...rest } = query;
+      const filters = { ...rest, subStatus, fromMs, beforeMs, keyId: caller.keyId };
+      const rows = rowsById(readWindows(history.source(caller, filters)), listedView);
       return sendPage(request, { name: "verifications", page: { limit, cursor } }, rows);
     }),
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { type Db, openDb } from "../db/open.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
-import { VerificationStore, type ListFilters, type VerificationRow } from "./store.ts";
+import { VerificationStore, type VerificationRow } from "./store.ts";
 
 const opened: Db[] = [];
 afterEach(() => {
@@ -131,34 +131,4 @@ test("a verification is removed with its evidence unless it is pending", () => {
     [undefined, undefined],
     [pending, evidenceWith()],
   ]);
-});
-
-describe("the list of a key", () => {
-  const listOf = (
-    filters: ListFilters,
-    page: { before: string | null; limit: number } = { before: null, limit: 10 },
-  ) => {
-    const { store, insert, end } = storeOf();
-    insert(1, { source: "crm" });
-    end(insert(2), "catch_all");
-    insert(3, { normalizedEmail: "ada@x.example" });
-    insert(4, { keyId: "key-2" });
-    return store.list("key-1", filters, page).map(({ createdAtMs }) => createdAtMs);
-  };
-  test.each<[string, ListFilters, number[]]>([
-    ["everything, newest first", {}, [3, 2, 1]],
-    ["by status", { status: "completed" }, [2]],
-    ["by verdict", { verdict: "deliverable" }, [2]],
-    ["by sub_status", { subStatus: "catch_all" }, [2]],
-    ["by source", { source: "crm" }, [1]],
-    ["by address", { email: "ada@x.example" }, [3]],
-    ["from a time on", { createdAfterMs: 2 }, [3, 2]],
-    ["before a time", { createdBeforeMs: 2 }, [1]],
-    ["by several at once", { status: "pending", createdAfterMs: 2 }, [3]],
-  ])("%s", (_, filters, found) => expect(listOf(filters)).toEqual(found));
-
-  test("goes on behind the last one seen", () => {
-    expect(listOf({}, { before: null, limit: 2 })).toEqual([3, 2]);
-    expect(listOf({}, { before: idOf(2), limit: 2 })).toEqual([1]);
-  });
 });

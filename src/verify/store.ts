@@ -1,5 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, gt, gte, lt, lte, or, type SQL, sql } from "drizzle-orm";
-import type { IdWindow } from "../base/walk.ts";
+import { and, asc, getTableColumns, gt, gte, lte, or, sql } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { verifications } from "../db/schema.ts";
@@ -17,20 +16,6 @@ export interface Completion {
   readonly completedAtMs: number;
   readonly attempts: number;
 }
-
-export interface ListFilters {
-  readonly status?: "pending" | "completed" | undefined;
-  readonly verdict?: string | undefined;
-  readonly subStatus?: string | undefined;
-  readonly source?: string | undefined;
-  /** A normalized address. */
-  readonly email?: string | undefined;
-  readonly createdAfterMs?: number | undefined;
-  readonly createdBeforeMs?: number | undefined;
-}
-
-/** Behind every id. */
-const AFTER_ALL_IDS = "~";
 
 const table = verifications;
 
@@ -65,9 +50,6 @@ const prepareAll = ({ sqlite }: Db) => ({
   ),
   remove: sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ? AND status <> 'pending'"),
   removeEvidence: sqlite.prepare<unknown, [string]>("DELETE FROM verification_evidence WHERE verification_id = ?"),
-  idBehind: sqlite.prepare<{ id: string }, [string, string, number]>(
-    "SELECT id FROM verifications WHERE key_id = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
-  ),
 });
 
 /** The verifications that are not part of a list, with their evidence. */
@@ -146,31 +128,4 @@ export class VerificationStore {
       .get();
     return row?.dueAtMs ?? null;
   }
-
-  /** Of one key: the id this many places behind the newest that is older than `before`; null when there are fewer. */
-  idBehind(keyId: string, before: string | null, places: number): string | null {
-    return this.#statements.idBehind.get(keyId, before ?? AFTER_ALL_IDS, places)?.id ?? null;
-  }
-
-  /** Those of one key, newest first, older than the id `before` and not older than `from`. */
-  list(keyId: string, filters: ListFilters, page: IdWindow): VerificationRow[] {
-    const isListed = matching(keyId, filters, page);
-    return this.#db.orm.select().from(table).where(isListed).orderBy(desc(table.id)).limit(page.limit).all();
-  }
 }
-
-const matching = (keyId: string, filters: ListFilters, { before, from }: IdWindow): SQL | undefined => {
-  const { status, verdict, subStatus, source, email, createdAfterMs, createdBeforeMs } = filters;
-  return and(
-    eq(table.keyId, keyId),
-    before === null ? undefined : lt(table.id, before),
-    from === undefined ? undefined : gte(table.id, from),
-    status === undefined ? undefined : eq(table.status, status),
-    verdict === undefined ? undefined : eq(table.verdict, verdict),
-    subStatus === undefined ? undefined : eq(table.subStatus, subStatus),
-    source === undefined ? undefined : eq(table.source, source),
-    email === undefined ? undefined : eq(table.normalizedEmail, email),
-    createdAfterMs === undefined ? undefined : gte(table.createdAtMs, createdAfterMs),
-    createdBeforeMs === undefined ? undefined : lt(table.createdAtMs, createdBeforeMs),
-  );
-};
