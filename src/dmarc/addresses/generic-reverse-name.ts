@@ -31,11 +31,11 @@ const labelsBelow = (name: string): string => {
 const holdsAddress = (name: string, ip: string): boolean => {
   if (ip.includes(":")) return holdsGroups(name, ip);
   const octets = ip.split(".");
-  const numbers = new Set((name.match(/\d+/g) ?? []).map(Number));
+  const numbers = (name.match(/\d+/g) ?? []).map(Number);
   const hex = octets.map((octet) => Number(octet).toString(16).padStart(2, "0")).join("");
   const padded = octets.map((octet) => octet.padStart(3, "0")).join("");
   const isWritten = name.includes(hex) || name.includes(padded);
-  return isWritten || octets.every((octet) => numbers.has(Number(octet)));
+  return isWritten || octets.every((octet) => numbers.includes(Number(octet)));
 };
 
 /** This many consecutive groups of an IPv6 address are not in a name by chance. */

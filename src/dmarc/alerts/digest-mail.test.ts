@@ -4,7 +4,7 @@ import { MAIL_BASE_URL, MAIL_LINKS } from "../../testing/mailing.ts";
 import type { DomainDigestFacts } from "./digest-facts.ts";
 import { dmarcDigestMail } from "./digest-mail.ts";
 import { parseDay } from "../../http/day-range.ts";
-import { NO_TOTALS } from "../sources/rollup-store.ts";
+import { NO_TOTALS } from "../sources/totals.ts";
 import type { Source } from "../sources/source-response.ts";
 
 const day = (text: string): number => parseDay(text) ?? 0;

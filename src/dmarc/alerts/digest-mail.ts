@@ -13,7 +13,7 @@ import {
 import { formatCount, plural, shortName } from "../../notify/mail-text.ts";
 import { parseDay } from "../../http/day-range.ts";
 import { percentOf } from "../sources/day-range.ts";
-import type { Totals } from "../sources/rollup-store.ts";
+import type { Totals } from "../sources/totals.ts";
 import { trustSentence } from "../queries/reporter.ts";
 import { UNAUTHENTICATED_KEY } from "../sources/unauthenticated-mail.ts";
 import { isForeign, actionableFailures } from "../sources/domain-sources.ts";

@@ -3,7 +3,8 @@ import { countField } from "../../http/schema-fields.ts";
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { percentOf } from "../sources/day-range.ts";
 import type { SourceDomain } from "../sources/domain-sources.ts";
-import { NO_TOTALS, type RollupStore } from "../sources/rollup-store.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
+import { NO_TOTALS } from "../sources/totals.ts";
 
 const pointSchema = z.object({
   date: z.iso.date().meta({ description: "The UTC day." }),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { cached } from "../../base/cached.ts";
 import table from "../../../fixtures/dmarc/services.json" with { type: "json" };
 import { matchesHostPattern, matchesWildcard } from "./host-pattern.ts";
 
@@ -97,12 +98,9 @@ export const serviceById = (id: string): KnownService | null => index().byId.get
 /** No name in the DNS is longer (RFC 1035 section 3.1). */
 const NAME_MAX = 253;
 
-/**
- * The service that a name belongs to: an SPF or DKIM domain, or a reverse name, in lower case. A host pattern comes
- * first, then the longest domain that the name equals or lies below.
- */
-export const findService = (name: string): KnownService | null => {
-  if (name.length > NAME_MAX) return null;
+const CACHED_MAX = 20_000;
+
+const searchService = cached(CACHED_MAX, (name: string): KnownService | null => {
   const { byDomain, byHost } = index();
   const host = byHost.find(([pattern]) => matchesHostPattern(pattern, name));
   if (host !== undefined) return host[1];
@@ -113,7 +111,14 @@ export const findService = (name: string): KnownService | null => {
     if (dot === -1) return null;
     rest = rest.slice(dot + 1);
   }
-};
+});
+
+/**
+ * The service that a name belongs to: an SPF or DKIM domain, or a reverse name, in lower case. A host pattern comes
+ * first, then the longest domain that the name equals or lies below.
+ */
+export const findService = (name: string): KnownService | null =>
+  name.length > NAME_MAX ? null : searchService(name);
 
 /** The service that alone uses an autonomous system; null for one in which others rent hosts. */
 export const serviceOfAsn = (asn: number): KnownService | null => index().byAsn.get(asn) ?? null;

@@ -2,14 +2,7 @@ import type { DayRange } from "../../base/days.ts";
 import type { SourceRule } from "../domains/source-rules.ts";
 import { entryOf } from "../ingest/rollup.ts";
 import { findRelayed } from "./relayed-mail.ts";
-import {
-  addTotals,
-  type Classification,
-  NO_TOTALS,
-  type RollupStore,
-  type SourceAddress,
-  type Totals,
-} from "./rollup-store.ts";
+import type { Classification, RollupStore, SourceAddress } from "./rollup-store.ts";
 import { type ClassificationReason, judgeMembers } from "./source-classification.ts";
 import {
   type IdentifiedSource,
@@ -18,6 +11,7 @@ import {
   trustedEvidence,
   withEvidence,
 } from "./source-identity.ts";
+import { NO_TOTALS } from "./totals.ts";
 import { assignKeys, type KeyedSource, shownIdentity, UNRELATED_SUFFIX } from "./source-keys.ts";
 import { sourceResponse } from "./source-response.ts";
 import type { Source } from "./source-response.ts";
@@ -197,15 +191,12 @@ export class DomainSources {
 
   #read(range: DayRange): RangeSources {
     const [addresses, identities] = [this.#addresses, this.#identities];
-    const totals = Map.groupBy(this.#rollups.sourceTotals(this.#domain.number, range), ({ number }) => number);
+    const sums = this.#rollups.sourceTotals(this.#domain.number, range);
     const identified = this.#stored.map((source): IdentifiedSource => {
-      const counts = totals.get(source.number) ?? [];
-      return {
-        ...source,
-        identity: identities.identityOf(source),
-        totals: sumTotals(counts),
-        trusted: sumTotals(counts.filter(({ isTrusted }) => isTrusted)),
-      };
+      const { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence } = source;
+      const { totals, trusted } = sums.get(number) ?? NOTHING;
+      const identity = identities.identityOf(source);
+      return { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence, identity, totals, trusted };
     });
     const relayed = findRelayed(identified, identities);
     return { identified, relayed, ...findUnauthenticated(identified, { addresses, identities, relayed }) };
@@ -236,8 +227,7 @@ export class DomainSources {
   }
 }
 
-const sumTotals = (counts: readonly Totals[]): Totals =>
-  counts.length > 1 ? counts.reduce(addTotals) : (counts[0] ?? NO_TOTALS);
+const NOTHING = { totals: NO_TOTALS, trusted: NO_TOTALS };
 
 /** The addresses of a source, those with the most messages first. */
 const sendersOf = (

@@ -4,13 +4,6 @@ export interface DayTotals extends Readonly<Counts> {
   readonly day: number;
 }
 
-/** Messages of a stored source, in trusted reports or in the others. */
-export interface SourceTotals extends Readonly<Counts> {
-  /** The `number` of the source. */
-  readonly number: number;
-  readonly isTrusted: boolean;
-}
-
 export interface ReporterTotals {
   /** Lower case; empty for reporters without a name. */
   readonly reporter: string;

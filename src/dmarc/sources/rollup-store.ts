@@ -7,18 +7,14 @@ import type {
   ReportDay,
   ReportedDay,
   ReporterTotals,
-  SourceTotals,
   UntrustedTotals,
 } from "./rollup-rows.ts";
-import { SourceTotalsStore } from "./source-totals-store.ts";
+import { type SourceTotals, SourceTotalsStore } from "./source-totals-store.ts";
+import { NO_TOTALS, type Totals } from "./totals.ts";
 import { SOURCE_CLASSES } from "../domains/source-rules.ts";
-import { type Counts, noCounts } from "../ingest/rollup.ts";
 
 export const CLASSIFICATIONS = SOURCE_CLASSES;
 export type Classification = (typeof CLASSIFICATIONS)[number];
-
-/** Message counts of a range of days. */
-export type Totals = Readonly<Counts>;
 
 /** A source as it is stored: see `ingest/source-key.ts`. */
 export interface StoredSource {
@@ -177,22 +173,31 @@ export class RollupStore {
     return this.#perDay.all(domain, fromDay, toDay);
   }
 
-  /** The messages of each source in the range, in one or more parts. */
-  sourceTotals(domain: number, range: DayRange): SourceTotals[] {
+  /** The messages of each source in the range, by its number; sources without messages may be absent. */
+  sourceTotals(domain: number, range: DayRange): ReadonlyMap<number, SourceTotals> {
     return this.#sourceTotals.read(domain, range);
   }
 
   /** Every source that any report named, whatever its day. */
   storedSources(domain: number): StoredSource[] {
-    return this.#storedSources.all(domain).map((row) => ({ ...row, isVouched: row.isVouched === 1 }));
+    return this.#storedSources.all(domain).map(({ number, key, firstDay, lastDay, firstSeenAtMs, isVouched }) => ({
+      number,
+      key,
+      firstDay,
+      lastDay,
+      firstSeenAtMs,
+      isVouched: isVouched === 1,
+    }));
   }
 
   /** The addresses of all sources, by IP. */
   addresses(domain: number): ReadonlyMap<string, SourceAddress> {
     const rows = this.#addresses.all(domain);
-    return new Map(
-      rows.map((row) => [row.ip, { ...row, isConfirmed: row.isConfirmed === 1, isAsked: row.isAsked === 1 }]),
-    );
+    const found = new Map<string, SourceAddress>();
+    for (const { ip, name, isConfirmed, isAsked, asn, asName, country } of rows) {
+      found.set(ip, { ip, name, isConfirmed: isConfirmed === 1, isAsked: isAsked === 1, asn, asName, country });
+    }
+    return found;
   }
 
   /** Those with the most messages first. */
@@ -261,16 +266,3 @@ export class RollupStore {
     this.#removeUserClassification.run(domain, key);
   }
 }
-
-export const NO_TOTALS: Totals = noCounts();
-
-export const addTotals = (a: Totals, b: Totals): Totals => ({
-  messages: a.messages + b.messages,
-  aligned: a.aligned + b.aligned,
-  alignedDkim: a.alignedDkim + b.alignedDkim,
-  alignedSpf: a.alignedSpf + b.alignedSpf,
-  forwarded: a.forwarded + b.forwarded,
-  authenticated: a.authenticated + b.authenticated,
-  quarantined: a.quarantined + b.quarantined,
-  rejected: a.rejected + b.rejected,
-});

@@ -1,6 +1,7 @@
 import type { SourceIdentity } from "./source-identity.ts";
 import { type KeyedSource, UNRELATED_SUFFIX } from "./source-keys.ts";
-import { addTotals, type Classification, NO_TOTALS, type Totals } from "./rollup-store.ts";
+import type { Classification } from "./rollup-store.ts";
+import { sumTotals, type Totals } from "./totals.ts";
 import { UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
 
 /** Everything that a source other than unauthenticated mail is classified by. */
@@ -110,7 +111,7 @@ const factsOfSource = (key: string, { identity }: KeyedSource, members: readonly
     const totals = isVouched ? member.trusted : member.totals;
     return member.isPlausible ? totals : { ...totals, aligned: 0 };
   };
-  const sumOf = (some: readonly KeyedSource[]): Totals => some.map(countsOf).reduce(addTotals, NO_TOTALS);
+  const sumOf = (some: readonly KeyedSource[]): Totals => sumTotals(some.map(countsOf));
   const { messages, aligned, forwarded, authenticated } = sumOf(members);
   return {
     ...{ identity, isVouched, messages, aligned, forwarded, authenticated },

@@ -4,7 +4,8 @@ import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { isGenericName } from "../addresses/generic-reverse-name.ts";
 import { readSourceKey, type SourceEvidence } from "../ingest/source-key.ts";
 import { findService, type KnownService, serviceOfAsn } from "../services/services.ts";
-import type { SourceAddress, StoredSource, Totals } from "./rollup-store.ts";
+import type { SourceAddress, StoredSource } from "./rollup-store.ts";
+import type { Totals } from "./totals.ts";
 
 export const SOURCE_KINDS = ["own", "service", "organization", "network", "unauthenticated"] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
@@ -52,10 +53,16 @@ export const trustedEvidence = <T extends SourceWithEvidence>(sources: readonly 
   return sources.filter(({ isVouched, evidence }) => isVouched || !vouched.has(evidence.ip));
 };
 
-export const withEvidence = (source: StoredSource): SourceWithEvidence => ({
-  ...source,
-  evidence: readSourceKey(source.key),
-});
+export const withEvidence = ({
+  number,
+  key,
+  firstDay,
+  lastDay,
+  firstSeenAtMs,
+  isVouched,
+}: StoredSource): SourceWithEvidence => {
+  return { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence: readSourceKey(key) };
+};
 
 /** The organizational domain of a name; the name itself where it has none. */
 export const organisationOf = (name: string): string => organisationalDomain(name) ?? name;

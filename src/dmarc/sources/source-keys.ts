@@ -52,12 +52,16 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
     const identityKey = isUnrelated(source, connected, context)
       ? `${source.identity.key}${UNRELATED_SUFFIX}`
       : source.identity.key;
+    const { shownKey, networkKey } =
+      unauthenticatedKey === null
+        ? { shownKey: identityKey, networkKey: identityKey }
+        : unauthenticatedKeys(source, unauthenticatedKey, { rule, context });
     return {
       ...source,
-      ...(unauthenticatedKey === null
-        ? { shownKey: identityKey, networkKey: identityKey }
-        : unauthenticatedKeys(source, unauthenticatedKey, { rule, context })),
-      ...{ unauthenticatedKey, rule },
+      shownKey,
+      networkKey,
+      unauthenticatedKey,
+      rule,
       isPlausible: signer !== null || identities.isOwn(envelope) || (envelope === null && foreign === null),
       isRelayed: relayed.has(source.number),
       isNamePending: ip !== null && addresses.get(ip)?.isAsked !== true,

@@ -3,7 +3,8 @@ import { countField, nullableText, textField } from "../../http/schema-fields.ts
 import { isoDay } from "../../base/days.ts";
 import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { percentOf } from "./day-range.ts";
-import { addTotals, type Classification, CLASSIFICATIONS, NO_TOTALS, type SourceAddress } from "./rollup-store.ts";
+import { type Classification, CLASSIFICATIONS, type SourceAddress } from "./rollup-store.ts";
+import { sumTotals } from "./totals.ts";
 import { SOURCE_KINDS } from "./source-identity.ts";
 import { type KeyedSource, shownIdentity } from "./source-keys.ts";
 import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
@@ -97,7 +98,7 @@ export const sourceResponse = (
   const [first] = members;
   if (first === undefined) return [];
   const { kind, name, service } = shownIdentity(key, first);
-  const totals = members.map((member) => member.totals).reduce(addTotals, NO_TOTALS);
+  const totals = sumTotals(members.map((member) => member.totals));
   const { messages, aligned } = totals;
   const lastDays = lastDayByAddress(members);
   const ips = [...lastDays.keys()];
@@ -127,10 +128,10 @@ export const sourceResponse = (
     network_count: networks,
     address_count: ips.length,
     lookups_pending: key === PENDING_KEY || ips.some((ip) => known.get(ip)?.isAsked !== true),
-    addresses: ips
-      .toSorted((a, b) => (lastDays.get(b) ?? 0) - (lastDays.get(a) ?? 0))
+    addresses: [...lastDays]
+      .toSorted(([, a], [, b]) => b - a)
       .slice(0, ADDRESSES_MAX)
-      .map((ip) => addressResponse(ip, known.get(ip))),
+      .map(([ip]) => addressResponse(ip, known.get(ip))),
   };
   return [source];
 };

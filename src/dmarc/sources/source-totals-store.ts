@@ -1,6 +1,6 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db } from "../../db/open.ts";
-import type { SourceTotals } from "./rollup-rows.ts";
+import { addTotals, NO_TOTALS, type Totals } from "./totals.ts";
 
 /** A week of `dmarc_weekly` begins on a day that is a multiple of this. */
 const WEEK_DAYS = 7;
@@ -9,32 +9,60 @@ const WEEK_DAYS = 7;
 const SUMS = `sum(messages) messages, sum(aligned) aligned, sum(aligned_dkim) alignedDkim, sum(aligned_spf) alignedSpf,
   sum(forwarded) forwarded, sum(authenticated) authenticated, sum(quarantined) quarantined, sum(rejected) rejected`;
 
-type Row = Omit<SourceTotals, "isTrusted"> & { readonly isTrusted: 0 | 1 };
-type Between = [domain: number, from: number, to: number];
-
-/** The parts that sum up a range: its whole weeks (numbers of weeks, both inclusive), and the days before and after them. */
-export interface RangeParts {
-  readonly weeks: { readonly from: number; readonly to: number } | null;
-  readonly days: readonly DayRange[];
+/** Messages of a stored source, in trusted reports or in the others. */
+interface Row extends Totals {
+  readonly number: number;
+  readonly isTrusted: 0 | 1;
 }
 
+/** The messages of a stored source in a range. */
+export interface SourceTotals {
+  readonly totals: Totals;
+  /** Those of them that trusted reports count. */
+  readonly trusted: Totals;
+}
+
+type Between = [domain: number, from: number, to: number];
+
 /**
- * Splits a range into whole weeks and single days. A week also counts as whole if nothing was counted on its days outside the range: before
- * or after all days that are `counted`.
+ * The parts that sum up a range: weeks (their numbers, both inclusive) and days, less the days in those weeks that are not in the
+ * range.
  */
+export interface RangeParts {
+  readonly weeks: { readonly from: number; readonly to: number } | null;
+  readonly added: readonly DayRange[];
+  readonly subtracted: readonly DayRange[];
+}
+
+/** Splits a range into parts with few days, which cost more than weeks. Nothing is counted outside of `counted`. */
 export const splitRange = (range: DayRange, counted: DayRange): RangeParts => {
   const fromDay = Math.max(range.fromDay, counted.fromDay);
   const toDay = Math.min(range.toDay, counted.toDay);
-  if (fromDay > toDay) return { weeks: null, days: [] };
-  const from = Math.ceil((fromDay === counted.fromDay ? fromDay - WEEK_DAYS + 1 : fromDay) / WEEK_DAYS);
-  const to = Math.floor((toDay === counted.toDay ? toDay : toDay - WEEK_DAYS + 1) / WEEK_DAYS);
-  if (from > to) return { weeks: null, days: [{ fromDay, toDay }] };
+  if (fromDay > toDay) return { weeks: null, added: [], subtracted: [] };
+  const [first, last] = [Math.floor(fromDay / WEEK_DAYS), Math.floor(toDay / WEEK_DAYS)];
   const edges = [
-    { fromDay, toDay: from * WEEK_DAYS - 1 },
-    { fromDay: (to + 1) * WEEK_DAYS, toDay },
-  ];
-  return { weeks: { from, to }, days: edges.filter((edge) => edge.fromDay <= edge.toDay) };
+    {
+      inside: { fromDay, toDay: first * WEEK_DAYS + WEEK_DAYS - 1 },
+      outside: { fromDay: Math.max(first * WEEK_DAYS, counted.fromDay), toDay: fromDay - 1 },
+    },
+    {
+      inside: { fromDay: last * WEEK_DAYS, toDay },
+      outside: { fromDay: toDay + 1, toDay: Math.min(last * WEEK_DAYS + WEEK_DAYS - 1, counted.toDay) },
+    },
+  ] as const;
+  const [isFirstWhole, isLastWhole] = edges.map(({ inside, outside }) => lengthOf(outside) <= lengthOf(inside));
+  const weeks = { from: isFirstWhole ? first : first + 1, to: isLastWhole ? last : last - 1 };
+  if (weeks.from > weeks.to) return { weeks: null, added: [{ fromDay, toDay }], subtracted: [] };
+  return {
+    weeks,
+    added: edges.flatMap(({ inside, outside }) => (lengthOf(outside) > lengthOf(inside) ? [inside] : [])),
+    subtracted: edges.flatMap(({ inside, outside }) =>
+      lengthOf(outside) > 0 && lengthOf(outside) <= lengthOf(inside) ? [outside] : [],
+    ),
+  };
 };
+
+const lengthOf = ({ fromDay, toDay }: DayRange): number => toDay - fromDay + 1;
 
 /** Sums up the messages of each source of a domain in a range, from the sums by week and, at its edges, by day. */
 export class SourceTotalsStore {
@@ -58,12 +86,31 @@ export class SourceTotalsStore {
     );
   }
 
-  /** A source may have several rows, to be added up. */
-  read(domain: number, range: DayRange): SourceTotals[] {
+  /** By the numbers of the sources; those without messages may be absent. */
+  read(domain: number, range: DayRange): ReadonlyMap<number, SourceTotals> {
     const counted = this.#counted.get(domain, domain);
-    const { weeks, days } = splitRange(range, { fromDay: counted?.fromDay ?? 1, toDay: counted?.toDay ?? 0 });
-    const rows = days.flatMap(({ fromDay, toDay }) => this.#days.all(domain, fromDay, toDay));
-    if (weeks !== null) rows.push(...this.#weeks.all(domain, weeks.from, weeks.to));
-    return rows.map((row) => ({ ...row, isTrusted: row.isTrusted === 1 }));
+    const { weeks, added, subtracted } = splitRange(range, {
+      fromDay: counted?.fromDay ?? 1,
+      toDay: counted?.toDay ?? 0,
+    });
+    const sums = new Map<number, SourceTotals>();
+    if (weeks !== null) addRows(sums, this.#weeks.all(domain, weeks.from, weeks.to));
+    for (const { fromDay, toDay } of added) addRows(sums, this.#days.all(domain, fromDay, toDay));
+    for (const { fromDay, toDay } of subtracted) addRows(sums, this.#days.all(domain, fromDay, toDay), -1);
+    return sums;
   }
 }
+
+const addRows = (sums: Map<number, SourceTotals>, rows: readonly Row[], sign: 1 | -1 = 1): void => {
+  for (const row of rows) {
+    const trusted = row.isTrusted === 1 ? row : NO_TOTALS;
+    const sum = sums.get(row.number);
+    if (sum === undefined && sign === 1) sums.set(row.number, { totals: row, trusted });
+    else {
+      const { totals, trusted: before } = sum ?? NOTHING;
+      sums.set(row.number, { totals: addTotals(totals, row, sign), trusted: addTotals(before, trusted, sign) });
+    }
+  }
+};
+
+const NOTHING: SourceTotals = { totals: NO_TOTALS, trusted: NO_TOTALS };
