@@ -117,8 +117,7 @@ const searchService = cached(CACHED_MAX, (name: string): KnownService | null => 
  * The service that a name belongs to: an SPF or DKIM domain, or a reverse name, in lower case. A host pattern comes
  * first, then the longest domain that the name equals or lies below.
  */
-export const findService = (name: string): KnownService | null =>
-  name.length > NAME_MAX ? null : searchService(name);
+export const findService = (name: string): KnownService | null => (name.length > NAME_MAX ? null : searchService(name));
 
 /** The service that alone uses an autonomous system; null for one in which others rent hosts. */
 export const serviceOfAsn = (asn: number): KnownService | null => index().byAsn.get(asn) ?? null;
