@@ -29,6 +29,7 @@ import m0026 from "../../drizzle/0026_flippant_tiger_shark.sql" with { type: "te
 import m0027 from "../../drizzle/0027_usage.sql" with { type: "text" };
 import m0028 from "../../drizzle/0028_dmarc_overviews.sql" with { type: "text" };
 import m0029 from "../../drizzle/0029_dmarc_weekly.sql" with { type: "text" };
+import m0030 from "../../drizzle/0030_report_filters.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -67,4 +68,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0027_usage", sql: m0027 },
   { name: "0028_dmarc_overviews", sql: m0028 },
   { name: "0029_dmarc_weekly", sql: m0029 },
+  { name: "0030_report_filters", sql: m0030 },
 ];

@@ -42,7 +42,10 @@ export const dmarcReports = sqliteTable(
   },
   (table) => [
     uniqueIndex("dmarc_reports_once").on(table.domain, table.sameness),
-    index("dmarc_reports_by_day").on(table.domain, table.day),
+    // Everything that lists are filtered by, so that a filter reads no report in vain.
+    index("dmarc_reports_by_day").on(
+      ...[table.domain, table.day, table.number, table.isComplete, table.org, table.authenticity, table.sameness],
+    ),
     index("dmarc_reports_by_domain").on(table.domain, table.id),
     index("dmarc_reports_incomplete")
       .on(table.number)

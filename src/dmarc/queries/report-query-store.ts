@@ -38,6 +38,22 @@ export interface ReportKey {
   readonly number: number;
 }
 
+/** The reports of a domain (by its number) about a day and later ones. */
+export interface ReportScope {
+  readonly domain: number;
+  readonly fromDay: number;
+}
+
+/** The filters that each report must pass. */
+export interface ReportFilters {
+  /** The name of the reporter, or the domain that authenticated its mail; lower case. */
+  readonly reporter?: string | undefined;
+  readonly authenticity?: NonNullable<ReportRowStored["authenticity"]> | undefined;
+  readonly trusted?: boolean | undefined;
+}
+
+type Parameters = [Readonly<Record<string, string | number | null>>];
+
 /** A TLS report as it is stored. `body` is the JSON of its contact and policies. */
 export interface TlsReportRow {
   readonly id: string;
@@ -75,8 +91,20 @@ const REPORT = `SELECT r.number, r.id, r.ingestion, r.org, r.email, r.report_id 
   FROM dmarc_reports r`;
 const REPORTS = `${REPORT} WHERE r.domain = ? AND r.is_complete = 1 AND r.day >= ? AND (r.day, r.number) < (?, ?)
   ORDER BY r.day DESC, r.number DESC LIMIT ?`;
-const REPORT_FACTS = `SELECT r.number, r.day, r.org, r.authenticity, ${AUTHOR} author FROM dmarc_reports r
-  WHERE r.domain = ? AND r.is_complete = 1 AND r.day >= ? AND (r.day, r.number) < (?, ?) ORDER BY r.day DESC, r.number DESC LIMIT ?`;
+/** Reads the index only. */
+const LISTED = `FROM dmarc_reports r WHERE r.domain = $domain AND r.is_complete = 1 AND r.day >= $fromDay
+  AND (r.day, r.number) < ($day, $number)`;
+const NEWEST_FIRST = "ORDER BY r.day DESC, r.number DESC";
+const KEY_AT = `SELECT r.day, r.number ${LISTED} ${NEWEST_FIRST} LIMIT 1 OFFSET $skipped`;
+// SQLite cannot fold the case of names beyond ASCII: they all match here.
+const MATCHING = `SELECT r.number, r.day, r.org, r.authenticity, ${AUTHOR} author ${LISTED} AND (r.day, r.number) >= ($endDay, $endNumber)
+  AND ($authenticity IS NULL OR r.authenticity = $authenticity) AND ($trusted IS NULL OR (instr(r.sameness, ' ') = 0) = $trusted)
+  AND ($reporter IS NULL OR lower(coalesce(r.org, '')) = $reporter OR r.org GLOB '*[^ -~]*' OR ${AUTHOR} = $reporter)
+  ${NEWEST_FIRST} LIMIT $limit`;
+/** The days on which reports may pass a filter, from the few rows of reporters. */
+const DAYS_OF_REPORTERS = `SELECT min(day) fromDay, max(day) toDay FROM dmarc_daily_reporters WHERE domain = $domain
+  AND day BETWEEN $fromDay AND $toDay AND ($trusted IS NULL OR is_trusted = $trusted)
+  AND ($reporter IS NULL OR reporter = $reporter OR author = $reporter)`;
 const RAW = `SELECT i.name, i.via, w.bytes FROM dmarc_raw w JOIN dmarc_ingestions i ON i.id = w.ingestion WHERE w.ingestion = ?`;
 const TLS_REPORTS = `SELECT id, ingestion, org, report_id reportId, begin_ms beginMs, end_ms endMs,
   successful_sessions successfulSessions, failed_sessions failedSessions, body, received_at_ms receivedAtMs
@@ -92,7 +120,9 @@ const LAST_ID = "~";
 /** Reads aggregate and TLS reports as they were received. Reports that are still being written are absent. */
 export class ReportQueryStore {
   readonly #reports;
-  readonly #facts;
+  readonly #daysOfReporters;
+  readonly #keyAt;
+  readonly #matching;
   readonly #byNumber;
   readonly #byId;
   readonly #raw;
@@ -102,7 +132,9 @@ export class ReportQueryStore {
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#reports = sqlite.prepare<ReportRowStored, [number, number, number, number, number]>(REPORTS);
-    this.#facts = sqlite.prepare<ReportFacts, [number, number, number, number, number]>(REPORT_FACTS);
+    this.#daysOfReporters = sqlite.prepare<DayRange | Record<keyof DayRange, null>, Parameters>(DAYS_OF_REPORTERS);
+    this.#keyAt = sqlite.prepare<ReportKey, Parameters>(KEY_AT);
+    this.#matching = sqlite.prepare<ReportFacts, Parameters>(MATCHING);
     this.#byNumber = sqlite.prepare<ReportRowStored, [number]>(`${REPORT} WHERE r.number = ?`);
     this.#byId = sqlite.prepare<ReportRowStored, [string, number]>(
       `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
@@ -120,9 +152,30 @@ export class ReportQueryStore {
     return this.#reports.all(domain, fromDay, before.day, before.number, limit);
   }
 
-  /** The same reports, without what filters do not need: that takes a fraction of the time. */
-  facts(domain: number, fromDay: number, before: ReportKey, limit: number): ReportFacts[] {
-    return this.#facts.all(domain, fromDay, before.day, before.number, limit);
+  /** The part of a range in which reports may pass filters; undefined when none does. */
+  daysOf(domain: number, range: DayRange, { reporter, trusted }: ReportFilters): DayRange | undefined {
+    const conditions = { reporter: reporter ?? null, trusted: trusted === undefined ? null : Number(trusted) };
+    const days = this.#daysOfReporters.get({ domain, ...range, ...conditions });
+    return days === null || days.fromDay === null ? undefined : days;
+  }
+
+  /** The key of the report that is the `count`th after `before`; undefined when there are fewer. */
+  keyAt({ domain, fromDay }: ReportScope, before: ReportKey, count: number): ReportKey | undefined {
+    return this.#keyAt.get({ domain, fromDay, ...before, skipped: count - 1 }) ?? undefined;
+  }
+
+  /** What filters need of the reports after `before` down to `end` that may pass them; nearly all do. */
+  matching(
+    { domain, fromDay }: ReportScope,
+    { before, end }: { readonly before: ReportKey; readonly end: ReportKey | undefined },
+    { reporter, authenticity, trusted }: ReportFilters,
+    limit: number,
+  ): ReportFacts[] {
+    return this.#matching.all({
+      ...{ domain, fromDay, ...before, endDay: end?.day ?? fromDay, endNumber: end?.number ?? 0 },
+      ...{ reporter: reporter ?? null, authenticity: authenticity ?? null },
+      ...{ trusted: trusted === undefined ? null : Number(trusted), limit },
+    });
   }
 
   findByNumber(number: number): ReportRowStored | undefined {

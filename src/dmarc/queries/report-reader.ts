@@ -6,9 +6,9 @@ import { rangeOf } from "../sources/day-range.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import { exportFileName, type QueryContext } from "./domain-query.ts";
 import { exportRecords, readRecords } from "./records.ts";
-import type { RawRow, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
+import type { RawRow, ReportFilters, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
 import type { ShownReport, ShownReportDetail } from "./report-schemas.ts";
-import { rawFileName, readReports, reportDetailView, type ReportFilters, type ReportPage } from "./reports.ts";
+import { rawFileName, readReports, reportDetailView, type ReportPage } from "./reports.ts";
 import { sumTlsReports, type TlsSummary, TLS_REPORTS_SUMMED_MAX } from "./tls-summary.ts";
 
 /** Which reports to list. Days are UTC days since 1970. */

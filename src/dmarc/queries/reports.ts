@@ -1,28 +1,27 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
 import { authenticitySchema, type ShownReport, type ShownReportDetail, type ShownTlsReport } from "./report-schemas.ts";
-import type { ReportFacts, ReportKey, ReportQueryStore, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
+import type {
+  ReportFacts,
+  ReportFilters,
+  ReportKey,
+  ReportQueryStore,
+  ReportRowStored,
+  TlsReportRow,
+} from "./report-query-store.ts";
 import { stretchOf, type Walk, walk } from "../../base/walk.ts";
 import type { ShownRecord } from "./record-schemas.ts";
 import { authenticatedOrganisation, reporterView } from "./reporter.ts";
 import { suffixOf } from "../report/payload.ts";
 import { parsePublishedPolicy, parseReportBody, parseTlsReportBody } from "../report/report-json.ts";
 
-/** The filters that each report must pass. */
-export interface ReportFilters {
-  /** The name of the reporter, or the domain that authenticated its mail; lower case. */
-  readonly reporter?: string | undefined;
-  readonly authenticity?: ReportRowStored["authenticity"] | undefined;
-  readonly trusted?: boolean | undefined;
-}
-
 export interface ReportPage {
   readonly reports: readonly ShownReport[];
   readonly next: string | null;
 }
 
-/** Rows read in one step where filters apply. */
-const STEP = 1_000;
+/** Reports looked at in one step where filters apply: some milliseconds. */
+const STEP = 20_000;
 const CURSOR = /^(\d{1,6})\.(\d{1,15})$/;
 
 export const isReportCursor = (text: string): boolean => CURSOR.test(text);
@@ -44,11 +43,12 @@ export const readReports = async (
   list: ReportListOf,
   page: { readonly after: string | null; readonly limit: number },
 ): Promise<ReportPage> => {
-  const { range } = list;
+  const range = daysToRead(store, list);
+  if (range === undefined) return { reports: [], next: null };
   const start = { day: range.toDay + 1, number: -1 };
   const first = page.after === null ? start : readCursor(page.after);
   const { rows, next } = await walk<ReportRowStored, ReportKey>(
-    { read: readingOf(store, list), keyOf, step: STEP, weigh: (row) => JSON.stringify(row).length },
+    { read: readingOf(store, { ...list, range }), keyOf, step: STEP, weigh: (row) => JSON.stringify(row).length },
     {
       before: first.day > range.toDay ? start : first,
       limit: page.limit,
@@ -59,23 +59,28 @@ export const readReports = async (
 
 const keyOf = ({ day, number }: ReportKey): ReportKey => ({ day, number });
 
+const isFiltered = (filters: ReportFilters): boolean => Object.values(filters).some((value) => value !== undefined);
+
+const daysToRead = (store: ReportQueryStore, { domain, range, filters }: ReportListOf): DayRange | undefined =>
+  isFiltered(filters) ? store.daysOf(domain, range, filters) : range;
+
 /** Where few reports pass, only those that do are read whole. */
 const readingOf = (
   store: ReportQueryStore,
   { domain, range: { fromDay }, filters }: ReportListOf,
 ): Walk<ReportRowStored, ReportKey>["read"] => {
-  const isFiltered = Object.values(filters).some((value) => value !== undefined);
-  if (!isFiltered) {
+  if (!isFiltered(filters)) {
     return (before, looks) =>
       stretchOf(store.reports(domain, fromDay, before, looks), looks, { keyOf, passes: () => true });
   }
+  const scope = { domain, fromDay };
   return (before, looks, wanted) => {
-    const passes = (report: ReportFacts): boolean => passesFilters(report, filters);
-    const { rows: found, end } = stretchOf(store.facts(domain, fromDay, before, looks), looks, { keyOf, passes });
-    const shown = found.slice(0, wanted);
-    const last = shown.at(-1);
-    const rows = shown.flatMap(({ number }) => store.findByNumber(number) ?? []);
-    return { rows, end: found.length > shown.length && last !== undefined ? keyOf(last) : end };
+    const end = store.keyAt(scope, before, looks);
+    const found = store.matching(scope, { before, end }, filters, wanted);
+    const last = found.length === wanted ? found.at(-1) : undefined;
+    const passing = found.filter((report) => passesFilters(report, filters));
+    const rows = passing.flatMap(({ number }) => store.findByNumber(number) ?? []);
+    return { rows, end: last === undefined ? (end ?? null) : keyOf(last) };
   };
 };
 
