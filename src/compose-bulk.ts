@@ -31,6 +31,11 @@ const WINDOW_MAX = 5_000;
 /** Where uploads are stored while they are received. */
 export const uploadsFolderOf = (config: Config): string => join(config.dataDir, "uploads");
 
+const processorMs = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+};
+
 /** Receives and verifies lists, on the database of the service or one of its own. */
 export const composeBulk = ({ runtime, config, credits, engines, outages, checks }: BulkParts) => {
   const jobs = new JobStore(runtime.db);
@@ -48,6 +53,7 @@ export const composeBulk = ({ runtime, config, credits, engines, outages, checks
       runningChecks: () => checks?.running() ?? 0,
       checkMs: () => checks?.attemptMs() ?? 0,
       lastShortageMs: () => outages.lastShortageMs(),
+      processorMs,
     },
   });
   return { jobs, lists, rows: new RowStore(runtime.db), writer, runner, intake };

@@ -24,7 +24,8 @@ const ROWS = 1_000_000;
 const REPORTS = 2_000;
 const LARGE_REPORT_ROWS = 50_000;
 const DAY_S = 86_400;
-const END_MS_MAX = 550_000;
+/** A list is not processed for longer. */
+const PROCESSED_MS = 60_000;
 /** Older ones are purged: about a third of the checks, and two thirds of the evidence. */
 const RETENTION: Settings = {
   POSTWARDEN_VERIFICATION_RETENTION_DAYS: "60",
@@ -144,7 +145,13 @@ class Client {
 
   accept = (list: Blob): Promise<string> => postList(this.ask, this.account.live, list);
 
-  process = (id: string) => untilEnded(this.ask, this.account.live, id, END_MS_MAX);
+  /** Has a list processed for a while, then cancels what is left of it. */
+  async process(id: string): Promise<void> {
+    const path = `/v1/bulk-verifications/${id}`;
+    const ended = untilEnded(this.ask, this.account.live, id, PROCESSED_MS).catch(() => null);
+    if ((await ended) === null)
+      await answered(await this.ask(`${path}/cancel`, { method: "POST", headers: this.#headers }), "a cancellation");
+  }
 
   async enrol(): Promise<string> {
     const request = { method: "POST", headers: this.#headers, body: JSON.stringify({ domain: DOMAIN }) };

@@ -8,12 +8,15 @@ const WINDOW = 1_000;
 const limited = (checkMs = 5) => {
   const clock = createTestClock();
   const [late, checks] = [{ ms: 0 }, { areRunning: true }];
+  /** Whether it is this process that delays the loop. */
+  const own = { isBusy: true };
   const shortage = { atMs: Number.NEGATIVE_INFINITY };
   const lateClock: typeof clock = { ...clock, after: (delayMs, run) => clock.after(delayMs + late.ms, run) };
   const limiter = new ConcurrencyLimiter(lateClock, WINDOW, {
     runningChecks: () => Number(checks.areRunning),
     lastShortageMs: () => shortage.atMs,
     checkMs: () => checkMs,
+    processorMs: () => (own.isBusy ? clock.monotonicMs() : 0),
   });
   /** Lets time go by, while the runner asks as often as it does. */
   const pass = async (ms: number) => {
@@ -23,7 +26,7 @@ const limited = (checkMs = 5) => {
     }
     return limiter.window(0);
   };
-  return { clock, limiter, late, checks, shortage, pass };
+  return { clock, limiter, late, checks, own, shortage, pass };
 };
 
 describe("the limiter", () => {
@@ -44,9 +47,19 @@ describe("the limiter", () => {
     late.ms = 3;
     expect(await pass(1_000)).toBe(WINDOW);
     late.ms = 50;
-    expect(await pass(5_000)).toBe(24);
+    expect(await pass(5_000)).toBe(32);
     await clock.advance(6_000);
     expect(clock.pending()).toBe(0);
+  });
+
+  test("leaves it as it is while other processes delay the event loop, unless single checks run", async () => {
+    const { late, checks, own, pass } = limited();
+    checks.areRunning = false;
+    own.isBusy = false;
+    late.ms = 50;
+    expect(await pass(15_000)).toBe(WINDOW);
+    checks.areRunning = true;
+    expect(await pass(5_000)).toBeLessThan(10);
   });
 
   test("leaves it to them while single checks run and the event loop is responsive", async () => {

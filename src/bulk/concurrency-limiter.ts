@@ -10,8 +10,8 @@ const SAMPLE_SHARE = 0.2;
 const DELAY_SHARE = 1 / 40;
 const DELAY_MS_MIN = 0.22;
 /**
- * Tolerated delay while no single check runs. What is ready when the loop comes around is processed before anything else:
- * with servers that respond at once, a larger window only makes every round longer.
+ * Tolerated delay by our own work while no single check runs. What is ready when the loop comes around is processed before
+ * anything else: with servers that respond at once, a larger window only makes every round longer.
  */
 const DELAY_MS_ALONE = 4;
 /** Below this share of the tolerated delay the window grows. */
@@ -20,7 +20,7 @@ const SHRINK = 0.8;
 const GROW = 1.05;
 const WINDOW_MIN = 4;
 /** The least window while no single check runs: enough to use the processor when others delay the loop. */
-const WINDOW_MIN_ALONE = 24;
+const WINDOW_MIN_ALONE = 32;
 /** The window that lists begin with. */
 const WINDOW_FIRST = 100;
 /** What single checks need is respected for this long after the last one, and the delay is measured for this long after the last look at the window. */
@@ -35,6 +35,8 @@ export interface Load {
   readonly runningChecks: () => number;
   /** Average duration of a single check lately, in milliseconds. */
   readonly checkMs: () => number;
+  /** Processor time of this process so far, in milliseconds. */
+  readonly processorMs: () => number;
   /** When opening a socket last failed, on the monotonic clock. */
   readonly lastShortageMs: () => number;
 }
@@ -85,13 +87,18 @@ export class ConcurrencyLimiter {
 
   #measureDelay(): void {
     const dueMs = this.clock.monotonicMs() + SAMPLE_MS;
-    this.#cancelSample = this.clock.after(SAMPLE_MS, () => this.#adjustToDelay(this.clock.monotonicMs() - dueMs));
+    const beforeMs = this.load.processorMs();
+    this.#cancelSample = this.clock.after(SAMPLE_MS, () => {
+      const nowMs = this.clock.monotonicMs();
+      const isAlone = nowMs - this.#lastCheckMs >= MEASURED_MS;
+      // Other processes delay the loop, too: then fewer addresses under way would only be slower.
+      const ownMs = isAlone ? this.load.processorMs() - beforeMs - SAMPLE_MS : Number.POSITIVE_INFINITY;
+      this.#adjustToDelay(Math.max(0, Math.min(nowMs - dueMs, ownMs)), isAlone);
+    });
   }
 
-  #adjustToDelay(delayMs: number): void {
+  #adjustToDelay(delayMs: number, isAlone: boolean): void {
     this.#delayMs += (delayMs - this.#delayMs) * SAMPLE_SHARE;
-    const nowMs = this.clock.monotonicMs();
-    const isAlone = nowMs - this.#lastCheckMs >= MEASURED_MS;
     const delayMsMax = isAlone ? DELAY_MS_ALONE : Math.max(DELAY_MS_MIN, this.load.checkMs() * DELAY_SHARE);
     const windowMin = isAlone ? WINDOW_MIN_ALONE : WINDOW_MIN;
     const window = this.#responsiveWindow;
@@ -99,7 +106,7 @@ export class ConcurrencyLimiter {
     else if (this.#delayMs < delayMsMax * GROW_BELOW_SHARE)
       this.#responsiveWindow = Math.min(this.windowMax, window * GROW + 1);
     this.#cancelSample = null;
-    if (nowMs - this.#lastLookMs < MEASURED_MS) this.#measureDelay();
+    if (this.clock.monotonicMs() - this.#lastLookMs < MEASURED_MS) this.#measureDelay();
   }
 
   #adjustToSockets(underWay: number): void {

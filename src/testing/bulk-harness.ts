@@ -106,7 +106,12 @@ export class BulkHarness {
         ...{ jobs: this.jobs, lists: this.lists, writer: this.writer, outages, windowMax, attempt },
         dueNowMs: steadyTime(clock),
         longestWaitMs: LONGEST_WAIT_MS,
-        load: { runningChecks: () => 0, checkMs: () => 0, lastShortageMs: () => Number.NEGATIVE_INFINITY },
+        load: {
+          runningChecks: () => 0,
+          checkMs: () => 0,
+          processorMs: () => 0,
+          lastShortageMs: () => Number.NEGATIVE_INFINITY,
+        },
       },
     );
     runner.start();
