@@ -8,15 +8,15 @@ const WINDOW = 1_000;
 const limited = (checkMs = 5) => {
   const clock = createTestClock();
   const [late, checks] = [{ ms: 0 }, { areRunning: true }];
-  /** Whether it is this process that delays the loop. */
-  const own = { isBusy: true };
+  /** The share of the time in which this process has a processor. */
+  const own = { share: 1 };
   const shortage = { atMs: Number.NEGATIVE_INFINITY };
   const lateClock: typeof clock = { ...clock, after: (delayMs, run) => clock.after(delayMs + late.ms, run) };
   const limiter = new ConcurrencyLimiter(lateClock, WINDOW, {
     runningChecks: () => Number(checks.areRunning),
     lastShortageMs: () => shortage.atMs,
     checkMs: () => checkMs,
-    processorMs: () => (own.isBusy ? clock.monotonicMs() : 0),
+    processorMs: () => clock.monotonicMs() * own.share,
   });
   /** Lets time go by, while the runner asks as often as it does. */
   const pass = async (ms: number) => {
@@ -55,7 +55,7 @@ describe("the limiter", () => {
   test("leaves it as it is while other processes delay the event loop, unless single checks run", async () => {
     const { late, checks, own, pass } = limited();
     checks.areRunning = false;
-    own.isBusy = false;
+    own.share = 0;
     late.ms = 50;
     expect(await pass(15_000)).toBe(WINDOW);
     checks.areRunning = true;
