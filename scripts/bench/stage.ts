@@ -125,6 +125,16 @@ const memoryMb = async (pid: number, field: "VmRSS" | "VmHWM"): Promise<number> 
   return (Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024) / 1e6;
 };
 
+const TICKS_PER_SECOND = 100;
+
+/** Processor time that a process has used since its start, all threads, in microseconds (in steps of 10 ms). */
+export const processorUs = async (pid: number): Promise<number> => {
+  const stat = await Bun.file(`/proc/${pid}/stat`).text();
+  // The fields after the name, which may contain spaces: the third is the state, the 14th and 15th user and system time.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6;
+};
+
 /** Resident memory of a process, in megabytes (10^6 bytes). */
 export const residentMb = (pid: number): Promise<number> => memoryMb(pid, "VmRSS");
 
