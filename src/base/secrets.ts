@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
+import { randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const SECRET_BYTES = 32;
@@ -67,7 +67,7 @@ export const readApiKey = (key: string): { readonly mode: KeyMode } | null => {
 export const newVisitorId = (): string => randomBytes(16).toString("hex");
 
 /** SHA-256 in lower-case hexadecimal. */
-export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+export const sha256 = (text: string): string => Bun.SHA256.hash(text, "hex");
 
 /** Compares two texts in a time that depends on their length only. */
 export const equalInConstantTime = (a: string, b: string): boolean => {

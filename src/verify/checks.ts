@@ -55,7 +55,7 @@ export class Checks {
     const final = await engine.verifyAtOnce(begun);
     const row = this.#rowFor(caller, order, begun);
     const request = requestOf(caller, order);
-    const earlier = this.#findEarlier(row, request);
+    const earlier = this.#findEarlier(row, request, final !== null);
     const stored = earlier ? await this.#join(earlier, request) : await this.#start(row, { request, final, waitMs });
     return this.#settle(stored, waitMs - (this.#runtime.clock.monotonicMs() - startedMs), signal);
   }
@@ -88,8 +88,11 @@ export class Checks {
       throw new AppError("conflict", { message: "The verification is pending. Delete it when it is completed." });
   }
 
-  /** What the request, or an earlier one for the same address, has begun. 422 when its Idempotency-Key began another. */
-  #findEarlier(row: VerificationRow, request: IdempotentRequest | null): Earlier | undefined {
+  /**
+   * What the request, or an earlier one for the same address, has begun. A verification that ends at once is never
+   * pending. 422 when the Idempotency-Key began another.
+   */
+  #findEarlier(row: VerificationRow, request: IdempotentRequest | null, endsAtOnce: boolean): Earlier | undefined {
     const { store, idempotency } = this.#deps;
     const earlierId = request === null ? null : idempotency.findResource(request);
     const before = earlierId === null ? undefined : store.find(earlierId);
@@ -97,6 +100,7 @@ export class Checks {
     const unstored = this.#unstored.find(row, request);
     if (unstored !== undefined)
       return { row: unstored.stored, isRepeated: request !== null && isSameRequest(unstored.request, request) };
+    if (endsAtOnce) return undefined;
     const pending = store.findPending(row.accountId, row.mode, row.normalizedEmail);
     return pending && { row: pending, isRepeated: false };
   }
