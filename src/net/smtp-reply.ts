@@ -63,6 +63,8 @@ export interface ReplyParser {
 const LF = 10;
 const CR = 13;
 const FIRST_BUFFER_BYTES = 256;
+/** Most lines arrive whole and need no buffer. */
+const NO_BYTES = new Uint8Array();
 
 export const createReplyParser = (limits: Partial<ReplyLimits> = {}): ReplyParser => {
   const { lineBytesMax, replyBytesMax, linesMax, repliesPerPushMax } = { ...REPLY_LIMITS, ...limits };
@@ -208,11 +210,13 @@ const withoutTrailingCr = (bytes: Uint8Array): Uint8Array => {
 
 /** Collects the pieces of one line. Grows by doubling, so that a server which sends single bytes costs linear time. */
 const createLineBuffer = (bytesMax: number) => {
-  let buffer = new Uint8Array(Math.min(FIRST_BUFFER_BYTES, bytesMax));
+  let buffer = NO_BYTES;
   let used = 0;
   const append = (piece: Uint8Array) => {
     if (used + piece.length > buffer.length) {
-      const grown = new Uint8Array(Math.min(bytesMax, Math.max(buffer.length * 2, used + piece.length)));
+      const grown = new Uint8Array(
+        Math.min(bytesMax, Math.max(FIRST_BUFFER_BYTES, buffer.length * 2, used + piece.length)),
+      );
       grown.set(buffer.subarray(0, used));
       buffer = grown;
     }

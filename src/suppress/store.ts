@@ -13,7 +13,10 @@ const prepareAll = ({ sqlite }: Db) => ({
   insert: sqlite.prepare<unknown, [string, string | null, number]>(
     "INSERT INTO suppressions (entry, note, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
   ),
-  find: sqlite.prepare<unknown, [string]>("SELECT 1 FROM suppressions WHERE entry = ?"),
+  // One statement for all candidates: each takes and releases the locks of the database.
+  findAll: sqlite.prepare<{ entry: string }, [string]>(
+    "SELECT entry FROM suppressions WHERE entry IN (SELECT value FROM json_each(?))",
+  ),
 });
 
 export interface SuppressionSearch {
@@ -68,6 +71,7 @@ export class SuppressionStore {
 
   /** The first of the candidates that is on the list. */
   findAny(candidates: readonly string[]): string | null {
-    return candidates.find((entry) => this.#statements.find.get(entry) !== null) ?? null;
+    const found = this.#statements.findAll.all(JSON.stringify(candidates));
+    return found.length === 0 ? null : (candidates.find((one) => found.some(({ entry }) => entry === one)) ?? null);
   }
 }
