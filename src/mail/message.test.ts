@@ -221,3 +221,19 @@ test("any bytes give a message or a problem, and parts that are not larger than 
   });
   await fc.assert(property, { numRuns: 300 });
 });
+
+test("many parts, each too short for a turn of its own, are decoded in turns", async () => {
+  const part = `\n${"=".repeat(60 * 1024)}`;
+  const bytes = bytesOf(multipart(...Array.from({ length: 60 }, () => part)));
+  let turns = 0;
+  let isDone: boolean = false;
+  const count = (): void => {
+    turns++;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  const message = await readMessage(bytes);
+  isDone = true;
+  expect(message.ok && message.value.parts.length).toBe(60);
+  expect(turns).toBeGreaterThan(10);
+});

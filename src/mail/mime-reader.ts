@@ -1,7 +1,7 @@
 import { nextTurn } from "../base/clock.ts";
 import { decodeEncodedWords } from "./encoded-words.ts";
 import { type HeaderFields, readHeaderFields, readParameterField } from "./mime-header.ts";
-import { decodeBody, readTransferEncoding, type TransferEncoding } from "./transfer-encoding.ts";
+import { BYTES_PER_TURN, decodeBody, readTransferEncoding, type TransferEncoding } from "./transfer-encoding.ts";
 
 /** One leaf of a message, decoded from its transfer encoding. */
 export interface MimePart {
@@ -59,7 +59,13 @@ export const readMimeTree = async (message: Uint8Array, limits: MimeLimits): Pro
   }
   if (!reader.end()) return null;
   const parts: MimePart[] = [];
+  let decoded = 0;
   for (const { contentType, name, encoding, start, end } of reader.leaves) {
+    decoded += end - start;
+    if (decoded >= BYTES_PER_TURN) {
+      await nextTurn();
+      decoded = 0;
+    }
     const bytes = await decodeBody(message.subarray(start, end), encoding);
     if (bytes.length === 0) continue;
     if (parts.length >= limits.partsMax) return null;

@@ -5,7 +5,7 @@ export type TransferEncoding = "base64" | "quoted-printable" | "identity";
 
 const [LF, CR, EQUALS] = [10, 13, 61];
 /** Bytes decoded before others have their turn: about a millisecond. */
-const BYTES_PER_TURN = 256 * 1024;
+export const BYTES_PER_TURN = 256 * 1024;
 
 /** The encoding that a Content-Transfer-Encoding names, comments and unusual spellings allowed. */
 export const readTransferEncoding = (value: string): TransferEncoding => {
