@@ -3,6 +3,7 @@ import { wait } from "../base/wait.ts";
 import type { DnsServer } from "./dns.ts";
 import type { EncodedQuery } from "./dns-message.ts";
 import { type DnsPacketMatch, matchPacket } from "./dns-packet-match.ts";
+import { DnsSockets } from "./dns-sockets.ts";
 import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./local-failure.ts";
 
 /** How one attempt at one server ended. A `message` is a response to this very query. */
@@ -17,7 +18,7 @@ export interface DnsAttempt {
 
 /** Carries queries to name servers. Neither method rejects; both end within the attempt's time. */
 export interface DnsTransport {
-  /** Over a fresh UDP socket, so that the port is as random as the id (RFC 5452 §4.5). Packets that are not ours are ignored. */
+  /** Over UDP, from a random port (`DnsSockets`). Packets that are not ours are ignored. */
   udp(attempt: DnsAttempt): Promise<DnsExchange>;
   /** Over a fresh TCP connection (RFC 7766), for responses that UDP cut short. */
   tcp(attempt: DnsAttempt): Promise<DnsExchange>;
@@ -30,6 +31,7 @@ const SHORTAGE_AGAIN_MS = 50;
 
 export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport => {
   const underWay = new Set<Ending>();
+  const sockets = new DnsSockets(clock);
   let isClosed = false;
 
   const begin = (timeoutMs: number): Ending => {
@@ -50,7 +52,7 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
         if (response.kind === "noise") receivedNoise = true;
         else if (response.kind !== "foreign") ending.end(response);
       };
-      if (!ending.isOver()) void sendUdp({ server, query, receive, ending }, clock);
+      if (!ending.isOver()) void sendUdp(sockets, { server, query, receive, ending }, clock);
       const exchange = await ending.ended;
       return exchange.kind === "timeout" && receivedNoise ? { kind: "malformed" } : exchange;
     },
@@ -120,30 +122,21 @@ interface Channel {
   readonly ending: Ending;
 }
 
-const openUdp = ({ server, receive, ending }: Channel) =>
-  Bun.udpSocket({
-    hostname: server.address.includes(":") ? "::" : "0.0.0.0",
-    connect: { hostname: server.address, port: server.port },
-    socket: {
-      data(self: Bun.udp.ConnectedSocket<"buffer">, packet, port, address) {
-        // A packet may slip in between bind and connect, when the system does not filter yet.
-        if (port === server.port && address === self.remoteAddress.address) receive(packet);
-      },
-      error: () => ending.end({ kind: "network_error" }),
-    },
-  });
-
 /** Waits for a descriptor where there is none: others are closed in a moment. */
-const sendUdp = async (channel: Channel, clock: Clock): Promise<void> => {
-  const { query, ending } = channel;
+const sendUdp = async (
+  sockets: DnsSockets,
+  { server, query, receive, ending }: Channel,
+  clock: Clock,
+): Promise<void> => {
+  const fail = () => ending.end({ kind: "network_error" });
   while (!ending.isOver()) {
+    const socket = sockets.socketFor(server, query.id);
+    const leave = socket.join({ id: query.id, receive, fail });
+    ending.onEnd(leave);
     try {
-      const socket = await openUdp(channel);
-      ending.onEnd(() => socket.close());
-      // When the system's buffer is full the packet is lost, as any packet may be: the retransmit covers both.
-      if (!ending.isOver()) socket.send(query.bytes);
-      return;
+      return await socket.send(query.bytes);
     } catch (error) {
+      leave();
       const code = errorCode(error);
       if (!isShortage(code)) return ending.end({ kind: isLocalError(code) ? "local_failure" : "network_error" });
       ending.explain({ kind: "local_failure" });
