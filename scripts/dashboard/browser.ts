@@ -31,6 +31,27 @@ export interface VisitOptions {
   readonly cookies?: Parameters<BrowserContext["addCookies"]>[0];
 }
 
+/** Text with white space needs nine characters a line; a short one without it stands on one. */
+const FIND_SQUEEZED = `(() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode.data.trim();
+    const range = document.createRange();
+    range.selectNodeContents(walker.currentNode);
+    const rects = [...range.getClientRects()].filter(({ width }) => width > 1);
+    const lines = new Set(rects.map(({ top }) => Math.round(top))).size;
+    const isNarrow = lines >= 4 && text.length / lines < 9;
+    const isBroken = lines >= 2 && text.length <= 20 && !/[\\s-]/.test(text);
+    if (isNarrow || isBroken) found.push("squeezed into " + lines + " lines: " + text.slice(0, 60));
+  }
+  for (const table of document.querySelectorAll("main table")) {
+    const hidden = table.offsetWidth - table.parentElement.clientWidth;
+    if (innerWidth > 1000 && hidden > 2) found.push(hidden + " px of a table are hidden: " + table.caption?.textContent);
+  }
+  return found;
+})()`;
+
 const FIND_INJECTED = `[...document.querySelectorAll("*")]
   .filter((element) => [...element.attributes].some(({ name }) => /^on/i.test(name))
     || (element.tagName === "SCRIPT" && !element.src)
@@ -94,6 +115,11 @@ export class Person {
   async injected(): Promise<string[]> {
     const found = await this.page.evaluate<string[]>(FIND_INJECTED);
     return found.map((element) => `${new URL(this.page.url()).pathname}: unescaped ${element}`);
+  }
+
+  /** What has too little room to be read: texts of a few characters a line, short words that are broken, cut tables on a wide screen. */
+  async squeezed(): Promise<string[]> {
+    return await this.page.evaluate<string[]>(FIND_SQUEEZED);
   }
 
   /** How many pixels the page is wider than the window, once charts have followed a change of its size. */

@@ -88,7 +88,7 @@ class Photographer {
     const { page } = this.person;
     const picture = (kind: string) =>
       page.screenshot({ path: join(this.folder, `${name}-${kind}.png`), fullPage: true, animations: "disabled" });
-    const found = await axeProblems(page);
+    const found = [...(await axeProblems(page)), ...(await this.person.squeezed())];
     await picture("wide-light");
     await page.emulateMedia({ colorScheme: "dark" });
     found.push(...(await axeProblems(page, COLOUR_RULES)).map((problem) => `dark: ${problem}`));
@@ -101,6 +101,7 @@ class Photographer {
     await page.setViewportSize({ width: NARROW, height: 844 });
     const overflow = await this.person.overflow();
     if (overflow > 0) found.push(`${overflow} px wider than ${NARROW}`);
+    found.push(...(await this.person.squeezed()).map((problem) => `at ${NARROW} px: ${problem}`));
     return found;
   }
 }

@@ -151,7 +151,7 @@ const Requirements = ({ advice: { requirements, stage } }: AdviceProps) => (
     {requirements.length === 0 ? (
       <p class="panel-body soft">Nothing.</p>
     ) : (
-      <ul class="checks">
+      <ul class="checklist">
         {requirements.map((requirement) => (
           <li key={requirement.code}>
             <Badge kind={requirement.met ? "ok" : "warn"}>{requirement.met ? "Met" : "Not yet"}</Badge>

@@ -27,7 +27,7 @@ const Findings = ({ authenticity }: { readonly authenticity: Authenticity }) => 
   return (
     <>
       {message !== null && <p>{message}</p>}
-      <ul class="checks inner">
+      <ul class="checklist inner">
         <li>
           <Badge kind={spf === null ? "unknown" : resultKind(spf.result)}>{`SPF ${spf?.result ?? "unknown"}`}</Badge>
           <p class="small">

@@ -126,7 +126,7 @@ const Section = ({ section }: { readonly section: HealthSection }) => {
       isFlush
     >
       {(section.findings.length > 0 || section.unchecked.length > 0) && (
-        <ul class="checks">
+        <ul class="checklist">
           {orderedFindings(section.findings).map((finding) => (
             <Finding key={`${finding.code} ${finding.message}`} {...finding} />
           ))}

@@ -211,7 +211,7 @@ const Side = ({ publication: { checks }, services }: SideProps) => {
         {checks.length === 0 ? (
           <p class="panel-body soft">Nothing yet.</p>
         ) : (
-          <ul class="checks narrow">
+          <ul class="checklist narrow">
             {checks.map(({ code, ok, message }) => (
               <li key={code}>
                 <Badge kind={ok === true ? "ok" : ok === false ? "bad" : "unknown"}>

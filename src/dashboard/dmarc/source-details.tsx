@@ -152,7 +152,7 @@ const Results = ({
   readonly what: string;
   readonly results: ReadonlyArray<{ readonly result: string; readonly of: string | null }>;
 }) => (
-  <span class="results">
+  <span class="auth-results">
     {results.length === 0
       ? `${what} none`
       : results.map(({ result, of }) => `${what} ${result}${of === null ? "" : ` ${of}`}`).join("; ")}

@@ -181,7 +181,7 @@ const Failures = ({
       }
     >
       <Panel title="Why sessions failed" isFlush>
-        <ul class="checks">
+        <ul class="checklist">
           {failures.map(({ key, failed }) => {
             const { meaning, advice } = tlsFailureText(key, domain.domain);
             return (

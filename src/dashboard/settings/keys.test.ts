@@ -27,7 +27,7 @@ describe("a key of the dashboard", () => {
     expect((await app.request("POST", "/v1/email-verifications", { key, body })).status).toBe(200);
     const list = await visitor.get(PATH);
     expect(list.html).not.toMatch(KEY);
-    expect(list.text).toContain(`…${key.slice(-4)}`);
+    expect(list.text).toMatch(new RegExp(`ends in ?${key.slice(-4)}`));
   });
 
   test("is written into the audit log with its user, without the secret", async () => {

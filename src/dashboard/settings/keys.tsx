@@ -118,9 +118,13 @@ const rowOf = (apiKey: OwnKey): TableRow => {
   return {
     key: id,
     cells: [
-      <Link href={`/settings/keys/${id}`}>{name}</Link>,
+      <>
+        <Link href={`/settings/keys/${id}`}>{name}</Link>
+        <span class="second">
+          ends in <span class="mono">{ending}</span>
+        </span>
+      </>,
       <ModeBadge mode={mode} />,
-      `…${ending}`,
       <span title={scopes.join(", ")}>{scopeText(scopes)}</span>,
       lastUsedAtMs === null ? <span class="soft">never</span> : <Time atMs={lastUsedAtMs} />,
       <KeyState apiKey={apiKey} />,
@@ -147,7 +151,6 @@ const KeyList = ({ keys, mode }: { readonly keys: readonly OwnKey[]; readonly mo
             columns={[
               { title: "Name" },
               { title: "Mode" },
-              { title: "Ends in", isMono: true, isWide: true },
               { title: "Scopes", isWide: true },
               { title: "Last used" },
               { title: "Expires", isWide: true },
