@@ -31,7 +31,7 @@ export interface VisitOptions {
   readonly cookies?: Parameters<BrowserContext["addCookies"]>[0];
 }
 
-/** Text with white space needs nine characters a line; a short one without it stands on one. */
+/** Text with white space needs nine characters a line; one of up to 16 characters without it stands on one. */
 const FIND_SQUEEZED = `(() => {
   const found = [];
   const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
@@ -42,7 +42,7 @@ const FIND_SQUEEZED = `(() => {
     const rects = [...range.getClientRects()].filter(({ width }) => width > 1);
     const lines = new Set(rects.map(({ top }) => Math.round(top))).size;
     const isNarrow = lines >= 4 && text.length / lines < 9;
-    const isBroken = lines >= 2 && text.length <= 20 && !/[\\s-]/.test(text);
+    const isBroken = lines >= 2 && text.length <= 16 && !/[\\s-]/.test(text);
     if (isNarrow || isBroken) found.push("squeezed into " + lines + " lines: " + text.slice(0, 60));
   }
   for (const table of document.querySelectorAll("main table")) {

@@ -122,6 +122,7 @@ const HistoryFilters = ({ path, query }: { readonly path: string; readonly query
 const Checks = ({ page: { checks }, names }: HistoryPageProps) => (
   <Table
     caption="Checks, the newest first"
+    isStacked
     columns={[
       { title: "When" },
       { title: "Result" },

@@ -187,6 +187,7 @@ const TargetsOnIt = ({ status: { list }, targets, total }: ListPageProps) => (
     ) : (
       <Table
         caption="Targets on this list, the worst first"
+        isStacked
         columns={[{ title: "State" }, { title: "Target" }, { title: "Label" }]}
         rows={targets.map((row) => ({
           key: row.id,

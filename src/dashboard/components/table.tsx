@@ -29,15 +29,17 @@ interface TableProps {
   readonly rows: readonly TableRow[];
   /** The value of `?sort=` in force. */
   readonly sort?: string;
+  /** On phones a row becomes a block, its first cell on a line of its own. For tables without sorting. */
+  readonly isStacked?: boolean;
 }
 
 const classOf = ({ align, isMono, isWide }: Column): string | undefined =>
   [align === "end" && "end", isMono === true && "mono", isWide === true && "wide-only"].filter(Boolean).join(" ") ||
   undefined;
 
-/** A table. On phones it scrolls inside its panel, without the columns that are not needed there. */
-export const Table = ({ caption, columns, rows, sort }: TableProps) => (
-  <section class="scroll" tabIndex={0} aria-label={caption}>
+/** A table. On phones it scrolls inside its panel, without the columns that are not needed there, or is stacked. */
+export const Table = ({ caption, columns, rows, sort, isStacked = false }: TableProps) => (
+  <section class={isStacked ? "scroll stacked" : "scroll"} tabIndex={0} aria-label={caption}>
     <table>
       <caption class="unseen">{caption}</caption>
       <thead>
@@ -53,7 +55,11 @@ export const Table = ({ caption, columns, rows, sort }: TableProps) => (
         {rows.map(({ key, cells, isMarked }) => (
           <tr key={key} class={isMarked === true ? "marked" : undefined}>
             {cells.map((cell, at) => (
-              <td key={at} class={columns[at] && classOf(columns[at])}>
+              <td
+                key={at}
+                class={columns[at] && classOf(columns[at])}
+                data-title={isStacked ? titleOf(columns[at]) : null}
+              >
                 {cell}
               </td>
             ))}
@@ -63,6 +69,10 @@ export const Table = ({ caption, columns, rows, sort }: TableProps) => (
     </table>
   </section>
 );
+
+/** What a number is, beside it on phones. */
+const titleOf = (column: Column | undefined): string | null =>
+  column?.align === "end" && typeof column.title === "string" ? column.title : null;
 
 const ariaSort = ({ sort }: Column, current: string | undefined): "descending" | undefined =>
   sort !== undefined && sort === current ? "descending" : undefined;

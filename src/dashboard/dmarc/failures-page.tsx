@@ -143,6 +143,7 @@ const FailureTable = ({
 }) => (
   <Table
     caption="Failure reports, the most recently received first"
+    isStacked
     columns={[
       { title: "Reported" },
       { title: "Sent by", isMono: true },

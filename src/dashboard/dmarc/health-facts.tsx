@@ -90,6 +90,7 @@ const SpfFacts = ({ unchecked, record, lookups, lookups_complete, all, terms }: 
         <summary class="soft">{countText(terms.length, "term that causes", "terms that cause")} lookups</summary>
         <Table
           caption="Terms of the SPF record that cause DNS lookups"
+          isStacked
           columns={[
             { title: "Term", isMono: true },
             { title: "In the record of", isMono: true },
@@ -120,6 +121,7 @@ const DkimFacts = ({ keys, unchecked }: DkimSection) =>
   ) : (
     <Table
       caption="DKIM keys"
+      isStacked
       columns={[
         { title: "Selector", isMono: true },
         { title: "Key" },

@@ -185,6 +185,7 @@ const Arrival = ({ ingestion }: { readonly ingestion: IngestionView }) => (
 const FindingTable = ({ findings }: Pick<IngestionView, "findings">) => (
   <Table
     caption="What was found"
+    isStacked
     columns={[{ title: "Part" }, { title: "Outcome" }, { title: "About" }, { title: "Why" }]}
     rows={findings.map((finding, at) => {
       const [kind, word] = outcomeWords(finding.outcome);

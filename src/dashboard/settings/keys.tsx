@@ -121,10 +121,9 @@ const rowOf = (apiKey: OwnKey): TableRow => {
       <>
         <Link href={`/settings/keys/${id}`}>{name}</Link>
         <span class="second">
-          ends in <span class="mono">{ending}</span>
+          <ModeBadge mode={mode} /> ends in <span class="mono">{ending}</span>
         </span>
       </>,
-      <ModeBadge mode={mode} />,
       <span title={scopes.join(", ")}>{scopeText(scopes)}</span>,
       lastUsedAtMs === null ? <span class="soft">never</span> : <Time atMs={lastUsedAtMs} />,
       <KeyState apiKey={apiKey} />,
@@ -150,7 +149,6 @@ const KeyList = ({ keys, mode }: { readonly keys: readonly OwnKey[]; readonly mo
             caption="API keys"
             columns={[
               { title: "Name" },
-              { title: "Mode" },
               { title: "Scopes", isWide: true },
               { title: "Last used" },
               { title: "Expires", isWide: true },

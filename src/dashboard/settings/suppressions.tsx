@@ -160,6 +160,7 @@ const Entries = ({ found, q, cursor, count }: PageProps) => {
       ) : (
         <Table
           caption="Entries of the suppression list"
+          isStacked
           columns={[
             { title: "Remove", isTitleHidden: true },
             { title: "Entry" },

@@ -120,6 +120,7 @@ const NoRows = ({ isFiltered, hasMore }: { readonly isFiltered: boolean; readonl
 const HistoryTable = ({ rows, nameOf }: VerificationsBodyProps) => (
   <Table
     caption="Verifications, the newest first"
+    isStacked
     columns={[
       { title: "Address" },
       { title: "Result" },
