@@ -1,8 +1,10 @@
 import type { Dmarc } from "./compose-dmarc.ts";
 import { createAdviceRoutes } from "./dmarc/advice/advice-routes.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
+import { DomainAlerts } from "./dmarc/alerts/domain-alerts.ts";
 import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
 import { createHealthRoutes } from "./dmarc/health/health-routes.ts";
+import { IngestionReader } from "./dmarc/ingest/ingestion-reader.ts";
 import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
 import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
 import { createQueryRoutes } from "./dmarc/queries/query-routes.ts";
@@ -18,16 +20,16 @@ export interface DmarcRouteParts {
 
 /** The routes of DMARC monitoring. */
 export const composeDmarcRoutes = ({ guard, rules, dmarc }: DmarcRouteParts) => {
-  const { domains, rollups, advise, pages, context, failures } = dmarc;
+  const { domains, rollups, advise, pages, context, stores } = dmarc;
   const { findDomain, clock } = context;
   return [
     serveRoutes(guard, [
-      ...createIngestionRoutes(pages),
+      ...createIngestionRoutes({ ...pages, reader: new IngestionReader(pages.ingestions, stores.domains) }),
       ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
-      ...createQueryRoutes(context, failures),
+      ...createQueryRoutes(context, stores.failures),
       ...createAdviceRoutes({ findDomain, advise }),
     ]),
-    createAlertRoutes({ guard, alerts: pages.alerts }),
+    createAlertRoutes({ guard, alerts: new DomainAlerts(dmarc.alertStore, findDomain) }),
     createHealthRoutes({ guard, runs: pages.health, findDomain }),
   ];
 };

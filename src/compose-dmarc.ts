@@ -1,7 +1,7 @@
 import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import type { Log } from "./base/log.ts";
 import type { Platform } from "./compose-platform.ts";
-import { composeDmarcOverview, readersOf } from "./compose-dmarc-overview.ts";
+import { composeDmarcOverview } from "./compose-dmarc-overview.ts";
 import { composeHealth } from "./compose-health.ts";
 import { composeIngestion } from "./compose-ingestion.ts";
 import { mailboxAccount } from "./compose-mailbox.ts";
@@ -89,13 +89,12 @@ export const composeDmarc = (parts: DmarcParts) => {
   const health = composeHealth(runtime, { resolver: platform.resolver, freshResolver, rules });
   const adviseNow = (domain: DomainRow) => db.snapshot(() => advise(domain));
   const context = { db, clock, rollups, records, reports, findDomain };
-  const readers = readersOf(context, stores, alertStore);
   return {
     ...ingestion.receiving,
-    ...{ domains, rollups, advise: adviseNow, overview: overview.overview, context, failures: stores.failures },
+    ...{ domains, rollups, advise: adviseNow, overview: overview.overview, context, stores, alertStore },
     pages: {
       ...{ clock, domains, advise: adviseNow, overview: overview.overview, health: health.runs },
-      ...{ ...ingestion.pages, ...readers, rules, hasMail },
+      ...{ ...ingestion.pages, rules, hasMail },
     },
     /** What an operator must look at. */
     findings: () => [...ingestion.findings(), ...addresses.findings()],

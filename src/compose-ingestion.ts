@@ -9,7 +9,6 @@ import { AuthenticationStore } from "./dmarc/authentication/authentication-store
 import { createMailAuthentication } from "./dmarc/authentication/mail-authentication.ts";
 import { Ingest } from "./dmarc/ingest/ingest.ts";
 import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
-import { IngestionReader } from "./dmarc/ingest/ingestion-reader.ts";
 import { IngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
 import { Ingestions } from "./dmarc/ingest/ingestions.ts";
 import { ReportIntake } from "./dmarc/ingest/report-intake.ts";
@@ -55,7 +54,6 @@ export const composeIngestion = (
   const intake = new ReportIntake(runtime, { store, domains, kick });
   const mailbox = composeMailbox(runtime, config.imap, { intake, ingester, reserve });
   const ingestions = new Ingestions(runtime, { store, ingest, kick });
-  const reader = new IngestionReader(ingestions, domains);
   const uploads = new ReportUploads(clock, { ingestions, reserve });
   const authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
   const retention = composeRetention(runtime, config.reportMailRetentionDays);
@@ -63,7 +61,7 @@ export const composeIngestion = (
   const quota = new ReportQuota(clock, stores.authors, authenticate);
   return {
     receiving: { store: domains, intake, quota, reserve, ingester },
-    pages: { ingestions, reader, uploads },
+    pages: { ingestions, uploads },
     findings: () => [reserve.finding(), mailbox?.finding()].filter((one) => typeof one === "string"),
     jobs: {
       authenticateReportMails: () => authentication.run(),

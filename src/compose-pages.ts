@@ -1,4 +1,5 @@
 import { composeDashboard, createSecretRotation } from "./compose-dashboard.ts";
+import { composeDmarcReaders } from "./compose-dmarc-readers.ts";
 import { composeInvitations } from "./compose-invitations.ts";
 import { composeSettings } from "./compose-settings.ts";
 import type { ServiceOptions, UseCases } from "./compose.ts";
@@ -43,7 +44,7 @@ export const composePages = (
     usage: { usage: useCases.usage.usage, ledger: administration.ledger, nameOf: administration.callerName, clock },
     webhooks: { ...webhooks, rotateSecret: createSecretRotation(db, webhooks.webhooks, administration.audit) },
     blocklist: { ...blocklist, rules: webhooks.rules },
-    dmarcReports: dmarc.pages,
+    dmarcReports: { ...dmarc.pages, ...composeDmarcReaders(dmarc) },
     settings: composeSettings(useCases, options),
   });
   const errorPage = dashboard.errorPage.bind(dashboard);

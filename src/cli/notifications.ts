@@ -4,7 +4,7 @@ import { createUrlPolicy } from "../net/fetch-url.ts";
 import { recipientSchema } from "../mail/recipients.ts";
 import type { Notifications } from "../notifications/notifications.ts";
 import { MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../notify/mail-subscriptions.ts";
-import { EVENT_TYPES, TEST_TYPE } from "../webhooks/schemas.ts";
+import { EVENT_TYPES, TEST_TYPE } from "../webhooks/event-types.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";

@@ -4,7 +4,8 @@ import { EVENT_DOCS } from "../interface-document.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { until } from "../testing/webhook-harness.ts";
-import { EVENT_TYPES, eventsSchema } from "./schemas.ts";
+import { EVENT_TYPES } from "./event-types.ts";
+import { eventsSchema } from "./schemas.ts";
 
 const start = createApps();
 const newReceiver = createReceivers();

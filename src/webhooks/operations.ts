@@ -4,6 +4,7 @@ import type { EventDoc } from "../http/openapi.ts";
 import { type AnyRoute, declareRoute } from "../http/route.ts";
 import { idParameter, pageQuery } from "../http/route-input.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
+import { TEST_MESSAGE } from "./event-types.ts";
 import {
   cancelSchema,
   deliveriesSchema,
@@ -14,7 +15,6 @@ import {
   manySchema,
   redeliverSchema,
   secretsSchema,
-  TEST_MESSAGE,
   testEventSchema,
   testResultSchema,
   testSchema,

@@ -21,7 +21,8 @@ import {
   ROTATE_SECRET,
   testWebhook,
 } from "./operations.ts";
-import { type redeliverSchema, TEST_TYPE } from "./schemas.ts";
+import { TEST_TYPE } from "./event-types.ts";
+import type { redeliverSchema } from "./schemas.ts";
 import type { WebhookSecret } from "./secret-store.ts";
 import { deliveryView, eventView, type Webhooks } from "./webhooks.ts";
 

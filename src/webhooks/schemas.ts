@@ -2,32 +2,13 @@ import { z } from "zod";
 import { nextCursorField, nullableTime, timeField } from "../http/schema-fields.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
 import { DELIVERY_STATUSES } from "./delivery-store.ts";
+import { EVENT_TYPES, TEST_TYPE } from "./event-types.ts";
 import { DELIVERY_FORMATS } from "./formats.ts";
 import { webhookUrlSchema } from "./webhook-urls.ts";
 
 const URL_CHARACTERS_MAX = 2_048;
 const SUBJECT_CHARACTERS_MAX = 100;
 const CURSOR_CHARACTERS_MAX = 200;
-
-/** Every type of event that is sent. */
-export const EVENT_TYPES = [
-  ...["bulk.completed", "bulk.cancelled", "bulk.failed"],
-  ...["blacklist.listed", "blacklist.delisted", "blacklist.list_unusable", "blacklist.list_usable"],
-  ...["dmarc.status_changed", "dmarc.record_changed", "dmarc.policy_weakened", "dmarc.new_source"],
-  ...[
-    "dmarc.new_subdomain",
-    "dmarc.failure_spike",
-    "dmarc.spoofing_campaign",
-    "dmarc.reports_stopped",
-    "dmarc.tls_failures",
-  ],
-];
-
-/** The type of a test event by default. */
-export const TEST_TYPE = "webhook.test";
-/** The `message` of a `webhook.test` event. */
-export const TEST_MESSAGE =
-  "This is a test event. Use it to check that the URL is reachable and the signature is valid.";
 
 /** Body of `POST /v1/webhooks/test`. */
 export const testSchema = (policy: UrlPolicy) =>

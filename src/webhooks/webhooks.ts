@@ -11,7 +11,7 @@ import { Endpoints } from "./endpoints.ts";
 import { eventData, type EventFilters, type EventRow, type EventStore } from "./event-store.ts";
 import { formatOf } from "./formats.ts";
 import { eventBody } from "./outbox-relay.ts";
-import { TEST_MESSAGE, TEST_TYPE } from "./schemas.ts";
+import { TEST_MESSAGE, TEST_TYPE } from "./event-types.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
 import type { DeliveryResult, Sender } from "./send.ts";
 

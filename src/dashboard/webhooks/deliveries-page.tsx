@@ -1,4 +1,4 @@
-import { EVENT_TYPES, TEST_TYPE } from "../../webhooks/schemas.ts";
+import { EVENT_TYPES, TEST_TYPE } from "../../webhooks/event-types.ts";
 import { DELIVERY_STATUSES, type Delivery, type DeliveryStatus } from "../../webhooks/delivery-store.ts";
 import type { EndpointStatus } from "../../webhooks/endpoints.ts";
 import { Badge } from "../components/badge.tsx";

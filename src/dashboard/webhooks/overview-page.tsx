@@ -1,4 +1,4 @@
-import { TEST_TYPE, EVENT_TYPES } from "../../webhooks/schemas.ts";
+import { TEST_TYPE, EVENT_TYPES } from "../../webhooks/event-types.ts";
 import { type EndpointStatus, PENDING_SHOWN_MAX } from "../../webhooks/endpoints.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";

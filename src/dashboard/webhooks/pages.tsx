@@ -7,7 +7,7 @@ import type { UrlPolicy } from "../../net/fetch-url.ts";
 import type { Notifications } from "../../notifications/notifications.ts";
 import { writeDeliveries } from "../../webhooks/deliveries-csv.ts";
 import { DELIVERY_STATUSES, type DeliveryFilters } from "../../webhooks/delivery-store.ts";
-import { EVENT_TYPES, TEST_TYPE } from "../../webhooks/schemas.ts";
+import { EVENT_TYPES, TEST_TYPE } from "../../webhooks/event-types.ts";
 import type { WebhookSecret } from "../../webhooks/secret-store.ts";
 import { webhookUrlSchema } from "../../webhooks/webhook-urls.ts";
 import type { Webhooks } from "../../webhooks/webhooks.ts";

@@ -1,5 +1,5 @@
 import type { PolicyDiscovery } from "../record/discovery.ts";
-import type { DnsRecordView } from "./domain-schemas.ts";
+import type { DnsRecordView } from "./dns-record-schema.ts";
 import type { DnsCheck } from "./domain-state.ts";
 import { recordFaults } from "../record/record.ts";
 import { type MergeFailure, mergeRua, type RuaMerge } from "../record/merge.ts";

@@ -14,7 +14,7 @@ import {
   truncateCheck,
 } from "./dns-checks.ts";
 import { type DomainPlatforms, reportingAddressOf } from "./domain-platform.ts";
-import type { DnsRecordView } from "./domain-schemas.ts";
+import type { DnsRecordView } from "./dns-record-schema.ts";
 import type { DnsCheck, DnsObservation, StatePolicy } from "./domain-state.ts";
 import type { CheckOutcome } from "./domain-status.ts";
 import type { DomainRow } from "./domain-store.ts";

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { RETENTION_DAYS_MAX } from "./new-domain.ts";
 import { booleanParameter } from "../../http/schema-fields.ts";
 import { labelSchema, REMOVE_WITH_NULL } from "../../http/label-schema.ts";
 import { recipientsSchema } from "../../mail/recipients.ts";
@@ -9,7 +10,6 @@ import { SOURCE_RULES_MAX, sourceRuleSchema } from "./source-rules.ts";
 
 const DOMAIN_CHARACTERS_MAX = 320;
 const RECIPIENTS_MAX = 20;
-export const RETENTION_DAYS_MAX = 3_650;
 const LABEL = "Your own text about the domain.";
 const WEBHOOK_URL = "The webhook URL for events about the domain; null to use only that of the account.";
 

@@ -1,8 +1,10 @@
 import { newId } from "../../base/secrets.ts";
-import { RETENTION_DAYS_MAX } from "./domain-settings-schemas.ts";
 import { nextDnsCheckMs } from "./domain-status.ts";
 import type { DomainOwner, DomainRow } from "./domain-store.ts";
 import { newToken, testToken } from "./token.ts";
+
+/** No raw report is kept longer. */
+export const RETENTION_DAYS_MAX = 3_650;
 
 export interface EnrolmentRequest {
   readonly domain: string;

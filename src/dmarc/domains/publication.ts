@@ -3,7 +3,7 @@ import { isoTime } from "../../base/clock.ts";
 import { recordHost } from "../record/record-published.ts";
 import type { DnsCheckResult } from "./domain-check.ts";
 import { type DomainPlatform, reportingAddressOf } from "./domain-platform.ts";
-import { dnsRecordSchema, type DnsRecordView } from "./domain-schemas.ts";
+import { dnsRecordSchema, type DnsRecordView } from "./dns-record-schema.ts";
 import { type DnsCheck, lastCheckSchema } from "./domain-state.ts";
 import type { DomainRow } from "./domain-store.ts";
 
