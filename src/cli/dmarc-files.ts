@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { UNPACK_LIMITS } from "../dmarc/report/unpack.ts";
@@ -96,9 +97,8 @@ export async function* readReportBytes(
 
 /** Small files are read at once, which is cheaper than a stream. */
 async function* contentOf(path: string, size: number): AsyncIterable<Uint8Array> {
-  const file = Bun.file(path);
-  if (size > WHOLE_BYTES_MAX) yield* file.stream();
-  else yield await file.bytes();
+  if (size > WHOLE_BYTES_MAX) yield* Bun.file(path).stream();
+  else yield readFileSync(path);
 }
 
 /**

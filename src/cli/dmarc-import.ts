@@ -14,10 +14,8 @@ import { createImportTally, type ImportTally, problemsText, showImport, tallyTex
 import { CommandFailed, type Io } from "./io.ts";
 
 /** Mails and files that are read and stored together. */
-const BATCH_MAX = 64;
+const BATCH_MAX = 256;
 const BATCH_BYTES_MAX = 16 * 1024 * 1024;
-/** Batches between two syncs to the disk; results are printed after the sync. */
-const SYNC_EVERY = 4;
 /** Pages of the write-ahead log before a checkpoint: more than in a server, for speed. */
 const CHECKPOINT_PAGES = 8_000;
 
@@ -68,7 +66,6 @@ class ReportImport {
   readonly #ingestions: ReturnType<typeof composeImport>["ingestions"];
   #batch: Extract<ReportBytes, { problem: null }>[] = [];
   #batchBytes = 0;
-  #batches = 0;
   /** Lines about reports that are not yet durable. */
   #lines: string[] = [];
 
@@ -95,7 +92,6 @@ class ReportImport {
   /** Stores the last batch and makes everything durable. */
   async finish(): Promise<void> {
     if (this.#batch.length > 0) await this.#store();
-    this.#sync();
   }
 
   #note(line: object): void {
@@ -112,10 +108,9 @@ class ReportImport {
     }
     this.#batch = [];
     this.#batchBytes = 0;
-    this.#batches += 1;
-    if (this.#batches % SYNC_EVERY === 0) this.#sync();
+    this.#sync();
     // The batch is garbage now; without this hint the heap keeps growing.
-    Bun.gc(false);
+    Bun.gc(true);
   }
 
   #incoming({ input, bytes }: { readonly input: string; readonly bytes: Uint8Array }) {

@@ -5,7 +5,7 @@ import type { ReportRow } from "../report/report-row.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 import type { RowFacts } from "./row-facts.ts";
 
-/** A report to be stored. It is incomplete until `complete` is called. */
+/** A report to be stored. */
 export interface NewReport {
   readonly id: string;
   readonly domain: number;
@@ -17,6 +17,8 @@ export interface NewReport {
   readonly rowsHash: string;
   readonly authenticity: "pending" | "pass" | "fail" | "unknown" | null;
   readonly authenticityBody: string | null;
+  /** Its messages that passed DMARC; null for a report that is incomplete until `complete` is called. */
+  readonly aligned: number | null;
 }
 
 /** A record to be stored. */
@@ -82,7 +84,7 @@ const RECORDS = `SELECT position, source, source_ip AS sourceIp, count, disposit
 
 const INSERT_REPORT = `INSERT INTO dmarc_reports (id, domain, ingestion, org, email, report_id, begin_ms, end_ms, day, received_at_ms,
   policy_domain, policy, body, rows, messages, aligned, sameness, content, authenticity, authenticity_body, is_complete)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 0)`;
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const INSERT_RECORD = `INSERT INTO dmarc_records (report, position, domain, day, source, source_ip, count, disposition, dkim, spf,
   is_aligned, is_forwarded, header_from, rank, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -133,7 +135,7 @@ export class ReportStore {
     return this.#sql.twins.all(domain, `${fingerprint} `, `${fingerprint}!`, limit);
   }
 
-  /** Stores a report without its rows, incomplete, and returns its number. Throws when the domain has the fingerprint. */
+  /** Stores a report without its rows and returns its number. Throws when the domain has the fingerprint. */
   insertReport(_tx: Tx, { report, ...row }: NewReport): number {
     const { orgName, email, reportId, beginMs, endMs, policy, rows } = report;
     const { version, extraContactInfo, generator, errors, notices, skippedRows } = report;
@@ -141,7 +143,8 @@ export class ReportStore {
     const { lastInsertRowid } = this.#sql.insertReport.run(
       ...[row.id, row.domain, row.ingestion, orgName, email, reportId, beginMs, endMs, row.day, row.receivedAtMs],
       ...[policy.domain, JSON.stringify(policy), JSON.stringify(body), rows.length, countMessages(report)],
-      ...[row.fingerprint, row.rowsHash, row.authenticity, row.authenticityBody],
+      ...[row.aligned ?? 0, row.fingerprint, row.rowsHash, row.authenticity, row.authenticityBody],
+      row.aligned === null ? 0 : 1,
     );
     return Number(lastInsertRowid);
   }

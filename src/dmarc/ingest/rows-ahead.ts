@@ -11,12 +11,13 @@ import type { CountedRow } from "./rollup.ts";
 import { heaviestFirst, type PlacedRow, RowCounter, type SourceAllowance, sourceAllowance } from "./row-counter.ts";
 import {
   decideReport,
-  insertIncomplete,
+  insertReport,
   type ReadIngestion,
   type ReportAhead,
   type ReportToStore,
   RowsAheadGone,
-  writeRows,
+  countRows,
+  insertRecords,
 } from "./store-report.ts";
 
 /** Plain rows written in one transaction, or fewer longer ones: it holds the event loop for some 20 ms. */
@@ -72,7 +73,7 @@ export class RowsAhead {
     const { db } = this.#runtime;
     const { report, domain, trust } = toStore;
     const staged = { ...toStore, fingerprint: `staged ${newId()}` };
-    const inserted = await db.commit((tx) => insertIncomplete({ stores: this.#stores, tx }, from, staged));
+    const inserted = await db.commit((tx) => insertReport({ stores: this.#stores, tx }, from, staged, null));
     const rows: CountedRow[] = [];
     ahead.set(report, { ...inserted, domain: domain.number, rows });
     const ordered = heaviestFirst(report.rows);
@@ -89,9 +90,10 @@ export class RowsAhead {
     if (!this.#stores.reports.isIncomplete(number)) throw new RowsAheadGone("a report vanished while it was written");
     const counter = new RowCounter(this.#stores.sources, { tx, nowMs: this.#runtime.clock.nowMs() });
     counter.beginReport(allowance);
-    const counted = writeRows({ stores: this.#stores, tx, counter }, { number, report, domain }, rows);
+    const records = countRows(counter, { report, domain }, rows);
+    insertRecords({ stores: this.#stores, tx }, { number, report, domain }, records);
     counter.flush();
-    return { rows: counted, allowance: counter.allowance() };
+    return { rows: records.map(({ counted }) => counted), allowance: counter.allowance() };
   }
 
   /** Removes incomplete reports with their rows. What cannot be removed now is removed at the next start. */

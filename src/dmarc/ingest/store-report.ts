@@ -163,34 +163,53 @@ const writeReport = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToSt
   const ahead = batch.ahead.get(report);
   const isAhead = ahead?.domain === domain.number;
   if (isAhead && !reports.isIncomplete(ahead.number)) throw new RowsAheadGone("a report vanished while it was written");
-  const { number, id, rows } = isAhead ? ahead : writeWithRows(batch, from, toStore);
-  const aligned = rows.reduce((sum, { row, facts }) => sum + (facts.isAligned ? row.count : 0), 0);
-  reports.complete(batch.tx, number, { fingerprint, aligned });
+  const { id, rows } = isAhead ? ahead : writeWithRows(batch, from, toStore);
+  if (isAhead) reports.complete(batch.tx, ahead.number, { fingerprint, aligned: alignedIn(rows) });
   const day = dayIn(batch.rollup, domain.number, { day: dayOf(report), isTrusted: trust.isTrusted });
   const reporter = addReport(day, countedReporter(report, trust));
   for (const row of rows) addRow(day, reporter, row);
   return id;
 };
 
-const writeWithRows = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToStore): Omit<ReportAhead, "domain"> => {
+const alignedIn = (rows: readonly CountedRow[]): number =>
+  rows.reduce((sum, { row, facts }) => sum + (facts.isAligned ? row.count : 0), 0);
+
+const writeWithRows = (
+  batch: WriteBatch,
+  from: ReadIngestion,
+  toStore: ReportToStore,
+): Pick<ReportAhead, "id" | "rows"> => {
   const { report, domain, trust } = toStore;
-  const { number, id } = insertIncomplete(batch, from, toStore);
   batch.counter.beginReport(sourceAllowance(trust));
-  return { number, id, rows: writeRows(batch, { number, report, domain }, heaviestFirst(report.rows)) };
+  const records = countRows(batch.counter, { report, domain }, heaviestFirst(report.rows));
+  const rows = records.map(({ counted }) => counted);
+  const { number, id } = insertReport(batch, from, toStore, alignedIn(rows));
+  insertRecords(batch, { number, report, domain }, records);
+  return { id, rows };
 };
 
-/** Inserts a report without its rows, which does not count until it is completed. */
-export const insertIncomplete = (
+/** Inserts a report without its rows. With null for its aligned messages it does not count until it is completed. */
+export const insertReport = (
   { stores, tx }: { readonly stores: IngestStores; readonly tx: Tx },
   { ingestion, authentication, isMail }: ReadIngestion,
   { report, domain, fingerprint, rowsHash }: ReportToStore,
+  aligned: number | null,
 ): { readonly number: number; readonly id: string } => {
   const id = newId();
   // Mails among uploaded files are authenticated later, for information. No DNS queries for test keys.
   const isLater = isMail && ingestion.mode === "live" && !isUnsolicitedMail(ingestion);
   const unknown = isMail && ingestion.mode === "live" && isUnsolicitedMail(ingestion) ? "unknown" : null;
   const number = stores.reports.insertReport(tx, {
-    ...{ id, domain: domain.number, ingestion: ingestion.id, report, day: dayOf(report), fingerprint, rowsHash },
+    ...{
+      id,
+      domain: domain.number,
+      ingestion: ingestion.id,
+      report,
+      day: dayOf(report),
+      fingerprint,
+      rowsHash,
+      aligned,
+    },
     receivedAtMs: ingestion.receivedAtMs,
     authenticity: authentication?.authenticity ?? (isLater ? "pending" : unknown),
     authenticityBody: authentication === null ? null : JSON.stringify(authentication),
@@ -198,19 +217,35 @@ export const insertIncomplete = (
   return { number, id };
 };
 
-/** Writes rows of a report as records, and finds what they are counted under. */
-export const writeRows = (
-  { stores, tx, counter }: { readonly stores: IngestStores; readonly tx: Tx; readonly counter: RowCounter },
-  { number, report, domain }: { readonly number: number; readonly report: Report; readonly domain: DomainRow },
+/** A row of a report with its position, and what it is counted under. */
+interface PlacedRecord extends PlacedRow {
+  readonly counted: CountedRow;
+}
+
+/** Finds what rows of a report are counted under. */
+export const countRows = (
+  counter: RowCounter,
+  { report, domain }: { readonly report: Report; readonly domain: DomainRow },
   rows: readonly PlacedRow[],
-): CountedRow[] => {
+): readonly PlacedRecord[] => {
   const day = dayOf(report);
   return rows.map(({ row, position }) => {
     const counted = counter.place(domain, day, row, rowFacts(row, domain.domain, report.policy));
+    return { row, position, counted };
+  });
+};
+
+/** Writes rows of a report as records. */
+export const insertRecords = (
+  { stores, tx }: { readonly stores: IngestStores; readonly tx: Tx },
+  { number, report, domain }: { readonly number: number; readonly report: Report; readonly domain: DomainRow },
+  records: readonly PlacedRecord[],
+): void => {
+  const day = dayOf(report);
+  for (const { row, position, counted } of records) {
     const { source, facts } = counted;
     stores.reports.insertRecord(tx, { report: number, position, domain: domain.number, day, row, source, facts });
-    return counted;
-  });
+  }
 };
 
 /** Counts what unsolicited mail takes of the disk for the domain that it came to, and for its authenticated reporter. */
