@@ -40,16 +40,14 @@ export const readSourcePage = (
   domain: DomainRow,
   { key, range }: { readonly key: string; readonly range: DayRange },
 ): SourcePage | undefined => {
-  const reading = new DomainSources(rollups, domain);
-  const explained = reading.explain(key, range);
+  const explained = new DomainSources(rollups, domain).explain(key, range);
   if (explained === undefined) return undefined;
   const { source } = explained;
-  const numbers = reading.numbersOf(key, range);
   return {
     ...explained,
     service: source.service_id === null ? null : (serviceById(source.service_id) ?? null),
     word: rollups.userClassifications(domain.number).get(key) ?? null,
-    days: sourceDays(rollups, domain, { range, numbers }),
+    days: sourceDays(rollups, domain, { range, numbers: explained.numbers }),
     fix: fixFor(source, domain, readHealth(domain.number)),
   };
 };

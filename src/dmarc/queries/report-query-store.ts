@@ -91,16 +91,23 @@ const REPORT = `SELECT r.number, r.id, r.ingestion, r.org, r.email, r.report_id 
   FROM dmarc_reports r`;
 const REPORTS = `${REPORT} WHERE r.domain = ? AND r.is_complete = 1 AND r.day >= ? AND (r.day, r.number) < (?, ?)
   ORDER BY r.day DESC, r.number DESC LIMIT ?`;
-/** Reads the index only. */
-const LISTED = `FROM dmarc_reports r WHERE r.domain = $domain AND r.is_complete = 1 AND r.day >= $fromDay
-  AND (r.day, r.number) < ($day, $number)`;
 const NEWEST_FIRST = "ORDER BY r.day DESC, r.number DESC";
-const KEY_AT = `SELECT r.day, r.number ${LISTED} ${NEWEST_FIRST} LIMIT 1 OFFSET $skipped`;
 // SQLite cannot fold the case of names beyond ASCII: they all match here.
-const MATCHING = `SELECT r.number, r.day, r.org, r.authenticity, ${AUTHOR} author ${LISTED} AND (r.day, r.number) >= ($endDay, $endNumber)
-  AND ($authenticity IS NULL OR r.authenticity = $authenticity) AND ($trusted IS NULL OR (instr(r.sameness, ' ') = 0) = $trusted)
-  AND ($reporter IS NULL OR lower(coalesce(r.org, '')) = $reporter OR r.org GLOB '*[^ -~]*' OR ${AUTHOR} = $reporter)
-  ${NEWEST_FIRST} LIMIT $limit`;
+const REPORTER = `($reporter IS NULL OR lower(coalesce(r.org, '')) = $reporter OR r.org GLOB '*[^ -~]*' OR ${AUTHOR} = $reporter)`;
+/** Reads reports by an index that has all or nearly all of what they are filtered by. */
+const listing = (from: string) => {
+  const listed = `FROM dmarc_reports r ${from} AND r.domain = $domain AND r.is_complete = 1 AND r.day >= $fromDay
+    AND (r.day, r.number) < ($day, $number)`;
+  return {
+    keyAt: `SELECT r.day, r.number ${listed} ${NEWEST_FIRST} LIMIT 1 OFFSET $skipped`,
+    matching: `SELECT r.number, r.day, r.org, r.authenticity, ${AUTHOR} author ${listed} AND (r.day, r.number) >= ($endDay, $endNumber)
+      AND ($trusted IS NULL OR (instr(r.sameness, ' ') = 0) = $trusted) AND ${REPORTER} ${NEWEST_FIRST} LIMIT $limit`,
+  };
+};
+const ALL = listing("INDEXED BY dmarc_reports_by_day WHERE ($authenticity IS NULL OR r.authenticity = $authenticity)");
+const DOUBTFUL = listing(
+  "INDEXED BY dmarc_reports_doubtful WHERE r.authenticity <> 'pass' AND r.authenticity = $authenticity",
+);
 /** The days on which reports may pass a filter, from the few rows of reporters. */
 const DAYS_OF_REPORTERS = `SELECT min(day) fromDay, max(day) toDay FROM dmarc_daily_reporters WHERE domain = $domain
   AND day BETWEEN $fromDay AND $toDay AND ($trusted IS NULL OR is_trusted = $trusted)
@@ -121,8 +128,8 @@ const LAST_ID = "~";
 export class ReportQueryStore {
   readonly #reports;
   readonly #daysOfReporters;
-  readonly #keyAt;
-  readonly #matching;
+  readonly #all;
+  readonly #doubtful;
   readonly #byNumber;
   readonly #byId;
   readonly #raw;
@@ -133,8 +140,12 @@ export class ReportQueryStore {
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#reports = sqlite.prepare<ReportRowStored, [number, number, number, number, number]>(REPORTS);
     this.#daysOfReporters = sqlite.prepare<DayRange | Record<keyof DayRange, null>, Parameters>(DAYS_OF_REPORTERS);
-    this.#keyAt = sqlite.prepare<ReportKey, Parameters>(KEY_AT);
-    this.#matching = sqlite.prepare<ReportFacts, Parameters>(MATCHING);
+    const prepare = ({ keyAt, matching }: typeof ALL) => ({
+      keyAt: sqlite.prepare<ReportKey, Parameters>(keyAt),
+      matching: sqlite.prepare<ReportFacts, Parameters>(matching),
+    });
+    this.#all = prepare(ALL);
+    this.#doubtful = prepare(DOUBTFUL);
     this.#byNumber = sqlite.prepare<ReportRowStored, [number]>(`${REPORT} WHERE r.number = ?`);
     this.#byId = sqlite.prepare<ReportRowStored, [string, number]>(
       `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
@@ -160,22 +171,34 @@ export class ReportQueryStore {
   }
 
   /** The key of the report that is the `count`th after `before`; undefined when there are fewer. */
-  keyAt({ domain, fromDay }: ReportScope, before: ReportKey, count: number): ReportKey | undefined {
-    return this.#keyAt.get({ domain, fromDay, ...before, skipped: count - 1 }) ?? undefined;
+  keyAt(
+    { domain, fromDay }: ReportScope,
+    before: ReportKey,
+    filters: ReportFilters,
+    count: number,
+  ): ReportKey | undefined {
+    const authenticity = filters.authenticity ?? null;
+    const { keyAt } = this.#listingOf(authenticity);
+    return keyAt.get({ domain, fromDay, ...before, authenticity, skipped: count - 1 }) ?? undefined;
   }
 
   /** What filters need of the reports after `before` down to `end` that may pass them; nearly all do. */
   matching(
     { domain, fromDay }: ReportScope,
     { before, end }: { readonly before: ReportKey; readonly end: ReportKey | undefined },
-    { reporter, authenticity, trusted }: ReportFilters,
+    filters: ReportFilters,
     limit: number,
   ): ReportFacts[] {
-    return this.#matching.all({
+    const authenticity = filters.authenticity ?? null;
+    const trusted = filters.trusted === undefined ? null : Number(filters.trusted);
+    return this.#listingOf(authenticity).matching.all({
       ...{ domain, fromDay, ...before, endDay: end?.day ?? fromDay, endNumber: end?.number ?? 0 },
-      ...{ reporter: reporter ?? null, authenticity: authenticity ?? null },
-      ...{ trusted: trusted === undefined ? null : Number(trusted), limit },
+      ...{ reporter: filters.reporter ?? null, authenticity, trusted, limit },
     });
+  }
+
+  #listingOf(authenticity: ReportRowStored["authenticity"]) {
+    return authenticity === null || authenticity === "pass" ? this.#all : this.#doubtful;
   }
 
   findByNumber(number: number): ReportRowStored | undefined {

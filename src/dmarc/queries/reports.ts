@@ -75,7 +75,7 @@ const readingOf = (
   }
   const scope = { domain, fromDay };
   return (before, looks, wanted) => {
-    const end = store.keyAt(scope, before, looks);
+    const end = store.keyAt(scope, before, filters, looks);
     const found = store.matching(scope, { before, end }, filters, wanted);
     const last = found.length === wanted ? found.at(-1) : undefined;
     const passing = found.filter((report) => passesFilters(report, filters));

@@ -42,6 +42,8 @@ export interface ExplainedSource {
   /** The user's rule that its addresses match; null for none. */
   readonly rule: SourceRule | null;
   readonly addresses: readonly SenderAddress[];
+  /** The numbers of its stored sources. */
+  readonly numbers: readonly number[];
 }
 
 /** An address of a source with its messages in the range. */
@@ -121,7 +123,8 @@ export class DomainSources {
     if (shown === undefined) return undefined;
     const { source, reason, members } = shown;
     const rule = members.find((member) => member.rule !== null)?.rule ?? null;
-    return { source, reason, rule, addresses: sendersOf(members, this.#addresses) };
+    const numbers = members.map(({ number }) => number);
+    return { source, reason, rule, addresses: sendersOf(members, this.#addresses), numbers };
   }
 
   /**

@@ -1,0 +1,1 @@
+CREATE INDEX `dmarc_reports_doubtful` ON `dmarc_reports` (`domain`,`authenticity`,`day`,`number`) WHERE authenticity <> 'pass' AND is_complete = 1;
