@@ -50,7 +50,6 @@ export const dmarcReports = sqliteTable(
     index("dmarc_reports_incomplete")
       .on(table.number)
       .where(sql`is_complete = 0`),
-    // Few reports came in mail that is not authenticated; lists are filtered by that.
     index("dmarc_reports_doubtful")
       .on(table.domain, table.authenticity, table.day, table.number)
       .where(sql`authenticity <> 'pass' AND is_complete = 1`),
@@ -149,10 +148,7 @@ export const dmarcDaily = sqliteTable(
   (table) => [primaryKey({ columns: [table.domain, table.day, table.source, table.isTrusted] })],
 );
 
-/**
- * Messages of a source per week (`day / 7`): sums of `dmarc_daily`, so that long ranges read few rows. Triggers on that table keep
- * them; a migration that creates it again must create its triggers again.
- */
+/** Messages of a source per week (`day / 7`), kept by triggers of `dmarc_daily`: a migration that creates it again creates them, too. */
 export const dmarcWeekly = sqliteTable(
   "dmarc_weekly",
   { domain: integer().notNull(), source: integer().notNull(), isTrusted, week: integer().notNull(), ...counts },

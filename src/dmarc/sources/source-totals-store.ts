@@ -86,7 +86,7 @@ export class SourceTotalsStore {
     );
   }
 
-  /** By the numbers of the sources; those without messages may be absent. */
+  /** By the numbers of stored sources; those without messages may be absent. */
   read(domain: number, range: DayRange): ReadonlyMap<number, SourceTotals> {
     const counted = this.#counted.get(domain, domain);
     const { weeks, added, subtracted } = splitRange(range, {
