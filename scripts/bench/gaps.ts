@@ -24,6 +24,7 @@ const ROWS = 1_000_000;
 const REPORTS = 2_000;
 const LARGE_REPORT_ROWS = 50_000;
 const DAY_S = 86_400;
+const WARM_UP_MS = 2_000;
 /** A list is not processed for longer. */
 const PROCESSED_MS = 60_000;
 /** Older ones are purged: about a third of the checks, and two thirds of the evidence. */
@@ -40,9 +41,10 @@ interface Watched {
 /** Starts a program of ours from its source, with the watch loaded into it. `said`: what it says by itself. */
 const spawnWatched = (stage: Stage, program: readonly string[], env: Record<string, string>) => {
   const waiting: Array<(gap: LoopGap) => void> = [];
-  const said = Promise.withResolvers<unknown>();
+  const [ready, said] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
   const take = (message: unknown): void => {
     if (typeof message === "object" && message !== null && "gapMs" in message) waiting.shift()?.(message as LoopGap);
+    else if (message === "ready") ready.resolve();
     else said.resolve(message);
   };
   const child = Bun.spawn([process.execPath, "--no-env-file", "--preload", WATCH, ...program], {
@@ -55,7 +57,7 @@ const spawnWatched = (stage: Stage, program: readonly string[], env: Record<stri
     child.send("read");
     return promise;
   };
-  return { child, read, said: said.promise, stop: keep(stage, child) };
+  return { child, read, ready: ready.promise, said: said.promise, stop: keep(stage, child) };
 };
 
 /** Measures pieces of work, each beside a bare process. */
@@ -222,7 +224,15 @@ const measureList = async (client: Client, rows: number, { meter, watched }: Wat
   );
 };
 
+/** Loads what a process loads once, with the first request of its kind, and lets it release what its start needed. */
+const warmUp = async (client: Client): Promise<void> => {
+  await client.get("/v1/email-verifications?limit=1");
+  for (const path of ["/", "/usage", "/verify"]) await answered(await client.page(path), path);
+  await Bun.sleep(WARM_UP_MS);
+};
+
 const measureClient = async (stage: Stage, client: Client, watching: Watching): Promise<void> => {
+  await warmUp(client);
   await measureReads(client, watching);
   await measureReports(client, watching);
   await measureList(client, ROWS / (stage.isQuick ? 10 : 1), watching);
@@ -232,6 +242,7 @@ const measureClient = async (stage: Stage, client: Client, watching: Watching): 
 const measurePurge = async (stage: Stage, { meter, dataDir }: { meter: GapMeter; dataDir: string }): Promise<void> => {
   const env = environment({ ...RETENTION, POSTWARDEN_DATA_DIR: dataDir });
   const purge = spawnWatched(stage, [join(import.meta.dir, "purge-child.ts")], env);
+  await purge.ready;
   await meter.during("purging", purge, () => purge.said);
   await purge.stop();
 };

@@ -12,5 +12,6 @@ const db = openData(config.value.dataDir);
 const log = createLog("warn", systemClock, (line) => console.error(line));
 const platform = systemPlatform(config.value);
 const service = composeService({ config: config.value, db, log, platform, baseUrl: "http://127.0.0.1" });
+process.send?.("ready");
 const purged = await service.purge.run();
 process.send?.({ purged: purged.verifications + purged.evidence + purged.lists });
