@@ -173,15 +173,15 @@ export const measureDmarc = async (stage: Stage): Promise<Mark[]> => {
     const note = `${rival.reports} reports, ${rival.rows} rows, into SQLite`;
     const long = `${HISTORY.reports.toLocaleString("en")} reports of ${HISTORY.rows} rows; 95 of 100 calls`;
     return [
-      { ...figure("reports imported", imported.rate, "/s"), ...least(1_500), note: `${MAILS} mails of 10 rows` },
-      { ...figure("memory of the import", imported.mb, "MB"), ...most(200), note: "at its peak" },
+      { ...figure("reports imported", imported.rate, "/s"), ...least(2_000), note: `${MAILS} mails of 10 rows` },
+      { ...figure("memory of the import", imported.mb, "MB"), ...most(150), note: "at its peak" },
       { ...figure("mails accepted by SMTP", received.accepted, "/s"), ...least(1_000), note: "20 connections" },
-      { ...figure("until all are stored", received.rate, "/s"), ...least(1_000) },
-      { ...figure("memory of the service", received.mb, "MB"), ...most(200), note: "at its peak" },
+      { ...figure("until all are stored", received.rate, "/s"), ...least(1_500) },
+      { ...figure("memory of the service", received.mb, "MB"), ...most(150), note: "at its peak" },
       { ...figure("reports, messages or mails missing", imported.wrong + received.wrong, ""), ...most(0) },
       { ...figure("Mail::DMARC stores", rival.perSecond, "/s"), note },
       figure("import over Mail::DMARC", imported.rate / rival.perSecond, ""),
-      { ...figure("summary of 90 days", reading.summary, "ms"), ...most(50), note: long },
+      { ...figure("summary of 90 days", reading.summary, "ms"), ...most(20), note: long },
       { ...figure("sources of 90 days", reading.sources, "ms"), ...most(100), note: long },
       { ...figure("100 records of 90 days", reading.records, "ms"), note: long },
     ];
