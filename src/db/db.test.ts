@@ -305,6 +305,12 @@ describe("writing", () => {
   });
 });
 
+test("every commit of an open database is synced", () => {
+  const opened = openDb(":memory:");
+  if (!opened.ok) throw new Error("no database");
+  expect(opened.value.sqlite.query("PRAGMA synchronous").get()).toEqual({ synchronous: 2 });
+});
+
 test("an unsynced transaction restores synchronous commits, also when it throws", () => {
   const opened = openDb(":memory:");
   if (!opened.ok) throw new Error("no database");

@@ -64,14 +64,14 @@ const CACHE_KIB = 16 * 1024;
 /** With less free space a database counts as not writable, because the next checkpoint may need it. */
 const FREE_BYTES_MIN = 1024 * 1024;
 
-/** `synchronous = FULL` syncs every commit, so that a 202 survives a power failure. */
 const PRAGMAS = [
   // Before the first table: later only `compact` changes it. Lets free pages be returned in steps.
   "PRAGMA auto_vacuum = INCREMENTAL",
   "PRAGMA journal_mode = WAL",
   // What is deleted is overwritten: otherwise erased addresses would remain in unused parts of pages.
   "PRAGMA secure_delete = ON",
-  "PRAGMA synchronous = FULL",
+  // Until it is migrated: a migration that a power failure undoes is applied again.
+  "PRAGMA synchronous = NORMAL",
   "PRAGMA foreign_keys = ON",
   "PRAGMA temp_store = MEMORY",
   `PRAGMA cache_size = -${CACHE_KIB}`,
@@ -94,6 +94,8 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
     sqlite.close();
     return err(migrated.error);
   }
+  // Syncs every commit, so that a 202 survives a power failure.
+  sqlite.run("PRAGMA synchronous = FULL");
   sqlite.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
   const deferred = sqlite.transaction((work: () => unknown) => work());
