@@ -16,6 +16,8 @@ const BUSY_AGAIN_MS = 20;
 const BUSY_MS_MAX = 5_000;
 /** Further writes wait for the next transaction, so that one does not block the event loop for long. */
 const WRITES_PER_TRANSACTION_MAX = 512;
+/** How long a transaction waits while every turn of the event loop brings further writes. */
+const GATHER_MS_MAX = 2;
 
 export const isBusy = (error: unknown): boolean =>
   error instanceof SQLiteError && String(error.code).startsWith("SQLITE_BUSY");
@@ -30,7 +32,8 @@ const prepare = (sqlite: Sqlite) => ({
 });
 
 /**
- * Combines the writes of one turn of the event loop into one transaction, in order. A write resolves after the commit. Each
+ * Combines writes into one transaction, in order: those of one turn of the event loop and, for a moment, of the next ones as
+ * long as there are more, because a commit costs as much as many writes. A write resolves after the commit. Each
  * runs in a savepoint: if it throws, it alone is undone and rejected, and no other write is repeated. If the transaction
  * fails (disk full), all its writes are rejected.
  */
@@ -76,13 +79,25 @@ export class GroupCommit {
   #schedule(delayMs = 0): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    const start = delayMs === 0 ? setImmediate : (task: () => void) => this.clock.after(delayMs, task);
-    start(() => {
-      this.#isScheduled = false;
-      const writes = this.#pending.splice(0, WRITES_PER_TRANSACTION_MAX);
-      if (writes.length > 0) this.#write(writes);
-      if (this.#pending.length > 0) this.#schedule();
+    if (delayMs > 0) this.clock.after(delayMs, () => this.#writeNext());
+    else this.#gather(this.#pending.length, this.clock.monotonicMs() + GATHER_MS_MAX);
+  }
+
+  /** Writes after the first turn that brings no further writes, or at the time given. */
+  #gather(seen: number, untilMs: number): void {
+    setImmediate(() => {
+      const { length } = this.#pending;
+      const isGrowing = length > seen && length < WRITES_PER_TRANSACTION_MAX && this.clock.monotonicMs() < untilMs;
+      if (isGrowing) this.#gather(length, untilMs);
+      else this.#writeNext();
     });
+  }
+
+  #writeNext(): void {
+    this.#isScheduled = false;
+    const writes = this.#pending.splice(0, WRITES_PER_TRANSACTION_MAX);
+    if (writes.length > 0) this.#write(writes);
+    if (this.#pending.length > 0) this.#schedule();
   }
 
   /** Runs writes as one transaction and settles them. */

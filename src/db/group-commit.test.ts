@@ -1,0 +1,60 @@
+import { Database } from "bun:sqlite";
+import { afterEach, describe, expect, test } from "bun:test";
+import { nextTurn, systemClock } from "../base/clock.ts";
+import { GroupCommit } from "./group-commit.ts";
+
+const opened: Database[] = [];
+afterEach(() => {
+  for (const sqlite of opened.splice(0)) sqlite.close();
+});
+
+/** A group of writes to a table, on a clock that stands still or moves by so much at each look. */
+const groupOf = (stepMs: number) => {
+  const sqlite = new Database(":memory:");
+  opened.push(sqlite);
+  sqlite.run("CREATE TABLE written (n INTEGER)");
+  let nowMs = 0;
+  const monotonicMs = () => (nowMs += stepMs);
+  const group = new GroupCommit(sqlite, { monotonicMs, after: systemClock.after });
+  const insert = sqlite.prepare("INSERT INTO written VALUES (1)");
+  const count = () => sqlite.query<{ n: number }, []>("SELECT count(*) AS n FROM written").get()?.n;
+  return { write: () => group.enqueue(() => insert.run()), count };
+};
+
+describe("a transaction", () => {
+  test("of one write does not wait for others", async () => {
+    const { write, count } = groupOf(0);
+    const first = write();
+    const later = nextTurn().then(write);
+    await first;
+    expect(count()).toBe(1);
+    await later;
+    expect(count()).toBe(2);
+  });
+
+  test("also takes what the next turns bring, as long as each brings more", async () => {
+    const { write, count } = groupOf(0);
+    const first = write();
+    void write();
+    const later = nextTurn().then(write);
+    await first;
+    expect(count()).toBe(3);
+    await later;
+  });
+
+  test("does not wait for more than a moment", async () => {
+    const { write, count } = groupOf(1);
+    let turns = 0;
+    let isWritten: boolean = false;
+    const first = write().then(() => {
+      isWritten = true;
+    });
+    for (; !isWritten && turns < 100; turns++) {
+      void write();
+      await nextTurn();
+    }
+    await first;
+    expect(turns).toBeLessThan(10);
+    expect(count()).toBeGreaterThan(1);
+  });
+});
