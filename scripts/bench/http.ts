@@ -46,6 +46,8 @@ const prepareKeys = (dataDir: string): string[] => {
       return issued.value.key;
     });
   } finally {
+    // The bare server gets a copy of the file alone.
+    db.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
     db.close();
   }
 };
@@ -141,7 +143,8 @@ export const measureHttp = async (stage: Stage): Promise<Mark[]> => {
     const answers = all.reduce((sum, { answers: count }) => sum + count, 0);
     const refused = all.reduce((sum, { refused: count, broken }) => sum + count + broken, 0);
     const { completed, pending } = countRows(dirs.product);
-    return marksOf(product, bare, refused + pending + Math.max(0, answers - refused - completed));
+    const refusedByBare = bare.rounds.reduce((sum, { refused: count, broken }) => sum + count + broken, 0);
+    return marksOf(product, bare, refusedByBare + refused + pending + Math.max(0, answers - refused - completed));
   } finally {
     for (const running of started) await running.stop();
   }
