@@ -65,13 +65,12 @@ const networkWords = ({ address: { asn, asName, country } }: SenderAddress): str
   asn === null ? "network unknown" : [`AS${asn}`, asName, country].filter((text) => text !== null).join(" · ");
 
 const RECORD_COLUMNS: readonly Column[] = [
-  { title: "Day" },
+  { title: "Day, reporter" },
   { title: "Address" },
   { title: "Messages", align: "end" },
   { title: "Result" },
   { title: "DKIM · SPF" },
   { title: "header_from" },
-  { title: "Reporter" },
 ];
 
 interface SourceRecordsProps {
@@ -116,7 +115,12 @@ export const SourceRecords = ({ domainId, source, rows, state }: SourceRecordsPr
 );
 
 const recordCells = (domainId: string, record: ShownRecord) => [
-  <span class="nowrap">{record.date}</span>,
+  <>
+    <span class="nowrap">{record.date}</span>
+    <span class="second">
+      <Link href={`/dmarc/${domainId}/reports/${record.report.id}`}>{reporterWords(record.report.reporter)}</Link>
+    </span>
+  </>,
   <>
     <span class={record.source_ip.includes(":") ? "mono" : "mono nowrap"}>{record.source_ip}</span>
     {record.reverse_name !== null && <span class="second">{record.reverse_name}</span>}
@@ -142,7 +146,6 @@ const recordCells = (domainId: string, record: ShownRecord) => [
     <Results what="SPF" results={record.spf_results.map(({ domain, result }) => ({ result, of: domain }))} />
   </>,
   record.header_from === null ? <span class="soft">not reported</span> : <span class="mono">{record.header_from}</span>,
-  <Link href={`/dmarc/${domainId}/reports/${record.report.id}`}>{reporterWords(record.report.reporter)}</Link>,
 ];
 
 const Results = ({
