@@ -36,8 +36,8 @@ const FIND_SQUEEZED = `(() => {
   const found = [];
   const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
-    const closed = walker.currentNode.parentElement.closest("details:not([open]) > :not(summary)");
-    const text = closed ? "" : walker.currentNode.data.trim();
+    const text = walker.currentNode.data.trim();
+    if (text === "" || walker.currentNode.parentElement.closest("details:not([open]) > :not(summary)")) continue;
     const range = document.createRange();
     range.selectNodeContents(walker.currentNode);
     const rects = [...range.getClientRects()].filter(({ width }) => width > 1);
