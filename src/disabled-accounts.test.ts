@@ -73,11 +73,17 @@ test("the keys of a disabled account get 403 at once, and work again when it is 
 });
 
 test("a verification that was accepted finishes although its account is disabled", async () => {
-  const app = start({ ...ENDLESS, zone: {}, connector: async () => ({ ok: false, error: "refused_or_unreachable" }) });
+  let isDisabled = false;
+  const connector = async () => {
+    app.service.accounts.setEnabled("main", false);
+    isDisabled = true;
+    return { ok: false, error: "refused_or_unreachable" } as const;
+  };
+  const app = start({ ...ENDLESS, zone: { "example.com": { A: ["198.51.99.1"] } }, connector });
   const key = app.newKey({ mode: "live" });
   const posted = app.verify(key, "someone@example.com", "?timeout=1");
-  app.service.accounts.setEnabled("main", false);
   await app.advance(1_000);
-  expect((await posted).status).toBe(200);
+  expect(isDisabled).toBe(true);
+  expect(await posted).toMatchObject({ status: 200, body: { status: "completed" } });
   expect(app.credits().held).toBe(0);
 });

@@ -119,7 +119,9 @@ const rowOf = (apiKey: OwnKey): TableRow => {
     key: id,
     cells: [
       <>
-        <Link href={`/settings/keys/${id}`}>{name}</Link>
+        <Link href={`/settings/keys/${id}`} class="key-name">
+          {name}
+        </Link>
         <span class="second">
           <ModeBadge mode={mode} /> ends in <span class="mono">{ending}</span>
         </span>
