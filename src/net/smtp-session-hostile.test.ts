@@ -112,7 +112,7 @@ describe("servers that talk nonsense", () => {
         ["250 2.1.5 Ok", ["450 4.2.0 Greylisted", "450 4.2.0 Greylisted"]],
       ] as const)
         test(`${unasked} behind MAIL, then ${replies.join(", ")} (${name})`, async () => {
-          // What the last recipient and RSET are told comes one reply late, and the very last reply not at all.
+          // The replies to the last recipient and to RSET come one late, and the very last one not at all.
           const shifted = [unasked, ...replies];
           const stub = stubOf({
             ehlo,
@@ -136,7 +136,7 @@ describe("servers that talk nonsense", () => {
     [HANG_UP, false],
     ["999 what", false],
   ] as const)
-    test(`what recipients were told counts when RSET ends with ${JSON.stringify(reset)}`, async () => {
+    test(`replies to recipients count when RSET ends with ${JSON.stringify(reset)}`, async () => {
       const stub = stubOf({
         rcpt: (_, nth) => (nth === 0 ? "250 Ok" : "550 5.1.1 unknown"),
         command: (line) => (line === "RSET" ? reset : undefined),
