@@ -18,7 +18,6 @@ import {
 } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { removeAbandonedCopies } from "../db/migrate-file.ts";
-import { Jobs } from "../jobs.ts";
 import { composeServiceDoctor } from "../compose-doctor.ts";
 import { foreignSourceAddresses } from "../doctor/egress-check.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
@@ -156,7 +155,9 @@ const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> =>
   };
   await service.blocklist.scheduler.fillSeverities();
   await service.blocklist.scheduler.spreadBacklog();
-  const jobs = new Jobs({ service, log, clock: systemClock, renewCertificates });
+  // Loaded once the server listens: the cron plugin needs Elysia, which takes time.
+  const { createJobs } = await import("../jobs.ts");
+  const jobs = createJobs({ service, log, clock: systemClock, renewCertificates });
   hangups.use(async () => {
     settings.reload(log);
     service.app.trustProxies(settings.trustedProxies);
