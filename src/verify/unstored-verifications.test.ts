@@ -98,7 +98,7 @@ describe("a verification whose first attempt takes longer", () => {
     expect([row.status, ...stored(network)]).toEqual(["completed", 1, 1, 0]);
   });
 
-  test("is stored before its caller is told that it is pending", async () => {
+  test("is stored before a response says that it is pending", async () => {
     const network = networkOf();
     const ordered = orderOf(network.checksOf({ ask: heldAnswers().ask }).checks, "ada@x.example", null, 10);
     await network.clock.advance(10);
