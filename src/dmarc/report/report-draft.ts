@@ -12,7 +12,7 @@ import {
   readTimeMs,
   readWord,
 } from "./report-values.ts";
-import type { ReportSink } from "./report-xml.ts";
+import type { ReportSink } from "./report-sink.ts";
 
 type Texts = Map<string, string>;
 
