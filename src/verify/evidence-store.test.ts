@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { zstdCompressSync } from "node:zlib";
 import { sha256 } from "../base/secrets.ts";
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
@@ -25,9 +26,21 @@ test("evidence that was stored as JSON is read, too", () => {
   expect(unpackEvidence(Buffer.from(JSON.stringify(evidence)))).toEqual(evidence);
 });
 
+test("evidence that was compressed by zstd is read, too", () => {
+  const evidence = evidenceWith();
+  const packed = zstdCompressSync(JSON.stringify(evidence), { dictionary: Buffer.from(dictionary1) });
+  expect(unpackEvidence(Buffer.concat([Buffer.of(1), packed]))).toEqual(evidence);
+});
+
+test("evidence longer than the window of the compression is read back as it was", () => {
+  const texts = Array.from({ length: 3_000 }, (_, n) => `line ${n} of a long transcript, and ${n * 7_919} more`);
+  const evidence = evidenceWith({ findings: texts.map((reply) => findingWith({ reply })) });
+  expect(unpackEvidence(packEvidence(evidence))).toEqual(evidence);
+});
+
 test("what is neither is refused", () => {
-  expect(() => unpackEvidence(Buffer.of(99, 1, 2))).toThrow("unknown dictionary 99");
-  expect(() => unpackEvidence(Buffer.of(1, 1, 2))).toThrow();
+  expect(() => unpackEvidence(Buffer.of(99, 1, 2))).toThrow("unknown format 99");
+  for (const format of [1, 2]) expect(() => unpackEvidence(Buffer.of(format, 255, 2))).toThrow();
 });
 
 test("a dictionary never changes: what was stored with it could not be read any more", () => {
