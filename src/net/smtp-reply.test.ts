@@ -206,3 +206,11 @@ test("an enhanced code never contradicts the code", () => {
     }),
   );
 });
+
+test("a line is read the same when it comes again, also after many others", () => {
+  const lines = ["250 2.1.5 Ok", "550-5.1.1 no such user", "550 5.1.1 <a@example.com> unknown", "554 sorry (#5.7.1)"];
+  const first = lines.map((line) => parseReply(line));
+  expect(lines.map((line) => parseReply(line))).toEqual(first);
+  for (let n = 0; n < 5_000; n++) expect(parseReply(`250 2.0.0 queued as ${n}`)).toMatchObject({ ok: true });
+  expect(lines.map((line) => parseReply(line))).toEqual(first);
+});

@@ -82,7 +82,7 @@ export const createReplyParser = (limits: Partial<ReplyLimits> = {}): ReplyParse
   };
 
   const takeLine = (bytes: Uint8Array): Result<SmtpReply, ReplyProblem> | null => {
-    const line = parseLine(decode(withoutTrailingCr(bytes)));
+    const line = readLine(decode(withoutTrailingCr(bytes)));
     if (!line.ok) return fail(line.error);
     lines.push(line.value);
     linesBytes += bytes.length;
@@ -141,35 +141,53 @@ interface ReplyLine {
   readonly continues: boolean;
   readonly text: string;
   readonly raw: string;
+  /** The enhanced code that the text begins with, and the one behind it, as they came. */
+  readonly leading: string | null;
+  readonly trailing: string | null;
+  /** The text without them. */
+  readonly words: string;
 }
+
+/**
+ * Lines that were read before. Nearly all that servers send is the same few ("250 2.1.5 Ok", "250-PIPELINING"); those that
+ * quote an address come once. When there are too many, a hostile server may have invented them, and all are forgotten.
+ */
+const knownLines = new Map<string, ReplyLine>();
+const KNOWN_LINES_MAX = 1024;
+const KNOWN_LINE_CHARS_MAX = 80;
+
+const readLine = (raw: string): Result<ReplyLine, ReplyProblem> => {
+  const known = knownLines.get(raw);
+  if (known !== undefined) return ok(known);
+  const parsed = parseLine(raw);
+  if (!parsed.ok || raw.length > KNOWN_LINE_CHARS_MAX || raw.includes("@")) return parsed;
+  if (knownLines.size >= KNOWN_LINES_MAX) knownLines.clear();
+  knownLines.set(raw, parsed.value);
+  return parsed;
+};
 
 /** RFC 5321 §4.2.1 has codes 200 to 559 only; servers invent others, and the first digit is enough to act on. */
 const parseLine = (raw: string): Result<ReplyLine, ReplyProblem> => {
   if (!/^[0-9]{3}(?:[ \t-]|$)/.test(raw)) return err("not_a_reply");
   const code = Number(raw.slice(0, 3));
   if (code < 200 || code > 599) return err("code_out_of_range");
-  return ok({ code, continues: raw[3] === "-", text: withoutControls(raw.slice(4)), raw });
+  const text = withoutControls(raw.slice(4));
+  const { enhanced: leading, text: rest } = leadingEnhanced(code, text);
+  const trailing = QMAIL_ENHANCED.exec(rest)?.[1] ?? null;
+  const words = rest.replace(QMAIL_ENHANCED, "").trim();
+  return ok({ code, continues: raw[3] === "-", text, raw, leading, trailing, words });
 };
 
 const assemble = (lines: readonly ReplyLine[]): SmtpReply => {
   const code = lines[lines.length - 1]?.code ?? 0;
   const codeClass = String(code)[0];
-  let enhanced: string | null = null;
-  let trailing: string | null = null;
-  const texts: string[] = [];
-  for (const line of lines) {
-    const found = leadingEnhanced(line);
-    if (found.enhanced?.[0] === codeClass) enhanced = found.enhanced;
-    const inBrackets = QMAIL_ENHANCED.exec(found.text)?.[1];
-    if (inBrackets?.[0] === codeClass) trailing = inBrackets ?? null;
-    texts.push(found.text.replace(QMAIL_ENHANCED, "").trim());
-  }
+  const last = (codes: ReadonlyArray<string | null>) => codes.findLast((one) => one?.[0] === codeClass) ?? null;
   return {
     code,
-    enhanced: enhanced ?? trailing,
-    lines: lines.map((line) => line.text),
-    text: texts.join("\n"),
-    raw: lines.map((line) => line.raw),
+    enhanced: last(lines.map(({ leading }) => leading)) ?? last(lines.map(({ trailing }) => trailing)),
+    lines: lines.map(({ text }) => text),
+    text: lines.map(({ words }) => words).join("\n"),
+    raw: lines.map(({ raw }) => raw),
   };
 };
 
@@ -180,10 +198,10 @@ const LEADING_ENHANCED =
 /** qmail and its kin put the code behind the text: "sorry, no mailbox here by that name. (#5.1.1)". */
 const QMAIL_ENHANCED = /\(#([245]\.[0-9]{1,3}\.[0-9]{1,3})\)/;
 
-const leadingEnhanced = (line: ReplyLine): { enhanced: string | null; text: string } => {
-  const own = line.text.trimStart();
+const leadingEnhanced = (code: number, line: string): { enhanced: string | null; text: string } => {
+  const own = line.trimStart();
   // Servers whose configured text begins with a code send it twice: "550 550 5.1.1 …".
-  const text = own.startsWith(`${line.code} `) || own.startsWith(`${line.code}-`) ? own.slice(4).trimStart() : own;
+  const text = own.startsWith(`${code} `) || own.startsWith(`${code}-`) ? own.slice(4).trimStart() : own;
   const match = LEADING_ENHANCED.exec(text);
   if (!match) return { enhanced: null, text };
   const [whole, word = "", status, subject, detail] = match;

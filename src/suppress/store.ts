@@ -9,13 +9,16 @@ export interface Suppression {
   readonly createdAtMs: number;
 }
 
+/** What a statement looks for at once: more than addresses usually have candidates. */
+const NO_CANDIDATES: readonly null[] = Array.from({ length: 8 }, () => null);
+
 const prepareAll = ({ sqlite }: Db) => ({
   insert: sqlite.prepare<unknown, [string, string | null, number]>(
     "INSERT INTO suppressions (entry, note, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
   ),
-  // One statement for all candidates: each takes and releases the locks of the database.
-  findAll: sqlite.prepare<{ entry: string }, [string]>(
-    "SELECT entry FROM suppressions WHERE entry IN (SELECT value FROM json_each(?))",
+  // One statement for several candidates: each takes and releases the locks of the database.
+  findAll: sqlite.prepare<{ entry: string }, Array<string | null>>(
+    `SELECT entry FROM suppressions WHERE entry IN (${NO_CANDIDATES.map(() => "?").join(", ")})`,
   ),
 });
 
@@ -71,7 +74,11 @@ export class SuppressionStore {
 
   /** The first of the candidates that is on the list. */
   findAny(candidates: readonly string[]): string | null {
-    const found = this.#statements.findAll.all(JSON.stringify(candidates));
-    return found.length === 0 ? null : (candidates.find((one) => found.some(({ entry }) => entry === one)) ?? null);
+    for (let at = 0; at < candidates.length; at += NO_CANDIDATES.length) {
+      const some = candidates.slice(at, at + NO_CANDIDATES.length);
+      const found = this.#statements.findAll.all(...some, ...NO_CANDIDATES.slice(some.length));
+      if (found.length > 0) return some.find((one) => found.some(({ entry }) => entry === one)) ?? null;
+    }
+    return null;
   }
 }

@@ -16,6 +16,8 @@ describe("the list of what is not to be mailed", () => {
     ["TRAP@Example.COM", "trap@example.com", "trap@example.com"],
     ["example.com", "anybody@example.com", "example.com"],
     ["example.com", "anybody@deep.sub.example.com", "example.com"],
+    ["example.com", "anybody@a.b.c.d.e.f.g.h.i.j.k.example.com", "example.com"],
+    ["example.com", "anybody@a.b.c.d.e.example.com", "example.com"],
     ["bücher.example", "a@xn--bcher-kva.example", "xn--bcher-kva.example"],
     ["example.com", "a@notexample.com", null],
     ["sub.example.com", "a@example.com", null],

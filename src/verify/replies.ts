@@ -42,17 +42,25 @@ export interface InterpretedReply {
  * unknown"; so is one without a known word. Only "5.1.1" and the like decide alone.
  */
 export const readReply = (reply: SmtpReply, stage: ReplyStage, hints: ReplyHints = {}): InterpretedReply => {
+  const rules = rulesFor(stage, reply);
+  const [first] = rules;
+  // Most replies: their codes decide, whatever the text.
+  if (first !== undefined && isByCodes(first) && !isTemporary(reply)) return { reading: first.reading, rule: first.id };
   const text = readableText(
     reply.text,
     [hints.recipient, hints.mxHost].filter((own) => own !== undefined),
     hints.recipient?.includes("@") ? hints.recipient.slice(0, hints.recipient.lastIndexOf("@")) : undefined,
   );
   const signs = createSigns(text, knownSigns(reply, text.links, hints));
-  const rule = rulesFor(stage, reply).find((candidate) => isSeen(candidate, signs));
+  const rule = rules.find((candidate) => isSeen(candidate, signs));
   if (!rule) return { reading: "protocol_error", rule: "unreadable" };
-  const retryAfterS = reply.code < 500 && reply.code >= 400 ? findRetryHint(text.words) : undefined;
+  const retryAfterS = isTemporary(reply) ? findRetryHint(text.words) : undefined;
   return { reading: rule.reading, rule: rule.id, ...(retryAfterS === undefined ? {} : { retryAfterS }) };
 };
+
+const isTemporary = ({ code }: SmtpReply): boolean => code >= 400 && code < 500;
+
+const isByCodes = ({ signs, unless }: Rule): boolean => signs === undefined && unless === undefined;
 
 const SETTLED_BY_RANDOM: ReadonlySet<string> = new Set(
   RULES.filter((rule) => rule.settledByRandom).map(({ id }) => id),
