@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { zstdCompressSync } from "node:zlib";
 import { sha256 } from "../base/secrets.ts";
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
+import dictionary2 from "../../fixtures/evidence-dictionary-2.txt" with { type: "text" };
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import evidenceExample from "./evidence-example.json" with { type: "json" };
 import { evidenceSchema } from "./evidence.ts";
@@ -45,6 +46,7 @@ test("what is neither is refused", () => {
 
 test("a dictionary never changes: what was stored with it could not be read any more", () => {
   expect(sha256(dictionary1)).toBe("fc2c116697775883320f057d6ef0762a98a83c61b3e0078f776cbfdb54146b98");
+  expect(sha256(dictionary2)).toBe("d5b9ea24b724b7009fe101574f8f3f7c77c2740254615b53d98c08aca9b957bb");
 });
 
 test("the documented example is what a verification concludes", () => {

@@ -1,18 +1,19 @@
 import { deflateRawSync, inflateRawSync, zstdDecompressSync } from "node:zlib";
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
+import dictionary2 from "../../fixtures/evidence-dictionary-2.txt" with { type: "text" };
 import { type Evidence, evidenceSchema } from "./evidence.ts";
 
 /** Typical evidence. It must not change: what was compressed with it could not be read any more. */
-const dictionary = Buffer.from(dictionary1);
+const DICTIONARIES = { zstd: Buffer.from(dictionary1), deflate: Buffer.from(dictionary2) };
 
 /** How evidence is read, by the number that precedes it. One that was ever written stays; a better one gets the next number. */
 const READERS: ReadonlyMap<number, (packed: Uint8Array) => Buffer> = new Map([
-  [1, (packed: Uint8Array): Buffer => zstdDecompressSync(packed, { dictionary })],
-  [2, (packed: Uint8Array): Buffer => inflateRawSync(packed, { dictionary })],
+  [1, (packed: Uint8Array): Buffer => zstdDecompressSync(packed, { dictionary: DICTIONARIES.zstd })],
+  [2, (packed: Uint8Array): Buffer => inflateRawSync(packed, { dictionary: DICTIONARIES.deflate })],
 ]);
 const CURRENT = 2;
 /** Stronger levels save a tenth and take twice as long. A window of 16 kB covers the dictionary and ordinary evidence. */
-const DEFLATE_OPTIONS = { level: 1, windowBits: 14, chunkSize: 1024, dictionary };
+const DEFLATE_OPTIONS = { level: 1, memLevel: 4, windowBits: 14, chunkSize: 1024, dictionary: DICTIONARIES.deflate };
 /** First byte of evidence that was stored as plain JSON. */
 const BRACE = 0x7b;
 
