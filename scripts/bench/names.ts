@@ -43,7 +43,10 @@ remote-control:
 export const startNames = (stage: Stage, name: string, records: readonly string[]): Promise<NameServer> =>
   startUnbound(stage, name, { records, clauses: [] });
 
-/** Starts unbound as the authority for these zones, in which exist the names with these records and no others. */
+/**
+ * Starts unbound as the authority for these zones, in which exist the names with these records and no others. Each has an SOA
+ * record, as zones on the internet have: a client must not trust "no such name" without it (RFC 2308 §2).
+ */
 export const startZones = (
   stage: Stage,
   name: string,
@@ -53,6 +56,7 @@ export const startZones = (
     records: [],
     clauses: [
       ...zones.map((zone) => `local-zone: "${zone}." static`),
+      ...zones.map((zone) => `local-data: "${zone}. 600 IN SOA ns.test. hostmaster.test. 1 3600 600 86400 600"`),
       ...records.map((record) => `local-data: '${record}'`),
     ],
   });

@@ -1,4 +1,4 @@
-import { and, count, eq, inArray, ne } from "drizzle-orm";
+import { and, count, eq, inArray, ne, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { blocklistListings } from "../db/schema-blocklist.ts";
 
@@ -38,12 +38,23 @@ const OF_RANGE = `SELECT t.value address, l.target_id targetId, l.listing, l.ran
   ORDER BY CASE l.severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'medium' THEN 2 WHEN 'low' THEN 3 ELSE 4 END,
     l.since_ms DESC, l.target_id, l.listing LIMIT ?`;
 
+const prepareOfTarget = ({ orm }: Db) =>
+  orm
+    .select()
+    .from(table)
+    .where(eq(table.targetId, sql.placeholder("targetId")))
+    .prepare();
+
 /** The listings of targets. */
 export class ListingStore {
+  /** Every check uses it; prepared by the first one. */
+  #ofTarget: ReturnType<typeof prepareOfTarget> | undefined;
+
   constructor(private readonly db: Db) {}
 
   of(targetId: string): ListingRow[] {
-    return this.db.orm.select().from(table).where(eq(table.targetId, targetId)).all();
+    this.#ofTarget ??= prepareOfTarget(this.db);
+    return this.#ofTarget.all({ targetId });
   }
 
   /** Those of many targets. */

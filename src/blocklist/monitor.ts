@@ -3,12 +3,13 @@ import { drain } from "../base/wait.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { JudgedOutcomes } from "./breaker.ts";
+import type { CheckedState } from "./checked-target-store.ts";
 import type { ChangeNotifier } from "./change-notifier.ts";
 import { bodyOf, type CheckBody, checkBodyOf, hasExpired } from "./check-body.ts";
 import type { ListingChange } from "./events.ts";
 import type { Listings } from "./listings.ts";
 import { nextTargetCheckMs } from "./schedule.ts";
-import type { BlocklistStore, CheckRow, TargetChange, TargetRow } from "./store.ts";
+import type { BlocklistStore, CheckRow, TargetRow } from "./store.ts";
 import type { TargetLookups } from "./target-lookup.ts";
 import { applyOutcomes, type TargetTransition } from "./transition.ts";
 
@@ -127,7 +128,7 @@ export class BlocklistMonitor {
       const check = { ...row, body: JSON.stringify(body) };
       store.insertCheck(tx, check);
       db.note(tx, { kind: "blocklist_check", mode: target.mode, trigger: begun.trigger, status });
-      store.updateTarget(tx, before.id, after);
+      store.updateState(tx, before.id, after);
       listings.update(tx, { ...before, status, listedOn }, { outcomes, lists, atMs });
       this.#recordInRange(tx, before, row, body);
       return { target: store.findTarget(before.id) ?? before, check, changes };
@@ -183,5 +184,5 @@ const stateAfter = (
   const regularMs = nextTargetCheckMs({ id, status: concluded, listedOn, unknownChecks }, nowMs);
   const retries = [...outcomes.map(({ retryAtMs }) => retryAtMs), heldUntilMs].filter((atMs) => atMs !== null);
   const nextCheckAtMs = Math.min(regularMs, ...retries);
-  return { status, listedOn, unknownChecks, lastCheckedAtMs: nowMs, nextCheckAtMs } satisfies TargetChange;
+  return { status, listedOn, unknownChecks, lastCheckedAtMs: nowMs, nextCheckAtMs } satisfies CheckedState;
 };

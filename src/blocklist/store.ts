@@ -5,6 +5,7 @@ import { OF_ENABLED_ACCOUNT } from "../db/enabled-accounts.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { blocklistChecks, blocklistListings, blocklistMutes, blocklistTargets } from "../db/schema-blocklist.ts";
 import type { TargetKind } from "../dnsbl/blocklist.ts";
+import { type CheckedState, CheckedTargetStore } from "./checked-target-store.ts";
 import type { SeverityPosition } from "./severity.ts";
 
 export const TARGET_STATUSES = ["pending", "clean", "listed", "unknown"] as const;
@@ -74,14 +75,18 @@ const matches = (owner: Owner, filters: TargetFilters): SQL | undefined => {
 
 /** Targets and their checks. */
 export class BlocklistStore {
-  constructor(private readonly db: Pick<Db, "orm">) {}
+  readonly #ofChecks: CheckedTargetStore;
+
+  constructor(private readonly db: Pick<Db, "orm" | "sqlite">) {
+    this.#ofChecks = new CheckedTargetStore(db);
+  }
 
   insertTarget(_tx: Tx, target: TargetRow): void {
     this.db.orm.insert(targets).values(target).run();
   }
 
   findTarget(id: string): TargetRow | undefined {
-    return this.db.orm.select().from(targets).where(eq(targets.id, id)).get();
+    return this.#ofChecks.findTarget(id);
   }
 
   /** In the order of the ids; without those that do not exist. */
@@ -106,6 +111,11 @@ export class BlocklistStore {
 
   updateTarget(_tx: Tx, id: string, change: TargetChange): void {
     this.db.orm.update(targets).set(change).where(eq(targets.id, id)).run();
+  }
+
+  /** The new state of a target after a check. */
+  updateState(_tx: Tx, id: string, state: CheckedState): void {
+    this.#ofChecks.updateState(id, state);
   }
 
   /** Removes a target with its history, listings and mutes. */
@@ -212,7 +222,7 @@ export class BlocklistStore {
   }
 
   insertCheck(_tx: Tx, check: CheckRow): void {
-    this.db.orm.insert(checks).values(check).run();
+    this.#ofChecks.insertCheck(check);
   }
 
   /** Newest first, older than the id `before`. */
