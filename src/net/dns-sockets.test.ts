@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import { DnsSockets, QUERIES_PER_SOCKET_MAX, SOCKET_AGE_MS_MAX } from "./dns-sockets.ts";
+import { DnsSockets, type SentQuery, QUERIES_PER_SOCKET_MAX, SOCKET_AGE_MS_MAX } from "./dns-sockets.ts";
 
 const servers: Array<{ close(): void }> = [];
 afterEach(() => {
@@ -40,16 +40,21 @@ const packetOf = (id: number): Buffer => Buffer.from([id >> 8, id & 255, 1, 2, 3
 
 const nothing = (): void => undefined;
 
+const queryOf = (id: number, events: Partial<SentQuery> = {}): SentQuery => ({
+  ...{ id, packet: packetOf(id), receive: nothing, fail: nothing, failToSend: nothing },
+  ...events,
+});
+
 const setUp = async () => {
   const server = await startServer();
   const clock = createTestClock();
   const sockets = new DnsSockets(clock);
   /** Sends a query that is never answered; the result ends it. */
-  const send = async (id: number, receive: (packet: Uint8Array) => void = nothing) => {
+  const send = (id: number, receive: (packet: Uint8Array) => void = nothing) => {
     const socket = sockets.socketFor(server.address, id);
-    const leave = socket.join({ id, receive, fail: nothing });
-    await socket.send(packetOf(id));
-    return leave;
+    const query = queryOf(id, { receive });
+    socket.carry(query);
+    return () => socket.leave(query);
   };
   return { ...server, clock, sockets, send };
 };
@@ -57,7 +62,7 @@ const setUp = async () => {
 test("queries under way at once share sockets, none of which carries more than its limit", async () => {
   const { arrived, received, send } = await setUp();
   const count = 3 * QUERIES_PER_SOCKET_MAX + 1;
-  const leaves = await Promise.all(Array.from({ length: count }, (_, id) => send(id)));
+  const leaves = Array.from({ length: count }, (_, id) => send(id));
   await received(count);
   const byPort = [...Map.groupBy(arrived, ({ port }) => port).values()].map((queries) => queries.length);
   expect(byPort.toSorted((a, b) => b - a)).toEqual([...Array.from({ length: 3 }, () => QUERIES_PER_SOCKET_MAX), 1]);
@@ -66,18 +71,20 @@ test("queries under way at once share sockets, none of which carries more than i
 
 test("a query that is alone has a socket of its own", async () => {
   const { sockets, address, send } = await setUp();
-  const leave = await send(1);
+  const leave = send(1);
   const first = sockets.socketFor(address, 2);
   expect(sockets.socketFor(address, 2)).toBe(first);
   leave();
   const next = sockets.socketFor(address, 2);
   expect(next).not.toBe(first);
-  next.join({ id: 2, receive: nothing, fail: nothing })();
+  const query = queryOf(2);
+  next.carry(query);
+  next.leave(query);
 });
 
 test("two queries of one id never share a socket", async () => {
   const { arrived, received, send } = await setUp();
-  const leaves = [await send(7), await send(7), await send(8)];
+  const leaves = [send(7), send(7), send(8)];
   await received(3);
   const ports = arrived.filter(({ id }) => id === 7).map(({ port }) => port);
   expect(new Set(ports).size).toBe(2);
@@ -86,11 +93,11 @@ test("two queries of one id never share a socket", async () => {
 
 test("a socket takes no more queries after its time, though it still carries some", async () => {
   const { arrived, received, clock, send } = await setUp();
-  const leaves = [await send(1)];
+  const leaves = [send(1)];
   await clock.advance(SOCKET_AGE_MS_MAX - 1);
-  leaves.push(await send(2));
+  leaves.push(send(2));
   await clock.advance(1);
-  leaves.push(await send(3));
+  leaves.push(send(3));
   await received(3);
   const portOf = (wanted: number) => arrived.find(({ id }) => id === wanted)?.port;
   expect(portOf(2)).toBe(portOf(1));
@@ -106,7 +113,7 @@ test("a packet reaches the query of its id, and none that has ended", async () =
     got.push(`${name} ${packet.length}`);
     if (name === "last") resolve();
   };
-  const leaves = [await send(1, receiver("one")), await send(2, receiver("two")), await send(3, receiver("last"))];
+  const leaves = [send(1, receiver("one")), send(2, receiver("two")), send(3, receiver("last"))];
   await received(3);
   const port = arrived[0]?.port ?? 0;
   leaves[0]?.();
@@ -124,16 +131,33 @@ test("all queries of a socket fail when the server refuses a packet, and the nex
   const failed: number[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   const first = sockets.socketFor(address, 1);
-  for (const id of [1, 2])
-    first.join({
-      id,
-      receive: nothing,
-      fail: () => {
-        if (failed.push(id) === 2) resolve();
-      },
-    });
-  await first.send(packetOf(1));
+  const fail = (id: number) => () => {
+    if (failed.push(id) === 2) resolve();
+  };
+  for (const id of [1, 2]) first.carry(queryOf(id, { fail: fail(id) }));
   await promise;
   expect(failed).toEqual([1, 2]);
   expect(sockets.socketFor(address, 3)).not.toBe(first);
+});
+
+test("a query learns that no socket can be opened, and the next one tries another", () => {
+  const sockets = new DnsSockets(createTestClock());
+  const server = { address: "no address", port: 53 };
+  const failed: number[] = [];
+  const failToSend = (id: number) => () => void failed.push(id);
+  for (const id of [1, 2]) sockets.socketFor(server, id).carry(queryOf(id, { failToSend: failToSend(id) }));
+  expect(failed).toEqual([1, 2]);
+});
+
+test("what one turn sends arrives whole, without the queries that ended before", async () => {
+  const { arrived, received, sockets, address, send } = await setUp();
+  const leaves = [1, 2, 3].map((id) => send(id));
+  const ended = queryOf(4);
+  const socket = sockets.socketFor(address, 4);
+  socket.carry(ended);
+  socket.leave(ended);
+  leaves.push(send(5));
+  await received(4);
+  expect(arrived.map(({ id }) => id)).toEqual([1, 2, 3, 5]);
+  for (const leave of leaves) leave();
 });

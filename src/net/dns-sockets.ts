@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import { type DnsServer, formatServer } from "./dns.ts";
+import type { DnsServer } from "./dns.ts";
 
 /** A socket carries at most so many queries, so that its port is of little use to who finds it out. */
 export const QUERIES_PER_SOCKET_MAX = 32;
@@ -9,19 +9,25 @@ export const SOCKET_AGE_MS_MAX = 100;
 /** A query on its way. Packets with its id may be of others, or forged. */
 export interface SentQuery {
   readonly id: number;
-  readonly receive: (packet: Uint8Array) => void;
+  readonly packet: Uint8Array;
+  receive(packet: Uint8Array): void;
   /** The server refused a packet from this socket, which is closed. */
-  readonly fail: () => void;
+  fail(): void;
+  /** No socket could be opened, or it did not send the packet. The query has left the socket. */
+  failToSend(error: unknown): void;
 }
 
 /**
  * UDP sockets to name servers. Each is connected to one server, from a port that the system chooses at random. Queries that are
  * on their way at the same time share a socket, within limits; a query that is alone has a port of its own, as unpredictable as
- * its id (RFC 5452 §4.5, §9.2). A socket closes with its last query.
+ * its id (RFC 5452 §4.5, §9.2). A socket closes with its last query. What one turn of the event loop sends over a socket leaves
+ * by one system call.
  */
 export class DnsSockets {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #latest = new Map<string, DnsSocket>();
+  /** By the server as an object: each caller has one for each server. */
+  readonly #latest = new Map<DnsServer, DnsSocket>();
+  #unsent: DnsSocket[] = [];
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
@@ -29,33 +35,50 @@ export class DnsSockets {
 
   /** A socket for a query with this id: never one that carries a query of the same id. */
   socketFor(server: DnsServer, id: number): DnsSocket {
-    const key = formatServer(server);
     const nowMs = this.#clock.monotonicMs();
-    const latest = this.#latest.get(key);
+    const latest = this.#latest.get(server);
     if (latest?.takes(id, nowMs)) return latest;
-    const socket: DnsSocket = new DnsSocket(server, nowMs, () => {
-      if (this.#latest.get(key) === socket) this.#latest.delete(key);
+    const socket: DnsSocket = new DnsSocket(server, nowMs, {
+      onUnsent: () => this.#sendSoon(socket),
+      onClosed: () => {
+        if (this.#latest.get(server) === socket) this.#latest.delete(server);
+      },
     });
-    this.#latest.set(key, socket);
+    this.#latest.set(server, socket);
     return socket;
   }
+
+  #sendSoon(socket: DnsSocket): void {
+    if (this.#unsent.push(socket) > 1) return;
+    setImmediate(() => {
+      const sockets = this.#unsent;
+      this.#unsent = [];
+      for (const each of sockets) each.sendUnsent();
+    });
+  }
+}
+
+interface SocketEvents {
+  /** The socket is open and has packets to send. */
+  readonly onUnsent: () => void;
+  readonly onClosed: () => void;
 }
 
 /** One socket and the queries that it carries. */
 export class DnsSocket {
-  readonly #opened: Promise<Bun.udp.ConnectedSocket<"buffer">>;
+  readonly #server: DnsServer;
   readonly #openedMs: number;
-  readonly #onClosed: () => void;
+  readonly #events: SocketEvents;
   readonly #queries = new Map<number, SentQuery>();
+  #socket: Bun.udp.ConnectedSocket<"buffer"> | null = null;
+  #unsent: SentQuery[] = [];
   #joined = 0;
   #isClosed: boolean = false;
 
-  constructor(server: DnsServer, openedMs: number, onClosed: () => void) {
+  constructor(server: DnsServer, openedMs: number, events: SocketEvents) {
+    this.#server = server;
     this.#openedMs = openedMs;
-    this.#onClosed = onClosed;
-    this.#opened = this.#open(server);
-    // Who waits for a socket that cannot be opened learns it from `send`; the next query tries another one.
-    this.#opened.catch(() => this.#close());
+    this.#events = events;
   }
 
   /** Whether it may carry another query. */
@@ -64,54 +87,84 @@ export class DnsSocket {
     return nowMs - this.#openedMs < SOCKET_AGE_MS_MAX;
   }
 
-  /** Hands packets with the id of the query to it; the returned function ends that. */
-  join(query: SentQuery): () => void {
+  /** Sends a query, and hands packets with its id to it until it leaves. The first one opens the socket. */
+  carry(query: SentQuery): void {
     this.#joined++;
     this.#queries.set(query.id, query);
-    return () => {
-      if (this.#queries.get(query.id) === query) this.#queries.delete(query.id);
-      if (this.#queries.size === 0) this.#close();
-    };
+    if (this.#unsent.push(query) === 1 && this.#socket !== null) this.#events.onUnsent();
+    if (this.#joined === 1) void this.#open(this.#server);
   }
 
-  /**
-   * Sends the packet of a query that has joined. Rejects with the platform's error when no socket can be opened. When the system's
-   * buffer is full the packet is lost, as any packet may be: the retransmit covers both.
-   */
-  async send(packet: Uint8Array): Promise<void> {
-    const socket = await this.#opened;
-    if (!this.#isClosed) socket.send(packet);
+  /** Ends that. */
+  leave(query: SentQuery): void {
+    if (this.#queries.get(query.id) === query) this.#queries.delete(query.id);
+    if (this.#queries.size === 0) this.#close();
   }
 
-  async #open({ address, port }: DnsServer): Promise<Bun.udp.ConnectedSocket<"buffer">> {
+  /** When the system's buffer is full a packet is lost, as any packet may be: the retransmit covers both. */
+  sendUnsent(): void {
+    const queries = this.#unsent.filter((query) => this.#queries.get(query.id) === query);
+    this.#unsent = [];
+    if (this.#socket === null || this.#isClosed) return;
+    let sent = 0;
+    try {
+      if (queries.length > 1) sent = this.#socket.sendMany(queries.map(({ packet }) => packet));
+      // A packet that cannot be sent ends the batch before it; alone, it says why.
+      for (; sent < queries.length; sent++) this.#socket.send(queries[sent]?.packet ?? NO_PACKET);
+    } catch (error) {
+      this.#failToSend(queries.slice(sent), error);
+    }
+  }
+
+  async #open({ address, port }: DnsServer): Promise<void> {
     const queries = this.#queries;
     let peer: string | null = null;
-    return Bun.udpSocket({
-      hostname: address.includes(":") ? "::" : "0.0.0.0",
-      connect: { hostname: address, port },
-      socket: {
-        data(self: Bun.udp.ConnectedSocket<"buffer">, packet, from, sender) {
-          peer ??= self.remoteAddress.address;
-          // A packet may slip in between bind and connect, when the system does not filter yet.
-          if (from === port && sender === peer && packet.length >= 2)
-            queries.get(packet.readUInt16BE(0))?.receive(packet);
+    try {
+      this.#socket = await Bun.udpSocket({
+        hostname: address.includes(":") ? "::" : "0.0.0.0",
+        connect: { hostname: address, port },
+        socket: {
+          data(self: Bun.udp.ConnectedSocket<"buffer">, packet, from, sender) {
+            peer ??= self.remoteAddress.address;
+            // A packet may slip in between bind and connect, when the system does not filter yet.
+            if (from === port && sender === peer && packet.length >= 2)
+              queries.get(packet.readUInt16BE(0))?.receive(packet);
+          },
+          error: () => this.#fail(),
         },
-        error: () => this.#fail(),
-      },
-    });
+      });
+    } catch (error) {
+      const unsent = this.#unsent;
+      // The next query tries another socket.
+      this.#close();
+      this.#failToSend(unsent, error);
+      return;
+    }
+    if (this.#isClosed) this.#socket.close();
+    else if (this.#unsent.length > 0) this.#events.onUnsent();
+  }
+
+  #failToSend(queries: readonly SentQuery[], error: unknown): void {
+    for (const query of queries) {
+      this.leave(query);
+      query.failToSend(error);
+    }
   }
 
   #fail(): void {
     const failed = [...this.#queries.values()];
     this.#close();
-    for (const { fail } of failed) fail();
+    for (const query of failed) query.fail();
   }
 
   #close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#queries.clear();
-    this.#onClosed();
-    this.#opened.then((socket) => socket.close()).catch(() => undefined);
+    this.#unsent = [];
+    this.#events.onClosed();
+    this.#socket?.close();
   }
 }
+
+const NO_PACKET = new Uint8Array(0);

@@ -1,9 +1,8 @@
 import type { Clock } from "../base/clock.ts";
-import { wait } from "../base/wait.ts";
 import type { DnsServer } from "./dns.ts";
 import type { EncodedQuery } from "./dns-message.ts";
 import { type DnsPacketMatch, matchPacket } from "./dns-packet-match.ts";
-import { DnsSockets } from "./dns-sockets.ts";
+import { type DnsSocket, DnsSockets, type SentQuery } from "./dns-sockets.ts";
 import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./local-failure.ts";
 
 /** How one attempt at one server ended. A `message` is a response to this very query. */
@@ -30,35 +29,24 @@ export interface DnsTransport {
 const SHORTAGE_AGAIN_MS = 50;
 
 export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport => {
-  const underWay = new Set<Ending>();
+  const underWay = new Set<{ end(exchange: DnsExchange): void }>();
   const sockets = new DnsSockets(clock);
   let isClosed = false;
 
-  const begin = (timeoutMs: number): Ending => {
-    const ending = createEnding();
-    underWay.add(ending);
-    ending.onEnd(() => underWay.delete(ending));
-    ending.onEnd(clock.after(timeoutMs, () => ending.expire()));
-    if (isClosed) ending.end({ kind: "aborted" });
-    return ending;
-  };
-
   return {
-    async udp({ server, query, timeoutMs }) {
-      const ending = begin(timeoutMs);
-      let receivedNoise = false;
-      const receive = (packet: Uint8Array): void => {
-        const response = matchPacket(packet, query);
-        if (response.kind === "noise") receivedNoise = true;
-        else if (response.kind !== "foreign") ending.end(response);
-      };
-      if (!ending.isOver()) void sendUdp(sockets, { server, query, receive, ending }, clock);
-      const exchange = await ending.ended;
-      return exchange.kind === "timeout" && receivedNoise ? { kind: "malformed" } : exchange;
+    udp(attempt) {
+      const exchange = new UdpExchange(attempt, { clock, sockets, underWay });
+      if (isClosed) exchange.end({ kind: "aborted" });
+      else exchange.begin();
+      return exchange.ended;
     },
 
     async tcp({ server, query, timeoutMs }) {
-      const ending = begin(timeoutMs);
+      const ending = createEnding();
+      underWay.add(ending);
+      ending.onEnd(() => underWay.delete(ending));
+      ending.onEnd(clock.after(timeoutMs, () => ending.end({ kind: "timeout" })));
+      if (isClosed) ending.end({ kind: "aborted" });
       const receive = (message: Uint8Array): void => {
         const response = matchPacket(message, query);
         // Only the server can send on this connection, and there is no further fallback.
@@ -76,14 +64,98 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
   };
 };
 
-/** The end of one attempt: the first result counts, then everything it held is released. */
+interface UdpSurroundings {
+  readonly clock: Clock;
+  readonly sockets: DnsSockets;
+  readonly underWay: Set<{ end(exchange: DnsExchange): void }>;
+}
+
+/** One attempt over UDP. The first result counts, then everything it held is released. */
+class UdpExchange implements SentQuery {
+  readonly ended: Promise<DnsExchange>;
+  readonly #attempt: DnsAttempt;
+  readonly #surroundings: UdpSurroundings;
+  readonly #resolve: (exchange: DnsExchange) => void;
+  #socket: DnsSocket | null = null;
+  #cancelTimeout: () => void = nothing;
+  #cancelRetry: () => void = nothing;
+  #isOver: boolean = false;
+  #receivedNoise: boolean = false;
+  #isShort: boolean = false;
+
+  constructor(attempt: DnsAttempt, surroundings: UdpSurroundings) {
+    this.#attempt = attempt;
+    this.#surroundings = surroundings;
+    const { promise, resolve } = Promise.withResolvers<DnsExchange>();
+    this.ended = promise;
+    this.#resolve = resolve;
+  }
+
+  get id(): number {
+    return this.#attempt.query.id;
+  }
+
+  get packet(): Uint8Array {
+    return this.#attempt.query.bytes;
+  }
+
+  begin(): void {
+    const { clock, underWay } = this.#surroundings;
+    underWay.add(this);
+    this.#cancelTimeout = clock.after(this.#attempt.timeoutMs, () => this.#expire());
+    this.#send();
+  }
+
+  end(exchange: DnsExchange): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#surroundings.underWay.delete(this);
+    this.#cancelTimeout();
+    this.#cancelRetry();
+    this.#socket?.leave(this);
+    this.#resolve(exchange);
+  }
+
+  receive(packet: Uint8Array): void {
+    const response = matchPacket(packet, this.#attempt.query);
+    if (response.kind === "noise") this.#receivedNoise = true;
+    else if (response.kind !== "foreign") this.end(response);
+  }
+
+  fail(): void {
+    this.end({ kind: "network_error" });
+  }
+
+  /** Waits for a descriptor where there is none: others are closed in a moment. */
+  failToSend(error: unknown): void {
+    if (this.#isOver) return;
+    this.#socket = null;
+    const code = errorCode(error);
+    if (!isShortage(code)) return this.end({ kind: isLocalError(code) ? "local_failure" : "network_error" });
+    this.#isShort = true;
+    this.#cancelRetry = this.#surroundings.clock.after(SHORTAGE_AGAIN_MS, () => {
+      this.#isShort = false;
+      this.#send();
+    });
+  }
+
+  #send(): void {
+    this.#socket = this.#surroundings.sockets.socketFor(this.#attempt.server, this.id);
+    this.#socket.carry(this);
+  }
+
+  #expire(): void {
+    if (this.#isShort) this.end({ kind: "local_failure" });
+    else this.end({ kind: this.#receivedNoise ? "malformed" : "timeout" });
+  }
+}
+
+const nothing = (): void => undefined;
+
+/** The end of one attempt over TCP: the first result counts, then everything it held is released. */
 interface Ending {
   readonly ended: Promise<DnsExchange>;
   end(exchange: DnsExchange): void;
-  /** What a timeout means from now on: that the server did not respond, or that nothing could be sent. */
-  explain(exchange: DnsExchange): void;
-  /** The time is over. */
-  expire(): void;
   isOver(): boolean;
   /** Runs `release` at the end, or at once when that is past. */
   onEnd(release: () => void): void;
@@ -93,7 +165,6 @@ const createEnding = (): Ending => {
   const { promise, resolve } = Promise.withResolvers<DnsExchange>();
   const releases: Array<() => void> = [];
   let isOver = false;
-  let onExpiry: DnsExchange = { kind: "timeout" };
   const end = (exchange: DnsExchange): void => {
     if (isOver) return;
     isOver = true;
@@ -104,10 +175,6 @@ const createEnding = (): Ending => {
     ended: promise,
     isOver: () => isOver,
     end,
-    explain(exchange) {
-      onExpiry = exchange;
-    },
-    expire: () => end(onExpiry),
     onEnd(release) {
       if (isOver) release();
       else releases.push(release);
@@ -121,30 +188,6 @@ interface Channel {
   readonly receive: (message: Uint8Array) => void;
   readonly ending: Ending;
 }
-
-/** Waits for a descriptor where there is none: others are closed in a moment. */
-const sendUdp = async (
-  sockets: DnsSockets,
-  { server, query, receive, ending }: Channel,
-  clock: Clock,
-): Promise<void> => {
-  const fail = () => ending.end({ kind: "network_error" });
-  while (!ending.isOver()) {
-    const socket = sockets.socketFor(server, query.id);
-    const leave = socket.join({ id: query.id, receive, fail });
-    ending.onEnd(leave);
-    try {
-      return await socket.send(query.bytes);
-    } catch (error) {
-      leave();
-      const code = errorCode(error);
-      if (!isShortage(code)) return ending.end({ kind: isLocalError(code) ? "local_failure" : "network_error" });
-      ending.explain({ kind: "local_failure" });
-      await wait(clock, SHORTAGE_AGAIN_MS);
-      ending.explain({ kind: "timeout" });
-    }
-  }
-};
 
 const connectTcp = ({ server, query, receive, ending }: Channel): void => {
   const fail = () => ending.end({ kind: "network_error" });
