@@ -60,7 +60,7 @@ const isOnTheWay = (record: DnsResourceRecord, name: string, cnames: readonly st
 const followAliases = (answers: readonly DnsResourceRecord[], name: string, type: DnsType) => {
   const cnames: string[] = [];
   const ttlsS: number[] = [];
-  if (type === "CNAME") return { cnames, ttlsS };
+  if (type === "CNAME" || !answers.some(isCname)) return { cnames, ttlsS };
   const aliases = new Map<string, DnsResourceRecord<"CNAME">>();
   for (const record of answers) if (isCname(record) && !aliases.has(record.owner)) aliases.set(record.owner, record);
 

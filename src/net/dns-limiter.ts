@@ -28,11 +28,15 @@ interface PendingQuery {
   deadlineMs: number;
   /** Who has its slot: first in the queue, then under way. */
   who: OnBehalfOf;
-  /** All callers that wait for it. */
-  readonly waiters: Set<string>;
-  readonly settle: (isIn: boolean) => void;
+  /** All callers that wait for it; null until there is a second one. */
+  waiters: Set<string> | null;
+  settle: (isIn: boolean) => void;
   cancelDeadline: () => void;
 }
+
+const ENTERED = Promise.resolve(true);
+const TURNED_AWAY = Promise.resolve(false);
+const nothing = (): void => undefined;
 
 const keyOf = ({ account, priority }: OnBehalfOf): string => `${priority} ${account ?? ""}`;
 
@@ -54,12 +58,18 @@ export class DnsLimiter {
 
   /** `deadlineMs` is monotonic. */
   enter(who: OnBehalfOf, deadlineMs: number): DnsTicket {
-    const { promise: entered, resolve: settle } = Promise.withResolvers<boolean>();
-    const waiters = new Set([keyOf(who)]);
-    const query: PendingQuery = { state: "over", deadlineMs, who, waiters, settle, cancelDeadline: () => undefined };
+    const query: PendingQuery = {
+      state: "over",
+      deadlineMs,
+      who,
+      waiters: null,
+      settle: nothing,
+      cancelDeadline: nothing,
+    };
+    let entered = ENTERED;
     if (this.#underWay.mayHold(who)) this.#begin(query, who);
-    else if (this.#waiting.mayHold(who)) this.#enqueue(query);
-    else settle(false);
+    else if (this.#waiting.mayHold(who)) entered = this.#enqueue(query);
+    else entered = TURNED_AWAY;
     return {
       entered,
       deadlineMs: () => query.deadlineMs,
@@ -75,11 +85,14 @@ export class DnsLimiter {
     query.settle(true);
   }
 
-  #enqueue(query: PendingQuery): void {
+  #enqueue(query: PendingQuery): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    query.settle = resolve;
     query.state = "waiting";
     this.#waiting.hold(query.who);
     this.#queue.add(query.who, query);
     this.#setDeadline(query, query.deadlineMs);
+    return promise;
   }
 
   #dequeue(query: PendingQuery): void {
@@ -100,6 +113,7 @@ export class DnsLimiter {
   #join(query: PendingQuery, who: OnBehalfOf, deadlineMs: number): void {
     if (query.state !== "waiting") return;
     this.#setDeadline(query, Math.max(query.deadlineMs, deadlineMs));
+    query.waiters ??= new Set([keyOf(query.who)]);
     if (query.waiters.has(keyOf(who))) return;
     query.waiters.add(keyOf(who));
     this.#queue.add(who, query);

@@ -1,7 +1,7 @@
 import type { Result } from "../base/errors.ts";
 import { err, ok } from "../base/errors.ts";
 import type { DnsRecordData, DnsType } from "./dns.ts";
-import { MalformedMessage, readName, writeName } from "./dns-name.ts";
+import { MalformedMessage, readName, wireBytesOf, writeName } from "./dns-name.ts";
 import { readRecordData } from "./dns-record.ts";
 
 /** Numbers of the record types (RFC 1035 §3.2.2, RFC 3596 §2.1). */
@@ -77,34 +77,49 @@ export const encodeQuery = (
   type: DnsType,
   { random16, mixCase, edns, dnssecOk = false }: QueryForm,
 ): EncodedQuery => {
-  const bytes = new Uint8Array(HEADER_BYTES + name.length + 2 + 4 + (edns ? OPT_BYTES : 0));
-  const view = new DataView(bytes.buffer);
+  const bytes = new Uint8Array(HEADER_BYTES + wireBytesOf(name) + 4 + (edns ? OPT_BYTES : 0));
   const id = random16();
-  view.setUint16(0, id);
-  view.setUint16(2, QUERY_FLAGS);
-  view.setUint16(4, 1);
-  view.setUint16(10, edns ? 1 : 0);
+  setUint16(bytes, 0, id);
+  setUint16(bytes, 2, QUERY_FLAGS);
+  setUint16(bytes, 4, 1);
+  setUint16(bytes, 10, edns ? 1 : 0);
   const nameEnd = writeName(bytes, name, HEADER_BYTES);
-  if (mixCase) mixLetterCase(bytes.subarray(HEADER_BYTES, nameEnd), random16);
-  view.setUint16(nameEnd, TYPE_CODES[type]);
-  view.setUint16(nameEnd + 2, CLASS_IN);
+  if (mixCase) mixLetterCase(bytes, nameEnd, random16);
+  setUint16(bytes, nameEnd, TYPE_CODES[type]);
+  setUint16(bytes, nameEnd + 2, CLASS_IN);
   const questionEnd = nameEnd + 4;
   if (edns) {
-    view.setUint16(questionEnd + 1, TYPE_OPT);
-    view.setUint16(questionEnd + 3, EDNS_UDP_BYTES);
-    if (dnssecOk) view.setUint16(questionEnd + 7, DNSSEC_OK);
+    setUint16(bytes, questionEnd + 1, TYPE_OPT);
+    setUint16(bytes, questionEnd + 3, EDNS_UDP_BYTES);
+    if (dnssecOk) setUint16(bytes, questionEnd + 7, DNSSEC_OK);
   }
-  return { id, bytes: bytes.subarray(0, questionEnd + (edns ? OPT_BYTES : 0)), questionEnd };
+  return { id, bytes, questionEnd };
 };
 
-const mixLetterCase = (bytes: Uint8Array, random16: () => number): void => {
+const mixLetterCase = (bytes: Uint8Array, nameEnd: number, random16: () => number): void => {
   let bits = 0;
-  for (const [index, byte] of bytes.entries()) {
+  for (let index = 0; HEADER_BYTES + index < nameEnd; index++) {
     if (index % 16 === 0) bits = random16();
+    const byte = bytes[HEADER_BYTES + index] ?? 0;
     // Length octets are at most 63 and so never look like a lower-case letter.
-    if (byte >= 0x61 && byte <= 0x7a && ((bits >> (index % 16)) & 1) === 1) bytes[index] = byte & ~0x20;
+    if (byte >= 0x61 && byte <= 0x7a && ((bits >> (index % 16)) & 1) === 1) bytes[HEADER_BYTES + index] = byte & ~0x20;
   }
 };
+
+// A DataView costs more than the whole message: it makes the platform allocate a buffer for what was none.
+
+const setUint16 = (bytes: Uint8Array, offset: number, value: number): void => {
+  bytes[offset] = value >> 8;
+  bytes[offset + 1] = value & 0xff;
+};
+
+/** Reads a number of two octets that is within the bytes. */
+export const uint16At = (bytes: Uint8Array, offset: number): number =>
+  ((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0);
+
+/** The same of four octets, with a sign. */
+const int32At = (bytes: Uint8Array, offset: number): number =>
+  (uint16At(bytes, offset) << 16) | uint16At(bytes, offset + 2);
 
 /**
  * Decodes the sections behind the question. Fails with "malformed" on anything that is not exactly one whole message:
@@ -120,11 +135,10 @@ export const decodeMessage = (bytes: Uint8Array, questionEnd: number): Result<Dn
 };
 
 const decodeSections = (bytes: Uint8Array, questionEnd: number): DnsMessage => {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const flags = view.getUint16(2);
-  const answers = readSection(view, bytes, { offset: questionEnd, count: view.getUint16(6) });
-  const authorities = readSection(view, bytes, { offset: answers.next, count: view.getUint16(8) });
-  const additionals = readSection(view, bytes, { offset: authorities.next, count: view.getUint16(10) });
+  const flags = uint16At(bytes, 2);
+  const answers = readSection(bytes, { offset: questionEnd, count: uint16At(bytes, 6) });
+  const authorities = readSection(bytes, { offset: answers.next, count: uint16At(bytes, 8) });
+  const additionals = readSection(bytes, { offset: authorities.next, count: uint16At(bytes, 10) });
   // A count that is too small would turn an answer into "no records".
   if (additionals.next !== bytes.length) throw new MalformedMessage("bytes behind the last record");
   return {
@@ -144,11 +158,7 @@ interface Section {
   readonly next: number;
 }
 
-const readSection = (
-  view: DataView,
-  bytes: Uint8Array,
-  { offset, count }: { offset: number; count: number },
-): Section => {
+const readSection = (bytes: Uint8Array, { offset, count }: { offset: number; count: number }): Section => {
   const records: DnsResourceRecord[] = [];
   let hasStrays = false;
   let rcodeHigh = 0;
@@ -157,18 +167,18 @@ const readSection = (
     const owner = readName(bytes, next);
     const start = owner.next + 10;
     if (start > bytes.length) throw new MalformedMessage("record past the end");
-    const typeCode = view.getUint16(owner.next);
-    next = start + view.getUint16(owner.next + 8);
+    const typeCode = uint16At(bytes, owner.next);
+    next = start + uint16At(bytes, owner.next + 8);
     if (next > bytes.length) throw new MalformedMessage("record data past the end");
 
-    if (typeCode === TYPE_OPT) rcodeHigh = view.getUint8(owner.next + 4);
+    if (typeCode === TYPE_OPT) rcodeHigh = bytes[owner.next + 4] ?? 0;
     const type = TYPES.get(typeCode);
-    const isInternet = view.getUint16(owner.next + 2) === CLASS_IN;
+    const isInternet = uint16At(bytes, owner.next + 2) === CLASS_IN;
     if (type === undefined || !isInternet) {
       hasStrays ||= !isInternet || !COMPANION_TYPES.has(typeCode);
       continue;
     }
-    const ttlS = view.getInt32(owner.next + 4);
+    const ttlS = int32At(bytes, owner.next + 4);
     // A TTL with the top bit set counts as zero (RFC 2181 §8).
     records.push({
       owner: owner.name,

@@ -7,6 +7,7 @@ const LABEL = /^[\x21-\x5b\x5d-\x7e]+$/;
 /** A name of 255 octets has at most 127 labels; a longer chain of pointers than that is a trap. */
 const POINTERS_MAX = 127;
 const WIRE_BYTES_MAX = 255;
+const DOT = 0x2e;
 
 /** Thrown inside this codec for bytes that are no DNS message; it never leaves `decodeMessage`. */
 export class MalformedMessage extends Error {}
@@ -23,15 +24,27 @@ export const normalizeName = (name: string): string | undefined => {
   return isValid ? bare.toLowerCase() : undefined;
 };
 
+/** The octets of a normalised name as uncompressed labels. */
+export const wireBytesOf = (name: string): number => (name === "." ? 1 : name.length + 2);
+
 /** Writes a normalised name as uncompressed labels at `offset` and returns the offset behind it. */
 export const writeName = (bytes: Uint8Array, name: string, offset: number): number => {
+  let lengthAt = offset;
   let next = offset;
-  for (const label of name === "." ? [] : name.split(".")) {
-    bytes[next++] = label.length;
-    for (let index = 0; index < label.length; index++) bytes[next++] = label.charCodeAt(index);
+  if (name !== ".") {
+    next++;
+    for (let index = 0; index < name.length; index++) {
+      const code = name.charCodeAt(index);
+      if (code === DOT) {
+        bytes[lengthAt] = next - lengthAt - 1;
+        lengthAt = next;
+      } else bytes[next] = code;
+      next++;
+    }
+    bytes[lengthAt] = next - lengthAt - 1;
   }
-  bytes[next++] = 0;
-  return next;
+  bytes[next] = 0;
+  return next + 1;
 };
 
 /**
@@ -39,7 +52,8 @@ export const writeName = (bytes: Uint8Array, name: string, offset: number): numb
  * `next` is the offset behind it. Throws MalformedMessage for pointers that do not lead strictly backwards, and past the ends.
  */
 export const readName = (bytes: Uint8Array, offset: number): { name: string; next: number } => {
-  const labels: string[] = [];
+  let isPlain = true;
+  let written = 0;
   let position = offset;
   let segmentStart = offset;
   let next = -1;
@@ -59,27 +73,52 @@ export const readName = (bytes: Uint8Array, offset: number): { name: string; nex
     }
     wireBytes += length + 1;
     if (length > LABEL_BYTES_MAX || wireBytes > WIRE_BYTES_MAX) throw new MalformedMessage("bad label or name length");
-    labels.push(readLabel(bytes, position + 1, length));
-    position += length + 1;
+    const end = position + 1 + length;
+    if (end > bytes.length) throw new MalformedMessage("label past the end");
+    NAME_BYTES[written++] = length;
+    for (position++; position < end; position++) {
+      const byte = LOWER_CASE[bytes[position] ?? 0] ?? 0;
+      if (ESCAPED[byte] === 1) isPlain = false;
+      NAME_BYTES[written++] = byte;
+    }
   }
-  return { name: labels.join(".") || ".", next: next < 0 ? position + 1 : next };
+  return { name: isPlain ? plainName(written) : escapedName(written), next: next < 0 ? position + 1 : next };
 };
 
-const readLabel = (bytes: Uint8Array, start: number, length: number): string => {
-  if (start + length > bytes.length) throw new MalformedMessage("label past the end");
-  let label = "";
-  for (let index = start; index < start + length; index++) label += LABEL_CHARACTERS[byteAt(bytes, index)] ?? "";
-  return label;
+/** The labels of the name that is being read, each behind its length, in lower case. */
+const NAME_BYTES = Buffer.alloc(WIRE_BYTES_MAX);
+
+const plainName = (written: number): string => {
+  if (written === 0) return ".";
+  // Each length becomes the dot before its label.
+  for (let at = 0; at < written;) {
+    const length = NAME_BYTES[at] ?? 0;
+    NAME_BYTES[at] = DOT;
+    at += length + 1;
+  }
+  return NAME_BYTES.toString("latin1", 1, written);
+};
+
+const escapedName = (written: number): string => {
+  const labels: string[] = [];
+  for (let at = 0; at < written;) {
+    const end = at + 1 + (NAME_BYTES[at] ?? 0);
+    labels.push(Array.from(NAME_BYTES.subarray(at + 1, end), labelCharacter).join(""));
+    at = end;
+  }
+  return labels.join(".");
 };
 
 const labelCharacter = (byte: number): string => {
   const character = String.fromCharCode(byte);
   if (character === "." || character === "\\") return `\\${character}`;
   const isPrintable = byte > 0x20 && byte < 0x7f;
-  return isPrintable ? character.toLowerCase() : `\\${String(byte).padStart(3, "0")}`;
+  return isPrintable ? character : `\\${String(byte).padStart(3, "0")}`;
 };
 
-const LABEL_CHARACTERS: readonly string[] = Array.from({ length: 256 }, (_, byte) => labelCharacter(byte));
+const LOWER_CASE = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte));
+/** 1 for bytes that a name does not show as they are. */
+const ESCAPED = Uint8Array.from({ length: 256 }, (_, byte) => Number(labelCharacter(byte).length > 1));
 
 const byteAt = (bytes: Uint8Array, offset: number): number => {
   const byte = bytes[offset];

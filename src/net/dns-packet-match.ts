@@ -1,4 +1,4 @@
-import { decodeMessage, type DnsMessage, type EncodedQuery, HEADER_BYTES, RCODES } from "./dns-message.ts";
+import { decodeMessage, type DnsMessage, type EncodedQuery, HEADER_BYTES, RCODES, uint16At } from "./dns-message.ts";
 import { MalformedMessage, readName } from "./dns-name.ts";
 
 /**
@@ -17,13 +17,12 @@ export type DnsPacketMatch =
 /** Matches a packet with the query (RFC 5452 §3) and decodes it. Never throws, whatever the bytes. */
 export const matchPacket = (bytes: Uint8Array, query: EncodedQuery): DnsPacketMatch => {
   if (bytes.length < HEADER_BYTES) return { kind: "foreign" };
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const flags = view.getUint16(2);
+  const flags = uint16At(bytes, 2);
   const isResponse = (flags & 0x8000) !== 0;
   const opcode = (flags >> 11) & 0x0f;
-  if (view.getUint16(0) !== query.id || !isResponse || opcode !== 0) return { kind: "foreign" };
+  if (uint16At(bytes, 0) !== query.id || !isResponse || opcode !== 0) return { kind: "foreign" };
 
-  const questions = view.getUint16(4);
+  const questions = uint16At(bytes, 4);
   const mayOmitQuestion = ERRORS_WITHOUT_QUESTION.has(flags & 0x0f);
   if (questions === 0 && mayOmitQuestion) return decode(bytes, HEADER_BYTES);
   if (questions !== 1) return { kind: "noise" };

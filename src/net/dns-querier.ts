@@ -42,6 +42,8 @@ const SUSPECT_MS = 30_000;
 /** What is known about one server; the times are of the monotonic clock. */
 interface ServerState {
   readonly server: DnsServer;
+  /** As text. */
+  readonly name: string;
   changesCaseUntilMs: number;
   refusesEdnsUntilMs: number;
   suspectUntilMs: number;
@@ -57,12 +59,12 @@ export class DnsQuerier {
     // A server that is named twice must not confirm itself.
     const servers = new Map(options.servers.map((server) => [formatServer(server), server]));
     const fresh = { changesCaseUntilMs: 0, refusesEdnsUntilMs: 0, suspectUntilMs: 0 };
-    this.#states = [...servers.values()].map((server) => ({ server, ...fresh }));
+    this.#states = [...servers].map(([name, server]) => ({ server, name, ...fresh }));
   }
 
   /** Resolves one name and type. `deadlineMs` is monotonic. Never rejects. */
   async query(name: string, type: DnsType, deadlineMs: number): Promise<DnsQueryResult> {
-    let best: DnsQueryResult = { ...NO_RESPONSE, reading: { kind: "timeout" } };
+    let best: DnsQueryResult = NOT_TRIED;
     const states = this.#inOrder();
     for (const [at, state] of states.entries()) {
       if (best.server !== null && this.#nowMs() >= deadlineMs) return best;
@@ -85,13 +87,14 @@ export class DnsQuerier {
 
   /** Servers that timed out lately come last. */
   #inOrder(): readonly ServerState[] {
+    if (this.#states.length === 1) return this.#states;
     const nowMs = this.#nowMs();
     return this.#states.toSorted((a, b) => Number(a.suspectUntilMs > nowMs) - Number(b.suspectUntilMs > nowMs));
   }
 
   async #queryServer(state: ServerState, query: Query): Promise<DnsQueryResult> {
     const exchange = await exchangeWith(this.#options, state, query);
-    const result = readExchange(exchange, state.server, query);
+    const result = readExchange(exchange, state.name, query);
     // A socket that this machine could not open says nothing about the server.
     if (UNREACHED.has(result.reading.kind) && result.reading.kind !== "local_failure")
       state.suspectUntilMs = this.#nowMs() + SUSPECT_MS;
@@ -124,6 +127,12 @@ interface ConfirmationQuery extends Query {
   readonly others: readonly ServerState[];
 }
 
+const NOT_TRIED: DnsQueryResult = {
+  reading: { kind: "timeout" },
+  isAuthenticated: false,
+  server: null,
+  sizeBytes: 0,
+};
 const NO_RESPONSE = { isAuthenticated: false, server: null, sizeBytes: 0 } as const;
 const isFinal = ({ reading }: DnsQueryResult): boolean =>
   "isVouched" in reading ? reading.isVouched : reading.kind === "cname_loop" || reading.kind === "aborted";
@@ -177,8 +186,7 @@ const refusesEdns = (exchange: DnsExchange): boolean =>
   exchange.kind === "message" && EDNS_REFUSALS.has(exchange.message.rcode);
 const EDNS_REFUSALS: ReadonlySet<number> = new Set([RCODES.FORMERR, RCODES.NOTIMP, RCODES.BADVERS]);
 
-const readExchange = (exchange: DnsExchange, from: DnsServer, { name, type }: DnsQuestion): DnsQueryResult => {
-  const server = formatServer(from);
+const readExchange = (exchange: DnsExchange, server: string, { name, type }: DnsQuestion): DnsQueryResult => {
   switch (exchange.kind) {
     case "message": {
       const { isAuthenticated, sizeBytes } = exchange.message;

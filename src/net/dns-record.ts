@@ -36,7 +36,7 @@ export const readRecordData = (type: DnsType, bytes: Uint8Array, range: DataRang
 
 const readA = (bytes: Uint8Array, { start, end }: DataRange): string => {
   if (end - start !== 4) throw new MalformedMessage("A record that is not 4 octets");
-  return bytes.subarray(start, end).join(".");
+  return `${bytes[start]}.${bytes[start + 1]}.${bytes[start + 2]}.${bytes[start + 3]}`;
 };
 
 const readAaaa = (bytes: Uint8Array, { start, end }: DataRange): string => {
@@ -52,27 +52,31 @@ const readHostName = (bytes: Uint8Array, { start, end }: DataRange): string => {
 
 const readMx = (bytes: Uint8Array, { start, end }: DataRange): MxRecord => {
   if (end - start < 3) throw new MalformedMessage("MX record too short");
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return { preference: view.getUint16(start), exchange: readHostName(bytes, { start: start + 2, end }) };
+  const preference = ((bytes[start] ?? 0) << 8) | (bytes[start + 1] ?? 0);
+  return { preference, exchange: readHostName(bytes, { start: start + 2, end }) };
 };
 
 const readSoa = (bytes: Uint8Array, { start, end }: DataRange): SoaRecord => {
   const primary = readName(bytes, start);
   const mailbox = readName(bytes, primary.next);
   if (mailbox.next + 20 !== end) throw new MalformedMessage("SOA record of the wrong length");
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const [serial, refreshS, retryS, expireS, minimumS] = [0, 4, 8, 12, 16].map((at) =>
-    view.getUint32(mailbox.next + at),
-  );
+  const numberAt = (index: number) => uint32At(bytes, mailbox.next + 4 * index);
   return {
     primary: primary.name,
     mailbox: mailbox.name,
-    serial: serial ?? 0,
-    refreshS: refreshS ?? 0,
-    retryS: retryS ?? 0,
-    expireS: expireS ?? 0,
-    minimumS: minimumS ?? 0,
+    serial: numberAt(0),
+    refreshS: numberAt(1),
+    retryS: numberAt(2),
+    expireS: numberAt(3),
+    minimumS: numberAt(4),
   };
+};
+
+/** Reads a number of four octets that is within the bytes. */
+const uint32At = (bytes: Uint8Array, offset: number): number => {
+  let value = 0;
+  for (let index = offset; index < offset + 4; index++) value = value * 256 + (bytes[index] ?? 0);
+  return value;
 };
 
 const readTxt = (bytes: Uint8Array, { start, end }: DataRange): string => {

@@ -51,13 +51,15 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
   const underWay = new Map<string, { readonly ticket: DnsTicket; readonly reply: Promise<DnsResponse> }>();
 
   const resolveAfresh = async (ticket: DnsTicket, key: string, { name, type }: Question): Promise<DnsResponse> => {
-    if (!(await ticket.entered)) return emptyResponse(name, type, "overloaded");
+    const hasEntered = await ticket.entered;
     try {
+      if (!hasEntered) return emptyResponse(name, type, "overloaded");
       const { reply, sizeBytes } = await resolveChain(querier, { name, type, deadlineMs: ticket.deadlineMs() });
       cache.keep(key, reply, sizeBytes);
       return reply;
     } finally {
-      ticket.leave();
+      underWay.delete(key);
+      if (hasEntered) ticket.leave();
     }
   };
 
@@ -70,7 +72,7 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
     known?.ticket.join(who, deadlineMs);
     if (known !== undefined) return known.reply;
     const ticket = limiter.enter(who, deadlineMs);
-    const reply = resolveAfresh(ticket, key, question).finally(() => underWay.delete(key));
+    const reply = resolveAfresh(ticket, key, question);
     underWay.set(key, { ticket, reply });
     return reply;
   };
@@ -109,7 +111,10 @@ interface ChainQuestion extends Question {
 }
 
 /** Queries a name, and the target of an alias when a server responds with the alias only (RFC 1034 §5.2.2). */
-const resolveChain = async (querier: DnsQuerier, { name, type, deadlineMs }: ChainQuestion) => {
+const resolveChain = async (
+  querier: DnsQuerier,
+  { name, type, deadlineMs }: ChainQuestion,
+): Promise<{ readonly reply: DnsResponse; readonly sizeBytes: number }> => {
   const cnames: string[] = [];
   let ttlS = Number.POSITIVE_INFINITY;
   let authenticated = true;
@@ -117,10 +122,14 @@ const resolveChain = async (querier: DnsQuerier, { name, type, deadlineMs }: Cha
 
   for (;;) {
     const target = cnames.at(-1) ?? name;
-    const { reading, ...result } = await querier.query(target, type, deadlineMs);
-    const { server } = result;
-    sizeBytes += result.sizeBytes;
-    authenticated &&= result.isAuthenticated;
+    const {
+      reading,
+      isAuthenticated,
+      server,
+      sizeBytes: receivedBytes,
+    } = await querier.query(target, type, deadlineMs);
+    sizeBytes += receivedBytes;
+    authenticated &&= isAuthenticated;
     if (!("cnames" in reading)) {
       return { reply: { ...emptyResponse(name, type, reading.kind), cnames, server }, sizeBytes };
     }
@@ -132,10 +141,8 @@ const resolveChain = async (querier: DnsQuerier, { name, type, deadlineMs }: Cha
     }
     if (reading.kind === "follow") continue;
     const { kind: outcome, records } = reading;
-    return {
-      reply: { ...emptyResponse(name, type, outcome), records, cnames, ttlS, authenticated, server },
-      sizeBytes,
-    };
+    const found = { name, type, outcome, records, cnames, ttlS, authenticated, server };
+    return { reply: { ...found, fromCache: false, elapsedMs: 0 } satisfies DnsResponse, sizeBytes };
   }
 };
 
