@@ -131,7 +131,10 @@ class UdpExchange implements SentQuery {
     if (this.#isOver) return;
     this.#socket = null;
     const code = errorCode(error);
-    if (!isShortage(code)) return this.end({ kind: isLocalError(code) ? "local_failure" : "network_error" });
+    if (!isShortage(code)) {
+      this.end({ kind: isLocalError(code) ? "local_failure" : "network_error" });
+      return;
+    }
     this.#isShort = true;
     this.#cancelRetry = this.#surroundings.clock.after(SHORTAGE_AGAIN_MS, () => {
       this.#isShort = false;
