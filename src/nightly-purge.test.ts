@@ -28,7 +28,7 @@ const fill = async (settings: Record<string, string> = {}) => {
   const csvOf = async (list = posted.id) => {
     const headers = { authorization: `Bearer ${key.key}` };
     const request = new Request(`http://localhost${BULK_PATH}/${list}/results.csv`, { headers });
-    return (await app.service.app.handle(request)).text();
+    return (await app.handle(request)).text();
   };
   return { app, live, key, id, job: posted.id, later, csvOf };
 };

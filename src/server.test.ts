@@ -24,7 +24,7 @@ const startServer = (load: () => Promise<HttpApplication>) => {
 };
 
 test("the liveness is the same whether an application responds or the server itself", async () => {
-  const { app } = start().service;
+  const app = start();
   const ask = async (target: string) => {
     const headers = { "x-request-id": "r1" };
     const response = await app.handle(new Request(`http://localhost${target}`, { headers }));

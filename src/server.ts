@@ -26,8 +26,6 @@ export interface HttpApp {
   handle(request: Request): Promise<Response>;
   /** Sets the server that requests come from, so that the log can name their clients. */
   attach(server: Bun.Server<unknown>): void;
-  /** Replaces the networks whose X-Forwarded-For is trusted. */
-  trustProxies(networks: readonly string[]): void;
 }
 
 /**
@@ -55,7 +53,6 @@ export const createServer = ({ log, clock, applicationOf, clients, countRequest 
       }
     },
     attach: (server) => clients.attach(server),
-    trustProxies: (networks) => clients.trust(networks),
   };
 };
 

@@ -12,7 +12,7 @@ const startWithMetrics = (options: Parameters<typeof start>[0] = {}): TestApp =>
   start({ ...options, settings: { ...options.settings, METRICS_TOKEN: TOKEN } });
 
 const scrape = async (app: TestApp): Promise<string> => {
-  const response = await app.service.app.handle(
+  const response = await app.handle(
     new Request("http://localhost/metrics", { headers: { authorization: `Bearer ${TOKEN}` } }),
   );
   expect(response.status).toBe(200);

@@ -2,6 +2,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { composeAccounts } from "../../src/compose.ts";
 import { composeService } from "../../src/compose-service.ts";
+import { ClientAddresses } from "../../src/http/client-addresses.ts";
+import { createServer } from "../../src/server.ts";
 import { systemPlatform } from "../../src/compose-platform.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
@@ -105,7 +107,9 @@ const startLone = async (stage: Stage, settings: Settings) => {
   const platform = systemPlatform(config);
   const log = createLog("warn", systemClock, (line) => console.error(line));
   const service = composeService({ config, db, log, platform, baseUrl: "http://127.0.0.1" });
-  const ask: Ask = async (path, request) => service.app.handle(new Request(`http://127.0.0.1${path}`, request));
+  const clients = new ClientAddresses([]);
+  const server = createServer({ log, clock: systemClock, clients, applicationOf: service.applicationOf });
+  const ask: Ask = async (path, request) => server.handle(new Request(`http://127.0.0.1${path}`, request));
   const stop = async (): Promise<void> => {
     await Promise.all([service.pool.drain(), service.bulk.stop()]);
     platform.close();

@@ -96,13 +96,25 @@ export const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<
   }
 };
 
-/** Starts the binary on a data directory and waits until it answers. Whoever starts it stops it. */
-export const startBinary = (stage: Stage, dataDir: string, settings: Settings = {}): Promise<Service> =>
+/** Waits for the service behind the server, which answers `/healthz` before. Loads the API. */
+export const untilReady = async ({ url }: Running): Promise<void> => {
+  await (await fetch(`${url}/readyz`)).text();
+};
+
+/** Starts the binary on a data directory and waits until it is ready. Whoever starts it stops it. */
+export const startBinary = async (stage: Stage, dataDir: string, settings: Settings = {}): Promise<Service> => {
+  const service = await startUnready(stage, dataDir, settings);
+  await untilReady(service);
+  return service;
+};
+
+/** Starts the binary on a data directory and waits until it answers `/healthz`. Whoever starts it stops it. */
+export const startUnready = (stage: Stage, dataDir: string, settings: Settings = {}): Promise<Service> =>
   startServing(stage, { dataDir, settings }, (env) =>
     Bun.spawn([stage.binary, "serve"], { cwd: dataDir, env, stdio: ["ignore", "ignore", "inherit"] }),
   );
 
-/** Starts a service on a data directory and waits until it answers. */
+/** Starts a service on a data directory and waits until it answers `/healthz`. */
 export const startServing = async (
   stage: Stage,
   { dataDir, settings }: { readonly dataDir: string; readonly settings: Settings },

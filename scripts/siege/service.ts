@@ -91,7 +91,10 @@ const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<void> =
       ({ status }) => status === 200,
       () => false,
     );
-    if (isThere) return;
+    if (!isThere) continue;
+    // Waits until the service is composed.
+    await (await fetch(`${url}/readyz`)).text();
+    return;
   }
   throw new Error("the binary did not start");
 };

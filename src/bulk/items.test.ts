@@ -59,7 +59,7 @@ describe("items", () => {
     const app = start();
     const { key, id } = await ordered(app);
     await untilEnded(app, key, id);
-    const csv = await app.service.app.handle(
+    const csv = await app.handle(
       new Request(`http://localhost${PATH}/${id}/results.csv${query}`, {
         headers: { authorization: `Bearer ${key.key}` },
       }),
@@ -102,7 +102,7 @@ describe("items", () => {
     expect(body.estimated_seconds_left).toBeGreaterThanOrEqual(8);
     const { emails } = await fetchItems(app, key, `${id}/items`);
     expect(emails.map(({ result }) => result?.sub_status)).toEqual([undefined, "mailbox_exists"]);
-    const csv = await app.service.app.handle(
+    const csv = await app.handle(
       new Request(`http://localhost${PATH}/${id}/results.csv`, { headers: { authorization: `Bearer ${key.key}` } }),
     );
     expect((await csv.text()).split("\r\n")[1]).toStartWith("pending@a.example,,,,");

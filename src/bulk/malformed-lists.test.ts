@@ -25,7 +25,7 @@ const start = createApps();
 
 const download = async (app: TestApp, key: { readonly key: string }, target: string) => {
   const headers = { authorization: `Bearer ${key.key}` };
-  return app.service.app.handle(new Request(`http://localhost${BULK_PATH}/${target}`, { headers }));
+  return app.handle(new Request(`http://localhost${BULK_PATH}/${target}`, { headers }));
 };
 
 describe("a list exported by a spreadsheet", () => {

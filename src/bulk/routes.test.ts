@@ -93,7 +93,7 @@ describe("a list", () => {
     for (const { status, id } of [asBody, asForm]) {
       expect(status).toBe(202);
       await untilEnded(app, key, id);
-      const answer = await app.service.app.handle(
+      const answer = await app.handle(
         new Request(`http://localhost${PATH}/${id}/results.csv`, { headers: { authorization: `Bearer ${key.key}` } }),
       );
       expect(answer.headers.get("content-type")).toBe("text/csv; charset=utf-8");

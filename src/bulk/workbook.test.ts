@@ -191,7 +191,7 @@ test("a workbook is detected by its first bytes, read as its sheet, and its CSV 
   const target = new Request(`http://localhost${BULK_PATH}/${id}/results.csv`, {
     headers: { authorization: `Bearer ${key.key}` },
   });
-  expect(await (await app.service.app.handle(target)).text()).toContain('"Bob; Ltd",catch_all@b.example,');
+  expect(await (await app.handle(target)).text()).toContain('"Bob; Ltd",catch_all@b.example,');
   const refused = await postList(app, { key, body: zipArchive({ x: "y" }), headers: { "content-type": "text/csv" } });
   expect({ status: refused.status, error: refused.body.error }).toEqual({ status: 400, error: "Invalid request body" });
 });

@@ -8,7 +8,8 @@ import { addAccountDelete } from "./account-delete.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
-import { administer, type Administration, loadConfig, unknownAccount } from "./data-directory.ts";
+import { administer, type Administration, unknownAccount } from "./data-directory.ts";
+import { loadConfig } from "./prepare-directory.ts";
 
 const accountView = ({ ledger, store }: Administration, account: Account) => {
   const { perSecond, burst } = rateOf(account);

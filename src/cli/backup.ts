@@ -6,7 +6,7 @@ import { describeCopyProblem, megabytes, writeBackup } from "../db/backup.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
 import { describeRestoreProblem, restoreBackup } from "../db/restore.ts";
 import { addCommand } from "./command.ts";
-import { databasePath, isOwnName, loadConfig, lockDatabase, prepareDatabase } from "./data-directory.ts";
+import { databasePath, isOwnName, loadConfig, lockDatabase, prepareDatabase } from "./prepare-directory.ts";
 import { CommandFailed, describeFileError, type Io, print } from "./io.ts";
 
 /** Runs `work`; what the file system or SQLite throws becomes a failure about `file`. */

@@ -16,7 +16,8 @@ import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { table } from "./terminal-text.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
-import { accountIdOf, loadConfig, openDatabase, recordAction } from "./data-directory.ts";
+import { accountIdOf, openDatabase, recordAction } from "./data-directory.ts";
+import { loadConfig } from "./prepare-directory.ts";
 
 type Blocklist = ReturnType<typeof composeTargets>;
 type TargetView = ReturnType<Targets["view"]>;
@@ -26,7 +27,6 @@ const SHOWN_MAX = 10_000;
 const LISTINGS_SHOWN_MAX = 3;
 /** Exit status when something is listed that is at least as severe as `--fail-on`. */
 const EXIT_LISTED = 3;
-
 const HEADINGS = ["SEVERITY", "TARGET", "STATUS", "LISTED ON", "SINCE", "LABEL"];
 
 const rowOf = ({ severity, value, status, listings, listed_on, label }: TargetView): string[] => {

@@ -12,7 +12,7 @@ import { addCommand, addGroup } from "./command.ts";
 import { addTargetCommands, failOnOption, failOnSeverity } from "./blocklist-targets.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
-import { loadConfig } from "./data-directory.ts";
+import { loadConfig } from "./prepare-directory.ts";
 
 type Lookups = ReturnType<typeof composeLookups>;
 

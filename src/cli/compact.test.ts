@@ -3,7 +3,7 @@ import { Database as Sqlite } from "bun:sqlite";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createCommandLine } from "../testing/command-line.ts";
-import { lockDatabase } from "./data-directory.ts";
+import { lockDatabase } from "./prepare-directory.ts";
 
 const { dataDir, run } = createCommandLine();
 const path = join(dataDir, "postwarden.db");

@@ -2,7 +2,8 @@ import { SQLiteError } from "bun:sqlite";
 import type { Command } from "commander";
 import { compactDatabase } from "../db/compact.ts";
 import { addCommand } from "./command.ts";
-import { loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
+import { openDatabaseAt } from "./data-directory.ts";
+import { loadConfig, lockDatabase, prepareDatabase } from "./prepare-directory.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 
 const inMegabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { MIGRATIONS } from "../db/migrations.ts";
 import { openDb } from "../db/open.ts";
 import { createCommandLine } from "../testing/command-line.ts";
-import { describeUnwritable } from "./data-directory.ts";
+import { describeUnwritable } from "./prepare-directory.ts";
 
 const { dataDir, run } = createCommandLine();
 

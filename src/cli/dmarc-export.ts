@@ -13,7 +13,8 @@ import { RollupStore } from "../dmarc/sources/rollup-store.ts";
 import { DomainSources } from "../dmarc/sources/domain-sources.ts";
 import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/queries/records.ts";
 import { csvLine } from "../http/csv.ts";
-import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
+import { accountIdOf, openDatabase } from "./data-directory.ts";
+import { loadConfig } from "./prepare-directory.ts";
 import { addGroup } from "./command.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 

@@ -9,7 +9,7 @@ import { createUrlPolicy } from "../net/fetch-url.ts";
 import { healthText } from "./dmarc-health-text.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
-import { loadConfig } from "./data-directory.ts";
+import { loadConfig } from "./prepare-directory.ts";
 
 interface HealthOptions {
   readonly selector?: readonly string[];

@@ -9,7 +9,8 @@ import { formatImapUrl } from "../net/imap-url.ts";
 import { formatImapAfter, type ImapSettings } from "../imap-settings.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
-import { loadConfig, openDatabase } from "./data-directory.ts";
+import { openDatabase } from "./data-directory.ts";
+import { loadConfig } from "./prepare-directory.ts";
 
 /** New messages are counted up to this number. */
 const COUNTED_MAX = 100_000;

@@ -6,7 +6,7 @@ import type { DatabasePlace } from "../doctor/database-check.ts";
 import type { DoctorCheck } from "../doctor/doctor-check.ts";
 import type { DoctorFinding } from "../doctor/run-checks.ts";
 import { addCommand } from "./command.ts";
-import { databasePath, loadConfig, prepareDatabase } from "./data-directory.ts";
+import { databasePath, loadConfig, prepareDatabase } from "./prepare-directory.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { wrapText } from "./terminal-text.ts";
 

@@ -7,7 +7,8 @@ import type { EraseStore } from "../erase/erase-store.ts";
 import type { Erased } from "../erase/erasure.ts";
 import { filesWith } from "../erase/file-traces.ts";
 import { addCommand } from "./command.ts";
-import { databasePath, loadConfig, recordAction, withDatabaseUntilDone } from "./data-directory.ts";
+import { recordAction, withDatabaseUntilDone } from "./data-directory.ts";
+import { databasePath, loadConfig } from "./prepare-directory.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 

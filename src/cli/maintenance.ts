@@ -9,7 +9,8 @@ import { keepDatabasePrivate } from "../db/database-files.ts";
 import { COMMIT, VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
-import { databaseFailure, loadConfig, prepareDatabase } from "./data-directory.ts";
+import { databaseFailure } from "./data-directory.ts";
+import { loadConfig, prepareDatabase } from "./prepare-directory.ts";
 
 const migrateDatabase = (path: string, config: Config, copyFirst: boolean): Migrated => {
   let sqlite: Sqlite | null = null;

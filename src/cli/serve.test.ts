@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { selfSignedCertificate } from "../net/self-signed.ts";
@@ -206,6 +206,20 @@ describe("serve", () => {
     const unread = await run(["serve"], { settings: tls });
     expect(unread.status).toBe(1);
     expect(unread.problem).toStartWith("postwarden: The certificate or key for HTTPS cannot be read: ");
+  });
+
+  test("closes its port when the database cannot be used", async () => {
+    const damaged = join(dataDir, "..", "damaged");
+    mkdirSync(damaged, { mode: 0o700 });
+    writeFileSync(join(damaged, "postwarden.db"), "no database".repeat(1_000), { mode: 0o600 });
+    const port = await whileServing({}, async () => undefined).then(
+      ({ err }) => /127\.0\.0\.1:(\d+)/.exec(err)?.[1] ?? "",
+    );
+    const settings = { PORT: port, DATA_DIR: damaged };
+    for (const _ of ["first", "second"]) {
+      const failed = await run(["serve", "--json"], { settings });
+      expect({ status: failed.status, ...JSON.parse(failed.problem) }).toMatchObject({ status: 1, error: "database" });
+    }
   });
 });
 

@@ -1,186 +1,58 @@
-import { SQLiteError } from "bun:sqlite";
 import type { Command } from "commander";
-import { systemClock } from "../base/clock.ts";
-import { waitFor } from "../base/wait.ts";
-import { createLog, type Log } from "../base/log.ts";
+import { nextTurn, systemClock } from "../base/clock.ts";
+import { createLog } from "../base/log.ts";
 import { RecentProblems } from "../base/recent-problems.ts";
-import { composeReceiver } from "../compose-receiver.ts";
-import { composeService, type Service } from "../compose-service.ts";
-import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
-import {
-  baseUrlOf,
-  type Config,
-  type Environment,
-  HOST_SETTING,
-  ignoreProxyVariables,
-  PORT_SETTING,
-  USE_PROXY_ENV_SETTING,
-} from "../config.ts";
-import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
-import { removeAbandonedCopies } from "../db/migrate-file.ts";
-import { composeServiceDoctor } from "../compose-doctor.ts";
-import { foreignSourceAddresses } from "../doctor/egress-check.ts";
-import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
+import { type Environment, HOST_SETTING, PORT_SETTING } from "../config.ts";
+import { ClientAddresses } from "../http/client-addresses.ts";
+import { createServer } from "../server.ts";
 import { COMMIT, VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
 import { HttpListener } from "./http-listener.ts";
-import { CommandFailed, type Io, UsageError } from "./io.ts";
-import { notifyReady } from "./service-manager.ts";
-import { Hangups, ReloadableSettings } from "./settings-reload.ts";
-import {
-  databaseFailure,
-  loadConfig,
-  lockDatabase,
-  openDatabaseAt,
-  prepareDatabase,
-  refuseForeignRoot,
-} from "./data-directory.ts";
+import { type Io, UsageError } from "./io.ts";
 import { refuseLostDatabase } from "./newest-backup.ts";
-
-/** Memory that only the start needed is released once, after the first requests. */
-const RELEASE_AFTER_MS = 1_000;
-/** Time for callers to read responses and for mail servers to reply to QUIT, once all checks have stopped. */
-const DRAIN_MS_MAX = 1_000;
+import { loadConfig, lockDatabase, prepareDatabase, refuseForeignRoot } from "./prepare-directory.ts";
+import type { ServedOptions } from "./run-service.ts";
+import { ServiceGate } from "./service-gate.ts";
+import { Hangups, ReloadableSettings } from "./settings-reload.ts";
 
 const PORT_MAX = 65_535;
 
-/** What `serve` was started with. */
-interface ServeOptions {
-  readonly config: Config;
-  readonly settings: ReloadableSettings;
-  readonly log: Log;
-  readonly problems: RecentProblems;
-  readonly io: Io;
-  readonly asJson: boolean;
-  readonly stopSignal: Promise<string>;
-  readonly hangups: Hangups;
-}
+/** The largest parts of the service; those that follow contain what is left of the ones they need. */
+const PARTS: ReadonlyArray<() => Promise<unknown>> = [
+  () => import("../db/open.ts"),
+  () => import("../verify/evidence.ts"),
+  () => import("../metrics/metrics.ts"),
+  () => import("../compose-engine.ts"),
+  () => import("../compose-blocklist.ts"),
+  () => import("../compose-dmarc.ts"),
+];
 
-interface ReportReceiver {
-  close(): Promise<void>;
-  renewCertificate(): Promise<void>;
-}
-
-/** Ignores the proxy variables unless they are allowed, and warns of settings that have no effect. */
-const checkEnvironment = async (config: Config, log: Log): Promise<void> => {
-  const variables = config.useProxyEnv ? [] : ignoreProxyVariables();
-  if (variables.length > 0)
-    log.warn("proxy environment variables are ignored", { variables, setting: USE_PROXY_ENV_SETTING });
-  for (const address of await foreignSourceAddresses(config))
-    log.warn("source address is not an address of this machine; no probe is sent from it", {
-      address,
-      setting: "POSTWARDEN_SOURCE_ADDRESSES",
-    });
+/** Loads the service in parts. Modules are evaluated without a pause; between two parts the server responds. */
+const loadRunService = async () => {
+  for (const load of PARTS) {
+    await nextTurn();
+    await load();
+  }
+  await nextTurn();
+  return import("./run-service.ts");
 };
 
-/** Listens for report mail; null when POSTWARDEN_REPORT_LISTEN is not set. */
-const receiveReports = async (
-  { dmarc }: Service,
-  { config, log }: { readonly config: Config; readonly log: Log },
-): Promise<ReportReceiver | null> => {
-  const composed = composeReceiver({ config, dmarc, clock: systemClock, log });
-  if (composed === null) return null;
-  if (!composed.ok) throw new CommandFailed(composed.error.message, "report_tls");
-  const { receiver, address, port, renewCertificate } = composed.value;
-  const opened = await receiver.listen(address, port);
-  if (!opened.ok) throw new CommandFailed(opened.error.message, "report_listen");
-  log.info("receiving report mail", { ...opened.value, report_host: config.reportHost });
-  return { close: () => receiver.close(), renewCertificate };
-};
-
-/** Stops accepting work, stores or ends what is in progress, and closes all connections. */
-const stopService = async (
-  service: Service,
-  { http, reports }: { readonly http: HttpListener; readonly reports: ReportReceiver | null },
-): Promise<void> => {
-  service.metrics.stop();
-  const closed = http.stop();
-  await reports?.close();
-  service.outages.stop();
-  service.backups?.stop();
-  const drained = service.pool.drain();
-  await Promise.all([
-    service.runner.stop(),
-    service.bulk.stop(),
-    service.purge.stop(),
-    service.blocklist.monitor.stop(),
-    service.dispatcher.stop(),
-    service.dmarc.stop(),
-  ]);
-  await waitFor(systemClock, Promise.all([closed, drained]), { timeoutMs: DRAIN_MS_MAX });
-  await service.rateLimited.stop();
-  // A client that is still uploading a refused body would delay a graceful close indefinitely.
-  http.destroy();
-};
-
-/** Runs the service until a signal stops it. */
-const serveUntilSignal = async (db: Db, options: ServeOptions): Promise<void> => {
-  const { config, settings, log, problems, io, asJson, stopSignal, hangups } = options;
-  await checkEnvironment(config, log);
-  const platform = systemPlatform(config);
-  const freshResolver = freshResolverOf(config);
-  const baseUrl = baseUrlOf(config, config.port);
-  const examine = composeServiceDoctor(config, db.path);
-  const service = composeService({
-    config,
-    db,
-    log,
-    platform,
-    freshResolver,
-    baseUrl,
-    examine,
-    problems: () => problems.list(),
-  });
-  await service.bulk.recover();
-  const http = new HttpListener({ config, app: service.app, log, clock: systemClock });
-  const url = baseUrlOf(config, http.port);
-  const firstKeys = { db, service, dataDir: config.dataDir, url };
-  createFirstAccount(firstKeys);
-  showFirstKeys(firstKeys, { io, asJson });
-  if (!service.users.hasUsers() && !service.setupLinks.isFirstOpen())
-    log.warn("the dashboard has no user", { create_one: "postwarden users add EMAIL" });
-  systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
-  log.info("listening", { url, host: config.host, port: http.port });
-
-  await service.correctPlannedTimes();
-  if (config.metricsToken !== null) service.metrics.start();
-  service.runner.start();
-  service.bulk.start();
-  service.dispatcher.start();
-  await service.dmarc.start();
-  const reports = await receiveReports(service, { config, log });
-  const renewCertificates = async () => {
-    http.renewCertificate();
-    await reports?.renewCertificate();
-  };
-  await service.blocklist.scheduler.fillSeverities();
-  await service.blocklist.scheduler.spreadBacklog();
-  // Loaded once the server listens: the cron plugin needs Elysia, which takes time.
-  const { createJobs } = await import("../jobs.ts");
-  const jobs = createJobs({ service, log, clock: systemClock, renewCertificates });
-  hangups.use(async () => {
-    settings.reload(log);
-    service.app.trustProxies(settings.trustedProxies);
-    await renewCertificates();
-  });
-  await notifyReady(io.environment, log);
-
-  log.info("stopping", { signal: await stopSignal });
-  jobs.stop();
-  await stopService(service, { http, reports });
-  platform.close();
-  freshResolver.close();
-  log.info("stopped");
-};
-
-/** Opens the database of the server, which holds the lock, and logs what was migrated. */
-const openServerDatabase = (path: string, { config, log }: Pick<ServeOptions, "config" | "log">): Db => {
-  removeAbandonedCopies(path);
-  const failure = (error: unknown) => databaseFailure(path, error, config);
-  const db = openDatabaseAt(path, { busyTimeoutMs: SERVER_BUSY_TIMEOUT_MS, failure });
-  const { before, after, applied, copy } = db.migrated;
-  if (before > 0 && applied.length > 0) log.info("database migrated", { before, after, applied, copy });
-  return db;
+/**
+ * Listens, and only then loads and starts the service: a process that is alive says so at once, and after a restart callers
+ * wait instead of being refused. The lock of the database is held.
+ */
+const serveLocked = async (options: Omit<ServedOptions, "http" | "gate" | "clients">): Promise<void> => {
+  const { config, log } = options;
+  const [gate, clients] = [new ServiceGate(), new ClientAddresses(config.trustedProxies, log)];
+  const app = createServer({ ...gate.handlers, log, clock: systemClock, clients });
+  const http = new HttpListener({ config, app, log, clock: systemClock });
+  try {
+    const { runService } = await loadRunService();
+    await runService({ ...options, http, gate, clients });
+  } finally {
+    // Also after a start that failed: requests that wait for the service are not answered.
+    http.destroy();
+  }
 };
 
 /** `readEnvironment` reads the settings again, for a reload. */
@@ -204,14 +76,7 @@ const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment
   const lock = lockDatabase(path);
   log.info("starting", { version: VERSION, commit: COMMIT, bun: Bun.version, data_dir: config.dataDir });
   try {
-    const db = openServerDatabase(path, { config, log });
-    try {
-      await serveUntilSignal(db, { config, settings, log, problems, io, asJson, stopSignal, hangups });
-    } catch (error) {
-      throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
-    } finally {
-      db.close();
-    }
+    await serveLocked({ path, config, settings, problems, log, io, asJson, stopSignal, hangups });
   } finally {
     lock.release();
   }

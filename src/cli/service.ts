@@ -7,7 +7,8 @@ import { rateOf } from "../billing/plans.ts";
 import type { Db } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import type { AccountOptions } from "./command.ts";
-import { accountIdOf, loadConfig, openDatabase, recordAction } from "./data-directory.ts";
+import { accountIdOf, openDatabase, recordAction } from "./data-directory.ts";
+import { loadConfig } from "./prepare-directory.ts";
 import { CommandFailed, type Io } from "./io.ts";
 
 /** The use cases of the service for one command, on behalf of an account. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ownUserId } from "../base/os-user.ts";
 import { createCommandLine } from "../testing/command-line.ts";
-import { refuseForeignRoot } from "./data-directory.ts";
+import { refuseForeignRoot } from "./prepare-directory.ts";
 
 const { run } = createCommandLine();
 const folder = mkdtempSync(join(tmpdir(), "postwarden-settings-"));

@@ -17,7 +17,8 @@ import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { type ListRun, type FileOptions, verifyFile } from "./verify-file.ts";
 import { previewFile } from "./verify-file-preview.ts";
 import { withStreams } from "./verify-file-streams.ts";
-import { databasePath, loadConfig, openDatabase } from "./data-directory.ts";
+import { openDatabase } from "./data-directory.ts";
+import { databasePath, loadConfig } from "./prepare-directory.ts";
 
 interface VerifyOptions extends FileOptions {
   readonly evidence?: boolean;

@@ -67,7 +67,7 @@ describe("every curl example", () => {
       expect(request.method).toBe(method);
       const form = new RegExp(`^${path.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
       expect(new URL(request.url).pathname).toMatch(form);
-      const waiting = app.service.app.handle(request);
+      const waiting = app.handle(request);
       await app.advance(20_000);
       const response = await waiting;
       const text = await response.text();
@@ -140,7 +140,7 @@ describe("GET /docs", () => {
   test("serves the page, compressed where that is accepted, and HEAD", async () => {
     const app = start();
     const get = (headers: Record<string, string>, method = "GET") =>
-      app.service.app.handle(new Request("http://localhost/docs", { method, headers }));
+      app.handle(new Request("http://localhost/docs", { method, headers }));
     const plain = await get({});
     expect(plain.headers.get("content-type")).toBe("text/html; charset=utf-8");
     const text = await plain.text();

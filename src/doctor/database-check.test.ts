@@ -7,7 +7,7 @@ import { readConfig } from "../config.ts";
 import { migrate } from "../db/migrate.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
 import { checkDatabase } from "./database-check.ts";
-import { databasePath } from "../cli/data-directory.ts";
+import { databasePath } from "../cli/prepare-directory.ts";
 import { databasePlaceOf } from "../cli/doctor.ts";
 import { systemIo } from "../cli/io.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { readConfig } from "../config.ts";
 import { checkDatabase } from "./database-check.ts";
 import { checkFiles, type FileSettings } from "./files-check.ts";
-import { databasePath } from "../cli/data-directory.ts";
+import { databasePath } from "../cli/prepare-directory.ts";
 import { databasePlaceOf } from "../cli/doctor.ts";
 import { systemIo } from "../cli/io.ts";
 

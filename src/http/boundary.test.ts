@@ -163,7 +163,7 @@ test("a POST whose client has gone is not executed; a GET needs no extra turn", 
   const key = app.newKey({ mode: "live" });
   const gone = AbortSignal.abort();
   const send = (method: string, body?: string) =>
-    app.service.app.handle(
+    app.handle(
       new Request(`http://localhost${PATH}`, {
         ...{
           method,

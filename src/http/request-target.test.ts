@@ -10,7 +10,7 @@ test.each(["http://a", "https://a", "https://abcd.example", "https://[::1]:8443"
     const { key } = app.newKey();
     const statusOf = async (method: string, path: string) => {
       const request = new Request(origin + path, { method, headers: { authorization: `Bearer ${key}` } });
-      return (await app.service.app.handle(request)).status;
+      return (await app.handle(request)).status;
     };
     const [api, pages] = await Promise.all(["/v1", "/"].map((path) => app.service.applicationOf(path)));
     const routes = [...(api?.routes ?? []), ...(pages?.routes ?? [])];

@@ -16,7 +16,7 @@ const listen = () => {
     hostname: "127.0.0.1",
     port: 0,
     async fetch(request) {
-      const response = await app.service.app.handle(request);
+      const response = await app.handle(request);
       first.resolve({ status: response.status });
       return response;
     },

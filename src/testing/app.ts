@@ -7,6 +7,8 @@ import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import type { PlanName } from "../billing/plans.ts";
 import { composeService, type Service } from "../compose-service.ts";
+import { ClientAddresses } from "../http/client-addresses.ts";
+import { createServer, type HttpApp } from "../server.ts";
 import { readConfig } from "../config.ts";
 import { type Db, openDb } from "../db/open.ts";
 import type { Connector } from "../net/connector.ts";
@@ -122,6 +124,8 @@ export class TestApp {
   /** Every line that was logged. */
   readonly logged: string[] = [];
 
+  readonly #server: HttpApp;
+
   constructor({ zone = {}, stub, connector, settings, path = ":memory:" }: TestAppOptions = {}) {
     const { clock } = this;
     this.resolver = createZoneResolver(zone);
@@ -135,18 +139,27 @@ export class TestApp {
       ...(stub ? { SMTP_PORT: String(stub.port), PROBE_ALLOW_NETWORKS: "127.0.0.0/8" } : {}),
       ...settings,
     });
-    this.service = composeService({
-      config,
-      db: this.db,
-      log: createLog("warn", clock, (line) => this.logged.push(line)),
+    const log = createLog("warn", clock, (line) => this.logged.push(line));
+    const clients = new ClientAddresses(config.trustedProxies, log);
+    const options = {
+      ...{ config, log, db: this.db },
       platform: { clock, random: { integer: () => 0 }, resolver: this.resolver, connector: connector ?? direct },
       baseUrl: config.baseUrl ?? "http://localhost",
       examine: async () => FINDINGS,
-    });
+    };
+    this.service = composeService(options, clients);
+    const { applicationOf, metrics } = this.service;
+    const countRequest = (method: string, status: number) => metrics.countRequest(method, status);
+    this.#server = createServer({ log, clock, clients, applicationOf, countRequest });
+  }
+
+  /** Handles a request as the server does. */
+  handle(request: Request): Promise<Response> {
+    return this.#server.handle(request);
   }
 
   async request(method: string, target: string, request: TestRequest = {}): Promise<TestResponse> {
-    return readResponse(await this.service.app.handle(requestOf(method, target, request)));
+    return readResponse(await this.handle(requestOf(method, target, request)));
   }
 
   /** `POST /v1/email-verifications` for one address; `query` such as `?timeout=1`. */

@@ -38,7 +38,7 @@ export class Browser {
   async #send(path: string, init: RequestInit): Promise<TestPage> {
     const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; ");
     const headers = { accept: "text/html", cookie, "user-agent": "Mozilla/5.0 Firefox/130.0", ...this.headers };
-    const response = await this.app.service.app.handle(new Request(`http://localhost${path}`, { ...init, headers }));
+    const response = await this.app.handle(new Request(`http://localhost${path}`, { ...init, headers }));
     for (const one of response.headers.getSetCookie()) this.#store(one);
     const html = await response.text();
     this.#csrf = /name="_csrf" value="(\w+)"/.exec(html)?.[1] ?? this.#csrf;

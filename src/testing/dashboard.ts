@@ -67,7 +67,7 @@ export const signIn = async (app: TestApp, options: SignInOptions = {}): Promise
 
   const send = async (path: string, init: RequestInit = {}): Promise<TestPage> => {
     const headers = { accept: "text/html", cookie: cookies.join("; "), ...(init.headers as Record<string, string>) };
-    const response = await app.service.app.handle(new Request(`http://localhost${path}`, { ...init, headers }));
+    const response = await app.handle(new Request(`http://localhost${path}`, { ...init, headers }));
     const flash = response.headers.getSetCookie().find((cookie) => cookie.startsWith("pw_flash="));
     cookies = [cookies[0] ?? "", ...(flash === undefined ? [] : [flash.split(";")[0] ?? ""])];
     const html = await response.text();

@@ -5,6 +5,8 @@ import { createLog } from "../../../src/base/log.ts";
 import { err } from "../../../src/base/errors.ts";
 import type { ServiceOptions } from "../../../src/compose.ts";
 import { composeService } from "../../../src/compose-service.ts";
+import { ClientAddresses } from "../../../src/http/client-addresses.ts";
+import { createServer } from "../../../src/server.ts";
 import { readConfig } from "../../../src/config.ts";
 import { openDb } from "../../../src/db/open.ts";
 import { ReportMailRules } from "../../../src/dmarc/ingest/report-mail-rules.ts";
@@ -93,13 +95,15 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
     for (const [, run] of jobs.filter(([name]) => wanted(name))) await run();
   };
 
+  const clients = new ClientAddresses([]);
+  const server = createServer({ log: parts.log, clock, clients, applicationOf: service.applicationOf });
   return {
     clock,
     dns,
     sink,
     logged,
     async ask<T>(method: string, path: string, body?: unknown): Promise<T> {
-      const response: Response = await service.app.handle(
+      const response: Response = await server.handle(
         new Request(`http://localhost${path}`, {
           method,
           headers: { authorization: `Bearer ${key}` },

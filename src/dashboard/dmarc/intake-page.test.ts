@@ -57,7 +57,7 @@ describe("an upload", () => {
     const form = new FormData();
     form.append("file", new File([ofDomain()], "a.xml"));
     const headers = { accept: "text/html" };
-    const sent = await app.service.app.handle(
+    const sent = await app.handle(
       new Request("http://localhost/dmarc/intake", { method: "POST", body: form, headers }),
     );
     expect(sent.headers.get("location")).toStartWith("/sign-in");

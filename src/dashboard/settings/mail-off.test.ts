@@ -15,7 +15,7 @@ const begin = async () => {
   const send = async (method: string, path: string, body?: string) => {
     const type = { "content-type": "application/x-www-form-urlencoded" };
     const init = { method, headers: type, ...(body === undefined ? {} : { body }) };
-    const response = await app.service.app.handle(new Request(`http://localhost${path}`, init));
+    const response = await app.handle(new Request(`http://localhost${path}`, init));
     return { status: response.status, html: await response.text() };
   };
   return { app, visitor, off: `/notifications/off/${token}`, on: `/notifications/on/${token}`, isOn, send };

@@ -124,9 +124,7 @@ describe("the CSV of a table", () => {
   test("needs a session", async () => {
     const { app } = await visit();
     for (const path of ["/usage", "/usage/csv/day", "/usage/credits.csv"]) {
-      const response = await app.service.app.handle(
-        new Request(`http://localhost${path}`, { headers: { accept: "text/html" } }),
-      );
+      const response = await app.handle(new Request(`http://localhost${path}`, { headers: { accept: "text/html" } }));
       expect([response.status, response.headers.get("location")]).toEqual([303, expect.stringContaining("/sign-in")]);
     }
   });

@@ -182,7 +182,7 @@ describe("nobody else changes users", () => {
     const { app, id } = await fill();
     for (const [path] of ACTIONS(id("member"))) {
       const request = new Request(`http://localhost${path}`, { method: "POST", headers: { accept: "text/html" } });
-      expect((await app.service.app.handle(request)).headers.get("location")).toBe("/sign-in");
+      expect((await app.handle(request)).headers.get("location")).toBe("/sign-in");
     }
   });
 });

@@ -224,7 +224,7 @@ describe("an ingestion", () => {
       const request = new Request(`http://localhost${PATH}/${row?.id}/raw`, {
         headers: { authorization: `Bearer ${key.key}` },
       });
-      const response = await app.service.app.handle(request);
+      const response = await app.handle(request);
       expect(new Uint8Array(await response.arrayBuffer())).toEqual(body);
       expect(response.headers.get("content-type")).toBe(body === mail ? "message/rfc822" : "application/octet-stream");
       expect(response.headers.get("content-disposition")).toBe(`attachment; filename="${row?.id}${suffix}"`);

@@ -1,0 +1,174 @@
+import { SQLiteError } from "bun:sqlite";
+import { systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { RecentProblems } from "../base/recent-problems.ts";
+import { waitFor } from "../base/wait.ts";
+import { composeServiceDoctor } from "../compose-doctor.ts";
+import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
+import { composeReceiver } from "../compose-receiver.ts";
+import { composeService, type Service } from "../compose-service.ts";
+import { baseUrlOf, type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
+import { removeAbandonedCopies } from "../db/migrate-file.ts";
+import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
+import { foreignSourceAddresses } from "../doctor/egress-check.ts";
+import type { ClientAddresses } from "../http/client-addresses.ts";
+import { databaseFailure, openDatabaseAt } from "./data-directory.ts";
+import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
+import type { HttpListener } from "./http-listener.ts";
+import { CommandFailed, type Io } from "./io.ts";
+import type { ServiceGate } from "./service-gate.ts";
+import { notifyReady } from "./service-manager.ts";
+import type { Hangups, ReloadableSettings } from "./settings-reload.ts";
+
+/** Memory that only the start needed is released once, after the first requests. */
+const RELEASE_AFTER_MS = 1_000;
+/** Time for callers to read responses and for mail servers to reply to QUIT, once all checks have stopped. */
+const DRAIN_MS_MAX = 1_000;
+
+/** What `serve` was started with, and the server, which listens already. */
+export interface ServedOptions {
+  /** The database file. */
+  readonly path: string;
+  readonly config: Config;
+  readonly http: HttpListener;
+  readonly gate: ServiceGate;
+  readonly clients: ClientAddresses;
+  readonly settings: ReloadableSettings;
+  readonly log: Log;
+  readonly problems: RecentProblems;
+  readonly io: Io;
+  readonly asJson: boolean;
+  readonly stopSignal: Promise<string>;
+  readonly hangups: Hangups;
+}
+
+interface ReportReceiver {
+  close(): Promise<void>;
+  renewCertificate(): Promise<void>;
+}
+
+/** Ignores the proxy variables unless they are allowed, and warns of settings that have no effect. */
+const checkEnvironment = async (config: Config, log: Log): Promise<void> => {
+  const variables = config.useProxyEnv ? [] : ignoreProxyVariables();
+  if (variables.length > 0)
+    log.warn("proxy environment variables are ignored", { variables, setting: USE_PROXY_ENV_SETTING });
+  for (const address of await foreignSourceAddresses(config))
+    log.warn("source address is not an address of this machine; no probe is sent from it", {
+      address,
+      setting: "POSTWARDEN_SOURCE_ADDRESSES",
+    });
+};
+
+/** Listens for report mail; null when POSTWARDEN_REPORT_LISTEN is not set. */
+const receiveReports = async (
+  { dmarc }: Service,
+  { config, log }: { readonly config: Config; readonly log: Log },
+): Promise<ReportReceiver | null> => {
+  const composed = composeReceiver({ config, dmarc, clock: systemClock, log });
+  if (composed === null) return null;
+  if (!composed.ok) throw new CommandFailed(composed.error.message, "report_tls");
+  const { receiver, address, port, renewCertificate } = composed.value;
+  const opened = await receiver.listen(address, port);
+  if (!opened.ok) throw new CommandFailed(opened.error.message, "report_listen");
+  log.info("receiving report mail", { ...opened.value, report_host: config.reportHost });
+  return { close: () => receiver.close(), renewCertificate };
+};
+
+/** Stops accepting work, stores or ends what is in progress, and closes all connections. */
+const stopService = async (
+  service: Service,
+  { http, reports }: { readonly http: HttpListener; readonly reports: ReportReceiver | null },
+): Promise<void> => {
+  service.metrics.stop();
+  const closed = http.stop();
+  await reports?.close();
+  service.outages.stop();
+  service.backups?.stop();
+  const drained = service.pool.drain();
+  await Promise.all([
+    service.runner.stop(),
+    service.bulk.stop(),
+    service.purge.stop(),
+    service.blocklist.monitor.stop(),
+    service.dispatcher.stop(),
+    service.dmarc.stop(),
+  ]);
+  await waitFor(systemClock, Promise.all([closed, drained]), { timeoutMs: DRAIN_MS_MAX });
+  await service.rateLimited.stop();
+  // A client that is still uploading a refused body would delay a graceful close indefinitely.
+  http.destroy();
+};
+
+/** Composes the service on its database, opens the gate for requests, and runs it until a signal stops it. */
+const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> => {
+  const { config, settings, log, io, asJson, stopSignal, hangups, http, clients } = options;
+  await checkEnvironment(config, log);
+  const platform = systemPlatform(config);
+  const freshResolver = freshResolverOf(config);
+  const composed = { config, db, log, platform, freshResolver, baseUrl: baseUrlOf(config, config.port) };
+  const examine = composeServiceDoctor(config, db.path);
+  const service = composeService({ ...composed, examine, problems: () => options.problems.list() }, clients);
+  await service.bulk.recover();
+  const url = baseUrlOf(config, http.port);
+  const firstKeys = { db, service, dataDir: config.dataDir, url };
+  createFirstAccount(firstKeys);
+  showFirstKeys(firstKeys, { io, asJson });
+  if (!service.users.hasUsers() && !service.setupLinks.isFirstOpen())
+    log.warn("the dashboard has no user", { create_one: "postwarden users add EMAIL" });
+  options.gate.open(service);
+  systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
+  log.info("listening", { url, host: config.host, port: http.port });
+
+  await service.correctPlannedTimes();
+  if (config.metricsToken !== null) service.metrics.start();
+  service.runner.start();
+  service.bulk.start();
+  service.dispatcher.start();
+  await service.dmarc.start();
+  const reports = await receiveReports(service, { config, log });
+  const renewCertificates = async () => {
+    http.renewCertificate();
+    await reports?.renewCertificate();
+  };
+  await service.blocklist.scheduler.fillSeverities();
+  await service.blocklist.scheduler.spreadBacklog();
+  // Loaded once requests are answered: the cron plugin needs Elysia, which takes time.
+  const { createJobs } = await import("../jobs.ts");
+  const jobs = createJobs({ service, log, clock: systemClock, renewCertificates });
+  hangups.use(async () => {
+    settings.reload(log);
+    clients.trust(settings.trustedProxies);
+    await renewCertificates();
+  });
+  await notifyReady(io.environment, log);
+
+  log.info("stopping", { signal: await stopSignal });
+  jobs.stop();
+  await stopService(service, { http, reports });
+  platform.close();
+  freshResolver.close();
+  log.info("stopped");
+};
+
+/** Opens the database of the server, which holds the lock, and logs what was migrated. */
+const openServerDatabase = ({ path, config, log }: ServedOptions): Db => {
+  removeAbandonedCopies(path);
+  const failure = (error: unknown) => databaseFailure(path, error, config);
+  const db = openDatabaseAt(path, { busyTimeoutMs: SERVER_BUSY_TIMEOUT_MS, failure });
+  const { before, after, applied, copy } = db.migrated;
+  if (before > 0 && applied.length > 0) log.info("database migrated", { before, after, applied, copy });
+  return db;
+};
+
+/** Opens the database, and runs the service on it until a signal stops it. */
+export const runService = async (options: ServedOptions): Promise<void> => {
+  const { path, config } = options;
+  const db = openServerDatabase(options);
+  try {
+    await serveUntilSignal(db, options);
+  } catch (error) {
+    throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
+  } finally {
+    db.close();
+  }
+};

@@ -1,0 +1,25 @@
+import type { Service } from "../compose-service.ts";
+import type { ServerOptions } from "../server.ts";
+
+type Gated = Pick<Service, "applicationOf"> & { readonly metrics: Pick<Service["metrics"], "countRequest"> };
+
+/** The server listens before the service is composed. Requests that need an application wait at the gate until it opens. */
+export class ServiceGate {
+  #service: Gated | null = null;
+  readonly #opened = Promise.withResolvers<Gated>();
+
+  open(service: Gated): void {
+    this.#service = service;
+    this.#opened.resolve(service);
+  }
+
+  /** What the server asks of the service. */
+  readonly handlers: Required<Pick<ServerOptions, "applicationOf" | "countRequest">> = {
+    applicationOf: (path) =>
+      this.#service?.applicationOf(path) ?? this.#opened.promise.then((service) => service.applicationOf(path)),
+    countRequest: (method, status) => {
+      if (this.#service !== null) this.#service.metrics.countRequest(method, status);
+      else void this.#opened.promise.then(({ metrics }) => metrics.countRequest(method, status));
+    },
+  };
+}
