@@ -1,5 +1,5 @@
-import { Counter, Histogram, type Registry } from "prom-client";
 import type { Fact } from "../db/facts.ts";
+import { Counter, Histogram, type Registry } from "./prometheus.ts";
 
 /** From an event to its delivery: at once, after a retry, after an outage of the receiver. */
 const DELIVERY_BUCKETS_S = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 28_800, 86_400];

@@ -1,9 +1,9 @@
-import { Counter, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import { ActivityMetrics } from "./activity-metrics.ts";
 import { NetworkMetrics } from "./network-metrics.ts";
 import { ProcessMetrics } from "./process-metrics.ts";
 import { type ServiceState, stateRegistry } from "./state-metrics.ts";
+import { Counter, Registry } from "./prometheus.ts";
 
 /** The media type of the Prometheus text format. */
 export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;

@@ -1,9 +1,9 @@
-import { Counter, Histogram, type Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
 import type { DnsResolver } from "../net/dns.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { SmtpProbe, SmtpProbeResult, SmtpSession } from "../net/smtp-session.ts";
+import { Counter, Histogram, type Registry } from "./prometheus.ts";
 
 const DNS_BUCKETS_S = [0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
 const SMTP_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320];

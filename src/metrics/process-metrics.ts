@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
+import { Counter, Gauge, Histogram, type Registry } from "./prometheus.ts";
 
 /** Interval of the ticks by which the event loop is measured. */
 export const TICK_MS = 100;

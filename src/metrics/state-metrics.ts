@@ -1,6 +1,6 @@
-import { Gauge, Registry } from "prom-client";
 import type { DatabaseUsage } from "../db/database-files.ts";
 import { type Backlog, COUNTED_MAX } from "./backlog-store.ts";
+import { Gauge, Registry } from "./prometheus.ts";
 
 /** The state of the service at a scrape. Null stands for what is not known: its metric is then absent. */
 export interface ServiceState {
