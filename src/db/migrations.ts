@@ -31,6 +31,7 @@ import m0028 from "../../drizzle/0028_dmarc_overviews.sql" with { type: "text" }
 import m0029 from "../../drizzle/0029_dmarc_weekly.sql" with { type: "text" };
 import m0030 from "../../drizzle/0030_report_filters.sql" with { type: "text" };
 import m0031 from "../../drizzle/0031_doubtful_reports.sql" with { type: "text" };
+import m0032 from "../../drizzle/0032_history_indexes.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -71,4 +72,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0029_dmarc_weekly", sql: m0029 },
   { name: "0030_report_filters", sql: m0030 },
   { name: "0031_doubtful_reports", sql: m0031 },
+  { name: "0032_history_indexes", sql: m0032 },
 ];

@@ -111,6 +111,11 @@ export const verifications = sqliteTable(
   (table) => [
     index("verifications_by_key").on(table.keyId, table.id),
     index("verifications_by_account").on(table.accountId, table.mode, table.id),
+    index("verifications_by_email").on(table.accountId, table.mode, table.normalizedEmail, table.id),
+    index("verifications_by_result").on(table.accountId, table.mode, table.subStatus, table.id),
+    index("verifications_by_source")
+      .on(table.accountId, table.mode, table.source, table.id)
+      .where(sql`source is not null`),
     uniqueIndex("verifications_pending_once")
       .on(table.accountId, table.mode, table.normalizedEmail)
       .where(sql`status = 'pending'`),

@@ -1,9 +1,9 @@
-import { and, asc, desc, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
 import type { IdWindow } from "../base/walk.ts";
 import type { Db } from "../db/open.ts";
 import { verifications } from "../db/schema.ts";
-import type { SubStatus, Verdict } from "./result.ts";
+import { SUB_STATUSES, type SubStatus, type Verdict, VERDICT_OF } from "./result.ts";
 import type { VerificationRow } from "./store.ts";
 
 /** Whose verifications: those of all keys and users of an account. */
@@ -30,6 +30,11 @@ export interface HistoryFilters {
   readonly beforeMs?: number | undefined;
 }
 
+/** `isReadByKey`: the key has fewer rows than the results that are wanted. */
+export interface LaneFilters extends HistoryFilters {
+  readonly isReadByKey?: boolean;
+}
+
 const table = verifications;
 /** Behind every id. */
 const END = "~";
@@ -38,19 +43,7 @@ const ID_TIMES = 2 ** 48;
 
 const ownedBy = and(eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))) as SQL;
 
-const prepareBehind = ({ orm }: Db, isOfOwner: SQL) =>
-  orm
-    .select({ id: table.id })
-    .from(table)
-    .where(and(isOfOwner, lt(table.id, sql.placeholder("before"))))
-    .orderBy(desc(table.id))
-    .limit(1)
-    .offset(sql.placeholder("places"))
-    .prepare();
-
 const prepareAll = (db: Db) => ({
-  behindOfAccount: prepareBehind(db, ownedBy),
-  behindOfKey: prepareBehind(db, eq(table.keyId, sql.placeholder("keyId"))),
   firstFrom: db.orm
     .select({ createdAtMs: table.createdAtMs })
     .from(table)
@@ -77,19 +70,23 @@ export class HistoryStore {
   }
 
   /**
-   * The id this many places behind the newest that is older than `before`, among those of a key or of the account; null when
-   * there are fewer.
+   * The id this many places behind the newest that is older than `before`, in one of the lanes of the filters; null when there
+   * are fewer in each.
    */
   idBehind(
     owner: HistoryOwner,
-    { keyId }: HistoryFilters,
+    filters: LaneFilters,
     { before, places }: { readonly before: string | null; readonly places: number },
   ): string | null {
-    const { behindOfAccount, behindOfKey } = this.#statements;
-    const place = { before: before ?? END, places };
-    const found =
-      keyId === undefined ? behindOfAccount.get({ ...owner, ...place }) : behindOfKey.get({ keyId, ...place });
-    return found?.id ?? null;
+    const ids = lanesOf(owner, filters).map((lane) => {
+      const isBehind = and(lane, before === null ? undefined : lt(table.id, before));
+      const found = this.#db.orm.select({ id: table.id }).from(table).where(isBehind).orderBy(desc(table.id));
+      return found.limit(1).offset(places).get()?.id;
+    });
+    return ids.reduce<string | null>(
+      (last, id) => (id !== undefined && (last === null || id > last) ? id : last),
+      null,
+    );
   }
 
   /**
@@ -108,38 +105,61 @@ export class HistoryStore {
   }
 
   /** The newest first, older than the id `before` and not older than `from`. */
-  list(owner: HistoryOwner, filters: HistoryFilters, page: IdWindow): VerificationRow[] {
-    const isListed = and(isOf(owner, filters), matching(filters), inWindow(page));
-    return this.#db.orm.select().from(table).where(isListed).orderBy(desc(table.id)).limit(page.limit).all();
+  list(owner: HistoryOwner, filters: LaneFilters, page: IdWindow): VerificationRow[] {
+    const { orm } = this.#db;
+    const lanes = lanesOf(owner, filters).map((lane) => and(lane, matching(filters), inWindow(page)));
+    const [lane] = lanes;
+    if (lanes.length === 1) return orm.select().from(table).where(lane).orderBy(desc(table.id)).limit(page.limit).all();
+    const ids = lanes.flatMap((one) =>
+      orm.select({ id: table.id }).from(table).where(one).orderBy(desc(table.id)).limit(page.limit).all(),
+    );
+    const newest = ids.map(({ id }) => id).toSorted((a, b) => (a < b ? 1 : -1));
+    const isListed = inArray(table.id, newest.slice(0, page.limit));
+    return orm.select().from(table).where(isListed).orderBy(desc(table.id)).all();
   }
 }
 
 const inWindow = ({ before, from }: IdWindow): SQL | undefined =>
   and(before === null ? undefined : lt(table.id, before), from === undefined ? undefined : gte(table.id, from));
 
-/** Names the one index by which a window is read: a column with a `+` uses none. */
-const isOf = ({ accountId, mode }: HistoryOwner, { status, keyId }: HistoryFilters): SQL | undefined => {
-  const isOfAccount = sql`+${table.accountId} = ${accountId} and ${table.mode} = ${mode}`;
+/**
+ * What a list is read by: pieces of the history that one index has in the order of ids, so that what a filter keeps out is not
+ * looked at. A column with a `+` uses no index.
+ */
+const lanesOf = ({ accountId, mode }: HistoryOwner, filters: LaneFilters): readonly SQL[] => {
+  const { status, keyId, email, source, isReadByKey = true } = filters;
+  const ofOwner = (...more: Array<SQL | undefined>) =>
+    and(eq(table.accountId, accountId), eq(table.mode, mode), ...more) as SQL;
   if (status === "pending")
-    return and(
-      isOfAccount,
-      keyId === undefined ? undefined : sql`+${table.keyId} = ${keyId}`,
-      sql`${table.id} in (select id from verifications indexed by verifications_pending_once
-        where account_id = ${accountId} and mode = ${mode} and status = 'pending')`,
-    );
-  if (keyId !== undefined) return and(isOfAccount, eq(table.keyId, keyId));
-  return and(eq(table.accountId, accountId), eq(table.mode, mode));
+    return [
+      sql`+${table.accountId} = ${accountId} and ${table.mode} = ${mode}
+        and ${table.id} in (select id from verifications indexed by verifications_pending_once
+          where account_id = ${accountId} and mode = ${mode} and status = 'pending')`,
+    ];
+  if (email !== undefined) return [ofOwner(eq(table.normalizedEmail, email))];
+  if (source !== undefined) return [ofOwner(eq(table.source, source))];
+  const subStatuses = subStatusesOf(filters);
+  if (keyId !== undefined && (isReadByKey || subStatuses.length === 0))
+    return [sql`+${table.accountId} = ${accountId} and ${table.mode} = ${mode} and ${table.keyId} = ${keyId}`];
+  if (subStatuses.length === 0) return [ofOwner()];
+  return subStatuses.map((subStatus) => ofOwner(eq(table.subStatus, subStatus)));
 };
 
+const subStatusesOf = ({ verdict, subStatus }: HistoryFilters): readonly SubStatus[] => {
+  if (subStatus !== undefined) return [subStatus];
+  return verdict === undefined ? [] : SUB_STATUSES.filter((one) => VERDICT_OF[one] === verdict);
+};
+
+/** Conditions on the rows of a lane; none of them selects an index. */
 const matching = (filters: HistoryFilters): SQL | undefined => {
-  const { status, verdict, subStatus, source, email, fromMs, beforeMs } = filters;
+  const { status, verdict, subStatus, keyId, source, email, fromMs, beforeMs } = filters;
   const text = filters.text?.toLowerCase();
   return and(
     status === undefined ? undefined : eq(table.status, status),
     verdict === undefined ? undefined : eq(table.verdict, verdict),
-    subStatus === undefined ? undefined : eq(table.subStatus, subStatus),
-    source === undefined ? undefined : eq(table.source, source),
-    // Not by the index of pending ones, which has no order.
+    subStatus === undefined ? undefined : sql`+${table.subStatus} = ${subStatus}`,
+    keyId === undefined ? undefined : sql`+${table.keyId} = ${keyId}`,
+    source === undefined ? undefined : sql`+${table.source} = ${source}`,
     email === undefined ? undefined : sql`+${table.normalizedEmail} = ${email}`,
     fromMs === undefined ? undefined : gte(table.createdAtMs, fromMs),
     beforeMs === undefined ? undefined : lt(table.createdAtMs, beforeMs),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import type { Db } from "../db/open.ts";
 import { createApps } from "../testing/app.ts";
 import { UsageStore } from "../usage/usage-store.ts";
@@ -145,71 +146,73 @@ describe("the history of an account", () => {
     expect(history.source(owner, { status: "pending" }).idBehind(null, 0)).toBeNull();
   });
 
-  describe("by results", () => {
-    /** How many rows were looked for, and what was found. */
-    const looksOf = (db: Db, filters: HistoryFilters, most?: () => number) => {
-      const store = new HistoryStore(db);
-      const usage = new UsageStore(db);
-      const singleResults = most ?? (() => usage.singleResults(owner, filters));
-      const source = new History(store, { singleResults }).source(owner, filters);
-      const list = (before: string | null, limit = 10) => source.list({ before, limit }).map(({ id }) => id);
-      return { idBehind: source.idBehind, list };
-    };
-
-    test("nothing is looked for that there never was", async () => {
-      const { db } = start();
-      insert(db, at, { key_id: "other", verdict: "deliverable", sub_status: "mailbox_exists" });
-      insert(db, at + 1);
-      for (const filters of [
-        { verdict: "undeliverable" },
-        { subStatus: "null_mx" },
-        { verdict: "deliverable", keyId: "k" },
-      ])
-        expect(looksOf(db, filters as HistoryFilters).idBehind(null, 0)).toBeNull();
-      expect(looksOf(db, { verdict: "deliverable" }).idBehind(null, 0)).not.toBeNull();
-      expect(looksOf(db, { verdict: "deliverable", keyId: "other" }).idBehind(null, 0)).not.toBeNull();
-    });
-
-    test("nothing is looked for behind the last one there is", async () => {
+  describe("what a filter keeps out is not looked at", () => {
+    const RISKY = { verdict: "risky", sub_status: "greylisted" };
+    test.each<[string, Record<string, string>, HistoryFilters]>([
+      ["address", { email: "b@x.example" }, { email: "b@x.example" }],
+      ["label", { source: "form" }, { source: "form" }],
+      ["sub_status", RISKY, { subStatus: "greylisted" }],
+      ["verdict", DELIVERABLE, { verdict: "deliverable" }],
+      ["key", { key_id: "k2" }, { keyId: "k2" }],
+      ["key and sub_status", { ...RISKY, key_id: "k2" }, { keyId: "k2", subStatus: "greylisted" }],
+      ["key and label", { source: "form", key_id: "k2" }, { keyId: "k2", source: "form" }],
+    ])("by %s", (_, row, filters) => {
       const { db } = start();
       insert(db, at);
-      const id = insert(db, at + 1, DELIVERABLE);
-      const { idBehind, list } = looksOf(db, { verdict: "deliverable" });
-      expect(list(null)).toEqual([id]);
-      expect(idBehind(id, 0)).toBeNull();
-      expect(list(id)).toEqual([]);
+      const older = insert(db, at + 1, row);
+      for (let n = 2; n < 6; n++) insert(db, at + n);
+      const newer = insert(db, at + 6, row);
+      insert(db, at + 7);
+      const source = historyOf(db).source(owner, filters);
+      expect([0, 1, 2].map((places) => source.idBehind(null, places))).toEqual([newer, older, null]);
+      expect(source.idBehind(older, 0)).toBeNull();
+      expect(source.list({ before: null, limit: 10 }).map(({ id }) => id)).toEqual([newer, older]);
     });
 
-    test("one that comes meanwhile does not hide an older one", async () => {
+    test("by result, where the key has more results than there are of the kind", () => {
       const { db } = start();
-      const older = insert(db, at, DELIVERABLE);
-      const { idBehind, list } = looksOf(db, { verdict: "deliverable" });
-      const newer = insert(db, at + 10, DELIVERABLE);
-      expect(list(null, 1)).toEqual([newer]);
-      expect(idBehind(newer, 0)).toBe(older);
-      expect(list(newer, 1)).toEqual([older]);
-      expect(idBehind(older, 0)).toBeNull();
+      for (let n = 0; n < 5; n++) insert(db, at + n, { key_id: "k" });
+      const other = insert(db, at + 10, { ...RISKY, key_id: "other" });
+      const own = insert(db, at + 5, { ...RISKY, key_id: "k" });
+      const source = historyOf(db).source(owner, { keyId: "k", subStatus: "greylisted" });
+      expect([0, 1, 2].map((places) => source.idBehind(null, places))).toEqual([other, own, null]);
+      expect(source.list({ before: null, limit: 10 }).map(({ id }) => id)).toEqual([own]);
     });
+  });
 
-    test("those of lists do not count", async () => {
-      const { db } = start();
-      insert(db, at);
-      const one = {
-        day: 1,
-        keyId: "k",
-        verdict: "deliverable",
-        subStatus: "mailbox_exists",
-        verifications: 5,
-        credits: 0,
-      };
-      db.transact((tx) => new UsageStore(db).add(tx, { ...owner, ...one, source: "list" }));
-      expect(looksOf(db, { verdict: "deliverable" }).idBehind(null, 0)).toBeNull();
+  test("any filters let through what each of them lets through, in pages of any size", async () => {
+    const { db } = start();
+    const history = historyOf(db);
+    const kinds = [DELIVERABLE, { verdict: "risky", sub_status: "greylisted" }, { verdict: "risky" }];
+    const emails = ["a@x.example", "b@x.example"];
+    const rows = Array.from({ length: 60 }, (_, n) => {
+      const kind = kinds[n % 3] ?? {};
+      const source: Record<string, string> = n % 4 === 0 ? { source: "form" } : {};
+      const row = { ...kind, ...source, key_id: n % 5 < 3 ? "k" : "k2", email: emails[n % 2] ?? "" };
+      return { id: insert(db, at + n, row), n };
+    }).toReversed();
+    const maybe = <T>(value: T) => fc.option(fc.constant(value), { nil: undefined });
+    const filtersOf = fc.record({
+      ...{ verdict: maybe("risky" as const), subStatus: maybe("greylisted" as const), source: maybe("form") },
+      ...{ keyId: fc.option(fc.constantFrom("k", "k2"), { nil: undefined }), email: maybe("b@x.example") },
     });
+    await fc.assert(
+      fc.asyncProperty(filtersOf, fc.integer({ min: 1, max: 70 }), async (filters, limit) => {
+        const passes = (n: number) =>
+          (filters.verdict === undefined || n % 3 > 0) &&
+          (filters.subStatus === undefined || n % 3 === 1) &&
+          (filters.source === undefined || n % 4 === 0) &&
+          (filters.keyId === undefined || n % 5 < 3 === (filters.keyId === "k")) &&
+          (filters.email === undefined || n % 2 === 1);
+        const wanted = rows.filter(({ n }) => passes(n)).map(({ id }) => id);
+        expect(await allOf(history, filters, limit)).toEqual(wanted);
+      }),
+    );
   });
 
   test("a page ends early when almost nothing passes, and the next one goes on", async () => {
     const { db } = start();
-    const wanted = insert(db, 1, DELIVERABLE);
+    const wanted = insert(db, 1);
     db.sqlite.run(
       `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
         INSERT INTO verifications (id, account_id, key_id, mode, email, normalized_email, status, verdict, created_at_ms)
@@ -217,9 +220,9 @@ describe("the history of an account", () => {
       [HISTORY_WALKED_MAX + 10_000],
     );
     const history = historyOf(db);
-    const first = await history.page(owner, { verdict: "deliverable" }, { before: null, limit: 50 });
+    const first = await history.page(owner, { text: "a@x" }, { before: null, limit: 50 });
     expect(first.rows).toEqual([]);
-    const second = await history.page(owner, { verdict: "deliverable" }, { before: first.next, limit: 50 });
+    const second = await history.page(owner, { text: "a@x" }, { before: first.next, limit: 50 });
     expect([second.rows.map(({ id }) => id), second.next]).toEqual([[wanted], null]);
   });
 });

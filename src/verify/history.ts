@@ -88,52 +88,28 @@ export class History {
     }
   }
 
-  /** What passes, for a walk from `before` on. It looks at no more than times, pending rows and the results so far permit. */
-  source(owner: HistoryOwner, filters: HistoryFilters): IdSource<VerificationRow> {
-    const ofTime = this.#ofTime(owner, filters);
-    // Few are pending: they are read at once.
-    if (filters.status === "pending") return { ...ofTime, idBehind: () => null };
-    const { verdict, subStatus } = filters;
-    if (verdict === undefined && subStatus === undefined) return ofTime;
-    const most = () => this.#usage.singleResults(owner, filters);
-    return endingWith(ofTime, most);
-  }
-
-  #ofTime(owner: HistoryOwner, filters: HistoryFilters): IdSource<VerificationRow> {
+  /** What passes, for a walk from `before` on. It looks at no more than what one filter lets pass in that time. */
+  source(owner: HistoryOwner, wanted: HistoryFilters): IdSource<VerificationRow> {
+    const filters = { ...wanted, isReadByKey: this.#hasKeyFewer(owner, wanted) };
     const { fromMs, beforeMs } = filters;
     const oldest = fromMs === undefined ? null : this.#store.firstIdFrom(owner, fromMs - ID_SLACK_MS);
     const end = beforeMs === undefined ? null : this.#store.firstIdFrom(owner, beforeMs + ID_SLACK_MS);
     const startOf = (before: string | null) => (before === null || (end !== null && end < before) ? end : before);
     return {
+      // Few are pending: they are read at once.
       idBehind: (before, places) => {
-        const id = this.#store.idBehind(owner, filters, { before: startOf(before), places });
+        const isAtOnce = filters.status === "pending";
+        const id = isAtOnce ? null : this.#store.idBehind(owner, filters, { before: startOf(before), places });
         return id === null || (oldest !== null && id < oldest) ? null : id;
       },
       list: ({ before, from, limit }) =>
         this.#store.list(owner, filters, { before: startOf(before), from: from ?? oldest ?? undefined, limit }),
     };
   }
-}
 
-/**
- * Ends a source when it has found as many rows as there ever were. `most` is asked again then: a row that came meanwhile
- * must not take the place of an older one.
- */
-const endingWith = <R>({ idBehind, list }: IdSource<R>, most: () => number): IdSource<R> => {
-  let found = 0;
-  let left = most();
-  const isAtEnd = (): boolean => {
-    if (left <= 0) left = most() - found;
-    return left <= 0;
-  };
-  return {
-    idBehind: (before, places) => (isAtEnd() ? null : idBehind(before, places)),
-    list(page) {
-      if (isAtEnd()) return [];
-      const rows = list(page);
-      found += rows.length;
-      left -= rows.length;
-      return rows;
-    },
-  };
-};
+  /** Whether a key has had fewer results than the account has had of the kind that is wanted. */
+  #hasKeyFewer(owner: HistoryOwner, { keyId, verdict, subStatus }: HistoryFilters): boolean {
+    if (keyId === undefined || (verdict === undefined && subStatus === undefined)) return true;
+    return this.#usage.singleResults(owner, { keyId }) < this.#usage.singleResults(owner, { verdict, subStatus });
+  }
+}
