@@ -12,7 +12,7 @@ import type { IngestStores } from "./ingest-stores.ts";
 import type { IngestionFailure } from "./ingestion-finding.ts";
 import type { NewIngestion } from "./ingestion-store.ts";
 import { hashRows } from "./report-fingerprint.ts";
-import { createEnrolledDomainFinder, isUnsolicitedMail } from "./report-trust.ts";
+import { createEnrolledDomainFinder, type FindEnrolledDomain, isUnsolicitedMail } from "./report-trust.ts";
 import { ROWS_PER_COMMIT, RowsAhead, weightOfRows } from "./rows-ahead.ts";
 import { type ReadIngestion, type ReportAhead, RowsAheadGone } from "./store-report.ts";
 
@@ -93,10 +93,12 @@ export class Ingest {
     let batch: Promise<ReadIngestion>[] = [];
     let rows = 0;
     let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
+    let findDomain = createEnrolledDomainFinder(this.#parts.stores.domains);
     const flush = async (): Promise<void> => {
       const ready = await Promise.all(batch);
       batch = [];
       rows = 0;
+      findDomain = createEnrolledDomainFinder(this.#parts.stores.domains);
       ingested.push(...(await this.#writeIsolated(ready)));
       turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
     };
@@ -104,7 +106,7 @@ export class Ingest {
       const parsed = await this.#unpackAndParse(item, allowance);
       const more = weightOfRows(parsed.readings);
       if (batch.length > 0 && rows + more > this.#pace.rows) await flush();
-      const authenticated = this.#authenticate(parsed);
+      const authenticated = this.#authenticate(parsed, findDomain);
       // It may reject before the flush awaits it.
       authenticated.catch(() => undefined);
       batch.push(authenticated);
@@ -157,11 +159,10 @@ export class Ingest {
   }
 
   /** Authenticates the mail of an item if it has a report for an enrolled domain. */
-  async #authenticate(parsed: ReadIngestion): Promise<ReadIngestion> {
+  async #authenticate(parsed: ReadIngestion, findDomain: FindEnrolledDomain): Promise<ReadIngestion> {
     const { ingestion } = parsed;
-    const { authenticate, stores } = this.#parts;
+    const { authenticate } = this.#parts;
     if (authenticate === null || !isUnsolicitedMail(ingestion) || ingestion.mode === "test") return parsed;
-    const findDomain = createEnrolledDomainFinder(stores.domains);
     const isWanted =
       policyDomains(parsed.readings).some((domain) => findDomain(ingestion, domain) !== undefined) ||
       failingDomains(parsed.readings).some((domain) => findDomain(ingestion, domain)?.storeFailureReports);

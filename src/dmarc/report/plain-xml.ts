@@ -1,5 +1,6 @@
 import { nextTurn } from "../../base/clock.ts";
 import { err, ok, type Result } from "../../base/errors.ts";
+import { copiedText } from "./copied-text.ts";
 import type { ReportProblem } from "./outcome.ts";
 import { type ReportSink, XML_LIMITS } from "./report-sink.ts";
 import { localName } from "./text-pre-pass.ts";
@@ -56,8 +57,13 @@ const UNCLEAR: Stop = { problem: NOT_PLAIN };
 
 /** An open tag that was seen before. */
 interface KnownTag {
+  /** With its attributes. */
+  readonly text: string;
   readonly name: string;
+  readonly local: string;
   readonly isEmpty: boolean;
+  /** The one that followed it last: as a rule the same follows it again. */
+  next: KnownTag | null;
 }
 
 /** Goes from tag to tag. */
@@ -67,6 +73,8 @@ class PlainWalk {
   readonly #open: string[] = [];
   /** The same without `feedback`, as the sink gets them. */
   readonly #path: string[] = [];
+  /** The tag that began last. */
+  #tag: KnownTag | null = null;
   #hasBegun: boolean = false;
   /** Whether an element has ended since the last one began: the open one has elements in it then. */
   #hasChild: boolean = false;
@@ -102,16 +110,16 @@ class PlainWalk {
   /** `at`: where the text before the tag begins; the tag is from `start` to `end`. */
   #readStart(text: string, { at, start, end }: Place): Stop | null {
     if (start > at && !BLANK.test(text.slice(at, start))) return UNCLEAR;
-    const tag = tagOf(text.slice(start + 1, end));
+    const tag = this.#tagAt(text, start + 1, end);
     if (tag === null) return UNCLEAR;
     const depth = this.#open.length;
     if (depth === 0) {
-      if (tag.isEmpty || localName(tag.name) !== "feedback") return UNCLEAR;
+      if (tag.isEmpty || tag.local !== "feedback") return UNCLEAR;
       this.#open.push(tag.name);
       return null;
     }
     if (depth > XML_LIMITS.depthMax) return UNCLEAR;
-    this.#path.push(localName(tag.name));
+    this.#path.push(tag.local);
     const problem = this.#sink.open(this.#path);
     if (problem !== null) return { problem: problem === "truncated" ? NOT_PLAIN : problem };
     this.#hasChild = tag.isEmpty;
@@ -121,6 +129,16 @@ class PlainWalk {
       this.#path.pop();
     }
     return null;
+  }
+
+  #tagAt(text: string, start: number, end: number): KnownTag | null {
+    const next = this.#tag?.next ?? null;
+    const isNext = next !== null && next.text.length === end - start && text.startsWith(next.text, start);
+    const tag = isNext ? next : tagOf(text.slice(start, end));
+    // A longer one is not kept, and would keep the text in memory that it is a part of.
+    if (this.#tag !== null && tag !== null && tag.text.length <= KNOWN_CHARACTERS_MAX) this.#tag.next = tag;
+    this.#tag = tag;
+    return tag;
   }
 
   #readEnd(text: string, { at, start, end }: Place): Stop | null {
@@ -160,8 +178,9 @@ const tagOf = (text: string): KnownTag | null => {
   const tag = parsedTag(text);
   if (tag === null || text.length > KNOWN_CHARACTERS_MAX) return tag;
   if (knownTags.size >= KNOWN_MAX) knownTags.clear();
-  knownTags.set(copied(text), { ...tag, name: copied(tag.name) });
-  return tag;
+  const kept = { ...tag, text: copiedText(text), name: copiedText(tag.name), local: copiedText(tag.local) };
+  knownTags.set(kept.text, kept);
+  return kept;
 };
 
 /** The same forty tags are in every report. */
@@ -178,8 +197,5 @@ const parsedTag = (text: string): KnownTag | null => {
   const attributes = nameEnd === -1 ? "" : inner.slice(nameEnd);
   const names = Array.from(attributes.matchAll(ATTRIBUTE), ([, attribute]) => attribute);
   if (new Set(names).size < names.length || !BLANK.test(attributes.replace(ATTRIBUTE, ""))) return null;
-  return { name, isEmpty };
+  return { text, name, local: localName(name), isEmpty, next: null };
 };
-
-/** A text that does not keep the text in memory that it is a part of. */
-const copied = (text: string): string => Buffer.from(text, "utf8").toString("utf8");

@@ -1,7 +1,15 @@
 import { err, ok, type Result } from "../../base/errors.ts";
 import type { ReportProblem } from "./outcome.ts";
 import { type PublishedPolicy, REPORT_LIMITS, type Report, type ReportNotice } from "./report.ts";
-import { beginEntry, createRowDraft, finishRow, keepFirst, type ReportRow, type RowDraft } from "./report-row.ts";
+import {
+  beginEntry,
+  createRowDraft,
+  finishRow,
+  keepEntryText,
+  keepText,
+  type ReportRow,
+  type RowDraft,
+} from "./report-row.ts";
 import { shortenRow } from "./report-row-size.ts";
 import {
   POLICIES,
@@ -12,6 +20,7 @@ import {
   readTimeMs,
   readWord,
 } from "./report-values.ts";
+import { REPORT_ELEMENTS } from "./text-pre-pass.ts";
 import type { ReportSink } from "./report-sink.ts";
 
 type Texts = Map<string, string>;
@@ -113,17 +122,22 @@ const beginRecordEntry = (draft: RowDraft, depth: number, third: string | undefi
 const closeInRecord = (draft: RowDraft, path: readonly string[], text: string): void => {
   const [, second, third, fourth, fifth] = path;
   if (second === "row") {
-    if (path.length === 3 && (third === "source_ip" || third === "count")) keepFirst(draft.texts, third, text);
+    if (path.length === 3 && (third === "source_ip" || third === "count")) keepText(draft, third, text);
     if (third !== "policy_evaluated") return;
-    if (path.length === 4 && fourth !== undefined) keepFirst(draft.texts, fourth, text);
+    if (path.length === 4 && fourth !== undefined) keepText(draft, fourth, text);
     // Some write the type straight into the reason.
-    if (path.length === 4 && fourth === "reason") keepFirst(draft.entry, "type", text);
-    if (path.length === 5 && fourth === "reason" && fifth !== undefined) keepFirst(draft.entry, fifth, text);
+    if (path.length === 4 && fourth === "reason") keepEntryText(draft, "type", text);
+    if (path.length === 5 && fourth === "reason" && fifth !== undefined) keepEntryText(draft, fifth, text);
   } else if (second === "identifiers" || second === "identities") {
-    if (path.length === 3 && third !== undefined) keepFirst(draft.texts, third, text);
+    if (path.length === 3 && third !== undefined) keepText(draft, third, text);
   } else if (second === "auth_results" && path.length === 4 && fourth !== undefined) {
-    if (third === "dkim" || third === "spf") keepFirst(draft.entry, fourth, text);
+    if (third === "dkim" || third === "spf") keepEntryText(draft, fourth, text);
   }
+};
+
+/** Keeps a text of an element that reports have, unless one of that name is there already. */
+const keepFirst = (texts: Texts, name: string, text: string): void => {
+  if (text !== "" && REPORT_ELEMENTS.has(name) && !texts.has(name)) texts.set(name, text);
 };
 
 const keepError = (errors: string[], text: string): void => {

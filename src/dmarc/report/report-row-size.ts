@@ -29,15 +29,24 @@ export const shortenRow = (row: ReportRow): ReportRow => {
 
 const isWithin = (row: ReportRow): boolean => {
   const { reasons, dkimResults, spfResults, envelopeFrom, envelopeTo } = row;
-  const entries = [...reasons, ...dkimResults, ...spfResults];
-  const characters = entries.reduce((sum, entry) => sum + charactersOf(Object.values(entry)), 0);
-  if (entries.length * ENTRY_BYTES + characters * CHARACTER_BYTES_MAX <= REPORT_ROW_BYTES_MAX) return true;
+  let [entries, characters] = [0, 0];
+  for (const list of [reasons, dkimResults, spfResults]) {
+    entries += list.length;
+    for (const entry of list) characters += charactersOf(entry);
+  }
+  if (entries * ENTRY_BYTES + characters * CHARACTER_BYTES_MAX <= REPORT_ROW_BYTES_MAX) return true;
   const lists = { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults };
   return Buffer.byteLength(JSON.stringify(lists)) <= REPORT_ROW_BYTES_MAX;
 };
 
-const charactersOf = (values: readonly (string | null)[]): number =>
-  values.reduce((sum, value) => sum + (value?.length ?? 0), 0);
+type RowEntry = ReportRow["reasons" | "dkimResults" | "spfResults"][number];
+
+const charactersOf = (entry: RowEntry): number => {
+  if ("type" in entry) return entry.type.length + (entry.comment?.length ?? 0);
+  const { domain, result, humanResult } = entry;
+  const detail = "selector" in entry ? entry.selector : entry.scope;
+  return (domain?.length ?? 0) + result.length + (humanResult?.length ?? 0) + (detail?.length ?? 0);
+};
 
 const shortenedTo = (row: ReportRow, { characters, entries }: (typeof STEPS)[number]): ReportRow => {
   const cut = (text: string | null): string | null => text?.slice(0, characters) || null;
@@ -61,7 +70,7 @@ export const weightOf = ({ reasons, dkimResults, spfResults }: ReportRow): numbe
 /** Approximately the bytes that a stored row takes. */
 export const storedBytesOf = ({ reasons, dkimResults, spfResults }: ReportRow): number =>
   [...reasons, ...dkimResults, ...spfResults].reduce(
-    (sum, entry) => sum + ENTRY_BYTES + charactersOf(Object.values(entry)),
+    (sum, entry) => sum + ENTRY_BYTES + charactersOf(entry),
     RECORD_BYTES,
   );
 

@@ -60,58 +60,76 @@ export interface ReportRow {
 /** Entries kept of each list of a record; real records have a dozen signatures at most. */
 export const ROW_ENTRIES_MAX = 100;
 
-/** The texts of the elements of one entry, by name. */
-type Texts = Map<string, string>;
+/** The texts of one record's own elements; empty for those that are missing. */
+const noTexts = () => ({
+  ...{ source_ip: "", count: "", disposition: "", dkim: "", spf: "" },
+  ...{ header_from: "", envelope_from: "", envelope_to: "" },
+});
+
+/** The texts of the elements of one entry, likewise. `isSaid`: at least one element of a report has a text in it. */
+const noEntry = () => ({
+  ...{ type: "", comment: "", domain: "", selector: "", scope: "", result: "", human_result: "" },
+  isSaid: false as boolean,
+});
+
+type EntryTexts = ReturnType<typeof noEntry>;
 
 /** The texts of one record as they come in. */
 export interface RowDraft {
-  /** `source_ip`, `count`; `disposition`, `dkim`, `spf`; `header_from`, `envelope_from`, `envelope_to`. The first counts. */
-  readonly texts: Texts;
-  readonly reasons: Texts[];
-  readonly dkim: Texts[];
-  readonly spf: Texts[];
+  readonly texts: ReturnType<typeof noTexts>;
+  readonly reasons: EntryTexts[];
+  readonly dkim: EntryTexts[];
+  readonly spf: EntryTexts[];
   /** The entry of a list that is being read. */
-  entry: Texts;
+  entry: EntryTexts;
 }
 
 export const createRowDraft = (): RowDraft => ({
-  texts: new Map(),
+  texts: noTexts(),
   reasons: [],
   dkim: [],
   spf: [],
-  entry: new Map(),
+  entry: noEntry(),
 });
 
-/** Keeps a text of an element that reports have, unless one of that name is there already. */
-export const keepFirst = (texts: Texts, name: string, text: string): void => {
-  if (text !== "" && REPORT_ELEMENTS.has(name) && !texts.has(name)) texts.set(name, text);
+/** Keeps a text of a record's own element, unless it has one of that name already. */
+export const keepText = ({ texts }: RowDraft, name: string, text: string): void => keepIn(texts, name, text);
+
+/** Keeps a text of the entry that is being read, unless it has one of that name already. */
+export const keepEntryText = ({ entry }: RowDraft, name: string, text: string): void => {
+  keepIn(entry, name, text);
+  entry.isSaid ||= text !== "" && REPORT_ELEMENTS.has(name);
+};
+
+/** What is missing is an empty text; every other name is none of these, or has its text. */
+const keepIn = (texts: Record<string, unknown>, name: string, text: string): void => {
+  if (texts[name] === "") texts[name] = text;
 };
 
 /** Begins an entry of a list of a record. Entries beyond the limit are dropped. */
 export const beginEntry = (draft: RowDraft, list: "reasons" | "dkim" | "spf"): void => {
-  draft.entry = new Map();
+  draft.entry = noEntry();
   if (draft[list].length < ROW_ENTRIES_MAX) draft[list].push(draft.entry);
 };
 
 /** Builds a row from a record's texts, or returns why it cannot be counted. */
 export const finishRow = ({ texts, reasons, dkim, spf }: RowDraft): ReportRow | ReportRowProblem => {
-  const text = (name: string): string => texts.get(name) ?? "";
-  const source = readSourceIp(text("source_ip"));
+  const source = readSourceIp(texts.source_ip);
   if (typeof source === "string") return source;
-  const count = readCount(text("count"));
+  const count = readCount(texts.count);
   if (typeof count === "string") return count;
   return {
     sourceIp: source.ip,
     count,
-    disposition: readWord(text("disposition"), DISPOSITIONS),
-    dkim: readAlignedResult(text("dkim")),
-    spf: readAlignedResult(text("spf")),
-    reasons: reasons.filter(isSaid).map(overrideOf),
-    headerFrom: readDomain(text("header_from")),
-    envelopeFrom: readDomain(text("envelope_from")),
-    envelopeTo: readDomain(text("envelope_to")),
-    dkimResults: dkim.filter(isSaid).map(dkimOf),
-    spfResults: spf.filter(isSaid).map(spfOf),
+    disposition: readWord(texts.disposition, DISPOSITIONS),
+    dkim: readAlignedResult(texts.dkim),
+    spf: readAlignedResult(texts.spf),
+    reasons: saidIn(reasons).map(overrideOf),
+    headerFrom: readDomain(texts.header_from),
+    envelopeFrom: readDomain(texts.envelope_from),
+    envelopeTo: readDomain(texts.envelope_to),
+    dkimResults: saidIn(dkim).map(dkimOf),
+    spfResults: saidIn(spf).map(spfOf),
   };
 };
 
@@ -125,26 +143,26 @@ export const isForwarded = ({ reasons }: Pick<ReportRow, "reasons">): boolean =>
       ["forwarded", "mailing_list", "trusted_forwarder"].includes(type) || /\barc\s*=\s*pass\b/i.test(comment ?? ""),
   );
 
-const isSaid = (texts: Texts): boolean => texts.size > 0;
+const saidIn = (entries: readonly EntryTexts[]): readonly EntryTexts[] => entries.filter(({ isSaid }) => isSaid);
 
-const overrideOf = (texts: Texts): OverrideReason => {
-  const word = readText(texts.get("type") ?? "");
-  const comment = readText(texts.get("comment") ?? "");
+const overrideOf = (texts: EntryTexts): OverrideReason => {
+  const word = readText(texts.type);
+  const comment = readText(texts.comment);
   const type = readWord(word ?? "", OVERRIDES);
   if (type !== null || word === null) return { type: type ?? "other", comment };
   return { type: "other", comment: comment === null ? word : `${word}: ${comment}` };
 };
 
-const dkimOf = (texts: Texts): DkimAuthResult => ({
-  domain: readDomain(texts.get("domain") ?? ""),
-  selector: readText(texts.get("selector") ?? ""),
-  result: readAuthResult(texts.get("result") ?? ""),
-  humanResult: readText(texts.get("human_result") ?? ""),
+const dkimOf = (texts: EntryTexts): DkimAuthResult => ({
+  domain: readDomain(texts.domain),
+  selector: readText(texts.selector),
+  result: readAuthResult(texts.result),
+  humanResult: readText(texts.human_result),
 });
 
-const spfOf = (texts: Texts): SpfAuthResult => ({
-  domain: readDomain(texts.get("domain") ?? ""),
-  scope: readWord(texts.get("scope") ?? "", ["mfrom", "helo"]),
-  result: readAuthResult(texts.get("result") ?? ""),
-  humanResult: readText(texts.get("human_result") ?? ""),
+const spfOf = (texts: EntryTexts): SpfAuthResult => ({
+  domain: readDomain(texts.domain),
+  scope: readWord(texts.scope, ["mfrom", "helo"]),
+  result: readAuthResult(texts.result),
+  humanResult: readText(texts.human_result),
 });

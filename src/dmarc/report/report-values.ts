@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { parseDomain } from "../../mail/domain.ts";
+import { copiedText } from "./copied-text.ts";
 
 /** Messages of one row; a higher count is an error of the reporter (RFC 9990 sets no limit). */
 export const COUNT_MAX = 1_000_000_000;
@@ -52,10 +53,13 @@ export const readCount = (text: string): number | ReportRowProblem => {
 
 /** An address in its canonical form: IPv6 by RFC 5952, IPv4-mapped ones as IPv4. Brackets and a zone are dropped. */
 export const readSourceIp = (text: string): { readonly ip: string } | ReportRowProblem => {
+  if (CANONICAL_IPV4.test(text)) return { ip: text };
   if (text === "") return "source_ip_missing";
   const bare = text.replace(/^\[(?:IPv6:)?(.*)\]$/i, "$1").replace(/%.*$/, "");
   return isIP(bare) === 0 ? "source_ip_invalid" : { ip: ipaddr.process(bare).toString() };
 };
+
+const CANONICAL_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
 const DOMAIN_CHARACTERS_MAX = 253;
 
@@ -68,7 +72,8 @@ export const readDomain = (text: string): string | null => {
   if (known !== undefined) return known;
   const domain = parsedDomain(text);
   if (domains.size >= DOMAINS_KEPT) domains.clear();
-  if (text.length <= DOMAIN_CHARACTERS_MAX) domains.set(text, domain);
+  // Copied, so that the cache does not keep the texts in memory that they are parts of.
+  if (text.length <= DOMAIN_CHARACTERS_MAX) domains.set(copiedText(text), domain === null ? null : copiedText(domain));
   return domain;
 };
 
