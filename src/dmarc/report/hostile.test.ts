@@ -9,7 +9,7 @@ import { readReport } from "./read-report.ts";
 import { REPORT_LIMITS } from "./report.ts";
 import { readTlsReport } from "./tls-report.ts";
 import { createUnpackBudget, UNPACK_LIMITS, unpack } from "./unpack.ts";
-import { XML_LIMITS } from "./report-sink.ts";
+import { XML_LIMITS } from "./report-xml.ts";
 import { ZIP_DIRECTORY_ENTRIES_MAX } from "./zip.ts";
 
 const FIXTURES = new URL("../../../fixtures/dmarc/reports/", import.meta.url).pathname;

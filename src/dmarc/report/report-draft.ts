@@ -21,7 +21,7 @@ import {
   readWord,
 } from "./report-values.ts";
 import { REPORT_ELEMENTS } from "./text-pre-pass.ts";
-import type { ReportSink } from "./report-sink.ts";
+import type { ReportSink } from "./report-xml.ts";
 
 type Texts = Map<string, string>;
 

@@ -2,15 +2,35 @@ import { nextTurn } from "../../base/clock.ts";
 import { err, ok, type Result } from "../../base/errors.ts";
 import type { ReportFault, ReportProblem } from "./outcome.ts";
 import { localName, REPAIR_LIMITS, repairText } from "./text-pre-pass.ts";
-import { NOT_PLAIN, walkPlainReport } from "./plain-xml.ts";
-import { type ReportSink, XML_LIMITS } from "./report-sink.ts";
 import { createXmlParser } from "./xml-parser.ts";
 import { countLinesBefore, textPieces, wholeXml, xmlPieces } from "./xml-text.ts";
+
+/** Limits of one document. */
+export const XML_LIMITS = {
+  depthMax: 32,
+  attributesMax: 1000,
+  /** Of the attributes of one element together. */
+  attributeCharactersMax: 64 * 1024,
+  /** Before `feedback`. */
+  preambleCharactersMax: 256 * 1024,
+  /** Of one element's text; the rest is dropped. */
+  textCharactersMax: 1024,
+  /** Faults tolerated in a repaired text. */
+  faultsMax: 10_000,
+} as const;
+
+/** Gets the elements of a report. Names are local, in lower case, below `feedback`. */
+export interface ReportSink {
+  /** An element begins. A problem ends the parsing. */
+  open(path: readonly string[]): ReportProblem | null;
+  /** An element ends; `text` is its own text, trimmed. */
+  close(path: readonly string[], text: string): void;
+}
 
 /**
  * Passes the first `feedback` element of a document, wherever it is, to a sink.
  *
- * A plain document is read by `walkPlainReport`, every other one by a complete parser with a new sink. A document type declaration rejects the document before the parser sees it, and entities other than the five of XML are
+ * A document type declaration rejects the document before the parser sees it, and entities other than the five of XML are
  * never expanded. A text that is not well-formed is repaired (`repairText`) and parsed again with a new sink, within the
  * budget. A repair never adds a tag: a text that ends within `feedback`, or has an end tag without a start tag in it, is
  * `truncated`, with the line. Large documents are parsed in chunks between which others have their turn. Never throws.
@@ -20,10 +40,6 @@ export const walkReport = async <S extends ReportSink>(
   createSink: () => S,
   budget: { repairCharactersLeft: number },
 ): Promise<Result<{ readonly sink: S; readonly wasRepaired: boolean }, ReportFault>> => {
-  const plain = createSink();
-  const quick = await walkPlainReport(xmlPieces(bytes), plain);
-  if (quick.ok) return ok({ sink: plain, wasRepaired: false });
-  if (quick.error !== NOT_PLAIN) return err({ problem: quick.error, line: null });
   const strict = createSink();
   const linesBefore = countLinesBefore(bytes);
   const first = await run(xmlPieces(bytes), strict, { faultsMax: 0, linesBefore });
