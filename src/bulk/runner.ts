@@ -30,8 +30,8 @@ export interface BulkRunnerOptions {
   readonly longestWaitMs: number;
 }
 
-/** Addresses started in one turn of the event loop. */
-const STARTED_PER_TURN_MAX = 64;
+/** Addresses started in one turn of the event loop: what starts together gets its replies together, and delays everybody. */
+const STARTED_PER_TURN_MAX = 8;
 /** Wait after a job could not be loaded (disk full). */
 const LOAD_AGAIN_MS = 5_000;
 /** The queues are examined at least this often: as usual, and while the window may grow. */
