@@ -1,7 +1,7 @@
 import { isoTime } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
 import { err, ok, type Result } from "../base/errors.ts";
-import { equalInConstantTime, type KeyMode, newApiKey, newId, readApiKey, sha256 } from "../base/secrets.ts";
+import { type KeyMode, newApiKey, newId, readApiKey, sha256 } from "../base/secrets.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { isName } from "./accounts.ts";
 import type { AuditLog } from "./audit-log.ts";
@@ -145,9 +145,8 @@ export class Authenticator {
   readonly authenticate: Authenticate = (authorization) => {
     const key = /^Bearer +([^\s]+) *$/i.exec(authorization ?? "")?.[1];
     if (key === undefined || readApiKey(key) === null) return undefined;
-    const hash = sha256(key);
-    const credential = this.#store.findCredential(hash);
-    if (credential === undefined || !equalInConstantTime(credential.hash, hash)) return undefined;
+    const credential = this.#store.findCredential(sha256(key));
+    if (credential === undefined) return undefined;
     const nowMs = this.#runtime.clock.nowMs();
     const ends = [credential.revokedAtMs, credential.expiresAtMs, credential.validUntilMs];
     if (ends.some((endMs) => endMs !== null && endMs <= nowMs)) return undefined;

@@ -36,7 +36,6 @@ export interface KeySecret {
 
 /** What a request may do, found by the hash of its secret. */
 export interface Credential extends Omit<ApiKey, "name" | "createdAtMs">, CustomRate {
-  readonly hash: string;
   readonly plan: PlanName;
   readonly disabledAtMs: number | null;
   readonly validUntilMs: number | null;
@@ -47,7 +46,7 @@ type StoredCredential = Omit<Credential, "scopes"> & { readonly scopes: string }
 /** Prepared for what every request needs: drizzle's mapping of a row costs several times as much as SQLite. */
 const prepareAll = ({ sqlite }: Db) => ({
   findCredential: sqlite.prepare<StoredCredential, [string]>(
-    `SELECT s.hash, s.valid_until_ms AS validUntilMs, k.id, k.account_id AS accountId, k.mode, k.scopes,
+    `SELECT s.valid_until_ms AS validUntilMs, k.id, k.account_id AS accountId, k.mode, k.scopes,
         k.expires_at_ms AS expiresAtMs, k.revoked_at_ms AS revokedAtMs, k.last_used_at_ms AS lastUsedAtMs,
         a.plan, a.rate_per_second AS ratePerSecond, a.rate_burst AS rateBurst, a.disabled_at_ms AS disabledAtMs
       FROM key_secrets s JOIN api_keys k ON k.id = s.key_id JOIN accounts a ON a.id = k.account_id WHERE s.hash = ?`,

@@ -8,6 +8,16 @@ describe("API keys", () => {
     expect(readApiKey(newApiKey("test"))).toEqual({ mode: "test" });
   });
 
+  test("are read as they were written once and for all", () => {
+    const made = [
+      "JuQZMY1loOrYMVXY35JEPCqJ9iImmoMODP8Gl2AXaYt27JUzW",
+      "1D3samDEsxumb0AcznyBaitKwLLAt4lhuk0NoGecTTi0rTzSD",
+    ];
+    expect(readApiKey(`pw_test_${made[0]}`)).toEqual({ mode: "test" });
+    expect(readApiKey(`pw_live_${made[1]}`)).toEqual({ mode: "live" });
+    expect(readApiKey(`pw_test_${made[1]}`)).toBeNull();
+  });
+
   test("are never the same twice", () => {
     const keys = new Set(Array.from({ length: 200 }, () => newApiKey("test")));
     expect(keys.size).toBe(200);

@@ -34,7 +34,16 @@ const base62 = (value: bigint, characters: number): string => {
   return text;
 };
 
-const checksum = (text: string): string => base62(BigInt(Bun.hash.crc32(text)), CHECKSUM_CHARACTERS);
+/** In the same digits; without big integers, because every request has it computed. */
+const checksum = (text: string): string => {
+  let rest = Bun.hash.crc32(text);
+  let digits = "";
+  while (digits.length < CHECKSUM_CHARACTERS) {
+    digits = (BASE62[rest % BASE62.length] ?? "") + digits;
+    rest = Math.floor(rest / BASE62.length);
+  }
+  return digits;
+};
 
 /** A new token of 256 random bits, in 43 base62 characters: safe in URLs and cookies. */
 export const newSecretToken = (): string =>
