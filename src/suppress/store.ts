@@ -16,9 +16,9 @@ const prepareAll = ({ sqlite }: Db) => ({
   insert: sqlite.prepare<unknown, [string, string | null, number]>(
     "INSERT INTO suppressions (entry, note, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
   ),
-  // One statement for several candidates: each takes and releases the locks of the database.
-  findAll: sqlite.prepare<{ entry: string }, Array<string | null>>(
-    `SELECT entry FROM suppressions WHERE entry IN (${NO_CANDIDATES.map(() => "?").join(", ")})`,
+  // One statement for several candidates, in their order: each takes and releases the locks of the database.
+  findFirst: sqlite.prepare<{ entry: string }, Array<string | null>>(
+    NO_CANDIDATES.map(() => "SELECT entry FROM suppressions WHERE entry = ?").join(" UNION ALL "),
   ),
 });
 
@@ -76,8 +76,8 @@ export class SuppressionStore {
   findAny(candidates: readonly string[]): string | null {
     for (let at = 0; at < candidates.length; at += NO_CANDIDATES.length) {
       const some = candidates.slice(at, at + NO_CANDIDATES.length);
-      const found = this.#statements.findAll.all(...some, ...NO_CANDIDATES.slice(some.length));
-      if (found.length > 0) return some.find((one) => found.some(({ entry }) => entry === one)) ?? null;
+      const found = this.#statements.findFirst.get(...some, ...NO_CANDIDATES.slice(some.length));
+      if (found !== null) return found.entry;
     }
     return null;
   }

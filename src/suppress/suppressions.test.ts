@@ -28,6 +28,14 @@ describe("the list of what is not to be mailed", () => {
     expect(suppressions.match(email)).toBe(hit);
   });
 
+  test("of several entries, the closest one is named", () => {
+    const suppressions = create();
+    suppressions.add(["example.com", "sub.example.com", "a@sub.example.com"], null);
+    expect(suppressions.match("a@sub.example.com")).toBe("a@sub.example.com");
+    expect(suppressions.match("b@sub.example.com")).toBe("sub.example.com");
+    expect(suppressions.match("b@other.example.com")).toBe("example.com");
+  });
+
   test("adding says what was new, and the same again is no error", () => {
     const suppressions = create();
     expect(suppressions.add(["a@example.com", "A@example.com", "example.org"], "complaints")).toEqual({
