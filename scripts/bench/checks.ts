@@ -13,7 +13,7 @@ const ROUNDS = 4;
 const CHECKS = 3_000;
 const AT_ONCE = 100;
 /** Until the compiler of the runtime has seen the code: a service runs for longer than any bench. */
-const WARM_UP = 4_000;
+const WARM_UP = 20_000;
 /** Addresses of one domain: as in the list of a small team, and where connections are to be shared. */
 const LONE_PER_DOMAIN = 10;
 const ADDRESSES_PER_DOMAIN = 100;
