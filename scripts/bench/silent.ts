@@ -14,6 +14,8 @@ const ROUNDS = 7;
 const AT_ONCE = 10;
 /** Enough for all rounds at the rate limit of one key. */
 const KEYS = 40;
+/** The part of the connections that one account may have for single verifications. */
+const ACCOUNT_SHARE = 0.8;
 /** The silent server stands on several addresses, because the connections to one are limited whatever is set. */
 const SILENT_HOSTS = 20;
 const silentAddress = (host: number): string => `127.0.1.${host + 1}`;
@@ -166,7 +168,7 @@ export const measureSilent = async (stage: Stage): Promise<Mark[]> => {
     POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "120000",
   };
   const ceilings = {
-    POSTWARDEN_MAX_CONNECTIONS: String(PENDING + CHECKS),
+    POSTWARDEN_MAX_CONNECTIONS: String(Math.ceil((PENDING + CHECKS) / ACCOUNT_SHARE)),
     POSTWARDEN_MAX_CONNECTIONS_PER_HOST: String(1_000),
   };
   const idle = await run(stage, settings, { name: "idle", pending: 0, connections: 0 });

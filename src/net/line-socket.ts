@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Wire } from "./connector.ts";
 import type { TranscriptRecorder } from "./smtp-transcript.ts";
-import { createReplyParser, type ReplyProblem, type SmtpReply } from "./smtp-reply.ts";
+import { createReplyParser, type ReplyParser, type ReplyProblem, type SmtpReply } from "./smtp-reply.ts";
 
 /**
  * Why no reply came. `timeout`: the reply was not whole at its deadline; `deadline`: the session's own ran out;
@@ -44,7 +44,8 @@ export class LineSocket {
   private readonly clock: Clock;
   private readonly transcript: TranscriptRecorder;
   private readonly endsAtMs: number | null;
-  private parser = createReplyParser();
+  /** Created by the first bytes: thousands of checks may wait for servers that send nothing. */
+  private parser: ReplyParser | null = null;
   private readonly replies: SmtpReply[] = [];
   private repliesDue = 1;
   private bytesReceived = 0;
@@ -102,7 +103,7 @@ export class LineSocket {
       return reply;
     }
     this.replies.length = 0;
-    this.parser = createReplyParser();
+    this.parser = null;
     const upgraded = await this.wire.upgradeTls(serverName, Math.max(0, deadlineMs - this.clock.monotonicMs()));
     this.isStartingTls = false;
     if (!upgraded.ok) {
@@ -146,7 +147,9 @@ export class LineSocket {
   }
 
   private read(chunk: Uint8Array): void {
-    for (const parsed of this.parser.push(chunk)) {
+    this.parser ??= createReplyParser();
+    const { parser } = this;
+    for (const parsed of parser.push(chunk)) {
       if (!parsed.ok) {
         this.transcript.add("server", [printable(chunk)]);
         this.fail(parsed.error);
@@ -160,7 +163,7 @@ export class LineSocket {
       }
     }
     // The beginning of a reply that is not due would be joined with the next one.
-    if (this.repliesDue === 0 && !this.isStartingTls && this.parser.bufferedBytes() > 0) this.fail("surplus_reply");
+    if (this.repliesDue === 0 && !this.isStartingTls && parser.bufferedBytes() > 0) this.fail("surplus_reply");
   }
 
   private deliver(reply: SmtpReply): void {

@@ -4,7 +4,7 @@ import type { ConnectFailure, Connector } from "./connector.ts";
 import { LineSocket } from "./line-socket.ts";
 import { TranscriptRecorder } from "./smtp-transcript.ts";
 import type { SmtpConnectFailureKind, SmtpFailure } from "./smtp-failure.ts";
-import { readBanner, type SmtpLineContext, sendEhlo, closeAfter } from "./smtp-handshake.ts";
+import { bannerOf, closeAfter, nextReply, sendEhlo, type SmtpLineContext } from "./smtp-handshake.ts";
 import { createSession, type SmtpSession } from "./smtp-session.ts";
 
 /** Where to connect, from which address and under which name, and the timeouts. */
@@ -45,7 +45,7 @@ export const openSession = async (options: SmtpSessionOptions): Promise<Result<S
   const line = new LineSocket({ wire: wire.value, clock, transcript, endsAtMs });
   const context: SmtpLineContext = { line, transcript, clock, heloName, serverName, replyTimeoutMs };
 
-  const banner = await readBanner(context);
+  const banner = bannerOf(context, await nextReply(context));
   const offered = banner.ok ? await sendEhlo(context) : banner;
   if (offered.ok) return ok(createSession(context, offered.value));
   closeAfter(context, offered.error);

@@ -25,9 +25,11 @@ const EHLO_UNKNOWN: ReadonlySet<number> = new Set([500, 501, 502, 503, 504]);
 export const nextReply = ({ line, clock, replyTimeoutMs }: SmtpLineContext): Promise<Result<SmtpReply, LineProblem>> =>
   line.readReply(clock.monotonicMs() + replyTimeoutMs);
 
-/** Waits for the whole banner, 220, before anything is sent: servers refuse clients that send too early (RFC 5321 §3.1). */
-export const readBanner = async (context: SmtpLineContext): Promise<Result<SmtpReply, SmtpFailure>> => {
-  const banner = await nextReply(context);
+/** The banner, if it is 220. Nothing is sent before it is whole: servers refuse clients that send too early (RFC 5321 §3.1). */
+export const bannerOf = (
+  context: SmtpLineContext,
+  banner: Result<SmtpReply, LineProblem>,
+): Result<SmtpReply, SmtpFailure> => {
   if (!banner.ok) return err(lineFailure(context, "banner", banner.error));
   return banner.value.code === 220 ? banner : err(replyFailure(context, "banner", banner.value));
 };

@@ -195,8 +195,8 @@ export class ProbePool {
   async #serve(queue: HostQueue, queued: QueuedProbe, idle: Connection | null): Promise<ServedProbe> {
     const { probe, onBehalfOf, resolve, reject } = queued;
     try {
-      const run = runProbe(this.#clock, probe, { idle, open: () => this.#options.open(queue.target) });
-      const { result, connection } = await run.finally(() => this.#limits.release(onBehalfOf));
+      const calls = { open: () => this.#options.open(queue.target), ended: () => this.#limits.release(onBehalfOf) };
+      const { result, connection } = await runProbe(this.#clock, probe, { idle, ...calls });
       const { failure } = result;
       if (isUnresponsive(failure)) this.#options.pacing.note(queue.key, { kind: "unresponsive", failure });
       if (isConnectionLimit(failure) && queue.active > 1 && queued.requeues < REQUEUES_MAX && !this.#draining) {

@@ -31,6 +31,8 @@ export interface RunOptions {
   /** An idle connection to the host; null where there is none. */
   readonly idle: Connection | null;
   readonly open: () => Promise<Result<SmtpSession, SmtpFailure>>;
+  /** Called when the probe has ended, however it did. */
+  readonly ended: () => void;
 }
 
 interface ProbeRun {
@@ -43,24 +45,44 @@ interface ProbeRun {
  * Runs one probe on an idle connection or a new one. What an idle connection leaves open because it ended, or because it
  * has served enough, is repeated once on a new one. Rejects only for a bug, with nothing left open.
  */
-export const runProbe = async (clock: Clock, probe: SmtpProbe, { idle, open }: RunOptions): Promise<ProbeRun> => {
-  const startedAtMs = clock.nowMs();
-  const startedMs = clock.monotonicMs();
-  const timing = () => ({ startedAtMs, tookMs: clock.monotonicMs() - startedMs });
-  const runOn = async (connection: Connection, how: "new" | "reused"): Promise<ProbeRun> => {
-    const replies = await probeOrClose(connection, probe);
-    const { tls, transcript } = connection.session;
-    return { result: { ...replies, connection: how, tls, transcript, ...timing() }, connection };
-  };
-
-  if (idle !== null) {
-    const run = await runOn(idle, "reused");
-    if (!isStale(run.result)) return run;
-    idle.session.close();
+export const runProbe = async (clock: Clock, probe: SmtpProbe, options: RunOptions): Promise<ProbeRun> => {
+  const { idle, open, ended } = options;
+  const timer: ProbeTimer = { clock, startedAtMs: clock.nowMs(), startedMs: clock.monotonicMs() };
+  try {
+    if (idle !== null) {
+      const run = await runOn(idle, probe, { how: "reused", timer });
+      if (!isStale(run.result)) return run;
+      idle.session.close();
+    }
+    const session = await open();
+    if (!session.ok) return { result: { ...notConnected(probe, session.error), ...timingOf(timer) }, connection: null };
+    const connection = { session: session.value, openedMs: clock.monotonicMs(), recipients: 0 };
+    return await runOn(connection, probe, { how: "new", timer });
+  } finally {
+    ended();
   }
-  const session = await open();
-  if (!session.ok) return { result: { ...notConnected(probe, session.error), ...timing() }, connection: null };
-  return runOn({ session: session.value, openedMs: clock.monotonicMs(), recipients: 0 }, "new");
+};
+
+/** When a probe began. */
+interface ProbeTimer {
+  readonly clock: Clock;
+  readonly startedAtMs: number;
+  readonly startedMs: number;
+}
+
+const timingOf = ({ clock, startedAtMs, startedMs }: ProbeTimer) => ({
+  startedAtMs,
+  tookMs: clock.monotonicMs() - startedMs,
+});
+
+const runOn = async (
+  connection: Connection,
+  probe: SmtpProbe,
+  { how, timer }: { readonly how: "new" | "reused"; readonly timer: ProbeTimer },
+): Promise<ProbeRun> => {
+  const replies = await probeOrClose(connection, probe);
+  const { tls, transcript } = connection.session;
+  return { result: { ...replies, connection: how, tls, transcript, ...timingOf(timer) }, connection };
 };
 
 const probeOrClose = async (connection: Connection, probe: SmtpProbe): Promise<SmtpProbeResult> => {

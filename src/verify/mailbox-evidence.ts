@@ -47,34 +47,31 @@ export const createMailboxProber = (
   hostProber: Pick<HostProber, "probe">,
   { smtpPort, attemptTimeMs }: MailboxProberOptions,
 ): MailboxProber => {
-  const probeHosts = async (
-    { address, domain, previousSession, onBehalfOf }: MailboxProbe,
-    randomRecipient: string,
-  ): Promise<Pick<Attempt, "dialogues" | "finding">> => {
+  // One function on purpose: each one that waits costs memory for every check that waits.
+  return async ({ address, domain, previousSession, onBehalfOf, ...probe }) => {
+    const startedAt = isoTime(clock.nowMs());
+    const randomRecipient = probe.randomRecipient ?? `${randomLocalPart(random)}@${address.domain}`;
     const dialogues: SessionEvidence[] = [];
     const open: ProbeFinding[] = [];
+    let settled: ProbeFinding | null = null;
     let spentMs = 0;
     const hosts = addressesOf(domain, smtpPort, previousSession?.address ?? null);
     for (const host of hosts) {
       const previousEgress = previousSession?.exit ?? null;
       const probed = await hostProber.probe(host, { address, randomRecipient, previousEgress, onBehalfOf });
       dialogues.push(...probed.dialogues);
-      if (probed.settled) return { dialogues, finding: settledFinding(probed.finding, open) };
+      if (probed.settled) {
+        settled = settledFinding(probed.finding, open);
+        break;
+      }
       open.push(probed.finding);
       spentMs += probed.tookMs;
       if (spentMs > attemptTimeMs) break;
     }
     const isEveryHostProbed = open.length === hosts.length && hosts.length < ADDRESSES_MAX && !hasUnknownHost(domain);
-    return { dialogues, finding: openFinding(open, isEveryHostProbed) };
-  };
-
-  return async (probe) => {
-    const startedAt = isoTime(clock.nowMs());
-    const randomRecipient = probe.randomRecipient ?? `${randomLocalPart(random)}@${probe.address.domain}`;
-    const probed = await probeHosts(probe, randomRecipient);
-    const finishedAt = isoTime(clock.nowMs());
-    const attempt = { number: probe.number, started_at: startedAt, finished_at: finishedAt, ...probed };
-    return { attempt, randomRecipient };
+    const finding = settled ?? openFinding(open, isEveryHostProbed);
+    const times = { started_at: startedAt, finished_at: isoTime(clock.nowMs()) };
+    return { attempt: { number: probe.number, ...times, dialogues, finding }, randomRecipient };
   };
 };
 
