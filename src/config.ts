@@ -6,7 +6,6 @@ import { LOG_LEVELS } from "./base/log.ts";
 import { nearestName } from "./base/nearest.ts";
 import { formatImapAfter, imapAddress, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./imap-settings.ts";
 import { formatServer } from "./net/dns.ts";
-import { GEOIP_FILES_MAX } from "./net/geoip-files.ts";
 import { formatImapUrl } from "./net/imap-url.ts";
 import { formatRelay } from "./net/mailer.ts";
 import {
@@ -37,6 +36,8 @@ import {
   wholeNumber,
 } from "./setting-parsers.ts";
 
+/** Each is read into memory. */
+const GEOIP_FILES_MAX = 8;
 const PREFIX = "POSTWARDEN_";
 export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
 export const HOST_SETTING = `${PREFIX}HOST`;

@@ -29,8 +29,6 @@ interface OpenFile {
 
 /** Bytes of a file: GeoLite2-City has 60 MB, IPinfo Lite 60 MB, DB-IP City Lite 130 MB. */
 export const GEOIP_BYTES_MAX = 256 * 1024 * 1024;
-/** Files that can be set. */
-export const GEOIP_FILES_MAX = 8;
 
 interface FileState {
   readonly size: number;
