@@ -44,9 +44,8 @@ export const formQueries = (
 ): Result<QueryForms, Skipped> => {
   const zone = zoneOf(list);
   if (zone === null) return skip("key_missing", `${list.name} requires a key.`);
-  const { kind, value } = unmapped(target);
+  const { kind, value, literal } = namedTarget(target);
   if (!list.kinds.includes(kind)) return skip("kind_not_listed", `${list.name} has no ${kind} entries.`);
-  const literal = literalName({ kind, value });
   if (literal === null) return skip("invalid_target", `"${value}" is not a valid ${kind} value.`);
   const prefixes = kind === "domain" ? domainForms(literal, list, registrableDomain) : [literal];
   if (prefixes.length === 0) return skip("no_registrable_domain", `"${value}" has no registrable domain.`);
@@ -54,6 +53,22 @@ export const formQueries = (
   if (valid.length === 0)
     return skip("name_too_long", `The query name would be longer than ${NAME_CHARACTERS_MAX} characters.`);
   return ok({ kind, prefixes: valid });
+};
+
+interface NamedTarget extends Target {
+  readonly literal: string | null;
+}
+
+/** One target is looked up in many lists: its name is formed once. */
+const named = new WeakMap<Target, NamedTarget>();
+
+const namedTarget = (target: Target): NamedTarget => {
+  const known = named.get(target);
+  if (known !== undefined) return known;
+  const { kind, value } = unmapped(target);
+  const fresh = { kind, value, literal: literalName({ kind, value }) };
+  named.set(target, fresh);
+  return fresh;
 };
 
 /**
