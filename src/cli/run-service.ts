@@ -25,12 +25,13 @@ const RELEASE_AFTER_MS = 1_000;
 /** Time for callers to read responses and for mail servers to reply to QUIT, once all checks have stopped. */
 const DRAIN_MS_MAX = 1_000;
 
-/** What `serve` was started with, and the server, which listens already. */
+/** What `serve` was started with. */
 export interface ServedOptions {
   /** The database file. */
   readonly path: string;
   readonly config: Config;
-  readonly http: HttpListener;
+  /** The server; listens, unless it does already. */
+  readonly listen: () => HttpListener;
   readonly gate: ServiceGate;
   readonly clients: ClientAddresses;
   readonly settings: ReloadableSettings;
@@ -101,7 +102,7 @@ const stopService = async (
 
 /** Composes the service on its database, opens the gate for requests, and runs it until a signal stops it. */
 const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> => {
-  const { config, settings, log, io, asJson, stopSignal, hangups, http, clients } = options;
+  const { config, settings, log, io, asJson, stopSignal, hangups, clients } = options;
   await checkEnvironment(config, log);
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
@@ -109,6 +110,7 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   const examine = composeServiceDoctor(config, db.path);
   const service = composeService({ ...composed, examine, problems: () => options.problems.list() }, clients);
   await service.bulk.recover();
+  const http = options.listen();
   const url = baseUrlOf(config, http.port);
   const firstKeys = { db, service, dataDir: config.dataDir, url };
   createFirstAccount(firstKeys);

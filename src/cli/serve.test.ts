@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { selfSignedCertificate } from "../net/self-signed.ts";
@@ -187,6 +187,19 @@ describe("serve", () => {
       expect(answer.status).toBe(413);
       expect(answer.headers.get("x-request-id")).not.toBeNull();
       expect(await answer.json()).toMatchObject({ error: "payload_too_large" });
+    });
+  });
+
+  test("listens before it opens its database, and at the first start afterwards", async () => {
+    await whileServing({}, async ({ url }) => {
+      const start = (name: string) =>
+        run(["serve", "--json"], { settings: { PORT: new URL(url).port, DATA_DIR: join(dataDir, "..", name) } });
+      expect(JSON.parse((await start("first-order")).problem).error).toBe("listen");
+      expect(existsSync(join(dataDir, "..", "first-order", "postwarden.db"))).toBe(true);
+      const broken = join(dataDir, "..", "later-order");
+      mkdirSync(broken, { mode: 0o700 });
+      writeFileSync(join(broken, "postwarden.db"), "no database");
+      expect(JSON.parse((await start("later-order")).problem).error).toBe("listen");
     });
   });
 

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { nextTurn, systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
@@ -39,19 +40,26 @@ const loadRunService = async () => {
 
 /**
  * Listens, and only then loads and starts the service: a process that is alive says so at once, and after a restart callers
- * wait instead of being refused. The lock of the database is held.
+ * wait instead of being refused. At the very first start it listens last: who waits for it finds the database and the first
+ * keys. The lock of the database is held.
  */
-const serveLocked = async (options: Omit<ServedOptions, "http" | "gate" | "clients">): Promise<void> => {
-  const { config, log } = options;
+const serveLocked = async (options: Omit<ServedOptions, "listen" | "gate" | "clients">): Promise<void> => {
+  const { config, log, path } = options;
   const [gate, clients] = [new ServiceGate(), new ClientAddresses(config.trustedProxies, log)];
   const app = createServer({ ...gate.handlers, log, clock: systemClock, clients });
-  const http = new HttpListener({ config, app, log, clock: systemClock });
+  const listening: HttpListener[] = [];
+  const listen = (): HttpListener => {
+    const http = listening[0] ?? new HttpListener({ config, app, log, clock: systemClock });
+    listening[0] = http;
+    return http;
+  };
+  if (existsSync(path)) listen();
   try {
     const { runService } = await loadRunService();
-    await runService({ ...options, http, gate, clients });
+    await runService({ ...options, listen, gate, clients });
   } finally {
     // Also after a start that failed: requests that wait for the service are not answered.
-    http.destroy();
+    for (const http of listening) http.destroy();
   }
 };
 
