@@ -38,8 +38,8 @@ export interface DkimVerification {
 }
 
 /**
- * Verifies the DKIM signatures of a mail (RFC 6376) as of `nowMs`, and reads its header_from domain. The body is read only for
- * signatures, in chunks between which others have their turn. The error is what the verifier threw; rejects when the signal fires.
+ * Verifies the DKIM signatures of a mail (RFC 6376) as of `nowMs`, and reads its header_from domain. The work is done in
+ * chunks between which others have their turn. The error is what the verifier threw; rejects when the signal fires.
  */
 export const verifySignatures = async (
   mail: SignedMail,
@@ -55,10 +55,7 @@ export const verifySignatures = async (
   });
   let found: ReturnType<typeof getAuthorDomain>;
   try {
-    // It would search byte by byte for where the header ends.
-    await verifier.emitHeaders(mail.header);
-    if (mail.signatures === 0) await verifier.finish();
-    else await pipeline(Readable.from(piecesOf(mail), { objectMode: false }), verifier, { signal });
+    await pipeline(Readable.from(piecesOf(mail), { objectMode: false }), verifier, { signal });
     found = getAuthorDomain(verifier.headerFrom, verifier.fromFields);
   } catch (error) {
     signal.throwIfAborted();
@@ -74,8 +71,9 @@ const RETURN = 13;
 /** Longer names are cut. */
 const NAME_CHARACTERS_MAX = 253;
 
-/** The body with CRLF, in chunks of whole lines: the verifier scans an incomplete line again with every chunk. */
-async function* piecesOf({ body }: SignedMail): AsyncGenerator<Buffer> {
+/** The mail with CRLF, in chunks of whole lines: the verifier scans an incomplete line again with every chunk. */
+async function* piecesOf({ header, body }: SignedMail): AsyncGenerator<Buffer> {
+  yield header;
   for (let start = 0, end = 0; start < body.length; start = end) {
     await nextTurn();
     end = pieceEnd(body, start);

@@ -30,10 +30,6 @@ declare module "mailauth/lib/dkim/dkim-verifier.js" {
   }
   export class DkimVerifier extends Writable {
     constructor(options: DkimVerifierOptions);
-    /** Takes the whole header with its empty line; then what is written is the body. */
-    emitHeaders(header: Uint8Array): Promise<void>;
-    /** Verifies, when nothing more comes. The end of the stream calls it. */
-    finish(): Promise<void>;
     /** The addresses in all `From` fields. */
     readonly headerFrom: readonly string[];
     readonly fromFields: number;
