@@ -164,3 +164,20 @@ test("a body outside the service is read without a deadline", async () => {
   const request = new Request("http://localhost/", { method: "POST", body: "abc" });
   expect(Buffer.from(await readBytes(request, 3)).toString()).toBe("abc");
 });
+
+test.each([undefined, "0", "7", "11", "100"])(
+  "the pieces of a body are joined, whatever length it declares (%s)",
+  async (declared) => {
+    const pieces = ["a", "bc", "", "def", "ghijk"];
+    const body = new ReadableStream({
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(Buffer.from(piece));
+        controller.close();
+      },
+    });
+    const headers = new Headers(declared === undefined ? [] : [["content-length", declared]]);
+    const request = new Request("http://localhost/", { method: "POST", body, headers });
+    const bytes = await readBytes(request, 100, (stream) => stream);
+    expect(Buffer.from(bytes).toString()).toBe("abcdefghijk");
+  },
+);

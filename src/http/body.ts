@@ -15,15 +15,27 @@ const BODY_MS_MAX = 120_000;
 const tooLarge = (bytesMax: number) =>
   new AppError("payload_too_large", { message: `The request body exceeds ${bytesMax.toLocaleString("en")} bytes.` });
 
-const readStream = async (stream: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Uint8Array> => {
-  const chunks: Uint8Array[] = [];
+/** Joins the pieces as they arrive: joining 64 MB at the end would hold the event loop for 80 ms. */
+const readStream = async (
+  stream: AsyncIterable<Uint8Array>,
+  { bytesMax, declared }: { readonly bytesMax: number; readonly declared: number },
+): Promise<Uint8Array> => {
+  let block = new Uint8Array(declared);
   let bytes = 0;
   for await (const chunk of stream) {
-    bytes += chunk.byteLength;
-    if (bytes > bytesMax) throw tooLarge(bytesMax);
-    chunks.push(chunk);
+    const end = bytes + chunk.byteLength;
+    if (end > bytesMax) throw tooLarge(bytesMax);
+    if (end > block.byteLength) block = enlarged(block, Math.min(bytesMax, Math.max(end, 2 * block.byteLength)));
+    block.set(chunk, bytes);
+    bytes = end;
   }
-  return Buffer.concat(chunks);
+  return block.subarray(0, bytes);
+};
+
+const enlarged = (block: Uint8Array, bytes: number): Uint8Array<ArrayBuffer> => {
+  const larger = new Uint8Array(bytes);
+  larger.set(block);
+  return larger;
 };
 
 /**
@@ -41,12 +53,14 @@ export const readBytes = async (
       message: "Compressed request bodies are not supported. Send it without Content-Encoding.",
     });
   }
-  const declared = request.headers.get("content-length");
-  if (declared !== null && Number(declared) > bytesMax) throw tooLarge(bytesMax);
+  const length = request.headers.get("content-length");
+  const declared = Number(length ?? 0);
+  if (declared > bytesMax) throw tooLarge(bytesMax);
   if (request.body === null) return new Uint8Array();
-  if (watch !== undefined) return readStream(watch(request.body), bytesMax);
-  if (declared !== null) reserveBody(request, Number(declared));
-  const reading = declared === null ? readStream(counted(request, request.body), bytesMax) : request.bytes();
+  if (watch !== undefined) return readStream(watch(request.body), { bytesMax, declared });
+  if (length !== null) reserveBody(request, declared);
+  const reading =
+    length === null ? readStream(counted(request, request.body), { bytesMax, declared }) : request.bytes();
   const bytes = await inTime(request, reading);
   await abortIfClientGone(request);
   return bytes;

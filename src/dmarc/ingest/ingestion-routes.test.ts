@@ -4,7 +4,7 @@ import { isoTime } from "../../base/clock.ts";
 import { createApps, type TestAppOptions } from "../../testing/app.ts";
 import { sampleReportMail, sampleReportXml } from "../../testing/dmarc-reports.ts";
 import { ingestionSchema, ingestionsSchema, uploadedSchema } from "./ingestion-schemas.ts";
-import { UPLOAD_BYTES_MAX, UPLOAD_FILES_MAX } from "./report-upload.ts";
+import { UPLOAD_BYTES_MAX, UPLOAD_FILE_BYTES_MAX, UPLOAD_FILES_MAX } from "./report-upload.ts";
 
 const start = createApps();
 const REPORTS = "/v1/dmarc/reports";
@@ -126,8 +126,13 @@ describe("an upload", () => {
     expect(refused.map(({ answer }) => [answer.status, answer.body.error])).toEqual(
       refused.map(() => [400, "Invalid request body"]),
     );
-    const large = { "content-length": String(UPLOAD_BYTES_MAX + 1) };
-    expect((await app.request("POST", REPORTS, { key, body: "x", headers: large })).status).toBe(413);
+    const declared = async (bytes: number, type: string): Promise<number> => {
+      const headers = { "content-length": String(bytes), "content-type": type };
+      return (await app.request("POST", REPORTS, { key, body: "x", headers })).status;
+    };
+    expect(await declared(UPLOAD_FILE_BYTES_MAX + 1, "text/xml")).toBe(413);
+    expect(await declared(UPLOAD_FILE_BYTES_MAX + 1, "multipart/form-data; boundary=b")).toBe(400);
+    expect(await declared(UPLOAD_BYTES_MAX + 2 ** 20 + 1, "multipart/form-data; boundary=b")).toBe(413);
     const packed = { "content-encoding": "gzip" };
     expect((await app.request("POST", REPORTS, { key, body: "x", headers: packed })).status).toBe(415);
     expect((await app.request("POST", REPORTS, { body: "x" })).status).toBe(401);

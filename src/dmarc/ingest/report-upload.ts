@@ -35,7 +35,7 @@ export const readUpload = async (
 ): Promise<UploadBody> => {
   const contentType = request.headers.get("content-type") ?? "";
   const isForm = /^multipart\/form-data\b/i.test(contentType);
-  const bytes = await readBytes(request, isForm ? UPLOAD_BYTES_MAX + AROUND_BYTES_MAX : UPLOAD_BYTES_MAX, watch);
+  const bytes = await readBytes(request, isForm ? UPLOAD_BYTES_MAX + AROUND_BYTES_MAX : UPLOAD_FILE_BYTES_MAX, watch);
   return { form: isForm ? contentType : null, bytes };
 };
 
