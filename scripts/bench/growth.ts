@@ -132,6 +132,7 @@ const figuresOf = async (stage: Stage, dataDir: string, { owner, count }: { owne
   const bytes = (await bytesOf(path)) / count;
   const purge = await timePurge(db, owner);
   db.close();
+  const requested = await overHttp(stage, dataDir, owner);
   const startedMs = performance.now();
   const written = writeBackup(path, backup);
   if (!written.ok) throw new Error(`the backup failed: ${written.error.kind}`);
@@ -139,7 +140,7 @@ const figuresOf = async (stage: Stage, dataDir: string, { owner, count }: { owne
   await Bun.file(backup).delete();
   return new Map([
     ["size of a check", { value: bytes, unit: "bytes" }],
-    ...(await overHttp(stage, dataDir, owner)),
+    ...requested,
     ["purge of a check", { value: purge, unit: "µs" }],
     ["backup of a check", { value: backupUs, unit: "µs" }],
   ]);
@@ -170,8 +171,10 @@ export const measureGrowth = async (stage: Stage): Promise<Mark[]> => {
   const owner = createOwner(dataDir);
   for (const [at, count] of sizes.entries()) {
     checksBetween(dataDir, owner, { from: sizes[at - 1] ?? 0, to: count });
-    all.push(await figuresOf(stage, dataDir, { owner, count }));
-    process.stderr.write(`growth: ${count.toLocaleString("en")} checks measured\n`);
+    const figures = await figuresOf(stage, dataDir, { owner, count });
+    all.push(figures);
+    const texts = [...figures].map(([what, { value, unit }]) => `${what} ${value.toFixed(1)} ${unit}`);
+    process.stderr.write(`growth: ${count.toLocaleString("en")} checks: ${texts.join("; ")}\n`);
   }
   return [...(all[0]?.keys() ?? [])].map((what) => markOf(what, sizes, all));
 };
