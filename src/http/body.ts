@@ -15,12 +15,12 @@ const BODY_MS_MAX = 120_000;
 const tooLarge = (bytesMax: number) =>
   new AppError("payload_too_large", { message: `The request body exceeds ${bytesMax.toLocaleString("en")} bytes.` });
 
-/** Joins the pieces as they arrive: joining 64 MB at the end would hold the event loop for 80 ms. */
-const readStream = async (
-  stream: AsyncIterable<Uint8Array>,
-  { bytesMax, declared }: { readonly bytesMax: number; readonly declared: number },
-): Promise<Uint8Array> => {
-  let block = new Uint8Array(declared);
+/**
+ * Joins the pieces as they arrive: joining 64 MB at the end would hold the event loop for 80 ms. The block grows with what
+ * has arrived, never with what is only declared, since just the former is counted.
+ */
+const readStream = async (stream: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Uint8Array> => {
+  let block = new Uint8Array(0);
   let bytes = 0;
   for await (const chunk of stream) {
     const end = bytes + chunk.byteLength;
@@ -53,14 +53,12 @@ export const readBytes = async (
       message: "Compressed request bodies are not supported. Send it without Content-Encoding.",
     });
   }
-  const length = request.headers.get("content-length");
-  const declared = Number(length ?? 0);
-  if (declared > bytesMax) throw tooLarge(bytesMax);
+  const declared = request.headers.get("content-length");
+  if (declared !== null && Number(declared) > bytesMax) throw tooLarge(bytesMax);
   if (request.body === null) return new Uint8Array();
-  if (watch !== undefined) return readStream(watch(request.body), { bytesMax, declared });
-  if (length !== null) reserveBody(request, declared);
-  const reading =
-    length === null ? readStream(counted(request, request.body), { bytesMax, declared }) : request.bytes();
+  if (watch !== undefined) return readStream(watch(request.body), bytesMax);
+  if (declared !== null) reserveBody(request, Number(declared));
+  const reading = declared === null ? readStream(counted(request, request.body), bytesMax) : request.bytes();
   const bytes = await inTime(request, reading);
   await abortIfClientGone(request);
   return bytes;
