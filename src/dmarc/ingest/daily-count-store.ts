@@ -1,5 +1,7 @@
+import type { SQLQueryBindings } from "bun:sqlite";
 import type { Db, Tx } from "../../db/open.ts";
-import type { CountedDay, CountedReporter, Counts, NameCounts, ReporterCounts, Rollup } from "./rollup.ts";
+import { prepareRowInsert } from "../../db/row-insert.ts";
+import type { CountedDay, CountedReporter, Counts, Rollup } from "./rollup.ts";
 
 /** Where something is counted: domain, day, trust, and a source, a reporter or a header_from domain. */
 export interface CountKey<K> extends CountedDay {
@@ -7,31 +9,53 @@ export interface CountKey<K> extends CountedDay {
   readonly key: K;
 }
 
+/** The columns of a table: those of its key, and the figures that are added up under it. */
+interface CountColumns {
+  readonly table: string;
+  readonly key: readonly string[];
+  readonly figures: readonly string[];
+}
+
+const DAY_KEY = ["domain", "day", "is_trusted"];
+const RESULTS = ["aligned", "aligned_dkim", "aligned_spf", "forwarded", "authenticated", "quarantined", "rejected"];
+const SOURCES: CountColumns = {
+  ...{ table: "dmarc_daily", key: [...DAY_KEY, "source"] },
+  figures: ["messages", ...RESULTS],
+};
+const REPORTERS: CountColumns = {
+  ...{ table: "dmarc_daily_reporters", key: [...DAY_KEY, "reporter", "author"] },
+  figures: ["reports", "messages", "aligned"],
+};
+const NAMES: CountColumns = {
+  ...{ table: "dmarc_daily_names", key: [...DAY_KEY, "name"] },
+  figures: ["messages", "aligned"],
+};
+
+const TABLES = ["sources", "reporters", "names"] as const;
+
+/** A row of one of these tables: its key, then its figures. */
+type CountRow = readonly SQLQueryBindings[];
+
+const prepareCounting = (db: Pick<Db, "sqlite">, { table, key, figures }: CountColumns) => {
+  const add = prepareRowInsert(db, {
+    into: `${table} (${[...key, ...figures].join(", ")})`,
+    columns: key.length + figures.length,
+    ending: `ON CONFLICT DO UPDATE SET ${figures.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
+  });
+  const isKey = key.map((name) => `${name} = ?`).join(" AND ");
+  const drop = db.sqlite.prepare<unknown, SQLQueryBindings[]>(
+    `DELETE FROM ${table} WHERE ${isKey} AND ${figures[0]} <= 0`,
+  );
+  return {
+    add,
+    /** Removes those of the rows of which nothing is left. */
+    dropEmpty(rows: readonly CountRow[]): void {
+      for (const row of rows) drop.run(...row.slice(0, key.length));
+    },
+  };
+};
+
 const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
-  addSource: sqlite.prepare(
-    `INSERT INTO dmarc_daily (domain, day, source, messages, aligned, aligned_dkim, aligned_spf, forwarded, authenticated,
-      quarantined, rejected, is_trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET messages = messages + excluded.messages,
-      aligned = aligned + excluded.aligned, aligned_dkim = aligned_dkim + excluded.aligned_dkim, aligned_spf = aligned_spf + excluded.aligned_spf,
-      forwarded = forwarded + excluded.forwarded, authenticated = authenticated + excluded.authenticated,
-      quarantined = quarantined + excluded.quarantined, rejected = rejected + excluded.rejected`,
-  ),
-  addReporter: sqlite.prepare(
-    `INSERT INTO dmarc_daily_reporters (domain, day, reporter, author, reports, messages, aligned, is_trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET reports = reports + excluded.reports, messages = messages + excluded.messages, aligned = aligned + excluded.aligned`,
-  ),
-  addName: sqlite.prepare(
-    `INSERT INTO dmarc_daily_names (domain, day, name, messages, aligned, is_trusted) VALUES (?, ?, ?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET messages = messages + excluded.messages, aligned = aligned + excluded.aligned`,
-  ),
-  dropSource: sqlite.prepare(
-    "DELETE FROM dmarc_daily WHERE domain = ? AND day = ? AND source = ? AND is_trusted = ? AND messages <= 0",
-  ),
-  dropReporter: sqlite.prepare(
-    "DELETE FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = ? AND reports <= 0",
-  ),
-  dropName: sqlite.prepare(
-    "DELETE FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ? AND messages <= 0",
-  ),
   reporterHolds: sqlite.prepare<unknown, [number, number, string, string, number]>(
     `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
       AND reports > 0 AND messages >= ?`,
@@ -44,29 +68,62 @@ const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
   ),
 });
 
+const sourceRow = ({ domain, day, key, isTrusted }: CountKey<number>, counts: Counts, sign: 1 | -1): CountRow => {
+  const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
+  const figures = [messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected];
+  return [domain, day, isTrusted, key, ...figures.map((figure) => sign * figure)];
+};
+
+/** What a rollup adds to each table, or takes from it. */
+const rowsOf = (rollup: Rollup, sign: 1 | -1) => {
+  const rows = { sources: [] as CountRow[], reporters: [] as CountRow[], names: [] as CountRow[] };
+  for (const [domain, days] of rollup) {
+    for (const { day, isTrusted, sources, reporters, names } of days.values()) {
+      for (const [key, counts] of sources) rows.sources.push(sourceRow({ domain, day, key, isTrusted }, counts, sign));
+      for (const { reporter, author, reports, messages, aligned } of reporters.values()) {
+        const figures = [sign * reports, sign * messages, sign * aligned];
+        rows.reporters.push([domain, day, isTrusted, reporter, author, ...figures]);
+      }
+      for (const [name, { messages, aligned }] of names)
+        rows.names.push([domain, day, isTrusted, name, sign * messages, sign * aligned]);
+    }
+  }
+  return rows;
+};
+
 /** What is counted of reports by day: per source, per reporter and per header_from domain. */
 export class DailyCountStore {
   readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #tables;
 
   constructor(db: Pick<Db, "sqlite">) {
     this.#sql = prepareStatements(db);
+    this.#tables = {
+      sources: prepareCounting(db, SOURCES),
+      reporters: prepareCounting(db, REPORTERS),
+      names: prepareCounting(db, NAMES),
+    };
   }
 
   /** Adds everything in a rollup. */
-  add(tx: Tx, rollup: Rollup): void {
-    this.#apply(tx, rollup, 1);
+  add(_tx: Tx, rollup: Rollup): void {
+    const rows = rowsOf(rollup, 1);
+    for (const table of TABLES) this.#tables[table].add(rows[table]);
   }
 
   /** Subtracts everything in a rollup. Rows of which nothing is left are removed. */
-  subtract(tx: Tx, rollup: Rollup): void {
-    this.#apply(tx, rollup, -1);
+  subtract(_tx: Tx, rollup: Rollup): void {
+    const rows = rowsOf(rollup, -1);
+    for (const table of TABLES) {
+      this.#tables[table].add(rows[table]);
+      this.#tables[table].dropEmpty(rows[table]);
+    }
   }
 
-  addSource(_tx: Tx, { domain, day, key, isTrusted }: CountKey<number>, counts: Counts, sign: 1 | -1 = 1): void {
-    const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
-    const figures = [messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected];
-    this.#sql.addSource.run(domain, day, key, ...figures.map((figure) => sign * figure), isTrusted);
-    if (sign < 0) this.#sql.dropSource.run(domain, day, key, isTrusted);
+  addSource(_tx: Tx, key: CountKey<number>, counts: Counts, sign: 1 | -1 = 1): void {
+    const rows = [sourceRow(key, counts, sign)];
+    this.#tables.sources.add(rows);
+    if (sign < 0) this.#tables.sources.dropEmpty(rows);
   }
 
   /** Whether a reporter that is not trusted is counted with at least so many messages. */
@@ -81,34 +138,5 @@ export class DailyCountStore {
   /** Notes that a report arrived. With `isNews` the alert rules are evaluated for the domain again. */
   touchDomain(_tx: Tx, domain: number, receivedAtMs: number, isNews: boolean): void {
     this.#sql.touchDomain.run(receivedAtMs, isNews ? 1 : 0, domain);
-  }
-
-  #apply(tx: Tx, rollup: Rollup, sign: 1 | -1): void {
-    for (const [domain, days] of rollup) {
-      for (const { day, isTrusted, sources, reporters, names } of days.values()) {
-        const where = { domain, day, isTrusted };
-        for (const [key, counts] of sources) this.addSource(tx, { ...where, key }, counts, sign);
-        for (const counts of reporters.values()) this.#addReporter({ ...where, key: counts }, counts, sign);
-        for (const [key, counts] of names) this.#addName({ ...where, key }, counts, sign);
-      }
-    }
-  }
-
-  #addReporter(
-    { domain, day, key, isTrusted }: CountKey<CountedReporter>,
-    { reports, messages, aligned }: ReporterCounts,
-    sign: 1 | -1,
-  ): void {
-    const { reporter, author } = key;
-    this.#sql.addReporter.run(
-      ...[domain, day, reporter, author, sign * reports, sign * messages, sign * aligned],
-      isTrusted,
-    );
-    if (sign < 0) this.#sql.dropReporter.run(domain, day, reporter, author, isTrusted);
-  }
-
-  #addName({ domain, day, key, isTrusted }: CountKey<string>, { messages, aligned }: NameCounts, sign: 1 | -1): void {
-    this.#sql.addName.run(domain, day, key, sign * messages, sign * aligned, isTrusted);
-    if (sign < 0) this.#sql.dropName.run(domain, day, key, isTrusted);
   }
 }

@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../db/open.ts";
+import { prepareRowInsert } from "../../db/row-insert.ts";
 import { countMessages, type Report } from "../report/report.ts";
 import { parseRecordBody, type RecordBody, type ReportBody, type TlsReportBody } from "../report/report-json.ts";
 import type { ReportRow } from "../report/report-row.ts";
@@ -86,8 +87,10 @@ const INSERT_REPORT = `INSERT INTO dmarc_reports (id, domain, ingestion, org, em
   policy_domain, policy, body, rows, messages, aligned, sameness, content, authenticity, authenticity_body, is_complete)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-const INSERT_RECORD = `INSERT INTO dmarc_records (report, position, domain, day, source, source_ip, count, disposition, dkim, spf,
-  is_aligned, is_forwarded, header_from, rank, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const RECORD_COLUMNS = [
+  ...["report", "position", "domain", "day", "source", "source_ip", "count", "disposition", "dkim", "spf"],
+  ...["is_aligned", "is_forwarded", "header_from", "rank", "body"],
+];
 
 const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, report_id, begin_ms, end_ms, successful_sessions,
   failed_sessions, body, sameness, received_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
@@ -95,7 +98,10 @@ const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, r
 /** Prepared once: an import spends its time here. */
 const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
   insertReport: sqlite.prepare(INSERT_REPORT),
-  insertRecord: sqlite.prepare(INSERT_RECORD),
+  insertRecords: prepareRowInsert(
+    { sqlite },
+    { into: `dmarc_records (${RECORD_COLUMNS.join(", ")})`, columns: RECORD_COLUMNS.length },
+  ),
   insertTls: sqlite.prepare(INSERT_TLS),
   same: sqlite.prepare<SameReport, [number, string]>(`${SAME} AND r.sameness = ?`),
   // Without columns: naming those of a row costs more than looking for one that hardly ever exists.
@@ -154,12 +160,16 @@ export class ReportStore {
     return Number(lastInsertRowid);
   }
 
-  insertRecord(_tx: Tx, { report, position, domain, day, row, source, facts }: NewRecord): void {
-    const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = row;
-    const body: RecordBody = { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults };
-    this.#sql.insertRecord.run(
-      ...[report, position, domain, day, source, row.sourceIp, row.count, row.disposition, row.dkim, row.spf],
-      ...[facts.isAligned ? 1 : 0, facts.isForwarded ? 1 : 0, row.headerFrom, facts.rank, JSON.stringify(body)],
+  insertRecords(_tx: Tx, records: readonly NewRecord[]): void {
+    this.#sql.insertRecords(
+      records.map(({ report, position, domain, day, row, source, facts }) => {
+        const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = row;
+        const body: RecordBody = { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults };
+        return [
+          ...[report, position, domain, day, source, row.sourceIp, row.count, row.disposition, row.dkim, row.spf],
+          ...[facts.isAligned ? 1 : 0, facts.isForwarded ? 1 : 0, row.headerFrom, facts.rank, JSON.stringify(body)],
+        ];
+      }),
     );
   }
 

@@ -7,17 +7,18 @@ import type { Report } from "../report/report.ts";
 import { weightOf } from "../report/report-row-size.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import { createEnrolledDomainFinder } from "./report-trust.ts";
-import type { CountedRow } from "./rollup.ts";
 import { heaviestFirst, type PlacedRow, RowCounter, type SourceAllowance, sourceAllowance } from "./row-counter.ts";
 import {
+  alignedIn,
+  countReport,
   decideReport,
+  insertRecords,
   insertReport,
+  placeRows,
   type ReadIngestion,
   type ReportAhead,
   type ReportToStore,
   RowsAheadGone,
-  countRows,
-  insertRecords,
 } from "./store-report.ts";
 
 /** Plain rows written in one transaction, or fewer longer ones: it holds the event loop for some 20 ms. */
@@ -74,15 +75,18 @@ export class RowsAhead {
     const { report, domain, trust } = toStore;
     const staged = { ...toStore, fingerprint: `staged ${newId()}` };
     const inserted = await db.commit((tx) => insertReport({ stores: this.#stores, tx }, from, staged, null));
-    const rows: CountedRow[] = [];
-    ahead.set(report, { ...inserted, domain: domain.number, rows });
+    const written: ReportAhead = { ...inserted, domain: domain.number, rollup: new Map(), aligned: 0 };
+    ahead.set(report, written);
+    const addCounted = countReport(written.rollup, toStore);
     const ordered = heaviestFirst(report.rows);
     let allowance = sourceAllowance(trust);
-    while (rows.length < ordered.length) {
-      const next = { number: inserted.number, report, domain, rows: nextRows(ordered, rows.length), allowance };
-      const written = await db.commit((tx) => this.#writeNext(tx, next));
-      rows.push(...written.rows);
-      allowance = written.allowance;
+    for (let from = 0; from < ordered.length;) {
+      const next = { number: inserted.number, report, domain, rows: nextRows(ordered, from), allowance };
+      const step = await db.commit((tx) => this.#writeNext(tx, next));
+      for (const { counted } of step.records) addCounted(counted);
+      written.aligned += alignedIn(step.records);
+      allowance = step.allowance;
+      from += next.rows.length;
     }
   }
 
@@ -90,10 +94,10 @@ export class RowsAhead {
     if (!this.#stores.reports.isIncomplete(number)) throw new RowsAheadGone("a report vanished while it was written");
     const counter = new RowCounter(this.#stores.sources, { tx, nowMs: this.#runtime.clock.nowMs() });
     counter.beginReport(allowance);
-    const records = countRows(counter, { report, domain }, rows);
+    const records = placeRows(counter, { report, domain }, rows);
     insertRecords({ stores: this.#stores, tx }, { number, report, domain }, records);
     counter.flush();
-    return { rows: records.map(({ counted }) => counted), allowance: counter.allowance() };
+    return { records, allowance: counter.allowance() };
   }
 
   /** Removes incomplete reports with their rows. What cannot be removed now is removed at the next start. */

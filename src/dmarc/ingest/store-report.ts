@@ -38,13 +38,16 @@ export interface ReadIngestion extends ReportOrigin {
   readonly isMail: boolean;
 }
 
-/** An incomplete report whose rows are written already. */
+/** An incomplete report whose rows are being written, or are written already. */
 export interface ReportAhead {
   readonly number: number;
   readonly id: string;
   /** `number` of the domain for which it was written. */
   readonly domain: number;
-  readonly rows: readonly CountedRow[];
+  /** What it is counted as once it is complete. */
+  readonly rollup: Rollup;
+  /** Its messages that passed DMARC. */
+  aligned: number;
 }
 
 /** Another process removed the rows of a report as the remains of a crash. They have to be written again. */
@@ -158,34 +161,35 @@ const sameFinding = ({ from, named }: ParsedPart, same: SameReport, rowsHash: st
 
 /** Writes a report with its rows, unless these are written already, completes and counts it. Returns its id. */
 const writeReport = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToStore): string => {
-  const { report, domain, trust, fingerprint } = toStore;
-  const { reports } = batch.stores;
-  const ahead = batch.ahead.get(report);
-  const isAhead = ahead?.domain === domain.number;
-  if (isAhead && !reports.isIncomplete(ahead.number)) throw new RowsAheadGone("a report vanished while it was written");
-  const { id, rows } = isAhead ? ahead : writeWithRows(batch, from, toStore);
-  if (isAhead) reports.complete(batch.tx, ahead.number, { fingerprint, aligned: alignedIn(rows) });
-  const day = dayIn(batch.rollup, domain.number, { day: dayOf(report), isTrusted: trust.isTrusted });
-  const reporter = addReport(day, countedReporter(report, trust));
-  for (const row of rows) addRow(day, reporter, row);
+  const ahead = batch.ahead.get(toStore.report);
+  if (ahead?.domain !== toStore.domain.number) return writeWithRows(batch, from, toStore);
+  const { reports, counts } = batch.stores;
+  if (!reports.isIncomplete(ahead.number)) throw new RowsAheadGone("a report vanished while it was written");
+  reports.complete(batch.tx, ahead.number, { fingerprint: toStore.fingerprint, aligned: ahead.aligned });
+  counts.add(batch.tx, ahead.rollup);
+  return ahead.id;
+};
+
+const writeWithRows = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToStore): string => {
+  const { report, domain, trust } = toStore;
+  batch.counter.beginReport(sourceAllowance(trust));
+  const records = placeRows(batch.counter, { report, domain }, heaviestFirst(report.rows));
+  const { number, id } = insertReport(batch, from, toStore, alignedIn(records));
+  insertRecords(batch, { number, report, domain }, records);
+  const addCounted = countReport(batch.rollup, toStore);
+  for (const { counted } of records) addCounted(counted);
   return id;
 };
 
-const alignedIn = (rows: readonly CountedRow[]): number =>
-  rows.reduce((sum, { row, facts }) => sum + (facts.isAligned ? row.count : 0), 0);
+/** The messages of rows that passed DMARC. */
+export const alignedIn = (records: readonly PlacedRecord[]): number =>
+  records.reduce((sum, { row, counted }) => sum + (counted.facts.isAligned ? row.count : 0), 0);
 
-const writeWithRows = (
-  batch: WriteBatch,
-  from: ReadIngestion,
-  toStore: ReportToStore,
-): Pick<ReportAhead, "id" | "rows"> => {
-  const { report, domain, trust } = toStore;
-  batch.counter.beginReport(sourceAllowance(trust));
-  const records = countRows(batch.counter, { report, domain }, heaviestFirst(report.rows));
-  const rows = records.map(({ counted }) => counted);
-  const { number, id } = insertReport(batch, from, toStore, alignedIn(rows));
-  insertRecords(batch, { number, report, domain }, records);
-  return { id, rows };
+/** Counts a report. What it returns counts a row of it. */
+export const countReport = (rollup: Rollup, { report, domain, trust }: ReportToStore): ((row: CountedRow) => void) => {
+  const day = dayIn(rollup, domain.number, { day: dayOf(report), isTrusted: trust.isTrusted });
+  const reporter = addReport(day, countedReporter(report, trust));
+  return (row) => addRow(day, reporter, row);
 };
 
 /** Inserts a report without its rows. With null for its aligned messages it does not count until it is completed. */
@@ -223,7 +227,7 @@ interface PlacedRecord extends PlacedRow {
 }
 
 /** Finds what rows of a report are counted under. */
-export const countRows = (
+export const placeRows = (
   counter: RowCounter,
   { report, domain }: { readonly report: Report; readonly domain: DomainRow },
   rows: readonly PlacedRow[],
@@ -242,10 +246,12 @@ export const insertRecords = (
   records: readonly PlacedRecord[],
 ): void => {
   const day = dayOf(report);
-  for (const { row, position, counted } of records) {
-    const { source, facts } = counted;
-    stores.reports.insertRecord(tx, { report: number, position, domain: domain.number, day, row, source, facts });
-  }
+  stores.reports.insertRecords(
+    tx,
+    records.map(({ row, position, counted: { source, facts } }) => ({
+      ...{ report: number, position, domain: domain.number, day, row, source, facts },
+    })),
+  );
 };
 
 /** Counts what unsolicited mail takes of the disk for the domain that it came to, and for its authenticated reporter. */

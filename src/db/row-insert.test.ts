@@ -1,0 +1,32 @@
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { prepareRowInsert } from "./row-insert.ts";
+
+const newTable = (ending = "") => {
+  const sqlite = new Database(":memory:");
+  sqlite.run("CREATE TABLE counts (key INTEGER PRIMARY KEY, word TEXT, count INTEGER)");
+  const insert = prepareRowInsert({ sqlite }, { into: "counts (key, count, word)", columns: 3, ending });
+  return { insert, all: () => sqlite.query("SELECT key, count, word FROM counts ORDER BY key").values() };
+};
+
+const rowsOf = (count: number) => Array.from({ length: count }, (_, key) => [key, key * 2, `word ${key}`]);
+
+test.each([0, 1, 7, 8, 9, 63, 64, 65, 200])("%i rows are inserted, each once and whole", (count) => {
+  const { insert, all } = newTable();
+  insert(rowsOf(count));
+  expect(all()).toEqual(rowsOf(count));
+});
+
+test("rows with the same key in one call meet the ending in their order", () => {
+  const { insert, all } = newTable("ON CONFLICT DO UPDATE SET count = count + excluded.count, word = excluded.word");
+  insert([...Array.from({ length: 100 }, (_, at) => [1, 1, `word ${at}`]), [2, null, null]]);
+  expect(all()).toEqual([
+    [1, 100, "word 99"],
+    [2, null, null],
+  ]);
+});
+
+test("a row that violates a constraint throws", () => {
+  const { insert } = newTable();
+  expect(() => insert([...rowsOf(10), [3, 0, ""]])).toThrow("UNIQUE");
+});
