@@ -27,11 +27,20 @@ const belongsTo = ({ accountId, mode }: NotificationsOwner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
 export class NotificationsStore {
-  constructor(private readonly db: Db) {}
+  readonly #find;
+
+  constructor(private readonly db: Db) {
+    const ofOwner = [eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))];
+    this.#find = db.orm
+      .select()
+      .from(table)
+      .where(and(...ofOwner))
+      .prepare();
+  }
 
   /** Undefined if nothing has been set. */
-  find(owner: NotificationsOwner): NotificationsRow | undefined {
-    return this.db.orm.select().from(table).where(belongsTo(owner)).get();
+  find({ accountId, mode }: NotificationsOwner): NotificationsRow | undefined {
+    return this.#find.get({ accountId, mode });
   }
 
   /** The settings of an owner, or the initial ones. */

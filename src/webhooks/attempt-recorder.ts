@@ -44,7 +44,7 @@ export class AttemptRecorder {
     const isSame = delivery.status === "pending" && delivery.url === url;
     if (!isSame && !result.delivered) return null;
     const change = this.#changeOf(delivery, result);
-    this.store.change(tx, id, change);
+    this.store.endAttempt(tx, id, change);
     const atMs = this.runtime.clock.nowMs();
     this.#attempts.insert(tx, { ...delivery, deliveryId: id, url, atMs, ...attemptOf(result) });
     const { db, clock } = this.runtime;

@@ -1,5 +1,6 @@
 import { desc, eq } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
+import { placeholdersOf } from "../db/placeholders.ts";
 import { webhookAttempts } from "../db/schema-webhooks.ts";
 
 /** An attempt at a delivery, and how it ended. */
@@ -10,14 +11,16 @@ const table = webhookAttempts;
 /** Attempts at deliveries, kept as long as their delivery. */
 export class AttemptStore {
   readonly #orm: Db["orm"];
+  readonly #insert;
 
   constructor({ orm }: Pick<Db, "orm">) {
     this.#orm = orm;
+    const { id: _, ...columns } = placeholdersOf(table);
+    this.#insert = orm.insert(table).values(columns).prepare();
   }
 
   insert(_tx: Tx, attempt: Omit<DeliveryAttempt, "id">): void {
-    const { deliveryId, accountId, mode, url, atMs, httpStatus, problem, answer } = attempt;
-    this.#orm.insert(table).values({ deliveryId, accountId, mode, url, atMs, httpStatus, problem, answer }).run();
+    this.#insert.run(attempt);
   }
 
   /** The attempts at a delivery, oldest first. */

@@ -2,6 +2,7 @@ import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, lte, ne, ty
 import type { IdWindow, Stretch } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
+import { placeholdersOf } from "../db/placeholders.ts";
 import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../db/schema-webhooks.ts";
 
 export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
@@ -60,9 +61,27 @@ export interface DeliveryFilters {
 
 const table = webhookDeliveries;
 
+/** That a row belongs to the endpoint that a prepared statement is called with. */
+const isGivenEndpoint = ({ accountId, mode, url }: typeof table | typeof webhookGone): SQL[] => [
+  eq(accountId, sql.placeholder("accountId")),
+  eq(mode, sql.placeholder("mode")),
+  eq(url, sql.placeholder("url")),
+];
+const ofEndpoint = isGivenEndpoint(table);
+const ofQueue = [...ofEndpoint, eq(table.subject, sql.placeholder("subject")), sql`status = 'pending'`];
+
+/** The columns that an attempt changes, each set to the value of its name. */
+const ATTEMPT_END = Object.fromEntries(
+  (
+    [
+      ...["status", "attempts", "rejections", "dueAtMs", "lastAttemptAtMs", "lastHttpStatus", "lastProblem"],
+      ...["lastAnswer", "finishedAtMs"],
+    ] as (keyof AttemptEnd)[]
+  ).map((name) => [name, sql`${sql.placeholder(name)}`]),
+);
+
 const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
-const inQueue = (queue: WebhookQueue): SQL | undefined => and(pendingAt(queue), eq(table.subject, queue.subject));
 const goneAt = ({ accountId, mode }: WebhookOwner, url: string): SQL | undefined =>
   and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
 
@@ -80,20 +99,47 @@ const matching = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): 
 };
 
 const prepare = ({ orm, sqlite }: Db) => ({
+  insert: orm.insert(table).values(placeholdersOf(table)).onConflictDoNothing().prepare(),
+  endAttempt: orm
+    .update(table)
+    .set(ATTEMPT_END)
+    .where(eq(table.id, sql.placeholder("id")))
+    .prepare(),
   firstOfQueue: orm
     .select({ id: table.id, dueAtMs: table.dueAtMs })
     .from(table)
-    .where(
-      and(
-        eq(table.accountId, sql.placeholder("accountId")),
-        eq(table.mode, sql.placeholder("mode")),
-        eq(table.url, sql.placeholder("url")),
-        eq(table.subject, sql.placeholder("subject")),
-        sql`status = 'pending'`,
-      ),
-    )
+    .where(and(...ofQueue))
     .orderBy(asc(table.eventId))
     .limit(1)
+    .prepare(),
+  clearDueOfOthers: orm
+    .update(table)
+    .set({ dueAtMs: null })
+    .where(and(...ofQueue, isNotNull(table.dueAtMs), ne(table.id, sql.placeholder("first"))))
+    .prepare(),
+  dueHeads: orm
+    .select()
+    .from(table)
+    .where(and(...ofEndpoint, sql`due_at_ms is not null`, lte(table.dueAtMs, sql.placeholder("nowMs"))))
+    .orderBy(asc(table.dueAtMs))
+    .limit(sql.placeholder("limit"))
+    .prepare(),
+  queue: orm
+    .select({ id: table.id })
+    .from(table)
+    .where(and(...ofQueue))
+    .orderBy(asc(table.eventId))
+    .limit(sql.placeholder("limit"))
+    .prepare(),
+  countPending: orm
+    .select({ pending: count() })
+    .from(table)
+    .where(and(...ofEndpoint, sql`status = 'pending'`))
+    .prepare(),
+  gone: orm
+    .select({ atMs: webhookGone.atMs })
+    .from(webhookGone)
+    .where(and(...isGivenEndpoint(webhookGone)))
     .prepare(),
   setDue: orm
     .update(table)
@@ -125,11 +171,16 @@ export class DeliveryStore {
   }
 
   insert(_tx: Tx, delivery: Delivery): void {
-    this.db.orm.insert(table).values(delivery).onConflictDoNothing().run();
+    this.#statements.insert.run(delivery);
   }
 
   find(id: string): Delivery | undefined {
     return this.#statements.byId.get({ id });
+  }
+
+  /** Stores how an attempt ended. */
+  endAttempt(_tx: Tx, id: string, end: AttemptEnd): void {
+    this.#statements.endAttempt.run({ ...end, id });
   }
 
   change(_tx: Tx, id: string, change: DeliveryChange): void {
@@ -145,8 +196,7 @@ export class DeliveryStore {
     const { accountId, mode, url, subject } = queue;
     const first = this.#statements.firstOfQueue.get({ accountId, mode, url, subject });
     if (first === undefined || first.dueAtMs !== null) return;
-    const others = and(inQueue(queue), isNotNull(table.dueAtMs), ne(table.id, first.id));
-    this.db.orm.update(table).set({ dueAtMs: null }).where(others).run();
+    this.#statements.clearDueOfOthers.run({ accountId, mode, url, subject, first: first.id });
     this.#statements.setDue.run({ id: first.id, dueAtMs: Math.max(dueAtMs, this.pausedUntil(queue)) });
   }
 
@@ -158,20 +208,16 @@ export class DeliveryStore {
 
   /** The first deliveries of the queues of an endpoint that are due, the longest waiting first. */
   dueHeads({ accountId, mode, url }: WebhookEndpoint, nowMs: number, limit: number): Delivery[] {
-    const due = and(
-      ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url)],
-      ...[sql`due_at_ms is not null`, lte(table.dueAtMs, nowMs)],
-    );
-    return this.db.orm.select().from(table).where(due).orderBy(asc(table.dueAtMs)).limit(limit).all();
+    return this.#statements.dueHeads.all({ accountId, mode, url, nowMs, limit });
   }
 
-  /** The pending deliveries of a queue in order. */
-  queue(queue: WebhookQueue, limit: number): Delivery[] {
-    return this.db.orm.select().from(table).where(inQueue(queue)).orderBy(asc(table.eventId)).limit(limit).all();
+  /** The ids of the pending deliveries of a queue in order. */
+  queue({ accountId, mode, url, subject }: WebhookQueue, limit: number): string[] {
+    return this.#statements.queue.all({ accountId, mode, url, subject, limit }).map(({ id }) => id);
   }
 
-  countPending(endpoint: WebhookEndpoint): number {
-    return this.db.orm.select({ pending: count() }).from(table).where(pendingAt(endpoint)).get()?.pending ?? 0;
+  countPending({ accountId, mode, url }: WebhookEndpoint): number {
+    return this.#statements.countPending.get({ accountId, mode, url })?.pending ?? 0;
   }
 
   failPending(_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number): void {
@@ -269,8 +315,8 @@ export class DeliveryStore {
   }
 
   /** When a URL responded 410; undefined while deliveries to it are enabled. */
-  goneSince(owner: WebhookOwner, url: string): number | undefined {
-    return this.db.orm.select().from(webhookGone).where(goneAt(owner, url)).get()?.atMs;
+  goneSince({ accountId, mode }: WebhookOwner, url: string): number | undefined {
+    return this.#statements.gone.get({ accountId, mode, url })?.atMs;
   }
 
   markGone(_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number): void {

@@ -188,7 +188,7 @@ export class Dispatcher {
   async #sendQueue(head: Delivery, slot: DeliverySlot): Promise<void> {
     const records: Array<Promise<void>> = [];
     try {
-      for (const { id } of this.options.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
+      for (const id of this.options.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
         if (!(await this.#sendOne(id, slot, records))) break;
     } finally {
       await Promise.all(records);

@@ -23,19 +23,37 @@ const table = outbox;
 const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
+const prepare = ({ orm }: Pick<Db, "orm">) => ({
+  waiting: orm
+    .select()
+    .from(table)
+    .where(sql`delivered_at_ms is null`)
+    .orderBy(asc(table.id))
+    .limit(sql.placeholder("limit"))
+    .prepare(),
+  markDelivered: orm
+    .update(table)
+    .set({ deliveredAtMs: sql`${sql.placeholder("atMs")}` })
+    .where(eq(table.id, sql.placeholder("id")))
+    .prepare(),
+});
+
 /** Reads the outbox: for the relay, and as the event feed of each account and mode. */
 export class EventStore {
-  constructor(private readonly db: Db) {}
+  readonly #statements: ReturnType<typeof prepare>;
+
+  constructor(private readonly db: Db) {
+    this.#statements = prepare(db);
+  }
 
   /** Events without deliveries, oldest first. */
   waiting(limit: number): EventRow[] {
-    const isNew = sql`delivered_at_ms is null`;
-    return this.db.orm.select().from(table).where(isNew).orderBy(asc(table.id)).limit(limit).all();
+    return this.#statements.waiting.all({ limit });
   }
 
   /** The deliveries of an event are created. */
   markDelivered(_tx: Tx, id: string, atMs: number): void {
-    this.db.orm.update(table).set({ deliveredAtMs: atMs }).where(eq(table.id, id)).run();
+    this.#statements.markDelivered.run({ id, atMs });
   }
 
   /** Examines the next `looks` events of an owner after an id, oldest first, and returns up to `wanted` that match. */

@@ -7,7 +7,7 @@ import { eventData, type EventRow, type EventStore } from "./event-store.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
 
 /** Events relayed in one transaction. */
-export const EVENTS_AT_ONCE_MAX = 500;
+export const EVENTS_AT_ONCE_MAX = 100;
 /** With this many pending deliveries to one URL, its endpoint has been down for long: further events are not sent. */
 const PENDING_MAX = 100_000;
 

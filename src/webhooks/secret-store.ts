@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, isNull, or, type SQL } from "drizzle-orm";
+import { and, desc, eq, gt, isNull, or, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { newId } from "../base/secrets.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
@@ -13,13 +13,23 @@ export type WebhookSecret = Readonly<typeof webhookSecrets.$inferSelect>;
 export const SECRET_GRACE_MS = 24 * 60 * 60 * 1000;
 
 const table = webhookSecrets;
-const endsAfter = (atMs: number) => or(isNull(table.validUntilMs), gt(table.validUntilMs, atMs));
+const endsAfter = (atMs: number | Placeholder) => or(isNull(table.validUntilMs), gt(table.validUntilMs, atMs));
 const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
 /** The signing secrets of each account and mode; created on first use. */
 export class WebhookSecrets {
-  constructor(private readonly runtime: Pick<Runtime, "db" | "clock">) {}
+  readonly #selectValid;
+
+  constructor(private readonly runtime: Pick<Runtime, "db" | "clock">) {
+    const ofOwner = [eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))];
+    this.#selectValid = runtime.db.orm
+      .select()
+      .from(table)
+      .where(and(...ofOwner, endsAfter(sql.placeholder("nowMs"))))
+      .orderBy(desc(table.id))
+      .prepare();
+  }
 
   /** The valid secrets, newest first; creates the first one. Never empty. */
   ensure(tx: Tx, owner: WebhookOwner): readonly WebhookSecret[] {
@@ -51,10 +61,8 @@ export class WebhookSecrets {
     });
   }
 
-  #valid(owner: WebhookOwner): readonly WebhookSecret[] {
-    const { db, clock } = this.runtime;
-    const valid = and(belongsTo(owner), endsAfter(clock.nowMs()));
-    return db.orm.select().from(table).where(valid).orderBy(desc(table.id)).all();
+  #valid({ accountId, mode }: WebhookOwner): readonly WebhookSecret[] {
+    return this.#selectValid.all({ accountId, mode, nowMs: this.runtime.clock.nowMs() });
   }
 
   #insert(_tx: Tx, { accountId, mode }: WebhookOwner): WebhookSecret {
