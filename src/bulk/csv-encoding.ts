@@ -1,3 +1,4 @@
+import { isAscii } from "node:buffer";
 import { nextTurn } from "../base/clock.ts";
 import { type Result, err, ok } from "../base/errors.ts";
 import { CHUNK_BYTES, type ByteSource } from "./byte-source.ts";
@@ -96,7 +97,9 @@ const countUtf8 = async (source: ByteSource): Promise<{ letters: number; invalid
   let invalid = 0;
   let awaited = 0;
   for await (const chunk of source()) {
-    for (const byte of chunk) {
+    if (awaited === 0 && isAscii(chunk)) continue;
+    for (let at = 0; at < chunk.length; at += 1) {
+      const byte = chunk[at] ?? 0;
       if (byte < 0x80) {
         if (awaited > 0) invalid += 1;
         awaited = 0;

@@ -97,6 +97,8 @@ export interface SubmissionContext {
   /** Where a file is stored while it is received and read. */
   readonly folder: string;
   readonly clock: Clock;
+  /** Who submits it. */
+  readonly account: string;
   readonly urls: Pick<WebhookUrls, "parse">;
   /** Called before a file of at most this size is received; throws 503 when the account uploads too much. */
   readonly reserveUpload: (bytes: number) => UploadReservation;

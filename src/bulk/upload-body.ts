@@ -1,3 +1,4 @@
+import { backgroundTurn } from "../base/background.ts";
 import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { waitFor } from "../base/wait.ts";
@@ -16,6 +17,8 @@ export interface BodyLimits {
   /** Bytes of the other parts of a form. */
   readonly aroundBytesMax: number;
   readonly clock: Clock;
+  /** Whose upload it is. */
+  readonly account: string;
 }
 
 /**
@@ -24,7 +27,7 @@ export interface BodyLimits {
  * its Content-Length. Stopping early releases the body.
  */
 export async function* bodyChunks(request: Request, limits: BodyLimits): AsyncGenerator<Uint8Array, void> {
-  const { clock, listBytesMax } = limits;
+  const { account, clock, listBytesMax } = limits;
   const bytesMax = listBytesMax + limits.aroundBytesMax;
   const encoding = request.headers.get("content-encoding") ?? "identity";
   if (encoding.toLowerCase() !== "identity") {
@@ -44,6 +47,8 @@ export async function* bodyChunks(request: Request, limits: BodyLimits): AsyncGe
       bytes += value.length;
       if (bytes > bytesMax) throw uploadTooLarge(listBytesMax);
       yield value;
+      // What has not been read yet waits with its sender: many uploads at once would hold the event loop.
+      await backgroundTurn(account);
     }
     if (declared !== null && bytes !== Number(declared)) throw uploadRefused("The upload ended prematurely.");
   } finally {

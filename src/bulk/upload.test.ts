@@ -40,14 +40,14 @@ const requestOf = (contentType: string, body: Body, headers: Record<string, stri
 
 const receive = async (request: Request, bytesMax = 1000) => {
   const folder = await newFolder();
-  const upload = await receiveUpload(request, { folder, bytesMax, clock: createTestClock() });
+  const upload = await receiveUpload(request, { folder, bytesMax, clock: createTestClock(), account: "a" });
   return { ...upload, text: await Bun.file(upload.path).text(), names: await readdir(folder) };
 };
 
 /** The code and message of the refusal; fails when there is none, or when a file is left behind. */
 const refusal = async (request: Request, bytesMax = 1000) => {
   const folder = await newFolder();
-  const error = await receiveUpload(request, { folder, bytesMax, clock: createTestClock() }).then(
+  const error = await receiveUpload(request, { folder, bytesMax, clock: createTestClock(), account: "a" }).then(
     () => null,
     (reason: unknown) => reason,
   );
@@ -79,7 +79,11 @@ describe("a list as the body", () => {
 
   test("is readable for its owner only", async () => {
     const folder = await newFolder();
-    const { path } = await receiveUpload(requestOf("text/csv", LIST), { folder, clock: createTestClock() });
+    const { path } = await receiveUpload(requestOf("text/csv", LIST), {
+      folder,
+      clock: createTestClock(),
+      account: "a",
+    });
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
   });
@@ -149,7 +153,7 @@ describe("a list as the body", () => {
     const silent = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(Buffer.from("email\n")),
     });
-    const upload = receiveUpload(requestOf("text/csv", silent), { folder, clock });
+    const upload = receiveUpload(requestOf("text/csv", silent), { folder, clock, account: "a" });
     const outcome = upload.then(
       () => "taken",
       (error: Error) => error.message,
@@ -249,7 +253,7 @@ test("a client that disconnects during an upload leaves nothing behind", async (
     hostname: "127.0.0.1",
     port: 0,
     fetch: async (request) => {
-      await receiveUpload(request, { folder, clock: createTestClock() }).then(
+      await receiveUpload(request, { folder, clock: createTestClock(), account: "a" }).then(
         () => outcome.resolve("taken"),
         (error: Error) => outcome.resolve(error.message),
       );

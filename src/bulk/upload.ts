@@ -31,6 +31,8 @@ export interface UploadOptions {
   /** Created if it does not exist. */
   readonly folder: string;
   readonly clock: Clock;
+  /** Whose upload it is. */
+  readonly account: string;
   readonly bytesMax?: number;
 }
 
@@ -73,9 +75,9 @@ interface Receiving {
 }
 
 const receiveTo = async (path: string, { request, contentType, options }: Receiving) => {
-  const { clock, bytesMax = LIST_BYTES_MAX } = options;
+  const { account, clock, bytesMax = LIST_BYTES_MAX } = options;
   const aroundBytesMax = contentType === null ? 0 : FORM_BYTES_MAX;
-  const chunks = bodyChunks(request, { listBytesMax: bytesMax, aroundBytesMax, clock });
+  const chunks = bodyChunks(request, { listBytesMax: bytesMax, aroundBytesMax, clock, account });
   const file = await open(path, "wx", 0o600);
   let bytes = 0;
   const write = async (chunk: Uint8Array): Promise<void> => {
