@@ -1,3 +1,4 @@
+import { nextTurn } from "../../base/clock.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import type { DiskReserve } from "./disk-reserve.ts";
@@ -133,6 +134,8 @@ export class IngestionWorker {
     if (batch.length === 0) return false;
     const isGivenUp = batch.some((one) => this.#attemptsOf(one) >= READ_ATTEMPTS_MAX);
     if (!isGivenUp) await this.#countAttempts(batch);
+    // A mail of 20 MB was just written, which held the event loop for long.
+    await nextTurn();
     await this.#parts.ingest.process(batch.map((one) => this.#itemOf(one, isGivenUp)));
     for (const { id } of batch) this.#begun.delete(id);
     this.#collectGarbage(batch.length);
