@@ -42,6 +42,24 @@ describe("a transaction", () => {
     await later;
   });
 
+  test("ends after a while, and the next one continues with what is left, in order", async () => {
+    const { write, count } = groupOf(1);
+    const counts: (number | undefined)[] = [];
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 60 }, (_, n) =>
+        write().then(() => {
+          order.push(n);
+          counts.push(count());
+        }),
+      ),
+    );
+    expect(order).toEqual(Array.from({ length: 60 }, (_, n) => n));
+    expect(count()).toBe(60);
+    expect(new Set(counts).size).toBeGreaterThan(2);
+    expect(counts.every((seen, n) => (seen ?? 0) > n)).toBe(true);
+  });
+
   test("does not wait for more than a moment", async () => {
     const { write, count } = groupOf(1);
     let turns = 0;
