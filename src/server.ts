@@ -3,6 +3,7 @@ import type { Log } from "./base/log.ts";
 import type { HttpApplication } from "./http-application.ts";
 import type { ClientAddresses } from "./http/client-addresses.ts";
 import { failureResponse } from "./http/error-response.ts";
+import { RequestGate } from "./http/request-gate.ts";
 import { requestIdOf } from "./http/request-id.ts";
 import { createRequestLog, loggedPath } from "./http/request-log.ts";
 import { releaseBody } from "./http/request-memory.ts";
@@ -34,8 +35,11 @@ export interface HttpApp {
  */
 export const createServer = ({ log, clock, applicationOf, clients, countRequest }: ServerOptions): HttpApp => {
   const requestLog = createRequestLog({ log, clock }, clients);
+  const gate = new RequestGate(clock);
   const respond = async (request: Request): Promise<Response> => {
     if (isLivenessProbe(request)) return Response.json(LIVENESS, { headers: { "x-request-id": requestIdOf(request) } });
+    const waiting = gate.enter(() => callerOf(request));
+    if (waiting !== null) await waiting;
     const application = await applicationOf(pathOf(request));
     return withoutWrongLength(request, await application.fetch(request));
   };
@@ -55,6 +59,9 @@ export const createServer = ({ log, clock, applicationOf, clients, countRequest 
     attach: (server) => clients.attach(server),
   };
 };
+
+/** Who sends a request, by the key or the session that it names; null for all without either. */
+const callerOf = ({ headers }: Request): string | null => headers.get("authorization") ?? headers.get("cookie");
 
 /** Whether this is exactly `GET /healthz`; the route decides about methods, parameters and invalid hosts. */
 const isLivenessProbe = (request: Request): boolean =>
