@@ -77,3 +77,31 @@ test.each([
     expect(server.lines[0]).toContain("r2");
   },
 );
+
+test("in a rush, requests begin over several turns, but none that has a large body, or one of unknown length", async () => {
+  let nowMs = 0;
+  const clock = { ...createTestClock(), monotonicMs: () => (nowMs += 1) };
+  const begun: string[] = [];
+  const application: HttpApplication = {
+    routes: [],
+    fetch: async (request) => {
+      begun.push(new URL(request.url).pathname);
+      return new Response(await request.text());
+    },
+  };
+  const log = createLog("error", clock, () => undefined);
+  const app = createServer({ log, clock, clients: new ClientAddresses([]), applicationOf: () => application });
+  const send = (path: string, headers: Record<string, string>) =>
+    app.handle(new Request(`http://localhost${path}`, { method: "POST", headers, body: "x" }));
+  const all = [
+    ...Array.from({ length: 100 }, () => send("/small", { "content-length": "1" })),
+    send("/large", { "content-length": "5000" }),
+    send("/chunked", { "transfer-encoding": "chunked" }),
+  ];
+  await Promise.resolve();
+  expect(begun.filter((path) => path === "/small").length).toBeLessThan(20);
+  expect(begun).toContain("/large");
+  expect(begun).toContain("/chunked");
+  await Promise.all(all);
+  expect(begun).toHaveLength(102);
+});

@@ -38,7 +38,7 @@ export const createServer = ({ log, clock, applicationOf, clients, countRequest 
   const gate = new RequestGate(clock);
   const respond = async (request: Request): Promise<Response> => {
     if (isLivenessProbe(request)) return Response.json(LIVENESS, { headers: { "x-request-id": requestIdOf(request) } });
-    const waiting = gate.enter(() => callerOf(request));
+    const waiting = mayWait(request) ? gate.enter(() => callerOf(request)) : null;
     if (waiting !== null) await waiting;
     const application = await applicationOf(pathOf(request));
     return withoutWrongLength(request, await application.fetch(request));
@@ -59,6 +59,11 @@ export const createServer = ({ log, clock, applicationOf, clients, countRequest 
     attach: (server) => clients.attach(server),
   };
 };
+
+/** The body of a request that waits is in memory, where nothing counts it yet: only small ones may wait. */
+const WAITING_BODY_BYTES_MAX = 4 * 1024;
+const mayWait = ({ headers }: Request): boolean =>
+  !headers.has("transfer-encoding") && Number(headers.get("content-length") ?? 0) <= WAITING_BODY_BYTES_MAX;
 
 /** Who sends a request, by the key or the session that it names; null for all without either. */
 const callerOf = ({ headers }: Request): string | null => headers.get("authorization") ?? headers.get("cookie");
