@@ -55,6 +55,7 @@ export const createAdvisor = (options: AdvisorOptions): Advisor => {
     const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
     // Of a domain with 20,000 sources each of these takes a long time: everything else has its turn in between.
     const read = new DomainSources(reading, domain);
+    await read.identifyAll();
     await nextTurn();
     const sources = read.sources(window);
     await nextTurn();

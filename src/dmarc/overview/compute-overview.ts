@@ -1,7 +1,7 @@
 import { type DayRange, dayOfTime } from "../../base/days.ts";
 import type { Advice } from "../advice/advice-schema.ts";
 import { RANGE_DAYS } from "../../http/day-range.ts";
-import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
+import { actionableFailures, type DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
 import type { DomainDay } from "../sources/rollup-rows.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import type { Source } from "../sources/source-response.ts";
@@ -9,16 +9,23 @@ import type { NextStep, DomainOverview } from "./domain-overview.ts";
 
 const WEEK_DAYS = 7;
 
-/** Sums up a domain for lists. `next` is the next step of its advice. */
+/** What an overview is computed from, beside the counts. `next`: the next step of the advice. */
+interface OverviewFacts {
+  readonly sources: DomainSources;
+  readonly next: Advice["next"];
+  readonly nowMs: number;
+}
+
+/** Sums up a domain for lists. */
 export const computeOverview = (
   rollups: RollupStore,
   domain: SourceDomain,
-  { next, nowMs }: { readonly next: Advice["next"]; readonly nowMs: number },
+  { sources: read, next, nowMs }: OverviewFacts,
 ): DomainOverview => {
   const toDay = dayOfTime(nowMs);
   const range: DayRange = { fromDay: toDay - RANGE_DAYS + 1, toDay };
   const days = rollups.domainDays([domain.number], range);
-  const sources = new DomainSources(rollups, domain).sources(range);
+  const sources = read.sources(range);
   const month = sumOf(days);
   const week = sumOf(days.filter(({ day }) => day > toDay - WEEK_DAYS));
   return {

@@ -3,6 +3,7 @@ import { forEachIsolated } from "../../base/for-each-isolated.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import type { Advisor } from "../advice/advisor.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { computeOverview } from "./compute-overview.ts";
 import type { DomainOverviewStore } from "./domain-overview-store.ts";
@@ -62,7 +63,9 @@ export class OverviewJob {
     // What changes while this is computed makes the domain due again.
     const nowMs = clock.nowMs();
     const { next } = await advise(domain);
-    const overview = db.snapshot(() => computeOverview(rollups, domain, { next, nowMs }));
+    const sources = new DomainSources(rollups, domain);
+    await sources.identifyAll();
+    const overview = db.snapshot(() => computeOverview(rollups, domain, { sources, next, nowMs }));
     await db.commit((tx) => store.save(tx, number, overview));
   }
 }

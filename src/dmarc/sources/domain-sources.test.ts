@@ -1,3 +1,4 @@
+import { nextTurn } from "../../base/clock.ts";
 import { describe, expect, test } from "bun:test";
 import { SAMPLE_DAY_S, type SampleRow } from "../../testing/dmarc-reports.ts";
 import { createReportQueries, MADE_DAY } from "../../testing/report-queries.ts";
@@ -320,4 +321,22 @@ test("a cursor from a later range goes on at the end of this one", async () => {
   const asked = { domain: domain.number, range, filters: {} };
   const found = await readReports(reports, asked, { after: `${MADE_DAY + 9}.1`, limit: 5 });
   expect(found.reports.map(({ date }) => date)).toEqual(["2026-01-01"]);
+});
+
+test("identifying all sources first takes several turns of the event loop and changes nothing", async () => {
+  const row = (n: number): SampleRow => ({ ...UNPROVEN, ip: `9.${n >> 8}.${n & 255}.1`, count: 1 + (n % 5) });
+  const { sourcesOf, domain } = await startWith([
+    { ip: "8.8.8.8" },
+    ...Array.from({ length: 2_500 }, (_, n) => row(n)),
+  ]);
+  const sources = sourcesOf(domain);
+  let turns = 0;
+  let isOver: boolean = false;
+  const identified = sources.identifyAll().finally(() => {
+    isOver = true;
+  });
+  for (; !isOver; turns++) await nextTurn();
+  await identified;
+  expect(turns).toBeGreaterThan(2);
+  expect(sources.sources(ALL, { byNetwork: true })).toEqual(sourcesOf(domain).sources(ALL, { byNetwork: true }));
 });
