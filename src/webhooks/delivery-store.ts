@@ -1,9 +1,9 @@
-import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, lte, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { IdWindow, Stretch } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { placeholdersOf } from "../db/placeholders.ts";
 import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../db/schema-webhooks.ts";
+import { type ATTEMPT_COLUMNS, type DueEndpoint, prepareDeliveries } from "./delivery-statements.ts";
 
 export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
@@ -28,26 +28,10 @@ export interface WebhookQueue extends WebhookEndpoint {
 export type Delivery = Readonly<typeof webhookDeliveries.$inferSelect>;
 
 /** The columns that an attempt changes. */
-export interface AttemptEnd extends Pick<
-  Delivery,
-  | "status"
-  | "attempts"
-  | "rejections"
-  | "dueAtMs"
-  | "lastAttemptAtMs"
-  | "lastHttpStatus"
-  | "lastProblem"
-  | "lastAnswer"
-  | "finishedAtMs"
-> {}
+export type AttemptEnd = Pick<Delivery, (typeof ATTEMPT_COLUMNS)[number]>;
 
 /** The columns that can change. */
 export type DeliveryChange = Partial<AttemptEnd & Pick<Delivery, "url" | "via">>;
-
-/** An endpoint with pending deliveries; `dueAtMs`: of the earliest. */
-export interface DueEndpoint extends WebhookEndpoint {
-  readonly dueAtMs: number;
-}
 
 export interface DeliveryFilters {
   readonly status?: DeliveryStatus | readonly DeliveryStatus[] | undefined;
@@ -60,25 +44,6 @@ export interface DeliveryFilters {
 }
 
 const table = webhookDeliveries;
-
-/** That a row belongs to the endpoint that a prepared statement is called with. */
-const isGivenEndpoint = ({ accountId, mode, url }: typeof table | typeof webhookGone): SQL[] => [
-  eq(accountId, sql.placeholder("accountId")),
-  eq(mode, sql.placeholder("mode")),
-  eq(url, sql.placeholder("url")),
-];
-const ofEndpoint = isGivenEndpoint(table);
-const ofQueue = [...ofEndpoint, eq(table.subject, sql.placeholder("subject")), sql`status = 'pending'`];
-
-/** The columns that an attempt changes, each set to the value of its name. */
-const ATTEMPT_END = Object.fromEntries(
-  (
-    [
-      ...["status", "attempts", "rejections", "dueAtMs", "lastAttemptAtMs", "lastHttpStatus", "lastProblem"],
-      ...["lastAnswer", "finishedAtMs"],
-    ] as (keyof AttemptEnd)[]
-  ).map((name) => [name, sql`${sql.placeholder(name)}`]),
-);
 
 const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
@@ -98,76 +63,12 @@ const matching = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): 
   );
 };
 
-const prepare = ({ orm, sqlite }: Db) => ({
-  insert: orm.insert(table).values(placeholdersOf(table)).onConflictDoNothing().prepare(),
-  endAttempt: orm
-    .update(table)
-    .set(ATTEMPT_END)
-    .where(eq(table.id, sql.placeholder("id")))
-    .prepare(),
-  firstOfQueue: orm
-    .select({ id: table.id, dueAtMs: table.dueAtMs })
-    .from(table)
-    .where(and(...ofQueue))
-    .orderBy(asc(table.eventId))
-    .limit(1)
-    .prepare(),
-  clearDueOfOthers: orm
-    .update(table)
-    .set({ dueAtMs: null })
-    .where(and(...ofQueue, isNotNull(table.dueAtMs), ne(table.id, sql.placeholder("first"))))
-    .prepare(),
-  dueHeads: orm
-    .select()
-    .from(table)
-    .where(and(...ofEndpoint, sql`due_at_ms is not null`, lte(table.dueAtMs, sql.placeholder("nowMs"))))
-    .orderBy(asc(table.dueAtMs))
-    .limit(sql.placeholder("limit"))
-    .prepare(),
-  queue: orm
-    .select({ id: table.id })
-    .from(table)
-    .where(and(...ofQueue))
-    .orderBy(asc(table.eventId))
-    .limit(sql.placeholder("limit"))
-    .prepare(),
-  countPending: orm
-    .select({ pending: count() })
-    .from(table)
-    .where(and(...ofEndpoint, sql`status = 'pending'`))
-    .prepare(),
-  gone: orm
-    .select({ atMs: webhookGone.atMs })
-    .from(webhookGone)
-    .where(and(...isGivenEndpoint(webhookGone)))
-    .prepare(),
-  setDue: orm
-    .update(table)
-    .set({ dueAtMs: sql`${sql.placeholder("dueAtMs")}` })
-    .where(eq(table.id, sql.placeholder("id")))
-    .prepare(),
-  byId: orm
-    .select()
-    .from(table)
-    .where(eq(table.id, sql.placeholder("id")))
-    .prepare(),
-  // One step of a loose index scan: its cost does not depend on the number of deliveries to a URL.
-  endpointAfter: sqlite.prepare<DueEndpoint, [string, string, string]>(
-    `SELECT account_id AS accountId, mode, url, due_at_ms AS dueAtMs FROM webhook_deliveries
-      WHERE due_at_ms IS NOT NULL AND (account_id, mode, url) > (?, ?, ?)
-      ORDER BY account_id, mode, url, due_at_ms LIMIT 1`,
-  ),
-  pauseEnd: sqlite.prepare<{ untilMs: number }, [string, string, string]>(
-    "SELECT until_ms AS untilMs FROM webhook_pauses WHERE account_id = ? AND mode = ? AND url = ?",
-  ),
-});
-
 /** Deliveries, and the URLs that are paused or gone. */
 export class DeliveryStore {
-  readonly #statements: ReturnType<typeof prepare>;
+  readonly #statements: ReturnType<typeof prepareDeliveries>;
 
   constructor(private readonly db: Db) {
-    this.#statements = prepare(db);
+    this.#statements = prepareDeliveries(db);
   }
 
   insert(_tx: Tx, delivery: Delivery): void {
