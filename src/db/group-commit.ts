@@ -14,9 +14,8 @@ interface PendingWrite {
 /** Interval of attempts while another process holds the database; the event loop is not blocked meanwhile. */
 const BUSY_AGAIN_MS = 20;
 const BUSY_MS_MAX = 5_000;
-/** Further writes wait for the next transaction, so that one does not block the event loop for long. */
-const WRITES_PER_TRANSACTION_MAX = 512;
-const TRANSACTION_MS_MAX = 10;
+/** Further writes wait for the next transaction, so that one does not hold the event loop for more than some 15 ms. */
+const WRITES_PER_TRANSACTION_MAX = 128;
 /** How long a transaction waits while every turn of the event loop brings further writes. */
 const GATHER_MS_MAX = 2;
 
@@ -101,16 +100,12 @@ export class GroupCommit {
     if (this.#pending.length > 0) this.#schedule();
   }
 
-  /** Runs writes as one transaction and settles them. Those that come too late are put back to the front. */
+  /** Runs writes as one transaction and settles them. */
   #write(writes: readonly PendingWrite[]): void {
     const settled: Array<() => void> = [];
-    const endsMs = this.clock.monotonicMs() + TRANSACTION_MS_MAX;
     try {
       this.#statements.begin.run();
-      for (const write of writes) {
-        if (settled.length > 0 && this.clock.monotonicMs() >= endsMs) break;
-        settled.push(this.#runOne(write));
-      }
+      for (const write of writes) settled.push(this.#runOne(write));
       this.#statements.commit.run();
     } catch (error) {
       // When the disk is full, SQLite has already rolled back.
@@ -120,7 +115,6 @@ export class GroupCommit {
       else for (const write of writes) write.fail(error);
       return;
     }
-    this.#pending = [...writes.slice(settled.length), ...this.#pending];
     for (const settle of settled) settle();
     this.facts.publish();
   }
