@@ -80,16 +80,37 @@ const PRAGMAS = [
 
 const tx = {} as Tx;
 
+const prepareConnection = (sqlite: Sqlite): Sqlite => {
+  sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  for (const pragma of PRAGMAS) sqlite.run(pragma);
+  return sqlite;
+};
+
+const openMigrated = (path: string) => {
+  const sqlite = prepareConnection(new Sqlite(path, { readwrite: true, strict: true }));
+  return { sqlite, migrated: migrateFile(sqlite, path, { migrations: MIGRATIONS }) };
+};
+
+/** A new database in memory; those after the first of a process begin as its copy. */
+let memoryImage: { readonly bytes: Uint8Array; readonly migrated: Migrated } | null = null;
+
+const openMemory = () => {
+  if (memoryImage !== null) {
+    const sqlite = Sqlite.deserialize(memoryImage.bytes, { readonly: false, strict: true });
+    return { sqlite: prepareConnection(sqlite), migrated: ok(memoryImage.migrated) };
+  }
+  const opened = openMigrated(":memory:");
+  if (opened.migrated.ok) memoryImage = { bytes: opened.sqlite.serialize(), migrated: opened.migrated.value };
+  return opened;
+};
+
 /**
  * Opens or creates the database at `path`, or in memory for `:memory:`, and migrates it after a copy was made. Only the owner can read the file,
  * whatever the umask. Throws the errors of SQLite and the file system.
  */
 export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db, MigrateProblem> => {
   keepDatabasePrivate(path);
-  const sqlite = new Sqlite(path, { readwrite: true, strict: true });
-  sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  for (const pragma of PRAGMAS) sqlite.run(pragma);
-  const migrated = migrateFile(sqlite, path, { migrations: MIGRATIONS });
+  const { sqlite, migrated } = path === ":memory:" ? openMemory() : openMigrated(path);
   if (!migrated.ok) {
     sqlite.close();
     return err(migrated.error);

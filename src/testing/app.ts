@@ -1,3 +1,6 @@
+// Loaded before the first test: a test must not wait for the disk while it advances its clock.
+import "../compose-api.ts";
+import "../compose-pages.ts";
 import { afterEach } from "bun:test";
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
