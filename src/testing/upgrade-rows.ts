@@ -211,12 +211,20 @@ export const tablesOf = (sqlite: Sqlite): readonly string[] =>
 export const columnsOf = (sqlite: Sqlite, table: string): readonly Column[] =>
   sqlite.query<Column, []>(`PRAGMA table_info("${table}")`).all();
 
-/** A row for a table without rows of its own: text `{}`, which is also valid JSON, and the number 1. */
+/** Columns that make a plain row one of the account. */
+const PLAIN_OWNER: Row = {
+  ...owner,
+  ...{ key_id: LIVE, target_id: UPGRADED.target, delivery_id: UPGRADED.delivery, range_id: "" },
+};
+
+/** A row for a table without rows of its own: text `{}`, which is also valid JSON, and the number 1; of the account, where it says whose it is. */
 const plainRow = (columns: readonly Column[]): Row =>
   Object.fromEntries(
     columns
-      .filter(({ notnull, dflt_value, pk }) => pk > 0 || (notnull === 1 && dflt_value === null))
-      .map(({ name, type }) => [name, /int/i.test(type) ? 1 : "{}"]),
+      .filter(
+        ({ name, notnull, dflt_value, pk }) => pk > 0 || name in PLAIN_OWNER || (notnull === 1 && dflt_value === null),
+      )
+      .map(({ name, type }) => [name, PLAIN_OWNER[name] ?? (/int/i.test(type) ? 1 : "{}")]),
   );
 
 const insert = (sqlite: Sqlite, table: string, row: Row): void => {
