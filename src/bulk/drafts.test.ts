@@ -1,4 +1,5 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
+import * as fs from "node:fs/promises";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
@@ -200,6 +201,22 @@ describe("a draft", () => {
     expect(previewOf(await drafts.preview(caller, id, AUTO)).rows.total).toBe(2);
     const file = await drafts.receive(caller, formOf("Ada <a@a.example>, b@b.example", "list.csv"));
     expect(previewOf(await drafts.preview(caller, file.id, AUTO)).rows.total).toBe(1);
+  });
+
+  test("of a pasted text that cannot be rewritten leaves no file and no reservation", async () => {
+    const app = start();
+    const caller = callerOf(app);
+    const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+    const writing = spyOn(fs, "writeFile").mockRejectedValueOnce(full);
+    const pasted = () => app.service.bulk.drafts.receive(caller, formOf("a@a.example, b@b.example", null));
+    try {
+      expect(await pasted().catch((error: unknown) => error)).toBe(full);
+      expect(writing).toHaveBeenCalledTimes(1);
+    } finally {
+      writing.mockRestore();
+    }
+    expect(await files()).toEqual([]);
+    expect((await pasted()).bytes).toBe(24);
   });
 
   test("can be read by nobody else on the machine, and is gone after a restart", async () => {

@@ -102,14 +102,17 @@ export class ListDrafts {
     const context = this.options.contextOf(owner);
     const bytesMax = uploadBytesMax(request);
     const reservations: UploadReservation[] = [];
+    let upload: Upload | null = null;
     try {
       reservations.push(this.#held.reserve(owner.accountId, bytesMax));
       reservations.push(context.reserveUpload(bytesMax));
-      const upload = await receiveUpload(request, context);
-      for (const reservation of reservations) reservation.shrink(upload.bytes);
+      upload = await receiveUpload(request, context);
+      const { bytes } = upload;
+      for (const reservation of reservations) reservation.shrink(bytes);
       if (upload.fileName === null) await rewritePasted(upload.path);
       return this.#keep(owner, upload, reservations);
     } catch (error) {
+      if (upload !== null) await rm(upload.path, { force: true });
       for (const reservation of reservations) reservation.release();
       throw error;
     }

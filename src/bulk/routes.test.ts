@@ -159,7 +159,7 @@ test("endless uploads of an account do not block others and time out", async () 
   expect({ status: refused.status, after: refused.headers.get("retry-after") }).toEqual({ status: 503, after: "30" });
   expect(refused.body).toMatchObject({
     error: "unavailable",
-    message: "The lists that this account is uploading are too large together. Upload them one after another.",
+    message: "Concurrent uploads exceed 1 GiB for this account.",
   });
   const announced = { ...CSV, "content-length": String(file.body.length) };
   expect((await post(app, { key, ...file, headers: announced })).status).toBe(202);

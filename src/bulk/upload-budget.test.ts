@@ -30,7 +30,11 @@ describe("uploads", () => {
   test("reserve disk space, limited for an account and in total, until they are deleted", () => {
     const budget = budgetOf();
     const one = budget.reserve("a", 60);
-    expect(refusal(() => budget.reserve("a", 41))).toContain("this account");
+    expect(refusal(() => budget.reserve("a", 41))).toBe("Concurrent uploads exceed 100 bytes for this account.");
+    const large = (bytes: number) =>
+      new UploadBudget({ filesPerAccountMax: 1, bytesPerAccountMax: bytes, bytesMax: 0 });
+    expect(refusal(() => large(1024 ** 3).reserve("a", 1024 ** 3 + 1))).toContain("exceed 1 GiB");
+    expect(refusal(() => large(512 * 1024 ** 2).reserve("a", 1024 ** 3))).toContain("exceed 512 MiB");
     const two = budget.reserve("a", 40);
     expect(refusal(() => budget.reserve("b", 51))).toContain("Too many lists");
     const other = budget.reserve("b", 50);

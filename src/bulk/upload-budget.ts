@@ -8,9 +8,15 @@ export interface UploadBudgetLimits {
   readonly bytesMax: number;
 }
 
-const GIB = 1024 ** 3;
+const MIB = 1024 ** 2;
+const GIB = 1024 * MIB;
 const LIMITS: UploadBudgetLimits = { filesPerAccountMax: 40, bytesPerAccountMax: GIB, bytesMax: 4 * GIB };
 const RETRY_AFTER_S = 30;
+
+const sizeText = (bytes: number): string => {
+  if (bytes % MIB !== 0) return `${bytes} bytes`;
+  return bytes % GIB === 0 ? `${bytes / GIB} GiB` : `${bytes / MIB} MiB`;
+};
 
 /** The disk space reserved for one upload. */
 export interface UploadReservation {
@@ -44,7 +50,7 @@ export class UploadBudget {
     const own = this.#accounts.get(accountId) ?? { files: 0, bytes: 0 };
     if (own.files >= filesPerAccountMax) throw busy(`An account can upload ${filesPerAccountMax} lists at a time.`);
     if (own.bytes + bytes > bytesPerAccountMax)
-      throw busy("The lists that this account is uploading are too large together. Upload them one after another.");
+      throw busy(`Concurrent uploads exceed ${sizeText(bytesPerAccountMax)} for this account.`);
     if (this.#bytes + bytes > bytesMax) throw busy("Too many lists are being uploaded. Try again later.");
     this.#accounts.set(accountId, own);
     own.files++;

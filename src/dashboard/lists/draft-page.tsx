@@ -224,7 +224,7 @@ const Refused = (props: DraftPageProps & { readonly read: Extract<DraftPreview, 
         )}
         <p>
           {sample === null ? "" : "Choose the column of addresses, or "}
-          <Link href="/lists">upload another file</Link>.
+          <Link href="/lists">{sample === null ? "Upload" : "upload"} another file</Link>.
         </p>
       </Callout>
       {sample !== null && (
