@@ -129,7 +129,7 @@ export const formatProxy = ({ host, port }: SocksProxy): string =>
 export const httpUrl = z.string().transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url !== null && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === "" && url.username === "") {
-    return text.replace(/\/+$/, "");
+    return text.replace(/(?<!\/)\/+$/, "");
   }
   context.addIssue({ code: "custom", message: "must be an http or https URL without a query and without credentials" });
   return z.NEVER;

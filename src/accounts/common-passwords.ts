@@ -30,12 +30,13 @@ const SEQUENCES = ["0123456789", "abcdefghijklmnopqrstuvwxyz", "qwertyuiopasdfgh
 const spelledOut = (text: string): string =>
   text.replaceAll("@", "a").replaceAll("0", "o").replaceAll(/[$5]/g, "s").replaceAll("3", "e").replaceAll(/[1!]/g, "i");
 
+// input ≤ 1,000 characters
 const withoutDoubling = (text: string): string => /^(.+?)\1+$/s.exec(text)?.[1] ?? text;
 
 /** Whether a password is among those that programs try first: common ones, sequences, and repetitions of few characters. */
 export const isCommonPassword = (password: string): boolean => {
   const lower = password.toLowerCase();
-  const word = withoutDoubling(lower.replace(/[\d\p{P}\p{S}\s]+$/u, ""));
+  const word = withoutDoubling(lower.replace(/(?<![\d\p{P}\p{S}\s])[\d\p{P}\p{S}\s]+$/u, ""));
   return (
     PASSWORDS.has(lower) ||
     WORDS.has(word) ||

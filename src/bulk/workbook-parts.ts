@@ -10,10 +10,12 @@ export class WorkbookRefused extends Error {}
 const ENTRIES_MAX = 2_000;
 /** Maximum length of XML without a tag; a cell of Excel has at most 32,767 characters. */
 const TOKEN_BYTES_MAX = 1024 * 1024;
+/** No attribute that is read is longer: the longest is the target of a relationship. */
+const ATTRIBUTE_CHARACTERS_MAX = 2_048;
 
 const DAMAGED = "The Excel workbook is damaged. Save it again, or as CSV (UTF-8).";
 
-/** Receives the tags and texts of a part. Names have no namespace prefix. */
+/** Receives the tags and texts of a part. Names have no namespace prefix; attributes of more than 2,048 characters are left out. */
 export interface PartHandler {
   open?(name: string, attributes: Readonly<Record<string, string>>): void;
   text?(text: string): void;
@@ -29,7 +31,11 @@ export interface ReadPartOptions {
 const localName = (name: string): string => name.slice(name.indexOf(":") + 1);
 
 const localAttributes = (tag: SaxesTagPlain): Record<string, string> =>
-  Object.fromEntries(Object.entries(tag.attributes).map(([name, value]) => [localName(name), value]));
+  Object.fromEntries(
+    Object.entries(tag.attributes)
+      .filter(([, value]) => value.length <= ATTRIBUTE_CHARACTERS_MAX)
+      .map(([name, value]) => [localName(name), value]),
+  );
 
 /**
  * A parser that refuses a DOCTYPE and expands only the five entities of XML. A token without an end is refused before it

@@ -69,6 +69,21 @@ describe("a sheet", () => {
     ]);
   });
 
+  test("takes a format of more than 255 characters for no date, and leaves out what is longer than any attribute", async () => {
+    const formatted = (code: string) =>
+      workbookWith({
+        styles: `<numFmts><numFmt numFmtId="164" formatCode="${code}"/></numFmts><cellXfs><xf numFmtId="164"/></cellXfs>`,
+        rows: '<row><c s="0"><v>45000</v></c></row>',
+      });
+    expect(await csvOf(formatted(`yyyy${"[".repeat(251)}`))).toBe("2023-03-15\r\n");
+    expect(await csvOf(formatted(`yyyy${"[".repeat(252)}`))).toBe("45000\r\n");
+    expect(await csvOf(formatted("[".repeat(1_000_000)))).toBe("45000\r\n");
+    const target = (characters: number) =>
+      workbookWith({ rows: `<row><c r="C1${" ".repeat(characters - 2)}"><v>1</v></c></row>` });
+    expect(await csvOf(target(2_048))).toBe(",,1\r\n");
+    expect(await csvOf(target(2_049))).toBe("1\r\n");
+  });
+
   test("has false booleans and empty cells", async () => {
     const styles = '<cellXfs><xf numFmtId="14"/></cellXfs>';
     const rows = '<row><c t="b"><v>0</v></c><c s="0"><v></v></c><c t="str"><v>x</v></c></row>';

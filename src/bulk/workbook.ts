@@ -191,8 +191,14 @@ const YEAR_10000_MS = Date.UTC(10_000, 0, 1);
 const isBuiltInDate = (id: number): boolean =>
   (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58);
 
+/** Excel refuses longer formats. */
+const FORMAT_CHARACTERS_MAX = 255;
+// input ≤ 255 characters
+const IGNORED_IN_FORMAT = /"[^"]*"|\\.|_.|\[[^\]]*\]/g;
+
 /** Ignores quoted texts, escapes, colours and conditions of a format. */
-const isDateFormat = (code: string): boolean => /[dmyhs]/i.test(code.replace(/"[^"]*"|\\.|_.|\[[^\]]*\]/g, ""));
+const isDateFormat = (code: string): boolean =>
+  code.length <= FORMAT_CHARACTERS_MAX && /[dmyhs]/i.test(code.replace(IGNORED_IN_FORMAT, ""));
 
 /** The styles that show a number as a date: the indices in the attribute `s` of cells. */
 export const readDateStyles = async (parts: WorkbookParts): Promise<ReadonlySet<number>> => {

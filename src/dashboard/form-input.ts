@@ -92,7 +92,7 @@ interface Form<F extends z.ZodObject> {
   readonly perform: (form: z.output<F>) => View | Response | Promise<View | Response>;
 }
 
-const tidyMessage = (text: string): string => `${text.replace(/\.+$/, "")}.`;
+const tidyMessage = (text: string): string => `${text.replace(/(?<!\.)\.+$/, "")}.`;
 
 const messageOf = (issue: z.core.$ZodIssue): string =>
   issue.code === "invalid_type" && issue.input === undefined ? "Required" : issue.message;

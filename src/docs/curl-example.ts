@@ -34,7 +34,7 @@ const urlOf = ({ path, parameters }: DocumentedOperation, baseUrl: string): stri
     const parameter = parameters.find((one) => one.in === "path" && one.name === name);
     return encodeURIComponent(exampleValue(parameter?.schema ?? {}));
   });
-  return baseUrl.replace(/\/+$/, "") + filled;
+  return baseUrl.replace(/(?<!\/)\/+$/, "") + filled;
 };
 
 const authorizationOf = ({ security, responses }: DocumentedOperation): string[] => {

@@ -81,6 +81,7 @@ export const createMethodsOf = (routes: () => ReadonlyArray<{ readonly method: s
   return (path: string): string[] => {
     table ??= routes().map(({ method, path: pattern }) => ({
       method,
+      // input ≤ 65,536 characters
       form: new RegExp(`^${pattern.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/:[A-Za-z]+/g, "[^/]+")}/?$`),
     }));
     const methods = new Set(table.filter(({ form }) => form.test(path)).map(({ method }) => method));

@@ -17,16 +17,19 @@ export interface CellAddress {
 
 /** Zero-width characters that copying leaves in texts. Joiners (U+200C, U+200D) are left out: words are written with them. */
 const ZERO_WIDTH = /[\u00ad\u200b\u2060\ufeff]/gu;
+// input ≤ 640 characters
 const EDGES = /^[\s,;\p{Bidi_Control}]+|[\s,;\p{Bidi_Control}]+$/gu;
 const QUOTED = /^(?:"(.*)"|'(.*)'|`(.*)`|“(.*)”|„(.*)[“”]|‘(.*)’|«(.*)»|<([^<>]*)>)$/su;
 /** Typographic quotation marks are no part of any real address, but no rule of a standard keeps them out of one. */
 const TYPOGRAPHIC = /^[“„‘«]/u;
 const NAMED = /^([^<>]*)<([^<>]*)>$/u;
 const MAILTO = /^mailto:/iu;
+// input ≤ 640 characters
 const TOKEN = /[^\s@<>,;|"'()]+@[^\s@<>,;|"'()]+\.[^\s@<>,;|"'()]+/gu;
 
 /** The address of a `mailto:` URI (RFC 6068 §2), without its header fields. */
 const withoutMailto = (text: string): string => {
+  // input ≤ 640 characters
   const target = text.replace(MAILTO, "").replace(/(@[^?]*)\?.*$/su, "$1");
   try {
     return decodeURIComponent(target);

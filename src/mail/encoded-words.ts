@@ -50,7 +50,7 @@ const bytesOf = (encoding: string, content: string): Uint8Array =>
 
 /** The bytes of a text in UTF-8 in which `sign` and two hexadecimal digits stand for one (`=C3`, `%C3`). */
 export const percentBytes = (text: string, sign: "=" | "%"): Uint8Array => {
-  const parts = text.split(new RegExp(`(${sign}[\\da-f]{2})`, "i"));
+  const parts = text.split(sign === "=" ? /(=[\da-f]{2})/i : /(%[\da-f]{2})/i);
   return Buffer.concat(
     parts.map((part, index) => (index % 2 === 0 ? Buffer.from(part) : Buffer.from(part.slice(1), "hex"))),
   );

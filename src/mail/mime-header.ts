@@ -100,7 +100,9 @@ const FROM_CHARACTERS_MAX = 2_000;
 
 /** The address of the first mailbox of a From field, without its display name; null when there is none. */
 export const firstAddress = (field: string): string | null => {
+  // input ≤ 2,000 characters
   const text = decodeEncodedWords(field.slice(0, FROM_CHARACTERS_MAX)).replace(/"(?:[^"\\]|\\.)*"/g, " ");
+  // input ≤ 2,000 characters
   const [, inBrackets, bare] = /<([^<>]*)>|([^\s,;:<>()]+@[^\s,;:<>()]+)/.exec(text) ?? [];
   return inBrackets?.trim() ?? bare ?? null;
 };

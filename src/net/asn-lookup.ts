@@ -55,6 +55,7 @@ export const readAsn = (text: string): number | null => {
 const fieldsOf = (line: string): string[] =>
   line
     .slice(0, LINE_CHARACTERS_MAX)
+    // input ≤ 2,000 characters
     .replace(/^[\s"]+|[\s"]+$/g, "")
     .split("|")
     .map((field) => field.trim());

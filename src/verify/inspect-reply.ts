@@ -39,5 +39,5 @@ export const inspectReply = (input: string, stage: ReplyStage = "rcpt"): Inspect
 const unfold = (text: string): string => {
   const code = /^([2-5][0-9]{2})-/.exec(text)?.[1];
   if (code === undefined || text.includes("\n") || !text.includes(` ${code} `)) return text;
-  return text.replaceAll(new RegExp(` (?=${code}[ -])`, "g"), "\n");
+  return text.replaceAll(` ${code} `, `\n${code} `).replaceAll(` ${code}-`, `\n${code}-`);
 };

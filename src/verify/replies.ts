@@ -110,10 +110,10 @@ const concerns = (rule: Rule, stage: ReplyStage, code: number, enhanced: string 
 const IP_IN_LINK = /(?:[^0-9]|^)(?:\d{1,3}\.){3}\d{1,3}(?:[^0-9]|$)|[?&=/](?:[0-9a-f]{1,4}:){2,7}[0-9a-f:]/;
 
 /** GMX and others put our address into every link; their cases r16xx are about the recipient, all others about us. */
-const CASE_OF_RECIPIENT = /\S*[?&]c=r16\d\d\b\S*/g;
+const CASE_OF_RECIPIENT = /(?<!\S)\S*[?&]c=r16\d\d\b\S*/g;
 
 /** So does Facebook; its case RCP-P1 means an unknown recipient. */
-const RECIPIENT_OF_FACEBOOK = /\S*\bfacebook\.\w+\/\S*response_codes\?\S*/g;
+const RECIPIENT_OF_FACEBOOK = /(?<!\S)\S*\bfacebook\.\w+\/\S*response_codes\?\S*/g;
 const isUnknownAtFacebook = (text: string): boolean => /\bRCP-P1\b/.test(text);
 
 const knownSigns = (

@@ -97,7 +97,7 @@ const firstBytes = (text: string): string =>
   Buffer.from(text)
     .subarray(0, RESPONSE_BYTES_MAX)
     .toString("utf8")
-    .replace(/\u{FFFD}+$/u, "");
+    .replace(/(?<!\u{FFFD})\u{FFFD}+$/u, "");
 
 const describe = (status: number, body: string): string => {
   const quoted = body

@@ -49,6 +49,7 @@ import xSvg from "lucide-static/icons/x.svg" with { type: "text" };
 
 /** The drawing inside an icon's file: everything between its `svg` tags. */
 const drawingOf = (file: string): string =>
+  // input ≤ 10,000 characters
   /<svg[^>]*>([\s\S]*)<\/svg>/.exec(file)?.[1]?.replace(/\s*\n\s*/g, "") ?? "";
 
 const FILES = {

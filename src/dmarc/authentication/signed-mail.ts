@@ -42,7 +42,7 @@ export const readSignedMail = (bytes: Uint8Array): Result<SignedMail, HeaderProb
   const bodyAt = findBody(message.subarray(0, HEADER_LIMITS.headerBytesMax));
   if (bodyAt === null && message.length > HEADER_LIMITS.headerBytesMax) return err("header_too_large");
   const text = latin1(message.subarray(0, bodyAt ?? message.length));
-  const lines = text.replace(/(?:\r?\n)+$/, "").split(/\r?\n/);
+  const lines = text.replace(/(?<!\n\r?)(?:\r?\n)+$/, "").split(/\r?\n/);
   // Consecutive bare CRs occur in no legitimate mail and are expensive to scan.
   if (lines.length > HEADER_LIMITS.linesMax || text.includes("\r".repeat(9))) return err("header_too_large");
   const fields = foldFields(lines);
@@ -80,6 +80,7 @@ const SPACE = 32;
 /** RFC 5322 §3.6.8 and §4.5.8: white space and even a fold may stand before the colon. The verifier uses the same rule. */
 const FIELD_START = /^[\x21-\x39\x3b-\x7e]+[ \t\r\n]*:/;
 
+// input ≤ 262,144 characters
 const LONG_SPACE = new RegExp(`[ \\t\\r\\n]{${HEADER_LIMITS.signatureSpaceMax + 1}}`);
 
 const latin1 = (bytes: Uint8Array): string =>

@@ -96,7 +96,7 @@ const readType = (k: string | undefined, faults: string[]): DkimKey["type"] => {
 };
 
 const readBits = (p: string, type: "rsa" | "ed25519", faults: string[]): number | null => {
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(p) || p.replace(/=+$/, "").length % 4 === 1) {
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(p) || p.replace(/(?<!=)=+$/, "").length % 4 === 1) {
     faults.push("has a p tag that is not valid base64");
     return null;
   }

@@ -31,8 +31,9 @@ type SpfFault = Extract<SpfTerm, { kind: "fault" }>;
 const TERMS_MAX = 500;
 const DOMAIN_CHARACTERS_MAX = 255;
 const MACRO = "%\\{[slodiphvSLODIPHV][0-9]{0,3}[rR]?[.+,/_=-]*\\}|%%|%_|%-";
+// input ≤ 65,535 characters
 const MACRO_STRING = new RegExp(`^(?:${MACRO}|[!-$&-~])*$`);
-const ENDS_IN_MACRO = new RegExp(`(?:${MACRO})$`);
+const ENDS_IN_MACRO = new RegExp(`(?:${MACRO})$`); // input ≤ 65,535 characters
 
 /** Whether a TXT record is an SPF record (RFC 7208 §4.5): the version, then a space or the end. */
 export const isSpfText = (text: string): boolean => /^v=spf1(?: |$)/i.test(text);

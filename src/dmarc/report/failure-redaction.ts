@@ -18,6 +18,7 @@ const CAUSE_FIELDS: ReadonlySet<string> = new Set([
 const PROPERTY = /^(?:smtp\.[a-z]+|header\.[a-z]+|envelope-from|mailfrom|from|identity|i)=/i;
 const QUOTED_LOCAL_PART = /"(?:[^"\\]|\\.){0,200}"@/g;
 const LOCAL_PART = /[^\s<>()[\]",;:@]{1,500}@/g;
+// input ≤ 2,000 characters
 const ENCODED_LOCAL_PART = /[^\s<>"]{1,500}%40/gi;
 const DOMAIN_BEHIND_AT = /@((?:[\p{L}\p{N}_-]+\.)*[\p{L}\p{N}_-]+|\[[^\]\s]{1,60}\])/gu;
 /** Signed copies of header fields, and the signature itself. */
@@ -68,6 +69,7 @@ const domainsOnly = (text: string): string =>
 const withoutRecipient = (received: string): string =>
   received
     .replace(/\bfor\s+(?:<[^>]*>|"[^"]*"@\S+|[^\s;]+)/gi, `for ${REDACTED}`)
+    // input ≤ 2,000 characters
     .replace(/\(\s*(?:smtp-)?auth[^)]*\)/gi, "(authenticated)");
 
 const withoutSecrets = (signature: string): string =>

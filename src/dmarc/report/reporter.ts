@@ -30,7 +30,7 @@ const SAME: Readonly<Record<string, string>> = {
   "yahooinc.com": "yahoo",
 };
 const KNOWN: ReadonlySet<string> = new Set(Object.values(SAME));
-const LEGAL_FORM = /[\s,!]+(?:inc|llc|ltd|corp|corporation|holdings)?\.?$/;
+const LEGAL_FORM = /(?<![\s,!])[\s,!]+(?:inc|llc|ltd|corp|corporation|holdings)?\.?$/;
 const LEGAL_FORMS_MAX = 3;
 
 /** The canonical name of a reporter (lower case): `enterprise outlook` and `protection.outlook.com` are both `microsoft`. */

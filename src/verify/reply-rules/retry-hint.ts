@@ -5,11 +5,13 @@ const UNIT =
   "(s|secs?|seconds?|sekunden?|secondes?|segundos?|secondi|sec\\.|m|mins?|minutes?|minuten?|minutos?|minuti|min\\.|h|hrs?|hours?|stunden?|heures?|horas?|ore|uur|minut|sekund\\w?|godzin\\w?|分钟|分鐘|分|秒|минут\\S?|секунд\\S?|час\\S{0,2}|분|초)";
 
 /** The number must belong to a request to retry: "timeout after 300 seconds" is none. */
+// input ≤ 65,536 characters
 const HINT = new RegExp(
   `(?:again|retry|back|wait|later|gr[ea]y-?list\\w*|defer\\w*|delay\\w*|resend|reconnect|erneut|spater|reessay\\w*|revenez|intent\\w*|reintent\\w*|tente|riprov\\w*|ponow\\w*|повтор\\S*|попроб\\S*)(?:[^.;!?\\d]|[.](?! )){0,40}?\\b(\\d{1,6})(?:\\.\\d+)? ?${UNIT}(?![a-z])`,
   "u",
 );
 const CLOCK_HINT = /(?:again|retry|back|wait|gr[ea]y-?list\w*)[^\d]{0,40}\b(\d{1,2}):([0-5]\d):([0-5]\d)\b/u;
+// input ≤ 65,536 characters
 const LEADING_HINT = new RegExp(
   `(?:^|[^\\d.])(\\d{1,6}) ?${UNIT} ?(?:后|後|later|spater|以降|and try|before retry|until)`,
   "u",

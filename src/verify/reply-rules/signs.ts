@@ -130,6 +130,7 @@ const OF_MAILBOX: ReadonlySet<SignName> = new Set([
   "null_mx",
 ]);
 
+// input ≤ 65,536 characters
 const compile = (sources: readonly string[]): RegExp => new RegExp(withoutAccents(sources.join("|")));
 
 const isAscii = (source: string): boolean => ![...source].some((letter) => letter > "\u007f");

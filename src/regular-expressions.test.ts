@@ -1,0 +1,79 @@
+import { describe, expect, test } from "bun:test";
+import { expressionsIn, expressionsOfSource, type SourceExpression } from "./testing/source-expressions.ts";
+
+/** The kernel ends a process that hangs; all expressions of the source together take a part of it. */
+const CPU_S_MAX = 20;
+/** For a few expressions. */
+const FEW_CPU_S_MAX = 3;
+const RUNNER = new URL("./testing/hostile-runs-process.ts", import.meta.url).pathname;
+
+const runFrom = async (expressions: readonly SourceExpression[], cpuS: number): Promise<string[]> => {
+  const child = Bun.spawn(
+    ["sh", "-c", `ulimit -t ${cpuS}; exec "$0" "$@"`, process.execPath, "--no-env-file", RUNNER],
+    {
+      stdin: Buffer.from(JSON.stringify(expressions)),
+      stdout: "pipe",
+      stderr: "inherit",
+    },
+  );
+  const lines = (await new Response(child.stdout).text()).trim().split("\n");
+  await child.exited;
+  return lines;
+};
+
+/** The places of expressions that take too long for some text, with the beginning, the repeated part and the end of that text. */
+const slowOnes = async (expressions: readonly SourceExpression[], cpuS = FEW_CPU_S_MAX): Promise<string[]> => {
+  const slow: string[] = [];
+  for (let left = expressions; left.length > 0;) {
+    const lines = await runFrom(left, cpuS);
+    const begun = lines.filter((line) => line.startsWith("begin ")).length;
+    for (const line of lines) {
+      const [, at = "", text = ""] = /^slow (\d+) (.*)$/.exec(line) ?? [];
+      if (at !== "") slow.push(`${left[Number(at)]?.place} ${text}`);
+    }
+    if (lines.at(-1) === "end") break;
+    if (begun === 0) throw new Error(`no expression was run: ${lines.join()}`);
+    slow.push(`${left[begun - 1]?.place} does not end`);
+    left = left.slice(begun);
+  }
+  return slow;
+};
+
+describe("the regular expressions of the source", () => {
+  test("take linear time, or their line states the limit of their input", async () => {
+    const { expressions, unlimited } = await expressionsOfSource();
+    expect(expressions.length).toBeGreaterThan(400);
+    expect(unlimited).toEqual([]);
+    expect(await slowOnes(expressions, CPU_S_MAX)).toEqual([]);
+  });
+});
+
+describe("the check can fail", () => {
+  const found = (text: string) => expressionsIn("a.ts", text);
+
+  test("for an expression that takes quadratic or exponential time, however it is used", async () => {
+    // Shorter texts than those of the source prove it sooner.
+    const lines = [
+      'const a = (t: string) => t.replace(/"[^"]*"|\\[[^\\]]*\\]/g, "");',
+      "const b = (t: string) => /x+$/.test(t);",
+      "const c = { expression: /^(?:[a-z]+)*$/ };",
+      "const d = (t: string) => t.split(/,+;/);",
+      "const e = /^x+$/;",
+    ];
+    const limited = lines.map((line, at) => (at === 0 ? line : `${line} // input ≤ 50,000 characters`));
+    const slow = await slowOnes(found(limited.join("\n")).expressions);
+    expect(slow.map((one) => one.split(" ")[0])).toEqual(["a.ts:1", "a.ts:2", "a.ts:3", "a.ts:4"]);
+  });
+
+  test("for a stated limit that is too high, and not for a low one", async () => {
+    const at = (limit: string) => found(`// input ≤ ${limit} characters\nconst a = /x+$/;`).expressions;
+    expect(at("1,000")).toMatchObject([{ charactersMax: 1_000 }]);
+    expect(await slowOnes(at("1,000"))).toEqual([]);
+    expect(await slowOnes(at("40,000"))).toHaveLength(1);
+  });
+
+  test("for an expression of texts without a stated limit", () => {
+    expect(found("const a = new RegExp(word);\nconst b = RegExp(word);").unlimited).toEqual(["a.ts:1", "a.ts:2"]);
+    expect(found("const a = new RegExp(word); // input ≤ 255 characters").unlimited).toEqual([]);
+  });
+});
