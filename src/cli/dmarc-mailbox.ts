@@ -15,6 +15,18 @@ import { loadConfig } from "./prepare-directory.ts";
 /** New messages are counted up to this number. */
 const COUNTED_MAX = 100_000;
 
+/** Counts the messages above a UID, up to `COUNTED_MAX`. */
+const countAfter = async (session: ImapSession, uid: number): Promise<number> => {
+  let count = 0;
+  for (let last = uid; count < COUNTED_MAX;) {
+    const uids = await session.uidsAfter(last, COUNTED_MAX - count);
+    if (uids.length === 0) break;
+    count += uids.length;
+    last = uids.at(-1) ?? last;
+  }
+  return count;
+};
+
 const inspectMailbox = async (session: ImapSession, settings: ImapSettings, db: Db) => {
   const state = new MailboxStore(db).find(mailboxNameOf(settings));
   const lastUid = state?.uidValidity === session.uidValidity ? state.lastUid : 0;
@@ -22,7 +34,7 @@ const inspectMailbox = async (session: ImapSession, settings: ImapSettings, db: 
   return {
     mailbox: formatImapUrl(settings.url),
     messages: session.messages,
-    messages_to_fetch: (await session.uidsAfter(lastUid, COUNTED_MAX)).length,
+    messages_to_fetch: await countAfter(session, lastUid),
     idle: session.canIdle,
     after: formatImapAfter(settings.after),
     account_problem: account.ok ? null : account.error,

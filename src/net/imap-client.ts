@@ -12,8 +12,8 @@ export interface ImapLogin {
 /** As large as the receiver of report mail takes them. */
 export const IMAP_MESSAGE_BYTES_MAX = 25 * 1024 * 1024;
 const AROUND_BYTES_MAX = 64 * 1024;
-/** A line that lists a million UIDs. */
-const LINE_BYTES_MAX = 8 * 1024 * 1024;
+/** Twice the longest line: 10,000 UIDs. */
+const LINE_BYTES_MAX = 256 * 1024;
 export const IMAP_CONNECT_MS_MAX = 30_000;
 /** The library's own, behind the deadlines of a session; longer than IDLE is left alone. */
 const SOCKET_MS_MAX = 15 * 60_000;

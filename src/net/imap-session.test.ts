@@ -94,6 +94,19 @@ describe("a sound server", () => {
     }));
 });
 
+test("a folder of 12,000 messages with UIDs up to four billion is read in order, by short responses", async () => {
+  const stub = newStub();
+  for (let n = 1; n <= 12_000; n += 1) stub.deliver("Subject: n\r\n\r\n", n * 350_000);
+  const session = await open(stub);
+  const asked = stub.commands.length;
+  expect(await session.uidsAfter(350_000, 2)).toEqual([700_000, 1_050_000]);
+  expect(await session.uidsAfter(11_999 * 350_000, 2)).toEqual([12_000 * 350_000]);
+  expect(await session.uidsAfter(12_000 * 350_000, 2)).toEqual([]);
+  expect(stub.commands.length - asked).toBeLessThan(40);
+  expect(stub.commands.filter((command) => command.endsWith(":*"))).toEqual([]);
+  session.close();
+});
+
 describe("a login", () => {
   test("that is refused says so, with the words of the server and without the password", async () => {
     const { kind, message } = await failure(open(newStub(), { password: "hunter2" }));
@@ -181,6 +194,75 @@ describe("a server that is wrong", () => {
       session.close();
     },
   );
+
+  test.each([
+    [
+      "search the folder",
+      "900,000 UIDs",
+      /^UID SEARCH/,
+      `* SEARCH ${"4000000000 ".repeat(900_000)}\r\n`,
+      "20,000 words",
+    ],
+    ["search the folder", "EXISTS without end", /^UID SEARCH/, "* 4 EXISTS\r\n".repeat(100_000), "2,000 responses"],
+    ["search the folder", "deep lists", /^UID SEARCH/, `* SEARCH ${"(".repeat(500_000)}\r\n`, "20,000 words"],
+    [
+      "search the folder",
+      "flags of others",
+      /^UID SEARCH/,
+      "* 1 FETCH (FLAGS (\\Seen))\r\n".repeat(50_000),
+      "2,000 resp",
+    ],
+  ])("and was to %s, but sends %s, is left, with what it sent", (what, _, pattern, flood, limit) =>
+    withSession(
+      wrong(pattern, (tag) => `${flood}${tag} OK done\r\n`),
+      async (session, stub) => {
+        const { kind, message } = await failure(session.uidsAfter(0, 10));
+        expect([kind, message]).toEqual(["broken", expect.stringContaining(limit)]);
+        expect(message).toEndWith(`when it was to ${what}.`);
+        await stub.untilAlone();
+      },
+    ),
+  );
+
+  test("and sends half a million literals is left", () =>
+    withSession(
+      wrong(/^UID FETCH/, (tag) => `* 1 FETCH (UID 2 ${"X {0}\r\n ".repeat(500_000)})\r\n${tag} OK done\r\n`),
+      async (session, stub) => {
+        expect((await failure(session.sizes([2]))).message).toContain("1,000 literals when it was to read messages");
+        await stub.untilAlone();
+      },
+    ));
+
+  test("and floods while it idles ends the session, and wakes whoever waits for news", () =>
+    withSession({}, async (session, stub) => {
+      await session.uidsAfter(3, 10);
+      const news = session.untilNews(600_000, new AbortController().signal);
+      await stub.until(/^IDLE$/);
+      stub.shout("* OK still here\r\n".repeat(100_000));
+      const waited = await news.then(
+        () => null,
+        (error: unknown) => error,
+      );
+      expect(waited ?? (await failure(session.uidsAfter(3, 10)))).toMatchObject({
+        message: "The server sent more than 2,000 responses when it was to wait for new messages.",
+      });
+    }));
+
+  test("and has more folders than it may list says what is wrong with the folder", async () => {
+    const stub = newStub({
+      fault: (command, tag) =>
+        /^LIST "" "?\*/.test(command)
+          ? { send: `${'* LIST () "/" "folder"\r\n'.repeat(150_000)}${tag} OK done\r\n` }
+          : undefined,
+    });
+    const { kind, message } = await failure(open(stub, { url: { folder: "Reprots" } }));
+    expect([kind, message]).toEqual(["folder", expect.stringMatching(/"Reprots" cannot be opened.*2,000 responses/)]);
+  });
+
+  test("and floods instead of a greeting is left", async () => {
+    const { kind, message } = await failure(open(newStub({ greeting: "* 1 EXISTS\r\n".repeat(100_000) })));
+    expect([kind, message]).toEqual(["broken", expect.stringContaining("2,000 responses when it was to log in")]);
+  });
 
   test("and refuses a search is not taken for an empty folder", () =>
     withSession(

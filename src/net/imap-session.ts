@@ -3,6 +3,8 @@ import type { Clock } from "../base/clock.ts";
 import { waitFor } from "../base/wait.ts";
 import { failureOfCommand, failureOfConnect, ImapFailure, serverText } from "./imap-failure.ts";
 import { createImapClient, IMAP_CONNECT_MS_MAX, IMAP_MESSAGE_BYTES_MAX, type ImapLogin } from "./imap-client.ts";
+import { type ImapReplyLimits, limitReplies } from "./imap-reply-limits.ts";
+import { UidSearch } from "./imap-uids.ts";
 import type { ImapUrl } from "./imap-url.ts";
 
 /** What becomes of messages. */
@@ -16,14 +18,10 @@ export interface ImapMessage {
   readonly deliveredAtMs: number | null;
 }
 
-/** What a server may send in reply to one command. */
-const REPLY_BYTES_MAX = 64 * 1024 * 1024;
 const COMMAND_MS_MAX = 60_000;
 /** For one message: the largest over a slow line. */
 const READ_MS_MAX = 5 * 60_000;
-const LOOK_EVERY_MS = 250;
 const FOLDERS_NAMED_MAX = 20;
-const UID_MAX = 2 ** 32 - 1;
 
 export interface ImapSessionDeps {
   readonly clock: Clock;
@@ -55,6 +53,8 @@ export class ImapSession {
   /** `isThere` until the folder was searched. */
   readonly #news: { isThere: boolean } = { isThere: true };
   #notice: () => void = () => undefined;
+  readonly #limits: ImapReplyLimits;
+  readonly #uids: UidSearch;
 
   constructor(
     private readonly client: ImapFlow,
@@ -67,6 +67,16 @@ export class ImapSession {
       this.#ended.reject(failure);
       this.#notice();
     };
+    this.#limits = limitReplies(client, (sentence) => {
+      end(new ImapFailure("broken", sentence));
+      client.close();
+    });
+    this.#uids = new UidSearch({
+      messages: () => this.messages,
+      search: (from, to) => this.#search(from, to),
+      uidsAt: (from, to) => this.#uidsAt(from, to),
+      refresh: () => this.#within("refresh the folder", () => client.noop()),
+    });
     client.on("error", end);
     client.on("close", () => end());
     client.on("exists", () => {
@@ -119,21 +129,28 @@ export class ImapSession {
   /** The UIDs above `uid`, the smallest first, `limit` at most. */
   async uidsAfter(uid: number, limit: number): Promise<number[]> {
     this.#news.isThere = false;
-    if (uid >= UID_MAX) return [];
+    return this.#uids.after(uid, limit);
+  }
+
+  async #search(from: number, to: number | null): Promise<readonly number[]> {
     const found = await this.#within("search the folder", () =>
-      this.client.search({ uid: `${uid + 1}:*` }, { uid: true }),
+      this.client.search({ uid: `${from}:${to ?? "*"}` }, { uid: true }),
     );
     if (!Array.isArray(found)) throw this.#refusal("search the folder");
-    // The range `n:*` always has the last message, also when its UID is smaller.
-    const above = found.filter((one) => Number.isSafeInteger(one) && one > uid && one <= UID_MAX);
-    return [...new Set(above)].toSorted((a, b) => a - b).slice(0, limit);
+    return found;
+  }
+
+  async #uidsAt(from: number, to: number): Promise<Map<number, number>> {
+    const uids = new Map<number, number>();
+    for await (const { seq, uid } of this.#fetch(`${from}:${to}`, { uid: true }, false)) uids.set(seq, uid);
+    return uids;
   }
 
   /** The sizes that the server gives for messages; deleted messages are absent. */
   async sizes(uids: readonly number[]): Promise<Map<number, number>> {
     const wanted = new Set(uids);
     const sizes = new Map<number, number>();
-    for await (const { uid, size } of this.#fetch(uids, { uid: true, size: true })) {
+    for await (const { uid, size } of this.#fetch(uids.join(","), { uid: true, size: true })) {
       if (wanted.has(uid)) sizes.set(uid, size ?? 0);
     }
     return sizes;
@@ -143,7 +160,7 @@ export class ImapSession {
   async *read(uids: readonly number[]): AsyncGenerator<ImapMessage> {
     const wanted = new Set(uids);
     const source = { start: 0, maxLength: IMAP_MESSAGE_BYTES_MAX + 1 };
-    for await (const { uid, source: bytes, internalDate } of this.#fetch(uids, {
+    for await (const { uid, source: bytes, internalDate } of this.#fetch(uids.join(","), {
       uid: true,
       internalDate: true,
       source,
@@ -199,6 +216,7 @@ export class ImapSession {
     this.#notice = resolve;
     try {
       // It ends with the next command; what goes wrong with it ends the connection, which is noticed.
+      this.#limits.begin("wait for new messages");
       if (this.canIdle) this.client.idle().catch(() => undefined);
       await waitFor(this.clock, Promise.race([promise, this.#ended.promise]), { timeoutMs: ms, signal });
     } finally {
@@ -211,10 +229,11 @@ export class ImapSession {
     this.client.close();
   }
 
-  async *#fetch(uids: readonly number[], query: Parameters<ImapFlow["fetch"]>[1]) {
-    const replies = this.client.fetch(uids.join(","), query, { uid: true });
+  async *#fetch(range: string, query: Parameters<ImapFlow["fetch"]>[1], uid = true) {
+    this.#limits.begin("read messages");
+    const replies = this.client.fetch(range, query, { uid });
     for (;;) {
-      const { done, value } = await this.#within("read messages", () => replies.next(), READ_MS_MAX);
+      const { done, value } = await this.#timely("read messages", replies.next(), READ_MS_MAX);
       if (done === true) break;
       if (value !== undefined) yield value;
     }
@@ -230,37 +249,33 @@ export class ImapSession {
   async #describeMissing(error: unknown): Promise<string> {
     const { folder } = this.url;
     const said = failureOfCommand(error, "open the folder").message;
-    const listed = await this.#within("list the folders", () => this.client.list({ listOnly: true }));
+    let listed: readonly { readonly path: string }[];
+    try {
+      listed = await this.#within("list the folders", () => this.client.list({ listOnly: true }));
+    } catch (failed) {
+      // What is wrong is the folder, also when the server has too many to list them.
+      return `The folder "${folder}" cannot be opened. ${said} ${failureOfCommand(failed, "list the folders").message}`;
+    }
     const names = listed.slice(0, FOLDERS_NAMED_MAX).map(({ path }) => `"${serverText(path)}"`);
     const more = listed.length > names.length ? ", …" : "";
     return `The folder "${folder}" cannot be opened. ${said} The folders are: ${names.join(", ")}${more}.`;
   }
 
-  /** Runs a command under a deadline, a limit of what comes meanwhile, and the end of the connection. */
+  /** Runs a command under a deadline, the limits of what comes meanwhile, and the end of the connection. */
   async #within<T>(what: string, run: () => Promise<T>, msMax = COMMAND_MS_MAX): Promise<T> {
-    const { client, clock } = this;
-    const over = Promise.withResolvers<never>();
-    const endsMs = clock.monotonicMs() + msMax;
-    const bytesMax = client.stats().received + REPLY_BYTES_MAX;
-    const giveUp = (why: string): void => {
-      over.reject(new ImapFailure("broken", why));
-      client.close();
-    };
-    let cancel = (): void => undefined;
-    const look = (): void => {
-      if (clock.monotonicMs() >= endsMs) giveUp(`The server took too long to ${what}.`);
-      else if (client.stats().received > bytesMax) giveUp(`The server sent too much when it was to ${what}.`);
-      else cancel = clock.after(LOOK_EVERY_MS, look);
-    };
-    cancel = clock.after(LOOK_EVERY_MS, look);
+    this.#limits.begin(what);
+    return this.#timely(what, run(), msMax);
+  }
+
+  async #timely<T>(what: string, running: Promise<T>, timeoutMs: number): Promise<T> {
+    running.catch(() => undefined);
     try {
-      const running = run();
-      running.catch(() => undefined);
-      return await Promise.race([running, over.promise, this.#ended.promise]);
+      const done = await waitFor(this.clock, Promise.race([running, this.#ended.promise]), { timeoutMs });
+      if (done.ok) return done.value;
     } catch (error) {
       throw what === "log in" ? error : failureOfCommand(error, what);
-    } finally {
-      cancel();
     }
+    this.client.close();
+    throw new ImapFailure("broken", `The server took too long to ${what}.`);
   }
 }

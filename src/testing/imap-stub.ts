@@ -33,6 +33,14 @@ const send = (socket: Socket<Connection>, text: string): void => {
   socket.data.unsent = bytes.subarray(Math.max(0, socket.write(bytes)));
 };
 
+/** Whether a number is in a sequence set. */
+const inSet = (set: string, number: number, last: number): boolean =>
+  set.split(",").some((part) => {
+    const [from = "", to = from] = part.split(":");
+    const ends = [from, to].map((end) => (end === "*" ? last : Number(end)));
+    return number >= Math.min(...ends) && number <= Math.max(...ends);
+  });
+
 /** An IMAP server on loopback with one folder of messages (RFC 9051, as far as Postwarden uses it). The user is `user`, the password `secret`. */
 export class ImapStub {
   readonly messages: StubMessage[] = [];
@@ -42,6 +50,7 @@ export class ImapStub {
   uidValidity = 7;
   #nextUid = 1;
   readonly #waiting: { readonly pattern: RegExp; readonly times: number; resolve(): void }[] = [];
+  #onAlone: () => void = () => undefined;
   readonly #sockets = new Set<Socket<Connection>>();
   readonly #server: TCPSocketListener<Connection>;
 
@@ -58,7 +67,10 @@ export class ImapStub {
         },
         data: (socket, bytes) => this.#read(socket, bytes),
         drain: (socket) => send(socket, ""),
-        close: (socket) => void this.#sockets.delete(socket),
+        close: (socket) => {
+          this.#sockets.delete(socket);
+          if (this.#sockets.size === 0) this.#onAlone();
+        },
         error: () => undefined,
       },
     });
@@ -76,6 +88,16 @@ export class ImapStub {
       if (socket.data.isIdle !== null) send(socket, `* ${this.messages.length} EXISTS\r\n`);
     }
     return uid;
+  }
+
+  /** Sends a text to all connections. */
+  shout(text: string): void {
+    for (const socket of this.#sockets) send(socket, text);
+  }
+
+  /** Resolves when nobody is connected. */
+  async untilAlone(): Promise<void> {
+    if (this.#sockets.size > 0) await new Promise<void>((resolve) => (this.#onAlone = resolve));
   }
 
   /** Ends all connections. */
@@ -156,6 +178,11 @@ export class ImapStub {
         return `* SEARCH ${this.#chosen(rest || set.replace("UID", ""))
           .map(({ uid }) => uid)
           .join(" ")}\r\n${done}`;
+      case "FETCH":
+        return `${this.messages
+          .filter((_, at) => inSet(set, at + 1, this.messages.length))
+          .map((message) => this.#fetched(message, rest))
+          .join("")}${done}`;
       case "UID FETCH":
         return `${chosen.map((message) => this.#fetched(message, rest)).join("")}${done}`;
       case "UID STORE":
@@ -181,12 +208,7 @@ export class ImapStub {
   /** The messages of a UID set; of `n:*` the last one in any case, as the RFC has it. */
   #chosen(set: string): StubMessage[] {
     const last = this.messages.at(-1)?.uid ?? 0;
-    const ranges = set.split(",").map((part) => {
-      const [from = "", to = from] = part.split(":");
-      const ends = [from, to].map((end) => (end === "*" ? last : Number(end)));
-      return [Math.min(...ends), Math.max(...ends)] as const;
-    });
-    return this.messages.filter(({ uid }) => ranges.some(([from, to]) => uid >= from && uid <= to));
+    return this.messages.filter(({ uid }) => inSet(set, uid, last));
   }
 }
 

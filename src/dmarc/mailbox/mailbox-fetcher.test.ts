@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { err, ok, type Result } from "../../base/errors.ts";
+import { wait } from "../../base/wait.ts";
 import { createLog } from "../../base/log.ts";
 import { ImapFailure } from "../../net/imap-failure.ts";
 import { createTestClock } from "../../testing/clock.ts";
@@ -80,10 +81,39 @@ describe("the mailbox fetcher", () => {
     await clock.advance(0);
     expect(counts).toEqual({ opened: 1, passes: 1 });
     session.tell();
-    await clock.advance(0);
+    await clock.advance(1_000);
     expect(counts).toEqual({ opened: 1, passes: 2 });
     await intake.stop();
     expect(session.isClosed).toBe(true);
+  });
+
+  test("a server with news without end gets a pass a second", async () => {
+    const { clock, session, counts, intake } = start();
+    session.untilNews = async () => undefined;
+    await clock.advance(MINUTE_MS);
+    expect(counts.passes).toBeLessThanOrEqual(61);
+    await intake.stop();
+  });
+
+  test("waits longer and longer for a server that breaks after each pass, and says so", async () => {
+    const { clock, session, counts, intake } = start();
+    session.untilNews = () => Promise.reject(new ImapFailure("broken", "The server sent more than 2,000 responses."));
+    await clock.advance(60 * MINUTE_MS);
+    expect(counts.opened).toBeLessThan(25);
+    expect(intake.finding()).toContain("more than 2,000 responses");
+    await intake.stop();
+  });
+
+  test("reconnects at once when a connection that worked for a while ends", async () => {
+    const { clock, session, counts, intake } = start();
+    session.untilNews = async (_, signal) => {
+      await wait(clock, 2 * MINUTE_MS, signal);
+      throw new ImapFailure("broken", "The connection ended.");
+    };
+    await clock.advance(60 * MINUTE_MS);
+    expect(counts.opened).toBeGreaterThan(28);
+    expect(intake.finding()).toBeNull();
+    await intake.stop();
   });
 
   test("retries a refused login at most once an hour in the end, and logs it once", async () => {

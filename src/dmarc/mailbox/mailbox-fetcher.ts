@@ -4,7 +4,7 @@ import type { Runtime } from "../../db/runtime.ts";
 import { ImapFailure } from "../../net/imap-failure.ts";
 import type { ImapSession } from "../../net/imap-session.ts";
 import { isDatabaseState } from "../ingest/ingest.ts";
-import type { MailboxSync, MailboxSession } from "./mailbox-sync.ts";
+import type { MailboxSync, MailboxSession, SyncResult } from "./mailbox-sync.ts";
 import { wait, waitFor } from "../../base/wait.ts";
 
 /** What the fetcher uses beside the runtime. */
@@ -20,6 +20,8 @@ export interface MailboxFetcherParts {
 
 /** How often the folder is polled: IDLE may be missing, or its connection dead. */
 export const POLL_EVERY_MS = 5 * 60_000;
+/** A server may report news without end; each takes a pass over the folder. */
+const NEWS_WAIT_MS = 1_000;
 const OPEN_WAIT_MS = 5_000;
 const PAUSED_WAIT_MS = 60_000;
 /** Delays after failures: doubled each time, minus a random part of up to half, so that many services do not reconnect at once. */
@@ -28,8 +30,17 @@ const RECONNECT_MS_MAX = 5 * 60_000;
 /** After failures that only the operator can fix, so that no account is locked for wrong passwords. */
 const SLOW_RECONNECT_MS_MIN = 60_000;
 const SLOW_RECONNECT_MS_MAX = 60 * 60_000;
+/** A connection that worked for this long has recovered; before that, failures count on. */
+const STEADY_MS = 60_000;
 /** Failures of the connection that are no finding yet: connections end every day. */
 const UNNOTICED_MAX = 2;
+
+/** How long after a pass the next one may begin. */
+const WAITS_MS: Readonly<Record<SyncResult, number>> = {
+  done: NEWS_WAIT_MS,
+  open: OPEN_WAIT_MS,
+  paused: PAUSED_WAIT_MS,
+};
 
 /** The delay after so many consecutive failures. */
 export const reconnectDelayMs = (failures: number, isSlow: boolean, random: Random): number => {
@@ -44,6 +55,8 @@ export class MailboxFetcher {
   #running: Promise<void> | null = null;
   #close: () => void = () => undefined;
   #failures = 0;
+  /** When the first pass of the connection was over; null before. */
+  #worksSinceMs: number | null = null;
   #problem: string | null = null;
   #refusal: string | null = null;
 
@@ -94,12 +107,17 @@ export class MailboxFetcher {
       return false;
     } catch (error) {
       if (this.#stopping.signal.aborted) return false;
-      this.#failures += 1;
+      this.#failures = this.#isSteady() ? 1 : this.#failures + 1;
       return this.#note(error);
     }
   }
 
+  #isSteady(): boolean {
+    return this.#worksSinceMs !== null && this.#runtime.clock.monotonicMs() - this.#worksSinceMs >= STEADY_MS;
+  }
+
   async #fetch(accountId: string): Promise<void> {
+    this.#worksSinceMs = null;
     const opening = this.#parts.open();
     // It may open after the service has stopped.
     opening.then((late) => this.#stopping.signal.aborted && late.close()).catch(() => undefined);
@@ -112,10 +130,10 @@ export class MailboxFetcher {
       this.#runtime.log.info("fetching report mail by IMAP", fields);
       while (!this.#stopping.signal.aborted) {
         const result = await this.#parts.sync.run(session, accountId, () => this.#stopping.signal.aborted);
-        this.#failures = 0;
+        this.#worksSinceMs ??= this.#runtime.clock.monotonicMs();
         this.#problem = null;
         if (result === "done") await session.untilNews(POLL_EVERY_MS, this.#stopping.signal);
-        else await this.#wait(result === "open" ? OPEN_WAIT_MS : PAUSED_WAIT_MS);
+        await this.#wait(WAITS_MS[result]);
       }
     } finally {
       this.#close = () => undefined;

@@ -157,6 +157,19 @@ test("a message that always ends the connection is skipped in the end, and all o
   expect(folder.log).not.toContain("seen 3");
 });
 
+test("messages that a server names without having them take one pass for each hundred, and none behind them is lost", async () => {
+  const { harness, folder, mailbox } = start();
+  const uidsAfter = folder.uidsAfter.bind(folder);
+  folder.uidsAfter = async (uid, limit) =>
+    uid < 300 ? Array.from({ length: limit }, (_, at) => uid + 1 + at) : uidsAfter(uid, limit);
+  folder.sizes = async (uids) => new Map(uids.flatMap((uid) => (uid > 300 ? [[uid, 100] as const] : [])));
+  folder.deliver(301, mail("1"));
+  const passes: string[] = [];
+  while (passes.at(-1) !== "done" && passes.length < 10) passes.push(await mailbox.pass(folder));
+  expect(passes).toEqual(["open", "open", "open", "done"]);
+  expect(outcomes(harness)).toEqual(["1 stored"]);
+});
+
 test("a message that is too large is never read", async () => {
   const { folder, mailbox } = start();
   folder.deliver(1, new Uint8Array(IMAP_MESSAGE_BYTES_MAX + 1)).deliver(2, mail("2"));

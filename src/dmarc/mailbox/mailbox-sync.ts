@@ -23,7 +23,7 @@ export interface MailboxSyncParts {
 /** What a sync needs of an IMAP session. */
 export type MailboxSession = Pick<ImapSession, "uidValidity" | "uidsAfter" | "sizes" | "read" | "mark">;
 
-/** `done`: everything is fetched and marked. `open`: some messages are still to be marked. `paused`: nothing may be fetched now. */
+/** `done`: everything is fetched and marked. `open`: some messages are still to be fetched or marked. `paused`: nothing may be fetched now. */
 export type SyncResult = "done" | "open" | "paused";
 
 /** What may be fetched on one day (UTC): anybody can send mail to a mailbox. */
@@ -78,11 +78,12 @@ export class MailboxSync {
         await marker.mark(session);
         if (store.countMarks() >= UNMARKED_MAX) return "open";
       }
-      if (await this.#fetchNext({ session, accountId, isStopping })) continue;
+      const fetched = await this.#fetchNext({ session, accountId, isStopping });
+      if (fetched === "some") continue;
       await this.#untilRead();
       if (isStopping() || this.#isPaused(state)) return "paused";
       await marker.mark(session);
-      return store.countMarks() === 0 ? "done" : "open";
+      return fetched === "none" && store.countMarks() === 0 ? "done" : "open";
     }
   }
 
@@ -108,18 +109,23 @@ export class MailboxSync {
     await waitFor(this.#runtime.clock, this.#parts.ingester.idle(), { timeoutMs: UNREAD_WAIT_MS });
   }
 
-  /** Fetches the next messages; false when there are none, or no more may be fetched now. */
-  async #fetchNext(run: SyncRun): Promise<boolean> {
+  /**
+   * Fetches the next messages. `none`: there are none, or no more may be fetched now. `absent`: all of them are gone, marked
+   * or too large; a server can name such messages without end.
+   */
+  async #fetchNext(run: SyncRun): Promise<"some" | "none" | "absent"> {
     const { db, clock } = this.#runtime;
     const { store, mailbox, reserve } = this.#parts;
     const { lastUid } = await this.#stateOf(run.session);
     const uids = await run.session.uidsAfter(lastUid, UIDS_AT_ONCE);
     const last = uids.at(-1);
-    if (last === undefined) return false;
+    if (last === undefined) return "none";
     const groups = this.#groupsOf(uids, await run.session.sizes(uids));
+    let total = 0;
     for (const [at, group] of groups.entries()) {
-      if (run.isStopping() || reserve.isLow(GROUP_BYTES_MAX)) return false;
+      if (run.isStopping() || reserve.isLow(GROUP_BYTES_MAX)) return "none";
       const bytes = await this.#fetchGroup(run, group);
+      total += bytes;
       const next = groups[at + 1]?.[0];
       await db.commit((tx) => {
         store.advance(tx, mailbox, next === undefined ? last : next - 1);
@@ -129,7 +135,7 @@ export class MailboxSync {
     if (groups.length === 0) await db.commit((tx) => store.advance(tx, mailbox, last));
     // Otherwise the heap keeps growing while a full mailbox is fetched.
     Bun.gc(false);
-    return true;
+    return total === 0 ? "absent" : "some";
   }
 
   /** Groups messages that fit into memory together. Those that are too large are skipped and logged. */

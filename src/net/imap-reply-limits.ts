@@ -1,0 +1,123 @@
+import { Transform } from "node:stream";
+import type { ImapFlow } from "imapflow";
+
+/**
+ * What a server may send from one command to the next, unsolicited responses included. The costliest command gets 10,000
+ * UIDs or 100 messages; a mailbox in which others change more than this at once is simply opened again.
+ */
+export const IMAP_REPLY_LIMITS = {
+  responses: 2_000,
+  words: 20_000,
+  literals: 1_000,
+  /** Outside literals: parsing them costs a thousand times as much as the content of a message. */
+  "bytes of protocol": 1024 * 1024,
+  bytes: 64 * 1024 * 1024,
+} as const;
+
+type Unit = keyof typeof IMAP_REPLY_LIMITS;
+
+const LF = 0x0a;
+/** The end of a line in which the size of a literal stands (RFC 9051 §4.3). */
+const LINE_END_BYTES = 32;
+const LITERAL = /\{(\d+)\}\r?\n$/;
+/** A size that is longer than what is kept of the line: leading zeros, which no server sends. */
+const ENDLESS_SIZE = /^\d+\}\r?\n$/;
+
+/** Space, quote, parentheses and brackets: what separates the words of a response. */
+const isSeparator = (byte: number): boolean =>
+  byte === 0x20 || byte === 0x22 || byte === 0x28 || byte === 0x29 || byte === 0x5b || byte === 0x5d;
+
+/**
+ * Counts what an IMAP server sends before it is parsed. The parser of the library limits bytes only, and one byte can
+ * become a token of a kilobyte.
+ */
+export class ImapReplyLimits {
+  readonly #counts: Record<Unit, number> = {
+    responses: 0,
+    words: 0,
+    literals: 0,
+    "bytes of protocol": 0,
+    bytes: 0,
+  };
+  #what = "log in";
+  #literalBytesLeft = 0;
+  #lineEnd = "";
+
+  /** Begins to count anew. `what` completes "when it was to …". */
+  begin(what: string): void {
+    this.#what = what;
+    for (const unit of unitsOf(this.#counts)) this.#counts[unit] = 0;
+  }
+
+  /** Counts the next bytes of the connection; returns a sentence once a limit is exceeded, else null. */
+  take(chunk: Uint8Array): string | null {
+    this.#counts.bytes += chunk.byteLength;
+    for (let at = 0; at < chunk.byteLength;) {
+      if (this.#literalBytesLeft > 0) {
+        const skipped = Math.min(this.#literalBytesLeft, chunk.byteLength - at);
+        this.#literalBytesLeft -= skipped;
+        at += skipped;
+        continue;
+      }
+      const lineEnd = chunk.indexOf(LF, at);
+      const end = lineEnd === -1 ? chunk.byteLength : lineEnd + 1;
+      if (!this.#takeLine(chunk.subarray(at, end)))
+        return `The server sent an invalid literal when it was to ${this.#what}.`;
+      const unit = this.#exceeded();
+      if (unit !== undefined) return this.#describe(unit);
+      at = end;
+    }
+    return this.#counts.bytes > IMAP_REPLY_LIMITS.bytes ? this.#describe("bytes") : null;
+  }
+
+  /** A line, or a part of one; false when its end cannot be read. */
+  #takeLine(part: Uint8Array): boolean {
+    const counts = this.#counts;
+    counts["bytes of protocol"] += part.byteLength;
+    for (const byte of part) if (isSeparator(byte)) counts.words += 1;
+    this.#lineEnd = (this.#lineEnd + Buffer.from(part.subarray(-LINE_END_BYTES)).toString("latin1")).slice(
+      -LINE_END_BYTES,
+    );
+    if (part.at(-1) !== LF) return true;
+    const lineEnd = this.#lineEnd;
+    this.#lineEnd = "";
+    const size = LITERAL.exec(lineEnd)?.[1];
+    if (size === undefined) counts.responses += 1;
+    else counts.literals += 1;
+    this.#literalBytesLeft = Number(size ?? 0);
+    return !ENDLESS_SIZE.test(lineEnd);
+  }
+
+  #exceeded(): Unit | undefined {
+    return unitsOf(this.#counts).find((unit) => this.#counts[unit] > IMAP_REPLY_LIMITS[unit]);
+  }
+
+  #describe(unit: Unit): string {
+    const limit = IMAP_REPLY_LIMITS[unit].toLocaleString("en-US");
+    return `The server sent more than ${limit} ${unit} when it was to ${this.#what}.`;
+  }
+}
+
+const unitsOf = (counts: Readonly<Record<Unit, number>>): Unit[] =>
+  Object.keys(counts).filter((unit): unit is Unit => unit in IMAP_REPLY_LIMITS);
+
+/**
+ * Counts whatever reaches the parser of a client, TLS removed. `onExcess` gets the sentence, once; from then on the parser
+ * gets nothing.
+ */
+export const limitReplies = (client: ImapFlow, onExcess: (sentence: string) => void): ImapReplyLimits => {
+  const parser: unknown = Reflect.get(client, "streamer");
+  if (!(parser instanceof Transform)) throw new Error("The IMAP library has no stream that parses.");
+  const limits = new ImapReplyLimits();
+  const parse = parser._transform.bind(parser);
+  let isOver = false;
+  parser._transform = (chunk: Buffer, encoding, next) => {
+    // Without its callback the stream takes nothing more, and the socket stands still until it is closed.
+    if (isOver) return;
+    const excess = limits.take(chunk);
+    if (excess === null) return parse(chunk, encoding, next);
+    isOver = true;
+    onExcess(excess);
+  };
+  return limits;
+};
