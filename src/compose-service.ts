@@ -15,6 +15,7 @@ export const composeService = (
 ) => {
   const useCases = composeUseCases(options);
   const { metrics, administration, verification, probing, webhooks, blocklist, bulk, purge, dmarc, backups } = useCases;
+  const { activity } = useCases;
   const { pool, outages } = probing;
   const { dispatcher } = webhooks;
   const { db, clock } = useCases.runtime;
@@ -24,7 +25,7 @@ export const composeService = (
   const applicationOf = (path: string) => (API_PATH.test(path) ? api : pages).get();
   return {
     ...useCases.usage,
-    ...{ applicationOf, metrics, purge, pool, outages, dispatcher, blocklist, dmarc, backups },
+    ...{ applicationOf, metrics, purge, pool, outages, dispatcher, blocklist, dmarc, backups, activity },
     ...{ doctor: useCases.doctor, webhooks: webhooks.webhooks, bulk: bulk.jobs, lists: bulk.lists },
     ...{ notifications: webhooks.notifications, subscriptions: webhooks.subscriptions },
     /** Makes work due that was planned while the system's clock was wrong. */

@@ -7,6 +7,9 @@ import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { LoggedProblem } from "./base/recent-problems.ts";
 import { FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
+import { HourlyActivity } from "./hourly-activity.ts";
+import { LateWebhooks } from "./late-webhooks.ts";
+import { BacklogStore } from "./metrics/backlog-store.ts";
 import { ListExpiry } from "./bulk/expiry.ts";
 import { JobQueries } from "./bulk/job-queries.ts";
 import { BulkJobs } from "./bulk/jobs.ts";
@@ -95,11 +98,21 @@ const composePurge = (runtime: Runtime, config: Config, { sessions, setupLinks, 
   });
 };
 
+/** Counts what is stored, for the metrics and for the log. */
+const composeActivity = (db: Db, log: Log, metrics: Metrics): HourlyActivity => {
+  const activity = new HourlyActivity(log);
+  db.onCommitted((fact) => {
+    metrics.activity.count(fact);
+    activity.count(fact);
+  });
+  return activity;
+};
+
 /** The use cases of the service. */
 export const composeUseCases = ({ config, db, log, ...options }: ServiceOptions) => {
   const { clock, random } = options.platform;
   const metrics = new Metrics(clock);
-  db.onCommitted((fact) => metrics.activity.count(fact));
+  const activity = composeActivity(db, log, metrics);
   const platform = { ...options.platform, resolver: metrics.network.watchResolver(options.platform.resolver) };
   const runtime: Runtime = { db, clock, log, random };
   const freshResolver =
@@ -138,14 +151,15 @@ export const composeUseCases = ({ config, db, log, ...options }: ServiceOptions)
   const probing = { pool, pacing, outages, egresses };
   // Lists that cannot be used are part of what needs attention among blocklists.
   const serviceFindings = () => [egresses, dmarc, backups].flatMap((part) => part?.findings() ?? []);
+  const lateWebhooks = new LateWebhooks(runtime, new BacklogStore(db));
   const readiness = new Readiness(runtime, {
     blockers: () => outages.findings(),
-    findings: () => [...serviceFindings(), ...blocklist.usability.findings()],
+    findings: () => [...serviceFindings(), ...blocklist.usability.findings(), ...lateWebhooks.findings()],
   });
   return {
     serviceFindings,
     ...{ runtime, metrics, readiness, administration, probing, verification, webhooks, blocklist, guard, dmarc },
-    ...{ purge, backups, usage, suppressions },
+    ...{ purge, backups, usage, suppressions, activity },
     doctor: new Doctor(runtime, options.examine ?? (async () => [])),
     bulk: {
       ...{ jobs: bulk, lists, runner: bulkParts.runner },

@@ -55,6 +55,7 @@ test("every job has its pattern, and none is due after the stop", () => {
     ["rebuild DMARC sources", "* * * * *"],
     ["back up the database", "* * * * *"],
     ["check this machine", "13 * * * *"],
+    ["log the activity", "0 * * * *"],
     ["correct planned times", "51 * * * *"],
     ["renew certificates", "57 * * * *"],
   ]);

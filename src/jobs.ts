@@ -19,7 +19,15 @@ const AHEAD_MS_MAX = 24 * 60 * 60 * 1000;
 export interface JobsOptions {
   readonly service: Pick<
     Service,
-    "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge" | "backups" | "correctPlannedTimes" | "doctor"
+    | "idempotency"
+    | "webhooks"
+    | "blocklist"
+    | "dmarc"
+    | "purge"
+    | "backups"
+    | "correctPlannedTimes"
+    | "doctor"
+    | "activity"
   >;
   readonly log: Log;
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
@@ -61,6 +69,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
     { name: "back up the database", pattern: "* * * * *", run: async () => backups?.run() },
     // Not at once: a service that starts again and again must not connect to a mail host each time.
     { name: "check this machine", pattern: "13 * * * *", run: () => service.doctor.runIfDue() },
+    { name: "log the activity", pattern: "0 * * * *", run: async () => service.activity.write() },
     { name: "correct planned times", pattern: "51 * * * *", run: () => service.correctPlannedTimes() },
     { name: "renew certificates", pattern: "57 * * * *", run: renewCertificates },
   ];

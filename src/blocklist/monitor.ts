@@ -127,7 +127,9 @@ export class BlocklistMonitor {
       const body = { ...checkBodyOf(transition, outcomes, lists), ...(isChange ? { mailed_to: mailedTo } : {}) };
       const check = { ...row, body: JSON.stringify(body) };
       store.insertCheck(tx, check);
-      db.note(tx, { kind: "blocklist_check", mode: target.mode, trigger: begun.trigger, status });
+      const { added, removed } = transition;
+      const counts = { status, listed: added.length, delisted: removed.length };
+      db.note(tx, { kind: "blocklist_check", mode: target.mode, trigger: begun.trigger, ...counts });
       store.updateState(tx, before.id, after);
       listings.update(tx, { ...before, status, listedOn }, { outcomes, lists, atMs });
       this.#recordInRange(tx, before, row, body);

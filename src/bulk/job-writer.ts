@@ -164,6 +164,7 @@ export class JobWriter {
     const job = this.stores.jobs.get(number);
     if (job === undefined) return;
     const { id, accountId, mode, webhookUrl: url } = job;
+    db.note(tx, { kind: "list_end", mode, status });
     const data = jobView(job, this.stores.jobs.counts(number));
     insertEvent(db, tx, {
       accountId,

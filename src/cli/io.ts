@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { type Environment, processEnvironment } from "../config.ts";
+import { withPriority, writesToJournal } from "./journal.ts";
 import { safeLine, safeText } from "./terminal-text.ts";
 
 /** The streams, environment and signals that a command uses. Data goes to standard output, everything else to standard error. */
@@ -120,12 +121,14 @@ const COLUMNS_DEFAULT = 80;
 /** Where the Debian package keeps the settings of the service. */
 const SETTINGS_FILE = "/etc/postwarden.env";
 
+const isJournal = writesToJournal(processEnvironment());
+
 /** The process's own streams, environment and signals. */
 export const systemIo: Io = {
   environment: processEnvironment(),
   settingsFile: SETTINGS_FILE,
   out: (line) => void process.stdout.write(`${line}\n`),
-  err: (line) => void process.stderr.write(`${line}\n`),
+  err: (line) => void process.stderr.write(`${isJournal ? withPriority(line) : line}\n`),
   status: process.stderr.isTTY ? (text) => void process.stderr.write(CLEAR_LINE + text) : null,
   write: async (bytes) => void (await Bun.write(Bun.stdout, bytes)),
   stdin: () => Bun.stdin.stream(),

@@ -96,6 +96,7 @@ const stopService = async (
   ]);
   await waitFor(systemClock, Promise.all([closed, drained]), { timeoutMs: DRAIN_MS_MAX });
   await service.rateLimited.stop();
+  service.activity.write();
   // A client that is still uploading a refused body would delay a graceful close indefinitely.
   http.destroy();
 };

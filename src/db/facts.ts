@@ -20,7 +20,16 @@ export type Fact =
       readonly outcome: string;
       readonly reason: string | null;
     }
-  | { readonly kind: "blocklist_check"; readonly mode: KeyMode; readonly trigger: string; readonly status: string }
+  /** `listed` and `delisted`: listings found and removed. */
+  | {
+      readonly kind: "blocklist_check";
+      readonly mode: KeyMode;
+      readonly trigger: string;
+      readonly status: string;
+      readonly listed: number;
+      readonly delisted: number;
+    }
+  | { readonly kind: "list_end"; readonly mode: KeyMode; readonly status: "completed" | "cancelled" | "failed" }
   /** An attempt to deliver a webhook; `ageMs`: the time since its event. */
   | {
       readonly kind: "webhook";

@@ -83,6 +83,9 @@ export class ActivityMetrics {
         if (status === "delivered") counters.deliverySeconds.observe({ mode }, Math.max(0, ageMs) / 1_000);
         return;
       }
+      case "list_end":
+        // Lists in progress are a gauge.
+        return;
       default:
         fact satisfies never;
     }

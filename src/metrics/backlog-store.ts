@@ -73,18 +73,23 @@ export class BacklogStore {
     this.#statements = prepareBacklog(db);
   }
 
+  /** When the oldest event that is not delivered to each of its URLs was created; null without one. */
+  oldestEventMs(): number | null {
+    const { oldestEvent, webhookEvent } = this.#statements;
+    const undelivered = webhookEvent.get(QUEUES_EXAMINED_MAX)?.eventId ?? null;
+    return earliest(oldestEvent.get()?.createdAtMs, timeOfId(undelivered));
+  }
+
   /** Times are milliseconds since 1970; null where nothing waits. Throws the errors of SQLite. */
   read() {
     return this.db.snapshot(() => {
-      const { pending, jobs, reports, oldestReport, oldestEvent, nextCheck, credits } = this.#statements;
-      const { webhookDue, webhookEvent } = this.#statements;
-      const undelivered = webhookEvent.get(QUEUES_EXAMINED_MAX)?.eventId ?? null;
+      const { pending, jobs, reports, oldestReport, nextCheck, credits, webhookDue } = this.#statements;
       return {
         pendingVerifications: pending.get(COUNTED_MAX)?.count ?? 0,
         jobs: jobs.all(),
         pendingReports: reports.get(COUNTED_MAX)?.count ?? 0,
         oldestReportMs: oldestReport.get()?.receivedAtMs ?? null,
-        oldestEventMs: earliest(oldestEvent.get()?.createdAtMs, timeOfId(undelivered)),
+        oldestEventMs: this.oldestEventMs(),
         webhookDueMs: webhookDue.get(QUEUES_DUE_MAX)?.dueAtMs ?? null,
         checkDueMs: nextCheck.get()?.dueAtMs ?? null,
         credits: credits.get() ?? { available: 0, held: 0 },

@@ -85,6 +85,14 @@ test("the check finds a metric, a label and a suffix that do not exist", () => {
   expect(problemsOf("postwarden_ready_bucket")).toEqual(["postwarden_ready_bucket does not exist"]);
 });
 
+test("the alert on backups also fires before the first one, when its metric is absent", async () => {
+  const rendered = await new Metrics(createTestClock()).render({ ...FULL_STATE, lastBackupMs: null });
+  expect(rendered).not.toMatch(/^postwarden_backup_last_timestamp_seconds /m);
+  expect(rendered).toMatch(/^postwarden_ready /m);
+  const [rule = ""] = /- alert: PostwardenNoBackup\n.*?(?=- alert)/s.exec(await read("alerts.yaml")) ?? [];
+  expect(rule).toMatch(/> 36 \* 3600\s+or postwarden_ready unless postwarden_backup_last_timestamp_seconds\n/);
+});
+
 test("every alert has a summary, an action and a severity; every panel has a place of its own", async () => {
   const alerts = (await read("alerts.yaml")).split("- alert: ").slice(1);
   expect(alerts.length).toBeGreaterThan(9);

@@ -42,7 +42,14 @@ export const exerciseActivity = (activity: ActivityMetrics): void => {
   activity.count({ kind: "credits", move: "hold", credits: 100 });
   activity.count({ kind: "report", mode: "live", via: "smtp", outcome: "rejected", reason: "not_authentic" });
   activity.count({ kind: "report", mode: "live", via: "upload", outcome: "stored", reason: null });
-  activity.count({ kind: "blocklist_check", mode: "live", trigger: "schedule", status: "listed" });
+  activity.count({
+    kind: "blocklist_check",
+    mode: "live",
+    trigger: "schedule",
+    status: "listed",
+    listed: 1,
+    delisted: 0,
+  });
   activity.count({ kind: "webhook", mode: "live", status: "pending", ageMs: 10 });
   activity.count({ kind: "webhook", mode: "live", status: "delivered", ageMs: 4_000 });
 };

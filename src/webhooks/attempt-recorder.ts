@@ -2,6 +2,7 @@ import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { AttemptStore } from "./attempt-store.ts";
 import type { AttemptEnd, Delivery, DeliveryStore } from "./delivery-store.ts";
+import { FailingUrls, loggedHost } from "./failing-urls.ts";
 import { DELIVERY_ATTEMPTS_MAX, waitAfter } from "./retry-schedule.ts";
 import type { DeliveryResult } from "./send.ts";
 
@@ -11,12 +12,14 @@ export const REJECTIONS_MAX = 3;
 /** Stores the result of an attempt and what follows for its queue: next delivery, retry, rejection, failure, or the end (410). */
 export class AttemptRecorder {
   readonly #attempts: AttemptStore;
+  readonly #failing: FailingUrls;
 
   constructor(
     private readonly runtime: Runtime,
     private readonly store: DeliveryStore,
   ) {
     this.#attempts = new AttemptStore(runtime.db);
+    this.#failing = new FailingUrls(runtime);
   }
 
   async record(delivery: Delivery, result: DeliveryResult): Promise<void> {
@@ -29,8 +32,8 @@ export class AttemptRecorder {
       return written;
     });
     const { id, url, type } = delivery;
-    // The path of the URL may contain a token.
-    const fields = { id, type, host: new URL(url).host, problem: result.problem };
+    const fields = { id, type, host: loggedHost(url), problem: result.problem };
+    this.#failing.note(delivery, result);
     if (result.gone) log.warn("webhook endpoint responded 410: its URL is disabled", fields);
     else if (change?.status === "failed") log.warn(`webhook failed after ${DELIVERY_ATTEMPTS_MAX} attempts`, fields);
     else if (change?.status === "rejected") log.warn("webhook rejected by its receiver; later ones are sent", fields);
