@@ -1,6 +1,6 @@
 import { composeDashboard, createSecretRotation } from "./compose-dashboard.ts";
 import { composeDmarcReaders } from "./compose-dmarc-readers.ts";
-import { composeInvitations } from "./compose-invitations.ts";
+import { composeCodeAlerts, composeInvitations } from "./compose-invitations.ts";
 import { composeSettings } from "./compose-settings.ts";
 import type { ServiceOptions, UseCases } from "./compose.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
@@ -21,6 +21,8 @@ export const composePages = (
 ): HttpApplication => {
   const { runtime, administration, webhooks, blocklist, bulk, dmarc, doctor } = useCases;
   const { db, clock, log } = runtime;
+  const { guessedCodes } = administration;
+  administration.sessions.onCodesGuessed(composeCodeAlerts(options.config, log, guessedCodes));
   const dashboard = composeDashboard({
     ...{ ...administration, ...composeSignIn(options, clients) },
     ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },
@@ -31,6 +33,13 @@ export const composePages = (
       mailInName: ({ caller }) => dmarc.overview.mailInName(caller),
     },
     attention: [
+      {
+        section: "settings",
+        itemsOf: ({ account, mode, user }) =>
+          mode === "test"
+            ? []
+            : guessedCodes.attention({ accountId: account.id, userId: user.id, isOwner: user.role === "owner" }),
+      },
       { section: "blocklists", itemsOf: ({ caller }) => blocklist.attention(caller).items },
       { section: "dmarc", itemsOf: ({ caller }) => dmarc.overview.attention(caller) },
       { section: "lists", itemsOf: ({ caller }) => bulk.queries.attention(caller) },

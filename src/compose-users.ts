@@ -1,4 +1,5 @@
 import type { AuditLog } from "./accounts/audit-log.ts";
+import { GuessedCodes } from "./accounts/guessed-codes.ts";
 import { createCallerNames } from "./accounts/caller-names.ts";
 import { Passwords } from "./accounts/passwords.ts";
 import { Profiles } from "./accounts/profiles.ts";
@@ -19,6 +20,7 @@ export const composeUsers = (runtime: Pick<Runtime, "db" | "clock">, accounts: A
     callerName: createCallerNames(accounts, store),
     setupLinks: links,
     users: new Users(runtime, { store, sessions: sessionStore, links, accounts, passwords, audit }),
+    guessedCodes: new GuessedCodes(runtime.clock, { audit, users: store }),
     sessions: new Sessions(runtime, { store: sessionStore, users: store, passwords, audit }),
     profiles: new Profiles(runtime, { store, sessions: sessionStore, passwords, audit }),
   };

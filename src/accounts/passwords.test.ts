@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { nextTurn } from "../base/clock.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { passwordProblem, Passwords, UNKNOWN_USER_HASH } from "./passwords.ts";
 
@@ -63,40 +64,65 @@ describe("hashes", () => {
   const passwords = new Passwords(createTestClock());
 
   test("are argon2id with a salt, and match their password however its characters are composed", async () => {
-    const [one, two] = [await passwords.hash("crème brûlée"), await passwords.hash("crème brûlée")];
+    const [one, two] = [await passwords.hash("crème brûlée", null), await passwords.hash("crème brûlée", null)];
     if (!one.ok || !two.ok) throw new Error("busy");
     expect(one.value).toStartWith("$argon2id$v=19$m=32768,t=2,p=1$");
     expect(two.value).not.toBe(one.value);
-    expect(await passwords.verify("crème brûlée".normalize("NFD"), one.value)).toEqual({ ok: true, value: true });
-    expect(await passwords.verify("creme brulee", one.value)).toEqual({ ok: true, value: false });
+    expect(await passwords.verify("crème brûlée".normalize("NFD"), one.value, null)).toEqual({ ok: true, value: true });
+    expect(await passwords.verify("creme brulee", one.value, null)).toEqual({ ok: true, value: false });
   });
 
   test("of unknown users cost the same, and match nothing", async () => {
-    const hashed = await passwords.hash("something else");
+    const hashed = await passwords.hash("something else", null);
     const costsOf = (hash: string) => hash.split("$").slice(0, 4);
     expect(costsOf(UNKNOWN_USER_HASH)).toEqual(costsOf(hashed.ok ? hashed.value : ""));
-    expect(await passwords.verify("something else", null)).toEqual({ ok: true, value: false });
+    expect(await passwords.verify("something else", null, null)).toEqual({ ok: true, value: false });
   });
 
   test("of a password of a million characters are not computed", async () => {
-    const hashed = await passwords.hash("something");
+    const hashed = await passwords.hash("something", null);
     const hash = hashed.ok ? hashed.value : "";
-    expect(await passwords.verify("x".repeat(1_000_000), hash)).toEqual({ ok: true, value: false });
+    expect(await passwords.verify("x".repeat(1_000_000), hash, null)).toEqual({ ok: true, value: false });
   });
 
-  test("are computed two at a time; more than 40 waiting is too much", async () => {
-    const tried = Array.from({ length: 50 }, () => passwords.verify("x", null));
-    const busy = (await Promise.all(tried)).filter(({ ok }) => !ok);
-    expect(busy).toHaveLength(8);
-    expect(await passwords.verify("x", null)).toEqual({ ok: true, value: false });
+  test("are computed two at a time; one caller may have 160 of the 200 places to wait, and others the rest", async () => {
+    const clock = createTestClock();
+    const gate = new Passwords(clock);
+    const refused: string[] = [];
+    let settled = 0;
+    const tryAs = (caller: string) =>
+      gate.verify("x", null, caller).then(({ ok }) => {
+        settled++;
+        if (!ok) refused.push(caller);
+      });
+    const tried = Array.from({ length: 300 }, () => tryAs("acme"));
+    const others = Array.from({ length: 20 }, (_, n) => tryAs(`other ${n}`));
+    // Refusals need no hash: they are there when the first hash is.
+    await nextTurn();
+    expect(refused.filter((caller) => caller === "acme")).toHaveLength(300 - 2 - 160);
+    expect(refused.filter((caller) => caller !== "acme")).toHaveLength(0);
+    await clock.advance(10_000);
+    await Promise.all([...tried, ...others]);
+    expect(settled).toBe(320);
+  });
+
+  test("of another caller come after one of each that waits, not after all", async () => {
+    const gate = new Passwords(createTestClock());
+    const order: string[] = [];
+    const tryAs = (caller: string | null) => gate.verify("x", null, caller).then(() => void order.push(caller ?? ""));
+    const flood = Array.from({ length: 20 }, () => tryAs("2001:db8::/48"));
+    await tryAs("192.0.2.0/24");
+    expect(order.length).toBeLessThan(6);
+    await Promise.all(flood);
+    expect(order).toHaveLength(21);
   }, 60_000);
 
   test("that take more than ten seconds are given up, and what still waits is not begun", async () => {
     const clock = createTestClock();
     const slow = new Passwords(clock);
-    const tried = Array.from({ length: 6 }, () => slow.verify("x", null));
+    const tried = Array.from({ length: 6 }, () => slow.verify("x", null, null));
     await clock.advance(10_000);
     expect(await Promise.all(tried)).toEqual(Array.from({ length: 6 }, () => ({ ok: false, error: "busy" })));
-    expect((await slow.verify("x", null)).ok).toBe(true);
+    expect((await slow.verify("x", null, null)).ok).toBe(true);
   });
 });

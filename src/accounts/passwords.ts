@@ -1,5 +1,8 @@
 import { err, ok, type Result } from "../base/errors.ts";
-import { Gate, waitFor } from "../base/wait.ts";
+import { FairQueue } from "../base/fair-queue.ts";
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
+import { createShares } from "../base/shares.ts";
+import { waitFor } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { isCommonPassword } from "./common-passwords.ts";
 
@@ -10,7 +13,8 @@ const CHARACTERS_MAX = 200;
 const ARGON2 = { algorithm: "argon2id", memoryCost: 32_768, timeCost: 2 } as const;
 /** Each takes 32 MiB and a core. */
 const CONCURRENCY_MAX = 2;
-const WAITING_MAX = 40;
+/** What two at a time compute within the timeout, on a quiet machine. One caller may have four fifths of these places. */
+const WAITING_MAX = 200;
 const TIMEOUT_MS = 10_000;
 
 /** The hash of a password that nobody knows, with the same costs: an unknown user takes as long as a known one. */
@@ -34,39 +38,77 @@ export const passwordProblem = (password: string, email: string): string | null 
 /** Unicode has several spellings of one text, and keyboards differ in which they type. */
 const bytesOf = (password: string): string => password.normalize("NFC");
 
-/** Hashes and verifies passwords, a few at a time. `busy`: too many wait, or it took too long. */
+/**
+ * Whose turn a hash takes: the account of a user who is signed in or has a set-up link, the network of a client that is
+ * not (`networkKey`), and null for a command, which has the process to itself.
+ */
+export type PasswordCaller = string | null;
+
+interface Waiting {
+  readonly start: () => void;
+  isGone: boolean;
+}
+
+/**
+ * Hashes and verifies passwords, a few at a time, the callers in turn: one that sends many waits behind its own.
+ * `busy`: too many of this caller wait, or it took too long.
+ */
 export class Passwords {
   readonly #clock: Runtime["clock"];
-  readonly #gate = new Gate(CONCURRENCY_MAX);
+  readonly #queue = new FairQueue<Waiting>(({ isGone }) => isGone);
+  readonly #places = createShares({ placesMax: WAITING_MAX, realtimeShare: 0 });
+  #running = 0;
 
   constructor(clock: Runtime["clock"]) {
     this.#clock = clock;
   }
 
   /** The hash to store: argon2id with its costs and salt (PHC string format). */
-  hash(password: string): Promise<Result<string, "busy">> {
-    return this.#run(() => Bun.password.hash(bytesOf(password), ARGON2));
+  hash(password: string, caller: PasswordCaller): Promise<Result<string, "busy">> {
+    return this.#run(caller, () => Bun.password.hash(bytesOf(password), ARGON2));
   }
 
   /** Whether a password has this hash. With null, for an unknown user, it takes the same time and is false. */
-  verify(password: string, hash: string | null): Promise<Result<boolean, "busy">> {
+  verify(password: string, hash: string | null, caller: PasswordCaller): Promise<Result<boolean, "busy">> {
     // A longer one was never accepted; it would cost more than others.
     const isTooLong = password.length > 2 * CHARACTERS_MAX;
-    return this.#run(async () => {
+    return this.#run(caller, async () => {
       const isRight = await Bun.password.verify(isTooLong ? "x" : bytesOf(password), hash ?? UNKNOWN_USER_HASH);
       return isRight && hash !== null && !isTooLong;
     });
   }
 
-  async #run<T>(work: () => Promise<T>): Promise<Result<T, "busy">> {
-    if (this.#gate.waiting >= WAITING_MAX) return err("busy");
-    const abandoned = new AbortController();
-    const run = this.#gate.run(async (): Promise<Result<T, "busy">> => {
-      return abandoned.signal.aborted ? err("busy") : ok(await work());
+  async #run<T>(caller: PasswordCaller, work: () => Promise<T>): Promise<Result<T, "busy">> {
+    const who: OnBehalfOf = { account: caller, priority: "realtime" };
+    if (this.#running >= CONCURRENCY_MAX) {
+      if (!this.#places.mayHold(who)) return err("busy");
+      if (!(await this.#waitForTurn(who))) return err("busy");
+    } else this.#running++;
+    const done = work().finally(() => this.#handOn());
+    const waited = await waitFor(this.#clock, done, { timeoutMs: TIMEOUT_MS });
+    return waited.ok ? ok(waited.value) : err("busy");
+  }
+
+  /** False when the turn did not come in time. */
+  #waitForTurn(who: OnBehalfOf): Promise<boolean> {
+    this.#places.hold(who);
+    return new Promise((resolve) => {
+      const end = (isTurn: boolean): void => {
+        waiting.isGone = true;
+        cancel();
+        this.#places.release(who);
+        resolve(isTurn);
+      };
+      const waiting: Waiting = { start: () => end(true), isGone: false };
+      const cancel = this.#clock.after(TIMEOUT_MS, () => end(false));
+      this.#queue.add(who, waiting);
     });
-    const waited = await waitFor(this.#clock, run, { timeoutMs: TIMEOUT_MS });
-    if (waited.ok) return waited.value;
-    abandoned.abort();
-    return err("busy");
+  }
+
+  /** The running place goes to the next that waits, so that nobody who comes now can take it. */
+  #handOn(): void {
+    const next = this.#queue.take();
+    if (next === undefined) this.#running--;
+    else next.item.start();
   }
 }

@@ -58,9 +58,12 @@ export class Profiles {
   ): Promise<Result<null, UserProblem>> {
     const message = passwordProblem(next, this.#parts.store.find(userId)?.user.email ?? "");
     if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const hashed = await this.#parts.passwords.hash(next);
+    const verified = await this.#verify(userId, present);
+    if (!verified.ok) return verified;
+    const { accountId } = verified.value;
+    const hashed = await this.#parts.passwords.hash(next, accountId);
     if (!hashed.ok) return refuse("busy");
-    return this.#withPassword(userId, present, (tx, user) => {
+    return this.#change(verified.value, (tx, user) => {
       this.#parts.store.update(tx, userId, { passwordHash: hashed.value });
       this.#parts.sessions.removeOf(tx, userId, sessionId);
       this.#audit(tx, user, "users.password");
@@ -138,32 +141,40 @@ export class Profiles {
     return ok(null);
   }
 
-  /** Runs `work` on a user with its right password, unless that is changed meanwhile. */
+  /** Runs `work` on a user with its right password. */
   async #withPassword<T>(
     id: string,
     password: string,
     work: (tx: Tx, user: UserRecord) => Result<T, UserProblem>,
   ): Promise<Result<T, UserProblem>> {
-    const before = this.#parts.store.find(id)?.user;
-    if (before === undefined) return refuse("unknown_user");
-    const verified = await this.#verify(before, password);
-    if (!verified.ok) return verified;
-    return this.#runtime.db.transact((tx) => {
-      const user = this.#parts.store.find(id)?.user;
-      return user?.passwordHash === before.passwordHash ? work(tx, user) : refuse("password_wrong");
-    });
+    const verified = await this.#verify(id, password);
+    return verified.ok ? this.#change(verified.value, work) : verified;
   }
 
-  async #verify({ id, passwordHash }: UserRecord, password: string): Promise<Result<null, UserProblem>> {
+  /** The user with this id, whose password this is. The throttle comes first: a refused attempt costs no hash. */
+  async #verify(id: string, password: string): Promise<Result<UserRecord, UserProblem>> {
+    const user = this.#parts.store.find(id)?.user;
+    if (user === undefined) return refuse("unknown_user");
     const waitMs = this.#throttle.admit(id, id);
     const message = `Too many wrong passwords. Try again in ${Math.ceil(waitMs / 1000)} s.`;
     if (waitMs > 0) return { ok: false, error: { code: "throttled", message } };
-    const verified = await this.#parts.passwords.verify(password, passwordHash);
+    const verified = await this.#parts.passwords.verify(password, user.passwordHash, user.accountId);
     if (!verified.ok) this.#throttle.undo(id, id);
     if (!verified.ok) return refuse("busy");
     if (!verified.value) return refuse("password_wrong");
     this.#throttle.succeed(id, id);
-    return ok(null);
+    return ok(user);
+  }
+
+  /** Runs `work` on a user whose password was verified, unless that was changed meanwhile. */
+  #change<T>(
+    { id, passwordHash }: UserRecord,
+    work: (tx: Tx, user: UserRecord) => Result<T, UserProblem>,
+  ): Result<T, UserProblem> {
+    return this.#runtime.db.transact((tx) => {
+      const user = this.#parts.store.find(id)?.user;
+      return user?.passwordHash === passwordHash ? work(tx, user) : refuse("password_wrong");
+    });
   }
 
   #audit(tx: Tx, { id, accountId }: UserRecord, action: string): void {

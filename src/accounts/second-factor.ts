@@ -53,10 +53,12 @@ export const newRecoveryCodes = (): readonly string[] =>
 /** What is stored of a recovery code. */
 export const hashOfRecoveryCode = (code: string): string => sha256(`recovery:${code}`);
 
+/** Whether a text has the form of a recovery code, which is too long to be guessed. */
+export const isRecoveryForm = (text: string): boolean => RECOVERY_FORM.test(text.trim());
+
 /** What is left of the hashes after a recovery code was used; null when it is none of them. */
 export const withoutRecoveryCode = (hashes: readonly string[], text: string): readonly string[] | null => {
-  const code = text.trim();
-  if (!RECOVERY_FORM.test(code)) return null;
-  const hash = hashOfRecoveryCode(code);
+  if (!isRecoveryForm(text)) return null;
+  const hash = hashOfRecoveryCode(text.trim());
   return hashes.includes(hash) ? hashes.filter((one) => one !== hash) : null;
 };

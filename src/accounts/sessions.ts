@@ -1,3 +1,4 @@
+import { networkKey } from "../base/client-network.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { isSecretToken, newId, newSecretToken, sha256 } from "../base/secrets.ts";
 import type { Tx } from "../db/open.ts";
@@ -5,11 +6,13 @@ import type { Runtime } from "../db/runtime.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { FailedSignIns } from "./failed-sign-ins.ts";
 import type { Passwords } from "./passwords.ts";
-import { counterOfCode, withoutRecoveryCode } from "./second-factor.ts";
+import { counterOfCode, isRecoveryForm, withoutRecoveryCode } from "./second-factor.ts";
 import type { SessionRecord, SessionStore } from "./session-store.ts";
+import { SignInChallenges } from "./sign-in-challenges.ts";
 import { SignInThrottle } from "./sign-in-throttle.ts";
-import type { OwnedUser, UserStore } from "./user-store.ts";
+import type { OwnedUser, UserRecord, UserStore } from "./user-store.ts";
 import { normalizedEmail, type User, userOf } from "./user.ts";
+import { WrongCodeCounts, type WrongCodes } from "./wrong-codes.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** A session ends when it was not used for so long. */
@@ -20,10 +23,9 @@ export const SESSION_MS_MAX = 90 * DAY_MS;
 const SEEN_STEP_MS = 60_000;
 /** The least recently used end first. */
 const SESSIONS_OF_USER_MAX = 50;
-/** How long a code may be entered after the password. */
-const CHALLENGE_MS = 10 * 60_000;
-const CHALLENGES_MAX = 1_000;
 const USER_AGENT_CHARACTERS_MAX = 300;
+/** The action in the audit log for ten more wrong codes of a user. */
+export const CODES_GUESSED = "users.second-factor.guessed";
 
 /** The browser of a request. */
 export interface Client {
@@ -62,13 +64,15 @@ export interface SignedIn {
 export type SignInProblem =
   | { readonly kind: "wrong" | "disabled" | "busy" | "expired" }
   | { readonly kind: "throttled"; readonly retryAfterS: number }
+  /**
+   * Too many wrong codes of this user: those of the app wait, recovery codes do not. With `isOver` this was the last one
+   * before the wait, and the sign-in begins anew with the password.
+   */
+  | { readonly kind: "codes_wait"; readonly retryAfterS: number; readonly isOver: boolean }
   | { readonly kind: "code_required"; readonly challenge: string };
 
-interface Challenge {
-  readonly userId: string;
-  readonly passwordHash: string | null;
-  readonly expiresMs: number;
-}
+/** Called with a user for whom ten more wrong codes were entered after the right password. */
+export type CodesGuessedListener = (user: UserRecord, wrong: WrongCodes) => void;
 
 interface SessionParts {
   readonly store: SessionStore;
@@ -83,7 +87,9 @@ export class Sessions {
   readonly #parts: SessionParts;
   readonly #throttle: SignInThrottle;
   readonly #failed: FailedSignIns;
-  readonly #challenges = new Map<string, Challenge>();
+  readonly #wrongCodes: WrongCodeCounts;
+  readonly #challenges: SignInChallenges;
+  #onCodesGuessed: CodesGuessedListener = () => undefined;
   readonly #touching = new Set<string>();
 
   constructor(runtime: Pick<Runtime, "db" | "clock">, parts: SessionParts) {
@@ -91,6 +97,13 @@ export class Sessions {
     this.#parts = parts;
     this.#throttle = new SignInThrottle(runtime.clock);
     this.#failed = new FailedSignIns(runtime, parts.audit);
+    this.#challenges = new SignInChallenges(runtime.clock);
+    this.#wrongCodes = new WrongCodeCounts(runtime.clock);
+  }
+
+  /** Sets who notifies the user and the owners. */
+  onCodesGuessed(listener: CodesGuessedListener): void {
+    this.#onCodesGuessed = listener;
   }
 
   /**
@@ -102,7 +115,11 @@ export class Sessions {
     const waitMs = this.#throttle.admit(email, client.address);
     if (waitMs > 0) return throttled(waitMs);
     const found = this.#parts.users.findByEmail(email);
-    const verified = await this.#parts.passwords.verify(input.password, found?.user.passwordHash ?? null);
+    const verified = await this.#parts.passwords.verify(
+      input.password,
+      found?.user.passwordHash ?? null,
+      networkKey(client.address),
+    );
     if (!verified.ok) {
       this.#throttle.undo(email, client.address);
       return err({ kind: "busy" });
@@ -111,23 +128,27 @@ export class Sessions {
     const { user, account } = found;
     if (account.disabledAtMs !== null || user.totpConfirmedAtMs !== null) this.#throttle.undo(email, client.address);
     if (account.disabledAtMs !== null) return err({ kind: "disabled" });
-    if (user.totpConfirmedAtMs !== null) return err({ kind: "code_required", challenge: this.#challenge(found) });
+    if (user.totpConfirmedAtMs !== null) return err({ kind: "code_required", challenge: this.#challenges.begin(user) });
     this.#throttle.succeed(email, client.address);
     return this.#complete(found, client);
   }
 
   /** Completes a sign-in by a code of the user's app or a recovery code, either of which is accepted once. */
   async enterCode(input: { readonly challenge: string; readonly code: string }, client: Client): SignInResult {
-    const challenge = this.#findChallenge(input.challenge);
+    const challenge = this.#challenges.find(input.challenge);
     const found = challenge && this.#parts.users.find(challenge.userId);
     // Meanwhile the password may have been changed or the user removed.
     if (found === undefined || found.user.passwordHash !== challenge?.passwordHash) return err({ kind: "expired" });
     if (found.account.disabledAtMs !== null) return err({ kind: "disabled" });
     const { email } = found.user;
+    const codesWaitMs = isRecoveryForm(input.code) ? 0 : this.#wrongCodes.waitMs(found.user);
+    if (codesWaitMs > 0) return err({ kind: "codes_wait", retryAfterS: Math.ceil(codesWaitMs / 1000), isOver: false });
     const waitMs = this.#throttle.admit(email, client.address);
     if (waitMs > 0) return throttled(waitMs);
-    if (!this.#runtime.db.transact((tx) => this.#acceptCode(tx, found.user.id, input.code))) return this.#fail(found);
-    this.#challenges.delete(sha256(input.challenge));
+    if (!this.#runtime.db.transact((tx) => this.#acceptCode(tx, found.user.id, input.code)))
+      return isRecoveryForm(input.code) ? this.#fail(found) : this.#failCode(found);
+    this.#challenges.end(input.challenge);
+    this.#wrongCodes.succeed(found.user);
     this.#throttle.succeed(email, client.address);
     return this.#complete(found, client);
   }
@@ -205,6 +226,21 @@ export class Sessions {
     return err({ kind: "wrong" });
   }
 
+  /** A wrong code of an app. After ten, the challenges of the user end, and it is in the audit log. */
+  #failCode(found: OwnedUser): Result<never, SignInProblem> {
+    const { user } = found;
+    const wrong = this.#wrongCodes.add(user);
+    if (wrong === null) return this.#fail(found);
+    this.#challenges.endOf(user.id);
+    const retryAfterS = Math.ceil(wrong.waitMs / 1000);
+    this.#runtime.db.transact((tx) => {
+      const after = { wrong_codes: wrong.count, wait_s: retryAfterS };
+      this.#parts.audit.append(tx, { action: CODES_GUESSED, accountId: user.accountId, subject: user.id, after });
+    });
+    this.#onCodesGuessed(user, wrong);
+    return err({ kind: "codes_wait", retryAfterS, isOver: true });
+  }
+
   /** Begins the session, unless the user was changed or removed while the password was verified. */
   #complete({ user: { id, passwordHash } }: OwnedUser, client: Client): Result<SignedIn, SignInProblem> {
     return this.#runtime.db.transact((tx) => {
@@ -229,20 +265,6 @@ export class Sessions {
     const recoveryCodes = withoutRecoveryCode(user.recoveryCodes, code);
     if (recoveryCodes !== null) this.#parts.users.update(tx, userId, { recoveryCodes });
     return recoveryCodes !== null;
-  }
-
-  #challenge({ user }: OwnedUser): string {
-    const token = newSecretToken();
-    const expiresMs = this.#runtime.clock.monotonicMs() + CHALLENGE_MS;
-    this.#challenges.set(sha256(token), { userId: user.id, passwordHash: user.passwordHash, expiresMs });
-    const [oldest] = this.#challenges.keys();
-    if (this.#challenges.size > CHALLENGES_MAX && oldest !== undefined) this.#challenges.delete(oldest);
-    return token;
-  }
-
-  #findChallenge(token: string): Challenge | undefined {
-    const challenge = this.#challenges.get(sha256(token));
-    return challenge !== undefined && challenge.expiresMs > this.#runtime.clock.monotonicMs() ? challenge : undefined;
   }
 
   #touch({ hash }: SessionRecord, nowMs: number): void {

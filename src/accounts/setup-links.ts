@@ -99,7 +99,7 @@ export class SetupLinks {
     if (email === null) return refuse("email_invalid");
     const message = passwordProblem(input.password, email);
     if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const hashed = await this.#parts.passwords.hash(input.password);
+    const hashed = await this.#parts.passwords.hash(input.password, found.value.account.id);
     if (!hashed.ok) return refuse("busy");
     return this.#runtime.db.transact((tx) =>
       this.#complete(tx, token, { email, hash: hashed.value, sessions, client }),

@@ -73,6 +73,48 @@ test("an IPv6 network of 64 bits is one client", () => {
   expect(throttle.admit(ADA, "2001:db8:0:2::1")).toBe(0);
 });
 
+describe("an IPv6 network of 48 bits", () => {
+  const clientOf = (n: number, site = 0): string => `2001:db8:${site.toString(16)}:${n.toString(16)}::1`;
+
+  test("waits for a user after ten attempts from ever new clients; the user elsewhere and other users do not", async () => {
+    const { clock, throttle } = start();
+    for (let n = 0; n < 10; n++) expect(throttle.admit(ADA, clientOf(n))).toBe(0);
+    expect(throttle.admit(ADA, clientOf(10))).toBe(1_000);
+    expect(throttle.admit(ADA, clientOf(10, 1))).toBe(0);
+    expect(throttle.admit(ADA, HOME)).toBe(0);
+    expect(throttle.admit("bob@example.com", clientOf(10))).toBe(0);
+    await clock.advance(1_000);
+    expect(throttle.admit(ADA, clientOf(11))).toBe(0);
+    expect(throttle.admit(ADA, clientOf(12))).toBe(2_000);
+  });
+
+  test("waits for all users after sixty attempts, and no other network does", () => {
+    const { throttle } = start();
+    for (let n = 0; n < 60; n++) expect(throttle.admit(`u${n}@example.com`, clientOf(n))).toBe(0);
+    expect(throttle.admit("u60@example.com", clientOf(60))).toBe(1_000);
+    expect(throttle.admit("u60@example.com", clientOf(60, 1))).toBe(0);
+  });
+
+  test("lets 16 of 2,000 guesses at a user through in a minute", async () => {
+    const { clock, throttle } = start();
+    let admitted = 0;
+    for (let n = 0; n < 2_000; n++) {
+      if (throttle.admit(ADA, clientOf(n)) === 0) admitted++;
+      if (n % 33 === 0) await clock.advance(1_000);
+    }
+    expect(admitted).toBeLessThanOrEqual(10 + 6);
+  });
+
+  test("is not counted for attempts that were none, and IPv4 has no such network", () => {
+    const { throttle } = start();
+    for (let n = 0; n < 100; n++) {
+      expect(throttle.admit(ADA, clientOf(n))).toBe(0);
+      throttle.undo(ADA, clientOf(n));
+    }
+    for (let n = 0; n < 14; n++) expect(throttle.admit(ADA, `203.0.113.${n}`)).toBe(0);
+  });
+});
+
 test("a success begins anew; an attempt that was none does not count", () => {
   const { throttle } = start();
   for (let n = 0; n < 10; n++) {

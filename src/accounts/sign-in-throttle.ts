@@ -1,4 +1,4 @@
-import { networkOf, parseIp } from "../base/cidr.ts";
+import { clientKey, networkKey } from "../base/client-network.ts";
 import type { Clock } from "../base/clock.ts";
 
 interface Failures {
@@ -16,6 +16,9 @@ interface Limit {
 
 const OF_PAIR: Limit = { free: 3, delayMsMax: 60_000 };
 const OF_ADDRESS: Limit = { free: 20, delayMsMax: 60_000 };
+/** The same for an IPv6 /48, which has 65,536 clients and often one owner. */
+const OF_NETWORK_PAIR: Limit = { free: 10, delayMsMax: 60_000 };
+const OF_NETWORK: Limit = { free: 60, delayMsMax: 60_000 };
 /** All addresses together: many guess at one user. */
 const OF_EMAIL: Limit = { free: 15, delayMsMax: 60_000 };
 const DELAY_MS_MIN = 1_000;
@@ -73,27 +76,32 @@ class FailureCounts {
   }
 }
 
-/** One client usually has a whole IPv6 network of this size. */
-const IPV6_BITS = 64;
-
-const clientOf = (address: string): string =>
-  parseIp(address)?.kind() === "ipv6" ? networkOf(address, IPV6_BITS) : address;
+/** What an attempt counts for: a user at a client or network, or all users there. */
+interface Counted {
+  readonly counts: FailureCounts;
+  readonly name: string;
+}
 
 /**
- * Slows sign-in attempts down, by client address and by user from an address, with growing waits of at most a minute. A
- * user whose password is guessed from many addresses has to wait once from a further one. Nobody is ever locked out: after
- * the wait an attempt is always let through, and failures from one address put no other one off.
+ * Slows sign-in attempts down, by client and by user from a client, with growing waits of at most a minute; for IPv6 also
+ * by /48, with more attempts before the first wait. A user whose password is guessed from many addresses has to wait once
+ * from a further one. Nobody is ever locked out: after the wait an attempt is always let through, and failures from one
+ * network put no other one off.
  */
 export class SignInThrottle {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #pairs: FailureCounts;
   readonly #addresses: FailureCounts;
+  readonly #networkPairs: FailureCounts;
+  readonly #networks: FailureCounts;
   readonly #emails: FailureCounts;
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
     this.#pairs = new FailureCounts(clock, OF_PAIR);
     this.#addresses = new FailureCounts(clock, OF_ADDRESS);
+    this.#networkPairs = new FailureCounts(clock, OF_NETWORK_PAIR);
+    this.#networks = new FailureCounts(clock, OF_NETWORK);
     this.#emails = new FailureCounts(clock, OF_EMAIL);
   }
 
@@ -102,8 +110,8 @@ export class SignInThrottle {
    * so that attempts at the same time are counted, too.
    */
   admit(email: string, clientAddress: string): number {
-    const { pair, address } = this.#names(email, clientAddress);
-    const waitMs = Math.max(this.#pairs.waitMs(pair), this.#addresses.waitMs(address));
+    const { pair, all } = this.#countedFor(email, clientAddress);
+    const waitMs = Math.max(...all.map(({ counts, name }) => counts.waitMs(name)));
     if (waitMs > 0) return waitMs;
     const firstWaitMs = this.#pairs.find(pair) === undefined ? this.#firstWaitMs(email) : 0;
     if (firstWaitMs > 0) {
@@ -111,8 +119,7 @@ export class SignInThrottle {
       this.#pairs.put(pair, { count: 0, lastMs, untilMs: lastMs + firstWaitMs });
       return firstWaitMs;
     }
-    this.#pairs.add(pair);
-    this.#addresses.add(address);
+    for (const { counts, name } of all) counts.add(name);
     this.#emails.add(email);
     return 0;
   }
@@ -120,27 +127,37 @@ export class SignInThrottle {
   /** The attempt succeeded: the user from this address starts anew. */
   succeed(email: string, clientAddress: string): void {
     this.undo(email, clientAddress);
-    this.#pairs.remove(this.#names(email, clientAddress).pair);
+    this.#pairs.remove(this.#countedFor(email, clientAddress).pair);
   }
 
   /** The attempt was none: it was not decided, or its password was right and only the code is missing. */
   undo(email: string, clientAddress: string): void {
-    const { pair, address } = this.#names(email, clientAddress);
-    this.#pairs.undo(pair);
-    this.#addresses.undo(address);
+    for (const { counts, name } of this.#countedFor(email, clientAddress).all) counts.undo(name);
     this.#emails.undo(email);
   }
 
   get size(): number {
-    return this.#pairs.size + this.#addresses.size + this.#emails.size;
+    const all = [this.#pairs, this.#addresses, this.#networkPairs, this.#networks, this.#emails];
+    return all.reduce((sum, { size }) => sum + size, 0);
   }
 
   #firstWaitMs(email: string): number {
     return delayMsAfter(this.#emails.find(email)?.count ?? 0, OF_EMAIL);
   }
 
-  #names(email: string, clientAddress: string) {
-    const address = clientOf(clientAddress);
-    return { address, pair: `${address} ${email}` };
+  #countedFor(email: string, clientAddress: string): { readonly pair: string; readonly all: readonly Counted[] } {
+    const client = clientKey(clientAddress);
+    const pair = `${client} ${email}`;
+    const ofClient = [
+      { counts: this.#pairs, name: pair },
+      { counts: this.#addresses, name: client },
+    ];
+    if (client === clientAddress) return { pair, all: ofClient };
+    const network = networkKey(clientAddress);
+    const ofNetwork = [
+      { counts: this.#networkPairs, name: `${network} ${email}` },
+      { counts: this.#networks, name: network },
+    ];
+    return { pair, all: [...ofClient, ...ofNetwork] };
   }
 }

@@ -100,7 +100,7 @@ export class Users {
   async create(requested: NewUser & { readonly password: string }, by: UserActor): Promise<Result<User, UserProblem>> {
     const message = passwordProblem(requested.password, requested.email);
     if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const hashed = await this.#parts.passwords.hash(requested.password);
+    const hashed = await this.#parts.passwords.hash(requested.password, requested.accountId);
     if (!hashed.ok) return refuse("busy");
     return this.#runtime.db.transact((tx) => {
       const added = this.#add(tx, requested, { by, passwordHash: hashed.value });
@@ -147,7 +147,7 @@ export class Users {
     if (found === undefined) return refuse("unknown_user");
     const message = passwordProblem(password, found.user.email);
     if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const hashed = await this.#parts.passwords.hash(password);
+    const hashed = await this.#parts.passwords.hash(password, null);
     if (!hashed.ok) return refuse("busy");
     return this.#change(id, null, (tx, { user }) => {
       this.#parts.sessions.removeOf(tx, id);

@@ -1,5 +1,5 @@
-import { isIPv6 } from "node:net";
-import { canonicalIp, networkOf } from "../base/cidr.ts";
+import { canonicalIp } from "../base/cidr.ts";
+import { clientKey, networkKey } from "../base/client-network.ts";
 import type { ReceiverLimits } from "./smtp-receiver-limits.ts";
 
 /** Memory for mails, given out within the ceilings. */
@@ -114,11 +114,5 @@ export class ReceiverLoad {
 
 /** The address as people write it: no IPv4-mapped form (RFC 4291 §2.5.5.2), no zone. Empty for what is no address. */
 export const plainAddress = (address: string): string => canonicalIp(address.split("%", 1)[0] ?? "") ?? "";
-
-/** What counts as one client: an IPv4 address, or the 64 bits of an IPv6 address that one customer commonly owns. */
-export const clientKey = (client: string): string => (isIPv6(client) ? networkOf(client, 64) : client);
-
-/** The network of a client: its /24, or the /48 of an IPv6 address, which is what one site commonly gets. */
-const networkKey = (client: string): string => networkOf(client, isIPv6(client) ? 48 : 24);
 
 const isLoopback = (client: string): boolean => client === "::1" || client.startsWith("127.");

@@ -22,7 +22,7 @@ const urgency = ({ severity }: AttentionItem): number => SEVERITIES.indexOf(seve
 export class AttentionBoard {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #sources: readonly AttentionSource[];
-  /** By account, mode and what the user may see; the least recent first. */
+  /** By account, mode and user, because roles see different items; the least recent first. */
   readonly #recent = new Map<string, { readonly atMs: number; readonly counts: Counts }>();
 
   constructor(clock: Pick<Clock, "monotonicMs">, sources: readonly AttentionSource[]) {
@@ -58,4 +58,4 @@ export class AttentionBoard {
   }
 }
 
-const nameOf = ({ account, mode, user }: Viewer): string => `${account.id} ${mode} ${user.isOperator}`;
+const nameOf = ({ account, mode, user }: Viewer): string => `${account.id} ${mode} ${user.id}`;

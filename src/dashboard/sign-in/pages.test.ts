@@ -159,14 +159,14 @@ describe("the session cookie", () => {
 
 describe("the code of an app", () => {
   const withCodes = async () => {
-    const { app, user } = await withUser();
+    const { app, user, accountId } = await withUser();
     const secret = app.service.profiles.enrol(user.id)?.secret ?? "";
     const codeNow = () => new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: app.clock.nowMs() });
     const own = { userId: user.id, sessionId: "" };
     const confirmed = await app.service.profiles.confirmCodes(own, { present: PASSWORD, code: codeNow() });
     if (!confirmed.ok) throw new Error(confirmed.error.message);
     await app.advance(30_000);
-    return { app, user, codeNow, recovery: confirmed.value };
+    return { app, user, accountId, codeNow, recovery: confirmed.value };
   };
   const afterPassword = async (app: TestApp) => {
     const browser = new Browser(app);
@@ -215,6 +215,59 @@ describe("the code of an app", () => {
     expect((await (await afterPassword(app)).enter(` ${code} `)).status).toBe(303);
     expect((await (await afterPassword(app)).enter(code)).status).toBe(401);
     expect((await (await afterPassword(app)).enter(recovery[4] ?? "")).status).toBe(303);
+  });
+
+  test("is refused after ten wrong ones, from whatever addresses; a recovery code and a new password are not", async () => {
+    const { app, user, codeNow, recovery, accountId } = await withCodes();
+    const { sessions, audit, guessedCodes } = app.service;
+    const from = (n: number) => ({ address: `2001:db8:${n.toString(16)}::1`, userAgent: "test" });
+    let clients = 0;
+    const password = async (text = PASSWORD): Promise<string> => {
+      const result = await sessions.signIn({ email: "ada@example.com", password: text }, from(++clients));
+      if (result.ok || result.error.kind !== "code_required") throw new Error(JSON.stringify(result));
+      return result.error.challenge;
+    };
+    const enter = async (challenge: string, code: string) => {
+      const result = await sessions.enterCode({ challenge, code }, from(++clients));
+      return result.ok ? "in" : result.error;
+    };
+    const own = { accountId, userId: user.id, isOwner: true };
+    const [first, second] = [await password(), await password()];
+    for (let n = 0; n < 9; n++) expect(await enter(first, "000000")).toEqual({ kind: "wrong" });
+    expect(guessedCodes.attention(own)).toEqual([]);
+    expect(await enter(first, "000000")).toEqual({ kind: "codes_wait", retryAfterS: 60, isOver: true });
+    for (const ended of [first, second]) expect(await enter(ended, codeNow())).toEqual({ kind: "expired" });
+    // The next challenge takes no code of the app, not even the right one, but a recovery code.
+    const third = await password();
+    expect(await enter(third, codeNow())).toEqual({ kind: "codes_wait", retryAfterS: 60, isOver: false });
+    expect(await enter(third, recovery[0] ?? "")).toBe("in");
+    await app.advance(60_000);
+    expect(await enter(await password(), codeNow())).toBe("in");
+
+    const entries = audit.list({ accountId }, { before: null, limit: 50 });
+    const found = entries.filter(({ action }) => action === "users.second-factor.guessed");
+    expect(found.map(({ subject, after }) => [subject, after])).toEqual([[user.id, '{"wrong_codes":10,"wait_s":60}']]);
+    expect(guessedCodes.attention(own).map(({ title }) => title)).toEqual(["Wrong codes were entered for your user"]);
+    expect(guessedCodes.attention({ ...own, userId: "other" }).map(({ title }) => title)).toEqual([
+      "Wrong codes were entered for ada@example.com",
+    ]);
+    expect(guessedCodes.attention({ ...own, userId: "other", isOwner: false })).toEqual([]);
+    await app.advance(60_000);
+    const present = { present: PASSWORD, next: "five other plain words" };
+    expect((await app.service.profiles.changePassword({ userId: user.id, sessionId: "none" }, present)).ok).toBe(true);
+    expect(guessedCodes.attention(own)).toEqual([]);
+  });
+
+  test("that is the tenth wrong one leads back to the password, and says what to do", async () => {
+    const { app } = await withCodes();
+    const { browser, enter } = await afterPassword(app);
+    for (let n = 0; n < 9; n++) {
+      expect((await enter("000000")).status).toBe(401);
+      if (n >= 2) await app.advance(60_000);
+    }
+    expect((await enter("000000")).location).toBe("/sign-in?next=%2Flists");
+    const shown = await browser.get("/sign-in");
+    expect(shown.text).toContain("Too many wrong codes. Wait 60 seconds, or enter a recovery code.");
   });
 
   test("cannot be guessed quickly, and the right one works after the wait", async () => {

@@ -54,6 +54,16 @@ const throttled = (retryAfterS: number): AppError =>
     headers: { "retry-after": String(retryAfterS) },
   });
 
+/** The last wrong code leads back to the password; later ones are refused beside their field. */
+const codesWait = ({ retryAfterS, isOver }: SignInProblem & { kind: "codes_wait" }, next: string): Response => {
+  const wait = `Wait ${secondsText(retryAfterS)}, or enter a recovery code`;
+  const advice = "If it was not you, somebody knows your password: change it.";
+  if (isOver) return redirectToPath(signInPath(next), { bad: `Too many wrong codes. ${wait}. ${advice}` });
+  const message = `Too many wrong codes were entered for your user. ${wait}. ${advice}`;
+  const headers = { "retry-after": String(retryAfterS) };
+  throw new AppError("rate_limited", { message, issues: [{ path: "code", message }], headers });
+};
+
 const STALE: Flash = { bad: "That took too long, or something has changed meanwhile. Sign in again." };
 
 const signInPath = (next: string): string => (next === "/" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(next)}`);
@@ -71,6 +81,7 @@ export const createSignInPages = (parts: SignInParts): readonly PageRoute[] => {
     if (problem.kind === "code_required") return codeView(problem.challenge, next);
     if (problem.kind === "expired") return redirectToPath(signInPath(next), STALE);
     if (problem.kind === "throttled") throw throttled(problem.retryAfterS);
+    if (problem.kind === "codes_wait") return codesWait(problem, next);
     const [code, message] = REFUSALS[problem.kind];
     throw new AppError(code, { message });
   };

@@ -1,0 +1,51 @@
+import { expect, test } from "bun:test";
+import { createApps } from "../testing/app.ts";
+
+const start = createApps();
+const PASSWORD = "four plain words here";
+
+const fill = async () => {
+  const app = start();
+  const add = async (account: string) => {
+    const accountId = app.newAccount(account, "scale");
+    const email = `${account}@example.com`;
+    const created = await app.service.users.create(
+      { accountId, email, role: "member", isOperator: false, password: PASSWORD },
+      null,
+    );
+    if (!created.ok) throw new Error(created.error.message);
+    return { email, own: { userId: created.value.id, sessionId: "none" } };
+  };
+  return { app, acme: await add("acme"), other: await add("other") };
+};
+
+test("a change of the password checks the present one and the throttle before it hashes anything", async () => {
+  const { app, acme } = await fill();
+  const change = (present: string) =>
+    app.service.profiles.changePassword(acme.own, { present, next: "five other plain words" });
+  const codes = (await Promise.all(Array.from({ length: 300 }, () => change("not my password")))).map((changed) =>
+    changed.ok ? "changed" : changed.error.code,
+  );
+  expect(codes.filter((code) => code === "password_wrong")).toHaveLength(3);
+  expect(codes.filter((code) => code === "throttled")).toHaveLength(297);
+});
+
+test("a member who sends changes of the password keeps nobody of another account from signing in", async () => {
+  const { app, acme, other } = await fill();
+  let isOver = false;
+  const flood = Array.from({ length: 30 }, async () => {
+    for (let n = 0; n < 20 && !isOver; n++) {
+      const next = `${n} other plain words`;
+      await app.service.profiles.changePassword(acme.own, { present: n % 2 === 0 ? PASSWORD : "wrong", next });
+    }
+  });
+  const results: string[] = [];
+  for (let n = 0; n < 10; n++) {
+    const client = { address: "192.0.2.1", userAgent: "test" };
+    const result = await app.service.sessions.signIn({ email: other.email, password: PASSWORD }, client);
+    results.push(result.ok ? "in" : result.error.kind);
+  }
+  isOver = true;
+  await Promise.all(flood);
+  expect(results).toEqual(Array.from({ length: 10 }, () => "in"));
+}, 60_000);
