@@ -2,7 +2,7 @@ import type { SmtpReply } from "../net/smtp-reply.ts";
 import { findRetryHint } from "./reply-rules/retry-hint.ts";
 import type { REPLY_READINGS, Rule, REPLY_STAGES } from "./reply-rules/rule.ts";
 import type { SignName } from "./reply-rules/signs.ts";
-import { createSigns } from "./reply-rules/signs.ts";
+import { createSigns, isStatusWord } from "./reply-rules/signs.ts";
 import { RULES } from "./reply-rules/table.ts";
 import { readableText } from "./reply-rules/text.ts";
 import { type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
@@ -50,6 +50,7 @@ export const readReply = (reply: SmtpReply, stage: ReplyStage, hints: ReplyHints
     reply.text,
     [hints.recipient, hints.mxHost].filter((own) => own !== undefined),
     hints.recipient?.includes("@") ? hints.recipient.slice(0, hints.recipient.lastIndexOf("@")) : undefined,
+    isStatusWord,
   );
   const signs = createSigns(text, knownSigns(reply, text.links, hints));
   const rule = rules.find((candidate) => isSeen(candidate, signs));
@@ -62,16 +63,33 @@ const isTemporary = ({ code }: SmtpReply): boolean => code >= 400 && code < 500;
 
 const isByCodes = ({ signs, unless }: Rule): boolean => signs === undefined && unless === undefined;
 
-const SETTLED_BY_RANDOM: ReadonlySet<string> = new Set(
-  RULES.filter((rule) => rule.settledByRandom).map(({ id }) => id),
-);
+const markedWith = (mark: "settledByRandom" | "settledByControl" | "knowsNothing" | "retriedOnce" | "pausesHost") => {
+  const marked: ReadonlySet<string> = new Set(RULES.filter((rule) => rule[mark]).map(({ id }) => id));
+  return (rule: string | null): boolean => rule !== null && marked.has(rule);
+};
 
 /**
  * Whether an `ambiguous` refusal of this rule is about the mailbox once the same host accepted a random recipient. Only
  * refusals whose words decide nothing, or mention an unknown recipient and nothing else. What was refused for its size, its
  * sender or a policy may be refused for this recipient alone, though the mailbox exists. False for every other rule.
  */
-export const mayBeSettledByRandom = (rule: string): boolean => SETTLED_BY_RANDOM.has(rule);
+export const mayBeSettledByRandom = markedWith("settledByRandom");
+
+/**
+ * Whether an `ambiguous` refusal of this rule is about the mailbox once the same host accepted another recipient of the
+ * domain from the same egress. Only refusals in the words of an unknown recipient, without a word about us or a policy:
+ * "550 5.7.1 No such user". False for every other rule.
+ */
+export const mayBeSettledByControl = markedWith("settledByControl");
+
+/** Whether the server only said that it could not find out. */
+export const knowsNothing = markedWith("knowsNothing");
+
+/** Whether a temporary refusal of this rule is retried once only, unless the server requests a wait. */
+export const isRetriedOnce = markedWith("retriedOnce");
+
+/** Whether the server has shut us out for a while, so that no other probe should follow. */
+export const pausesHost = markedWith("pausesHost");
 
 const isSeen = ({ signs = [], unless = [] }: Rule, seen: (name: SignName) => boolean): boolean => {
   for (const name of signs) if (!seen(name)) return false;

@@ -13,6 +13,15 @@ const BEHIND_THE_SCENES = anyOf(
   ],
 );
 
+/** Servers that are asked behind the one that replies. */
+const UPSTREAM = anyOf(
+  [
+    "upstream",
+    "(?:internal|backend|inner|next|remote|destination|target|final|home|mail|imap|lmtp|delivery|receiving|recipient(?:'?s)?|user'?s) (?:mail )?(?:server|host|system|hop)",
+  ],
+  ["mailbox server", "exchange server", "the server behind", "verification (?:server|service)"],
+);
+
 /** The server could not look it up: a backend failed, so its "unknown" is not definite. */
 export const LOOKUP_FAILED: readonly string[] = [
   "\\blook-?ups? (?:has |have )?(?:failed|failures?|errors?|problems?|time)",
@@ -21,6 +30,8 @@ export const LOOKUP_FAILED: readonly string[] = [
   "\\b(?:could not|couldn't|cannot|can't|can not|unable to|failed to|failure to|error|problem|failed) (?:connect|contact|query|connecting|contacting|querying)\\b",
   `\\b(?:could not|couldn't|cannot|can't|can not|unable to|failed to) (?:reach|access|open|read|lock|bind to|talk to) (?:the |our |a |an )?(?:\\S{1,20} )?${anyOf(BEHIND_THE_SCENES, "server", "mailbox", "mail ?drop", "lock ?file", "spool")}`,
   "\\bconnect(?:ion|ing)? to \\S{1,80} (?:\\S{1,16} )?(?:failed|refused|lost|reset|timed|timeout)|\\bconnect to \\S{1,80}:? (?:no route|operation|network|host)",
+  `\\b${anyOf(BEHIND_THE_SCENES, UPSTREAM)} (?:\\S{1,40} ){0,3}?${anyOf("(?:could not|couldn't|cannot|can't) be (?:reached|contacted|queried|asked)", "(?:did not|didn't|does not|doesn't|is not|not) (?:answer|respond|reply)\\w{0,3}", "(?:is )?(?:unreachable|not reachable|unresponsive)")}\\b`,
+  "\\bnetwork (?:is )?(?:unreachable|down)\\b|\\bno route to host\\b|\\bhost (?:is )?(?:unreachable|down)\\b|\\bconnection (?:was )?(?:refused|reset|lost|aborted) by\\b",
   "\\btime(?:d)?[ -]?out\\b|\\bmaintenance\\b|\\bverification (?:\\S{1,16} ){0,3}(?:unavailable|not available|not found|offline|impossible)|\\bno (?:answer|response|reply) from\\b|\\bcall-?out (?:to \\S{1,64} )?(?:has )?(?:failed|failure|error)",
 ];
 

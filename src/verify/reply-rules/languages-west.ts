@@ -14,7 +14,7 @@ export const WESTERN: readonly Vocabulary[] = [
         "gibt es (?:hier )?nicht",
         "nicht \\(mehr\\) ",
         "nicht gu?e?ltig",
-        "nicht (?:erreichbar|zustellbar|verfu?e?gbar)",
+        "nicht (?:zustellbar|verfu?e?gbar)",
       ])
       .concat(["wurde gelo?e?scht"]),
     disabled: [
@@ -34,6 +34,13 @@ export const WESTERN: readonly Vocabulary[] = [
       "nicht (?:existierende|vorhandene)[rs]?",
     ],
     phrases: ["niemand unter (?:dieser|der|dem)"],
+    unchecked: [
+      "nicht (?:\\S{1,16} ){0,2}?(?:u?e?berpru?e?f|gepru?e?ft|pru?e?fen|verifizier|validier|besta?e?tigt|ermittel|aufgelo?e?st|kontaktier|erreich|kontrollier|feststell|festgestellt)",
+    ],
+    failedChecks: [
+      "(?:pru?e?fung|verifizierung|verifikation|validierung|ermittlung|abfrage)\\b[^.;]{0,40}? (?:fehlgeschlagen|gescheitert|nicht mo?e?glich|unmo?e?glich|abgebrochen|misslungen|schlug fehl)",
+      "unmo?e?glich[^.;]{0,40}? zu (?:u?e?berpru?e?fen|pru?e?fen|verifizieren|validieren|erreichen|ermitteln)",
+    ],
   },
   // French
   {
@@ -69,6 +76,15 @@ export const WESTERN: readonly Vocabulary[] = [
     ],
     full: ["pleine?\\b", "saturee?", "depassee?", "remplie", "insuffisant"],
     before: ["aucune?"],
+    unchecked: [
+      "(?:impossible|incapable|pas possible|pas pu|peut pas|peux pas|pouvons pas|pu) (?:de |d')?(?:\\S{1,12} ){0,2}?(?:verifier|valider|confirmer|controler|resoudre|determiner|contacter|joindre|atteindre|consulter)",
+      "(?:pas|jamais) (?:pu |peut )?(?:etre|ete) (?:verifie|valide|confirme|controle|resolu|determine|contacte|joint|atteint|consulte)",
+      "injoignable|non verifie|(?:peut|peuvent) (?:pas )?etre (?:verifie|valide|confirme|controle|resolu|determine|contacte|joint|atteint)",
+    ],
+    failedChecks: [
+      "(?:verification|validation|controle|resolution|consultation)\\b[^.;]{0,40}? (?:a |est |en )?(?:echou|echec|impossible)",
+      "(?:echec|erreur) (?:de |d'|lors |pendant )[^.;]{0,24}?(?:verification|validation|controle|resolution)",
+    ],
   },
   // Spanish
   {
@@ -101,6 +117,14 @@ export const WESTERN: readonly Vocabulary[] = [
       "no se (?:encontro|encuentra|reconoce) (?:el|la)",
     ],
     phrases: ["no hay (?:nadie|ningun usuario) con (?:ese|este)"],
+    unchecked: [
+      "(?:no (?:se )?(?:pudo|puede|pudieron|pude|ha podido|pudimos|logro|fue posible|es posible|ha sido posible)|imposible|incapaz de|(?:fallo|error) (?:al|en)) (?:\\S{1,12} ){0,2}?(?:verific|valid|confirm|comprob|resolv|resuelt|determin|contact|consult|alcanz)",
+      "(?:fallo|error) (?:de|en|durante) (?:\\S{1,4} )?(?:verificacion|validacion|comprobacion|resolucion|consulta)",
+      "no (?:ha sido |fue |esta )?(?:verificad|validad|confirmad|comprobad|contactad|alcanzad)",
+    ],
+    failedChecks: [
+      "(?:verificacion|validacion|comprobacion|resolucion|confirmacion|consulta)\\b[^.;]{0,40}? (?:fallid|fallo|ha fallado|imposible|no completad|incomplet)",
+    ],
   },
   // Portuguese
   {
@@ -126,6 +150,14 @@ export const WESTERN: readonly Vocabulary[] = [
     ]),
     full: ["cheia\\b", "lotad[oa]", "excedid[oa]", "sem espaco", "estour\\w+", "esgotad[oa]", "insuficiente"],
     before: ["nao existe (?:o|a|esse|essa|este|esta)"],
+    unchecked: [
+      "(?:nao (?:foi possivel|e possivel|pode|pude|podemos|consegu\\w+|se pode)|impossivel|incapaz de|(?:falha|erro) ao) (?:\\S{1,12} ){0,2}?(?:verific|valid|confirm|comprov|resolv|determin|contat|contact|consult|alcanc)",
+      "(?:falha|erro) (?:na|de|da|durante a) (?:verificacao|validacao|confirmacao|resolucao|consulta)",
+      "nao (?:foi )?(?:verificad|validad|confirmad|contatad|contactad|alcancad)",
+    ],
+    failedChecks: [
+      "(?:verificacao|validacao|confirmacao|resolucao|consulta)\\b[^.;]{0,40}? (?:falhou|falhad|impossivel|nao concluid|sem sucesso|incomplet)",
+    ],
   },
   // Italian
   {
@@ -140,7 +172,7 @@ export const WESTERN: readonly Vocabulary[] = [
     ].concat([
       "non (?:e )?valid[oa]",
       "non piu (?:attiv|valid)[oa]",
-      "non (?:e )?(?:presente|raggiungibile)",
+      "non (?:e )?presente",
       "rimoss[oa]",
       "non disponibile",
     ]),
@@ -155,6 +187,14 @@ export const WESTERN: readonly Vocabulary[] = [
     ].concat(["cessat[oa]"]),
     full: ["piena\\b", "pieno\\b", "superat[oa]", "esaurit[oa]", "insufficiente", "sovraccaric[oa]"],
     before: ["nessun[oa]?", "non esiste", "non esiste alcun[oa]?"],
+    unchecked: [
+      "(?:impossibile|non (?:e stato possibile|e possibile|puo|ha potuto|si puo|riesc\\w+|si e potut\\w)|incapace di|errore (?:nel|durante)|fallit[oa] nel) (?:\\S{1,12} ){0,2}?(?:verific|valid|conferm|controll|risol|determin|contatt|raggiung)",
+      "(?:errore|fallimento) (?:di|nella|durante la) (?:verifica|validazione|risoluzione)",
+      "non (?:e stat[oa] |e )?(?:verificat|verificabil|validat|controllat|confermat|contattat|raggiungibil|raggiunt)",
+    ],
+    failedChecks: [
+      "(?:verifica|validazione|controllo|conferma|risoluzione)\\b[^.;]{0,40}? (?:fallit|non riuscit|impossibile|non possibile|incomplet)",
+    ],
   },
   // Dutch
   {
@@ -172,5 +212,12 @@ export const WESTERN: readonly Vocabulary[] = [
     disabled: ["geblokkeerd", "uitgeschakeld", "opgeheven", "gedeactiveerd", "niet actief", "gesloten", "inactief"],
     full: ["\\bvol\\b", "overschreden"],
     before: ["onbekende", "ongeldige?", "geen"],
+    unchecked: [
+      "niet (?:\\S{1,12} ){0,2}?(?:verifie|geverifieerd|gecontroleerd|controleren|gevalideerd|valideren|bevestig|bereik|vastgesteld|vaststellen|opgezocht|opzoeken|gecontacteerd)",
+    ],
+    failedChecks: [
+      "(?:verificatie|controle|validatie|bevestiging)\\b[^.;]{0,40}? (?:mislukt|niet mogelijk|onmogelijk|niet gelukt)",
+      "onmogelijk (?:om )?[^.;]{0,40}? te (?:verifieren|controleren|valideren|bereiken|bevestigen)",
+    ],
   },
 ];

@@ -13,6 +13,11 @@ export const BLOCKLIST_NAMES: readonly string[] = [
   "\\bblacklst\\b|p=(?:blockedmessage|unsolicited\\w+|rejected\\w+|messagerejected)\\b",
 ];
 
+/** Vendors of filters, whose servers add the same link to every refusal, whatever its reason. */
+export const VENDOR_LINKS: readonly string[] = [
+  "^(?:https?://|www\\.)\\S{0,64}\\b(?:symantec|symanteccloud|messagelabs|brightmail|trendmicro|mcafee|sophos|cyren|proofpoint|mimecast|cloudmark)\\.(?:com|net)\\b(?!\\S*(?:reputation|\\brbl\\b|blocklist|blacklist|delist|ipcheck|removal|investigate|csi\\.|ers\\.|[?&]ip))\\S*$",
+];
+
 /** Names that a server requires: reverse DNS and HELO. */
 const NAMES_OF_HOSTS: readonly string[] = [
   "\\breverse[ -]?(?:dns|lookup|host|mapping|entry|resolution|record|zone|name|ptr)|\\br-?dns\\b|\\bptr\\b|\\bfcrdns\\b",

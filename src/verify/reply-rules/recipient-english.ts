@@ -25,7 +25,8 @@ const NAMES = [
 const SUBJECT_WORDS = [...OWNERS, ...PLACES, ...NAMES];
 /** "The recipient's domain" is not a recipient. */
 const OF_ITS_HOST = "(?!'?s? (?:e-?mail |mail )?(?:domains?|servers?|hosts?|systems?|mx|networks?|providers?|policy))";
-const SUBJECT = `(?:@|${word(SUBJECT_WORDS)}${OF_ITS_HOST})`;
+/** A recipient, an address or a mailbox. */
+export const SUBJECT = `(?:@|${word(SUBJECT_WORDS)}${OF_ITS_HOST})`;
 
 const NO = anyOf(
   "does ?n[o']t",
@@ -45,11 +46,11 @@ const NO = anyOf(
 const NOT_THERE = [
   `${NO} (?:currently |actually )?exists?\\b`,
   "doesnt exists?\\b|non-?exist[ae]nt|non exist[ae]nt|inexistent|\\bno exists?\\b",
-  "(?:could|can|was|were|is|be|are|has)?(?:n't|not| not) (?:be |been )?(?:found|located|looked up)\\b",
+  "(?:could|can|was|were|is|be|are|has)?(?:n't|not| not) (?:be |been )?(?:found|located)\\b",
   "no longer (?:here|valid|exist|on (?:(?:this|our|the) )?(?:server|system))|not (?:present|ok)\\b",
   "\\bunknown\\b(?! (?:host|client|command|helo|error|option|sender|server|ip|domain|reason|problem|encoding|charset|protocol|failure|agent|method|mechanism))",
   "(?:does not|doesn't) receive (?:any )?(?:e-?mail|mail|messages)\\b",
-  "\\blook-?up\\b[^.;]{0,40} failed\\b",
+  "\\blook-?up in (?:\\S{1,16} ){0,2}?(?:map|table|list) failed\\b",
 ];
 
 /** Directly after the subject, because these words are used about many other things too. */
@@ -63,7 +64,7 @@ const NOT_VALID = [
   "unrout(?:e)?able",
   "unava\\w{0,3}able(?!:| (?:due|because|temporar|at this time|now|right))",
   "not used\\b",
-  "(?:cannot|can't|could not|couldn't|not) be (?:verified|validated)|not recogni[sz]ed",
+  "not recogni[sz]ed",
   "(?:not|cannot) (?:be )?(?:known|listed|valid|local|registered|here|handled|defined|configured|hosted|provisioned)",
   "not (?:available|active on|a (?:valid|known|registered|local)|a mailbox)(?! (?:due|because|temporar|at this time|now|right))",
   "not (?:on|at) this (?:server|system|host)",
@@ -149,6 +150,9 @@ const HERE = anyOf(
   ],
 );
 
+/** cPanel, of a recipient that is unknown; one whose verification fails for now gets 4xx there. */
+export const LISTS_ITS_RECIPIENTS = "\\bcheck all recipients of this message to verify (?:that )?they are valid\\b";
+
 /** The recipient is unknown. */
 export const UNKNOWN_RECIPIENT: readonly string[] = [
   `${SUBJECT}${GAP}${anyOf(NOT_THERE)}`,
@@ -170,14 +174,16 @@ export const UNKNOWN_RECIPIENT: readonly string[] = [
   `${SUBJECT}${GAP}\\b(?:have|has|with) no (?:mail|mail-?box|account|inbox)\\b`,
   `\\b${anyOf("do not", "don'?t", "doesn'?t", "does not")} (?:have|know|recogni[sz]e|host) (?:(?:of|about|an?|any|this|that|the|such) ){1,3}${NAMED}`,
   "\\bdon'?t exists? (?:that|this|the|such) user|\\bhandle mail for (?:that|this) user\\b",
-  `\\b${anyOf("can'?t", "cannot", "can not", "could not", "couldn'?t", "unable to")} (?:find|locate|verify|validate|resolve|recogni[sz]e) (?:(?:the|this|that|a|your|any) )?(?:${QUALIFIER} )?${word(OWNERS, PLACES, "to address", "recipient'?s address", "destination address", "user'?s? mailbox")}`,
+  `\\b${anyOf("can'?t", "cannot", "can not", "could not", "couldn'?t", "unable to")} (?:find|locate|recogni[sz]e) (?:(?:the|this|that|a|your|any) )?(?:${QUALIFIER} )?${word(OWNERS, PLACES, "to address", "recipient'?s address", "destination address", "user'?s? mailbox")}`,
   "(?:ex)?recip(?:ient)?notfound\\b|\\bnosuchuser\\b|\\buserunknown\\b|\\bunknownuser\\b|\\bnosuchmailbox\\b",
   "\\b(?:not|isn't) in my list of allowed recipients|\\bnot have a final e-?mail delivery point",
   "\\bthis \\w{3,16} (?:does not|doesn't) exist|\\bno \\S{1,40} in (?:name )?directory\\b|\\b(?:can't|cannot) accept (?:user|recipient)\\b",
   "^not exists?\\b|\\bnot (?:listed here|found in (?:ldap|the directory))|\\bincorrectly addressed\\b",
   "\\bdestination server rejected recipients?\\b",
+  `\\b(?:e-?)?mail ${NO} exists?\\b`,
+  LISTS_ITS_RECIPIENTS,
   "\\bnot (?:found )?(?:by|via) (?:smtp )?address lookup\\b|\\bmissing home directory\\b",
-  "^addressee unknown|\\bmailbox name not allowed\\b|\\bnot one of our own addresses\\b|\\brecipient verif(?:ication|y)\\b[^.;]{0,24} failed\\b|\\bnot a valid rfc ",
+  "^addressee unknown|\\bmailbox name not allowed\\b|\\bnot one of our own addresses\\b|\\bnot a valid rfc ",
   "\\bofr_?\\d* 416\\b|\\bofr 416\\b|\\blpn\\d+ 416\\b",
 ];
 

@@ -46,4 +46,12 @@ export interface Rule {
   readonly unless?: readonly SignName[];
   /** For an ambiguous reading: no word is about us, so an accepted random recipient shows that it is about the mailbox. */
   readonly settledByRandom?: true;
+  /** For an ambiguous reading: the words are about the mailbox, so an accepted other recipient shows that the code is too. */
+  readonly settledByControl?: true;
+  /** The server did not find out whether the recipient exists: that says nothing about other recipients either. */
+  readonly knowsNothing?: true;
+  /** A temporary refusal that names our address or a blocklist: waiting seldom helps, so it is retried once. */
+  readonly retriedOnce?: true;
+  /** The server has shut us out: the host gets no probe from this egress until the first retry is due. */
+  readonly pausesHost?: true;
 }

@@ -15,12 +15,22 @@ const NOT_DEFINITE: ReadonlyArray<Omit<Rule, "stages">> = [
   { id: "permanent-but-lookup-failed", reading: "temporary", classes: [5], signs: ["lookup_failed"] },
   { id: "permanent-but-refused-for-now", reading: "blocked", classes: [5], signs: ["for_now", "refusal"] },
   { id: "permanent-but-for-now", reading: "temporary", classes: [5], signs: ["for_now"] },
+  { id: "permanent-but-quotes-temporary", reading: "temporary", classes: [5], signs: ["quoted_temporary"] },
+  {
+    id: "could-not-verify",
+    reading: "ambiguous",
+    classes: [5],
+    signs: ["inability"],
+    unless: ["named_unknown"],
+    knowsNothing: true,
+  },
   {
     id: "server-failed",
     reading: "ambiguous",
     classes: [5],
     codesNot: [500, 501, 502, 503, 504, 555],
     signs: ["server_failed"],
+    knowsNothing: true,
   },
 ];
 
@@ -55,6 +65,7 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
     signs: ["unknown_recipient"],
     unless: ["refusal", "rejection", "oversize", "mentions_sender", "names_us"],
     settledByRandom: true,
+    settledByControl: true,
   },
   {
     id: "policy-code-unknown-but-refused",

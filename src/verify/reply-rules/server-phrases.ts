@@ -3,8 +3,24 @@ export const GREYLISTED: readonly string[] = [
   "\\bgr[ea]ytrap|\\bgreyd\\b",
   "\\bnew (?:sender|host|triplet|connection)\\b(?: \\S{1,20}){0,4} (?:try|retry|again|later|minutes)",
   "\\bfirst (?:time|seen)\\b(?: \\S{1,20}){0,6} (?:try|retry|later|again)",
+  // iRedAPD's default, and policyd's: "policy" is their word for greylisting.
+  "\\bpolicy rejection\\W{0,4}(?:please )?try (?:again )?later\\b",
   "\\bnot yet (?:authori[sz]ed to deliver|whitelisted|seen)|\\bgraue liste|\\bliste grise",
   "\\blista (?:gris|cinza|grigia)\\b|\\bgrijze lijst|сер\\S{2,3} списо?к|грейлист|グレーリスト|灰名单|灰名單|그레이리스트",
+];
+
+const UNKNOWN_ONES =
+  "(?:unknown|invalid|bad|wrong|non-?exist[ae]nt)(?:/\\w{3,12})? (?:(?:user|recipient|address|mailbox|rcpt)(?:e?s)?|mail ?boxes)";
+
+/** Our unknown recipients are counted against us. */
+export const UNKNOWN_RECIPIENTS_COUNTED: readonly string[] = [
+  `\\b(?:too many|excessive|numerous|repeated|number of|more than \\d{1,5}|limit of|attempts to|probing|high rate of) (?:\\S{1,16} ){0,3}?${UNKNOWN_ONES}\\b`,
+  `\\b${UNKNOWN_ONES} (?:\\S{1,16} ){0,2}?(?:exceeded|limit|threshold|reached)\\b`,
+];
+
+/** Our address is refused as such. */
+export const SHUT_OUT: readonly string[] = [
+  "\\b(?:blocked|blocking|banned|blacklisted|rejected|refused|denied)\\b|\\byour (?:ip|address|host|server|network)\\b",
 ];
 
 export const RATE_LIMITED: readonly string[] = [

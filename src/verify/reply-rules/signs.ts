@@ -3,13 +3,22 @@ import { EASTERN } from "./languages-east.ts";
 import { NORTHERN_AND_SOUTHERN } from "./languages-north-south.ts";
 import { WESTERN } from "./languages-west.ts";
 import { FULL_MAILBOX } from "./full-english.ts";
+import { INABILITY, NAMED_UNKNOWN, QUOTED_TEMPORARY } from "./inability.ts";
 import { anyOf } from "./pattern.ts";
-import { BLOCKLIST_NAMES, POLICY_WORDS } from "./policy-phrases.ts";
+import { BLOCKLIST_NAMES, POLICY_WORDS, VENDOR_LINKS } from "./policy-phrases.ts";
 import { DISABLED_RECIPIENT, UNKNOWN_RECIPIENT } from "./recipient-english.ts";
 import { FOR_NOW, LOOKUP_FAILED, SERVER_FAILED } from "./for-now-phrases.ts";
 import { REFUSAL, REJECTION, RELAY, SENDER } from "./refusal-phrases.ts";
 import { ADDRESS_BLOCKED, IP_ABROAD, SENDER_ABROAD } from "./sender-abroad.ts";
-import { AUTH_DEMANDED, GREYLISTED, RATE_LIMITED, TEMPORARY, TLS_DEMANDED } from "./server-phrases.ts";
+import {
+  AUTH_DEMANDED,
+  GREYLISTED,
+  RATE_LIMITED,
+  SHUT_OUT,
+  TEMPORARY,
+  TLS_DEMANDED,
+  UNKNOWN_RECIPIENTS_COUNTED,
+} from "./server-phrases.ts";
 import type { ReplyText } from "./text.ts";
 import { withoutAccents } from "./text.ts";
 import { disabledIn, fullIn, unknownIn } from "./vocabulary.ts";
@@ -39,6 +48,7 @@ const WORDS = {
   disabled_recipient: [...DISABLED_RECIPIENT, ...disabledIn(ABROAD)],
   full_mailbox: [...FULL_MAILBOX, ...fullIn(ABROAD)],
   blocklist: BLOCKLIST_NAMES,
+  vendor_link: VENDOR_LINKS,
   policy: [...POLICY_WORDS, ...IP_ABROAD],
   authentication_record: ["\\b(?:spf|dkim)\\b(?! domain\\b)|\\bdmarc\\b|\\bsender policy framework"],
   refusal: REFUSAL,
@@ -48,6 +58,9 @@ const WORDS = {
   address_blocked: ADDRESS_BLOCKED,
   greylisted: GREYLISTED,
   rate_limited: RATE_LIMITED,
+  unknown_recipients_counted: UNKNOWN_RECIPIENTS_COUNTED,
+  /** Beside the one above: not only this session or this mail. */
+  shut_out: SHUT_OUT,
   tls_demanded: TLS_DEMANDED,
   auth_demanded: AUTH_DEMANDED,
   temporary: TEMPORARY,
@@ -85,6 +98,10 @@ const WORDS = {
   for_now: FOR_NOW,
   lookup_failed: LOOKUP_FAILED,
   server_failed: SERVER_FAILED,
+  inability: INABILITY,
+  /** Matched in what is left of the text without its phrases of inability. */
+  named_unknown: NAMED_UNKNOWN,
+  quoted_temporary: QUOTED_TEMPORARY,
   /** About the message, its route or the server, without a recipient. */
   about_message: [
     "\\btransaction\\b|\\bloop(?:s|ing)?\\b|\\bmailloop\\b|\\bhops?\\b|\\bheaders?\\b|\\b8-?bit\\b|\\bline ?feeds?\\b|\\bmessages?\\b|\\bsize\\b|\\bcontents?\\b|\\byou(?:rs?)?\\b|\\blimits?\\b|\\bexceed|\\bquota\\b|\\blists?\\b|\\bgroup\\b|\\bcache\\b|\\bformat\\b|\\bnumber of\\b",
@@ -98,7 +115,7 @@ const WORDS = {
     "\\bheaders?\\b|\\blines?\\b|\\bmalformed\\b|\\bcontents?\\b|\\bhops?\\b|\\bloop(?:s|ing)?\\b|\\brecipients\\b|\\bencoding\\b|\\bmime\\b|\\bformat\\b",
   ],
   oversize: [
-    "\\b(?:message|mail|e-?mail)(?: body)?(?: size| is| was){0,2} (?:exceeds|too (?:big|large)|larger than|over (?:the )?(?:maximum|fixed)|limit exceeded)|\\bfixed maximum message size|\\bmessage length exceeds|\\bmaximum message size",
+    "\\b(?:message|mail|e-?mail)(?: body)?(?: size(?: \\d{1,16})?| is| was){0,2} (?:exceeds|too (?:big|large)|larger than|over (?:the )?(?:maximum|fixed)|limit exceeded)|\\bfixed maximum message size|\\bmessage length exceeds|\\bmaximum message size",
   ],
   timeout: [
     "\\btime(?:d)?[ -]?out|\\bidle\\b|\\bconnection expired\\b|\\binactivity\\b|\\bsystem (?:problem|error|failure)|\\binternal\\b|\\blocal error|\\bshutting down|\\bshutdown|\\bgoing down|\\bmaintenance\\b|\\bdata ?base\\b|\\bldap\\b|\\bsystem not accepting",
@@ -110,7 +127,13 @@ const WORDS = {
 
 /** Signs in the links, or known to the caller. */
 type OtherSign =
-  "link_to_blocklist" | "link_with_address" | "names_us" | "names_our_sender" | "smtputf8_sent" | "smtputf8_not_sent";
+  | "link_to_blocklist"
+  | "link_of_vendor_beside_recipient"
+  | "link_with_address"
+  | "names_us"
+  | "names_our_sender"
+  | "smtputf8_sent"
+  | "smtputf8_not_sent";
 
 export type SignName = keyof typeof WORDS | OtherSign;
 
@@ -152,8 +175,11 @@ const compiledSign = cached(Object.keys(WORDS).length, (name: keyof typeof WORDS
 export const createSigns = (text: ReplyText, known: KnownSigns): ((name: SignName) => boolean) => {
   return (name) => {
     if (name === "link_to_blocklist") return text.links !== "" && matches("blocklist", text.links);
+    if (name === "link_of_vendor_beside_recipient")
+      return areOfVendors(text.links) && matches("unknown_recipient", text.mailboxWords);
     if (isKnown(name)) return known[name];
-    const words = OF_MAILBOX.has(name) ? text.mailboxWords : text.words;
+    const words =
+      name === "named_unknown" ? withoutInability(text.words) : OF_MAILBOX.has(name) ? text.mailboxWords : text.words;
     const seen = seenIn(words);
     const before = seen.get(name);
     if (before !== undefined) return before;
@@ -163,8 +189,15 @@ export const createSigns = (text: ReplyText, known: KnownSigns): ((name: SignNam
   };
 };
 
+/** What a server could not verify must not count as what it knows. */
+const withoutInability = (words: string): string => words.replace(new RegExp(patternOf("inability", words), "g"), "; ");
+
 const isKnown = (name: SignName): name is keyof KnownSigns =>
-  !Object.hasOwn(WORDS, name) && name !== "link_to_blocklist";
+  !Object.hasOwn(WORDS, name) && name !== "link_to_blocklist" && name !== "link_of_vendor_beside_recipient";
+
+/** Whether every link that names a blocklist or a filter is an ordinary one of a vendor. */
+const areOfVendors = (links: string): boolean =>
+  links.split(" ").every((link) => !matches("blocklist", link) || matches("vendor_link", link));
 
 /** With addresses masked, a server's text is the same for every recipient: its signs are cached. */
 const REMEMBERED_TEXTS_MAX = 256;
@@ -173,7 +206,16 @@ const seenIn = cached(REMEMBERED_TEXTS_MAX, () => new Map<SignName, boolean>());
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII itself.
 const ASCII_ONLY = /^[\u0000-\u007f]*$/;
 
-const matches = (name: keyof typeof WORDS, text: string): boolean => {
+const patternOf = (name: keyof typeof WORDS, text: string): RegExp => {
   const sign = compiledSign(name);
-  return (ASCII_ONLY.test(text) ? sign.ascii : sign.any).test(text);
+  return ASCII_ONLY.test(text) ? sign.ascii : sign.any;
 };
+
+const matches = (name: keyof typeof WORDS, text: string): boolean => patternOf(name, text).test(text);
+
+/** Whether servers use the word to describe a mailbox: in "disabled" of the address disabled@ they mean that. */
+export const isStatusWord = cached(REMEMBERED_TEXTS_MAX, (word: string): boolean => {
+  if (!/^\p{L}+$/u.test(word)) return false;
+  return STATUS_SIGNS.some((name) => matches(name, `@ ${word}`) || matches(name, `${word} user`));
+});
+const STATUS_SIGNS = ["unknown_recipient", "disabled_recipient", "full_mailbox"] as const;

@@ -31,9 +31,15 @@ export const withoutAccents = (text: string): string =>
 /**
  * Prepares a reply's text. What we sent ourselves must not count (an address may contain "spam" or "unknown"): addresses
  * become "@", and so does every text of `ours`. A bare local part is masked only for mailbox phrases: "sender@" must not
- * hide "sender". Links are removed: their paths and parameters are not prose. "USER_UNKNOWN" is prose.
+ * hide "sender". One for which `isStatusWord` is true ("disabled@") is masked only where the reply quotes it. Links are
+ * removed: their paths and parameters are not prose. "USER_UNKNOWN" is prose.
  */
-export const readableText = (text: string, ours: readonly string[] = [], localPart?: string): ReplyText => {
+export const readableText = (
+  text: string,
+  ours: readonly string[] = [],
+  localPart?: string,
+  isStatusWord: (word: string) => boolean = () => false,
+): ReplyText => {
   let words = foldText(text);
   let links = "";
   if (words.includes("://") || words.includes("www.")) {
@@ -46,7 +52,7 @@ export const readableText = (text: string, ours: readonly string[] = [], localPa
   }
   for (const own of ours) if (own.length > 2) words = words.replaceAll(own.toLowerCase(), "@");
   const masked = words.includes("@") ? maskAddresses(words) : words;
-  const withoutLocalPart = localPart === undefined ? masked : maskLocalPart(masked, foldText(localPart));
+  const withoutLocalPart = localPart === undefined ? masked : maskLocalPart(masked, foldText(localPart), isStatusWord);
   return { words: masked.replaceAll("_", " "), mailboxWords: withoutLocalPart.replaceAll("_", " "), links };
 };
 
@@ -57,17 +63,22 @@ const PLAIN_NOUNS = new Set(
   "user users mail email mailbox account recipient address name customer member id".split(" "),
 );
 
-const maskLocalPart = (words: string, localPart: string): string => {
-  if (localPart.length < LOCAL_PART_CHARS_MIN || PLAIN_NOUNS.has(localPart)) return words;
+const maskLocalPart = (words: string, localPart: string, isStatusWord: (word: string) => boolean): string => {
+  if (localPart.length < LOCAL_PART_CHARS_MIN || PLAIN_NOUNS.has(localPart) || !words.includes(localPart)) return words;
+  const isProse = isStatusWord(localPart);
   let masked = words;
   for (let at = masked.indexOf(localPart); at >= 0; at = masked.indexOf(localPart, at + 1)) {
     const end = at + localPart.length;
     if (PART_OF_WORD.test(masked.slice(Math.max(0, at - 2), at)) || STARTS_IN_WORD.test(masked.slice(end, end + 2)))
       continue;
+    if (isProse && !isQuoted(masked.charAt(at - 1), masked.charAt(end))) continue;
     masked = `${masked.slice(0, at)}@${masked.slice(end)}`;
   }
   return masked;
 };
+
+const QUOTES: Readonly<Record<string, string>> = { "<": ">", "(": ")", "[": "]", '"': '"', "'": "'" };
+const isQuoted = (before: string, after: string): boolean => before !== "" && QUOTES[before] === after;
 
 const PART_OF_WORD = /[\p{L}\p{N}_+-]$|[\p{L}\p{N}]\.$/u;
 const STARTS_IN_WORD = /^[\p{L}\p{N}_+-]|^\.[\p{L}\p{N}]/u;

@@ -15,6 +15,10 @@ export interface Vocabulary {
   /** Other ways to say that the recipient is unknown, or the mailbox full. */
   readonly phrases?: readonly string[];
   readonly fullPhrases?: readonly string[];
+  /** That the server could not check, verify or reach somebody: before or after the noun. */
+  readonly unchecked: readonly string[];
+  /** That a check failed, with the noun inside or without any. */
+  readonly failedChecks?: readonly string[];
   readonly gap?: string;
 }
 
@@ -39,3 +43,11 @@ export const disabledIn = (vocabularies: readonly Vocabulary[]): readonly string
 /** Patterns for "full". */
 export const fullIn = (vocabularies: readonly Vocabulary[]): readonly string[] =>
   vocabularies.flatMap((one) => [said("full")(one), ...(one.fullPhrases ?? [])]);
+
+/** Patterns for "could not be verified". */
+export const uncheckedIn = (vocabularies: readonly Vocabulary[]): readonly string[] =>
+  vocabularies.flatMap(({ nouns, unchecked, failedChecks = [], gap = GAP }) => [
+    ...failedChecks,
+    `${anyOf(nouns)}${gap}${anyOf(unchecked)}`,
+    `${anyOf(unchecked)}${gap}${anyOf(nouns)}`,
+  ]);
