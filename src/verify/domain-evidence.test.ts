@@ -137,6 +137,46 @@ describe("a definite answer", () => {
     ["no MX and a private address", { "x.example": { A: ["10.0.0.1"] } }, "unroutable"],
     ["MX without any address", { ...MX, "mx.x.example": { TXT: ["hello"] } }, "unroutable"],
     ["MX that does not exist", MX, "unroutable"],
+    // DNS answered, and an address is not the name of a host (RFC 1035 §3.3.9).
+    ["an address as MX", { "x.example": { MX: [[10, PUBLIC]] } }, "unroutable"],
+    [
+      "an address as MX beside one that does not exist",
+      {
+        "x.example": {
+          MX: [
+            [10, PUBLIC],
+            [20, "gone.x.example"],
+          ],
+        },
+      },
+      "unroutable",
+    ],
+    [
+      "an address as MX beside one that cannot be looked up",
+      {
+        "x.example": {
+          MX: [
+            [10, PUBLIC],
+            [20, "b.example"],
+          ],
+        },
+        "b.example": "servfail",
+      },
+      "dns_error",
+    ],
+    [
+      "an address as MX beside a usable one",
+      {
+        "x.example": {
+          MX: [
+            [10, PUBLIC],
+            [20, "mx.x.example"],
+          ],
+        },
+        "mx.x.example": { A: [PUBLIC] },
+      },
+      "mail_hosts",
+    ],
     [
       "several null MX",
       {
@@ -200,18 +240,6 @@ describe("a definite answer", () => {
 
 describe("what is no statement about the domain leaves it open", () => {
   test.each<[string, Zone]>([
-    ["an address as MX", { "x.example": { MX: [[10, "203.0.114.25"]] } }],
-    [
-      "an address as MX beside one that does not exist",
-      {
-        "x.example": {
-          MX: [
-            [10, "203.0.114.25"],
-            [20, "gone.x.example"],
-          ],
-        },
-      },
-    ],
     ["no name as MX", { "x.example": { MX: [[10, "mx"]] }, mx: "invalid_name" }],
     ["0.0.0.0, as resolvers that filter answer", { ...MX, "mx.x.example": { A: ["0.0.0.0"] } }],
     [":: likewise", { ...MX, "mx.x.example": { A: ["0.0.0.0"], AAAA: ["::"] } }],

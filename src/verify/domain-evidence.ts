@@ -148,8 +148,8 @@ class MailHostLookup {
   }
 
   async #addressesOf({ host, preference }: Exchange): Promise<MailHost> {
-    // An address where a name is required (RFC 1035 §3.3.9): some senders connect to it, so it is not a no.
-    if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: true };
+    // An address where a name is required (RFC 1035 §3.3.9): there is no such host name, and nothing to look up.
+    if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: false };
     const responses = await Promise.all([this.#resolver.resolve(host, "A"), this.#resolver.resolve(host, "AAAA")]);
     this.#queries.push(...responses.map(queryEvidence));
     const found = responses.flatMap(({ outcome, records }) => (outcome === "answer" ? records.map(String) : []));
