@@ -30,6 +30,7 @@ import { createDomainLookup } from "./verify/domain-evidence.ts";
 import { VerificationEngine, type VerificationPlatform } from "./verify/engine.ts";
 import { HostProber } from "./verify/host-probe.ts";
 import { createMailboxProber } from "./verify/mailbox-evidence.ts";
+import { RecentAcceptances } from "./verify/recent-acceptances.ts";
 import { connectionsPerProviderMax } from "./verify/providers.ts";
 import { TEST_PLATFORM } from "./verify/test-platform.ts";
 import { classifyAddress } from "./verify/address-evidence.ts";
@@ -216,7 +217,8 @@ export const composeEngine = (
   const { pool, pacing } = composePool(config, platform, dialling);
   const { probeTimeMs } = sessionTimes(config);
   const policy = createAddressPolicy(config.probeAllowNetworks);
-  const hostProber = new HostProber({ pool, egresses, catchAllCache: new CatchAllCache(clock), heloName, mailFrom });
+  const caches = { catchAllCache: new CatchAllCache(clock), acceptances: new RecentAcceptances(clock) };
+  const hostProber = new HostProber({ pool, egresses, ...caches, heloName, mailFrom, retryWaitsS });
   const live = new VerificationEngine(
     {
       classify: classifyAddress,

@@ -1,3 +1,4 @@
+import type { Clock } from "../base/clock.ts";
 import { FairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import type { SmtpProbe } from "../net/smtp-session.ts";
@@ -22,6 +23,20 @@ export interface QueuedProbe {
   readonly reject: (error: unknown) => void;
   /** How often it was put back because the host limits our connections. */
   requeues: number;
+}
+
+/** A probe whose turn it is, and the idle connection for it; null: a new one is to be opened. */
+export interface NextProbe {
+  readonly queued: QueuedProbe;
+  readonly idle: Connection | null;
+}
+
+/** A probe that was sent. */
+export interface ServedProbe {
+  /** Null when the connection cannot be used again. */
+  readonly connection: Connection | null;
+  /** Settles the caller's promise. */
+  readonly settle: () => void;
 }
 
 interface IdleConnection {
@@ -51,6 +66,14 @@ export class HostQueue {
   constructor(target: ProbeTarget) {
     this.key = hostKey(target);
     this.target = target;
+  }
+
+  /** Calls `wake` once after the wait, unless one is under way. */
+  wakeAfter(clock: Clock, waitMs: number, wake: () => void): void {
+    this.cancelPause ??= clock.after(waitMs, () => {
+      this.cancelPause = null;
+      wake();
+    });
   }
 
   add(probe: QueuedProbe): void {

@@ -115,3 +115,20 @@ test("no host is on cooldown once cooldowns are ended", () => {
   for (let n = 0; n < 2; n++) pacing.note(HOST, silent);
   expect(pacing.admit(HOST).kind).toBe("go");
 });
+
+test("a host that shuts us out after every pause gets five of them, and new ones once it has answered", async () => {
+  const clock = createTestClock();
+  const pacing = new Pacing(clock, 4);
+  const shutOut = { kind: "shut_out", pauseMs: 60_000 } as const;
+  for (let n = 0; n < 5; n++) {
+    // Whatever was under way is refused as well: that is one pause.
+    for (let at = 0; at < 4; at++) pacing.note(HOST, shutOut);
+    expect(pacing.admit(HOST)).toEqual({ kind: "pause", waitMs: 60_000 });
+    await clock.advance(60_000);
+  }
+  pacing.note(HOST, shutOut);
+  expect(pacing.admit(HOST)).toEqual({ kind: "wait", waitMs: 500 });
+  pacing.note(HOST, answered);
+  pacing.note(HOST, shutOut);
+  expect(pacing.admit(HOST).kind).toBe("pause");
+});

@@ -7,6 +7,8 @@ export type SessionOutcome =
   | { readonly kind: "answered" }
   /** It replied that it limits our rate. */
   | { readonly kind: "rate_limited" }
+  /** It has shut us out, and nothing should be sent for so long. */
+  | { readonly kind: "shut_out"; readonly pauseMs: number }
   /** It did not accept the connection, or never sent a banner. */
   | { readonly kind: "unresponsive"; readonly failure: SmtpFailure };
 
@@ -14,6 +16,8 @@ export type Admission =
   | { readonly kind: "go"; readonly connectionsMax: number }
   /** Dial again after so long. */
   | { readonly kind: "wait"; readonly waitMs: number }
+  /** Send nothing, not even on open connections, for so long. */
+  | { readonly kind: "pause"; readonly waitMs: number }
   /** Do not dial: it kept timing out, with this failure. */
   | { readonly kind: "cooldown"; readonly failure: SmtpFailure; readonly sinceMs: number };
 
@@ -33,6 +37,9 @@ interface HostState {
   rateLimits: number;
   dialAtMs: number;
   connectionsMax: number;
+  /** Pauses in a row because it shut us out, and until when the last one is. */
+  pauses: number;
+  pausedUntilMs: number;
   usedAtMs: number;
 }
 
@@ -43,13 +50,14 @@ const COOLDOWN_MS_MAX = 10 * 60_000;
 /** After a rate limit the host is dialled no sooner than this, doubling while it goes on. */
 const RATE_LIMIT_WAIT_MS = 500;
 const RATE_LIMIT_WAIT_MS_MAX = 5_000;
+const PAUSES_IN_A_ROW_MAX = 5;
 /** Hosts kept; those that were not dialled for long are evicted first. */
 const HOSTS_MAX = 50_000;
 const EXPIRE_MS = 60 * 60_000;
 
 /**
  * When a host may be dialled, by its recent behaviour. A host that limits our rate gets fewer connections and pauses; one
- * that keeps timing out is on cooldown, so that thousands of probes do not wait for it.
+ * that has shut us out gets nothing for a while; one that keeps timing out is on cooldown, so that thousands of probes do not wait for it.
  */
 export class Pacing {
   readonly #clock: Clock;
@@ -66,9 +74,10 @@ export class Pacing {
     const state = this.#hosts.get(host);
     if (state === undefined) return { kind: "go", connectionsMax: this.#connectionsPerHostMax };
     const nowMs = this.#clock.monotonicMs();
-    const { cooldown, dialAtMs, connectionsMax } = state;
+    const { cooldown, dialAtMs, connectionsMax, pausedUntilMs } = state;
     if (cooldown !== null && cooldown.untilMs > nowMs)
       return { kind: "cooldown", failure: cooldown.failure, sinceMs: cooldown.sinceMs };
+    if (pausedUntilMs > nowMs) return { kind: "pause", waitMs: pausedUntilMs - nowMs };
     return dialAtMs > nowMs ? { kind: "wait", waitMs: dialAtMs - nowMs } : { kind: "go", connectionsMax };
   }
 
@@ -78,6 +87,7 @@ export class Pacing {
     state.usedAtMs = this.#clock.monotonicMs();
     if (outcome.kind === "answered") this.#noteAnswer(state);
     else if (outcome.kind === "rate_limited") this.#noteRateLimit(state);
+    else if (outcome.kind === "shut_out") this.#noteShutOut(state, outcome.pauseMs);
     else this.#noteTimeout(state, outcome.failure);
   }
 
@@ -106,7 +116,16 @@ export class Pacing {
     if (known !== undefined) return known;
     if (this.#hosts.size >= HOSTS_MAX) this.#evict();
     const connectionsMax = this.#connectionsPerHostMax;
-    const fresh = { timeouts: 0, cooldown: null, rateLimits: 0, dialAtMs: 0, connectionsMax, usedAtMs: 0 };
+    const fresh = {
+      timeouts: 0,
+      cooldown: null,
+      rateLimits: 0,
+      dialAtMs: 0,
+      connectionsMax,
+      pauses: 0,
+      pausedUntilMs: 0,
+      usedAtMs: 0,
+    };
     this.#hosts.set(host, fresh);
     return fresh;
   }
@@ -124,6 +143,7 @@ export class Pacing {
     state.timeouts = 0;
     state.cooldown = null;
     state.rateLimits = 0;
+    state.pauses = 0;
     state.connectionsMax = Math.min(this.#connectionsPerHostMax, state.connectionsMax + 1);
   }
 
@@ -132,6 +152,14 @@ export class Pacing {
     state.rateLimits++;
     state.dialAtMs = this.#clock.monotonicMs() + waitMs;
     state.connectionsMax = Math.max(1, Math.floor(state.connectionsMax / 2));
+  }
+
+  /** One that shuts us out after every pause gets no more of them: a list must end. */
+  #noteShutOut(state: HostState, pauseMs: number): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (state.pausedUntilMs <= nowMs) state.pauses++;
+    if (state.pauses > PAUSES_IN_A_ROW_MAX) this.#noteRateLimit(state);
+    else state.pausedUntilMs = Math.max(state.pausedUntilMs, nowMs + pauseMs);
   }
 
   #noteTimeout(state: HostState, failure: SmtpFailure): void {

@@ -40,10 +40,58 @@ describe("a host that keeps timing out", () => {
   });
 });
 
+describe("a host that has shut us out", () => {
+  const PAUSE_MS = 60_000;
+  const shutOut = { kind: "shut_out", pauseMs: PAUSE_MS } as const;
+
+  test("gets nothing until the pause is over, not even on an open connection, while other hosts are probed", async () => {
+    const { pool, clock, asking, answer } = poolOf({ connectionsPerHostMax: 2 });
+    void pool.probe(A, question("a"));
+    void pool.probe(A, question("b"));
+    void pool.probe(A, question("c"));
+    void pool.probe(B, question("other"));
+    await settle();
+    pool.notePace(A, shutOut);
+    await answer();
+    await answer();
+    pool.notePace(A, { kind: "answered" });
+    void pool.probe(A, question("d"));
+    await clock.advance(PAUSE_MS - 1);
+    expect(asking()).toEqual(["other"]);
+    await clock.advance(1);
+    expect(asking()).toEqual(["other", "c", "d"]);
+  });
+
+  test("a shorter pause does not end a longer one", async () => {
+    const { pool, clock, asking } = poolOf();
+    pool.notePace(A, shutOut);
+    pool.notePace(A, { kind: "shut_out", pauseMs: 1 });
+    void pool.probe(A, question("a"));
+    await clock.advance(PAUSE_MS - 1);
+    expect(asking()).toEqual([]);
+    await clock.advance(1);
+    expect(asking()).toEqual(["a"]);
+  });
+
+  test("a drain in the middle of its pause refuses what waits and leaves no timer", async () => {
+    const { pool, clock, answer } = poolOf({ connectionsPerHostMax: 1 });
+    const running = pool.probe(A, question("a"));
+    const waiting = pool.probe(A, question("b"));
+    await settle();
+    pool.notePace(A, shutOut);
+    const drained = pool.drain();
+    await expect(waiting).rejects.toBeInstanceOf(PoolClosed);
+    await answer();
+    await running;
+    await drained;
+    expect([clock.pending(), pool.waiting(), pool.connections()]).toEqual([0, 0, 0]);
+  });
+});
+
 describe("a host that says we come too often", () => {
   test("gets a pause and half the connections, while other hosts are probed", async () => {
     const { pool, clock, asking, answer } = poolOf({ connectionsPerHostMax: 4 });
-    pool.notePace(A, "rate_limited");
+    pool.notePace(A, { kind: "rate_limited" });
     for (const name of ["a", "b", "c", "d"]) void pool.probe(A, question(name));
     void pool.probe(B, question("other"));
     await clock.advance(SOON_MS - 1);
@@ -59,13 +107,13 @@ describe("a host that says we come too often", () => {
   test("may still be probed on an open connection", async () => {
     const { pool } = poolOf({}, yes);
     await pool.probe(A, question("a"));
-    pool.notePace(A, "rate_limited");
+    pool.notePace(A, { kind: "rate_limited" });
     expect((await pool.probe(A, question("b"))).connection).toBe("reused");
   });
 
   test("a drain in the middle of its pause refuses what waits and leaves no timer", async () => {
     const { pool, clock } = poolOf();
-    pool.notePace(A, "rate_limited");
+    pool.notePace(A, { kind: "rate_limited" });
     const waiting = pool.probe(A, question("a"));
     await settle();
     expect(clock.pending()).toBe(1);
@@ -106,13 +154,13 @@ describe("421 instead of the banner", () => {
       dials++;
       return CROWDED;
     });
-    pool.notePace(A, "answered");
+    pool.notePace(A, { kind: "answered" });
     void pool.probe(A, question("first"));
     const second = pool.probe(A, question("second"));
     await settle();
     for (let pause = 0; pause < 3; pause++) {
       expect(pool.waiting()).toBe(1);
-      for (let at = 0; at < 3; at++) pool.notePace(A, "answered");
+      for (let at = 0; at < 3; at++) pool.notePace(A, { kind: "answered" });
       await clock.advance(30_000);
     }
     expect((await second).failure?.reply?.code).toBe(421);

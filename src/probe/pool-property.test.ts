@@ -72,7 +72,7 @@ test("whatever the probes: no limit is exceeded, one result per probe, nothing i
           ...host(`192.0.2.${hostNumber}`, `mx${hostNumber}`, `p${hostNumber % 3}`),
           egress: `e${hostNumber % 2}`,
         };
-        if (pace !== null) pool.notePace(target, pace);
+        if (pace !== null) pool.notePace(target, { kind: pace });
         void pool.probe(target, question(end), onBehalfOf).then(() => ended++);
         await settle();
         check();

@@ -4,8 +4,9 @@ import { type OnBehalfOf, OPERATOR, type Priority } from "../base/on-behalf-of.t
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
 import { type ConnectionGroup, type ConnectionLimitOptions, ConnectionLimits, isInGroup } from "./connection-limits.ts";
-import { HostQueue, hostKey, type ProbeTarget, type QueuedProbe, WaitingHosts } from "./host-queue.ts";
-import type { Pacing } from "./pacing.ts";
+import { HostQueue, hostKey, WaitingHosts } from "./host-queue.ts";
+import type { NextProbe, ProbeTarget, QueuedProbe, ServedProbe } from "./host-queue.ts";
+import type { Pacing, SessionOutcome } from "./pacing.ts";
 import { type Connection, cooldownResult, isConnectionLimit, isUnresponsive } from "./smtp-probe.ts";
 import { type ProbeResult, runProbe } from "./smtp-probe.ts";
 
@@ -23,18 +24,6 @@ export const TURN_MS = 5_000;
 export const IDLE_MS = 1_000;
 /** A probe is put back this often when the host limits our connections; then its 421 is the result. */
 const REQUEUES_MAX = 3;
-
-interface NextProbe {
-  readonly queued: QueuedProbe;
-  readonly idle: Connection | null;
-}
-
-interface ServedProbe {
-  /** Null when the connection cannot be used again. */
-  readonly connection: Connection | null;
-  /** Settles the caller's promise. */
-  readonly settle: () => void;
-}
 
 /** The pool is closing: the probe was not sent. */
 export class PoolClosed extends Error {}
@@ -73,9 +62,9 @@ export class ProbePool {
     });
   }
 
-  /** The host replied that it limits our rate, or (again) not. */
-  notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void {
-    this.#options.pacing.note(hostKey(target), { kind });
+  /** The host replied that it limits our rate or has shut us out, or (again) not. */
+  notePace(target: ProbeTarget, outcome: Exclude<SessionOutcome, { readonly kind: "unresponsive" }>): void {
+    this.#options.pacing.note(hostKey(target), outcome);
     const queue = this.#queues.get(hostKey(target)); // It may accept another connection by now.
     if (queue !== undefined) this.#feed(queue);
   }
@@ -135,6 +124,7 @@ export class ProbePool {
   /** Takes a probe, with an idle connection or the right to open one; undefined when the queue has to wait. */
   #next(queue: HostQueue): NextProbe | undefined {
     while (queue.waiting > 0) {
+      if (this.#isPaused(queue)) return undefined;
       if (queue.hasIdle) {
         const queued = queue.take(this.#limits.mayUse);
         if (queued !== undefined) return { queued, idle: this.#takeIdle(queue) };
@@ -159,8 +149,8 @@ export class ProbePool {
       case "go":
         return Math.min(this.#options.connectionsPerHostMax, admission.connectionsMax);
       case "wait":
-        queue.cancelPause ??= this.#clock.after(admission.waitMs, () => {
-          queue.cancelPause = null;
+      case "pause":
+        queue.wakeAfter(this.#clock, admission.waitMs, () => {
           this.#feed(queue);
           this.#removeIfEmpty(queue);
         });
@@ -177,12 +167,18 @@ export class ProbePool {
     }
   }
 
+  /** Whether nothing may be sent to the host, not even on its open connections; then its probes wait. */
+  #isPaused(queue: HostQueue): boolean {
+    if (queue.waiting === 0 || this.#options.pacing.admit(queue.key).kind !== "pause") return false;
+    return this.#admitted(queue) === 0;
+  }
+
   /** Runs a probe, and further ones on its connection. The caller is notified last: its next probe then finds it idle. */
   async #work(queue: HostQueue, { queued, idle }: NextProbe): Promise<void> {
     this.#waiting--;
     this.#limits.use(queued.onBehalfOf);
     const { connection, settle } = await this.#serve(queue, queued, idle);
-    const next = connection === null ? undefined : queue.take(this.#limits.mayUse);
+    const next = connection === null || this.#isPaused(queue) ? undefined : queue.take(this.#limits.mayUse);
     if (next === undefined) this.#release(queue, connection);
     else {
       void this.#work(queue, { queued: next, idle: connection });

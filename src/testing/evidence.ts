@@ -23,6 +23,7 @@ export const findingWith = (parts: Partial<ProbeFinding> = {}): ProbeFinding => 
   reply: "250 2.1.5 Ok",
   catch_all: parts.reading === undefined || parts.reading === "accepted" ? "no" : "skipped",
   catch_all_age_s: null,
+  positive_control: null,
   retryable: false,
   retry_hint_s: null,
   heard: true,

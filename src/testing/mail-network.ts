@@ -22,6 +22,7 @@ import { createDomainLookup } from "../verify/domain-evidence.ts";
 import { type AttemptedVerification, VerificationEngine, type VerificationPlatform } from "../verify/engine.ts";
 import { HostProber } from "../verify/host-probe.ts";
 import { createMailboxProber } from "../verify/mailbox-evidence.ts";
+import { RecentAcceptances } from "../verify/recent-acceptances.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 import { createZoneResolver, type Zone, type ZoneRecords } from "./dns-zone.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "./smtp-stub.ts";
@@ -170,7 +171,7 @@ const poolOver = (clock: TestClock, egresses: EgressPool, limits: MailNetworkOpt
       probedFor.push(onBehalfOf);
       return pool.probe(target, probe, onBehalfOf);
     },
-    notePace: (target, kind) => pool.notePace(target, kind),
+    notePace: (target, outcome) => pool.notePace(target, outcome),
     fullEgresses: () => pool.fullEgresses(),
   };
   return { pool, probedFor, recordingPool };
@@ -185,6 +186,7 @@ const networkOf = (options: MailNetworkOptions) => {
   const resolver = createZoneResolver(names);
   const hostProber = new HostProber({
     ...{ pool: recordingPool, egresses, catchAllCache: new CatchAllCache(clock) },
+    ...{ acceptances: new RecentAcceptances(clock), retryWaitsS: options.retryWaitsS ?? [60] },
     ...{ heloName: "probe.example", mailFrom: options.mailFrom ?? "" },
   });
   const random = createCounting();

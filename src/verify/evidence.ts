@@ -62,8 +62,9 @@ const domainEvidence = z.object({
 
 const replyEvidence = z.object({
   stage: z.enum(REPLY_STAGES).meta({ description: "The command that the reply is to; `banner` is the greeting." }),
-  about: z.enum(["submitted", "random", "us"]).meta({
-    description: "The subject of the reply: the submitted address, a random one of its domain, or this service.",
+  about: z.enum(["submitted", "random", "control", "us"]).meta({
+    description:
+      "The subject of the reply: the submitted address, a random one of its domain, postmaster at its domain (`control`), or this service.",
   }),
   code: count("The reply code."),
   enhanced: textOrNull("The enhanced status code (RFC 3463); null when there is none."),
@@ -119,6 +120,19 @@ const probeFinding = z
     catch_all_age_s: countOrNull(
       "How long ago the random recipient was probed, when that was for another address; else null.",
     ),
+    positive_control: z
+      .object({
+        recipient: z.enum(["postmaster", "another"]).meta({
+          description: "Postmaster at the domain (RFC 5321 §4.5.1), or another recipient that was verified.",
+        }),
+        age_s: count("How long before the refusal it was accepted, in seconds; 0 when in the same attempt."),
+      })
+      .nullable()
+      .default(null)
+      .meta({
+        description:
+          "The recipient of the domain that the mail host accepted from the same egress, so that a refusal such as `550 5.7.1 No such user` is about the mailbox, not about this service; null when none was needed or found.",
+      }),
     retryable: flag("Whether a later attempt may get another reply: a temporary refusal."),
     retry_hint_s: countOrNull("The wait that the server requested, in seconds; null when it requested none."),
     heard: flag("Whether any mail host responded."),

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type {
   Attempt,
   SessionEvidence,
@@ -82,10 +83,18 @@ const domainLines = ({
       .filter(({ allowed }) => !allowed)
       .map(({ address }) => `${host} has the address ${address}, which is not public: not probed`),
   ),
+  ...hosts
+    .filter(({ host, addresses }) => isIP(host) !== 0 && addresses.length === 0)
+    .map(({ host }) => `${host} is an IP address where MX requires a host name (RFC 1035 §3.3.9): not probed`),
   ...(provider === null ? [] : [`${provider} gives the same reply for every recipient, so no reply is conclusive`]),
 ];
 
-const SUBJECTS = { submitted: " for the address", random: " for a random recipient", us: "" } as const;
+const SUBJECTS = {
+  submitted: " for the address",
+  random: " for a random recipient",
+  control: " for postmaster",
+  us: "",
+} as const;
 
 const sessionLines = (session: SessionEvidence): string[] => {
   const { host, address, port, exit, tls, connection, transcript, failure, replies, remembered_since: since } = session;
@@ -117,9 +126,16 @@ const CATCH_ALL_WORDS: Readonly<Record<ProbeFinding["catch_all"], string>> = {
   skipped: "",
 };
 
-const findingLine = ({ reading, host, catch_all, catch_all_age_s: ageS }: ProbeFinding): string => {
+const controlWords = (control: ProbeFinding["positive_control"]): string => {
+  if (control === null) return "";
+  const accepted = control.recipient === "postmaster" ? "postmaster" : "another recipient of the domain";
+  const age = control.age_s === 0 ? "" : ` (${control.age_s} s before)`;
+  return `, because it accepted ${accepted} from the same egress${age}`;
+};
+
+const findingLine = ({ reading, host, catch_all, catch_all_age_s: ageS, ...finding }: ProbeFinding): string => {
   const age = ageS === null ? "" : ` (probed ${ageS} s before)`;
-  return `found: ${reading}${host === null ? "" : ` at ${host}`}${CATCH_ALL_WORDS[catch_all]}${age}`;
+  return `found: ${reading}${host === null ? "" : ` at ${host}`}${CATCH_ALL_WORDS[catch_all]}${age}${controlWords(finding.positive_control)}`;
 };
 
 const retryLine = ({ reason, due_at, waited_for }: PlannedRetry): string =>

@@ -1,11 +1,20 @@
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { ProbeFinding, ReplyEvidence } from "./evidence.ts";
-import { mayBeSettledByRandom, type ReplyReading, verdictOf } from "./replies.ts";
+import { knowsNothing, mayBeSettledByControl, mayBeSettledByRandom, type ReplyReading, verdictOf } from "./replies.ts";
 
 const REPLY_CHARACTERS_MAX = 300;
 
-/** Temporary refusals, after which a later attempt may get another reply. */
-export const RETRYABLE: ReadonlySet<ProbeFinding["reading"]> = new Set(["greylisted", "rate_limited", "temporary"]);
+/** Refusals in words that hold for now, whatever the code. */
+const FOR_NOW: ReadonlySet<ReplyReading> = new Set(["greylisted", "rate_limited", "temporary"]);
+/** The recipient exists: waiting adds nothing. */
+const EXISTS: ReadonlySet<ReplyReading> = new Set(["accepted", "mailbox_full"]);
+
+/**
+ * Whether a later attempt may get another reply. The code decides (RFC 5321 §4.2.1: 4yz is worth a retry), not the words:
+ * greylisting comes in the words of a policy, too.
+ */
+const isTemporaryRefusal = (reading: ReplyReading, code: number): boolean =>
+  FOR_NOW.has(reading) || (code >= 400 && code < 500 && !EXISTS.has(reading));
 
 const quote = ({ code, enhanced, text }: ReplyEvidence): string => {
   const line = [code, enhanced, text.replace(/\s+/g, " ").trim()]
@@ -23,7 +32,7 @@ const catchAllOf = (submitted: ReplyEvidence, random: ReplyEvidence | undefined)
     case "mailbox_not_found":
     case "mailbox_disabled":
     case "ambiguous":
-      return random.code >= 500 ? "no" : "unknown";
+      return random.code >= 500 && !knowsNothing(random.rule) ? "no" : "unknown";
     default:
       return "unknown";
   }
@@ -35,6 +44,13 @@ const catchAllOf = (submitted: ReplyEvidence, random: ReplyEvidence | undefined)
  */
 const isSettledByContrast = ({ reading, rule, code }: ReplyEvidence, random: ReplyEvidence | undefined): boolean =>
   reading === "ambiguous" && code >= 500 && random?.reading === "accepted" && mayBeSettledByRandom(rule);
+
+/** Another recipient of the domain that a host accepted from the same egress. */
+export type PositiveControl = NonNullable<ProbeFinding["positive_control"]>;
+
+/** Whether only an accepted other recipient can show that this refusal is about the mailbox. */
+export const needsControl = ({ reading, rule, code }: ReplyEvidence): boolean =>
+  reading === "ambiguous" && code >= 500 && mayBeSettledByControl(rule);
 
 /**
  * The reading, corrected where the rules see a no that cannot be one: a temporary refusal is not, and before RCPT no reply
@@ -48,9 +64,13 @@ const corrected = ({ stage, reading, code }: ReplyEvidence): ReplyReading => {
 
 /**
  * What a host's replies say about the mailbox: the reply to the submitted recipient or, if MAIL was refused, that refusal.
- * Null when the session did not get that far: another host may know.
+ * Null when the session did not get that far: another host may know. `earlier`: a recipient that it accepted before.
  */
-export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]): ProbeFinding | null => {
+export const findingOfReplies = (
+  host: string,
+  replies: readonly ReplyEvidence[],
+  earlier: PositiveControl | null = null,
+): ProbeFinding | null => {
   const submitted = replies.find(({ about }) => about === "submitted");
   const randoms = replies.filter(({ about }) => about === "random");
   const random =
@@ -58,11 +78,19 @@ export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]
   if (submitted !== undefined) {
     if (isSettledByContrast(submitted, random))
       return { ...findingOfReply(host, submitted, "mailbox_not_found"), catch_all: "yes" };
+    const control = needsControl(submitted) ? (controlOf(replies) ?? earlier) : null;
+    if (control !== null) return { ...findingOfReply(host, submitted, "mailbox_not_found"), positive_control: control };
     return { ...findingOfReply(host, submitted, corrected(submitted)), catch_all: catchAllOf(submitted, random) };
   }
   const sender = replies.find(({ stage, code }) => stage === "mail" && code >= 400);
   return sender === undefined ? null : findingOfReply(host, sender, corrected(sender));
 };
+
+/** The control that these replies contain. */
+const controlOf = (replies: readonly ReplyEvidence[]): PositiveControl | null =>
+  replies.some(({ about, reading }) => about === "control" && reading === "accepted")
+    ? { recipient: "postmaster", age_s: 0 }
+    : null;
 
 const findingOfReply = (host: string, reply: ReplyEvidence, reading: ReplyReading): ProbeFinding => ({
   reading,
@@ -72,7 +100,8 @@ const findingOfReply = (host: string, reply: ReplyEvidence, reading: ReplyReadin
   reply: quote(reply),
   catch_all: "skipped",
   catch_all_age_s: null,
-  retryable: RETRYABLE.has(reading),
+  positive_control: null,
+  retryable: isTemporaryRefusal(reading, reply.code),
   retry_hint_s: reply.retry_after_s,
   heard: true,
 });
@@ -146,6 +175,7 @@ export const noFinding = (host: string | null): ProbeFinding => ({
   reply: null,
   catch_all: "skipped",
   catch_all_age_s: null,
+  positive_control: null,
   retryable: false,
   retry_hint_s: null,
   heard: false,
@@ -156,6 +186,7 @@ export const noFinding = (host: string | null): ProbeFinding => ({
  * host offers SMTPUTF8 counts only when every host was probed.
  */
 export const mostTelling = (findings: readonly ProbeFinding[]): ProbeFinding => {
-  const ranked = BY_INFORMATION.flatMap((reading) => findings.filter((finding) => finding.reading === reading));
+  const byInformation = BY_INFORMATION.flatMap((reading) => findings.filter((finding) => finding.reading === reading));
+  const ranked = byInformation.toSorted((a, b) => Number(b.retryable) - Number(a.retryable));
   return { ...(ranked[0] ?? findings[0] ?? noFinding(null)), heard: findings.some(({ heard }) => heard) };
 };

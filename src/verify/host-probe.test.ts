@@ -7,6 +7,7 @@ import type { ProbeResult } from "../probe/smtp-probe.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { CatchAllCache } from "./catch-all-cache.ts";
 import { HostProber } from "./host-probe.ts";
+import { RecentAcceptances } from "./recent-acceptances.ts";
 
 const OK = "250 2.1.5 Ok";
 const BLOCKED = "554 5.7.1 Client host blocked using a blocklist";
@@ -73,12 +74,13 @@ const start = (
       return result;
     },
     fullEgresses: () => new Set(full),
-    notePace: (_target: unknown, kind: string) => {
+    notePace: (_target: unknown, { kind }: { readonly kind: string }) => {
       paces.push(kind);
     },
   };
   const prober = new HostProber({
     ...{ pool, egresses, catchAllCache: new CatchAllCache(clock), heloName: "probe.example", mailFrom: "" },
+    ...{ acceptances: new RecentAcceptances(clock), retryWaitsS: [60] },
   });
   const probe = (previousEgress: string | null = "one") =>
     prober.probe(HOST, {

@@ -1,4 +1,3 @@
-import { isoTime } from "../base/clock.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type { Address } from "../mail/address.ts";
 import type { SmtpReply } from "../net/smtp-reply.ts";
@@ -8,16 +7,22 @@ import type { ProbePool } from "../probe/pool.ts";
 import type { ProbeResult } from "../probe/smtp-probe.ts";
 import type { CachedCatchAll, CatchAllCache } from "./catch-all-cache.ts";
 import type { ProbeFinding, ReplyEvidence, SessionEvidence } from "./evidence.ts";
-import { findingOfFailure, findingOfReplies, noFinding } from "./findings.ts";
-import { type ReplyHints, readReply } from "./replies.ts";
+import { findingOfFailure, findingOfReplies, needsControl, noFinding } from "./findings.ts";
+import { type AcceptancePlace, postmasterOf, type RecentAcceptances } from "./recent-acceptances.ts";
+import { isRetriedOnce, pausesHost, readReply } from "./replies.ts";
+import { pauseMsOf } from "./retry.ts";
+import { sessionEvidence } from "./session-evidence.ts";
 
 export interface HostProberDeps {
   readonly pool: Pick<ProbePool, "probe" | "notePace" | "fullEgresses">;
   readonly egresses: EgressPool;
   readonly catchAllCache: CatchAllCache;
+  readonly acceptances: RecentAcceptances;
   readonly heloName: string;
   /** The envelope sender; empty for the null sender. */
   readonly mailFrom: string;
+  /** Waits before the retries, in seconds: a host that has shut us out is left alone for the first. */
+  readonly retryWaitsS: readonly number[];
 }
 
 export interface HostProbe {
@@ -72,12 +77,16 @@ export class HostProber {
   readonly #pool: HostProberDeps["pool"];
   readonly #egresses: EgressPool;
   readonly #catchAllCache: CatchAllCache;
+  readonly #acceptances: RecentAcceptances;
+  readonly #retryWaitsS: readonly number[];
   readonly #envelope: { readonly heloName: string; readonly mailFrom: string };
 
-  constructor({ pool, egresses, catchAllCache, heloName, mailFrom }: HostProberDeps) {
+  constructor({ pool, egresses, catchAllCache, acceptances, retryWaitsS, heloName, mailFrom }: HostProberDeps) {
     this.#pool = pool;
     this.#egresses = egresses;
     this.#catchAllCache = catchAllCache;
+    this.#acceptances = acceptances;
+    this.#retryWaitsS = retryWaitsS;
     this.#envelope = { heloName, mailFrom };
   }
 
@@ -112,7 +121,7 @@ export class HostProber {
     { egress, result }: { readonly egress: Egress; readonly result: HostResult },
   ): Egress | null {
     const { reading, heard, rule } = result.finding;
-    this.#notePace({ ...host, egress: egress.name }, result.finding);
+    this.#notePace({ ...host, egress: egress.name }, result);
     const isProxyInDoubt = egress.isProxy && ENDS_WITHOUT_REPLY.has(rule);
     if (isProxyInDoubt && !trial.isRepeated) {
       trial.isRepeated = true;
@@ -139,18 +148,28 @@ export class HostProber {
     return this.#egresses.choose(host, null, trial.tried);
   }
 
-  /** Probes from one egress: both recipients in one mail, and the random one alone where that is not conclusive. */
+  /** Probes from one egress: both recipients in one mail, and further ones alone where that is not conclusive. */
   async #probeFrom(target: ProbeTarget, probe: HostProbe): Promise<HostResult> {
     const { address, randomRecipient } = probe;
+    const place = { domain: address.domain, host: target.host, egress: target.egress };
     const cached = this.#catchAllCache.find(address.domain, target.host);
     const recipients = cached === null ? [address.mailbox, randomRecipient] : [address.mailbox];
-    const first = await this.#runSession(target, recipients, probe);
-    const again = needsRandomAlone(first.session.replies, cached);
-    const probed = again ? [first, await this.#runSession(target, [randomRecipient], probe, true)] : [first];
+    const first = await this.#runSession(target, recipients, probe, "submitted");
+    const probed = [first];
+    const replies = [...first.session.replies];
+    const probeAlone = async (recipient: string, about: "random" | "control") => {
+      const further = await this.#runSession(target, [recipient], probe, about);
+      probed.push(further);
+      replies.push(...further.session.replies);
+    };
+    if (needsRandomAlone(replies, cached)) await probeAlone(randomRecipient, "random");
+    const earlier = this.#acceptances.find(place, address.normalized);
+    if (earlier === null && needsPostmaster(replies, address))
+      await probeAlone(postmasterOf(address.domain), "control");
     const dialogues = probed.map(({ session }) => session);
     const tookMs = probed.reduce((sum, { result }) => sum + result.tookMs, 0);
-    const replies = dialogues.flatMap((session) => session.replies);
-    const settled = findingOfReplies(target.host, replies);
+    this.#noteAcceptances(place, address, replies);
+    const settled = findingOfReplies(target.host, replies, earlier);
     if (settled === null) {
       const finding = findingOfFailure(target.host, replies, first.result.failure);
       return { dialogues, tookMs, finding, settled: false };
@@ -159,21 +178,32 @@ export class HostProber {
     return { dialogues, tookMs, finding, settled: true };
   }
 
-  /** One MAIL in one session. `isRandom`: for the random recipient alone. */
+  /** One MAIL in one session. `about`: which recipient is the first; a second one is the random one. */
   async #runSession(
     target: ProbeTarget,
     recipients: readonly string[],
     { address, onBehalfOf }: HostProbe,
-    isRandom = false,
+    first: "submitted" | "random" | "control",
   ): Promise<ProbedSession> {
-    const smtputf8 = !isRandom && address.needsSmtputf8;
+    const smtputf8 = first === "submitted" && address.needsSmtputf8;
     const recipient = recipients[0] ?? "";
     const { heloName, mailFrom } = this.#envelope;
     const hints = { heloName, mailFrom, recipient, mxHost: target.host, smtputf8Sent: smtputf8 };
-    const stopAfter = (_index: number, reply: SmtpReply) => !WANTS_RANDOM.has(readReply(reply, "rcpt", hints).reading);
+    const stopAfter = (_index: number, reply: SmtpReply) =>
+      !wantsRandom(reply, readReply(reply, "rcpt", hints).reading);
     const result = await this.#pool.probe(target, { mailFrom, recipients, smtputf8, stopAfter }, onBehalfOf);
-    const about = (index: number) => (isRandom || index > 0 ? "random" : "submitted");
+    const about = (index: number) => (index > 0 ? "random" : first);
     return { session: sessionEvidence(target, result, { about, hints }), result };
+  }
+
+  /** What the host accepted shows later that it does not refuse us, until it does. */
+  #noteAcceptances(place: AcceptancePlace, { domain, normalized }: Address, replies: readonly ReplyEvidence[]): void {
+    if (replies.some(({ reading }) => REFUSES_US.has(reading))) this.#acceptances.noteRefused(place);
+    for (const { about, reading } of replies) {
+      if (reading !== "accepted") continue;
+      if (about === "submitted") this.#acceptances.noteAccepted(place, normalized);
+      if (about === "control") this.#acceptances.noteAccepted(place, postmasterOf(domain));
+    }
   }
 
   /** Caches what the host just replied about random recipients, or completes the finding from the cache. */
@@ -185,9 +215,14 @@ export class HostProber {
     return { ...finding, catch_all: cached.state, catch_all_age_s: Math.round(cached.ageMs / 1000) };
   }
 
-  #notePace(target: ProbeTarget, { reading, heard }: ProbeFinding): void {
-    if (reading === "rate_limited") this.#pool.notePace(target, "rate_limited");
-    else if (heard) this.#pool.notePace(target, "answered");
+  #notePace(target: ProbeTarget, { dialogues, finding }: HostResult): void {
+    const { reading, heard, retryable, rule } = finding;
+    const shutOut = dialogues.flatMap(({ replies }) => replies).find((reply) => pausesHost(reply.rule));
+    const pauseMs = shutOut === undefined ? 0 : pauseMsOf(shutOut.retry_after_s, this.#retryWaitsS);
+    if (pauseMs > 0) this.#pool.notePace(target, { kind: "shut_out", pauseMs });
+    else if (reading === "rate_limited" || shutOut !== undefined || (retryable && isRetriedOnce(rule)))
+      this.#pool.notePace(target, { kind: "rate_limited" });
+    else if (heard) this.#pool.notePace(target, { kind: "answered" });
   }
 }
 
@@ -205,8 +240,19 @@ const noEgress = (host: string): HostResult => ({
   settled: false,
 });
 
-/** Without pipelining: the replies to the submitted recipient after which the random one is worth a probe. */
-const WANTS_RANDOM: ReadonlySet<ReplyEvidence["reading"]> = new Set(["accepted", "ambiguous", "greylisted"]);
+/** Replies after which earlier acceptances prove nothing. */
+const REFUSES_US: ReadonlySet<ReplyEvidence["reading"]> = new Set(["blocked", "rate_limited", "sender_rejected"]);
+
+/** Readings after which the random recipient is worth a probe. */
+const WANTS_RANDOM: ReadonlySet<ReplyEvidence["reading"]> = new Set([
+  ...(["accepted", "ambiguous", "greylisted"] as const),
+]);
+/** Temporary refusals may be greylisting in other words; then the random recipient must have been seen, too. */
+const MAY_BE_GREYLISTING: ReadonlySet<ReplyEvidence["reading"]> = new Set(["blocked", "temporary", "sender_rejected"]);
+
+/** Without pipelining: whether the random recipient is probed after this reply to the submitted one. */
+const wantsRandom = ({ code }: SmtpReply, reading: ReplyEvidence["reading"]): boolean =>
+  WANTS_RANDOM.has(reading) || (code < 500 && code !== 421 && MAY_BE_GREYLISTING.has(reading));
 
 /** Refusals of the random recipient that may be due to the other recipient in the same mail. */
 const MAY_BE_DUE_TO_THE_OTHER: ReadonlySet<ReplyEvidence["reading"]> = new Set([
@@ -214,64 +260,20 @@ const MAY_BE_DUE_TO_THE_OTHER: ReadonlySet<ReplyEvidence["reading"]> = new Set([
 ]);
 
 /**
- * Whether the random recipient must be probed alone: the recipient is accepted, and the refusal of the random one may be
- * due to the other in the same mail; or the reply can only be understood by comparison, and it was skipped because of the cache.
+ * Whether the random recipient must be probed alone: the recipient is accepted, and the random one beside it was refused,
+ * perhaps because of the other, or got no reply because the session ended; or the reply can only be understood by
+ * comparison, and the random one was skipped because of the cache.
  */
 const needsRandomAlone = (replies: readonly ReplyEvidence[], cached: CachedCatchAll | null): boolean => {
   const submitted = replies.find(({ about }) => about === "submitted");
   const random = replies.find(({ about }) => about === "random");
   if (cached !== null) return submitted?.reading === "ambiguous";
-  return submitted?.reading === "accepted" && random !== undefined && MAY_BE_DUE_TO_THE_OTHER.has(random.reading);
+  return submitted?.reading === "accepted" && (random === undefined || MAY_BE_DUE_TO_THE_OTHER.has(random.reading));
 };
 
-/** Transcript lines kept of one session; an ordinary one has some twenty. The last ones are the most useful. */
-const TRANSCRIPT_FIRST_LINES_MAX = 20;
-const TRANSCRIPT_LAST_LINES_MAX = 40;
-
-const shortened = <T>(lines: readonly T[]): readonly T[] =>
-  lines.length <= TRANSCRIPT_FIRST_LINES_MAX + TRANSCRIPT_LAST_LINES_MAX
-    ? lines
-    : [...lines.slice(0, TRANSCRIPT_FIRST_LINES_MAX), ...lines.slice(-TRANSCRIPT_LAST_LINES_MAX)];
-
-/** Which recipient a reply to RCPT is about, by its position. */
-type About = (index: number) => "submitted" | "random";
-
-const replyEvidence = (
-  reply: SmtpReply,
-  stage: ReplyEvidence["stage"],
-  about: ReplyEvidence["about"],
-  hints: ReplyHints,
-): ReplyEvidence => {
-  const { reading, rule, retryAfterS } = readReply(reply, stage, hints);
-  const { code, enhanced, text } = reply;
-  return { stage, about, code, enhanced, text, reading, rule, retry_after_s: retryAfterS ?? null };
+/** Whether an accepted postmaster would show that the refusal is about the mailbox. */
+const needsPostmaster = (replies: readonly ReplyEvidence[], { domain, normalized }: Address): boolean => {
+  const submitted = replies.find(({ about }) => about === "submitted");
+  if (submitted === undefined || !needsControl(submitted) || normalized === postmasterOf(domain)) return false;
+  return !replies.some(({ about, reading }) => about === "random" && reading === "accepted");
 };
-
-const repliesOf = ({ failure, mail, rcpts }: ProbeResult, about: About, hints: ReplyHints): ReplyEvidence[] => {
-  const replies: ReplyEvidence[] = [];
-  if (failure?.reply != null && failure.stage !== "mail" && failure.stage !== "rcpt") {
-    const stage = failure.stage === "connect" ? "banner" : failure.stage;
-    replies.push(replyEvidence(failure.reply, stage, "us", hints));
-  }
-  if (mail !== null) replies.push(replyEvidence(mail, "mail", "us", hints));
-  for (const [index, reply] of rcpts.entries())
-    if (reply !== null) replies.push(replyEvidence(reply, "rcpt", about(index), hints));
-  return replies;
-};
-
-/** A session as evidence. `hints` are our own names: a reply that quotes them is not about the mailbox. */
-const sessionEvidence = (
-  target: ProbeTarget,
-  result: ProbeResult,
-  { about, hints }: { readonly about: About; readonly hints: ReplyHints },
-): SessionEvidence => ({
-  ...{ host: target.host, address: target.address, port: target.port },
-  started_at: isoTime(result.startedAtMs),
-  exit: target.egress,
-  connection: result.connection,
-  remembered_since: result.cooldownSinceMs === undefined ? null : isoTime(result.cooldownSinceMs),
-  tls: result.tls,
-  failure: result.failure === null ? null : { stage: result.failure.stage, kind: result.failure.kind },
-  replies: repliesOf(result, about, hints),
-  transcript: shortened(result.transcript).map(({ atMs, from, text }) => ({ at_ms: atMs, from, text })),
-});

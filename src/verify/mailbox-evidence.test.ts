@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createMailNetworks, NETWORK_REPLY_TIMEOUT_MS } from "../testing/mail-network.ts";
-import { HANG_UP, RESET, SILENCE, type SmtpStubScript } from "../testing/smtp-stub.ts";
+import { HANG_UP, RESET, SILENCE, type SmtpStubScript, type StubAnswer } from "../testing/smtp-stub.ts";
 import { evidenceSchema } from "./evidence.ts";
 import type { ConcludedVerification } from "./verdict.ts";
 import type { SubStatus } from "./result.ts";
@@ -10,6 +10,9 @@ const networkOf = createMailNetworks();
 const UNKNOWN = "550 5.1.1 User unknown";
 const onlyAda: SmtpStubScript["rcpt"] = (address) => (address === "ada@x.example" ? "250 2.1.5 Ok" : UNKNOWN);
 const everybody = () => "250 2.1.5 Ok";
+const ADA = "ada@x.example";
+const OK = "250 2.1.5 Ok";
+const CLOSING: StubAnswer = { raw: `${OK}\r\n`, ending: "close" };
 const always = (line: string) => () => line;
 const STEPWISE = ["8BITMIME"];
 
@@ -22,6 +25,18 @@ const ONE_HOST: ReadonlyArray<readonly [string, SmtpStubScript, SubStatus]> = [
   ["accepts this recipient only, one command at a time", { rcpt: onlyAda, ehlo: STEPWISE }, "mailbox_exists"],
   ["accepts every recipient", { rcpt: everybody }, "catch_all"],
   ["accepts every recipient, one command at a time", { rcpt: everybody, ehlo: STEPWISE }, "catch_all"],
+  ["accepts every recipient, and closes after each", { rcpt: () => CLOSING }, "catch_all"],
+  [
+    "accepts every recipient, and closes after each, one at a time",
+    { rcpt: () => CLOSING, ehlo: STEPWISE },
+    "catch_all",
+  ],
+  ["accepts every recipient, and closes at the second", { rcpt: (_, nth) => (nth === 0 ? OK : HANG_UP) }, "catch_all"],
+  [
+    "accepts this recipient only, and closes after it",
+    { rcpt: (to) => (to === ADA ? CLOSING : UNKNOWN) },
+    "mailbox_exists",
+  ],
   ["refuses the recipient as unknown", { rcpt: always(UNKNOWN) }, "mailbox_not_found"],
   ["refuses the recipient as disabled", { rcpt: always("550 5.2.1 Account disabled") }, "mailbox_disabled"],
   ["is over quota", { rcpt: always("452 4.2.2 Mailbox over quota") }, "mailbox_full"],
@@ -197,4 +212,12 @@ test("a transcript has the opening and the lines of this probe only", async () =
     expect(linesOf(concluded)).toContain("EHLO probe.example");
   }
   expect([ada.result.sub_status, bob.result.sub_status]).toEqual(["mailbox_exists", "mailbox_not_found"]);
+});
+
+test("a random recipient that gets no reply, beside the other and alone, leaves it unknown whether every one is accepted", async () => {
+  const script: SmtpStubScript = { rcpt: (to) => (to === ADA ? CLOSING : HANG_UP) };
+  const network = networkOf({ hosts: [{ name: "mx.x.example", script }] });
+  const { result } = await network.verify();
+  expect(result).toMatchObject({ sub_status: "mailbox_exists", confidence: 70, signals: { catch_all: "unknown" } });
+  expect(network.stub("mx.x.example").sessions).toHaveLength(2);
 });

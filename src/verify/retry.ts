@@ -1,12 +1,15 @@
 import { isoTime } from "../base/clock.ts";
 import type { Channel } from "../probe/outages.ts";
 import type { Evidence, PlannedRetry } from "./evidence.ts";
+import { isRetriedOnce } from "./replies.ts";
 import { latestFinding } from "./verdict.ts";
 
 /** A server's retry hint is followed up to this; longer ones are not worth a pending verification. */
 const HINT_S_MAX = 7_200;
 /** Greylisting compares whole seconds: a retry at exactly the hinted time can be too early. */
 const HINT_MARGIN_S = 1;
+/** No host is left alone longer than this: other accounts wait for it, too. */
+const PAUSE_MS_MAX = 10 * 60_000;
 
 /** DNS outcomes that may change within a moment; what is wrong with the domain's own records stays. */
 const DNS_FAILURES: ReadonlySet<string> = new Set([
@@ -29,12 +32,18 @@ export const unansweredChannel = ({ domain, attempts }: Evidence): Channel | nul
   return latest.reading === "internal" && LOCAL_RULES.has(latest.rule ?? "") ? "egress" : null;
 };
 
+/** A host that names a blocklist at the retry as well is left alone. */
+const wasRetriedOnce = ({ attempts }: Evidence): boolean =>
+  attempts.filter(({ finding }) => isRetriedOnce(finding.rule)).length > 1 &&
+  isRetriedOnce(attempts.at(-1)?.finding.rule ?? null);
+
 /** Why the evidence calls for another attempt, with the server's own hint when; null when it does not. */
 const reasonToRetry = (evidence: Evidence, isOutage: boolean): { reason: string; hintS: number | null } | null => {
   const channel = unansweredChannel(evidence);
   const finding = latestFinding(evidence);
   if (finding?.retryable) {
     if (evidence.domain?.outcome !== "mail_hosts" || evidence.domain.unverifiable_provider !== null) return null;
+    if (finding.retry_hint_s === null && wasRetriedOnce(evidence)) return null;
     return { reason: finding.reading, hintS: finding.retry_hint_s };
   }
   if (channel === "dns") return { reason: "dns_error", hintS: null };
@@ -50,13 +59,21 @@ export interface RetryPolicy {
   readonly isOutage: boolean;
 }
 
+const isFollowed = (hintS: number | null): hintS is number => hintS !== null && hintS <= HINT_S_MAX;
+
+/** How long a host is left alone that has shut us out: until the first retry is due. Zero when nothing is retried. */
+export const pauseMsOf = (hintS: number | null, [firstS = 0]: readonly number[]): number => {
+  const waitS = firstS > 0 && isFollowed(hintS) ? hintS + HINT_MARGIN_S : firstS;
+  return Math.min(waitS * 1000, PAUSE_MS_MAX);
+};
+
 /** The next attempt that the evidence calls for; null when it is conclusive or the retries are used up. */
 export const planRetry = (evidence: Evidence, { nowMs, retryWaitsS, isOutage }: RetryPolicy): PlannedRetry | null => {
   const wanted = reasonToRetry(evidence, isOutage);
   const scheduledS = retryWaitsS[evidence.retries.length];
   if (wanted === null || scheduledS === undefined) return null;
   const { reason, hintS } = wanted;
-  const isHinted = hintS !== null && hintS <= HINT_S_MAX;
+  const isHinted = isFollowed(hintS);
   const waitS = isHinted ? hintS + HINT_MARGIN_S : scheduledS;
   return {
     reason,

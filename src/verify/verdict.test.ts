@@ -199,6 +199,8 @@ describe("precedence of contract §4, pairwise", () => {
   });
 });
 
+const orNull = <T>(value: T) => fc.constantFrom(null, value);
+
 const anyFinding: fc.Arbitrary<ProbeFinding> = fc.record({
   reading: fc.constantFrom(...REPLY_READINGS, "unreachable", "timeout", "internal"),
   host: fc.constantFrom(null, "mx.x.example"),
@@ -207,12 +209,11 @@ const anyFinding: fc.Arbitrary<ProbeFinding> = fc.record({
   reply: fc.constantFrom(null, "550 5.1.1 User unknown"),
   catch_all: fc.constantFrom("yes", "no", "unknown", "skipped"),
   catch_all_age_s: fc.constant(null),
+  positive_control: orNull({ recipient: "postmaster" as const, age_s: 0 }),
   retryable: fc.boolean(),
   retry_hint_s: fc.constant(null),
   heard: fc.boolean(),
 });
-
-const orNull = <T>(value: T) => fc.constantFrom(null, value);
 
 const anyEvidence: fc.Arbitrary<Evidence> = fc
   .record({

@@ -1,5 +1,4 @@
 import type { DomainEvidence, Evidence, ProbeFinding } from "./evidence.ts";
-import { RETRYABLE } from "./findings.ts";
 import { subStatusOf } from "./replies.ts";
 import {
   type Signal,
@@ -63,6 +62,7 @@ const isHardNo = ({ domain }: Evidence, finding: ProbeFinding | null): finding i
 /** These settle it: the recipient was accepted, or exists and its mailbox is full. */
 const SETTLED: ReadonlySet<SubStatus> = new Set(["mailbox_exists", "mailbox_full"]);
 
+const OPEN_WORDS = "The refusal does not say whether the mailbox exists.";
 const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
   greylisted: "The server was still greylisting us when the retries were used up.",
   rate_limited: "The server was still limiting our rate when the retries were used up.",
@@ -97,13 +97,21 @@ const ourFault = ({ attempts }: Evidence, { rule }: ProbeFinding): string | null
 const quoted = ({ host, reply }: ProbeFinding): string =>
   reply === null ? `${host ?? "The mail host"} gave no reply` : `${host ?? "The mail host"} replied "${reply}"`;
 
+/** What shows that a refusal with a policy code is about the mailbox. */
+const controlWords = ({ positive_control: control }: ProbeFinding): string => {
+  if (control === null) return "";
+  return control.recipient === "postmaster"
+    ? ", and accepts postmaster at the domain"
+    : ", and accepted another recipient of the domain shortly before";
+};
+
 const hardNo = (evidence: Evidence, finding: ProbeFinding | null): Decision | null => {
   const { address, domain } = evidence;
   if (address.problem !== null) return { subStatus: "invalid_syntax", because: address.problem };
   if (isDomainNo(domain)) return DOMAIN_NO[domain.outcome];
   if (!isHardNo(evidence, finding)) return null;
   const subStatus = subStatusOfFinding(finding);
-  if (finding.reply !== null) return { subStatus, because: `${quoted(finding)}.` };
+  if (finding.reply !== null) return { subStatus, because: `${quoted(finding)}${controlWords(finding)}.` };
   return { subStatus, because: `${finding.host} does not offer SMTPUTF8, which the address needs.` };
 };
 
@@ -124,7 +132,7 @@ const unsettled = (evidence: Evidence, finding: ProbeFinding | null): Decision |
   const subStatus = subStatusOfFinding(finding);
   if (VERDICT_OF[subStatus] === "risky" && !SETTLED.has(subStatus)) {
     const ours = finding.reading === "internal" ? ourFault(evidence, finding) : null;
-    const words = ours ?? UNSETTLED_WORDS[subStatus] ?? "";
+    const words = ours ?? (finding.reading === "ambiguous" ? OPEN_WORDS : UNSETTLED_WORDS[subStatus]) ?? "";
     return { subStatus, because: finding.reply === null ? words : `${quoted(finding)}. ${words}` };
   }
   if (domain.unverifiable_provider === null) return null;
@@ -229,6 +237,9 @@ const INTERRUPTIONS: ReadonlySet<ProbeFinding["reading"]> = new Set([
   "protocol_error",
 ]);
 
+const isTemporary = (finding: ProbeFinding): boolean =>
+  finding.retryable && VERDICT_OF[subStatusOfFinding(finding)] === "risky";
+
 /**
  * What the evidence says about the mailbox: the finding of the latest attempt or, where that was cut short, the temporary
  * refusal of an earlier one. Null when no mail host was probed.
@@ -236,7 +247,7 @@ const INTERRUPTIONS: ReadonlySet<ProbeFinding["reading"]> = new Set([
 export const latestFinding = ({ attempts }: Evidence): ProbeFinding | null => {
   const latest = attempts.at(-1)?.finding ?? null;
   if (latest === null || !INTERRUPTIONS.has(latest.reading)) return latest;
-  return attempts.findLast(({ finding: { reading } }) => RETRYABLE.has(reading))?.finding ?? latest;
+  return attempts.findLast(({ finding }) => isTemporary(finding))?.finding ?? latest;
 };
 
 /** From evidence to verdict, sub_status, scores and signals (contract §4). Pure: the same evidence, the same verdict. */

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { ComponentChildren } from "preact";
 import type { DomainEvidence, Evidence, ProbeFinding, ReplyEvidence, SessionEvidence } from "../../verify/evidence.ts";
 import { KIND_ICONS, type Kind } from "../components/badge.tsx";
@@ -118,6 +119,7 @@ const DnsStep = ({ domain }: { readonly domain: DomainEvidence }) => {
                 {!isImplicit && `${preference} `}
                 {host}
               </code>
+              {isIP(host) !== 0 && addresses.length === 0 && " (an IP address, where MX requires a host name)"}
               {addresses.length > 0 &&
                 ` (${addresses.map(({ address, allowed }) => (allowed ? address : `${address}, not public`)).join(", ")})`}
             </>
@@ -231,6 +233,13 @@ const CATCH_ALL_TEXTS: Readonly<Record<ProbeFinding["catch_all"], string | null>
   skipped: null,
 };
 
+const CONTROL_TEXTS: Readonly<Record<NonNullable<ProbeFinding["positive_control"]>["recipient"], string>> = {
+  postmaster:
+    "The server accepts postmaster at the domain from the same address of ours, so the refusal is about this mailbox.",
+  another:
+    "The server accepted another recipient of the domain from the same address of ours shortly before, so the refusal is about this mailbox.",
+};
+
 /** The last attempt's finding: which reply decided, by which rule. */
 const FindingStep = ({ evidence }: { readonly evidence: Evidence }) => {
   const last = evidence.attempts.at(-1);
@@ -240,7 +249,7 @@ const FindingStep = ({ evidence }: { readonly evidence: Evidence }) => {
   const catchAll = CATCH_ALL_TEXTS[finding.catch_all];
   const decisive = last.dialogues
     .flatMap(({ replies }) => replies)
-    .find(({ rule, about }) => rule === finding.rule && about !== "random");
+    .find(({ rule, about }) => rule === finding.rule && (about === "submitted" || about === "us"));
   return (
     <Step kind={finding.catch_all === "yes" && kind === "ok" ? "warn" : kind} title={title}>
       {finding.reply !== null && (
@@ -256,6 +265,7 @@ const FindingStep = ({ evidence }: { readonly evidence: Evidence }) => {
         </p>
       )}
       {catchAll !== null && <p>{catchAll}</p>}
+      {finding.positive_control !== null && <p>{CONTROL_TEXTS[finding.positive_control.recipient]}</p>}
       {finding.catch_all_age_s !== null && (
         <p>
           The random recipient was tried {durationText(finding.catch_all_age_s * 1_000)} earlier, for another address.

@@ -131,9 +131,11 @@ const DecidingReply = ({ evidence }: { readonly evidence: Evidence | null }) => 
       : finding.catch_all === "yes"
         ? ", and a random recipient was accepted, too"
         : "";
+  const control = finding.positive_control === null ? "" : ", and another recipient of the domain was accepted";
   return (
     <p>
-      <code>{finding.host}</code> replied “<code>{finding.reply}</code>”{random}.
+      <code>{finding.host}</code> replied “<code>{finding.reply}</code>”{random}
+      {control}.
     </p>
   );
 };

@@ -1,0 +1,70 @@
+import type { Clock } from "../base/clock.ts";
+import type { PositiveControl } from "./findings.ts";
+
+/** Where a recipient was accepted: a host may treat each egress and each domain differently. */
+export interface AcceptancePlace {
+  readonly domain: string;
+  readonly host: string;
+  readonly egress: string;
+}
+
+interface Acceptance {
+  readonly mailbox: string;
+  readonly atMs: number;
+}
+
+/** Short, because a host that accepts from us now may block us soon. */
+const KEEP_MS = 5 * 60_000;
+const ENTRIES_MAX = 20_000;
+
+const placeKey = ({ domain, host, egress }: AcceptancePlace): string => `${domain} ${host} ${egress}`;
+const hostKeyOf = ({ host, egress }: Omit<AcceptancePlace, "domain">): string => `${host} ${egress}`;
+
+/**
+ * The last recipient of each domain that a mail host accepted from an egress: it shows that the host does not refuse us. A
+ * host that then blocks us or limits our rate must show it anew. In memory: losing an entry costs one probe.
+ */
+export class RecentAcceptances {
+  readonly #clock: Clock;
+  readonly #acceptances = new Map<string, Acceptance>();
+  readonly #refusedAtMs = new Map<string, number>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Another recipient than `mailbox` that was accepted there lately; null when there is none. */
+  find(place: AcceptancePlace, mailbox: string): PositiveControl | null {
+    const known = this.#acceptances.get(placeKey(place));
+    if (known === undefined || known.mailbox === mailbox) return null;
+    const ageMs = this.#clock.monotonicMs() - known.atMs;
+    const refusedAtMs = this.#refusedAtMs.get(hostKeyOf(place));
+    if (ageMs >= KEEP_MS || (refusedAtMs !== undefined && refusedAtMs >= known.atMs)) return null;
+    const recipient = known.mailbox === postmasterOf(place.domain) ? "postmaster" : "another";
+    return { recipient, age_s: Math.round(ageMs / 1000) };
+  }
+
+  noteAccepted(place: AcceptancePlace, mailbox: string): void {
+    set(this.#acceptances, placeKey(place), { mailbox, atMs: this.#clock.monotonicMs() });
+  }
+
+  /** The host refuses us: what it accepted until now proves nothing any more. */
+  noteRefused(host: Omit<AcceptancePlace, "domain">): void {
+    set(this.#refusedAtMs, hostKeyOf(host), this.#clock.monotonicMs());
+  }
+
+  get size(): number {
+    return this.#acceptances.size + this.#refusedAtMs.size;
+  }
+}
+
+/** The mailbox that every domain with mail has (RFC 5321 §4.5.1). */
+export const postmasterOf = (domain: string): string => `postmaster@${domain}`;
+
+/** The oldest entry gives way. */
+const set = <V>(entries: Map<string, V>, key: string, value: V): void => {
+  const [oldest] = entries.keys();
+  if (entries.size >= ENTRIES_MAX && oldest !== undefined) entries.delete(oldest);
+  entries.delete(key);
+  entries.set(key, value);
+};
