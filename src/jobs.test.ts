@@ -12,9 +12,9 @@ interface Timer {
   getPattern(): string | undefined;
 }
 
-const stops: Array<() => void> = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
+const stops: Array<() => Promise<void>> = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
 });
 
 const startApp = createApps();
@@ -23,14 +23,14 @@ const start = (renewCertificates: () => Promise<unknown>, level: LogLevel = "err
   const logged: string[] = [];
   const clock = createTestClock();
   const log = createLog(level, clock, (line) => logged.push(line));
-  const { service } = startApp();
+  const { service, db } = startApp();
   const jobs = createJobs({ service, log, clock, renewCertificates });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
-  return { jobs, clock, logged, service, timers: Object.entries(cron) };
+  return { jobs, clock, logged, service, db, timers: Object.entries(cron) };
 };
 
-test("every job has its pattern, and none is due after the stop", () => {
+test("every job has its pattern, and none is due after the stop", async () => {
   const { jobs, timers } = start(async () => undefined);
   const patterns = timers.map(([name, timer]) => [name, timer.getPattern()]);
   expect(patterns).toEqual([
@@ -60,7 +60,7 @@ test("every job has its pattern, and none is due after the stop", () => {
     ["renew certificates", "57 * * * *"],
   ]);
   for (const [, timer] of timers) expect(timer.nextRun()).not.toBeNull();
-  jobs.stop();
+  await jobs.stop();
   for (const [, timer] of timers) expect(timer.nextRun()).toBeNull();
 });
 
@@ -85,6 +85,20 @@ test("nothing expires while the clock is set forward by more than a day", async 
   expect(await runAll()).toEqual([1, 1, 1, 1, 1]);
   clock.setWall(-400 * DAY_MS);
   expect(await runAll()).toEqual([2, 2, 2, 2, 2]);
+});
+
+test("a purge ends after its present step when the jobs are stopped, and the stop waits for it", async () => {
+  const { jobs, db, timers } = start(async () => undefined);
+  const fill = db.sqlite.query(
+    "INSERT INTO idempotency_keys WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT 'k', i, '', '', 0 FROM n",
+  );
+  fill.run();
+  const count = () => db.sqlite.query("SELECT count(*) AS left FROM idempotency_keys").get();
+  for (const [name, timer] of timers) if (name === "purge idempotency keys") void timer.trigger();
+  await jobs.stop();
+  expect(count()).toEqual({ left: 1_500 });
+  await db.commit(() => undefined);
+  expect(count()).toEqual({ left: 1_500 });
 });
 
 test("a job that fails is logged by its name, and runs again", async () => {

@@ -8,7 +8,8 @@ import type { Service } from "./compose-service.ts";
 interface Job {
   readonly name: string;
   readonly pattern: string;
-  readonly run: () => Promise<unknown>;
+  /** `isStopping`: whether the service stops, so that work in steps ends. */
+  readonly run: (isStopping: () => boolean) => Promise<unknown>;
   /** Whether it deletes what is old: with the clock set forward, that would be everything. */
   readonly expires?: true;
 }
@@ -38,14 +39,24 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
   const { idempotency, webhooks, dmarc, backups } = service;
   const { scheduler, alerts, usability, mutes } = service.blocklist;
   return [
-    { name: "purge idempotency keys", pattern: "17 * * * *", expires: true, run: async () => idempotency.purge() },
+    {
+      name: "purge idempotency keys",
+      pattern: "17 * * * *",
+      expires: true,
+      run: (isStopping) => idempotency.purge(isStopping),
+    },
     {
       name: "purge expired verifications and lists",
       pattern: "7 3 * * *",
       expires: true,
       run: () => service.purge.run(),
     },
-    { name: "purge webhook deliveries", pattern: "27 * * * *", expires: true, run: () => webhooks.purge() },
+    {
+      name: "purge webhook deliveries",
+      pattern: "27 * * * *",
+      expires: true,
+      run: (isStopping) => webhooks.purge(isStopping),
+    },
     {
       name: "check blocklist targets",
       pattern: "* * * * *",
@@ -79,11 +90,11 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
 const LONG_RUN_MS = 1_000;
 
 /** Runs a job between two lines of the log. A job that fails is logged, too, and runs again when it is next due. */
-const runLogged = async ({ name, run }: Job, { log, clock }: JobsOptions): Promise<void> => {
+const runLogged = async ({ name, run }: Job, { log, clock }: JobsOptions, isStopping: () => boolean): Promise<void> => {
   const begunMs = clock.monotonicMs();
   log.debug("job started", { job: name });
   try {
-    await run();
+    await run(isStopping);
   } catch (error) {
     log.error("job failed", { job: name, ms: Math.round(clock.monotonicMs() - begunMs), error });
     return;
@@ -101,11 +112,16 @@ const isHeld = ({ name }: Job, aheadMs: number, log: Log): boolean => {
   return true;
 };
 
-/** Starts the cron table; `stop` ends it. */
+/** Starts the cron table; `stop` ends it, and resolves when the purges that run have ended after their present step. */
 export const createJobs = (options: JobsOptions) => {
   const watch = new ClockWatch(options.clock);
+  const purges = new Set<Promise<void>>();
+  let isStopping = false;
   const runUnlessHeld = async (job: Job): Promise<void> => {
-    if (!(job.expires && isHeld(job, watch.aheadMs(), options.log))) await runLogged(job, options);
+    if (job.expires && isHeld(job, watch.aheadMs(), options.log)) return;
+    const running = runLogged(job, options, () => isStopping);
+    if (job.expires) purges.add(running);
+    await running.finally(() => purges.delete(running));
   };
   const plugin = new Elysia({ name: "jobs" });
   for (const job of cronTable(options)) {
@@ -116,8 +132,10 @@ export const createJobs = (options: JobsOptions) => {
   const timers = Object.values(timersByName);
   return {
     plugin,
-    stop: () => {
+    stop: async (): Promise<void> => {
+      isStopping = true;
       for (const timer of timers) timer.stop();
+      await Promise.all(purges);
     },
   };
 };

@@ -46,7 +46,7 @@ export class NightlyPurge {
     const { verifications, lists, sessions, setupLinks } = this.parts;
     const isStopping = () => this.#isStopping;
     const expired = { ...(await verifications.run(isStopping)), ...(await lists.run(isStopping)) };
-    const ended = { sessions: sessions.purge(), links: setupLinks.purge() };
+    const ended = { sessions: await sessions.purge(isStopping), links: await setupLinks.purge(isStopping) };
     const purged = { ...expired, ...ended, bytes: await returnFreePages(db, isStopping) };
     const { listEvidence: list_evidence, bytes: bytes_returned, ...rest } = purged;
     if (Object.values(purged).some((count) => count > 0))

@@ -127,7 +127,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "blocklist",
     "dmarc",
   ],
-  erase: ["base", "mail", "db", "billing", "bulk", "suppress", "verify", "dmarc/report"],
+  erase: ["base", "mail", "db", "billing", "blocklist", "bulk", "suppress", "verify", "dmarc/report"],
   doctor: ["base", "mail", "db", "net", "probe", "dnsbl", "dmarc/record"],
   cli: [
     "base",

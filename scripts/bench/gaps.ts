@@ -1,25 +1,13 @@
-import { join } from "node:path";
 import { postList, untilEnded } from "./bulk.ts";
 import { FILL_EVIDENCE, fillAccount, SIZES } from "./dashboard-history.ts";
 import { DOMAIN, largeMailOf, mailOf } from "./dmarc-mails.ts";
+import { GapMeter, GROUP, spawnWatched, WATCH, type Watched } from "./gap-meter.ts";
+import { measurePurges } from "./gap-purges.ts";
 import { inTurns } from "./load.ts";
-import { GAP_MS_MAX, type LoopGap } from "./loop-watch.ts";
 import type { Mark } from "./marks.ts";
 import { listOf, startProviders } from "./providers.ts";
-import {
-  environment,
-  keep,
-  newDataDir,
-  openData,
-  type Service,
-  type Settings,
-  type Stage,
-  startServing,
-} from "./stage.ts";
+import { environment, newDataDir, openData, type Service, type Settings, type Stage, startServing } from "./stage.ts";
 
-const GROUP = "gaps";
-const ROOT = join(import.meta.dir, "../..");
-const WATCH = join(import.meta.dir, "loop-watch.ts");
 const ROWS = 1_000_000;
 const REPORTS = 2_000;
 const LARGE_REPORT_ROWS = 50_000;
@@ -27,61 +15,6 @@ const DAY_S = 86_400;
 const WARM_UP_MS = 2_000;
 /** A list is not processed for longer. */
 const PROCESSED_MS = 60_000;
-/** Older ones are purged: about a third of the checks, and two thirds of the evidence. */
-const RETENTION: Settings = {
-  POSTWARDEN_VERIFICATION_RETENTION_DAYS: "60",
-  POSTWARDEN_EVIDENCE_RETENTION_DAYS: "30",
-};
-
-/** A process whose event loop is watched: `read` says what was seen since it was read last. */
-interface Watched {
-  read(): Promise<LoopGap>;
-}
-
-/** Starts a program of ours from its source, with the watch loaded into it. `said`: what it says by itself. */
-const spawnWatched = (stage: Stage, program: readonly string[], env: Record<string, string>) => {
-  const waiting: Array<(gap: LoopGap) => void> = [];
-  const [ready, said] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
-  const take = (message: unknown): void => {
-    if (typeof message === "object" && message !== null && "gapMs" in message) waiting.shift()?.(message as LoopGap);
-    else if (message === "ready") ready.resolve();
-    else said.resolve(message);
-  };
-  const child = Bun.spawn([process.execPath, "--no-env-file", "--preload", WATCH, ...program], {
-    ...{ cwd: ROOT, env, stdio: ["ignore", "ignore", "inherit"] },
-    ipc: take,
-  });
-  const read = (): Promise<LoopGap> => {
-    const { promise, resolve } = Promise.withResolvers<LoopGap>();
-    waiting.push(resolve);
-    child.send("read");
-    return promise;
-  };
-  return { child, read, ready: ready.promise, said: said.promise, stop: keep(stage, child) };
-};
-
-/** Measures pieces of work, each beside a bare process. */
-class GapMeter {
-  readonly marks: Mark[] = [];
-
-  constructor(private readonly bare: Watched) {}
-
-  /** The longest gap of a process while `work` goes on. */
-  async during<T>(what: string, watched: Watched, work: () => Promise<T>): Promise<T> {
-    await Promise.all([watched.read(), this.bare.read()]);
-    const startedMs = performance.now();
-    const value = await work();
-    const seconds = (performance.now() - startedMs) / 1_000;
-    const [gap, bare] = await Promise.all([watched.read(), this.bare.read()]);
-    const note =
-      `above it ${gap.over} times in ${seconds.toFixed(1)} s, at ${(gap.atMs / 1_000).toFixed(2)} s; ` +
-      `with waits for processor and disk ${gap.gapMs.toFixed(0)} ms, a bare process beside it ${bare.gapMs.toFixed(0)} ms`;
-    const limit = { most: GAP_MS_MAX };
-    this.marks.push({ group: GROUP, what: `longest gap, ${what}`, value: gap.heldMs, unit: "ms", limit, note });
-    return value;
-  }
-}
-
 const p99 = (times: readonly number[]): number =>
   times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? Number.NaN;
 
@@ -238,15 +171,6 @@ const measureClient = async (stage: Stage, client: Client, watching: Watching): 
   await measureList(client, ROWS / (stage.isQuick ? 10 : 1), watching);
 };
 
-/** The nightly purge, in a process of its own. */
-const measurePurge = async (stage: Stage, { meter, dataDir }: { meter: GapMeter; dataDir: string }): Promise<void> => {
-  const env = environment({ ...RETENTION, POSTWARDEN_DATA_DIR: dataDir });
-  const purge = spawnWatched(stage, [join(import.meta.dir, "purge-child.ts")], env);
-  await purge.ready;
-  await meter.during("purging", purge, () => purge.said);
-  await purge.stop();
-};
-
 /** The longest time for which the event loop is held by each piece of work that grows with what is stored. */
 export const measureGaps = async (stage: Stage): Promise<Mark[]> => {
   const dataDir = await newDataDir(stage, GROUP);
@@ -266,7 +190,7 @@ export const measureGaps = async (stage: Stage): Promise<Mark[]> => {
     } finally {
       await service.stop();
     }
-    await measurePurge(stage, { meter, dataDir });
+    await measurePurges(stage, { meter, dataDir });
     return meter.marks;
   } finally {
     await bare.stop();

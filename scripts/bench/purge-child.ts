@@ -1,4 +1,4 @@
-/** Runs the nightly purge on a data directory, as a process that can be watched. */
+/** Runs a purge on a data directory, as a process that can be watched: the nightly one, or that of Idempotency-Keys. */
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { composeService } from "../../src/compose-service.ts";
@@ -12,6 +12,17 @@ const db = openData(config.value.dataDir);
 const log = createLog("warn", systemClock, (line) => console.error(line));
 const platform = systemPlatform(config.value);
 const service = composeService({ config: config.value, db, log, platform, baseUrl: "http://127.0.0.1" });
+
+const purgeNightly = async (): Promise<number> => {
+  const { verifications, evidence, lists } = await service.purge.run();
+  return verifications + evidence + lists;
+};
+
+// The first reading of the watch begins the measurement: the purge must not be over before.
+const watched = new Promise<unknown>((resolve) => {
+  process.once("message", resolve);
+});
 process.send?.("ready");
-const purged = await service.purge.run();
-process.send?.({ purged: purged.verifications + purged.evidence + purged.lists });
+await watched;
+const purged = await (process.argv[2] === "keys" ? service.idempotency.purge() : purgeNightly());
+process.send?.({ purged });

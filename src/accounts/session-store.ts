@@ -72,10 +72,19 @@ export class SessionStore {
       .run();
   }
 
-  /** Removes sessions that were last seen or created at these times or before; returns how many. */
-  purgeSessions(_tx: Tx, { seenMs, createdMs }: { readonly seenMs: number; readonly createdMs: number }): number {
+  /** Removes up to `limit` sessions that were last seen or created at these times or before; returns how many. */
+  purgeSessions(
+    tx: Tx,
+    { seenMs, createdMs }: { readonly seenMs: number; readonly createdMs: number },
+    limit: number,
+  ): number {
     const isOver = or(lte(sessions.lastSeenAtMs, seenMs), lte(sessions.createdAtMs, createdMs));
-    return this.#orm.delete(sessions).where(isOver).returning({ id: sessions.id }).all().length;
+    const over = this.#orm.select({ hash: sessions.hash }).from(sessions).where(isOver).limit(limit).all();
+    this.remove(
+      tx,
+      over.map(({ hash }) => hash),
+    );
+    return over.length;
   }
 
   insertLink(_tx: Tx, link: SetupLinkRecord): void {
@@ -110,9 +119,12 @@ export class SessionStore {
     this.#orm.delete(setupLinks).where(eq(setupLinks.userId, userId)).run();
   }
 
-  /** Removes links that expired before a time; returns how many. */
-  purgeLinks(_tx: Tx, expiredMs: number): number {
+  /** Removes up to `limit` links that expired before a time; returns how many. */
+  purgeLinks(_tx: Tx, expiredMs: number, limit: number): number {
     const isOver = lt(setupLinks.expiresAtMs, expiredMs);
-    return this.#orm.delete(setupLinks).where(isOver).returning({ hash: setupLinks.hash }).all().length;
+    const over = this.#orm.select({ hash: setupLinks.hash }).from(setupLinks).where(isOver).limit(limit).all();
+    const hashes = over.map(({ hash }) => hash);
+    this.#orm.delete(setupLinks).where(inArray(setupLinks.hash, hashes)).run();
+    return over.length;
   }
 }

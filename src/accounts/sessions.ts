@@ -1,5 +1,6 @@
 import { networkKey } from "../base/client-network.ts";
 import { err, ok, type Result } from "../base/errors.ts";
+import { inSteps } from "../base/in-steps.ts";
 import { isSecretToken, newId, newSecretToken, sha256 } from "../base/secrets.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
@@ -19,6 +20,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const IDLE_MS = 14 * DAY_MS;
 /** A session ends in any case; browsers get the same lifetime for the cookie. */
 export const SESSION_MS_MAX = 90 * DAY_MS;
+/** Rows removed in one transaction: it holds the event loop for a few milliseconds. */
+const PURGED_AT_ONCE = 500;
 /** The last use is stored at most this often, so that a page does not cost a write. */
 const SEEN_STEP_MS = 60_000;
 /** The least recently used end first. */
@@ -214,11 +217,12 @@ export class Sessions {
     this.#runtime.db.transact((tx) => this.#parts.store.removeOf(tx, userId, kept));
   }
 
-  /** Removes sessions that are over; returns how many. */
-  purge(): number {
-    const nowMs = this.#runtime.clock.nowMs();
-    const over = { seenMs: nowMs - IDLE_MS, createdMs: nowMs - SESSION_MS_MAX };
-    return this.#runtime.db.transact((tx) => this.#parts.store.purgeSessions(tx, over));
+  /** Removes sessions that are over, in short transactions; returns how many. */
+  async purge(isStopping: () => boolean): Promise<number> {
+    const { db, clock } = this.#runtime;
+    const over = { seenMs: clock.nowMs() - IDLE_MS, createdMs: clock.nowMs() - SESSION_MS_MAX };
+    const purgeSome = (tx: Tx): number => this.#parts.store.purgeSessions(tx, over, PURGED_AT_ONCE);
+    return (await inSteps(() => db.commit(purgeSome), { isStopping })).count;
   }
 
   #fail(found: OwnedUser | undefined): Result<never, SignInProblem> {

@@ -1,4 +1,5 @@
 import { ok, type Result } from "../base/errors.ts";
+import { inSteps } from "../base/in-steps.ts";
 import { isSecretToken, newId, newSecretToken, sha256 } from "../base/secrets.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
@@ -15,6 +16,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const LIFETIME_MS = 7 * DAY_MS;
 /** A used or expired link is explained for so long. */
 const KEPT_MS = 30 * DAY_MS;
+
+/** Rows removed in one transaction: it holds the event loop for a few milliseconds. */
+const PURGED_AT_ONCE = 500;
 
 /** What the page of a link shows before the password is set. */
 export interface OpenSetupLink {
@@ -106,10 +110,12 @@ export class SetupLinks {
     );
   }
 
-  /** Removes links that expired long ago; returns how many. */
-  purge(): number {
-    const expiredMs = this.#runtime.clock.nowMs() - KEPT_MS;
-    return this.#runtime.db.transact((tx) => this.#parts.store.purgeLinks(tx, expiredMs));
+  /** Removes links that expired long ago, in short transactions; returns how many. */
+  async purge(isStopping: () => boolean): Promise<number> {
+    const { db, clock } = this.#runtime;
+    const expiredMs = clock.nowMs() - KEPT_MS;
+    const purgeSome = (tx: Tx): number => this.#parts.store.purgeLinks(tx, expiredMs, PURGED_AT_ONCE);
+    return (await inSteps(() => db.commit(purgeSome), { isStopping })).count;
   }
 
   #complete(

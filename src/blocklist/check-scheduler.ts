@@ -1,4 +1,5 @@
 import { DAY_MS } from "../base/days.ts";
+import { inSteps, pagesOf } from "../base/in-steps.ts";
 import { mapConcurrently } from "../base/wait.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
@@ -63,30 +64,33 @@ export class CheckScheduler {
 
   /** At startup: spreads the checks of many overdue targets over the next hour. */
   async spreadBacklog(): Promise<void> {
-    const { clock, log } = this.runtime;
+    const { db, clock, log } = this.runtime;
     const { store } = this.deps;
     const late = store.countDue(clock.nowMs() - LATE_MS);
     if (late < BACKLOG_MIN) return;
     log.info("many blocklist checks are overdue, spreading them over the next hour", { late });
-    await this.#inPortions((tx) => {
+    const spread = (tx: Tx): number => {
       const nowMs = clock.nowMs();
       const overdue = store.dueTargets(nowMs - LATE_MS, ROWS_AT_ONCE);
       for (const { id, status } of overdue) store.updateTarget(tx, id, { nextCheckAtMs: spreadMs(id, status, nowMs) });
       return overdue.length;
-    });
+    };
+    await inSteps(() => db.commit(spread));
   }
 
   /** At startup: computes the severity of listings that were stored by versions without it. */
   async fillSeverities(): Promise<void> {
     const { store, lookups, listings } = this.deps;
-    await this.#inPortions((tx) => {
-      const targets = store.withoutSeverity(ROWS_AT_ONCE);
-      for (const target of targets) {
-        const { lists } = lookups[target.mode];
-        listings.update(tx, target, { outcomes: [], lists, atMs: this.runtime.clock.nowMs() });
-      }
-      return targets.length;
-    });
+    const { db, clock } = this.runtime;
+    const read = (after: string): TargetRow[] => store.withoutSeverity(after, ROWS_AT_ONCE);
+    for await (const targets of pagesOf({ start: "", read, positionOf: ({ id }) => id })) {
+      await db.commit((tx) => {
+        for (const target of targets) {
+          const { lists } = lookups[target.mode];
+          listings.update(tx, target, { outcomes: [], lists, atMs: clock.nowMs() });
+        }
+      });
+    }
   }
 
   /** Tests the lists whose last test is too old, if any target is monitored. */
@@ -104,13 +108,8 @@ export class CheckScheduler {
 
   async #purge(days: number, withChanges: boolean): Promise<void> {
     const beforeMs = this.runtime.clock.nowMs() - days * DAY_MS;
-    const limit = ROWS_AT_ONCE;
-    await this.#inPortions((tx) => this.deps.store.purgeChecks(tx, beforeMs, { withChanges, limit }));
-  }
-
-  /** Repeats `work`, each time in a transaction, until it has handled fewer than `ROWS_AT_ONCE` rows. */
-  async #inPortions(work: (tx: Tx) => number): Promise<void> {
-    let handled = ROWS_AT_ONCE;
-    while (handled === ROWS_AT_ONCE) handled = await this.runtime.db.commit(work);
+    const { store, monitor } = this.deps;
+    const purgeSome = (tx: Tx): number => store.purgeChecks(tx, beforeMs, { withChanges, limit: ROWS_AT_ONCE });
+    await inSteps(() => this.runtime.db.commit(purgeSome), { isStopping: () => monitor.isStopping });
   }
 }

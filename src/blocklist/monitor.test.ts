@@ -3,6 +3,7 @@ import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { settle } from "../testing/clock.ts";
 import { checkView } from "./check-body.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
+import { TargetRemovalStore } from "./target-removal-store.ts";
 
 const newFixture = createBlocklistFixtures();
 const IP = "8.8.4.4";
@@ -166,7 +167,7 @@ describe("one target", () => {
     const id = fixture.add(IP);
     fixture.spamcop(IP, LISTED);
     const running = fixture.monitor.check(fixture.find(id), "manual");
-    fixture.db.transact((tx) => fixture.store.removeTarget(tx, id));
+    fixture.db.transact((tx) => new TargetRemovalStore(fixture.db).removeSome(tx, id, 9));
     expect(await running.done).toBeNull();
     expect(fixture.store.listChecks(id, { before: null, limit: 9 })).toEqual([]);
     expect(fixture.events()).toEqual([]);

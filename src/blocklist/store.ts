@@ -3,7 +3,7 @@ import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import { OF_ENABLED_ACCOUNT } from "../db/enabled-accounts.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { blocklistChecks, blocklistListings, blocklistMutes, blocklistTargets } from "../db/schema-blocklist.ts";
+import { blocklistChecks, blocklistTargets } from "../db/schema-blocklist.ts";
 import type { TargetKind } from "../dnsbl/blocklist.ts";
 import { type CheckedState, CheckedTargetStore } from "./checked-target-store.ts";
 import type { SeverityPosition } from "./severity.ts";
@@ -118,14 +118,6 @@ export class BlocklistStore {
     this.#ofChecks.updateState(id, state);
   }
 
-  /** Removes a target with its history, listings and mutes. */
-  removeTarget(_tx: Tx, id: string): void {
-    this.db.orm.delete(checks).where(eq(checks.targetId, id)).run();
-    this.db.orm.delete(blocklistListings).where(eq(blocklistListings.targetId, id)).run();
-    this.db.orm.delete(blocklistMutes).where(eq(blocklistMutes.targetId, id)).run();
-    this.db.orm.delete(targets).where(eq(targets.id, id)).run();
-  }
-
   countTargets(owner: Owner): number {
     return this.db.orm.select({ count: count() }).from(targets).where(isOf(owner)).get()?.count ?? 0;
   }
@@ -191,11 +183,12 @@ export class BlocklistStore {
   }
 
   /** Listed targets without a severity: rows of versions that did not store it. */
-  withoutSeverity(limit: number): TargetRow[] {
+  withoutSeverity(after: string, limit: number): TargetRow[] {
     return this.db.orm
       .select()
       .from(targets)
-      .where(sql`severity_rank = 0 and listed_on <> '[]'`)
+      .where(and(sql`severity_rank = 0 and listed_on <> '[]'`, gt(targets.id, after)))
+      .orderBy(asc(targets.id))
       .limit(limit)
       .all();
   }
@@ -269,13 +262,9 @@ export class BlocklistStore {
     beforeMs: number,
     { withChanges, limit }: { readonly withChanges: boolean; readonly limit: number },
   ): number {
-    const old = this.db.orm
-      .select({ id: checks.id })
-      .from(checks)
-      .where(and(lt(checks.finishedAtMs, beforeMs), withChanges ? undefined : eq(checks.isChange, false)))
-      .limit(limit)
-      .all();
-    for (const { id } of old) this.db.orm.delete(checks).where(eq(checks.id, id)).run();
-    return old.length;
+    const old = `SELECT rowid FROM blocklist_checks WHERE finished_at_ms < ? AND is_change <= ? LIMIT ?`;
+    const sql = `DELETE FROM blocklist_checks WHERE rowid IN (${old})`;
+    return this.db.sqlite.query<unknown, [number, number, number]>(sql).run(beforeMs, Number(withChanges), limit)
+      .changes;
   }
 }

@@ -1,6 +1,7 @@
 import { isoTime, nextTurn } from "../base/clock.ts";
 import { readWindows, type Stretch } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
+import { inSteps } from "../base/in-steps.ts";
 import { newId } from "../base/secrets.ts";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
 import type { Tx } from "../db/open.ts";
@@ -12,6 +13,7 @@ import type { RangeStore } from "./range-store.ts";
 import { nextPassMs } from "./schedule.ts";
 import type { BlocklistStore, Owner, TargetChange, TargetFilters, TargetRow } from "./store.ts";
 import { isRangeForm } from "./address-range.ts";
+import { TargetRemovalStore } from "./target-removal-store.ts";
 import type { WebhookUrls } from "../webhooks/webhook-urls.ts";
 import { parseTargetOrRange, type ParsedTarget } from "./parse-target.ts";
 import { positionOfCursor, severityCursor, severityOfRank } from "./severity.ts";
@@ -52,8 +54,8 @@ const TARGETS_PER_ACCOUNT_MAX = 100_000;
 const TARGETS_AT_ONCE = 100;
 /** Between the first checks of two addresses of a range. */
 const MEMBER_DELAY_MS = 1_000;
-/** Addresses that one transaction removes, each with its history. */
-const REMOVED_AT_ONCE = 20;
+/** Rows that one transaction removes: it holds the event loop for a few milliseconds. */
+const REMOVED_AT_ONCE = 500;
 
 const FULL = `An account can monitor at most ${TARGETS_PER_ACCOUNT_MAX.toLocaleString("en")} domains and addresses.`;
 
@@ -63,10 +65,14 @@ const noTarget = () => new AppError("not_found", { message: "There is no such ta
 
 /** The targets of callers, who see those of their account and mode. */
 export class Targets {
+  readonly #removal: TargetRemovalStore;
+
   constructor(
     private readonly runtime: Runtime,
     private readonly deps: TargetsDeps,
-  ) {}
+  ) {
+    this.#removal = new TargetRemovalStore(runtime.db);
+  }
 
   /** Throws `not_found` for a target that does not exist or is not the caller's. */
   find(caller: Owner, id: string): TargetRow {
@@ -130,22 +136,16 @@ export class Targets {
     return changed;
   }
 
-  /** Removes a target and its history; a range with all its addresses, some at a time. A running check is not stored. */
+  /** Removes a target and its history; a range with all its addresses, in short transactions. A running check is not stored. */
   async remove(caller: Owner, id: string): Promise<void> {
-    const { store, ranges } = this.deps;
+    const { ranges } = this.deps;
     const { db } = this.runtime;
-    const target = this.find(caller, id);
-    this.#refuseMember(target);
-    let removed = target.members === null ? 0 : REMOVED_AT_ONCE;
-    while (removed === REMOVED_AT_ONCE) {
-      removed = await db.commit((tx) => {
-        const members = ranges.members(id, REMOVED_AT_ONCE);
-        for (const member of members) store.removeTarget(tx, member.id);
-        return members.length;
-      });
-      await nextTurn();
-    }
-    await db.commit((tx) => store.removeTarget(tx, id));
+    this.#refuseMember(this.find(caller, id));
+    const remove = (targetId: string) =>
+      inSteps(() => db.commit((tx) => this.#removal.removeSome(tx, targetId, REMOVED_AT_ONCE)));
+    for (let [member] = ranges.members(id, 1); member !== undefined; [member] = ranges.members(id, 1))
+      await remove(member.id);
+    await remove(id);
   }
 
   /** The targets of the caller, newest first; with `rangeId`, the addresses of that range. */

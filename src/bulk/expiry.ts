@@ -1,5 +1,6 @@
 import { nextTurn } from "../base/clock.ts";
 import { DAY_MS } from "../base/days.ts";
+import { inSteps } from "../base/in-steps.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { JobRemoval } from "./job-removal.ts";
@@ -48,7 +49,9 @@ export class ListExpiry {
     const lists = await remove(resultDays, (job, beforeMs) => this.#removeJob(job, beforeMs));
     const files = await remove(fileDays, (job, beforeMs) => this.#removeFile(job, beforeMs, isStopping));
     const listEvidence = await remove(evidenceDays, (job, beforeMs) =>
-      this.#inSteps(isStopping, { job, beforeMs }, (tx) => this.stores.lists.removeSomeEvidence(tx, job, ROWS_AT_ONCE)),
+      this.#whileEnded(isStopping, { job, beforeMs }, (tx) =>
+        this.stores.lists.removeSomeEvidence(tx, job, ROWS_AT_ONCE),
+      ),
     );
     return { lists, files, listEvidence };
   }
@@ -94,7 +97,7 @@ export class ListExpiry {
     const format = jobs.formatOf(job);
     if (format.width <= 1 && format.titles.length === 0) return false;
     let after = -1;
-    const isDone = await this.#inSteps(isStopping, { job, beforeMs }, (tx) => {
+    const isDone = await this.#whileEnded(isStopping, { job, beforeMs }, (tx) => {
       const last = lists.removeCells(tx, job, { after, limit: ROWS_AT_ONCE });
       if (last === null) jobs.setFormat(tx, job, addressColumnOf(format));
       else after = last;
@@ -104,18 +107,15 @@ export class ListExpiry {
   }
 
   /** Repeats `step` until it returns false. Returns whether it returned true before, that is, did something. */
-  async #inSteps(
+  async #whileEnded(
     isStopping: () => boolean,
     { job, beforeMs }: { readonly job: number; readonly beforeMs: number },
     step: (tx: Tx) => boolean,
   ): Promise<boolean> {
-    let steps = 0;
-    for (let isMore = true; isMore && !isStopping(); await nextTurn()) {
-      // Asked in each step: a completed job may be retried at any time.
-      isMore = await this.runtime.db.commit((tx) => this.stores.jobs.hasEndedBefore(job, beforeMs) && step(tx));
-      if (isMore) steps += 1;
-    }
-    return steps > 0;
+    // Checked in each step: a completed job may be retried at any time.
+    const work = (tx: Tx): number => Number(this.stores.jobs.hasEndedBefore(job, beforeMs) && step(tx));
+    const { count } = await inSteps(() => this.runtime.db.commit(work), { isStopping });
+    return count > 0;
   }
 }
 

@@ -1,4 +1,4 @@
-import { nextTurn } from "../base/clock.ts";
+import { inSteps } from "../base/in-steps.ts";
 import { wait } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { isStorageTrouble } from "../verify/attempts.ts";
@@ -66,10 +66,8 @@ export class JobRemoval {
 
   async #removeRows(number: number): Promise<void> {
     const { db } = this.runtime;
-    for (let isMore = true; isMore; await nextTurn()) {
-      if (this.#stopping.signal.aborted) return;
-      isMore = await db.commit((tx) => this.lists.removeSome(tx, number, REMOVED_AT_ONCE));
-    }
-    await db.commit((tx) => this.jobs.remove(tx, number));
+    const step = () => db.commit((tx) => Number(this.lists.removeSome(tx, number, REMOVED_AT_ONCE)));
+    const { isComplete } = await inSteps(step, { isStopping: () => this.#stopping.signal.aborted });
+    if (isComplete) await db.commit((tx) => this.jobs.remove(tx, number));
   }
 }

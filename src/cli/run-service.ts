@@ -146,8 +146,7 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   await notifyReady(io.environment, log);
 
   log.info("stopping", { signal: await stopSignal });
-  jobs.stop();
-  await stopService(service, { http, reports });
+  await Promise.all([jobs.stop(), stopService(service, { http, reports })]);
   platform.close();
   freshResolver.close();
   log.info("stopped");

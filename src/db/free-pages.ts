@@ -1,4 +1,4 @@
-import { nextTurn } from "../base/clock.ts";
+import { inSteps } from "../base/in-steps.ts";
 import type { Db } from "./open.ts";
 
 /** Pages moved and cut off in one transaction: it holds the event loop for a few milliseconds. */
@@ -26,14 +26,15 @@ export const returnFreePages = async (
 ): Promise<number> => {
   if (!canReturnPages(db)) return 0;
   const pageBytes = pragmaOf(db, "page_size");
-  let pages = 0;
-  for (let left = pragmaOf(db, "freelist_count"); left > 0 && !isStopping(); await nextTurn()) {
-    // `all`: the statement returns a page with each step.
-    await db.commit(() => void db.sqlite.query(`PRAGMA incremental_vacuum(${PAGES_AT_ONCE})`).all());
-    const now = pragmaOf(db, "freelist_count");
-    if (now >= left) break;
-    pages += left - now;
-    left = now;
-  }
-  return pages * pageBytes;
+  const { count } = await inSteps(() => returnSome(db), { isStopping });
+  return count * pageBytes;
+};
+
+/** Returns how many pages were returned; 0 at the end. */
+const returnSome = async (db: Pick<Db, "sqlite" | "commit">): Promise<number> => {
+  const before = pragmaOf(db, "freelist_count");
+  if (before === 0) return 0;
+  // `all`: the statement returns a page with each step.
+  await db.commit(() => void db.sqlite.query(`PRAGMA incremental_vacuum(${PAGES_AT_ONCE})`).all());
+  return Math.max(0, before - pragmaOf(db, "freelist_count"));
 };

@@ -1,5 +1,6 @@
-import { and, eq, lt } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { AppError } from "../base/errors.ts";
+import { inSteps } from "../base/in-steps.ts";
 import type { Tx } from "./open.ts";
 import type { Runtime } from "./runtime.ts";
 import { idempotencyKeys } from "./schema.ts";
@@ -15,6 +16,12 @@ export interface IdempotentRequest {
 
 /** How long an Idempotency-Key is kept (contract §4). */
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
+
+/** Keys deleted in one transaction: it holds the event loop for a few milliseconds. */
+const PURGED_AT_ONCE = 500;
+
+const PURGE_SOME = `DELETE FROM idempotency_keys WHERE rowid IN
+  (SELECT rowid FROM idempotency_keys WHERE created_at_ms < ? ORDER BY created_at_ms LIMIT ?)`;
 
 /** The 422 of an Idempotency-Key whose first request was a different one. */
 export const idempotencyKeyReused = (): AppError =>
@@ -51,16 +58,16 @@ export class IdempotencyStore {
       .run();
   }
 
-  /** Deletes expired keys and returns how many there were. */
-  purge(): Promise<number> {
-    const beforeMs = this.runtime.clock.nowMs() - IDEMPOTENCY_MS;
-    return this.runtime.db.commit(
-      () =>
-        this.runtime.db.orm
-          .delete(idempotencyKeys)
-          .where(lt(idempotencyKeys.createdAtMs, beforeMs))
-          .returning({ keyId: idempotencyKeys.keyId })
-          .all().length,
-    );
+  /** Deletes expired keys, in short transactions, and returns how many there were. */
+  async purge(isStopping: () => boolean = () => false): Promise<number> {
+    const { db, clock } = this.runtime;
+    const beforeMs = clock.nowMs() - IDEMPOTENCY_MS;
+    const { count } = await inSteps(() => db.commit((tx) => this.#purgeSome(tx, beforeMs)), { isStopping });
+    return count;
+  }
+
+  #purgeSome(_tx: Tx, beforeMs: number): number {
+    const { sqlite } = this.runtime.db;
+    return sqlite.query<unknown, [number, number]>(PURGE_SOME).run(beforeMs, PURGED_AT_ONCE).changes;
   }
 }

@@ -1,10 +1,17 @@
 import type { Database as Sqlite } from "bun:sqlite";
+import { TargetRemovalStore } from "../blocklist/target-removal-store.ts";
 import type { Db, Tx } from "../db/open.ts";
 
 /** An account that is to be deleted, or was deleted in part. */
 export interface DoomedAccount {
   readonly id: string;
   readonly name: string;
+}
+
+/** An entry of the ledger. */
+interface NotedEntry {
+  readonly id: number;
+  readonly hasNote: 0 | 1;
 }
 
 export interface AccountVerification {
@@ -30,16 +37,14 @@ const OWN_STEPS: ReadonlySet<string> = new Set([
 /** The name of a deleted account: its row stays for the ledger. */
 export const deletedName = (id: string): string => `deleted-${id}`;
 
-const ofTarget = (table: string): string =>
-  `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE target_id = ? LIMIT ?)`;
-
 const prepareAll = (sqlite: Sqlite) => ({
   find: sqlite.prepare<DoomedAccount, [string]>("SELECT id, name FROM accounts WHERE name = ?"),
   rename: sqlite.prepare<unknown, [string, number, string]>(
     "UPDATE accounts SET name = ?, deleted_at_ms = coalesce(deleted_at_ms, ?) WHERE id = ?",
   ),
-  removeIdempotencyKeys: sqlite.prepare<unknown, [string]>(
-    "DELETE FROM idempotency_keys WHERE key_id IN (SELECT id FROM api_keys WHERE account_id = ?)",
+  removeIdempotencyKeys: sqlite.prepare<unknown, [string, number]>(
+    `DELETE FROM idempotency_keys WHERE rowid IN (SELECT i.rowid FROM api_keys k CROSS JOIN idempotency_keys i
+      ON i.key_id = k.id WHERE k.account_id = ? LIMIT ?)`,
   ),
   removeSecrets: sqlite.prepare<unknown, [string]>(
     "DELETE FROM key_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE account_id = ?)",
@@ -50,8 +55,8 @@ const prepareAll = (sqlite: Sqlite) => ({
   ),
   removeSetupLinks: sqlite.prepare<unknown, [string]>("DELETE FROM setup_links WHERE account_id = ?"),
   removeUsers: sqlite.prepare<unknown, [string]>("DELETE FROM users WHERE account_id = ?"),
-  entries: sqlite.prepare<{ id: number; hasNote: 0 | 1 }, [string, number, number]>(
-    `SELECT id, note IS NOT NULL AS hasNote FROM ledger WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?`,
+  entries: sqlite.prepare<NotedEntry, [string, number, number]>(
+    "SELECT id, note IS NOT NULL AS hasNote FROM ledger WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?",
   ),
   clearNote: sqlite.prepare<unknown, [number]>("UPDATE ledger SET note = NULL WHERE id = ?"),
   verifications: sqlite.prepare<AccountVerification, [string, number, number]>(
@@ -62,10 +67,6 @@ const prepareAll = (sqlite: Sqlite) => ({
   removeVerification: sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ?"),
   jobs: sqlite.prepare<{ number: number }, [string]>("SELECT number FROM bulk_jobs WHERE account_id = ?"),
   target: sqlite.prepare<{ id: string }, [string]>("SELECT id FROM blocklist_targets WHERE account_id = ? LIMIT 1"),
-  removeMutes: sqlite.prepare<unknown, [string, number]>(ofTarget("blocklist_mutes")),
-  removeListings: sqlite.prepare<unknown, [string, number]>(ofTarget("blocklist_listings")),
-  removeChecks: sqlite.prepare<unknown, [string, number]>(ofTarget("blocklist_checks")),
-  removeTarget: sqlite.prepare<unknown, [string]>("DELETE FROM blocklist_targets WHERE id = ?"),
   deleteDomains: sqlite.prepare<unknown, [number, string]>(
     "UPDATE dmarc_domains SET deleted_at_ms = ?, token = 'revoked:' || id WHERE account_id = ? AND deleted_at_ms IS NULL",
   ),
@@ -85,9 +86,11 @@ const prepareAll = (sqlite: Sqlite) => ({
 export class AccountDeletionStore {
   readonly #sqlite: Sqlite;
   readonly #sql: ReturnType<typeof prepareAll>;
+  readonly #targets: TargetRemovalStore;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#sqlite = sqlite;
+    this.#targets = new TargetRemovalStore({ sqlite });
     this.#sql = prepareAll(sqlite);
   }
 
@@ -96,11 +99,9 @@ export class AccountDeletionStore {
     return this.#sql.find.get(name) ?? undefined;
   }
 
-  /** Removes the users and keys of an account, which stop working at once, and marks it as deleted under another name. */
+  /** Removes the users and secrets of an account, whose keys stop working at once, and marks it as deleted under another name. */
   close(_tx: Tx, id: string, nowMs: number): void {
-    this.#sql.removeIdempotencyKeys.run(id);
     this.#sql.removeSecrets.run(id);
-    this.#sql.removeKeys.run(id);
     this.#sql.removeSessions.run(id);
     this.#sql.removeSetupLinks.run(id);
     this.#sql.removeUsers.run(id);
@@ -108,11 +109,22 @@ export class AccountDeletionStore {
     this.#sql.rename.run(deletedName(id), nowMs, id);
   }
 
-  /** Clears the notes of some entries of the ledger after one; returns the last, or null at the end. */
-  clearNotes(_tx: Tx, id: string, after: number, limit: number): number | null {
-    const entries = this.#sql.entries.all(id, after, limit);
+  removeIdempotencyKeys(_tx: Tx, id: string, limit: number): number {
+    return this.#sql.removeIdempotencyKeys.run(id, limit).changes;
+  }
+
+  /** Removes the keys of an account, after their secrets and Idempotency-Keys. */
+  removeKeys(_tx: Tx, id: string): void {
+    this.#sql.removeKeys.run(id);
+  }
+
+  /** Entries of the ledger after one. */
+  entriesAfter(id: string, after: number, limit: number): NotedEntry[] {
+    return this.#sql.entries.all(id, after, limit);
+  }
+
+  clearNotes(_tx: Tx, entries: readonly NotedEntry[]): void {
     for (const entry of entries) if (entry.hasNote === 1) this.#sql.clearNote.run(entry.id);
-    return entries.at(-1)?.id ?? null;
   }
 
   /** Verifications of an account after one, in the order of `rowid`. */
@@ -135,14 +147,9 @@ export class AccountDeletionStore {
   }
 
   /** Removes some history, listings and mutes of a target, then the target; 0 when the account has no target. */
-  removeTargets(_tx: Tx, id: string, limit: number): number {
+  removeTargets(tx: Tx, id: string, limit: number): number {
     const target = this.#sql.target.get(id);
-    if (target === null) return 0;
-    const checks = this.#sql.removeChecks.run(target.id, limit).changes;
-    if (checks > 0) return checks;
-    const { removeListings, removeMutes } = this.#sql;
-    const listings = removeListings.run(target.id, limit).changes + removeMutes.run(target.id, limit).changes;
-    return listings > 0 ? listings : this.#sql.removeTarget.run(target.id).changes;
+    return target === null ? 0 : this.#targets.removeSome(tx, target.id, limit);
   }
 
   hasDomains(id: string): boolean {

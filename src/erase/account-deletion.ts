@@ -1,4 +1,4 @@
-import { nextTurn } from "../base/clock.ts";
+import { inSteps, pagesOf } from "../base/in-steps.ts";
 import type { ByMode } from "../base/secrets.ts";
 import type { CreditHolds } from "../billing/store.ts";
 import { isUnfinished } from "../bulk/job-object.ts";
@@ -49,6 +49,8 @@ export class AccountDeletion {
     const { store, purgeDomains } = this.parts;
     db.transact((tx) => store.close(tx, id, clock.nowMs()));
     const deleted: DeletedAccount = { verifications: 0, lists: 0, reportMails: 0, otherRows: 0, left: [] };
+    await this.#untilGone((tx) => store.removeIdempotencyKeys(tx, id, ROWS_AT_ONCE));
+    db.transact((tx) => store.removeKeys(tx, id));
     deleted.verifications = await this.#removeVerifications(id);
     await this.#removeLists(id, deleted);
     deleted.otherRows += await this.#untilGone((tx) => store.removeTargets(tx, id, ROWS_AT_ONCE));
@@ -64,19 +66,15 @@ export class AccountDeletion {
 
   /** Repeats a step until nothing is left, and returns how many rows it removed. */
   async #untilGone(remove: (tx: Tx) => number): Promise<number> {
-    let removed = 0;
-    for (let last = 1; last > 0; await nextTurn()) {
-      last = this.runtime.db.transact(remove);
-      removed += last;
-    }
-    return removed;
+    const { count } = await inSteps(() => this.runtime.db.transact(remove));
+    return count;
   }
 
   async #removeVerifications(account: string): Promise<number> {
     const { store, credits } = this.parts;
     let removed = 0;
-    for (let after = 0; ; await nextTurn()) {
-      const page = store.verifications(account, after, ROWS_AT_ONCE);
+    const read = (after: number) => store.verifications(account, after, ROWS_AT_ONCE);
+    for await (const page of pagesOf({ start: 0, read, positionOf: ({ rowid }) => rowid })) {
       this.runtime.db.transact((tx) => {
         for (const { id, mode } of page) {
           const move = { accountId: account, reference: id, atMs: this.runtime.clock.nowMs() };
@@ -85,18 +83,15 @@ export class AccountDeletion {
         }
       });
       removed += page.length;
-      const last = page.at(-1);
-      if (last === undefined) return removed;
-      after = last.rowid;
     }
+    return removed;
   }
 
   async #clearNotes(account: string): Promise<void> {
     const { store } = this.parts;
-    for (let after: number | null = 0; after !== null; await nextTurn()) {
-      const from: number = after;
-      after = this.runtime.db.transact((tx) => store.clearNotes(tx, account, from, ENTRIES_AT_ONCE));
-    }
+    const read = (after: number) => store.entriesAfter(account, after, ENTRIES_AT_ONCE);
+    for await (const page of pagesOf({ start: 0, read, positionOf: ({ id }) => id }))
+      this.runtime.db.transact((tx) => store.clearNotes(tx, page));
   }
 
   async #removeLists(account: string, deleted: DeletedAccount): Promise<void> {

@@ -1,4 +1,4 @@
-import { nextTurn } from "../base/clock.ts";
+import { pagesOf } from "../base/in-steps.ts";
 import type { ByMode } from "../base/secrets.ts";
 import type { CreditHolds } from "../billing/store.ts";
 import { internalErrorOutcome } from "../bulk/attempt.ts";
@@ -93,12 +93,8 @@ export class Erasure {
     page: (after: number, limit: number) => R[],
     visit: (rows: readonly R[]) => void,
   ): Promise<void> {
-    for (let after = 0; ; await nextTurn()) {
-      const rows = page(after, ROWS_AT_ONCE);
-      if (rows.length > 0) visit(rows);
-      if (rows.length < ROWS_AT_ONCE) return;
-      after = rows.at(-1)?.rowid ?? after;
-    }
+    const read = (after: number): R[] => page(after, ROWS_AT_ONCE);
+    for await (const rows of pagesOf({ start: 0, read, positionOf: ({ rowid }) => rowid })) visit(rows);
   }
 
   async #eraseVerifications(): Promise<Pick<Erased, "verifications" | "cancelled">> {
@@ -136,12 +132,11 @@ export class Erasure {
       erased.rows += changed ?? 0;
       (changed === null ? erased.waiting : erased.jobs).add(found.job);
     };
-    for (let after: FoundListAddress | undefined; ; await nextTurn()) {
-      const page: FoundListAddress[] = store.listAddresses(this.#pattern.needle, after, ROWS_AT_ONCE);
+    const read = (after: FoundListAddress | undefined) =>
+      store.listAddresses(this.#pattern.needle, after, ROWS_AT_ONCE);
+    for await (const page of pagesOf({ start: undefined, read, positionOf: (one) => one }))
       page.filter((one) => this.#isSame(one)).forEach(erase);
-      if (page.length < ROWS_AT_ONCE) return erased;
-      after = page.at(-1);
-    }
+    return erased;
   }
 
   /** Returns how many rows were changed; null while the list is being received or removed. */

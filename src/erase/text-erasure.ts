@@ -1,4 +1,4 @@
-import { nextTurn } from "../base/clock.ts";
+import { pagesOf } from "../base/in-steps.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { AddressPattern } from "./address-pattern.ts";
 import type { EraseStore, TextRow, TextTable } from "./erase-store.ts";
@@ -70,12 +70,9 @@ export class TextErasure {
 
   async run(): Promise<ErasedTexts> {
     for (const table of this.store.textTables()) {
-      for (let after: TextRow | undefined; ; await nextTurn()) {
-        const rows: TextRow[] = this.store.textRows(table, this.pattern.needle, after, ROWS_AT_ONCE);
+      const read = (after: TextRow | undefined) => this.store.textRows(table, this.pattern.needle, after, ROWS_AT_ONCE);
+      for await (const rows of pagesOf({ start: undefined, read, positionOf: (row) => row }))
         this.#eraseRows(table, rows);
-        if (rows.length < ROWS_AT_ONCE) break;
-        after = rows.at(-1);
-      }
     }
     return { replaced: this.#replaced, removed: this.#removed, kept: this.#kept };
   }

@@ -1,5 +1,5 @@
-import { nextTurn } from "../base/clock.ts";
 import { DAY_MS } from "../base/days.ts";
+import { pagesOf } from "../base/in-steps.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { AgedRow, VerificationExpiryStore } from "./expiry-store.ts";
@@ -58,19 +58,15 @@ export class VerificationExpiry {
     const nowMs = this.runtime.clock.nowMs();
     const beforeMs = nowMs - days * DAY_MS - SLACK_MS;
     let removed = 0;
-    for (let after = 0; !isStopping();) {
-      const rows = page(after, ROWS_AT_ONCE);
+    const read = (after: number): AgedRow[] => page(after, ROWS_AT_ONCE);
+    for await (const rows of pagesOf({ start: 0, read, positionOf: ({ rowid }) => rowid }, { isStopping })) {
       const expired = rows.filter(({ endedAtMs }) => endedAtMs !== null && endedAtMs < beforeMs);
       if (expired.length > 0) {
         await this.runtime.db.commit((tx) => {
           for (const row of expired) remove(tx, row);
         });
         removed += expired.length;
-      }
-      const last = rows.at(-1);
-      if (last === undefined || (expired.length === 0 && rows.some((row) => isYoung(row, nowMs)))) break;
-      after = last.rowid;
-      await nextTurn();
+      } else if (rows.some((row) => isYoung(row, nowMs))) break;
     }
     return removed;
   }

@@ -94,6 +94,9 @@ const prepareEndpoints = ({ orm, sqlite }: Pick<Db, "orm" | "sqlite">) => ({
   pauseEnd: sqlite.prepare<{ untilMs: number }, [string, string, string]>(
     "SELECT until_ms AS untilMs FROM webhook_pauses WHERE account_id = ? AND mode = ? AND url = ?",
   ),
+  purgePauses: sqlite.prepare<unknown, [number, number]>(
+    "DELETE FROM webhook_pauses WHERE rowid IN (SELECT rowid FROM webhook_pauses WHERE until_ms < ? LIMIT ?)",
+  ),
 });
 
 /** The statements of deliveries, prepared once: building them anew takes longer than running them. */

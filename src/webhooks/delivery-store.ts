@@ -211,8 +211,9 @@ export class DeliveryStore {
     this.db.orm.delete(webhookPauses).where(pause).run();
   }
 
-  purgePauses(_tx: Tx, beforeMs: number): void {
-    this.db.orm.delete(webhookPauses).where(lt(webhookPauses.untilMs, beforeMs)).run();
+  /** Deletes up to `limit` pauses that ended before a time, and returns how many. */
+  purgePauses(_tx: Tx, beforeMs: number, limit: number): number {
+    return this.#statements.purgePauses.run(beforeMs, limit).changes;
   }
 
   /** When a URL responded 410; undefined while deliveries to it are enabled. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { nextTurn } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
+import { inSteps } from "../base/in-steps.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
@@ -76,6 +76,6 @@ export class WebhookUrls {
     const { db, clock } = this.runtime;
     const change = { subject: null, from, to };
     const moveSome = (tx: Tx) => this.#moves.move(tx, owner, change, clock.nowMs(), MOVED_AT_ONCE_MAX);
-    while ((await db.commit(moveSome)) === MOVED_AT_ONCE_MAX) await nextTurn();
+    await inSteps(() => db.commit(moveSome));
   }
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isoTime } from "../base/clock.ts";
+import { inSteps } from "../base/in-steps.ts";
 import { newId } from "../base/secrets.ts";
 import { type IdSource, readWindows, walk, type WalkPage } from "../base/walk.ts";
 import type { Tx } from "../db/open.ts";
@@ -101,24 +102,19 @@ export class Webhooks {
   }
 
   /** Deletes finished deliveries and events after 30 days, and all but the newest 100,000 events of each owner. */
-  async purge(): Promise<void> {
+  async purge(isStopping: () => boolean = () => false): Promise<void> {
     const { store, events, eventsMax = EVENTS_KEPT_MAX } = this.options;
     const { db, clock } = this.runtime;
     const beforeMs = clock.nowMs() - KEPT_MS;
-    await db.commit((tx) => store.purgePauses(tx, clock.nowMs()));
-    await this.#purgeInSteps((tx) => store.purge(tx, beforeMs, PURGED_AT_ONCE_MAX));
-    await this.#purgeInSteps((tx) => events.purgeOld(tx, beforeMs, PURGED_AT_ONCE_MAX));
+    const purgeAll = (purgeSome: (tx: Tx) => number) => inSteps(() => db.commit(purgeSome), { isStopping });
+    await purgeAll((tx) => store.purgePauses(tx, clock.nowMs(), PURGED_AT_ONCE_MAX));
+    await purgeAll((tx) => store.purge(tx, beforeMs, PURGED_AT_ONCE_MAX));
+    await purgeAll((tx) => events.purgeOld(tx, beforeMs, PURGED_AT_ONCE_MAX));
     for (const owner of events.owners()) {
       const surplus = events.surplusFrom(owner, eventsMax);
       if (surplus === undefined) continue;
-      await this.#purgeInSteps((tx) => events.purgeUpTo(tx, owner, surplus, PURGED_AT_ONCE_MAX));
+      await purgeAll((tx) => events.purgeUpTo(tx, owner, surplus, PURGED_AT_ONCE_MAX));
     }
-  }
-
-  /** Deletes in small transactions, so that other writes are not blocked. */
-  async #purgeInSteps(purgeSome: (tx: Tx) => number): Promise<void> {
-    let purged = PURGED_AT_ONCE_MAX;
-    while (purged === PURGED_AT_ONCE_MAX) purged = await this.runtime.db.commit(purgeSome);
   }
 }
 

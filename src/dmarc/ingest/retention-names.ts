@@ -1,4 +1,4 @@
-import { nextTurn } from "../../base/clock.ts";
+import { inSteps, pagesOf, type StepLimits } from "../../base/in-steps.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import type { AddressedSource, NameRetentionStore, SourceAddressName } from "./retention-names-store.ts";
 
@@ -72,32 +72,24 @@ export class NameRetention {
     const unused = new Set(store.reverseNamesDue(beforeMs, REVERSE_NAMES_MAX));
     await this.#keepUsedAddresses(unused);
     const expired = [...unused];
-    for (let at = 0; at < expired.length; at += REMOVED_AT_ONCE) {
-      this.#throwIfStopping();
+    await inSteps(async () => {
+      const some = expired.splice(-REMOVED_AT_ONCE);
       await this.#runtime.db.commit((tx) => {
-        for (const ip of expired.slice(at, at + REMOVED_AT_ONCE)) store.removeReverseName(tx, ip, beforeMs);
+        for (const ip of some) store.removeReverseName(tx, ip, beforeMs);
       });
-    }
+      return some.length;
+    }, this.#limits);
   }
 
   /** Pages of texts in their order, each after the last one of the page before. */
-  async *#pages(page: (after: string) => string[]): AsyncGenerator<string[]> {
-    for (let after: string | undefined = ""; after !== undefined;) {
-      this.#throwIfStopping();
-      const texts = page(after);
-      if (texts.length > 0) yield texts;
-      after = texts.at(-1);
-    }
+  #pages(read: (after: string) => string[]): AsyncGenerator<readonly string[]> {
+    return pagesOf({ start: "", read, positionOf: (text) => text }, this.#limits);
   }
 
   async *#sourcesOf(domain: number): AsyncGenerator<AddressedSource> {
-    for (let after: string | undefined = ""; after !== undefined;) {
-      this.#throwIfStopping();
-      const sources = this.#parts.store.sourcesAfter(domain, after, ROWS_AT_ONCE);
+    const read = (after: string) => this.#parts.store.sourcesAfter(domain, after, ROWS_AT_ONCE);
+    for await (const sources of pagesOf({ start: "", read, positionOf: ({ key }) => key }, this.#limits))
       yield* sources;
-      after = sources.at(-1)?.key;
-      await nextTurn();
-    }
   }
 
   /** Removes the keys from a set that some source has, or may have after further DNS lookups of its address. */
@@ -118,18 +110,20 @@ export class NameRetention {
 
   /** Removes the addresses from a set that some source has. */
   async #keepUsedAddresses(ips: Set<string>): Promise<void> {
-    for (let after = 0; ips.size > 0;) {
-      this.#throwIfStopping();
-      const some = this.#parts.store.addressesAfter(after, ROWS_AT_ONCE);
-      const last = some.at(-1);
-      if (last === undefined) return;
-      after = last.number;
+    if (ips.size === 0) return;
+    const read = (after: number) => this.#parts.store.addressesAfter(after, ROWS_AT_ONCE);
+    for await (const some of pagesOf({ start: 0, read, positionOf: ({ number }) => number }, this.#limits)) {
       for (const { ip } of some) if (ip !== null) ips.delete(ip);
-      await nextTurn();
+      if (ips.size === 0) return;
     }
   }
 
-  #throwIfStopping(): void {
-    if (this.#isStopping) throw new RetentionStopped();
+  get #limits(): StepLimits {
+    return {
+      isStopping: () => {
+        if (this.#isStopping) throw new RetentionStopped();
+        return false;
+      },
+    };
   }
 }

@@ -1,6 +1,6 @@
-import { nextTurn } from "../../base/clock.ts";
 import { DAY_MS, dayOfTime } from "../../base/days.ts";
 import { forEachIsolated } from "../../base/for-each-isolated.ts";
+import { inSteps, pagesOf, type StepLimits } from "../../base/in-steps.ts";
 import type { Tx } from "../../db/open.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
@@ -78,8 +78,13 @@ export class Retention {
     return done.finally(() => void this.#running.delete(done));
   }
 
-  #throwIfStopping(): void {
-    if (this.#isStopping) throw new RetentionStopped();
+  /** Of one run. A run that is stopped throws `RetentionStopped`. */
+  get #limits(): StepLimits {
+    const isStopping = (): boolean => {
+      if (this.#isStopping) throw new RetentionStopped();
+      return false;
+    };
+    return { isStopping, stepsMax: CHUNKS_MAX };
   }
 
   #beforeMs(days: number): number {
@@ -88,41 +93,24 @@ export class Retention {
 
   /** Removes rows until there are none left; false when a run may not remove more. */
   async #untilGone(remove: (tx: Tx) => number): Promise<boolean> {
-    for (let chunk = 0; chunk < CHUNKS_MAX; chunk += 1) {
-      this.#throwIfStopping();
-      if ((await this.#runtime.db.commit(remove)) === 0) return true;
-    }
-    return false;
-  }
-
-  /** Calls `visit` with page after page, until there is none left. */
-  async #eachPage<R, C>(start: C, page: (after: C) => R[], visit: (rows: R[]) => Promise<C>): Promise<void> {
-    let after = start;
-    for (let chunk = 0; chunk < CHUNKS_MAX; chunk += 1) {
-      this.#throwIfStopping();
-      const rows = page(after);
-      if (rows.length === 0) return;
-      after = await visit(rows);
-    }
+    const { isComplete } = await inSteps(() => this.#runtime.db.commit(remove), this.#limits);
+    return isComplete;
   }
 
   /** Walks through ingestions from the oldest on, and removes something of those that have expired. */
-  #eachAge<R extends AgeCursor & { readonly id: string }>(
-    page: (after: AgeCursor) => R[],
+  async #eachAge<R extends AgeCursor & { readonly id: string }>(
+    read: (after: AgeCursor) => R[],
     isExpired: (row: R) => boolean,
     remove: (tx: Tx, id: string) => void,
   ): Promise<void> {
     const start: AgeCursor = { receivedAtMs: -1, rowid: 0 };
-    return this.#eachPage(start, page, async (rows) => {
+    for await (const rows of pagesOf({ start, read, positionOf: (row: R): AgeCursor => row }, this.#limits)) {
       const expired = rows.filter(isExpired);
-      if (expired.length === 0) await nextTurn();
-      else {
-        await this.#runtime.db.commit((tx) => {
-          for (const { id } of expired) remove(tx, id);
-        });
-      }
-      return rows.at(-1) ?? start;
-    });
+      if (expired.length === 0) continue;
+      await this.#runtime.db.commit((tx) => {
+        for (const { id } of expired) remove(tx, id);
+      });
+    }
   }
 
   async #eachDomain<D extends { readonly number: number }>(
@@ -183,19 +171,14 @@ export class Retention {
   /** Sources that were last seen before a day. */
   async #expireSources(domain: number, day: number): Promise<void> {
     const { store } = this.#parts;
-    await this.#eachPage(
-      "",
-      (after) => store.sourcesAfter(domain, after, ROWS_AT_ONCE),
-      async (rows) => {
-        const old = rows.filter(({ lastDay }) => lastDay < day);
-        if (old.length > 0) {
-          await this.#runtime.db.commit((tx) => {
-            for (const source of old) store.removeSource(tx, source, day);
-          });
-        }
-        return rows.at(-1)?.key ?? "";
-      },
-    );
+    const read = (after: string) => store.sourcesAfter(domain, after, ROWS_AT_ONCE);
+    for await (const rows of pagesOf({ start: "", read, positionOf: ({ key }) => key }, this.#limits)) {
+      const old = rows.filter(({ lastDay }) => lastDay < day);
+      if (old.length === 0) continue;
+      await this.#runtime.db.commit((tx) => {
+        for (const source of old) store.removeSource(tx, source, day);
+      });
+    }
   }
 
   async #expireHistory(): Promise<void> {
@@ -234,20 +217,19 @@ export class Retention {
       one.domain === domain.number || one.findings?.includes(domain.id) === true;
     let isPending = false;
     let after = "";
-    for (let chunk = 0; chunk < CHUNKS_MAX; chunk += 1) {
-      this.#throwIfStopping();
-      const last = await this.#runtime.db.commit((tx) => {
-        const page = store.ingestionsOf(domain, after, ROWS_AT_ONCE);
-        const concerned = page.filter(isConcerned);
+    const { isComplete } = await inSteps(async () => {
+      const page = await this.#runtime.db.commit((tx) => {
+        const some = store.ingestionsOf(domain, after, ROWS_AT_ONCE);
+        const concerned = some.filter(isConcerned);
         const done = concerned.filter((one) => one.isPending === 0);
         this.#purgePage(tx, domain, done);
         isPending ||= done.length < concerned.length;
-        return page.at(-1);
+        return some;
       });
-      if (last === undefined) return !isPending;
-      after = last.id;
-    }
-    return false;
+      after = page.at(-1)?.id ?? after;
+      return page.length;
+    }, this.#limits);
+    return isComplete && !isPending;
   }
 
   #purgePage(tx: Tx, domain: DomainRow, page: readonly OwnedIngestion[]): void {

@@ -1,3 +1,4 @@
+import { inSteps } from "../../base/in-steps.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Tx } from "../../db/open.ts";
 import type { Runtime } from "../../db/runtime.ts";
@@ -120,9 +121,9 @@ export class RowsAhead {
 
   async #remove(number: number): Promise<void> {
     const { reports } = this.#stores;
-    let isGone = !reports.isIncomplete(number);
-    while (!isGone)
-      isGone = await this.#runtime.db.commit((tx) => reports.removeIncomplete(tx, number, ROWS_PER_COMMIT));
+    if (!reports.isIncomplete(number)) return;
+    const removeSome = (tx: Tx): number => (reports.removeIncomplete(tx, number, ROWS_PER_COMMIT) ? 0 : 1);
+    await inSteps(() => this.#runtime.db.commit(removeSome));
   }
 }
 

@@ -1,0 +1,66 @@
+import { nextTurn } from "./clock.ts";
+
+/** What ends work in steps early. */
+export interface StepLimits {
+  /** Checked before each step. May throw instead. */
+  readonly isStopping?: () => boolean;
+  /** Steps of one run. Default: no limit. */
+  readonly stepsMax?: number;
+}
+
+/** The result of work in steps. */
+export interface StepsDone {
+  /** The sum of what the steps returned. */
+  readonly count: number;
+  /** Whether the last step found nothing more to do; false: stopped, or `stepsMax` was reached. */
+  readonly isComplete: boolean;
+}
+
+const NO_LIMITS: StepLimits = {};
+const never = (): boolean => false;
+
+/**
+ * Repeats `step`, one short transaction that changes a limited number of rows and returns how many, until it returns 0.
+ * Everything else has its turn after each step: a purge never holds the event loop for longer than one step.
+ */
+export const inSteps = async (
+  step: () => number | Promise<number>,
+  { isStopping = never, stepsMax = Number.POSITIVE_INFINITY }: StepLimits = NO_LIMITS,
+): Promise<StepsDone> => {
+  let count = 0;
+  for (let steps = 0; steps < stepsMax && !isStopping(); steps += 1) {
+    const changed = await step();
+    if (changed === 0) return { count, isComplete: true };
+    count += changed;
+    await nextTurn();
+  }
+  return { count, isComplete: false };
+};
+
+/** Rows that are read in one order, some at a time. `C`: the position of a row in that order. */
+export interface Pages<R, C> {
+  /** The position before the first row. */
+  readonly start: C;
+  /** The next rows after a position; none at the end. */
+  readonly read: (after: C) => readonly R[];
+  readonly positionOf: (row: R) => C;
+}
+
+/**
+ * Page after page of rows, to change some of them in a transaction each. Everything else has its turn after each page. Ends
+ * early as `limits` say, or when the caller leaves the loop.
+ */
+export async function* pagesOf<R, C>(
+  { start, read, positionOf }: Pages<R, C>,
+  { isStopping = never, stepsMax = Number.POSITIVE_INFINITY }: StepLimits = NO_LIMITS,
+): AsyncGenerator<readonly R[], void, undefined> {
+  let after = start;
+  for (let steps = 0; steps < stepsMax && !isStopping(); steps += 1) {
+    const rows = read(after);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    yield rows;
+    after = positionOf(last);
+    await nextTurn();
+  }
+}
