@@ -66,8 +66,8 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
   const { clock, guard, sessions, accounts, lists, callerName, isHttps } = parts;
   const board = new AttentionBoard(clock, [...parts.attention, operatorSource(parts.serviceState)]);
   const starterName = (keyId: string): string => callerName(keyId) ?? "a user or key that was removed";
-  const findSession = (token: string): ActiveSession | undefined => {
-    const session = sessions.find(token);
+  const findSession = (token: string, isSecure: boolean): ActiveSession | undefined => {
+    const session = sessions.find(token, isSecure);
     const account = session && accounts.findAccount(session.account.id);
     return session && account && { sessionId: session.id, csrfToken: session.csrfToken, user: session.user, account };
   };

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { Secret, TOTP } from "otpauth";
 import { createApps } from "../testing/app.ts";
+import { hashOfRecoveryCode } from "./second-factor.ts";
 
 const start = createApps();
 const PASSWORD = "four plain words here";
@@ -18,6 +20,19 @@ const fill = async () => {
   };
   return { app, acme: await add("acme"), other: await add("other") };
 };
+
+test("recovery codes are stored as hashes only", async () => {
+  const { app, acme } = await fill();
+  const secret = app.service.profiles.enrol(acme.own.userId)?.secret ?? "";
+  const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: app.clock.nowMs() });
+  const confirmed = await app.service.profiles.confirmCodes(acme.own, { present: PASSWORD, code });
+  const renewed = await app.service.profiles.replaceRecoveryCodes(acme.own.userId, PASSWORD);
+  const codes = [confirmed, renewed].flatMap((result) => (result.ok ? result.value : []));
+  expect(codes).toHaveLength(20);
+  const stored = JSON.stringify(app.db.sqlite.query("SELECT * FROM users").all());
+  expect(stored).toContain(hashOfRecoveryCode(codes[19] ?? ""));
+  for (const one of codes) for (const text of [one, one.replaceAll("-", "")]) expect(stored).not.toContain(text);
+});
 
 test("a change of the password checks the present one and the throttle before it hashes anything", async () => {
   const { app, acme } = await fill();

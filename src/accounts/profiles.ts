@@ -1,4 +1,5 @@
 import { ok, type Result } from "../base/errors.ts";
+import { isTimeZone } from "../base/time-zone.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { AuditLog } from "./audit-log.ts";
@@ -28,15 +29,6 @@ interface ProfileParts {
   readonly passwords: Passwords;
   readonly audit: AuditLog;
 }
-
-const isTimeZone = (name: string): boolean => {
-  try {
-    return /^[A-Za-z]/.test(new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone);
-  } catch {
-    // RangeError: there is no such zone.
-    return false;
-  }
-};
 
 /** What users change of themselves. What could keep an intruder in or the user out asks for the password first. */
 export class Profiles {

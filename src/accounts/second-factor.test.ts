@@ -12,6 +12,13 @@ import {
 const SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
 const USER = { totpSecret: SECRET, totpLastCounter: 0, email: "ada@example.com" };
 
+test("what is stored of a recovery code does not contain it", () => {
+  for (const code of newRecoveryCodes()) {
+    expect(hashOfRecoveryCode(code)).toMatch(/^[0-9a-f]{64}$/);
+    expect(hashOfRecoveryCode(code)).not.toContain(code);
+  }
+});
+
 describe("a code", () => {
   // The last six of the eight digits in RFC 6238, appendix B.
   test.each([

@@ -36,7 +36,11 @@ export interface Client {
   readonly userAgent: string;
   /** The session token that it sent; its session ends when a new one begins. */
   readonly token?: string | undefined;
+  /** Whether it came by HTTPS. A session lives on one of the two: the token of the one is none on the other. */
+  readonly isSecure?: boolean;
 }
+
+const hashOf = (token: string, isSecure: boolean): string => sha256(isSecure ? token : `http ${token}`);
 
 /** Who is signed in. */
 export interface Session {
@@ -160,7 +164,7 @@ export class Sessions {
   open(tx: Tx, userId: string, client: Client): string {
     const { store, users } = this.#parts;
     const nowMs = this.#runtime.clock.nowMs();
-    if (client.token !== undefined) store.remove(tx, [sha256(client.token)]);
+    if (client.token !== undefined) store.remove(tx, [hashOf(client.token, client.isSecure ?? false)]);
     const oldest = store.list(userId).slice(SESSIONS_OF_USER_MAX - 1);
     store.remove(
       tx,
@@ -168,7 +172,7 @@ export class Sessions {
     );
     const token = newSecretToken();
     store.insert(tx, {
-      ...{ hash: sha256(token), id: newId(), userId, csrfToken: newSecretToken() },
+      ...{ hash: hashOf(token, client.isSecure ?? false), id: newId(), userId, csrfToken: newSecretToken() },
       ...{ address: client.address, userAgent: client.userAgent.slice(0, USER_AGENT_CHARACTERS_MAX) },
       ...{ createdAtMs: nowMs, lastSeenAtMs: nowMs },
     });
@@ -180,9 +184,9 @@ export class Sessions {
    * The session of a token; undefined for one that is unknown or over, and while the account is disabled. Reads the
    * database every time, so that a change of the user takes effect at once, whichever process made it.
    */
-  find(token: string | undefined): Session | undefined {
+  find(token: string | undefined, isSecure: boolean = false): Session | undefined {
     if (token === undefined || !isSecretToken(token)) return undefined;
-    const found = this.#parts.store.find(sha256(token));
+    const found = this.#parts.store.find(hashOf(token, isSecure));
     if (found === undefined || found.account.disabledAtMs !== null) return undefined;
     const { session, user, account } = found;
     const nowMs = this.#runtime.clock.nowMs();

@@ -56,4 +56,17 @@ describe("a token bucket", () => {
     buckets.take("one more", FREE);
     expect(buckets.size()).toBe(1);
   });
+
+  test("keeps a bucket that has not refilled yet, however many others come", async () => {
+    const clock = createTestClock();
+    const buckets = createTokenBuckets(clock);
+    const large = { perSecond: 1, burst: 1_000 };
+    for (let n = 0; n < 1_000; n++) expect(buckets.take("spent", large).allowed).toBe(true);
+    await clock.advance(61_000);
+    for (let n = 0; n < 10_001; n++) buckets.take(`k${n}`, FREE);
+    expect(buckets.take("spent", large).remaining).toBe(60);
+    await clock.advance(1_000_000);
+    for (let n = 0; n < 20_001; n++) buckets.take(`l${n}`, FREE);
+    expect(buckets.size()).toBe(20_001);
+  });
 });

@@ -19,6 +19,8 @@ export interface Rate {
 interface Bucket {
   tokens: number;
   atMs: number;
+  /** The rate of the last request: by it the bucket refills until the next one. */
+  rate: Rate;
 }
 
 /** Above this many buckets the full ones are evicted: a full bucket and a new one are the same. */
@@ -35,10 +37,14 @@ export const createTokenBuckets = (clock: Clock) => {
   const refill = (bucket: Bucket, rate: Rate, nowMs: number): void => {
     bucket.tokens = settled(Math.min(rate.burst, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * rate.perSecond));
     bucket.atMs = nowMs;
+    bucket.rate = rate;
   };
 
+  const isFull = ({ tokens, atMs, rate }: Bucket, nowMs: number): boolean =>
+    ((nowMs - atMs) / 1000) * rate.perSecond >= rate.burst - tokens;
+
   const sweep = (nowMs: number): void => {
-    for (const [name, bucket] of buckets) if (nowMs - bucket.atMs > 60_000) buckets.delete(name);
+    for (const [name, bucket] of buckets) if (isFull(bucket, nowMs)) buckets.delete(name);
     sweepAt = Math.max(BUCKETS_BEFORE_SWEEP, buckets.size * 2);
   };
 
@@ -48,7 +54,7 @@ export const createTokenBuckets = (clock: Clock) => {
       let bucket = buckets.get(name);
       if (bucket === undefined) {
         if (buckets.size >= sweepAt) sweep(nowMs);
-        bucket = { tokens: rate.burst, atMs: nowMs };
+        bucket = { tokens: rate.burst, atMs: nowMs, rate };
         buckets.set(name, bucket);
       } else {
         refill(bucket, rate, nowMs);

@@ -1,3 +1,5 @@
+import { isTimeZone } from "../base/time-zone.ts";
+
 /** The value of a cookie of a request; null without it. */
 export const readCookie = (request: Request, name: string): string | null => {
   for (const pair of (request.headers.get("cookie") ?? "").split(";")) {
@@ -7,29 +9,30 @@ export const readCookie = (request: Request, name: string): string | null => {
   return null;
 };
 
-const HTTP_ONLY_NAME = "pw_session";
-/** RFC 6265bis §4.1.3.2: a cookie of this name can only be set by this host, over HTTPS. */
-const SECURE_NAME = "__Host-pw_session";
+/** RFC 6265bis §4.1.3.2: a cookie with this prefix can only be set by this host, over HTTPS. */
+const nameOf = (name: string, isSecure: boolean): string => (isSecure ? `__Host-${name}` : name);
+
+const SESSION_NAME = "pw_session";
 
 /** The session token of a request; null without one. */
 export const readSessionToken = (request: Request, isSecure: boolean): string | null =>
-  readCookie(request, isSecure ? SECURE_NAME : HTTP_ONLY_NAME);
+  readCookie(request, nameOf(SESSION_NAME, isSecure));
 
 /** The `Set-Cookie` value that keeps a session token for `seconds`; 0 removes it. */
 export const sessionCookie = (token: string, { isSecure, seconds }: { isSecure: boolean; seconds: number }): string =>
-  `${isSecure ? SECURE_NAME : HTTP_ONLY_NAME}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${seconds}${isSecure ? "; Secure" : ""}`;
+  `${nameOf(SESSION_NAME, isSecure)}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${seconds}${isSecure ? "; Secure" : ""}`;
 
 const VISITOR_NAME = "pw_visitor";
 const VISITOR_FORM = /^[0-9a-f]{32}$/;
 
 /** The random text that identifies a browser without a session, for the CSRF token of its forms; null without one. */
-export const readVisitor = (request: Request): string | null => {
-  const value = readCookie(request, VISITOR_NAME);
+export const readVisitor = (request: Request, isSecure: boolean): string | null => {
+  const value = readCookie(request, nameOf(VISITOR_NAME, isSecure));
   return value !== null && VISITOR_FORM.test(value) ? value : null;
 };
 
 export const visitorCookie = (visitor: string, isSecure: boolean): string =>
-  `${VISITOR_NAME}=${visitor}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+  `${nameOf(VISITOR_NAME, isSecure)}=${visitor}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
 
 const ZONE_NAME = "pw_zone";
 
@@ -44,16 +47,6 @@ const decodeURIComponentOr = (text: string, otherwise: string): string => {
     return decodeURIComponent(text);
   } catch {
     return otherwise;
-  }
-};
-
-/** Whether a text names a time zone of the IANA database. */
-export const isTimeZone = (text: string): boolean => {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: text });
-    return true;
-  } catch {
-    return false;
   }
 };
 

@@ -38,8 +38,8 @@ export interface ActiveSession {
 export interface DashboardOptions {
   readonly guard: Guard;
   readonly clock: Clock;
-  /** Finds a session by its token; undefined for an unknown or expired one. */
-  readonly findSession: (token: string) => ActiveSession | undefined;
+  /** Finds a session by its token and whether that came by HTTPS; undefined for an unknown or expired one. */
+  readonly findSession: (token: string, isSecure: boolean) => ActiveSession | undefined;
   readonly routes: readonly PageRoute[];
   readonly frameFacts: (viewer: Viewer) => FrameFacts;
   /** Whether the service is reached by HTTPS, as configured. */
@@ -145,16 +145,17 @@ export class Dashboard {
   #visit(request: Request, params: unknown): Visit {
     const visit = this.#visitOfAnyone(request, params);
     const token = readSessionToken(request, visit.isSecure);
-    const session = token === null ? undefined : this.#options.findSession(token);
+    const session = token === null ? undefined : this.#options.findSession(token, visit.isSecure);
     if (session === undefined) return visit;
     return { ...visit, viewer: viewerFrom(session, request), visitor: null, csrfToken: session.csrfToken };
   }
 
   #visitOfAnyone(request: Request, params: unknown): Visit {
     const isForwardedHttps = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
-    const visitor = readVisitor(request) ?? newVisitorId();
+    const isSecure = this.#options.isHttps || isForwardedHttps;
+    const visitor = readVisitor(request, isSecure) ?? newVisitorId();
     return {
-      ...{ request, params, path: withoutPrefix(pathOf(request)), isSecure: this.#options.isHttps || isForwardedHttps },
+      ...{ request, params, path: withoutPrefix(pathOf(request)), isSecure },
       ...{ viewer: null, visitor, csrfToken: visitorToken(visitor) },
     };
   }
@@ -179,7 +180,7 @@ export class Dashboard {
     );
     const response = sendText(request, `<!doctype html>${markup}`, { ...view.headers, ...HEADERS });
     if (flash !== null) response.headers.append("set-cookie", CLEAR_FLASH);
-    if (visitor !== null && readVisitor(request) === null)
+    if (visitor !== null && readVisitor(request, isSecure) === null)
       response.headers.append("set-cookie", visitorCookie(visitor, isSecure));
     return view.status === undefined
       ? response

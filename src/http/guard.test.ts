@@ -205,3 +205,28 @@ describe("last_used_at", () => {
     expect(lastUse(used.id)).toBe(startedMs + 65_999);
   });
 });
+
+describe("the rate limit of the dashboard", () => {
+  test("is one of each account: an account that has used its own up takes nothing from another, nor from its keys", () => {
+    const buckets = createTokenBuckets(createTestClock());
+    const guard = new Guard(() => undefined, { buckets, budgets: createBudgets() });
+    const rate = { perSecond: 1, burst: 2 };
+    const tryAs = (accountId: string): boolean => {
+      try {
+        guard.limitUser({ accountId, rate });
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    expect(["acme", "acme", "acme", "other", "other", "other"].map(tryAs)).toEqual([
+      true,
+      true,
+      false,
+      true,
+      true,
+      false,
+    ]);
+    expect(buckets.take("acme", rate).remaining).toBe(1);
+  });
+});

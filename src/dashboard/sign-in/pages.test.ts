@@ -155,6 +155,41 @@ describe("the session cookie", () => {
     expect(cookie?.replace(/=\w{43}/, "=TOKEN")).toBe(expected);
     expect((await browser.get("/settings/profile")).status).toBe(200);
   });
+
+  test("of HTTPS is none by http, and the other way round", async () => {
+    const { app } = await withUser();
+    const schemes = [
+      ["pw_session", {}],
+      ["__Host-pw_session", { "x-forwarded-proto": "https" }],
+    ] as const;
+    for (const [name, headers] of schemes) {
+      const browser = new Browser(app, headers);
+      await browser.get("/sign-in");
+      await browser.post("/sign-in", credentials);
+      const token = browser.cookie(name) ?? "";
+      expect(token).toMatch(/^\w{43}$/);
+      for (const [otherName, otherHeaders] of schemes) {
+        const other = new Browser(app, otherHeaders);
+        other.setCookie(otherName, token);
+        expect((await other.get("/settings/profile")).status).toBe(otherName === name ? 200 : 303);
+      }
+    }
+  });
+
+  test.each([
+    ["pw_visitor", {}],
+    ["__Host-pw_visitor", { "x-forwarded-proto": "https" }],
+  ])("and that of a visitor, %s, can only be set by this host where HTTPS allows it", async (name, headers) => {
+    const { app } = await withUser();
+    const browser = new Browser(app, headers);
+    const shown = await browser.get("/sign-in");
+    expect(shown.headers.getSetCookie().map((one) => one.split("=")[0])).toContain(name);
+    expect((await browser.post("/sign-in", credentials)).status).toBe(303);
+    // A cookie that another host of the domain has set is not the visitor's.
+    const planted = new Browser(app, { "x-forwarded-proto": "https" });
+    planted.setCookie("pw_visitor", browser.cookie(name) ?? "");
+    expect((await planted.post("/sign-in", { ...credentials, _csrf: browser.csrf })).status).toBe(403);
+  });
 });
 
 describe("the code of an app", () => {

@@ -149,6 +149,7 @@ const clientReader =
     address: clientAddress(request) ?? "",
     userAgent: request.headers.get("user-agent") ?? "",
     token: readSessionToken(request, isSecure) ?? undefined,
+    isSecure,
   });
 
 const cookieOf = ({ token }: SignedIn, { isSecure }: Visit): string =>

@@ -44,7 +44,7 @@ describe("the page of usage", () => {
     use(app, accountId, { verifications: 1_000, credits: 1_000, day: today - 40 });
     const { text, html } = await visitor.get("/usage");
     expect(text).toContain("16 verifications from");
-    expect(text).toContain("Credits charged 14 2 were free: no server answered");
+    expect(text).toContain("Credits charged 14 2 not charged: no conclusive reply");
     expect(text).toContain("About 14 days at 7.0 a day, the mean of the last 2 days.");
     expect(text).toContain("Mailbox exists 10 62.5 %");
     expect(text).toContain("No such mailbox 4 25 %");

@@ -96,8 +96,8 @@ const Figures = ({ days, credits }: UsageFacts) => {
           credits === null
             ? "test keys cost nothing"
             : uncharged > 0
-              ? `${numberText(uncharged)} were free: no server answered`
-              : "one for each answer"
+              ? `${numberText(uncharged)} not charged: no conclusive reply`
+              : "one for each conclusive reply"
         }
       />
       <Stat

@@ -1,0 +1,34 @@
+import { expect, test } from "bun:test";
+import { createApps } from "../testing/app.ts";
+import { changesNothingOfOthers } from "../testing/other-account.ts";
+
+const start = createApps();
+
+/** An account with two keys of the same mode. */
+const fill = () => {
+  const app = start();
+  const accountId = app.newAccount("acme", "scale");
+  const issue = () => {
+    const issued = app.service.keys.create({ account: "acme", mode: "live" });
+    if (!issued.ok) throw new Error(issued.error);
+    return issued.value;
+  };
+  const [key, second] = [issue(), issue()];
+  const works = (secret: string) => app.service.authenticate(`Bearer ${secret}`) !== undefined;
+  return { app, accountId, key, second, works };
+};
+
+test("rotating a key ends the old secret of this key after the grace, and no other one", async () => {
+  const { app, accountId, key, second, works } = fill();
+  const { value: rotated } = await changesNothingOfOthers(app.db.sqlite, { accountId }, () =>
+    app.service.keys.rotate(key.id),
+  );
+  await app.advance(24 * 60 * 60 * 1000);
+  expect([key.key, second.key, rotated.ok ? rotated.value.key : ""].map(works)).toEqual([false, true, true]);
+});
+
+test("revoking a key revokes this one only", async () => {
+  const { app, accountId, key, second, works } = fill();
+  await changesNothingOfOthers(app.db.sqlite, { accountId }, () => app.service.keys.revoke(key.id));
+  expect([key.key, second.key].map(works)).toEqual([false, true]);
+});
