@@ -3,12 +3,25 @@ import { nextTurn } from "../base/clock.ts";
 import { type Result, err, ok } from "../base/errors.ts";
 import { CHUNK_BYTES, type ByteSource } from "./byte-source.ts";
 
-export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "windows-1252"] as const;
+/** The encodings that lists can have, by their names in the Encoding Standard. */
+export const ENCODINGS = [
+  ...(["utf-8", "utf-16le", "utf-16be"] as const),
+  ...(["windows-1250", "windows-1251", "windows-1252", "windows-1253", "windows-1254"] as const),
+  ...(["windows-1255", "windows-1256", "windows-1257", "windows-1258", "windows-874"] as const),
+  ...(["iso-8859-2", "iso-8859-15", "macintosh", "koi8-r", "koi8-u"] as const),
+  ...(["shift_jis", "euc-jp", "gb18030", "big5", "euc-kr"] as const),
+] as const;
+export type EncodingName = (typeof ENCODINGS)[number];
 
 /** The encoding of a list. `bom`: it starts with a byte order mark, which is not part of the first cell. */
 export interface TextEncoding {
-  readonly name: (typeof ENCODINGS)[number];
+  readonly name: EncodingName;
   readonly bom: boolean;
+  /**
+   * Nobody has named the encoding and the list is not valid Unicode. As `windows-1252` each byte is one character, so that
+   * `bytesAsRead` gives back the bytes of the list, whatever they mean.
+   */
+  readonly isAssumed: boolean;
 }
 
 /** Bytes in which UTF-16 and binary files are recognized. */
@@ -30,33 +43,91 @@ const NOT_TEXT: ReadonlyArray<readonly [what: string, magic: readonly number[]]>
   ["UTF-32 text", [0x00, 0x00, 0xfe, 0xff]],
 ];
 
+const MARKS: ReadonlyArray<readonly [name: EncodingName, mark: readonly number[]]> = [
+  ["utf-8", [0xef, 0xbb, 0xbf]],
+  ["utf-16le", [0xff, 0xfe]],
+  ["utf-16be", [0xfe, 0xff]],
+];
+
 /**
- * Detects the encoding; reads the whole list once.
+ * Detects the encoding, or makes sure that the list has the one that is `named`; reads the whole list once.
  *
- * A byte order mark decides; otherwise NULs in every second byte mean UTF-16; otherwise it is UTF-8 if that is valid, or
- * Windows-1252. UTF-8 with a few invalid bytes stays UTF-8 (they become U+FFFD), because Windows-1252 would corrupt every
- * valid letter outside ASCII. The error is a sentence.
+ * A byte order mark decides; otherwise NULs in every second byte mean UTF-16; otherwise it is UTF-8 if that is valid. The
+ * encodings of one byte a letter cannot be told apart: Windows-1252 is assumed. UTF-8 with a few invalid bytes stays UTF-8
+ * (they become U+FFFD), because Windows-1252 would corrupt every valid letter outside ASCII; it is assumed, too. NULs at
+ * the end are padding. The error is a sentence.
  */
-export const detectEncoding = async (source: ByteSource): Promise<Result<TextEncoding, string>> => {
+export const detectEncoding = async (
+  source: ByteSource,
+  named?: EncodingName,
+): Promise<Result<TextEncoding, string>> => {
   const head = await readHead(source);
   const found = NOT_TEXT.find(([, magic]) => startsWith(head, magic));
   if (found !== undefined) return err(`This is ${found[0]}. Save the list as CSV (UTF-8).`);
-  if (startsWith(head, [0xef, 0xbb, 0xbf])) return ok({ name: "utf-8", bom: true });
-  if (startsWith(head, [0xff, 0xfe])) return ok({ name: "utf-16le", bom: true });
-  if (startsWith(head, [0xfe, 0xff])) return ok({ name: "utf-16be", bom: true });
+  const [marked] = MARKS.find(([, mark]) => startsWith(head, mark)) ?? [];
+  if (named !== undefined) return checkEncoding(source, named, marked);
+  if (marked !== undefined) return ok({ name: marked, bom: true, isAssumed: false });
   const nulsAt = (parity: number) => head.filter((byte, index) => byte === 0 && index % 2 === parity).length;
   const [even, odd] = [nulsAt(0), nulsAt(1)];
   const enough = (head.length / 2) * NUL_SHARE_OF_UTF16;
-  if (odd > enough && odd > 4 * even) return ok({ name: "utf-16le", bom: false });
-  if (even > enough && even > 4 * odd) return ok({ name: "utf-16be", bom: false });
-  const controls = head.filter(isControl).length;
-  if (controls > Math.max(CONTROLS_MAX, head.length * CONTROL_SHARE_MAX)) return err(NO_CSV);
+  if (odd > enough && odd > 4 * even) return ok({ name: "utf-16le", bom: false, isAssumed: false });
+  if (even > enough && even > 4 * odd) return ok({ name: "utf-16be", bom: false, isAssumed: false });
+  const text = head.filter((byte) => byte !== 0);
+  const controls = text.filter(isControl).length;
+  if (controls > Math.max(CONTROLS_MAX, text.length * CONTROL_SHARE_MAX)) return err(NO_CSV);
   const { letters, invalid } = await countUtf8(source);
-  return ok({ name: invalid > letters ? "windows-1252" : "utf-8", bom: false });
+  return ok({ name: invalid > letters ? "windows-1252" : "utf-8", bom: false, isAssumed: invalid > 0 });
 };
 
-/** The text as UTF-8 without a byte order mark, in chunks of at most `CHUNK_BYTES` of input. */
+/** Makes sure that every byte means something in the encoding that the user has named. */
+const checkEncoding = async (
+  source: ByteSource,
+  name: EncodingName,
+  marked: EncodingName | undefined,
+): Promise<Result<TextEncoding, string>> => {
+  if (marked !== undefined && marked !== name)
+    return err(`The list begins with the byte order mark of ${marked}, so it is not ${name}.`);
+  const decoder = new TextDecoder(name, { fatal: true });
+  try {
+    for await (const chunk of source()) decoder.decode(chunk, { stream: true });
+    decoder.decode();
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return err(`The list is not valid ${name}. Name another encoding, or none to have it detected.`);
+  }
+  return ok({ name, bom: marked !== undefined, isAssumed: false });
+};
+
+/** Whether the text of a list stands for its bytes: `bytesAsRead` gives them back. */
+export const isReadByByte = ({ name, isAssumed }: TextEncoding): boolean => isAssumed && name === "windows-1252";
+
+/** The bytes of letters of Windows-1252 beyond U+00FF. */
+const BYTES_OF_LETTERS: ReadonlyMap<string, string> = new Map(
+  Array.from({ length: 0x20 }, (_, at) => {
+    const byte = Uint8Array.of(0x80 + at);
+    return [new TextDecoder("windows-1252").decode(byte), Buffer.from(byte).toString("latin1")];
+  }),
+);
+
+/** The bytes of a text that was read as Windows-1252. Other letters become a question mark. */
+export const bytesAsRead = (text: string): Uint8Array =>
+  Buffer.from(
+    text.replace(/[^\0-\xff]/gu, (letter) => BYTES_OF_LETTERS.get(letter) ?? "?"),
+    "latin1",
+  );
+
+/** The text as UTF-8 without a byte order mark and the NULs at its end, in chunks of at most `CHUNK_BYTES` of input. */
 export async function* utf8Chunks(source: ByteSource, encoding: TextEncoding): AsyncGenerator<Uint8Array, void> {
+  let nuls = 0;
+  for await (const chunk of decodedChunks(source, encoding)) {
+    const end = chunk.at(-1) === 0 ? chunk.findLastIndex((byte) => byte !== 0) + 1 : chunk.length;
+    for (; end > 0 && nuls > 0; nuls -= Math.min(nuls, CHUNK_BYTES)) yield new Uint8Array(Math.min(nuls, CHUNK_BYTES));
+    if (end > 0) yield chunk.subarray(0, end);
+    nuls += chunk.length - end;
+  }
+}
+
+async function* decodedChunks(source: ByteSource, encoding: TextEncoding): AsyncGenerator<Uint8Array, void> {
   const decoder = encoding.name === "utf-8" ? null : new TextDecoder(encoding.name, { ignoreBOM: true });
   let skip = encoding.bom ? (decoder === null ? 3 : 2) : 0;
   for await (const chunk of source()) {
@@ -65,8 +136,7 @@ export async function* utf8Chunks(source: ByteSource, encoding: TextEncoding): A
       const piece = chunk.subarray(at, at + CHUNK_BYTES);
       const text = piece.subarray(Math.min(skip, piece.length));
       skip -= piece.length - text.length;
-      if (decoder === null) yield text;
-      else yield Buffer.from(decoder.decode(text, { stream: true }));
+      yield decoder === null ? text : Buffer.from(decoder.decode(text, { stream: true }));
     }
   }
   if (decoder !== null) yield Buffer.from(decoder.decode());
@@ -80,6 +150,7 @@ const isControl = (byte: number): boolean => (byte < 0x09 || (byte > 0x0d && byt
 const startsWith = (bytes: Uint8Array, magic: readonly number[]): boolean =>
   magic.every((byte, index) => bytes[index] === byte);
 
+/** The first bytes without NULs at their end. */
 const readHead = async (source: ByteSource): Promise<Uint8Array> => {
   const parts: Uint8Array[] = [];
   let bytes = 0;
@@ -88,7 +159,8 @@ const readHead = async (source: ByteSource): Promise<Uint8Array> => {
     bytes += chunk.length;
     if (bytes >= HEAD_BYTES) break;
   }
-  return Buffer.concat(parts).subarray(0, HEAD_BYTES);
+  const head = Buffer.concat(parts).subarray(0, HEAD_BYTES);
+  return head.subarray(0, head.findLastIndex((byte) => byte !== 0) + 1);
 };
 
 /** Counts letters outside ASCII in well-formed UTF-8, and invalid bytes (RFC 3629 §3). */

@@ -2,9 +2,10 @@ import { nextTurn } from "../base/clock.ts";
 import { AppError, type Result, err, ok } from "../base/errors.ts";
 import { type ColumnReason, type ColumnOptions, countAddresses, findAddressColumn } from "./columns-address.ts";
 import { type DelimiterCandidate, chooseDelimiter } from "./csv-delimiter.ts";
-import { type TextEncoding, detectEncoding, utf8Chunks } from "./csv-encoding.ts";
+import { type EncodingName, type TextEncoding, detectEncoding, isReadByByte, utf8Chunks } from "./csv-encoding.ts";
 import { readSeparatorLine } from "./csv-delimiter.ts";
 import { DELIMITERS, type Delimiter, type RecordFormat, type CsvRowProblem, RecordReader } from "./csv-records.ts";
+import { readAddressCell } from "../mail/address-in-cell.ts";
 import type { ByteSource } from "./byte-source.ts";
 
 /** Rows of a list (contract §5). */
@@ -69,19 +70,22 @@ export interface InspectOptions extends ColumnOptions {
   readonly rowsMax?: number;
   /** The delimiter, if known. */
   readonly delimiter?: Delimiter;
+  /** The encoding that the user has named. */
+  readonly encoding?: EncodingName | undefined;
 }
 
 /**
  * Reads a list to its end and returns its shape, or why it is refused.
  *
  * Blank rows (no text in any cell) are ignored. Short and long rows, and rows without an address, are accepted. Refused
- * are binary files, ambiguous quoting (an unclosed quote), lists beyond the limits, without rows, or without a column of addresses.
+ * are binary files, ambiguous quoting (an unclosed quote), lists beyond the limits, without rows, or without a column of addresses,
+ * and addresses whose letters depend on an encoding that is only assumed.
  */
 export const inspectList = async (
   source: ByteSource,
-  { rowsMax = ROWS_MAX, delimiter: known, ...columns }: InspectOptions,
+  { rowsMax = ROWS_MAX, delimiter: known, encoding, ...columns }: InspectOptions,
 ): Promise<Result<Inspection, ListRefusal>> => {
-  const begun = await readBeginning(source, known);
+  const begun = await readBeginning(source, known, encoding);
   if (!begun.ok) return refuse(begun.error);
   const { text, sample } = begun.value;
   const delimiter = sample?.delimiter ?? null;
@@ -95,7 +99,9 @@ export const inspectList = async (
   const rows = counted.value.records - rowsAbove;
   if (rows === 0) return refuse("The list has a header but no rows.");
   if (rows > rowsMax) return err(tooManyRows(rowsMax, rowsMax + rowsAbove + 1));
-  const { quoting, width } = counted.value;
+  const { quoting, width, uncertain } = counted.value;
+  const guessed = uncertain.get(column);
+  if (guessed !== undefined) return refuse(guessed);
   const columnName = header?.[column]?.trim() ?? null;
   const sampled = sample.records.slice(rowsAbove);
   const candidates = countAddresses(sampled).flatMap((addresses, at) =>
@@ -107,7 +113,7 @@ export const inspectList = async (
 
 /** The first rows of a text as cells, whatever they hold. */
 export interface FileSample {
-  readonly encoding: TextEncoding["name"];
+  readonly encoding: TextEncoding;
   readonly delimiter: Delimiter;
   readonly records: ReadonlyArray<readonly string[]>;
 }
@@ -121,7 +127,7 @@ export const sampleRecords = async (
   if (!begun.ok) return begun;
   const { text, sample } = begun.value;
   const records = (sample?.records ?? []).slice(0, rowsMax);
-  return ok({ encoding: text.encoding.name, delimiter: sample?.delimiter ?? null, records });
+  return ok({ encoding: text.encoding, delimiter: sample?.delimiter ?? null, records });
 };
 
 /**
@@ -186,8 +192,8 @@ async function* readRecords(source: ByteSource, format: RecordFormat & TextShape
 }
 
 /** How the bytes of a list become text, and its first rows; `known`: its delimiter. The error is a sentence. */
-const readBeginning = async (source: ByteSource, known: Delimiter | undefined) => {
-  const encoding = await detectEncoding(source);
+const readBeginning = async (source: ByteSource, known: Delimiter | undefined, named?: EncodingName) => {
+  const encoding = await detectEncoding(source, named);
   if (!encoding.ok) return encoding;
   const separator = await readSeparatorLine(utf8Chunks(source, encoding.value));
   const text: TextShape = { encoding: encoding.value, separatorLineBytes: separator.bytes };
@@ -245,7 +251,7 @@ const countRecords = async (source: ByteSource, { recordsMax, ...text }: Countin
 };
 
 const countAs = async (source: ByteSource, format: RecordFormat & TextShape, recordsMax: number) => {
-  const counted = { records: 0, width: 0, quoting: format.quoting };
+  const counted = { records: 0, width: 0, quoting: format.quoting, uncertain: new Map<number, string>() };
   let seen = 0;
   for await (const { records, problem } of readRecords(source, format)) {
     if (problem !== null) return err(problem);
@@ -253,6 +259,7 @@ const countAs = async (source: ByteSource, format: RecordFormat & TextShape, rec
       if (!isNotBlank(record)) continue;
       counted.records += 1;
       counted.width = Math.max(counted.width, record.length);
+      if (isReadByByte(format.encoding)) noteUncertain(record, counted);
     }
     seen += records.length;
     if (counted.records > recordsMax) return ok(counted);
@@ -260,6 +267,25 @@ const countAs = async (source: ByteSource, format: RecordFormat & TextShape, rec
   }
   return ok(counted);
 };
+
+/** Notes the first address of each column whose letters another encoding would change: it would be another mailbox. */
+const noteUncertain = (
+  record: readonly string[],
+  { records, uncertain }: { readonly records: number; readonly uncertain: Map<number, string> },
+): void => {
+  for (const [column, cell] of record.entries()) {
+    if (uncertain.has(column) || !hasLetters(cell) || !cell.includes("@")) continue;
+    const read = readAddressCell(cell);
+    if (read.ok && hasLetters(read.value.text))
+      uncertain.set(
+        column,
+        `The encoding of this list is not known, and row ${records} has an address with letters outside ASCII: ${JSON.stringify(read.value.text)}. Name the encoding, for example windows-1252.`,
+      );
+  }
+};
+
+/** Letters outside ASCII. */
+const hasLetters = (text: string): boolean => /[^\0-\x7f]/.test(text);
 
 const refuseRowAt = (row: number, reason: string): Result<never, ListRefusal> =>
   err({ reason: `Row ${row} of the list cannot be read: ${reason}.`, rows: [{ row, reason }] });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { type DetectedFormat, describeFormat, shownName } from "./detected-format.ts";
 
 const FORMAT: DetectedFormat = {
-  ...{ type: "csv", encoding: "utf-8", delimiter: ";", header: true, title_rows: 0 },
+  ...{ type: "csv", encoding: "utf-8", encoding_assumed: false, delimiter: ";", header: true, title_rows: 0 },
   column: { index: 1, name: "E-Mail", reason: "only_addresses", message: "It is." },
 };
 
@@ -17,6 +17,10 @@ test.each<[Partial<DetectedFormat>, string]>([
   [
     { title_rows: 2 },
     'CSV (utf-8, semicolon), with a header, below 2 title rows.\nAddresses: column 1 "E-Mail". It is.',
+  ],
+  [
+    { encoding: "windows-1252", encoding_assumed: true },
+    'CSV (windows-1252, semicolon), with a header.\nAddresses: column 1 "E-Mail". It is.\nThe encoding is assumed: the list is not valid Unicode. If letters look wrong, name the encoding with --encoding.',
   ],
   [{ column: { ...FORMAT.column, name: null } }, "CSV (utf-8, semicolon), with a header.\nAddresses: column 1. It is."],
 ])("a format with %j is described", (differences, text) => {

@@ -12,6 +12,10 @@ export const detectedFormatSchema = z
   .object({
     type: z.enum(["csv", "xlsx"]).meta({ description: "`xlsx`: the first visible sheet of an Excel workbook." }),
     encoding: z.enum(ENCODINGS).meta({ description: "The character encoding of a CSV; `utf-8` for a workbook." }),
+    encoding_assumed: z.boolean().default(false).meta({
+      description:
+        "True when the list is not valid Unicode and no encoding was named. Cells are shown as if the encoding were right; as `windows-1252`, results.csv returns the bytes of your columns unchanged.",
+    }),
     delimiter: z.enum(DELIMITERS).nullable().meta({ description: "The character between cells; null: one column." }),
     header: z.boolean().meta({ description: "Whether a row names the columns." }),
     title_rows: z
@@ -41,6 +45,7 @@ export const detectedFormatOf = (
 ): DetectedFormat => ({
   type,
   encoding: encoding.name,
+  encoding_assumed: encoding.isAssumed,
   delimiter,
   header: header !== null,
   title_rows: titles.length,
@@ -49,13 +54,17 @@ export const detectedFormatOf = (
 
 const DELIMITER_NAMES = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar" } as const;
 
-/** A format in two lines for people. */
-export const describeFormat = ({ type, encoding, delimiter, header, title_rows, column }: DetectedFormat): string => {
+const ASSUMED =
+  "\nThe encoding is assumed: the list is not valid Unicode. If letters look wrong, name the encoding with --encoding.";
+
+/** A format in lines for the command line. */
+export const describeFormat = (format: DetectedFormat): string => {
+  const { type, encoding, encoding_assumed, delimiter, header, title_rows, column } = format;
   const titles = title_rows === 0 ? "" : `, below ${title_rows === 1 ? "a title row" : `${title_rows} title rows`}`;
   const file =
     type === "xlsx"
       ? "Excel workbook"
       : `CSV (${encoding}${delimiter === null ? "" : `, ${DELIMITER_NAMES[delimiter]}`})`;
   const name = column.name === null ? "" : ` ${JSON.stringify(column.name)}`;
-  return `${file}, ${header ? `with a header${titles}` : "without a header"}.\nAddresses: column ${column.index}${name}. ${column.message}`;
+  return `${file}, ${header ? `with a header${titles}` : "without a header"}.\nAddresses: column ${column.index}${name}. ${column.message}${encoding_assumed ? ASSUMED : ""}`;
 };

@@ -155,7 +155,7 @@ describe("a draft", () => {
       ...{ kind: "refused", issues: [] },
       message: expect.stringContaining("No column with addresses"),
       sample: {
-        encoding: "utf-8",
+        encoding: { name: "utf-8", bom: false, isAssumed: false },
         delimiter: ";",
         records: [
           ["name", "phone"],

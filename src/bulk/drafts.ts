@@ -32,7 +32,7 @@ export interface Draft {
 }
 
 /** How the file is read; as for the query of an upload. */
-export type DraftLayout = Pick<UploadOrder, "column" | "header">;
+export type DraftLayout = Pick<UploadOrder, "column" | "header" | "encoding">;
 
 /** What a draft would be as a list, or why it cannot be read and what its first rows hold. */
 export type DraftPreview =
@@ -133,7 +133,7 @@ export class ListDrafts {
   async preview(owner: DraftOwner, id: string, layout: DraftLayout): Promise<DraftPreview> {
     const stored = this.#find(owner, id);
     if (stored.isDropped) throw notFound();
-    const key = JSON.stringify([layout.column ?? null, layout.header]);
+    const key = JSON.stringify([layout.column ?? null, layout.header, layout.encoding ?? null]);
     const earlier = stored.previews.get(key);
     const reading = earlier ?? this.#read(stored, layout);
     if (earlier === undefined) {

@@ -14,6 +14,7 @@ export const RUNNING = {
   format: {
     type: "csv",
     encoding: "utf-8",
+    encoding_assumed: false,
     delimiter: ",",
     header: true,
     title_rows: 0,

@@ -24,7 +24,7 @@ export interface ListFile {
 }
 
 export interface ListFileOptions {
-  readonly layout: Pick<InspectOptions, "column" | "header">;
+  readonly layout: Pick<InspectOptions, "column" | "header" | "encoding">;
   /** Where the CSV of a workbook is written: a new file. */
   readonly sheetPath: string;
 }
@@ -63,6 +63,7 @@ export const withListFile = async <T>(
     const inspection = await inspectOrRefuse(source, layout);
     return work({ source, inspection, reading: detectedFormatOf("csv", inspection.shape) });
   }
+  if (layout.encoding !== undefined) throw refuse("An Excel workbook is always UTF-8. Leave out the encoding.");
   try {
     await writeCsv(path, sheetPath);
     const source = fileSource(sheetPath);

@@ -61,7 +61,9 @@ const CSV_IN = "name,email\nAda,someone@example.com\n";
 
 const params = z.object({ jobId: idParameter("bulk verification") });
 
-const listText = z.string().meta({ description: "CSV separated by comma, semicolon, tab or bar, in UTF-8 or UTF-16." });
+const listText = z.string().meta({
+  description: "CSV separated by comma, semicolon, tab or bar, in UTF-8, UTF-16 or the encoding that `encoding` names.",
+});
 const formSchema = uploadOptionsSchema.extend({
   file: z.string().meta({ description: "The list.", format: "binary" }),
 });
@@ -161,7 +163,7 @@ export const GET_BULK_RESULTS = declareRoute({
   ...{ method: "GET", path: `${PATH}/:jobId/results.csv`, operationId: "getBulkResults", tag: TAG },
   summary: "Download the results as CSV",
   description:
-    "Streams the uploaded columns followed by the result columns, also while the job runs. `did_you_mean` is the address that was probably meant, `reason` why a row does not hold an address. Rows above the header are kept there. The file is named after the job.",
+    "Streams the uploaded columns followed by the result columns, also while the job runs. UTF-8, except for a list whose encoding is assumed to be `windows-1252`: its bytes are returned unchanged. `did_you_mean` is the address that was probably meant, `reason` why a row does not hold an address. Rows above the header are kept there. The file is named after the job.",
   scope: "bulk:read",
   params,
   query: exportOptionsSchema,

@@ -93,11 +93,13 @@ describe("an export", () => {
   });
 
   test("keeps the delimiter, and has a byte order mark only if the upload came from a spreadsheet", () => {
-    const head = (name: "utf-8" | "windows-1252" | "utf-16le", bom: boolean) =>
-      createResultsCsv({ ...FORMAT, delimiter: ";", encoding: { name, bom } }).head();
+    const head = (name: "utf-8" | "windows-1252" | "utf-16le", bom: boolean, isAssumed = false) =>
+      createResultsCsv({ ...FORMAT, delimiter: ";", encoding: { name, bom, isAssumed } }).head();
     expect(head("utf-8", false)).toStartWith("Name;E-Mail;normalized_email;");
     expect(head("utf-8", true)).toStartWith("\ufeffName;");
     expect(head("windows-1252", false)).toStartWith("\ufeffName;");
+    expect(head("windows-1252", false, true)).toStartWith("Name;");
+    expect(head("utf-8", false, true)).toStartWith("Name;");
     expect(head("utf-16le", true)).toStartWith("\ufeffName;");
   });
 
@@ -200,7 +202,7 @@ test("cells are not defused and the byte order mark is set as requested", () => 
   const row = { cells: ["=1", "a@b.example"], result: null, ...NO_HINTS };
   expect(createResultsCsv(FORMAT, { defuse: false }).rows([row])).toStartWith("=1,a@b.example,");
   expect(createResultsCsv(FORMAT, { bom: true }).head()).toStartWith("\ufeffName");
-  const marked = { ...FORMAT, encoding: { name: "utf-16le", bom: true } } as const;
+  const marked = { ...FORMAT, encoding: { name: "utf-16le", bom: true, isAssumed: false } } as const;
   expect(createResultsCsv(marked).head()).toStartWith("\ufeffName");
   expect(createResultsCsv(marked, { bom: false }).head()).toStartWith("Name");
 });

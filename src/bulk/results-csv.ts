@@ -1,6 +1,6 @@
 import { type VerificationResult, signalsSchema } from "../verify/result.ts";
 import { z } from "zod";
-import { ENCODINGS } from "./csv-encoding.ts";
+import { bytesAsRead, ENCODINGS, isReadByByte } from "./csv-encoding.ts";
 import { DELIMITERS } from "./csv-records.ts";
 import { csvLine } from "../http/csv.ts";
 
@@ -19,14 +19,14 @@ export const resultsFormatSchema = z.object({
   column: z.number(),
   width: z.number(),
   delimiter: z.enum(DELIMITERS).nullable(),
-  encoding: z.object({ name: z.enum(ENCODINGS), bom: z.boolean() }),
+  encoding: z.object({ name: z.enum(ENCODINGS), bom: z.boolean(), isAssumed: z.boolean().default(false) }),
   /** The rows above the header. */
   titles: z.array(z.array(z.string()).readonly()).readonly().default([]),
 });
 export type ResultsFormat = z.output<typeof resultsFormatSchema>;
 
 export interface ExportOptions {
-  /** Whether the file starts with a byte order mark; undefined: if the upload had one or was not UTF-8. */
+  /** Whether the file starts with a byte order mark; undefined: if the upload had one or was in another known encoding than UTF-8. */
   readonly bom?: boolean | undefined;
   /** Whether formulas are defused. */
   readonly defuse?: boolean | undefined;
@@ -37,7 +37,7 @@ export const JSON_LIST_FORMAT: ResultsFormat = {
   column: 0,
   width: 1,
   delimiter: null,
-  encoding: { name: "utf-8", bom: false },
+  encoding: { name: "utf-8", bom: false, isAssumed: false },
   titles: [],
 };
 
@@ -58,20 +58,25 @@ export const RESULT_COLUMNS = [
 
 const PREFIX = "postwarden_";
 
+/** Whether an export has the bytes of the upload, whose encoding is not known; UTF-8 otherwise. With a byte order mark it is UTF-8. */
+export const isExportedByByte = ({ encoding }: ResultsFormat, { bom }: ExportOptions): boolean =>
+  isReadByByte(encoding) && bom !== true;
+
 /**
  * Writes an export: `head` once, then `rows` for every batch. UTF-8 with CRLF line ends (RFC 4180); the uploaded columns,
  * then `RESULT_COLUMNS`, empty for unfinished rows. Rows above the header are kept, padded to the width of the others; a
  * line `sep=;` is not, because spreadsheets ignore a byte order mark after it.
  *
- * The delimiter is the uploaded one. A byte order mark is written if the upload had one or was not UTF-8 (a spreadsheet
- * needs it to read UTF-8), and not otherwise, because other programs take it for part of the first name; `bom` overrides
+ * The delimiter is the uploaded one. A byte order mark is written if the upload had one or had another known encoding than UTF-8
+ * (a spreadsheet needs it to read UTF-8), and not otherwise, because other programs take it for part of the first name; `bom` overrides
  * that. Cells that a spreadsheet would run as a formula are defused unless `defuse` is false. A list without a header
  * gets the names `email` and `column_N` (N from 1).
  */
 export const createResultsCsv = (format: ResultsFormat, { bom, defuse }: ExportOptions = {}) => {
   const written = { delimiter: format.delimiter ?? ",", defuse: defuse ?? true } as const;
   const { width } = format;
-  const needsMark = bom ?? (format.encoding.bom || format.encoding.name !== "utf-8");
+  const { encoding } = format;
+  const needsMark = bom ?? (encoding.bom || (encoding.name !== "utf-8" && !isReadByByte(encoding)));
   const uploaded = uploadedNames(format);
   const unfinished = RESULT_COLUMNS.map(() => "");
 
@@ -97,18 +102,19 @@ export const createResultsCsv = (format: ResultsFormat, { bom, defuse }: ExportO
   };
 };
 
-/** An export as bytes, one chunk per batch. */
+/** An export as bytes, one chunk per batch: UTF-8, or the bytes of an upload in an unknown encoding. */
 export async function* writeResults(
   format: ResultsFormat,
   batches: AsyncIterable<readonly ResultRow[]>,
   options: ExportOptions = {},
 ): AsyncGenerator<Uint8Array, void> {
   const writer = createResultsCsv(format, options);
-  yield Buffer.from(writer.head());
+  const encode = isExportedByByte(format, options) ? bytesAsRead : (text: string) => Buffer.from(text);
+  yield encode(writer.head());
   for await (const batch of batches) {
     const text = writer.rows(batch);
     // Also an empty chunk, so that the event loop is yielded when no row of a batch matches.
-    yield Buffer.from(text);
+    yield encode(text);
   }
 }
 

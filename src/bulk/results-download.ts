@@ -3,7 +3,7 @@ import { streamRows } from "../http/response.ts";
 import { type ExportFilters, exportRows } from "./job-rows.ts";
 import type { JobRow } from "./job-store.ts";
 import type { ListStore } from "./list-store.ts";
-import { type ExportOptions, type ResultsFormat, writeResults } from "./results-csv.ts";
+import { type ExportOptions, isExportedByByte, type ResultsFormat, writeResults } from "./results-csv.ts";
 
 export interface ResultsDownload {
   readonly job: Pick<JobRow, "number" | "id" | "name">;
@@ -25,6 +25,6 @@ export const sendResults = (
   { job, format, filters, options = {}, part = "results" }: ResultsDownload,
 ): Response =>
   streamRows(request, writeResults(format, exportRows(lists, job.number, filters), options), {
-    "content-type": "text/csv; charset=utf-8",
+    "content-type": isExportedByByte(format, options) ? "text/csv" : "text/csv; charset=utf-8",
     "content-disposition": attachment(fileNameOf(job, part), ".csv"),
   });

@@ -4,6 +4,7 @@ import { labelSchema } from "../http/label-schema.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { PAUSED_REASONS } from "../probe/outages.ts";
 import { HEADER_CHOICES } from "./columns-address.ts";
+import { ENCODINGS } from "./csv-encoding.ts";
 import { detectedFormatSchema } from "./detected-format.ts";
 
 export const EMAILS_MAX = 100_000;
@@ -57,6 +58,9 @@ export const uploadOptionsSchema = z.strictObject({
     .enum(HEADER_CHOICES)
     .default("auto")
     .meta({ description: "Whether the first row names the columns; `auto` detects it." }),
+  encoding: z.enum(ENCODINGS).optional().meta({
+    description: "The character encoding of a CSV; by default it is detected, or assumed if it is not Unicode.",
+  }),
   dry_run: switchSchema.meta({
     description: "`true`: return a preview; nothing is stored, held or verified. Also for a list as JSON.",
     default: "false",
@@ -86,7 +90,7 @@ export type ItemFilters = z.output<typeof itemFiltersSchema>;
 export const exportOptionsSchema = itemFiltersSchema.extend({
   bom: switchSchema.meta({
     description:
-      "Whether the file starts with a byte order mark; by default if the uploaded file had one or was not UTF-8.",
+      "Whether the file starts with a byte order mark; by default if the uploaded file had one or was in another known encoding than UTF-8. `true` gives UTF-8 also for a list whose encoding is assumed.",
   }),
   defuse: switchSchema.meta({
     description:

@@ -9,7 +9,7 @@ import { type Preview, previewSubmission } from "../bulk/preview.ts";
 import { type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { counted } from "./progress.ts";
-import { type FileOptions, headerChoiceOf } from "./verify-file.ts";
+import { type FileOptions, layoutOf } from "./verify-file.ts";
 import { checkList } from "./verify-file-paths.ts";
 
 const CELL_CHARACTERS_SHOWN = 40;
@@ -43,10 +43,10 @@ const textOf = (preview: Preview, { reading }: ListFile): string => {
 
 /** `verify --file LIST --dry-run`: shows how a list is read and what is in it, without the network. */
 export const previewFile = async (options: FileOptions, io: Io, random: Random): Promise<void> => {
-  const { file, out, force, column } = options;
+  const { file, out, force } = options;
   if (file === undefined || file === "") throw new UsageError("--dry-run needs a --file.");
   if (out !== undefined || force) throw new UsageError("--dry-run cannot be combined with --out or --force.");
-  const requested = { header: headerChoiceOf(options), ...(column === undefined ? {} : { column }) };
+  const requested = layoutOf(options);
   checkList(resolve(file), file);
   const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
   try {

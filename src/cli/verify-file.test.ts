@@ -90,6 +90,7 @@ describe("verify --file", () => {
         format: {
           type: "csv",
           encoding: "utf-8",
+          encoding_assumed: false,
           delimiter: ";",
           header: true,
           title_rows: 0,
@@ -239,6 +240,32 @@ describe("- for a path", () => {
       status: 1,
       err: expect.stringContaining("Only a run with --out FILE can be resumed"),
     });
+  });
+});
+
+describe("--encoding", () => {
+  // "name;mail\nŁukasz;…" in Windows-1250.
+  const polish = Buffer.from("name;mail\n\xa3ukasz;anna@shop.example.com\n", "latin1");
+
+  test("names the encoding of a list that is not Unicode; without it, the bytes of the columns are kept", async () => {
+    writeFileSync(at("polish.csv"), polish);
+    const assumed = await verify(["--file", at("polish.csv"), "--out", at("assumed.csv")]);
+    expect({ status: assumed.status, err: assumed.err }).toEqual({ status: 0, err: expect.anything() });
+    expect(assumed.err).toContain("name the encoding with --encoding");
+    expect(readFileSync(at("assumed.csv"), "latin1")).toContain("\r\n\xa3ukasz;anna@shop.example.com;");
+    const named = await verify(["--file", at("polish.csv"), "--out", at("named.csv"), "--encoding", "Windows-1250"]);
+    expect(named.err).not.toContain("--encoding");
+    expect(readFileSync(at("named.csv"), "utf8")).toContain("\r\nŁukasz;anna@shop.example.com;");
+    const shown = await verify(["--file", at("polish.csv"), "--dry-run", "--json", "--encoding", "windows-1250"]);
+    expect(shown.json).toMatchObject({ format: { encoding: "windows-1250", encoding_assumed: false } });
+  });
+
+  test("must be a known name, and needs a list", async () => {
+    writeFileSync(at("polish.csv"), polish);
+    const unknown = await verify(["--file", at("polish.csv"), "--dry-run", "--encoding", "latin9"]);
+    expect(unknown.status).toBe(2);
+    expect(unknown.err).toContain('--encoding: "latin9" is not one of utf-8, ');
+    expect((await verify(["--encoding", "utf-8", "a@b.example"])).status).toBe(2);
   });
 });
 

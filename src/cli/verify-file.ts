@@ -5,9 +5,10 @@ import type { Log } from "../base/log.ts";
 import { type ByMode, type Random, sha256 } from "../base/secrets.ts";
 import { HEADER_CHOICES, type HeaderChoice } from "../bulk/columns-address.ts";
 import { readRows } from "../bulk/csv.ts";
+import { type EncodingName, ENCODINGS } from "../bulk/csv-encoding.ts";
 import { fileSource } from "../bulk/byte-source.ts";
 import { jobView } from "../bulk/job-object.ts";
-import { type ListFile, withListFile } from "../bulk/list-file.ts";
+import { type ListFile, type ListFileOptions, withListFile } from "../bulk/list-file.ts";
 import { describeFormat } from "../bulk/detected-format.ts";
 import { hashOf } from "../bulk/submission.ts";
 import { exportRows } from "../bulk/job-rows.ts";
@@ -28,6 +29,7 @@ export interface FileOptions extends PathOptions {
   readonly json?: boolean;
   readonly column?: string;
   readonly header?: string;
+  readonly encoding?: string;
   readonly dryRun?: boolean;
 }
 
@@ -143,10 +145,28 @@ const runJob = async (db: Db, bulk: Bulk, job: JobRow, io: Io): Promise<JobRow> 
 };
 
 /** Reads `--header`. */
-export const headerChoiceOf = ({ header = "auto" }: FileOptions): HeaderChoice => {
+const headerChoiceOf = ({ header = "auto" }: FileOptions): HeaderChoice => {
   const choice = HEADER_CHOICES.find((known) => known === header);
   if (choice === undefined) throw new UsageError(`--header: "${header}" is not auto, true or false.`);
   return choice;
+};
+
+/** Reads `--encoding`. */
+const encodingOf = ({ encoding }: FileOptions): EncodingName | undefined => {
+  const name = ENCODINGS.find((known) => known === encoding?.toLowerCase());
+  if (encoding !== undefined && name === undefined)
+    throw new UsageError(`--encoding: "${encoding}" is not one of ${ENCODINGS.join(", ")}.`);
+  return name;
+};
+
+/** How the options want the list to be read. */
+export const layoutOf = (options: FileOptions): ListFileOptions["layout"] => {
+  const encoding = encodingOf(options);
+  return {
+    header: headerChoiceOf(options),
+    ...(options.column === undefined ? {} : { column: options.column }),
+    ...(encoding === undefined ? {} : { encoding }),
+  };
 };
 
 /** `verify --file LIST --out RESULTS`: verifies a list with the job runner of the service, resumable, without credits. */
@@ -154,10 +174,9 @@ export const verifyFile = async (
   options: FileOptions,
   { io, config, engines, outages, log, random }: ListRun,
 ): Promise<void> => {
-  const header = headerChoiceOf(options);
+  const requested = layoutOf(options);
   const paths = checkPaths(options);
   const unlock = lockState(paths);
-  const requested = { header, ...(options.column === undefined ? {} : { column: options.column }) };
   const sheetPath = `${paths.state}-sheet`;
   try {
     // A run that was killed may have left it.

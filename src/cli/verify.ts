@@ -112,6 +112,10 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
     .option("--out <path>", "with --file: output CSV; - is standard output")
     .option("--column <column>", "with --file: column of the addresses, a name or a number from 0")
     .option("--header <choice>", "with --file: whether the first row names the columns: auto, true, false")
+    .option(
+      "--encoding <name>",
+      "with --file: encoding of a CSV that is not Unicode, such as windows-1250 or shift_jis",
+    )
     .option("--dry-run", "with --file: show how the list is read; verify nothing")
     .option("--force", "with --file: replace an existing file at --out")
     .action(async (given: string[], options: VerifyOptions) => {
@@ -127,9 +131,9 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
 };
 
 const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): void => {
-  const { file, out, column, header, force, dryRun, evidence } = options;
-  if (file === undefined && [out, column, header, force, dryRun].some((option) => option !== undefined))
-    throw new UsageError("--out, --column, --header, --dry-run and --force need --file.");
+  const { file, out, column, header, encoding, force, dryRun, evidence } = options;
+  if (file === undefined && [out, column, header, encoding, force, dryRun].some((option) => option !== undefined))
+    throw new UsageError("--out, --column, --header, --encoding, --dry-run and --force need --file.");
   if (file !== undefined && (given.length > 0 || evidence))
     throw new UsageError("--file cannot be combined with addresses or --evidence.");
   if (file === undefined && given.length === 0 && io.stdinIsTerminal)

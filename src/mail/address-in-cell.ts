@@ -18,7 +18,7 @@ export interface CellAddress {
 /** Zero-width characters that copying leaves in texts. Joiners (U+200C, U+200D) are left out: words are written with them. */
 const ZERO_WIDTH = /[\u00ad\u200b\u2060\ufeff]/gu;
 // input ≤ 640 characters
-const EDGES = /^[\s,;\p{Bidi_Control}]+|[\s,;\p{Bidi_Control}]+$/gu;
+const EDGES = /^[\s\0,;\p{Bidi_Control}]+|[\s\0,;\p{Bidi_Control}]+$/gu;
 const QUOTED = /^(?:"(.*)"|'(.*)'|`(.*)`|“(.*)”|„(.*)[“”]|‘(.*)’|«(.*)»|<([^<>]*)>)$/su;
 /** Typographic quotation marks are no part of any real address, but no rule of a standard keeps them out of one. */
 const TYPOGRAPHIC = /^[“„‘«]/u;
@@ -62,7 +62,7 @@ const isLongerThan = (text: string, charactersMax: number): boolean =>
 /**
  * Reads the address of a cell of a list: as `parseAddress` does, and where that finds none, without a display name
  * (`Anna <anna@example.com>`), `mailto:`, surrounding quotes and angle brackets, commas and semicolons at the ends,
- * zero-width characters and no-break spaces. `empty` when nothing but those is there. Never throws.
+ * zero-width characters, no-break spaces and NULs at the ends. `empty` when nothing but those is there. Never throws.
  */
 export const readAddressCell = (cell: string): Result<CellAddress, AddressProblem> => {
   if (isLongerThan(cell, CELL_CHARACTERS_MAX)) return err(cell.trim() === "" ? "empty" : "address_too_long");

@@ -7,7 +7,7 @@ import { bytesText, countText, Num, numberText } from "../components/number.tsx"
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
 import { FirstRows, SampleRows } from "./draft-rows.tsx";
-import { encodingName, separatorName } from "./list-words.ts";
+import { ENCODING_OPTIONS, encodingName, separatorName } from "./list-words.ts";
 
 export const START_PATH = "/lists/new";
 /** The id of the form that starts the list: its button stands at the top. */
@@ -47,7 +47,11 @@ const columnsOf = (read: DraftPreview): ReadonlyArray<string | null> => {
   return Array.from({ length: Math.max(1, ...first_rows.map(({ cells }) => cells.length)) }, () => null);
 };
 
-/** How the file is read: another column, with or without a header. */
+/** A workbook names its encoding itself. */
+const isWorkbook = ({ draft, read }: Pick<DraftPageProps, "draft" | "read">): boolean =>
+  read.kind === "list" ? read.preview.format?.type === "xlsx" : /\.xlsx$/i.test(draft.fileName ?? "");
+
+/** How the file is read: in another encoding, another column, with or without a header. */
 const LayoutForm = ({ draft, layout, read }: Omit<DraftPageProps, "isTest">) => (
   <Panel title="Read it in another way">
     <GetForm action={START_PATH} class="form">
@@ -66,6 +70,16 @@ const LayoutForm = ({ draft, layout, read }: Omit<DraftPageProps, "isTest">) => 
         options={HEADER_OPTIONS}
         isImmediate
       />
+      {!isWorkbook({ draft, read }) && (
+        <SelectField
+          name="encoding"
+          label="Encoding"
+          hint="Choose another one if letters look wrong."
+          value={layout.encoding ?? ""}
+          options={ENCODING_OPTIONS}
+          isImmediate
+        />
+      )}
       <div class="actions">
         <Button>Read again</Button>
       </div>
@@ -73,15 +87,28 @@ const LayoutForm = ({ draft, layout, read }: Omit<DraftPageProps, "isTest">) => 
   </Panel>
 );
 
+/** What an assumed encoding means for the results. */
+const ASSUMED = {
+  "utf-8":
+    "Some letters are not valid UTF-8 and cannot be kept. If letters look wrong, choose the encoding of the file.",
+  other:
+    "The file is not Unicode, so letters may look wrong here. Choose its encoding to have the results in UTF-8; otherwise they have your columns unchanged, in the encoding of the file.",
+} as const;
+
 const FormatFacts = ({ format }: { readonly format: NonNullable<Preview["format"]> }) => {
-  const { type, encoding, delimiter, header, title_rows, column } = format;
+  const { type, encoding, encoding_assumed: isAssumed, delimiter, header, title_rows, column } = format;
   const name = column.name === null || column.name === "" ? "" : ` “${column.name}”`;
   return (
     <>
       <Row label="File">
         {type === "xlsx" ? "Excel workbook, first visible sheet" : `CSV, ${separatorName(delimiter)}`}
       </Row>
-      {type === "csv" && <Row label="Encoding">{encodingName(encoding)}</Row>}
+      {type === "csv" && (
+        <Row label="Encoding">
+          {encodingName(encoding, isAssumed)}
+          {isAssumed && <span class="second soft small">{ASSUMED[encoding === "utf-8" ? "utf-8" : "other"]}</span>}
+        </Row>
+      )}
       <Row label="Column of addresses">
         {column.index + 1}
         {name}
@@ -126,6 +153,7 @@ const StartForm = ({ draft, layout }: Pick<DraftPageProps, "draft" | "layout">) 
     <input type="hidden" name="draft" value={draft.id} />
     <input type="hidden" name="column" value={layout.column ?? ""} />
     <input type="hidden" name="header" value={layout.header} />
+    <input type="hidden" name="encoding" value={layout.encoding ?? ""} />
     <Field name="name" label="Name" value={draft.fileName} placeholder="Newsletter, spring" />
     <Field name="source" label="Label (optional)" hint="For your own use; the API returns it as source." />
     <Field

@@ -14,12 +14,13 @@ import { DISCARD_PATH, DraftPage, START_PATH } from "./draft-page.tsx";
 import type { ListUseCases } from "./list-use-cases.ts";
 import { UPLOAD_PATH, UploadForms } from "./upload-forms.tsx";
 
-const { column, name, source, webhook_url } = uploadOptionsSchema.shape;
+const { column, encoding, name, source, webhook_url } = uploadOptionsSchema.shape;
 
 const draftQuery = z.object({
   draft: z.uuid().optional(),
   column,
   header: z.enum(HEADER_CHOICES).default("auto"),
+  encoding,
 });
 
 /** An empty field is one that was left out. */
@@ -30,6 +31,7 @@ const startForm = z.object({
   draft: z.uuid(),
   column: unlessEmpty(column),
   header: z.enum(HEADER_CHOICES),
+  encoding: unlessEmpty(encoding),
   name: unlessEmpty(name),
   source: unlessEmpty(source),
   webhook_url: unlessEmpty(webhook_url),
@@ -99,8 +101,9 @@ const viewDraftAgain = async (useCases: ListUseCases, viewer: Viewer, values: un
       draft: z.uuid(),
       column: unlessEmpty(column).catch(undefined),
       header: draftQuery.shape.header.catch("auto"),
+      encoding: unlessEmpty(encoding).catch(undefined),
     })
-    .catch({ draft: "", column: undefined, header: "auto" })
+    .catch({ draft: "", column: undefined, header: "auto", encoding: undefined })
     .parse(values);
   const view = await viewDraft(useCases, viewer, { id: draft, layout });
   return view instanceof Response ? EXPIRED : view;

@@ -72,7 +72,11 @@ export const SampleRows = ({ sample }: { readonly sample: FileSample }) => {
   const width = Math.max(...records.map((cells) => cells.length));
   const columns = Array.from({ length: Math.min(COLUMNS_SHOWN, width) }, (_, at) => ({ title: `Column ${at + 1}` }));
   return (
-    <Panel title="What the file begins with" aside={`${encodingName(encoding)}, ${separatorName(delimiter)}`} isFlush>
+    <Panel
+      title="What the file begins with"
+      aside={`${encodingName(encoding.name, encoding.isAssumed)}, ${separatorName(delimiter)}`}
+      isFlush
+    >
       <Table
         caption="The first rows of the file"
         columns={columns}

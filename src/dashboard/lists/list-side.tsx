@@ -79,7 +79,9 @@ export const AboutList = ({ job, format, credits, isTest }: AddressListPageProps
       {format !== null && (
         <Row label="File">{format.type === "xlsx" ? "Excel workbook" : `CSV, ${separatorName(format.delimiter)}`}</Row>
       )}
-      {format !== null && format.type === "csv" && <Row label="Encoding">{encodingName(format.encoding)}</Row>}
+      {format !== null && format.type === "csv" && (
+        <Row label="Encoding">{encodingName(format.encoding, format.encoding_assumed)}</Row>
+      )}
       {format !== null && (
         <Row label="Column of addresses">
           {format.column.index + 1}

@@ -36,12 +36,38 @@ export const stateWords = (status: string, pausedReason: PauseReason | null): St
 
 const ENCODING_NAMES = {
   "utf-8": "UTF-8",
+  "windows-1252": "Western European (Windows-1252)",
+  "iso-8859-15": "Western European (ISO 8859-15)",
+  macintosh: "Western European (Mac Roman)",
+  "windows-1250": "Central European (Windows-1250)",
+  "iso-8859-2": "Central European (ISO 8859-2)",
+  "windows-1251": "Cyrillic (Windows-1251)",
+  "koi8-r": "Russian (KOI8-R)",
+  "koi8-u": "Ukrainian (KOI8-U)",
+  "windows-1253": "Greek (Windows-1253)",
+  "windows-1254": "Turkish (Windows-1254)",
+  "windows-1257": "Baltic (Windows-1257)",
+  "windows-1258": "Vietnamese (Windows-1258)",
+  "windows-1255": "Hebrew (Windows-1255)",
+  "windows-1256": "Arabic (Windows-1256)",
+  "windows-874": "Thai (Windows-874)",
+  shift_jis: "Japanese (Shift_JIS)",
+  "euc-jp": "Japanese (EUC-JP)",
+  gb18030: "Chinese, simplified (GB 18030)",
+  big5: "Chinese, traditional (Big5)",
+  "euc-kr": "Korean (EUC-KR)",
   "utf-16le": "UTF-16, little endian",
   "utf-16be": "UTF-16, big endian",
-  "windows-1252": "Windows-1252",
 } as const satisfies Record<NonNullable<Preview["format"]>["encoding"], string>;
 
-export const encodingName = (encoding: keyof typeof ENCODING_NAMES): string => ENCODING_NAMES[encoding];
+export const encodingName = (encoding: keyof typeof ENCODING_NAMES, isAssumed: boolean): string =>
+  `${ENCODING_NAMES[encoding]}${isAssumed ? " (assumed)" : ""}`;
+
+/** The encodings that a file can be read in. */
+export const ENCODING_OPTIONS: ReadonlyArray<readonly [value: string, text: string]> = [
+  ["", "Detect it"],
+  ...Object.entries(ENCODING_NAMES),
+];
 
 const SEPARATORS = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars" } as const;
 

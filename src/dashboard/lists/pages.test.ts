@@ -262,6 +262,35 @@ describe("an uploaded file", () => {
     expect((await preview(visitor, latin)).page.text).toContain("Windows-1252");
   });
 
+  test("that is not Unicode says that its encoding is assumed, and is read in the one that is chosen", async () => {
+    const app = start();
+    const visitor = await signIn(app);
+    // "name,email\nŁukasz,…" in Windows-1250.
+    const polish = Buffer.from("name,email\n\xa3ukasz,mailbox_exists@a.example\n", "latin1");
+    const { page, location, draft } = await preview(visitor, polish);
+    expect(page.text).toContain("Western European (Windows-1252) (assumed)");
+    expect(page.text).toContain("otherwise they have your columns unchanged, in the encoding of the file");
+    expect(page.text).toContain("£ukasz");
+    const chosen = await visitor.get(`${location}&encoding=windows-1250`);
+    expect(chosen.text).toContain("Central European (Windows-1250)");
+    expect(chosen.text).not.toContain("(assumed)");
+    expect(chosen.text).toContain("Łukasz");
+    expect(chosen.html).toContain('<input type="hidden" name="encoding" value="windows-1250"');
+    const wrong = await visitor.get(`${location}&encoding=utf-8`);
+    expect(wrong.text).toContain("The list is not valid utf-8.");
+    expect(wrong.html).toMatch(/<select[^>]* name="encoding"/);
+    const started = await visitor.post("/test/lists/new", { draft, header: "auto", encoding: "windows-1250" });
+    await finish(app);
+    const list = await visitor.get(started.location ?? "");
+    expect(list.text).toContain("Central European (Windows-1250)");
+    expect((await visitor.get(`${started.location}/results.csv`)).html).toContain("Łukasz,mailbox_exists@a.example,");
+  });
+
+  test("that is a PDF is refused with a way on", async () => {
+    const { page } = await preview(await signIn(start()), "%PDF-1.7\n", "list.pdf");
+    expect(page.text).toContain("This is a PDF. Save the list as CSV (UTF-8). Upload another file");
+  });
+
   test("as an Excel workbook is previewed in either layout and started; one without addresses shows its cells", async () => {
     const app = start();
     const visitor = await signIn(app);
