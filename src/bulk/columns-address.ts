@@ -14,6 +14,7 @@ export interface ColumnOptions {
 export const COLUMN_REASONS = [
   "requested",
   "only_addresses",
+  "named_email",
   "most_addresses",
   "name_among_equals",
   "first_of_equals",
@@ -24,6 +25,7 @@ export type ColumnReason = (typeof COLUMN_REASONS)[number];
 const REASON_SENTENCES: Readonly<Record<ColumnReason, string>> = {
   requested: "The request names this column.",
   only_addresses: "It is the only column with addresses.",
+  named_email: "It is named for addresses and has one in at least half of the rows, although another column has more.",
   most_addresses: "It has more addresses than any other column.",
   name_among_equals:
     "Several columns have about the same number of addresses; this one has the name of an address column.",
@@ -55,6 +57,9 @@ const MAIL_NAME =
   /e-?mail|\bmails?\b|courriel|correo|adresse?|address|indirizzo|posta|adres|почт|адрес|邮箱|電子郵件|メール|이메일/i;
 const SURELY_MAIL_NAME = /^\W*(?:e[-_ ]?mails?|courriels?|correo)(?![a-z])/i;
 
+/** A column with one of these names, as it is, wins if at least half of its rows have an address. */
+const EXACT_NAMES: ReadonlySet<string> = new Set(["email", "e-mail", "mail"]);
+
 /** Rows recognized as titles above a header, and their total length. */
 const TITLES_MAX = 10;
 const TITLES_CHARACTERS_MAX = 4096;
@@ -80,7 +85,8 @@ export const countAddresses = (records: ReadonlyArray<readonly string[]>): numbe
 /**
  * Finds the column of addresses, the header and the titles above it, from the first records of a list.
  *
- * By default the column with the most addresses; among columns with nearly as many, the first that is named like an
+ * By default a column that is named exactly `email`, `e-mail` or `mail` and has an address in at least half of the rows; otherwise
+ * the column with the most addresses; among columns with nearly as many, the first that is named like an
  * address column, otherwise the fullest. A column named "email" is chosen even when it contains no address. The error
  * is a sentence that lists the columns.
  */
@@ -94,7 +100,7 @@ export const findAddressColumn = (
   const names = options.header === "false" ? [] : first.map((name) => name.trim());
   if (options.column !== undefined) return findRequested(records, options.column, { header: options.header, titles });
   const below = records.length > 1 && options.header !== "false" ? records.slice(1) : records;
-  const found = fullestColumn(countAddresses(below), names) ?? namedColumn(names);
+  const found = fullestColumn(countAddresses(below), { names, rows: below.length }) ?? namedColumn(names);
   if (found === null) return err(nothingFound(records, names));
   return ok({ ...found, header: headerOf(records, found.column, options.header), titles });
 };
@@ -126,12 +132,22 @@ const namedColumn = (names: readonly string[]): ChosenColumn | null => {
   return column < 0 ? null : { column, reason: "name_only" };
 };
 
-const fullestColumn = (counts: readonly number[], names: readonly string[]): ChosenColumn | null => {
+const fullestColumn = (
+  counts: readonly number[],
+  { names, rows }: { readonly names: readonly string[]; readonly rows: number },
+): ChosenColumn | null => {
   const most = Math.max(0, ...counts);
   if (most === 0) return null;
+  const isExact = (count: number, column: number) =>
+    EXACT_NAMES.has((names[column] ?? "").toLowerCase()) && 2 * count >= rows;
+  const exact = Math.max(0, ...counts.filter(isExact));
   const rivals = counts.flatMap((count, column) => (count >= most * RIVAL_SHARE ? [column] : []));
   const fullest = counts.indexOf(most);
   if (counts.filter((count) => count > 0).length === 1) return { column: fullest, reason: "only_addresses" };
+  // Of several, the fullest; of equals, the first.
+  const exactAt = counts.findIndex((count, column) => count === exact && isExact(count, column));
+  if (exactAt >= 0 && !rivals.includes(exactAt)) return { column: exactAt, reason: "named_email" };
+  if (exactAt >= 0 && rivals.length > 1) return { column: exactAt, reason: "name_among_equals" };
   if (rivals.length === 1) return { column: fullest, reason: "most_addresses" };
   const named = rivals.find((column) => MAIL_NAME.test(names[column] ?? ""));
   return named === undefined

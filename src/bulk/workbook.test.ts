@@ -114,7 +114,16 @@ describe("a sheet", () => {
 describe("what is refused", () => {
   const long = "x".repeat(2 * 1024 * 1024);
   test.each([
-    ["no workbook", zipArchive({ "word/document.xml": "<x/>" }), "not an Excel workbook"],
+    [
+      "no workbook",
+      zipArchive({ "word/document.xml": "<x/>" }),
+      "This is a ZIP archive, not an Excel workbook (.xlsx). Save the list as CSV (UTF-8).",
+    ],
+    [
+      "an OpenDocument spreadsheet",
+      zipArchive({ mimetype: "application/vnd.oasis.opendocument.spreadsheet", "content.xml": "<x/>" }),
+      "This is an OpenDocument file (such as .ods), not an Excel workbook (.xlsx). Save the list as CSV (UTF-8).",
+    ],
     ["half an archive", workbookOf([["a@b.example"]]).subarray(0, 300), "damaged"],
     ["XML that is none", workbookWith({ rows: "<row><c>" }), "damaged"],
     ["a document type", zipArchive({ "xl/workbook.xml": '<!DOCTYPE x [<!ENTITY a "b">]><workbook/>' }), "DOCTYPE"],

@@ -6,6 +6,8 @@ import { openWorkbook, type PartHandler, type WorkbookParts, WorkbookRefused } f
 import { readSharedStrings, type SharedStrings } from "./workbook-strings.ts";
 
 const WORKBOOK = "xl/workbook.xml";
+/** The contents of an .ods (ODF 1.3, part 2, §3.1). */
+const OPEN_DOCUMENT = "content.xml";
 const RELATIONS = "xl/_rels/workbook.xml.rels";
 const SMALL_PART_BYTES_MAX = 4 * 1024 * 1024;
 /** Rows, header and titles. */
@@ -30,7 +32,7 @@ interface SheetLocation {
 const findSheet = async (parts: WorkbookParts): Promise<SheetLocation> => {
   if (!parts.has(WORKBOOK))
     throw new WorkbookRefused(
-      "This is a ZIP archive but not an Excel workbook (.xlsx). Send the list as CSV or .xlsx.",
+      `This is ${parts.has(OPEN_DOCUMENT) ? "an OpenDocument file (such as .ods)" : "a ZIP archive"}, not an Excel workbook (.xlsx). Save the list as CSV (UTF-8).`,
     );
   let relation: string | null = null;
   let isFrom1904 = false;

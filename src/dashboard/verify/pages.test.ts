@@ -23,6 +23,24 @@ describe("verify", () => {
     expect((await visitor.get("/verify")).text).toContain("Nothing verified yet");
   });
 
+  test("an address with a name or a comma is read as in a list, and the page says so", async () => {
+    const { app, visitor } = await start();
+    const typed = " Ada Lovelace <mailbox_exists@any.example>, ";
+    const shown = await visitor.submit("/test/verify", { email: typed });
+    expect(shown.text).toContain("Deliverable");
+    const sent = await visitor.post("/test/verify", { email: typed });
+    const flash = /pw_flash=([\w-]+)/.exec(sent.headers.get("set-cookie") ?? "")?.[1] ?? "";
+    expect(JSON.parse(Buffer.from(flash, "base64url").toString())).toEqual({
+      ok: "“Ada Lovelace <mailbox_exists@any.example>,” is read as mailbox_exists@any.example.",
+    });
+    const emails = app.db.sqlite.query("SELECT DISTINCT email FROM verifications").all();
+    expect(emails).toEqual([{ email: "mailbox_exists@any.example" }]);
+    const plain = await visitor.post("/test/verify", { email: "mailbox_exists@any.example" });
+    expect(plain.headers.get("set-cookie")).toBeNull();
+    for (const email of ["a@b.example, c@d.example", "no address"])
+      expect((await visitor.submit("/test/verify", { email })).text).toContain("Undeliverable");
+  });
+
   test("without credits says what is missing and keeps what was typed", async () => {
     const { app, visitor } = await start();
     app.db.sqlite.run("UPDATE accounts SET credits_available = 0");

@@ -11,6 +11,8 @@ import type { Evidence } from "../../verify/evidence.ts";
 import type { History } from "../../verify/history.ts";
 import { resultSchema } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
+import { readAddressCell } from "../../mail/address-in-cell.ts";
+import type { Flash } from "../flash.ts";
 import { formAction, page, type Viewer, type View } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import { VerificationBody } from "./verification-body.tsx";
@@ -34,6 +36,14 @@ const EMAIL_CHARACTERS_MAX = 1_000;
 const idOnly = z.object({ id: idParameter("verification") });
 const addressForm = z.object({ email: z.string().trim().min(1, "Enter an email address").max(EMAIL_CHARACTERS_MAX) });
 
+/** The address in a text that was typed, as a list reads a cell, and what to say when more stood around it. */
+const readAddress = (typed: string): { readonly email: string; readonly note?: Flash } => {
+  const read = readAddressCell(typed);
+  if (!read.ok || read.value.text === typed) return { email: typed };
+  const { text } = read.value;
+  return { email: text, note: { ok: `“${typed}” is read as ${text}.` } };
+};
+
 /** Verification of one address, its evidence, and the history. */
 export const createVerifyPages = (useCases: VerifyPageUseCases) => [
   ...historyPages(useCases),
@@ -41,9 +51,10 @@ export const createVerifyPages = (useCases: VerifyPageUseCases) => [
     { path: "/verify", form: addressForm },
     async ({ viewer, form, request }) => {
       useCases.guard.limitUser(viewer.caller);
-      const order = { email: form.email, source: null, idempotencyKey: null };
+      const { email, note } = readAddress(form.email);
+      const order = { email, source: null, idempotencyKey: null };
       const row = await useCases.checks.order(viewer.caller, order, WAIT_MS, request.signal);
-      return redirectTo(viewer, `/verify/${row.id}`);
+      return redirectTo(viewer, `/verify/${row.id}`, note);
     },
     { rerender: ({ viewer }) => historyView(useCases, viewer, verificationsQuery.parse({})) },
   ),
