@@ -66,6 +66,19 @@ const recovering = (): Script => {
   });
 };
 
+/** Greylists in the words of a policy, by its default or the operator's, until it has been asked often enough. */
+const greylistingByPolicy = (): Script => {
+  let asked = 0;
+  return answersRcpt((command) => {
+    asked += 1;
+    return asked <= RECOVERS_AFTER ? "451 4.7.1 Recipient address rejected: local policy" : onlyAlice(command);
+  });
+};
+
+/** Says that a mailbox is unknown with the code of a policy. */
+const withPolicyCode = (isKnown: (command: string) => boolean): Script =>
+  answersRcpt((command) => (isKnown(command) ? "250 2.1.5 Ok" : "550 5.7.1 No such user!"));
+
 /** Greylists at MAIL, as some do, until it has been asked often enough. */
 const greylistingMail = (): Script => {
   let asked = 0;
@@ -115,6 +128,11 @@ export const FAULTY: Readonly<Partial<Record<FaultHost, Script>>> = {
     nth === 1 ? onlyAlice(command) : { text: "421 4.7.0 One recipient only, goodbye", ends: "drop" },
   ),
   hangsfirst: answersRcpt((command) => ({ text: onlyAlice(command), ends: "drop" })),
+  allhangsfirst: answersRcpt(() => ({ text: "250 2.1.5 Ok", ends: "drop" })),
+  policygrey: greylistingByPolicy(),
+  policycode: withPolicyCode((command) => /<(?:alice|postmaster)@/i.test(command)),
+  policyblind: withPolicyCode(() => false),
+  cannotverify: answersRcpt((command) => (isAlice(command) ? "250 2.1.5 Ok" : "550 5.1.1 Unable to verify recipient")),
   tlsreset: demandsTls({ text: "220 2.0.0 Ready", ends: "reset" }),
   slow: { banner: GREETING, replies: { EHLO, RCPT: onlyAlice }, bytePauseMs: 8 },
   slowrcpt: answersRcpt((command) => ({ text: onlyAlice(command), afterMs: SLOW_RCPT_MS })),

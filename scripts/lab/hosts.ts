@@ -130,7 +130,7 @@ const FAULTS = [
   ...["everything", "tlscloses", "tls454", "tlsoptional", "tlssilent", "slowrcpt", "tarpit", "mutercpt", "recovers"],
   ...["mixed", "code252", "ssh", "shortreply", "silenttoo", "onlyfirst", "hangsfirst", "tlsreset"],
   ...["toomany", "greymail", "utf8refuses", "utf8mail", "codes", "noservice", "turncoat", "busytoo"],
-  ...["unaskedno", "muterset"],
+  ...["unaskedno", "muterset", "policygrey", "policycode", "policyblind", "allhangsfirst", "cannotverify"],
 ] as const;
 
 /** One mail host each. The key is also its name in the zone: `<key>.mx.lab.test`. On 127.10.4.x nothing listens. */

@@ -97,3 +97,23 @@ test("nothing a server says steers the terminal", async () => {
   expect(explain(evidence)).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
   expect(explain(evidence)).toContain("owned");
 });
+
+test("an accepted other recipient is named as the reason, and an address as MX as what it is", async () => {
+  const rcpt = (address: string) => (address === "ada@x.example" ? "250 2.1.5 Ok" : "550 5.7.1 No such user!");
+  const network = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
+  network.zone["x.example"] = {
+    MX: [
+      [10, "203.0.114.9"],
+      [20, "mx.x.example"],
+    ],
+  };
+  await network.verify("ada@x.example");
+  await network.clock.advance(7_000);
+  const explained = explain((await network.verify("bob@x.example")).evidence);
+  expect(explained).toContain(
+    "found: mailbox_not_found at mx.x.example, because it accepted another recipient of the domain from the same egress (7 s before)",
+  );
+  expect(explained).toContain(
+    "203.0.114.9 is an IP address where MX requires a host name (RFC 1035 §3.3.9): not probed",
+  );
+});

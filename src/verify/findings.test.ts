@@ -61,6 +61,14 @@ describe("an accepted recipient beside a random one that is", () => {
 
   test("not asked", () => expect(heard("accepted", null).catch_all).toBe("unknown"));
 
+  test.each(["550 Unable to verify recipient", "550 Internal server error"])(
+    "refused because the server could not find out: %p",
+    (line) => {
+      const replies = [replyEvidenceOf("rcpt", "submitted", LINES.accepted), replyEvidenceOf("rcpt", "random", line)];
+      expect(findingOfReplies(HOST, replies)).toMatchObject({ reading: "accepted", catch_all: "unknown" });
+    },
+  );
+
   test("refused for the time being, with words that decide nothing", () => {
     const replies = [
       replyEvidenceOf("rcpt", "submitted", LINES.accepted),
@@ -287,4 +295,13 @@ test.each([
   [`550 ${"x".repeat(297)}`, `550 ${"x".repeat(295)}…`],
 ])("%p is quoted as %p", (line, quoted) => {
   expect(findingOfReplies(HOST, [replyEvidenceOf("rcpt", "submitted", line)])?.reply).toBe(quoted);
+});
+
+test("of hosts that say the same, one that may change its mind counts", () => {
+  const forGood = findingWith({ reading: "blocked", host: "mx1.x.example", retryable: false });
+  const forNow = findingWith({ reading: "blocked", host: "mx2.x.example", retryable: true });
+  expect(mostTelling([forGood, forNow]).host).toBe("mx2.x.example");
+  expect(mostTelling([findingWith({ reading: "greylisted", host: null, retryable: true }), forNow]).reading).toBe(
+    "greylisted",
+  );
 });

@@ -15,7 +15,7 @@ const CHECK = anyOf(
 );
 const CHECKED = anyOf(
   ["verified", "validated", "checked", "confirmed", "resolved", "determined", "looked up", "contacted", "reached"],
-  ["ascertained", "established", "evaluated", "queried", "tested"],
+  ["ascertained", "established", "evaluated", "queried", "tested", "opened", "read", "loaded"],
 );
 const CHECKING = anyOf(
   ["verif(?:ication|ying|y)", "validat(?:ion|ing|e)", "check(?:ing|s)?", "confirm(?:ation|ing)", "resol(?:ution|ving)"],

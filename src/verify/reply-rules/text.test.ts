@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { isStatusWord } from "./signs.ts";
 import { foldText, readableText, TEXT_CHARS_MAX } from "./text.ts";
 
 test.each([
@@ -55,6 +56,29 @@ test("a local part is not hidden from what is said of us", () => {
     words: "sender unknown",
     mailboxWords: "@ unknown",
   });
+});
+
+test.each([
+  ["this account is locked", "this account is locked"],
+  ["<locked>: sorry, locked", "<@>: sorry, locked"],
+  ["'locked' (locked) [locked] \"locked\"", "'@' (@) [@] \"@\""],
+  ["(locked> locked) 'locked", "(locked> locked) 'locked"],
+])("a local part that is a word of servers is hidden only where it is quoted: %p", (text, mailboxWords) => {
+  expect(readableText(text, [], "locked", (word) => word === "locked").mailboxWords).toBe(mailboxWords);
+});
+
+test.each([
+  ["locked", true],
+  ["disabled", true],
+  ["unknown", true],
+  ["full", true],
+  ["gesperrt", true],
+  ["inconnu", true],
+  ["ada", false],
+  ["no_such_user", false],
+  ["locked.out", false],
+])("%p is a word of servers: %p", (word, expected) => {
+  expect(isStatusWord(word)).toBe(expected);
 });
 
 test("a text beyond the ceiling is cut", () => {
