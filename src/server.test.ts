@@ -3,6 +3,7 @@ import { createLog } from "./base/log.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
 import { ClientAddresses } from "./http/client-addresses.ts";
 import { createServer } from "./server.ts";
+import { COMMIT } from "./version.ts";
 import { createApps } from "./testing/app.ts";
 import { createTestClock } from "./testing/clock.ts";
 
@@ -34,7 +35,7 @@ test("the liveness is the same whether an application responds or the server its
   expect(own).toEqual({
     status: 200,
     headers: { "content-type": "application/json;charset=utf-8", "x-request-id": "r1" },
-    body: { status: "ok", version: expect.any(String), commit: null },
+    body: { status: "ok", version: expect.any(String), commit: COMMIT },
   });
   expect(await ask("/healthz?")).toEqual(own);
 });
