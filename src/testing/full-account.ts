@@ -6,7 +6,7 @@ import { sampleReportXml } from "./dmarc-reports.ts";
 /** The settings with which every operation is possible. */
 export const FULL_SETTINGS = {
   REPORT_HOST: "reports.example.net",
-  BASE_URL: "https://postwarden.example",
+  BASE_URL: "http://localhost",
   WEBHOOK_ALLOW_NETWORKS: "127.0.0.0/8",
   NOTIFY_SMTP_URL: "smtp://127.0.0.1:1",
   NOTIFY_FROM: "postwarden@postwarden.example",
