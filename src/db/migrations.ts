@@ -32,6 +32,7 @@ import m0029 from "../../drizzle/0029_dmarc_weekly.sql" with { type: "text" };
 import m0030 from "../../drizzle/0030_report_filters.sql" with { type: "text" };
 import m0031 from "../../drizzle/0031_doubtful_reports.sql" with { type: "text" };
 import m0032 from "../../drizzle/0032_history_indexes.sql" with { type: "text" };
+import m0033 from "../../drizzle/0033_unknown_reporters.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -73,4 +74,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0030_report_filters", sql: m0030 },
   { name: "0031_doubtful_reports", sql: m0031 },
   { name: "0032_history_indexes", sql: m0032 },
+  { name: "0033_unknown_reporters", sql: m0033 },
 ];

@@ -33,6 +33,8 @@ export const dmarcReports = sqliteTable(
     sameness: text().notNull(),
     /** Hash of the rows: a duplicate report with other rows is noted. */
     content: text().notNull(),
+    /** Under whom it is counted: see `voucher`. 0 or 1 for one that is not trusted. */
+    voucher: integer().notNull().default(1),
     /** Whether the mail was authenticated; null for files. */
     authenticity: text({ enum: ["pending", "pass", "fail", "unknown"] }),
     /** The authentication results, as JSON. */
@@ -107,7 +109,7 @@ export const dmarcSources = sqliteTable(
     firstSeenAtMs: integer("first_seen_at_ms").notNull(),
     /** Whether the alert rules have evaluated it. */
     isReviewed: integer("is_reviewed", { mode: "boolean" }).notNull().default(false),
-    /** Whether a trusted report contains it; also true for sources older than this column. */
+    /** Whether a report of voucher 1 contains it; also true for sources older than this column. */
     isVouched: integer("is_vouched", { mode: "boolean" }).notNull().default(true),
   },
   (table) => [
@@ -136,23 +138,32 @@ const counts = {
 };
 
 /**
- * Whether the reports were uploaded by the owner or came in mail authenticated as the reporter's. Others are counted
- * separately, because advice must not rely on them. Counts from before this distinction are trusted.
+ * Who vouches for counts. 0: nobody, their mail is not authenticated as the reporter's. 1: the owner, who handed the reports in, or a
+ * reporter of `fixtures/dmarc/reporters.json`. Above: the unknown reporter whose `number` in `dmarc_reporters` is one less. Advice and
+ * alerts rely on some of them only, so they are counted separately. Counts from before these distinctions have 1.
  */
-const isTrusted = integer("is_trusted", { mode: "boolean" }).notNull().default(true);
+const voucher = integer("is_trusted")
+  .notNull()
+  .default(sql`true`);
 
 /** Messages of a source per day. */
 export const dmarcDaily = sqliteTable(
   "dmarc_daily",
-  { domain: integer().notNull(), day: integer().notNull(), source: integer().notNull(), ...counts, isTrusted },
-  (table) => [primaryKey({ columns: [table.domain, table.day, table.source, table.isTrusted] })],
+  { domain: integer().notNull(), day: integer().notNull(), source: integer().notNull(), ...counts, voucher },
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.source, table.voucher] })],
 );
 
 /** Messages of a source per week (`day / 7`), kept by triggers of `dmarc_daily`: a migration that creates it again creates them, too. */
 export const dmarcWeekly = sqliteTable(
   "dmarc_weekly",
-  { domain: integer().notNull(), source: integer().notNull(), isTrusted, week: integer().notNull(), ...counts },
-  (table) => [primaryKey({ columns: [table.domain, table.source, table.isTrusted, table.week] })],
+  { domain: integer().notNull(), source: integer().notNull(), voucher, week: integer().notNull(), ...counts },
+  (table) => [
+    primaryKey({ columns: [table.domain, table.source, table.voucher, table.week] }),
+    // Unknown reporters are many: seeking each for every source would take long.
+    index("dmarc_weekly_unknown")
+      .on(table.domain, table.week)
+      .where(sql`is_trusted > 1`),
+  ],
 );
 
 /** Messages of a reporter per day. */
@@ -168,26 +179,9 @@ export const dmarcDailyReporters = sqliteTable(
     reports: integer().notNull(),
     messages: integer().notNull(),
     aligned: integer().notNull(),
-    isTrusted,
+    voucher,
   },
-  (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter, table.author, table.isTrusted] })],
-);
-
-/** Senders of authenticated report mail about a domain, and their disk usage today. */
-export const dmarcReportAuthors = sqliteTable(
-  "dmarc_report_authors",
-  {
-    domain: integer().notNull(),
-    /** The organizational domain of the authenticated mail. */
-    author: text().notNull(),
-    /** The days of the first and the last such mail, since 1970 (UTC). */
-    firstDay: integer("first_day").notNull(),
-    lastDay: integer("last_day").notNull(),
-    /** Disk usage on `usageDay` after the domain had used up its quota. */
-    usageDay: integer("usage_day").notNull().default(0),
-    usageBytes: integer("usage_bytes").notNull().default(0),
-  },
-  (table) => [primaryKey({ columns: [table.domain, table.author] })],
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter, table.author, table.voucher] })],
 );
 
 /** Messages per day and header_from domain: the domain or a subdomain; `` for all others. */
@@ -199,9 +193,9 @@ export const dmarcDailyNames = sqliteTable(
     name: text().notNull(),
     messages: integer().notNull(),
     aligned: integer().notNull(),
-    isTrusted,
+    voucher,
   },
-  (table) => [primaryKey({ columns: [table.domain, table.day, table.name, table.isTrusted] })],
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.name, table.voucher] })],
 );
 
 /** Every header_from domain ever seen at or below a domain. */
@@ -287,6 +281,8 @@ export const dmarcTlsReports = sqliteTable(
     /** The results by policy, as JSON. */
     body: text().notNull(),
     sameness: text().notNull(),
+    /** As that of an aggregate report. */
+    voucher: integer().notNull().default(1),
     receivedAtMs: integer("received_at_ms").notNull(),
   },
   (table) => [
