@@ -48,6 +48,7 @@ export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): A
   recentSources: more.sources ?? [source()],
   reportedLately: more.reportedDays ?? 14,
   unauthenticated: 0,
+  unknownReporters: { names: [], messages: 0, isCovered: false },
   passedLately: (more.sources ?? [source()]).reduce((sum, { aligned }) => sum + aligned, 0),
   names: [],
   health: [],

@@ -31,7 +31,7 @@ export const INGEST_OWNER = { accountId: "account", mode: "live" as KeyMode };
 const ROLLUPS = [
   "SELECT * FROM dmarc_daily ORDER BY 1, 2, 3, is_trusted",
   // Reports have no column for the author of trusted ones.
-  `SELECT domain, day, reporter, CASE is_trusted WHEN 1 THEN '' ELSE author END AS author, sum(reports) AS reports, sum(messages) AS messages,
+  `SELECT domain, day, reporter, CASE is_trusted WHEN 0 THEN author ELSE '' END AS author, sum(reports) AS reports, sum(messages) AS messages,
     sum(aligned) AS aligned, is_trusted FROM dmarc_daily_reporters GROUP BY 1, 2, 3, is_trusted, 4 ORDER BY 1, 2, 3, is_trusted, 4`,
   "SELECT * FROM dmarc_daily_names ORDER BY 1, 2, 3, is_trusted",
 ] as const;
@@ -156,7 +156,7 @@ export const createIngestHarness = () => {
 };
 
 /** Sample reports always state the aligned results, so that the columns of the records suffice. */
-const TRUST = "instr(sameness, ' ') = 0";
+const TRUST = "CASE WHEN instr(sameness, ' ') > 0 THEN 0 ELSE voucher END";
 const RECOUNTS = [
   `SELECT c.domain, c.day, source, sum(count) AS messages, sum(count * is_aligned) AS aligned, sum(count * (dkim IS 'pass')) AS aligned_dkim,
     sum(count * (spf IS 'pass')) AS aligned_spf, sum(count * is_forwarded) AS forwarded,

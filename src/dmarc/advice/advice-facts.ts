@@ -32,6 +32,16 @@ export interface AdvisedName {
   readonly aligned: number;
 }
 
+/** Reporters that are neither known nor accepted by the owner. */
+export interface UnknownReporters {
+  /** Their domains. */
+  readonly names: readonly string[];
+  /** Messages of the last 30 days in their reports. */
+  readonly messages: number;
+  /** Whether known reporters cover the domain: see `ReporterStore`. Then the others change nothing. */
+  readonly isCovered: boolean;
+}
+
 /** A check of the domain that fails. */
 export interface FailingCheck {
   readonly code: string;
@@ -68,6 +78,8 @@ export interface AdviceFacts {
   readonly passedLately: number;
   /** Messages of the last 30 days that only reports in unauthenticated mail name. They are counted nowhere else. */
   readonly unauthenticated: number;
+  /** The unknown reporters of the domain; without any, all reports decide. */
+  readonly unknownReporters: UnknownReporters;
   /** Subdomains of the last 30 days. */
   readonly names: readonly AdvisedName[];
   /** Errors and warnings of the last health check, errors first. */
@@ -125,6 +137,21 @@ export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {
       .toSorted((a, b) => failingMessages(b) - failingMessages(a)),
   };
 };
+
+/** Whether the days of a source decide about it: it is unclassified and passes nothing. */
+export const dependsOnDays = ({
+  kind,
+  classification,
+  messages,
+  aligned,
+  authenticated_unaligned,
+}: AdvisedSource): boolean =>
+  classification === "unknown" &&
+  kind !== "unauthenticated" &&
+  kind !== "service" &&
+  messages >= UNKNOWN_MESSAGES_MIN &&
+  aligned === 0 &&
+  authenticated_unaligned === 0;
 
 /** Whether a source could be the user's, and sends enough that it has to be classified. */
 const isOpen = (source: AdvisedSource, all: number): boolean => {

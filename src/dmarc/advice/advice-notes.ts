@@ -19,6 +19,7 @@ export const notesOf = (stage: AdviceStage, facts: AdviceFacts): AdviceNote[] =>
     ["sends_mail_unset", sendsMailUnset(facts)],
     ["policy_inherited", inheritedPolicy(facts)],
     ["unauthenticated_reports", unauthenticatedReports(facts)],
+    ["unknown_reporters", unknownReporters(facts)],
     ...facts.health.slice(0, HEALTH_MAX).map(({ message, fix }) => {
       const text = fix === null ? message : `${message} ${fix}`;
       return ["health", text] as const;
@@ -73,6 +74,16 @@ const sendsMailUnset = ({ sendsMail, passedLately, reportedLately }: AdviceFacts
 
 const inheritedPolicy = ({ domain, policy }: AdviceFacts): string | null =>
   policy?.inherited_from == null ? null : `The policy of ${policy.inherited_from} applies to ${domain}.`;
+
+/** Anybody with a domain can be a reporter. */
+const unknownReporters = ({ unknownReporters: { names, messages, isCovered } }: AdviceFacts): string | null => {
+  if (names.length === 0) return null;
+  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  const who = `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
+  return isCovered
+    ? `This advice leaves out ${messages.toLocaleString("en-US")} messages of the last 30 days in reports of unknown reporters: ${who}. Accept those that you know.`
+    : `Fewer than two known reporters cover this domain. Every requirement must therefore hold without each single one of the unknown reporters: ${who}. Accept those that you know.`;
+};
 
 /** Anybody can send a report; what nobody authenticates changes no policy. */
 const unauthenticatedReports = ({ unauthenticated }: AdviceFacts): string | null =>

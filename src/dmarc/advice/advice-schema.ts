@@ -46,6 +46,7 @@ const NOTE_CODES = [
   "policy_inherited",
   "sends_mail_unset",
   "unauthenticated_reports",
+  "unknown_reporters",
   "health",
 ] as const;
 

@@ -30,6 +30,19 @@ export const advise = (facts: AdviceFacts): Advice => {
   return { stage, ready, next, requirements, obstacles, notes: notesOf(stage, facts), unauthenticated_percent };
 };
 
+/**
+ * The advice that holds whatever any single unknown reporter says. `first`: by all that decides; `others`: by parts of it. When the
+ * first one moves on, but another one does not, that one is the advice.
+ */
+export const mostCautious = (first: Advice, others: readonly Advice[]): Advice =>
+  isCautious(first) ? first : others.reduce((worst, one) => (openOf(one) > openOf(worst) ? one : worst), first);
+
+const isCautious = ({ ready, next }: Advice): boolean => !ready && next?.record == null;
+
+/** How much speaks against the next stage. */
+const openOf = ({ requirements, next }: Advice): number =>
+  2 * requirements.filter(({ met }) => !met).length + (next?.record == null ? 1 : 0);
+
 const stageOf = (policy: StatePolicy | null): AdviceStage => {
   if (policy === null) return "none";
   if (policy.p === "none") return "monitoring";

@@ -1,19 +1,27 @@
 import { type Clock, nextTurn } from "../../base/clock.ts";
-import { DAY_MS, type DayRange, dayOfTime } from "../../base/days.ts";
+import { DAY_MS, type DayRange, dayOfTime, isoDay } from "../../base/days.ts";
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import { type DnsResolver, isDefinite } from "../../net/dns.ts";
 import { historyBodySchema, readLastCheck, readState, recordOf, type StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow, DomainStore, HistoryRow } from "../domains/domain-store.ts";
+import { type DomainReporters, decidingVouchers } from "../domains/reporter-store.ts";
 import type { DomainHealth } from "../health/health-sections.ts";
 import { reporterBehind } from "../report/reporter.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
-import { advise } from "./advice.ts";
-import type { AdvisedFinding, AdvisedName } from "./advice-facts.ts";
+import { advise, mostCautious } from "./advice.ts";
+import {
+  type AdvisedFinding,
+  type AdvisedName,
+  type AdvisedSource,
+  type AdviceFacts,
+  dependsOnDays,
+  type UnknownReporters,
+} from "./advice-facts.ts";
 import type { Advice } from "./advice-schema.ts";
 
 export interface AdvisorOptions {
-  /** Of trusted reports only: others must not change a policy. */
+  /** Of the reports on which decisions rely only: others must not change a policy. */
   readonly reading: RollupStore;
   readonly resolver: DnsResolver;
   readonly clock: Clock;
@@ -37,50 +45,130 @@ const HISTORY_ROWS_AT_ONCE = 50;
 /** A domain whose DNS changes more often has had its policy since the oldest of these rows. */
 const HISTORY_PAGES_MAX = 20;
 
+/** The unknown reporters with the most messages: advice must hold without each of them. The others have little weight. */
+const LEFT_OUT_MAX = 10;
+/** Unclassified sources whose days are looked up. */
+const DATED_SOURCES_MAX = 50;
+
 /**
- * Advises about a domain by its DNS as it was last checked, its mail of the last days, and whether subdomains that send exist. Sends no
- * DNS queries for test domains. Never rejects for anything that the DNS does.
+ * Advises about a domain by its DNS as it was last checked, its mail of the last days, and whether subdomains that send exist. Where
+ * known reporters cover the domain (`ReporterStore`), only they count. Elsewhere the advice must hold without each single unknown
+ * reporter, and its shares also by the known ones alone. Sends no DNS queries for test domains. Never rejects for anything that the
+ * DNS does.
  */
 export const createAdvisor = (options: AdvisorOptions): Advisor => {
-  const { reading, clock, readHealth } = options;
+  const { reading, clock } = options;
   return async (domain) => {
-    const { number } = domain;
     const today = dayOfTime(clock.nowMs());
     const window = { fromDay: today - WINDOW_DAYS + 1, toDay: today };
-    const silent = { fromDay: today - SILENT_DAYS + 1, toDay: today };
-    const reported = reading.reportsPerDay(number, window);
-    const days = reported.map(({ day }) => day);
-    const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
-    const believed = readState(domain.state)?.believed ?? {};
-    const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
-    // Of a domain with 20,000 sources each of these takes a long time: everything else has its turn in between.
-    const read = new DomainSources(reading, domain);
-    await read.identifyAll();
-    await nextTurn();
-    const sources = read.sources(window);
-    await nextTurn();
-    const recentSources = read.sources(recent);
-    await nextTurn();
-    return advise({
-      domain: domain.domain,
-      isOrganisational: organisationalDomain(domain.domain) === domain.domain,
-      sendsMail: domain.sendsMail,
-      status: domain.status,
-      failing: checks.filter(({ ok }) => ok === false),
-      record: recordOf(believed),
-      policy: believed.policy ?? null,
-      reportedDays: days.length,
-      policyDays: countPolicyDays(options, domain, { policy: believed.policy ?? null, days, window }),
-      reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
-      sources,
-      recentSources,
-      reportedLately: days.filter((day) => day >= silent.fromDay).length,
-      passedLately: reported.reduce((sum, { day, aligned }) => sum + (day < silent.fromDay ? 0 : aligned), 0),
-      unauthenticated: reading.untrusted(number, window).messages,
-      names: await sendingNames(options, domain, window),
-      health: advisedFindings(readHealth?.(number) ?? null),
-    });
+    const reporters = reading.domainReporters(domain.number);
+    const facts = await gatherFacts(options, domain, window);
+    const first = advise(facts);
+    if (reporters.isCovered || reporters.unknown.length === 0 || first.next === null) return first;
+    const others: Advice[] = [];
+    for (const { vouchers, keepsAmounts } of parts(reading, domain.number, { reporters, window })) {
+      await nextTurn();
+      const part = await gatherFacts({ ...options, reading: reading.only(vouchers) }, domain, window, facts);
+      const { sources, recentSources, names, passedLately } = part;
+      if (!keepsAmounts) others.push(advise(part));
+      else if (sources.some(({ messages }) => messages > 0))
+        others.push(advise({ ...facts, sources, recentSources, names, passedLately }));
+    }
+    return mostCautious(first, others);
   };
+};
+
+interface Part {
+  readonly vouchers: readonly number[];
+  /** Whether only its shares have to hold. */
+  readonly keepsAmounts: boolean;
+}
+
+/** The known reporters alone, and all reporters without each unknown one. */
+const parts = (
+  reading: RollupStore,
+  number: number,
+  { reporters, window }: { readonly reporters: DomainReporters; readonly window: DayRange },
+): readonly Part[] => {
+  const deciding = decidingVouchers(reporters);
+  const weights = reading.reporters(number, window);
+  const heaviest = [...new Set(weights.map(({ voucher }) => voucher))]
+    .filter((voucher) => !reporters.known.includes(voucher))
+    .slice(0, LEFT_OUT_MAX);
+  return [
+    { vouchers: reporters.known, keepsAmounts: true },
+    ...heaviest.map((voucher) => ({ vouchers: deciding.filter((one) => one !== voucher), keepsAmounts: false })),
+  ];
+};
+
+/** What advice is based on; of a part of the reports with what is the same for the whole. */
+const gatherFacts = async (
+  options: AdvisorOptions,
+  domain: DomainRow,
+  window: DayRange,
+  whole: AdviceFacts | null = null,
+): Promise<AdviceFacts> => {
+  const { reading, readHealth } = options;
+  const { number } = domain;
+  const { toDay: today } = window;
+  const silent = { fromDay: today - SILENT_DAYS + 1, toDay: today };
+  const reported = reading.reportsPerDay(number, window);
+  const days = reported.map(({ day }) => day);
+  const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
+  const believed = readState(domain.state)?.believed ?? {};
+  const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
+  // Of a domain with 20,000 sources each of these takes a long time: everything else has its turn in between.
+  const read = new DomainSources(reading, domain);
+  await read.identifyAll();
+  await nextTurn();
+  const sources = datedSources(reading, number, read, window);
+  await nextTurn();
+  const recentSources = read.sources(recent);
+  await nextTurn();
+  return {
+    domain: domain.domain,
+    isOrganisational: organisationalDomain(domain.domain) === domain.domain,
+    sendsMail: domain.sendsMail,
+    status: domain.status,
+    failing: checks.filter(({ ok }) => ok === false),
+    record: recordOf(believed),
+    policy: believed.policy ?? null,
+    reportedDays: days.length,
+    policyDays: countPolicyDays(options, domain, { policy: believed.policy ?? null, days, window }),
+    reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
+    sources,
+    recentSources,
+    reportedLately: days.filter((day) => day >= silent.fromDay).length,
+    passedLately: reported.reduce((sum, { day, aligned }) => sum + (day < silent.fromDay ? 0 : aligned), 0),
+    unauthenticated: reading.untrusted(number, window).messages,
+    unknownReporters: whole?.unknownReporters ?? unknownReportersOf(reading, number, window),
+    names: await sendingNames(options, domain, window, whole?.names ?? null),
+    health: whole?.health ?? advisedFindings(readHealth?.(number) ?? null),
+  };
+};
+
+/** The sources of a range. The days of those that depend on them are those in the reports that count, not in any report. */
+const datedSources = (
+  reading: RollupStore,
+  number: number,
+  read: DomainSources,
+  window: DayRange,
+): readonly AdvisedSource[] => {
+  const sources = read.sources(window);
+  const dated = new Set(sources.filter(dependsOnDays).slice(0, DATED_SOURCES_MAX));
+  if (dated.size === 0) return sources;
+  const numbers = read.numbersByKey(window);
+  return sources.map((source) => {
+    const days = dated.has(source) ? reading.sightings(number, numbers.get(source.key) ?? []) : null;
+    return days === null ? source : { ...source, first_day: isoDay(days.fromDay), last_day: isoDay(days.toDay) };
+  });
+};
+
+const unknownReportersOf = (reading: RollupStore, number: number, window: DayRange): UnknownReporters => {
+  const { unknown, isCovered } = reading.domainReporters(number);
+  const sums = reading.only(unknown.map(({ voucher }) => voucher)).reporters(number, window);
+  const names = [...new Set(sums.map(({ authenticatedAs, reporter }) => authenticatedAs ?? reporter))];
+  return { names, messages: sums.reduce((sum, { messages }) => sum + messages, 0), isCovered };
 };
 
 export type Advisor = (domain: DomainRow) => Promise<Advice>;
@@ -168,6 +256,7 @@ const sendingNames = (
   { reading, resolver }: AdvisorOptions,
   { number, domain, mode }: DomainRow,
   window: DayRange,
+  found: readonly AdvisedName[] | null,
 ): Promise<readonly AdvisedName[]> => {
   const sending = reading
     .names(number, window)
@@ -175,7 +264,12 @@ const sendingNames = (
   return Promise.all(
     sending.map(async ({ name, messages, aligned }, at) => ({
       ...{ name, messages, aligned },
-      exists: mode === "live" && at < NAMES_MAX ? await nameExists(resolver, name) : null,
+      exists:
+        found !== null
+          ? (found.find((one) => one.name === name)?.exists ?? null)
+          : mode === "live" && at < NAMES_MAX
+            ? await nameExists(resolver, name)
+            : null,
     })),
   );
 };

@@ -1,6 +1,7 @@
 import type { DayRange } from "../../base/days.ts";
 import { OF_ENABLED_ACCOUNT } from "../../db/enabled-accounts.ts";
 import type { Db, Tx } from "../../db/open.ts";
+import { decidingVouchers, ReporterStore } from "../domains/reporter-store.ts";
 import { parsePublishedPolicy, parseTlsReportBody, type TlsReportBody } from "../report/report-json.ts";
 import type { PublishedPolicy } from "../report/report.ts";
 import type { DayMail } from "./failure-incidents.ts";
@@ -48,6 +49,9 @@ export interface SilentDomain {
   readonly lastReportAtMs: number;
 }
 
+/** Of a source `s`: a deciding report (2) of an unknown reporter names it. */
+const NAMED_BY_UNKNOWN = `EXISTS (SELECT 1 FROM dmarc_weekly w WHERE w.domain = s.domain AND w.source = s.number AND w.is_trusted > 1
+  AND w.is_trusted IN (SELECT value FROM json_each(?2)))`;
 /** Rules read fewer days than these. */
 const REPORTED_DAYS_MAX = 100;
 const POLICIES_MAX = 5_000;
@@ -56,19 +60,21 @@ const TLS_REPORTS_MAX = 500;
 const TLS_SUBJECTS_MAX = 1_000;
 
 /**
- * What the alert rules read and write. `domain` is always the `number` of a domain. With `trustedOnly`, sums by day are of trusted
- * reports only.
+ * What the alert rules read and write. `domain` is always the `number` of a domain. With `trustedOnly`, sums by day are of the reports
+ * only on which decisions rely (`decidingVouchers`); policies and TLS reports always are.
  */
 export class AlertRuleStore {
   readonly #sqlite: Db["sqlite"];
   readonly #trustedOnly: boolean;
   /** Restricts daily sums to trusted reports. */
   readonly #trust: string;
+  readonly #reporters: ReporterStore;
 
   constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly = false }: { readonly trustedOnly?: boolean } = {}) {
     this.#sqlite = sqlite;
     this.#trustedOnly = trustedOnly;
-    this.#trust = trustedOnly ? " AND is_trusted = 1" : "";
+    this.#trust = trustedOnly ? " AND is_trusted IN (SELECT value FROM json_each(?5))" : " AND ?5 IS NOT NULL";
+    this.#reporters = new ReporterStore({ sqlite });
   }
 
   /** Domains for which reports arrived since the last review, after the number `after`. */
@@ -86,14 +92,14 @@ export class AlertRuleStore {
     this.#sqlite.query("UPDATE dmarc_domains SET is_unreviewed = 0 WHERE number = ?").run(domain);
   }
 
-  /** Numbers of the stored sources that were not reviewed yet; with `trustedOnly`, of those that trusted reports name. */
+  /** Numbers of the stored sources that were not reviewed yet; with `trustedOnly`, of those that the reports in use name. */
   unreviewedSources(domain: number): number[] {
-    const vouched = this.#trustedOnly ? " AND is_vouched = 1" : "";
+    const vouched = this.#trustedOnly ? `AND (is_vouched = 1 OR ${NAMED_BY_UNKNOWN})` : "AND ?2 IS NOT NULL";
     return this.#sqlite
-      .query<{ number: number }, [number]>(
-        `SELECT number FROM dmarc_sources WHERE domain = ? AND is_reviewed = 0${vouched}`,
+      .query<{ number: number }, [number, string]>(
+        `SELECT number FROM dmarc_sources s WHERE domain = ?1 AND is_reviewed = 0 ${vouched}`,
       )
-      .all(domain)
+      .all(domain, this.#deciding(domain))
       .map(({ number }) => number);
   }
 
@@ -105,13 +111,13 @@ export class AlertRuleStore {
 
   /** The mail of some stored sources by day; with null, of all. */
   sourceDays(domain: number, { fromDay, toDay }: DayRange, among: readonly number[] | null): SourceDay[] {
-    const condition = among === null ? "? IS NOT NULL" : "source IN (SELECT value FROM json_each(?))";
+    const condition = among === null ? "?4 IS NOT NULL" : "source IN (SELECT value FROM json_each(?4))";
     return this.#sqlite
-      .query<SourceDay, [number, number, number, string]>(
+      .query<SourceDay, [number, number, number, string, string]>(
         `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
-          WHERE domain = ? AND day BETWEEN ? AND ? AND ${condition}${this.#trust} GROUP BY day, source`,
+          WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 AND ${condition}${this.#trust} GROUP BY day, source`,
       )
-      .all(domain, fromDay, toDay, JSON.stringify(among ?? []));
+      .all(domain, fromDay, toDay, JSON.stringify(among ?? []), this.#deciding(domain));
   }
 
   /** The names that were not reviewed yet, those with the most mail in the range first. */
@@ -134,22 +140,22 @@ export class AlertRuleStore {
 
   nameDays(domain: number, { fromDay, toDay }: DayRange, names: readonly string[]): NameDay[] {
     return this.#sqlite
-      .query<NameDay, [number, number, number, string]>(
+      .query<NameDay, [number, number, number, string, string]>(
         `SELECT name, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_names
-          WHERE domain = ? AND day BETWEEN ? AND ? AND name IN (SELECT value FROM json_each(?))${this.#trust}
+          WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 AND name IN (SELECT value FROM json_each(?4))${this.#trust}
           GROUP BY day, name`,
       )
-      .all(domain, fromDay, toDay, JSON.stringify(names));
+      .all(domain, fromDay, toDay, JSON.stringify(names), this.#deciding(domain));
   }
 
   /** The days of a range that reports are about, the last ones of very many. */
   reportedDays(domain: number, { fromDay, toDay }: DayRange): number[] {
     return this.#sqlite
-      .query<{ day: number }, [number, number, number, number]>(
-        `SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? AND day BETWEEN ? AND ?${this.#trust}
-          ORDER BY day DESC LIMIT ?`,
+      .query<{ day: number }, [number, number, number, number, string]>(
+        `SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ?1 AND day BETWEEN ?2 AND ?3${this.#trust}
+          ORDER BY day DESC LIMIT ?4`,
       )
-      .all(domain, fromDay, toDay, REPORTED_DAYS_MAX)
+      .all(domain, fromDay, toDay, REPORTED_DAYS_MAX, this.#deciding(domain))
       .map(({ day }) => day);
   }
 
@@ -171,13 +177,14 @@ export class AlertRuleStore {
   reportedPolicies(domain: number, { fromDay, toDay }: DayRange, name: string): ReportedPolicy[] {
     // A space in `sameness` stands before the author of a report that is not trusted.
     return this.#sqlite
-      .query<Omit<ReportedPolicy, "policy"> & { policy: string }, [number, number, number, string, number]>(
+      .query<Omit<ReportedPolicy, "policy"> & { policy: string }, [number, number, number, string, number, string]>(
         `SELECT lower(coalesce(org, '')) reporter, day, min(begin_ms) beginMs, max(end_ms) endMs, policy
           FROM dmarc_reports
-          WHERE domain = ? AND day BETWEEN ? AND ? AND is_complete = 1 AND policy_domain = ? AND instr(sameness, ' ') = 0
-          GROUP BY day, reporter, policy ORDER BY day DESC LIMIT ?`,
+          WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 AND is_complete = 1 AND policy_domain = ?4 AND instr(sameness, ' ') = 0
+            AND voucher IN (SELECT value FROM json_each(?6))
+          GROUP BY day, reporter, policy ORDER BY day DESC LIMIT ?5`,
       )
-      .all(domain, fromDay, toDay, name, POLICIES_MAX)
+      .all(domain, fromDay, toDay, name, POLICIES_MAX, this.#deciding(domain))
       .map((row) => ({ ...row, policy: parsePublishedPolicy(row.policy) }));
   }
 
@@ -192,15 +199,16 @@ export class AlertRuleStore {
       .map(({ subject }) => subject);
   }
 
-  /** The trusted TLS reports that arrived since. */
+  /** The TLS reports on which decisions rely that arrived since. */
   tlsReportsSince(domain: number, sinceMs: number): StoredTlsReport[] {
     return this.#sqlite
-      .query<Omit<StoredTlsReport, "policies"> & { body: string }, [number, number, number]>(
+      .query<Omit<StoredTlsReport, "policies"> & { body: string }, [number, number, number, string]>(
         `SELECT org, begin_ms beginMs, end_ms endMs, received_at_ms receivedAtMs, body
-          FROM (SELECT * FROM dmarc_tls_reports WHERE domain = ? ORDER BY id DESC LIMIT ?)
-          WHERE received_at_ms >= ? AND instr(sameness, ' ') = 0`,
+          FROM (SELECT * FROM dmarc_tls_reports WHERE domain = ?1 AND instr(sameness, ' ') = 0
+            AND voucher IN (SELECT value FROM json_each(?4)) ORDER BY id DESC LIMIT ?2)
+          WHERE received_at_ms >= ?3`,
       )
-      .all(domain, TLS_REPORTS_MAX, sinceMs)
+      .all(domain, TLS_REPORTS_MAX, sinceMs, this.#deciding(domain))
       .map(({ body, ...report }) => ({ ...report, policies: parseTlsReportBody(body).policies }));
   }
 
@@ -212,5 +220,10 @@ export class AlertRuleStore {
           GROUP BY subject ORDER BY 2 DESC LIMIT ?`,
       )
       .all(domain, TLS_SUBJECTS_MAX);
+  }
+
+  /** The vouchers whose reports decide, as JSON. */
+  #deciding(domain: number): string {
+    return JSON.stringify(decidingVouchers(this.#reporters.ofDomain(domain)));
   }
 }

@@ -10,6 +10,8 @@ export interface AuthenticationResults {
   readonly authenticity: AuthenticationVerdict;
   /** The header_from domain in lower-case A-labels; null when there is not exactly one. */
   readonly from: string | null;
+  /** The local part of the one address in From, in lower case; null or absent when it is not known. */
+  readonly localPart?: string | null;
   /** Null when SPF could not be checked, because the client is not known. */
   readonly spf: SpfResult | null;
   readonly dkim: readonly (DkimSignature & { readonly aligned: boolean })[];

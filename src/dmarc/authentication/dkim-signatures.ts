@@ -26,7 +26,13 @@ export interface DkimSignature {
 
 /** The domain of the From field (RFC 9989: Author Domain). */
 export type HeaderFrom =
-  | { readonly kind: "domain"; /** Lower-case A-labels. */ readonly domain: string }
+  | {
+      readonly kind: "domain";
+      /** Lower-case A-labels. */
+      readonly domain: string;
+      /** Of the one address in From, in lower case; null for several. */
+      readonly localPart: string | null;
+    }
   /** No From field, or none with a valid domain. */
   | { readonly kind: "none" }
   /** Two From fields, or addresses of several domains: such a mail cannot be authenticated. */
@@ -61,8 +67,8 @@ export const verifySignatures = async (
     signal.throwIfAborted();
     return err(error);
   }
-  const { fromFields, results } = verifier;
-  return ok({ headerFrom: headerFromOf(fromFields, found), signatures: results.flatMap(signatureOf) });
+  const { results } = verifier;
+  return ok({ headerFrom: headerFromOf(verifier, found), signatures: results.flatMap(signatureOf) });
 };
 
 const PIECE_BYTES = 64 * 1024;
@@ -105,13 +111,19 @@ const withReturns = (piece: Uint8Array): Buffer => {
   return out;
 };
 
-const headerFromOf = (fromFields: number, found: { authorDomain?: string; reason?: string }): HeaderFrom => {
+const headerFromOf = (
+  { fromFields, headerFrom }: { readonly fromFields: number; readonly headerFrom: readonly string[] },
+  found: { authorDomain?: string; reason?: string },
+): HeaderFrom => {
   if (found.authorDomain === undefined) {
     const isSeveral = fromFields > 1 || found.reason === "multiple-author-domains";
     return { kind: isSeveral ? "several" : "none" };
   }
   const domain = parseDomain(found.authorDomain);
-  return domain.ok ? { kind: "domain", domain: domain.value.ascii } : { kind: "none" };
+  if (!domain.ok) return { kind: "none" };
+  const [address = "", ...others] = headerFrom;
+  const localPart = others.length > 0 ? null : address.slice(0, Math.max(0, address.lastIndexOf("@"))).toLowerCase();
+  return { kind: "domain", domain: domain.value.ascii, localPart };
 };
 
 const signatureOf = ({ signingDomain, selector, status }: VerifiedSignature): readonly DkimSignature[] => {

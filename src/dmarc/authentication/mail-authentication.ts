@@ -95,12 +95,12 @@ const authenticate = async (mail: MailToAuthenticate, circumstances: Circumstanc
   }
   const { headerFrom, signatures } = verified.value;
   if (headerFrom.kind !== "domain") return withoutHeaderFrom(headerFrom);
-  const { domain } = headerFrom;
+  const { domain, localPart } = headerFrom;
   const [discovery, spf] = await Promise.all([
     discoverPolicy(limitQueries(resolver, QUERIES_MAX, signal), domain),
     checkSpf(mail, limitQueries(resolver, SPF_QUERIES_MAX, signal)),
   ]);
-  return concludeAuthentication({ domain, signatures, leftOut, spf, discovery });
+  return { ...concludeAuthentication({ domain, signatures, leftOut, spf, discovery }), localPart };
 };
 
 const { isAllowed: isPublicAddress } = createAddressPolicy([]);

@@ -60,7 +60,7 @@ const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
     `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
       AND reports > 0 AND messages >= ?`,
   ),
-  isNameCountedOn: sqlite.prepare<unknown, [number, number, string, boolean]>(
+  isNameCountedOn: sqlite.prepare<unknown, [number, number, string, number]>(
     "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?",
   ),
   touchDomain: sqlite.prepare(
@@ -68,24 +68,24 @@ const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
   ),
 });
 
-const sourceRow = ({ domain, day, key, isTrusted }: CountKey<number>, counts: Counts, sign: 1 | -1): CountRow => {
+const sourceRow = ({ domain, day, key, voucher }: CountKey<number>, counts: Counts, sign: 1 | -1): CountRow => {
   const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
   const figures = [messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected];
-  return [domain, day, isTrusted, key, ...figures.map((figure) => sign * figure)];
+  return [domain, day, voucher, key, ...figures.map((figure) => sign * figure)];
 };
 
 /** What a rollup adds to each table, or takes from it. */
 const rowsOf = (rollup: Rollup, sign: 1 | -1) => {
   const rows = { sources: [] as CountRow[], reporters: [] as CountRow[], names: [] as CountRow[] };
   for (const [domain, days] of rollup) {
-    for (const { day, isTrusted, sources, reporters, names } of days.values()) {
-      for (const [key, counts] of sources) rows.sources.push(sourceRow({ domain, day, key, isTrusted }, counts, sign));
+    for (const { day, voucher, sources, reporters, names } of days.values()) {
+      for (const [key, counts] of sources) rows.sources.push(sourceRow({ domain, day, key, voucher }, counts, sign));
       for (const { reporter, author, reports, messages, aligned } of reporters.values()) {
         const figures = [sign * reports, sign * messages, sign * aligned];
-        rows.reporters.push([domain, day, isTrusted, reporter, author, ...figures]);
+        rows.reporters.push([domain, day, voucher, reporter, author, ...figures]);
       }
       for (const [name, { messages, aligned }] of names)
-        rows.names.push([domain, day, isTrusted, name, sign * messages, sign * aligned]);
+        rows.names.push([domain, day, voucher, name, sign * messages, sign * aligned]);
     }
   }
   return rows;
@@ -127,12 +127,12 @@ export class DailyCountStore {
   }
 
   /** Whether a reporter that is not trusted is counted with at least so many messages. */
-  isCountedApart({ domain, day, key }: Omit<CountKey<CountedReporter>, "isTrusted">, messages: number): boolean {
+  isCountedApart({ domain, day, key }: Omit<CountKey<CountedReporter>, "voucher">, messages: number): boolean {
     return this.#sql.reporterHolds.get(domain, day, key.reporter, key.author, messages) !== null;
   }
 
-  isNameCountedOn({ domain, day, key, isTrusted }: CountKey<string>): boolean {
-    return this.#sql.isNameCountedOn.get(domain, day, key, isTrusted) !== null;
+  isNameCountedOn({ domain, day, key, voucher }: CountKey<string>): boolean {
+    return this.#sql.isNameCountedOn.get(domain, day, key, voucher) !== null;
   }
 
   /** Notes that a report arrived. With `isNews` the alert rules are evaluated for the domain again. */

@@ -1,6 +1,7 @@
 import type { Db } from "../../db/open.ts";
 import { DomainStore } from "../domains/domain-store.ts";
 import { ReportAuthorStore } from "../domains/report-author-store.ts";
+import { ReporterStore } from "../domains/reporter-store.ts";
 import { DailyCountStore } from "./daily-count-store.ts";
 import { FailureReportStore } from "./failure-report-store.ts";
 import { IngestionStore } from "./ingestion-store.ts";
@@ -16,6 +17,7 @@ export const openIngestStores = (db: Db) => ({
   counts: new DailyCountStore(db),
   domains: new DomainStore(db),
   authors: new ReportAuthorStore(db),
+  reporters: new ReporterStore(db),
 });
 
 export type IngestStores = ReturnType<typeof openIngestStores>;

@@ -16,6 +16,8 @@ export interface NewReport {
   readonly receivedAtMs: number;
   readonly fingerprint: string;
   readonly rowsHash: string;
+  /** See `ReporterStore`. */
+  readonly voucher: number;
   readonly authenticity: "pending" | "pass" | "fail" | "unknown" | null;
   readonly authenticityBody: string | null;
   /** Its messages that passed DMARC; null for a report that is incomplete until `complete` is called. */
@@ -42,6 +44,7 @@ export interface NewTlsReport {
   /** With the policies of that domain only. */
   readonly report: TlsReport;
   readonly fingerprint: string;
+  readonly voucher: number;
   readonly receivedAtMs: number;
 }
 
@@ -84,8 +87,8 @@ const RECORDS = `SELECT position, source, source_ip AS sourceIp, count, disposit
   FROM dmarc_records WHERE report = ? AND position > ? ORDER BY position LIMIT ?`;
 
 const INSERT_REPORT = `INSERT INTO dmarc_reports (id, domain, ingestion, org, email, report_id, begin_ms, end_ms, day, received_at_ms,
-  policy_domain, policy, body, rows, messages, aligned, sameness, content, authenticity, authenticity_body, is_complete)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  policy_domain, policy, body, rows, messages, aligned, sameness, content, voucher, authenticity, authenticity_body, is_complete)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const RECORD_COLUMNS = [
   ...["report", "position", "domain", "day", "source", "source_ip", "count", "disposition", "dkim", "spf"],
@@ -93,7 +96,7 @@ const RECORD_COLUMNS = [
 ];
 
 const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, report_id, begin_ms, end_ms, successful_sessions,
-  failed_sessions, body, sameness, received_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  failed_sessions, body, sameness, voucher, received_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /** Prepared once: an import spends its time here. */
 const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
@@ -154,7 +157,7 @@ export class ReportStore {
     const { lastInsertRowid } = this.#sql.insertReport.run(
       ...[row.id, row.domain, row.ingestion, orgName, email, reportId, beginMs, endMs, row.day, row.receivedAtMs],
       ...[policy.domain, JSON.stringify(policy), JSON.stringify(body), rows.length, countMessages(report)],
-      ...[row.aligned ?? 0, row.fingerprint, row.rowsHash, row.authenticity, row.authenticityBody],
+      ...[row.aligned ?? 0, row.fingerprint, row.rowsHash, row.voucher, row.authenticity, row.authenticityBody],
       row.aligned === null ? 0 : 1,
     );
     return Number(lastInsertRowid);
@@ -218,14 +221,14 @@ export class ReportStore {
     return this.#sql.sameTls.get(domain, fingerprint);
   }
 
-  insertTls(_tx: Tx, { id, domain, ingestion, report, fingerprint, receivedAtMs }: NewTlsReport): void {
+  insertTls(_tx: Tx, { id, domain, ingestion, report, fingerprint, voucher, receivedAtMs }: NewTlsReport): void {
     const { orgName, reportId, contact, beginMs, endMs, policies } = report;
     const successful = policies.reduce((sum, { successfulSessions }) => sum + successfulSessions, 0);
     const failed = policies.reduce((sum, { failedSessions }) => sum + failedSessions, 0);
     const body: TlsReportBody = { contact, policies };
     this.#sql.insertTls.run(
       ...[id, domain, ingestion, orgName, reportId, beginMs, endMs],
-      ...[successful, failed, JSON.stringify(body), fingerprint, receivedAtMs],
+      ...[successful, failed, JSON.stringify(body), fingerprint, voucher, receivedAtMs],
     );
   }
 }

@@ -1,7 +1,10 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import type { AuthenticationResults } from "../authentication/authentication-results.ts";
+import type { Tx } from "../../db/open.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
-import { type ClaimedReporter, isReportersDomain } from "../report/reporter.ts";
+import { type ReporterStore, VOUCHED_BY_NOBODY } from "../domains/reporter-store.ts";
+import { knownReporterOf } from "../report/known-reporters.ts";
+import { type ClaimedReporter, isReportersDomain, reporterBehind } from "../report/reporter.ts";
 import type { FindingReason, IngestionFinding } from "./ingestion-finding.ts";
 import { isAuthenticatedAgain, type NewIngestion } from "./ingestion-store.ts";
 import { type CountedReporter, UNAUTHENTICATED } from "./rollup.ts";
@@ -16,14 +19,16 @@ export interface ReportOrigin {
 export interface ReportTrust {
   /** The owner handed it in or accepted it, or its mail is authenticated as the reporter's. */
   readonly isTrusted: boolean;
+  /** Whether the owner handed it in or accepted it, or the reporter is known. Anybody can be another reporter. */
+  readonly isKnown: boolean;
   /** Of a report that is not trusted: the organizational domain that its mail is authenticated as, or `UNAUTHENTICATED`. */
   readonly author: string | null;
   /** The organizational domain that its mail is authenticated as; null for what the owner handed in or accepted. */
   readonly authenticatedAs: string | null;
 }
 
-const BY_OWNER: ReportTrust = { isTrusted: true, author: null, authenticatedAs: null };
-const BY_NOBODY: ReportTrust = { isTrusted: false, author: UNAUTHENTICATED, authenticatedAs: null };
+const BY_OWNER: ReportTrust = { isTrusted: true, isKnown: true, author: null, authenticatedAs: null };
+const BY_NOBODY: ReportTrust = { isTrusted: false, isKnown: false, author: UNAUTHENTICATED, authenticatedAs: null };
 
 /** Whether it is mail that anybody may have sent: to the receiver, or to a mailbox from which it was fetched. */
 export const isUnsolicitedMail = ({ via }: Pick<NewIngestion, "via">): boolean => via === "smtp" || via === "imap";
@@ -34,8 +39,10 @@ export const reportTrust = ({ ingestion, authentication }: ReportOrigin, claimed
   const isAccepted = typeof ingestion.acceptedAtMs === "number";
   if (authentication?.authenticity === "pass" && authentication.from !== null) {
     const author = organisationalDomain(authentication.from) ?? authentication.from;
-    if (isReportersDomain(author, claimed)) return { isTrusted: true, author: null, authenticatedAs: author };
-    if (!isAccepted) return { isTrusted: false, author, authenticatedAs: author };
+    const sender = { domain: authentication.from, localPart: authentication.localPart ?? null };
+    const isKnown = isAccepted || knownReporterOf(sender) !== null;
+    if (isReportersDomain(author, claimed)) return { isTrusted: true, isKnown, author: null, authenticatedAs: author };
+    if (!isAccepted) return { isTrusted: false, isKnown: false, author, authenticatedAs: author };
   }
   return isAccepted ? BY_OWNER : BY_NOBODY;
 };
@@ -45,6 +52,18 @@ export const countedReporter = (
   { orgName }: Pick<ClaimedReporter, "orgName">,
   { author, authenticatedAs }: ReportTrust,
 ): CountedReporter => ({ reporter: orgName?.toLowerCase() ?? "", author: author ?? authenticatedAs ?? "" });
+
+/** The voucher under which a report about a day is counted, and notes its reporter. */
+export const voucherFor = (
+  { stores, tx }: { readonly stores: { readonly reporters: ReporterStore }; readonly tx: Tx },
+  { number }: Pick<DomainRow, "number">,
+  { claimed, trust, day }: { readonly claimed: ClaimedReporter; readonly trust: ReportTrust; readonly day: number },
+): number => {
+  const { isTrusted, isKnown, authenticatedAs } = trust;
+  if (!isTrusted) return VOUCHED_BY_NOBODY;
+  const author = authenticatedAs ?? reporterBehind(claimed.orgName?.toLowerCase() ?? "");
+  return stores.reporters.vouch(tx, number, { author, isKnown, day });
+};
 
 /** The fingerprint under which a report is stored. Reports of different authors are never the same report. */
 export const authoredFingerprint = (fingerprint: string, { author }: ReportTrust): string =>

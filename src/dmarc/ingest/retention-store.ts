@@ -36,7 +36,14 @@ const BY_DAY = ["dmarc_records", "dmarc_daily", "dmarc_daily_reporters", "dmarc_
 /** Tables with data of a domain, in the order in which they are purged. */
 const OF_DOMAIN = [
   ...["dmarc_records", "dmarc_reports", "dmarc_tls_reports", "dmarc_failure_reports", "dmarc_daily"],
-  ...["dmarc_daily_reporters", "dmarc_daily_names", "dmarc_report_authors", "dmarc_names", "dmarc_source_words"],
+  ...[
+    "dmarc_daily_reporters",
+    "dmarc_daily_names",
+    "dmarc_report_authors",
+    "dmarc_reporters",
+    "dmarc_names",
+    "dmarc_source_words",
+  ],
   ...["dmarc_history", "dmarc_sources", "dmarc_health", "dmarc_overviews"],
 ];
 

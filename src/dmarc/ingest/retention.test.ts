@@ -45,6 +45,10 @@ const addHappenings = (harness: IngestHarness, domain: number, atMs: number): vo
   run("INSERT INTO dmarc_failure_reports VALUES (?, ?, '', ?, 1, '{}', 's')", newId(), domain, atMs);
   run("INSERT INTO dmarc_source_words VALUES (?, 'ip:192.0.2.1', 'threat', ?, NULL)", domain, atMs);
   run("INSERT INTO dmarc_report_authors (domain, author, first_day, last_day) VALUES (?, 'google.com', 1, 1)", domain);
+  run(
+    "INSERT INTO dmarc_reporters (domain, author, is_known, first_day, last_day) VALUES (?, 'x.net', 0, 1, 1)",
+    domain,
+  );
   run("INSERT OR REPLACE INTO dmarc_health VALUES (?, ?, '{}')", domain, atMs);
   run("INSERT OR REPLACE INTO dmarc_overviews VALUES (?, ?, 0, 0, 0, 0, 0, '{}')", domain, atMs);
 };
@@ -165,8 +169,14 @@ test("ingestions, alerts and history expire after 400 days; what is pending or h
   expect(["dmarc_ingestions", "dmarc_raw", "dmarc_alerts", "dmarc_history"].map(harness.count)).toEqual([2, 2, 0, 0]);
 });
 
-/** What is known of addresses, and how far the mailbox was read. */
-const OF_NO_DOMAIN = new Set(["dmarc_reverse_names", "dmarc_as_names", "dmarc_mailboxes", "dmarc_mailbox_marks"]);
+/** What is known of addresses, how far the mailbox was read, and whom the account accepted. */
+const OF_NO_DOMAIN = new Set([
+  "dmarc_accepted_reporters",
+  "dmarc_reverse_names",
+  "dmarc_as_names",
+  "dmarc_mailboxes",
+  "dmarc_mailbox_marks",
+]);
 
 describe("a deleted domain", () => {
   const dmarcTables = (harness: IngestHarness) =>

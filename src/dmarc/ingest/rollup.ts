@@ -38,10 +38,10 @@ export interface NameCounts {
   aligned: number;
 }
 
-/** A day of a domain. Trusted reports and others are counted separately. */
+/** A day of a domain, with who vouches for what is counted: see `ReporterStore`. */
 export interface CountedDay {
   readonly day: number;
-  readonly isTrusted: boolean;
+  readonly voucher: number;
 }
 
 /** What reports contribute to one day of one domain. */
@@ -70,11 +70,11 @@ export const nameOf = (headerFrom: string | null, domain: string): string =>
   headerFrom !== null && (headerFrom === domain || headerFrom.endsWith(`.${domain}`)) ? headerFrom : "";
 
 /** The rollup of a day; created if there is none yet. */
-export const dayIn = (rollup: Rollup, domain: number, { day, isTrusted }: CountedDay): DayRollup =>
+export const dayIn = (rollup: Rollup, domain: number, { day, voucher }: CountedDay): DayRollup =>
   entryOf(
     entryOf(rollup, domain, () => new Map()),
-    `${day} ${isTrusted}`,
-    () => ({ day, isTrusted, sources: new Map(), reporters: new Map(), names: new Map() }),
+    `${day} ${voucher}`,
+    () => ({ day, voucher, sources: new Map(), reporters: new Map(), names: new Map() }),
   );
 
 /** Counts a report of a reporter. Its messages are counted with its rows. */

@@ -1,6 +1,7 @@
 import type { Tx } from "../../db/open.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
+import { VOUCHED_AS_KNOWN } from "../domains/reporter-store.ts";
 import type { RowFacts } from "./row-facts.ts";
 import { type CountedRow, entryOf, nameOf } from "./rollup.ts";
 import type { FirstSight, SeenSourceStore } from "./seen-source-store.ts";
@@ -29,15 +30,16 @@ export interface SourceAllowance {
   /** Addresses queued for DNS lookups. */
   readonly addresses: number;
   readonly sources: number;
-  readonly isTrusted: boolean;
+  /** Whether the owner or a known reporter vouches for it. */
+  readonly isKnown: boolean;
 }
 
-/** A trusted report may add any number of sources, so that the counts do not depend on the order of reports. */
-export const sourceAllowance = ({ isTrusted }: Pick<SourceAllowance, "isTrusted">): SourceAllowance => ({
-  addresses: QUEUED_PER_REPORT_MAX,
-  sources: isTrusted ? Number.POSITIVE_INFINITY : UNTRUSTED_SOURCES_PER_REPORT_MAX,
-  isTrusted,
-});
+/** A report of a known reporter may add any number of sources, so that the counts do not depend on the order of reports. */
+export const sourceAllowance = (voucher: number): SourceAllowance => {
+  const isKnown = voucher === VOUCHED_AS_KNOWN;
+  const sources = isKnown ? Number.POSITIVE_INFINITY : UNTRUSTED_SOURCES_PER_REPORT_MAX;
+  return { addresses: QUEUED_PER_REPORT_MAX, sources, isKnown };
+};
 
 /** A row and its position in its report. */
 export interface PlacedRow {
@@ -109,7 +111,7 @@ export class RowCounter {
   readonly #overflowCounts = new Map<number, number>();
   readonly #hasLegacy = new Map<number, boolean>();
   readonly #queued = new Set<string>();
-  #left: SourceAllowance = sourceAllowance({ isTrusted: true });
+  #left: SourceAllowance = sourceAllowance(VOUCHED_AS_KNOWN);
   #waitingAddresses: number | null = null;
 
   constructor(store: SeenSourceStore, { tx, nowMs }: WriteContext) {
@@ -157,7 +159,7 @@ export class RowCounter {
       source.lastDay = Math.max(source.lastDay, day);
       source.isExtended = true;
     }
-    if (this.#left.isTrusted && !source.isVouched) {
+    if (this.#left.isKnown && !source.isVouched) {
       this.#store.vouch(this.#tx, source.number);
       source.isVouched = true;
     }
@@ -188,7 +190,7 @@ export class RowCounter {
     if (found !== null) return { ...found, key, isExtended: false, isQueued: true };
     const isOverflow = key.startsWith("*");
     if (isOverflow ? key !== OVERFLOW_REST && !this.#takeOverflow(domain) : !this.#takeSource(domain, key)) return null;
-    const isVouched = this.#left.isTrusted;
+    const isVouched = this.#left.isKnown;
     const number = this.#store.insert(this.#tx, domain, key, { ...this.#firstSight(domain, key), day, isVouched });
     return { number, key, firstDay: day, lastDay: day, isExtended: false, isQueued: isOverflow, isVouched };
   }
@@ -218,7 +220,7 @@ export class RowCounter {
   }
 
   #limitOf(max: number): number {
-    return this.#left.isTrusted ? max : Math.floor(max * UNTRUSTED_PART);
+    return this.#left.isKnown ? max : Math.floor(max * UNTRUSTED_PART);
   }
 
   /** Queues an address for DNS lookups; false when the report has used up its allowance. */

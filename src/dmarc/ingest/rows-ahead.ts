@@ -7,7 +7,8 @@ import type { ReportReading } from "../report/outcome.ts";
 import type { Report } from "../report/report.ts";
 import { weightOf } from "../report/report-row-size.ts";
 import type { IngestStores } from "./ingest-stores.ts";
-import { createEnrolledDomainFinder } from "./report-trust.ts";
+import { dayOf } from "./report-period.ts";
+import { createEnrolledDomainFinder, voucherFor } from "./report-trust.ts";
 import { heaviestFirst, type PlacedRow, RowCounter, type SourceAllowance, sourceAllowance } from "./row-counter.ts";
 import {
   alignedIn,
@@ -75,12 +76,16 @@ export class RowsAhead {
     const { db } = this.#runtime;
     const { report, domain, trust } = toStore;
     const staged = { ...toStore, fingerprint: `staged ${newId()}` };
-    const inserted = await db.commit((tx) => insertReport({ stores: this.#stores, tx }, from, staged, null));
+    const { voucher, ...inserted } = await db.commit((tx) => {
+      const context = { stores: this.#stores, tx };
+      const voucher = voucherFor(context, domain, { claimed: report, trust, day: dayOf(report) });
+      return { ...insertReport(context, from, { ...staged, voucher, aligned: null }), voucher };
+    });
     const written: ReportAhead = { ...inserted, domain: domain.number, rollup: new Map(), aligned: 0 };
     ahead.set(report, written);
-    const addCounted = countReport(written.rollup, toStore);
+    const addCounted = countReport(written.rollup, toStore, voucher);
     const ordered = heaviestFirst(report.rows);
-    let allowance = sourceAllowance(trust);
+    let allowance = sourceAllowance(voucher);
     for (let from = 0; from < ordered.length;) {
       const next = { number: inserted.number, report, domain, rows: nextRows(ordered, from), allowance };
       const step = await db.commit((tx) => this.#writeNext(tx, next));

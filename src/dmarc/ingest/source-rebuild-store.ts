@@ -29,7 +29,7 @@ export interface LegacyRecord extends Omit<ReportRow, keyof RecordBody> {
   readonly body: string;
   /** 0 when the report is not counted, or deleted. */
   readonly isComplete: 0 | 1;
-  readonly isTrusted: 0 | 1;
+  readonly voucher: number;
   readonly org: string | null;
   /** Empty for a trusted report: see `CountedReporter`. */
   readonly author: string;
@@ -40,7 +40,7 @@ export interface LegacyRecord extends Omit<ReportRow, keyof RecordBody> {
 }
 
 const RECORDS = `SELECT c.rowid, c.day, c.source_ip AS sourceIp, c.count, c.disposition, c.dkim, c.spf, c.header_from AS headerFrom, c.body,
-  coalesce(r.is_complete, 0) AS isComplete, coalesce(instr(r.sameness, ' ') = 0, 1) AS isTrusted, r.org, coalesce(${AUTHOR}, '') AS author,
+  coalesce(r.is_complete, 0) AS isComplete, CASE WHEN instr(r.sameness, ' ') > 0 THEN 0 ELSE coalesce(r.voucher, 1) END AS voucher, r.org, coalesce(${AUTHOR}, '') AS author,
   coalesce(r.messages, 0) AS messages, r.policy ->> 'adkim' AS adkim, r.policy ->> 'aspf' AS aspf
   FROM dmarc_records c LEFT JOIN dmarc_reports r ON r.number = c.report WHERE c.source = ? LIMIT ?`;
 
@@ -63,7 +63,7 @@ const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
   inherit: sqlite.prepare(
     "UPDATE dmarc_sources SET first_seen_at_ms = min(first_seen_at_ms, ?), is_reviewed = max(is_reviewed, ?) WHERE number = ?",
   ),
-  counts: sqlite.prepare<Counts, [number, number, number, boolean]>(
+  counts: sqlite.prepare<Counts, [number, number, number, number]>(
     `SELECT messages, aligned, aligned_dkim AS alignedDkim, aligned_spf AS alignedSpf, forwarded, authenticated, quarantined, rejected
       FROM dmarc_daily WHERE domain = ? AND day = ? AND source = ? AND is_trusted = ?`,
   ),
@@ -105,8 +105,8 @@ export class SourceRebuildStore {
   }
 
   /** What is counted of a source on a day; null for nothing. */
-  countsOf({ domain, number }: LegacyCursor, { day, isTrusted }: CountedDay): Counts | null {
-    return this.#sql.counts.get(domain, day, number, isTrusted);
+  countsOf({ domain, number }: LegacyCursor, { day, voucher }: CountedDay): Counts | null {
+    return this.#sql.counts.get(domain, day, number, voucher);
   }
 
   /** Leaves a source without records only the days on which it is still counted; removes it when there are none. */

@@ -4,6 +4,7 @@ import { wait } from "../../base/wait.ts";
 import type { Tx } from "../../db/open.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import { parseRecordBody } from "../report/report-json.ts";
+import { VOUCHED_AS_KNOWN, VOUCHED_BY_NOBODY } from "../domains/reporter-store.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import { addMessages, type CountedDay, type Counts, entryOf, noCounts } from "./rollup.ts";
@@ -107,7 +108,7 @@ export class SourceRebuild {
   #step(tx: Tx, after: LegacyCursor): Step {
     const { store, stores, recordsPerStep = RECORDS_PER_STEP } = this.#parts;
     const counter = new RowCounter(stores.sources, { tx, nowMs: this.#runtime.clock.nowMs() });
-    counter.beginReport(sourceAllowance({ isTrusted: true }));
+    counter.beginReport(sourceAllowance(VOUCHED_AS_KNOWN));
     let last = after;
     const left = { records: recordsPerStep, characters: CHARACTERS_PER_STEP };
     for (const source of store.legacySourcesAfter(after, SOURCES_PER_STEP)) {
@@ -139,26 +140,27 @@ export class SourceRebuild {
       }
       const row: ReportRow = { ...record, ...parseRecordBody(record.body) };
       const facts = rowFacts(row, source.name, record);
-      counter.beginReport({ ...counter.allowance(), isTrusted: record.isTrusted === 1 });
+      counter.beginReport({ ...counter.allowance(), isKnown: record.voucher === VOUCHED_AS_KNOWN });
       const number = counter.sourceOf(domain, { ip: row.sourceIp, day: record.day, key: facts.key });
       if (!inherited.has(number)) store.inherit(tx, number, source);
       inherited.add(number);
       store.moveRecord(tx, record.rowid, number);
       const wanted = noCounts();
       addMessages(wanted, { row, facts });
-      balance.move(number, { day: record.day, isTrusted: this.#isCountedAsTrusted(source, record) }, wanted);
+      balance.move(number, { day: record.day, voucher: this.#voucherOf(source, record) }, wanted);
     }
-    for (const { number, counts, day, isTrusted } of balance.moved()) {
-      const where = { domain: source.domain, day, isTrusted };
+    for (const { number, counts, day, voucher } of balance.moved()) {
+      const where = { domain: source.domain, day, voucher };
       stores.counts.addSource(tx, { ...where, key: source.number }, counts, -1);
       stores.counts.addSource(tx, { ...where, key: number }, counts);
     }
   }
 
   /** Earlier versions counted all reports as trusted ones. */
-  #isCountedAsTrusted({ domain }: LegacySource, { day, org, author, messages, isTrusted }: LegacyRecord): boolean {
+  #voucherOf({ domain }: LegacySource, { day, org, author, messages, voucher }: LegacyRecord): number {
+    if (voucher !== VOUCHED_BY_NOBODY) return voucher;
     const key = { reporter: org?.toLowerCase() ?? "", author };
-    return isTrusted === 1 || !this.#parts.stores.counts.isCountedApart({ domain, day, key }, messages);
+    return this.#parts.stores.counts.isCountedApart({ domain, day, key }, messages) ? voucher : VOUCHED_AS_KNOWN;
   }
 }
 
@@ -184,7 +186,7 @@ interface MovedCounts extends CountedDay {
 
 const FIGURES = Object.keys(noCounts()) as (keyof Counts)[];
 
-/** What is counted of a legacy source, by day and trust: never more is moved to other sources than there is. */
+/** What is counted of a legacy source, by day and voucher: never more is moved to other sources than there is. */
 class CountBalance {
   readonly #store: SourceRebuildStore;
   readonly #source: LegacySource;
@@ -196,10 +198,12 @@ class CountBalance {
     this.#source = source;
   }
 
-  /** Moves counts to a source; what is missing under this trust is taken from the other one. */
+  /** Moves counts to a source; what is missing under this voucher is taken from the others. */
   move(number: number, day: CountedDay, wanted: Counts): void {
     this.#take(number, day, wanted);
-    if (wanted.messages > 0) this.#take(number, { ...day, isTrusted: !day.isTrusted }, wanted);
+    for (const voucher of [VOUCHED_AS_KNOWN, VOUCHED_BY_NOBODY]) {
+      if (wanted.messages > 0 && voucher !== day.voucher) this.#take(number, { ...day, voucher }, wanted);
+    }
   }
 
   moved(): Iterable<MovedCounts> {
@@ -207,7 +211,7 @@ class CountBalance {
   }
 
   #take(number: number, day: CountedDay, wanted: Counts): void {
-    const key = `${day.day} ${day.isTrusted}`;
+    const key = `${day.day} ${day.voucher}`;
     const there = entryOf(this.#left, key, () => this.#store.countsOf(this.#source, day) ?? noCounts());
     if (there.messages <= 0) return;
     // All other figures go with the last messages.

@@ -20,6 +20,7 @@ import {
   reportRefusal,
   type ReportTrust,
   reportTrust,
+  voucherFor,
 } from "./report-trust.ts";
 import { addReport, addRow, type CountedRow, dayIn, type Rollup } from "./rollup.ts";
 import { heaviestFirst, type PlacedRow, type RowCounter, sourceAllowance, type WriteContext } from "./row-counter.ts";
@@ -172,11 +173,12 @@ const writeReport = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToSt
 
 const writeWithRows = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToStore): string => {
   const { report, domain, trust } = toStore;
-  batch.counter.beginReport(sourceAllowance(trust));
+  const voucher = voucherFor(batch, domain, { claimed: report, trust, day: dayOf(report) });
+  batch.counter.beginReport(sourceAllowance(voucher));
   const records = placeRows(batch.counter, { report, domain }, heaviestFirst(report.rows));
-  const { number, id } = insertReport(batch, from, toStore, alignedIn(records));
+  const { number, id } = insertReport(batch, from, { ...toStore, voucher, aligned: alignedIn(records) });
   insertRecords(batch, { number, report, domain }, records);
-  const addCounted = countReport(batch.rollup, toStore);
+  const addCounted = countReport(batch.rollup, toStore, voucher);
   for (const { counted } of records) addCounted(counted);
   return id;
 };
@@ -186,18 +188,28 @@ export const alignedIn = (records: readonly PlacedRecord[]): number =>
   records.reduce((sum, { row, counted }) => sum + (counted.facts.isAligned ? row.count : 0), 0);
 
 /** Counts a report. What it returns counts a row of it. */
-export const countReport = (rollup: Rollup, { report, domain, trust }: ReportToStore): ((row: CountedRow) => void) => {
-  const day = dayIn(rollup, domain.number, { day: dayOf(report), isTrusted: trust.isTrusted });
+export const countReport = (
+  rollup: Rollup,
+  { report, domain, trust }: ReportToStore,
+  voucher: number,
+): ((row: CountedRow) => void) => {
+  const day = dayIn(rollup, domain.number, { day: dayOf(report), voucher });
   const reporter = addReport(day, countedReporter(report, trust));
   return (row) => addRow(day, reporter, row);
 };
 
-/** Inserts a report without its rows. With null for its aligned messages it does not count until it is completed. */
+export interface InsertedReport extends ReportToStore {
+  /** See `ReporterStore`. */
+  readonly voucher: number;
+  /** Its messages that passed DMARC; with null it does not count until it is completed. */
+  readonly aligned: number | null;
+}
+
+/** Inserts a report without its rows. */
 export const insertReport = (
   { stores, tx }: { readonly stores: IngestStores; readonly tx: Tx },
   { ingestion, authentication, isMail }: ReadIngestion,
-  { report, domain, fingerprint, rowsHash }: ReportToStore,
-  aligned: number | null,
+  { report, domain, fingerprint, rowsHash, voucher, aligned }: InsertedReport,
 ): { readonly number: number; readonly id: string } => {
   const id = newId();
   // Mails among uploaded files are authenticated later, for information. No DNS queries for test keys.
@@ -212,6 +224,7 @@ export const insertReport = (
       day: dayOf(report),
       fingerprint,
       rowsHash,
+      voucher,
       aligned,
     },
     receivedAtMs: ingestion.receivedAtMs,

@@ -1,9 +1,18 @@
+import { dayOfTime } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
+import { VOUCHED_AS_KNOWN } from "../domains/reporter-store.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 import { type IngestionFinding, ingestionFinding } from "./ingestion-finding.ts";
 import { fingerprintTlsReport } from "./report-fingerprint.ts";
-import { authoredFingerprint, refusedFinding, reportRefusal, type ReportTrust, reportTrust } from "./report-trust.ts";
+import {
+  authoredFingerprint,
+  refusedFinding,
+  reportRefusal,
+  type ReportTrust,
+  reportTrust,
+  voucherFor,
+} from "./report-trust.ts";
 import type { ParsedPart, WriteBatch } from "./store-report.ts";
 
 interface DomainPart {
@@ -69,7 +78,11 @@ const storeForDomain = (
   named.add(id);
   if (same === null) {
     const row = { id, domain: domain.number, ingestion: ingestion.id, report: { ...report, policies }, fingerprint };
-    reports.insertTls(tx, { ...row, receivedAtMs: ingestion.receivedAtMs });
+    const claimed = { orgName: report.orgName, email: report.contact };
+    const day = dayOfTime(report.endMs ?? ingestion.receivedAtMs);
+    // TLS reports say nothing about mail of the domain: a known reporter does not cover it by them.
+    const voucher = trust.isKnown ? VOUCHED_AS_KNOWN : voucherFor({ stores, tx }, domain, { claimed, trust, day });
+    reports.insertTls(tx, { ...row, voucher, receivedAtMs: ingestion.receivedAtMs });
     domains.update(tx, domain.number, { isUnreviewed: true });
   }
   return { id, isNew: same === null || isOwn };

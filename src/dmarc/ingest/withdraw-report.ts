@@ -1,5 +1,6 @@
 import type { Tx } from "../../db/open.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
+import { VOUCHED_AS_KNOWN, VOUCHED_BY_NOBODY } from "../domains/reporter-store.ts";
 import { parsePublishedPolicy } from "../report/report-json.ts";
 import { ingestionConclusion } from "./ingestion-finding.ts";
 import type { IngestStores } from "./ingest-stores.ts";
@@ -54,8 +55,9 @@ const countsOf = ({ counts, reports }: IngestStores, domain: DomainRow, report: 
   const reporter = { reporter: report.org?.toLowerCase() ?? "", author };
   // Earlier versions counted all reports as trusted ones.
   const isApart = counts.isCountedApart({ ...where, key: reporter }, messages);
+  const voucher = isApart ? VOUCHED_BY_NOBODY : VOUCHED_AS_KNOWN;
   const rollup: Rollup = new Map();
-  const ofDay = dayIn(rollup, domain.number, { day, isTrusted: !isApart });
+  const ofDay = dayIn(rollup, domain.number, { day, voucher });
   const ofReporter = addReport(ofDay, isApart ? reporter : { ...reporter, author: "" });
   const policy = parsePublishedPolicy(report.policy);
   const countedNames = new Map<string, string>();
@@ -63,7 +65,7 @@ const countsOf = ({ counts, reports }: IngestStores, domain: DomainRow, report: 
     const ownName = nameOf(row.headerFrom, domain.domain);
     // The trusted report may have found room for a name for which this one had none.
     const name = entryOf(countedNames, ownName, () =>
-      counts.isNameCountedOn({ ...where, isTrusted: !isApart, key: ownName }) ? ownName : otherNamesOf(domain.domain),
+      counts.isNameCountedOn({ ...where, voucher, key: ownName }) ? ownName : otherNamesOf(domain.domain),
     );
     addRow(ofDay, ofReporter, { row, facts: rowFacts(row, domain.domain, policy), source, name });
   }

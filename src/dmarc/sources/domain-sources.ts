@@ -3,7 +3,8 @@ import type { DayRange } from "../../base/days.ts";
 import type { SourceRule } from "../domains/source-rules.ts";
 import { entryOf } from "../ingest/rollup.ts";
 import { findRelayed } from "./relayed-mail.ts";
-import type { Classification, RollupStore, SourceAddress } from "./rollup-store.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
+import type { Classification, RollupStore } from "./rollup-store.ts";
 import { type ClassificationReason, judgeMembers } from "./source-classification.ts";
 import {
   type IdentifiedSource,
@@ -178,6 +179,12 @@ export class DomainSources {
     const rules = this.#domain.sourceRules;
     const [addresses, identities] = [this.#addresses, this.#identities];
     return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
+  }
+
+  /** The numbers of the stored sources behind the keys that the range shows. */
+  numbersByKey(range: DayRange): ReadonlyMap<string, readonly number[]> {
+    const groups = Map.groupBy(this.keyed(range), shownKeyOf);
+    return new Map([...groups].map(([key, members]) => [key, members.map(({ number }) => number)]));
   }
 
   /** The names of stored sources in the range, by their numbers. */

@@ -18,14 +18,14 @@ const signatureOf = ({ evidence: { signer, selector } }: IdentifiedSource): stri
 
 /**
  * The numbers of the sources that relay mail which was signed elsewhere: it carries a signature that another sender uses for
- * much more mail, and does not pass SPF for the domain. Where there are trusted reports, only their counts say who sends how
- * much. Services that send for customers never relay.
+ * much more mail, and does not pass SPF for the domain. Where trusted reports name a signature, only their counts say who sends how
+ * much with it. Services that send for customers never relay.
  */
 export const findRelayed = (
   sources: readonly IdentifiedSource[],
   identities: SourceIdentities,
 ): ReadonlySet<number> => {
-  const hasTrusted = sources.some(({ trusted }) => trusted.messages > 0);
+  const trusted = new Set(sources.filter((source) => source.trusted.messages > 0).map(signatureOf));
   const bySignature = new Map<string, Map<string, Signer>>();
   for (const source of sources) {
     const signature = signatureOf(source);
@@ -33,7 +33,7 @@ export const findRelayed = (
     const { key } = source.identity;
     const signers = entryOf(bySignature, signature, () => new Map<string, Signer>());
     const signer = entryOf(signers, key, () => ({ key, messages: 0, firstDay: source.firstDay }));
-    signer.messages += (hasTrusted ? source.trusted : source.totals).messages;
+    signer.messages += (trusted.has(signature) ? source.trusted : source.totals).messages;
     signer.firstDay = Math.min(signer.firstDay, source.firstDay);
   }
   const owners = new Map(

@@ -11,6 +11,8 @@ export interface ReporterTotals {
   readonly author: string;
   /** For trusted reporters: the domain that authenticated their mail; null when not all of their reports came in such mail. */
   readonly authenticatedAs: string | null;
+  /** See `ReporterStore`. */
+  readonly voucher: number;
   readonly reports: number;
   readonly messages: number;
   readonly aligned: number;
@@ -51,4 +53,19 @@ export interface ReportDay {
 export interface UntrustedTotals {
   readonly reports: number;
   readonly messages: number;
+}
+
+/** What the DNS or the operator's GeoIP database says about an address. */
+export interface SourceAddress {
+  readonly ip: string;
+  /** The reverse name; null when there is none, or it is not known yet. */
+  readonly name: string | null;
+  /** Whether the name resolves to the address. */
+  readonly isConfirmed: boolean;
+  /** Whether the reverse name was ever looked up successfully. */
+  readonly isAsked: boolean;
+  readonly asn: number | null;
+  readonly asName: string | null;
+  /** ISO 3166-1 alpha-2. */
+  readonly country: string | null;
 }

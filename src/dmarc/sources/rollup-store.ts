@@ -7,10 +7,12 @@ import type {
   ReportDay,
   ReportedDay,
   ReporterTotals,
+  SourceAddress,
   UntrustedTotals,
 } from "./rollup-rows.ts";
 import { type SourceTotals, SourceTotalsStore } from "./source-totals-store.ts";
 import { NO_TOTALS, type Totals } from "./totals.ts";
+import { type DomainReporters, decidingVouchers, ReporterStore } from "../domains/reporter-store.ts";
 import { SOURCE_CLASSES } from "../domains/source-rules.ts";
 
 export const CLASSIFICATIONS = SOURCE_CLASSES;
@@ -25,23 +27,8 @@ export interface StoredSource {
   readonly lastDay: number;
   /** When the first report that names it was stored. */
   readonly firstSeenAtMs: number;
-  /** Whether a trusted report names it. */
+  /** Whether a report on which decisions rely names it. */
   readonly isVouched: boolean;
-}
-
-/** What the DNS or the operator's GeoIP database says about an address. */
-export interface SourceAddress {
-  readonly ip: string;
-  /** The reverse name; null when there is none, or it is not known yet. */
-  readonly name: string | null;
-  /** Whether the name resolves to the address. */
-  readonly isConfirmed: boolean;
-  /** Whether the reverse name was ever looked up successfully. */
-  readonly isAsked: boolean;
-  readonly asn: number | null;
-  readonly asName: string | null;
-  /** ISO 3166-1 alpha-2. */
-  readonly country: string | null;
 }
 
 /** The user's classification of a source. */
@@ -53,7 +40,9 @@ export interface UserClassification {
   readonly note: string | null;
 }
 
-type Between = [domain: number, fromDay: number, toDay: number];
+/** Of the vouchers whose counts are read, as JSON. */
+type Between = [domain: number, fromDay: number, toDay: number, vouchers: string];
+type Days = [domain: number, fromDay: number, toDay: number];
 /** A row with its booleans as SQLite has them. */
 type Stored<T, K extends keyof T> = Omit<T, K> & Readonly<Record<K, 0 | 1>>;
 
@@ -65,25 +54,27 @@ const ADDRESS = "CASE WHEN instr(key, ' ') = 0 THEN substr(key, 4) ELSE substr(k
 /** Reports of a day that are searched for the names of reporters. */
 const SEARCHED_REPORTS_MAX = 2_000;
 /** Trusted reporters of the same name are one, however their reports came. */
-const UNTRUSTED_AUTHOR = "CASE is_trusted WHEN 1 THEN '' ELSE dmarc_daily_reporters.author END";
-const DAYS = "domain = ? AND day BETWEEN ? AND ?";
+const UNTRUSTED_AUTHOR = "CASE is_trusted WHEN 0 THEN dmarc_daily_reporters.author ELSE '' END";
+const DAYS = "domain = ?1 AND day BETWEEN ?2 AND ?3";
+const VOUCHED = "is_trusted IN (SELECT value FROM json_each(?4))";
 
 /** So many sources are looked up for each day; for more, all sources of the days are read. */
 const FEW_SOURCES_MAX = 20;
 const FEW_SOURCES_DAYS = `WITH RECURSIVE d(day) AS (SELECT ?2 UNION ALL SELECT day + 1 FROM d WHERE day < ?3)
-  SELECT d.day, ${SUMS} FROM d CROSS JOIN json_each(?4) one CROSS JOIN dmarc_daily n ON n.domain = ?1 AND n.day = d.day AND n.source = one.value`;
+  SELECT d.day, ${SUMS} FROM d CROSS JOIN json_each(?5) one CROSS JOIN dmarc_daily n ON n.domain = ?1 AND n.day = d.day AND n.source = one.value`;
 const STORED_SOURCES = `SELECT number, key, first_day firstDay, last_day lastDay, first_seen_at_ms firstSeenAtMs,
   is_vouched isVouched FROM dmarc_sources WHERE domain = ?`;
 const ADDRESSES = `SELECT ip, name, is_confirmed isConfirmed, asked_at_ms IS NOT NULL isAsked, asn, as_name asName, country
   FROM dmarc_reverse_names WHERE ip IN (SELECT ${ADDRESS} FROM dmarc_sources WHERE domain = ?)`;
 const reportersWhere = (between: string): string =>
   `SELECT reporter, ${UNTRUSTED_AUTHOR} author, CASE WHEN is_trusted AND min(author) = max(author) THEN nullif(max(author), '') END
-    authenticatedAs, total(reports) reports, ${FEW_SUMS}, max(day) lastDay FROM dmarc_daily_reporters WHERE ${between}
-    GROUP BY reporter, is_trusted, ${UNTRUSTED_AUTHOR} ORDER BY 5 DESC, reporter, 2`;
+    authenticatedAs, is_trusted voucher, total(reports) reports, ${FEW_SUMS}, max(day) lastDay FROM dmarc_daily_reporters WHERE ${between}
+    GROUP BY reporter, is_trusted, ${UNTRUSTED_AUTHOR} ORDER BY 6 DESC, reporter, 2, is_trusted`;
 const REPORTER_NAMES = `SELECT org FROM (SELECT org FROM dmarc_reports WHERE domain = ? AND day = ? AND is_complete = 1
   ORDER BY number DESC LIMIT ?) WHERE org IS NOT NULL`;
 const REPORTED_POLICIES = `SELECT day, group_concat(DISTINCT json_extract(policy, '$.p')) policies FROM dmarc_reports
-  WHERE domain = ? AND day BETWEEN ? AND ? AND policy_domain = ? AND is_complete = 1 AND instr(sameness, ' ') = 0 GROUP BY day`;
+  WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 AND policy_domain = ?5 AND is_complete = 1 AND instr(sameness, ' ') = 0
+    AND voucher IN (SELECT value FROM json_each(?4)) GROUP BY day`;
 const SPAN = `SELECT (SELECT min(day) FROM dmarc_daily_reporters WHERE domain = ?) firstDay,
   (SELECT max(day) FROM dmarc_daily_reporters WHERE domain = ?) lastDay`;
 /** From the rows of reporters, which are far fewer than those of sources. */
@@ -92,12 +83,23 @@ const DOMAIN_DAYS = `SELECT domain, day, sum(messages) messages, sum(aligned) al
 const SET_CLASSIFICATION = `INSERT INTO dmarc_source_words (domain, key, classification, at_ms, note) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (domain, key) DO UPDATE SET classification = excluded.classification, at_ms = excluded.at_ms, note = excluded.note`;
 
+export interface RollupOptions {
+  /** Counts the reports that decide: see `decidingVouchers`. */
+  readonly trustedOnly?: boolean;
+  /** Counts the reports with these vouchers, and those decide. */
+  readonly vouchers?: readonly number[];
+}
+
 /**
  * Reads the daily rollups of reports; no query reads a record. `domain` is always the `number` of a domain. Days without
- * mail are absent. With `trustedOnly` everything that is counted by day counts trusted reports only: those that the owner
- * handed in, and those in mail that is authenticated as the reporter's.
+ * mail are absent. With `trustedOnly` everything that is counted by day counts the reports only on which decisions rely, and only
+ * sources that these name are there: no other report changes anything that is read.
  */
 export class RollupStore {
+  readonly #sqlite;
+  readonly #vouchers: string | null;
+  readonly #isRestricted: boolean;
+  readonly #reporterStore;
   readonly #totals;
   readonly #untrusted;
   readonly #perDay;
@@ -117,16 +119,21 @@ export class RollupStore {
   readonly #setUserClassification;
   readonly #removeUserClassification;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly = false }: { readonly trustedOnly?: boolean } = {}) {
-    const between = trustedOnly ? `${DAYS} AND is_trusted = 1` : DAYS;
+  constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly = false, vouchers }: RollupOptions = {}) {
+    const isRestricted = trustedOnly || vouchers !== undefined;
+    const between = isRestricted ? `${DAYS} AND ${VOUCHED}` : `${DAYS} AND ?4 IS NOT NULL`;
+    this.#sqlite = sqlite;
+    this.#vouchers = vouchers === undefined ? null : JSON.stringify(vouchers);
+    this.#isRestricted = isRestricted;
+    this.#reporterStore = new ReporterStore({ sqlite });
     this.#totals = sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${between}`);
-    this.#untrusted = sqlite.prepare<UntrustedTotals, Between>(
+    this.#untrusted = sqlite.prepare<UntrustedTotals, Days>(
       `SELECT total(reports) reports, total(messages) messages FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
     );
     this.#perDay = sqlite.prepare<DayTotals, Between>(
       `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${between} GROUP BY day ORDER BY day`,
     );
-    this.#sourceTotals = new SourceTotalsStore({ sqlite }, { trustedOnly });
+    this.#sourceTotals = new SourceTotalsStore({ sqlite }, { trustedOnly: isRestricted });
     this.#storedSources = sqlite.prepare<Stored<StoredSource, "isVouched">, [number]>(STORED_SOURCES);
     this.#addresses = sqlite.prepare<Stored<SourceAddress, "isConfirmed" | "isAsked">, [number]>(ADDRESSES);
     this.#reporters = sqlite.prepare<ReporterTotals, Between>(reportersWhere(between));
@@ -137,15 +144,15 @@ export class RollupStore {
     this.#names = sqlite.prepare<NameTotals, Between>(
       `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${between} GROUP BY name ORDER BY 2 DESC, name`,
     );
-    this.#reportedPolicies = sqlite.prepare<ReportedDay, [number, number, number, string]>(REPORTED_POLICIES);
+    this.#reportedPolicies = sqlite.prepare<ReportedDay, [...Between, string]>(REPORTED_POLICIES);
     this.#span = sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(SPAN);
     this.#domainDays = sqlite.prepare<DomainDay, [string, number, number]>(DOMAIN_DAYS);
     this.#countsPerDayOfFew = sqlite.prepare<DayTotals, [...Between, string]>(
-      `${FEW_SOURCES_DAYS} ${trustedOnly ? "AND is_trusted = 1" : ""} GROUP BY d.day ORDER BY d.day`,
+      `${FEW_SOURCES_DAYS} ${isRestricted ? `AND ${VOUCHED}` : "AND ?4 IS NOT NULL"} GROUP BY d.day ORDER BY d.day`,
     );
     this.#countsPerDay = sqlite.prepare<DayTotals, [...Between, string]>(
       `SELECT day, ${SUMS} FROM dmarc_daily
-        WHERE ${between} AND source IN (SELECT value FROM json_each(?)) GROUP BY day ORDER BY day`,
+        WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY day ORDER BY day`,
     );
     this.#userClassifications = sqlite.prepare<UserClassification, [number]>(
       "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
@@ -158,9 +165,19 @@ export class RollupStore {
     );
   }
 
+  /** The reporters of a domain, and which of them decide. */
+  domainReporters(domain: number): DomainReporters {
+    return this.#reporterStore.ofDomain(domain);
+  }
+
+  /** The same counts of the reports with some vouchers only. */
+  only(vouchers: readonly number[]): RollupStore {
+    return new RollupStore({ sqlite: this.#sqlite }, { vouchers });
+  }
+
   /** Zeros when there was nothing. */
   totals(domain: number, { fromDay, toDay }: DayRange): Totals {
-    return this.#totals.get(domain, fromDay, toDay) ?? NO_TOTALS;
+    return this.#totals.get(domain, fromDay, toDay, this.#deciding(domain)) ?? NO_TOTALS;
   }
 
   /** The untrusted reports, and the messages in them. */
@@ -170,24 +187,27 @@ export class RollupStore {
 
   /** Ordered by day. */
   perDay(domain: number, { fromDay, toDay }: DayRange): DayTotals[] {
-    return this.#perDay.all(domain, fromDay, toDay);
+    return this.#perDay.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The messages of each source in the range, by its number; sources without messages may be absent. */
   sourceTotals(domain: number, range: DayRange): ReadonlyMap<number, SourceTotals> {
-    return this.#sourceTotals.read(domain, range);
+    return this.#sourceTotals.read(domain, range, this.#deciding(domain));
   }
 
-  /** Every source that any report named, whatever its day. */
+  /** Every source that any report named, whatever its day; only those that the counted reports name, where these are restricted. */
   storedSources(domain: number): StoredSource[] {
-    return this.#storedSources.all(domain).map(({ number, key, firstDay, lastDay, firstSeenAtMs, isVouched }) => ({
-      number,
-      key,
-      firstDay,
-      lastDay,
-      firstSeenAtMs,
-      isVouched: isVouched === 1,
+    const vouched = this.#sourceTotals.namedByUnknown(domain, this.#deciding(domain));
+    const sources = this.#storedSources.all(domain).map((source) => ({
+      ...source,
+      isVouched: source.isVouched === 1 || vouched.has(source.number),
     }));
+    return this.#isRestricted ? sources.filter(({ isVouched }) => isVouched) : sources;
+  }
+
+  /** The first and last day on which the counted reports name one of some stored sources; null for none. */
+  sightings(domain: number, among: readonly number[]): DayRange | null {
+    return this.#sourceTotals.sightings(domain, among, this.#deciding(domain));
   }
 
   /** The addresses of all sources, by IP. */
@@ -202,7 +222,7 @@ export class RollupStore {
 
   /** Those with the most messages first. */
   reporters(domain: number, { fromDay, toDay }: DayRange): ReporterTotals[] {
-    return this.#reporters.all(domain, fromDay, toDay);
+    return this.#reporters.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The names of reporters in their latest spelling, by their lower case. Names that the latest reports of a day do not have are absent. */
@@ -224,17 +244,17 @@ export class RollupStore {
 
   /** Ordered by day. Days without a report are absent. */
   reportsPerDay(domain: number, { fromDay, toDay }: DayRange): ReportDay[] {
-    return this.#reportsPerDay.all(domain, fromDay, toDay);
+    return this.#reportsPerDay.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** Those with the most messages first. */
   names(domain: number, { fromDay, toDay }: DayRange): NameTotals[] {
-    return this.#names.all(domain, fromDay, toDay);
+    return this.#names.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
-  /** The policies (`p`) that trusted reports found at `name` on each day of a range. */
+  /** The policies (`p`) that the reports on which decisions rely found at `name` on each day of a range. */
   reportedPolicies(domain: number, { fromDay, toDay }: DayRange, name: string): ReportedDay[] {
-    return this.#reportedPolicies.all(domain, fromDay, toDay, name);
+    return this.#reportedPolicies.all(domain, fromDay, toDay, this.#deciding(domain), name);
   }
 
   /** The first and last reported day; null before the first report. */
@@ -251,7 +271,7 @@ export class RollupStore {
   /** The messages of some stored sources, ordered by day. Days without mail are absent. */
   perDayOf(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): DayTotals[] {
     const statement = among.length <= FEW_SOURCES_MAX ? this.#countsPerDayOfFew : this.#countsPerDay;
-    return statement.all(domain, fromDay, toDay, JSON.stringify(among));
+    return statement.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
   }
 
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {
@@ -264,5 +284,10 @@ export class RollupStore {
 
   removeUserClassification(_tx: Tx, domain: number, key: string): void {
     this.#removeUserClassification.run(domain, key);
+  }
+
+  /** The vouchers whose reports decide, as JSON. */
+  #deciding(domain: number): string {
+    return this.#vouchers ?? JSON.stringify(decidingVouchers(this.domainReporters(domain)));
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { SourceAddress } from "./rollup-store.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
 import { knownServices } from "../services/services.ts";
 import { SourceIdentities, isSourceKey, reverseNameKindOf, withEvidence } from "./source-identity.ts";
 

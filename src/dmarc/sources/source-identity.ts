@@ -4,7 +4,8 @@ import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { isGenericName } from "../addresses/generic-reverse-name.ts";
 import { readSourceKey, type SourceEvidence } from "../ingest/source-key.ts";
 import { findService, type KnownService, serviceOfAsn } from "../services/services.ts";
-import type { SourceAddress, StoredSource } from "./rollup-store.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
+import type { StoredSource } from "./rollup-store.ts";
 import type { Totals } from "./totals.ts";
 
 export const SOURCE_KINDS = ["own", "service", "organization", "network", "unauthenticated"] as const;

@@ -1,6 +1,7 @@
 import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { createRuleFinder, type SourceRule } from "../domains/source-rules.ts";
-import type { SourceAddress, UserClassification } from "./rollup-store.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
+import type { UserClassification } from "./rollup-store.ts";
 import type { IdentifiedSource, SourceIdentities, SourceIdentity } from "./source-identity.ts";
 import {
   PENDING_KEY,

@@ -3,7 +3,8 @@ import { countField, nullableText, textField } from "../../http/schema-fields.ts
 import { isoDay } from "../../base/days.ts";
 import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { percentOf } from "./day-range.ts";
-import { type Classification, CLASSIFICATIONS, type SourceAddress } from "./rollup-store.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
+import { type Classification, CLASSIFICATIONS } from "./rollup-store.ts";
 import { sumTotals } from "./totals.ts";
 import { SOURCE_KINDS } from "./source-identity.ts";
 import { type KeyedSource, shownIdentity } from "./source-keys.ts";

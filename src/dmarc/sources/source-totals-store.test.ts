@@ -54,7 +54,12 @@ const step = fc.oneof(
     weight: 8,
     arbitrary: fc.record({
       kind: fc.constant("count" as const),
-      ...{ day, source: fc.integer({ min: 1, max: 4 }), isTrusted: fc.boolean(), isTakenBack: fc.boolean() },
+      ...{
+        day,
+        source: fc.integer({ min: 1, max: 4 }),
+        voucher: fc.integer({ min: 0, max: 4 }),
+        isTakenBack: fc.boolean(),
+      },
       messages: fc.integer({ min: 0, max: 9 }),
     }),
   },
@@ -66,7 +71,7 @@ const step = fc.oneof(
 );
 
 const SUMMED =
-  "sum(messages) messages, sum(aligned) aligned, sum(rejected) rejected, sum(iif(is_trusted, messages, 0)) trusted";
+  "sum(messages) messages, sum(aligned) aligned, sum(rejected) rejected, sum(iif(is_trusted IN (1, 3), messages, 0)) trusted";
 
 test("sums of any range are those of its days, however counts were added, taken back, expired or purged", () => {
   fc.assert(
@@ -83,8 +88,8 @@ test("sums of any range are those of its days, however counts were added, taken 
           if (one.kind === "expire") retention.removeBeforeDay(tx, 1, one.day, one.limit);
           else if (one.kind === "purge") retention.removeOfDomain(tx, 2, one.limit);
           else {
-            const { source, messages, isTrusted, isTakenBack } = one;
-            const key = { domain: source === 4 ? 2 : 1, day: one.day, isTrusted, key: source };
+            const { source, messages, voucher, isTakenBack } = one;
+            const key = { domain: source === 4 ? 2 : 1, day: one.day, voucher, key: source };
             const added = { ...noCounts(), messages, aligned: Math.floor(messages / 2), rejected: messages % 2 };
             counts.addSource(tx, key, added);
             if (isTakenBack) counts.addSource(tx, key, added, -1);
@@ -96,16 +101,18 @@ test("sums of any range are those of its days, however counts were added, taken 
       for (const trustedOnly of [false, true]) {
         const store = new SourceTotalsStore(db, { trustedOnly });
         for (const domain of [1, 2]) {
-          const rows = [...store.read(domain, wanted)].flatMap(([number, { totals, trusted }]) => {
-            const { messages, aligned, rejected } = totals;
-            return messages === 0 || !stored.has(number)
-              ? []
-              : [[number, messages, aligned, rejected, trusted.messages]];
-          });
+          const rows = [...store.read(domain, wanted, JSON.stringify([1, 3]))].flatMap(
+            ([number, { totals, trusted }]) => {
+              const { messages, aligned, rejected } = totals;
+              return messages === 0 || !stored.has(number)
+                ? []
+                : [[number, messages, aligned, rejected, trusted.messages]];
+            },
+          );
           const due = db.sqlite
             .query(
               `SELECT source, ${SUMMED} FROM dmarc_daily WHERE domain = ? AND day BETWEEN ? AND ?
-                AND source IN (SELECT number FROM dmarc_sources) ${trustedOnly ? "AND is_trusted" : ""} GROUP BY 1 HAVING sum(messages) > 0`,
+                AND source IN (SELECT number FROM dmarc_sources) ${trustedOnly ? "AND is_trusted IN (1, 3)" : ""} GROUP BY 1 HAVING sum(messages) > 0`,
             )
             .values(domain, wanted.fromDay, wanted.toDay);
           expect<unknown[]>(rows.toSorted()).toEqual(due.toSorted());

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { DayRange } from "../../base/days.ts";
 import type { Db } from "../../db/open.ts";
 import { addTotals, NO_TOTALS, type Totals } from "./totals.ts";
@@ -9,20 +10,29 @@ const WEEK_DAYS = 7;
 const SUMS = `sum(messages) messages, sum(aligned) aligned, sum(aligned_dkim) alignedDkim, sum(aligned_spf) alignedSpf,
   sum(forwarded) forwarded, sum(authenticated) authenticated, sum(quarantined) quarantined, sum(rejected) rejected`;
 
-/** Messages of a stored source, in trusted reports or in the others. */
+/** Messages of a stored source, in reports with one voucher. */
 interface Row extends Totals {
   readonly number: number;
-  readonly isTrusted: 0 | 1;
+  readonly voucher: number;
 }
 
 /** The messages of a stored source in a range. */
 export interface SourceTotals {
   readonly totals: Totals;
-  /** Those of them that trusted reports count. */
+  /** Those of them in reports that decide. */
   readonly trusted: Totals;
 }
 
-type Between = [domain: number, from: number, to: number];
+const UNKNOWN_SOURCES = `SELECT DISTINCT source FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown
+  WHERE domain = ?1 AND is_trusted > 1 AND is_trusted IN (SELECT value FROM json_each(?2))`;
+const OF_SOURCES = `domain = ?1 AND source IN (SELECT value FROM json_each(?2)) AND is_trusted IN (SELECT value FROM json_each(?3))`;
+
+interface Ends {
+  readonly first: number | null;
+  readonly last: number | null;
+}
+
+type Between = [domain: number, from: number, to: number, deciding: string];
 
 /**
  * The parts that sum up a range: weeks (their numbers, both inclusive) and days, less the days in those weeks that are not in the
@@ -68,49 +78,96 @@ const lengthOf = ({ fromDay, toDay }: DayRange): number => toDay - fromDay + 1;
 export class SourceTotalsStore {
   readonly #days;
   readonly #weeks;
+  readonly #unknownWeeks;
   readonly #counted;
+  readonly #unknownSources;
+  readonly #countedWeeks;
+  readonly #countedDays;
 
   constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly }: { readonly trustedOnly: boolean }) {
+    const restriction = trustedOnly ? "AND is_trusted IN (SELECT value FROM json_each(?4))" : "AND ?4 IS NOT NULL";
     this.#days = sqlite.prepare<Row, Between>(
-      `SELECT source number, is_trusted isTrusted, ${SUMS} FROM dmarc_daily WHERE domain = ? AND day BETWEEN ? AND ?
-        ${trustedOnly ? "AND is_trusted = 1" : ""} GROUP BY source, is_trusted`,
+      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_daily WHERE domain = ?1 AND day BETWEEN ?2 AND ?3
+        ${restriction} GROUP BY source, is_trusted`,
     );
     // Names every column of the key: rows come in its order, without sorting.
     this.#weeks = sqlite.prepare<Row, Between>(
-      `SELECT source number, is_trusted isTrusted, ${SUMS} FROM dmarc_weekly WHERE domain = ?1
-        AND source IN (SELECT number FROM dmarc_sources WHERE domain = ?1) AND is_trusted IN ${trustedOnly ? "(1)" : "(0, 1)"}
-        AND week BETWEEN ?2 AND ?3 GROUP BY source, is_trusted`,
+      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly WHERE domain = ?1
+        AND source IN (SELECT number FROM dmarc_sources WHERE domain = ?1) AND is_trusted IN (0, 1)
+        ${restriction} AND week BETWEEN ?2 AND ?3 GROUP BY source, is_trusted`,
+    );
+    // Unknown reporters have an index of their own: there may be many of them, with few sources each.
+    this.#unknownWeeks = sqlite.prepare<Row, Between>(
+      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown
+        WHERE domain = ?1 AND week BETWEEN ?2 AND ?3 AND is_trusted > 1 ${restriction} GROUP BY source, is_trusted`,
+    );
+    this.#unknownSources = sqlite.prepare<{ source: number }, [number, string]>(UNKNOWN_SOURCES);
+    this.#countedWeeks = sqlite.prepare<Ends, [number, string, string]>(
+      `SELECT min(week) first, max(week) last FROM dmarc_weekly WHERE ${OF_SOURCES}`,
+    );
+    this.#countedDays = sqlite.prepare<Ends, [number, string, string, number, number]>(
+      `SELECT min(day) first, max(day) last FROM dmarc_daily WHERE ${OF_SOURCES} AND day BETWEEN ?4 AND ?5`,
     );
     this.#counted = sqlite.prepare<{ fromDay: number | null; toDay: number | null }, [number, number]>(
       `SELECT (SELECT min(day) FROM dmarc_daily WHERE domain = ?) fromDay, (SELECT max(day) FROM dmarc_daily WHERE domain = ?) toDay`,
     );
   }
 
-  /** By the numbers of stored sources; those without messages may be absent. */
-  read(domain: number, range: DayRange): ReadonlyMap<number, SourceTotals> {
+  /** By the numbers of stored sources; those without messages may be absent. `deciding`: vouchers of reports that decide, as JSON. */
+  read(domain: number, range: DayRange, deciding: string): ReadonlyMap<number, SourceTotals> {
     const counted = this.#counted.get(domain, domain);
     const { weeks, added, subtracted } = splitRange(range, {
       fromDay: counted?.fromDay ?? 1,
       toDay: counted?.toDay ?? 0,
     });
-    const sums = new Map<number, SourceTotals>();
-    if (weeks !== null) addRows(sums, this.#weeks.all(domain, weeks.from, weeks.to));
-    for (const { fromDay, toDay } of added) addRows(sums, this.#days.all(domain, fromDay, toDay));
-    for (const { fromDay, toDay } of subtracted) addRows(sums, this.#days.all(domain, fromDay, toDay), -1);
-    return sums;
+    const sums = new Sums(deciding);
+    if (weeks !== null) {
+      sums.add(this.#weeks.all(domain, weeks.from, weeks.to, deciding));
+      sums.add(this.#unknownWeeks.all(domain, weeks.from, weeks.to, deciding));
+    }
+    for (const { fromDay, toDay } of added) sums.add(this.#days.all(domain, fromDay, toDay, deciding));
+    for (const { fromDay, toDay } of subtracted) sums.add(this.#days.all(domain, fromDay, toDay, deciding), -1);
+    return sums.bySource;
+  }
+
+  /** The numbers of the stored sources that deciding reports of unknown reporters name. */
+  namedByUnknown(domain: number, deciding: string): ReadonlySet<number> {
+    return new Set(this.#unknownSources.all(domain, deciding).map(({ source }) => source));
+  }
+
+  /** The first and last day on which deciding reports name one of some stored sources; null for none. */
+  sightings(domain: number, among: readonly number[], deciding: string): DayRange | null {
+    const sources = JSON.stringify(among);
+    const weeks = this.#countedWeeks.get(domain, sources, deciding);
+    if (weeks === null || weeks.first === null || weeks.last === null) return null;
+    const daysOf = (week: number) =>
+      this.#countedDays.get(domain, sources, deciding, week * WEEK_DAYS, week * WEEK_DAYS + WEEK_DAYS - 1);
+    const [fromDay, toDay] = [daysOf(weeks.first)?.first ?? null, daysOf(weeks.last)?.last ?? null];
+    return fromDay === null || toDay === null ? null : { fromDay, toDay };
   }
 }
 
-const addRows = (sums: Map<number, SourceTotals>, rows: readonly Row[], sign: 1 | -1 = 1): void => {
-  for (const row of rows) {
-    const trusted = row.isTrusted === 1 ? row : NO_TOTALS;
-    const sum = sums.get(row.number);
-    if (sum === undefined && sign === 1) sums.set(row.number, { totals: row, trusted });
-    else {
-      const { totals, trusted: before } = sum ?? NOTHING;
-      sums.set(row.number, { totals: addTotals(totals, row, sign), trusted: addTotals(before, trusted, sign) });
+/** Adds up rows by their source. */
+class Sums {
+  readonly bySource = new Map<number, SourceTotals>();
+  readonly #deciding: ReadonlySet<number>;
+
+  constructor(deciding: string) {
+    this.#deciding = new Set(z.array(z.number()).parse(JSON.parse(deciding)));
+  }
+
+  add(rows: readonly Row[], sign: 1 | -1 = 1): void {
+    for (const row of rows) {
+      const trusted = this.#deciding.has(row.voucher) ? row : NO_TOTALS;
+      const sum = this.bySource.get(row.number);
+      if (sum === undefined && sign === 1) this.bySource.set(row.number, { totals: row, trusted });
+      else {
+        const { totals, trusted: before } = sum ?? NOTHING;
+        const sums = { totals: addTotals(totals, row, sign), trusted: addTotals(before, trusted, sign) };
+        this.bySource.set(row.number, sums);
+      }
     }
   }
-};
+}
 
 const NOTHING: SourceTotals = { totals: NO_TOTALS, trusted: NO_TOTALS };

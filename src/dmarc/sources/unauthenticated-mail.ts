@@ -1,6 +1,6 @@
 import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { type IdentifiedSource, type SourceIdentities, trustedEvidence } from "./source-identity.ts";
-import type { SourceAddress } from "./rollup-store.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
 
 /** The key of all unauthenticated mail from addresses without a proper reverse name. */
 export const UNAUTHENTICATED_KEY = "unauthenticated";

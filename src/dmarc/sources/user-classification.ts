@@ -1,6 +1,7 @@
 import { isLegacyKey } from "../ingest/source-key.ts";
 import { ipNetworkOf } from "../addresses/ip-network.ts";
-import type { Classification, SourceAddress, UserClassification } from "./rollup-store.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
+import type { Classification, UserClassification } from "./rollup-store.ts";
 import { type IdentifiedSource, organisationOf } from "./source-identity.ts";
 import type { KeyedSource } from "./source-keys.ts";
 
