@@ -1,7 +1,7 @@
 import { inSteps } from "../base/in-steps.ts";
 import { wait } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
-import { isStorageTrouble } from "../verify/attempts.ts";
+import { isDatabaseState } from "../db/database-errors.ts";
 import type { JobStore } from "./job-store.ts";
 import type { ListStore } from "./list-store.ts";
 
@@ -55,7 +55,7 @@ export class JobRemoval {
         return await step();
       } catch (error) {
         if (signal.aborted) return;
-        const isTemporary = isStorageTrouble(error);
+        const isTemporary = isDatabaseState(error);
         const when = isTemporary ? "in 10 seconds" : "after the next start";
         log.error(`could not remove a list; trying again ${when}`, { number, error });
         if (!isTemporary) return;

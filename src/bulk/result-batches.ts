@@ -1,7 +1,8 @@
 import { wait } from "../base/wait.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
-import { isStorageTrouble, WRITE_AGAIN_MS } from "../verify/attempts.ts";
+import { isDatabaseState } from "../db/database-errors.ts";
+import { WRITE_AGAIN_MS } from "../verify/attempts.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 
 /** One transaction writes this many results, or those of this time. */
@@ -84,11 +85,11 @@ export class ResultBatches {
         return;
       } catch (error) {
         log.error("could not write results of lists", { error });
-        if (isStorageTrouble(error) && !this.#isStopped) {
+        if (isDatabaseState(error) && !this.#isStopped) {
           await wait(clock, WRITE_AGAIN_MS);
           continue;
         }
-        if (isStorageTrouble(error)) for (const one of jobs) settle(one, "stopped");
+        if (isDatabaseState(error)) for (const one of jobs) settle(one, "stopped");
         else if (jobs.length > 1) for (const one of jobs) await this.#writeJobs([one]);
         else for (const one of jobs) settle(one, "failed");
         return;

@@ -1,11 +1,9 @@
+import { isDatabaseState } from "../db/database-errors.ts";
 import { ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../base/errors.ts";
 
 const UNAVAILABLE_RETRY_S = 5;
-/**
- * Errors of SQLite, and of the file system that holds uploads, for a disk that is full, read-only or broken, and for a locked
- * database: a state of the service, not a bug.
- */
-const DISK_STATES = /^(SQLITE_(FULL|READONLY|IOERR|BUSY|CANTOPEN|LOCKED)|(ENOSPC|EDQUOT|EROFS|EIO)$)/;
+/** Errors of the file system that holds uploads, for a disk that is full, read-only or broken: a state of the service, not a bug. */
+const DISK_STATES = /^(ENOSPC|EDQUOT|EROFS|EIO)$/;
 
 /** An error as a response with a JSON body. */
 export interface ErrorResponse {
@@ -31,7 +29,7 @@ const unavailable = (message: string): ErrorResponse =>
 
 /** Whether an error is a state of the disk or the database, not a bug. */
 export const isDiskState = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && DISK_STATES.test(String(error.code));
+  isDatabaseState(error) || (error instanceof Error && "code" in error && DISK_STATES.test(String(error.code)));
 
 /** The response for an exception: 503 for a state of the disk, 500 for a bug, which is not described. */
 export const failureResponse = (error: unknown): ErrorResponse =>

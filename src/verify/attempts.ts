@@ -1,3 +1,4 @@
+import { isDatabaseState } from "../db/database-errors.ts";
 import { isoTime } from "../base/clock.ts";
 import type { ByMode } from "../base/secrets.ts";
 import { RepeatedError } from "../base/repeated-error.ts";
@@ -27,17 +28,6 @@ export interface AttemptsDeps {
 
 /** Wait after a write that failed (disk full, locked). */
 export const WRITE_AGAIN_MS = 2_000;
-
-/** SQLite errors that are due to our statements, not to the disk: the same write would fail every time. */
-const BUGS = /^SQLITE_(CONSTRAINT|ERROR|MISMATCH|MISUSE|RANGE|TOOBIG)/;
-
-/** The disk is full, the file locked or read-only: the same write may succeed later. */
-export const isStorageTrouble = (error: unknown): boolean =>
-  error instanceof Error &&
-  "code" in error &&
-  typeof error.code === "string" &&
-  error.code.startsWith("SQLITE_") &&
-  !BUGS.test(error.code);
 
 /** Makes attempts at pending verifications and stores what they come to. */
 export class VerificationAttempts {
@@ -144,7 +134,7 @@ export class VerificationAttempts {
       try {
         return await db.commit(write);
       } catch (error) {
-        if (this.#deps.isStopping() || !isStorageTrouble(error)) throw error;
+        if (this.#deps.isStopping() || !isDatabaseState(error)) throw error;
         this.#writeFailures.log({ id, error });
         await wait(clock, WRITE_AGAIN_MS);
       }

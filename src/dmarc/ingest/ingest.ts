@@ -1,5 +1,6 @@
 import { nextTurn } from "../../base/clock.ts";
 import { Gate } from "../../base/wait.ts";
+import { isDatabaseState } from "../../db/database-errors.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
 import type { ReportReading } from "../report/outcome.ts";
@@ -52,13 +53,6 @@ const TURN_MS_MAX = 15;
 const COLLECT_AFTER_BYTES = 16 * 1024 * 1024;
 /** How often a large report is written whose rows another process removes. */
 const WRITES_MAX = 3;
-
-/** What SQLite reports when the disk is full, broken or locked: the same write may succeed later. */
-const DATABASE_STATES = /^SQLITE_(FULL|READONLY|IOERR|BUSY|CANTOPEN|LOCKED|NOMEM)/;
-
-/** Whether an error is about the state of the database, so that the same write may succeed later. */
-export const isDatabaseState = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && DATABASE_STATES.test(String(error.code));
 
 /**
  * Reads mails and files and writes what is in them. Per item: unpack and parse, authenticate the mail, and write ingestion,

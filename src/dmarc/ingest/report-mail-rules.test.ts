@@ -105,6 +105,15 @@ describe("space", () => {
     expect([reception.isFull(), await reception.acceptMail(mail)]).toEqual([false, "accepted"]);
   });
 
+  test("is needed once for each domain that a mail is stored for", async () => {
+    const { enrol, reception, disk } = startHarness();
+    const tokens = [..."abcdefghijklmnopqrstuvwxyz"].map((letter) => letter.repeat(20));
+    for (const token of tokens) enrol(token);
+    const mail = mailTo(...tokens.map((token) => `${token}@${HOST}`));
+    expect(await reception.acceptMail(mail)).toBe("accepted");
+    expect(disk.asked.at(-1)).toBe(tokens.length * mail.bytes.byteLength);
+  });
+
   test("is limited by domain and day", async () => {
     const { db, domains, enrol, reception, taken, logged, clock } = startHarness();
     const [one] = [enrol(ONE), enrol(TWO)];
