@@ -1,6 +1,6 @@
 import { databaseUsageOf } from "./db/database-files.ts";
 import type { Runtime } from "./db/runtime.ts";
-import { isDatabaseState } from "./db/database-errors.ts";
+import { isDatabaseState } from "./base/database-errors.ts";
 import { BacklogStore } from "./metrics/backlog-store.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import type { Readiness } from "./readiness.ts";

@@ -1,5 +1,5 @@
 import type { Runtime } from "./db/runtime.ts";
-import { isDatabaseState } from "./db/database-errors.ts";
+import { isDatabaseState } from "./base/database-errors.ts";
 import type { BacklogStore } from "./metrics/backlog-store.ts";
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,7 +1,7 @@
 import { inSteps } from "../base/in-steps.ts";
 import { wait } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
-import { isDatabaseState } from "../db/database-errors.ts";
+import { isDatabaseState } from "../base/database-errors.ts";
 import type { JobStore } from "./job-store.ts";
 import type { ListStore } from "./list-store.ts";
 

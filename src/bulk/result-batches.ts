@@ -1,7 +1,7 @@
 import { wait } from "../base/wait.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
-import { isDatabaseState } from "../db/database-errors.ts";
+import { isDatabaseState } from "../base/database-errors.ts";
 import { WRITE_AGAIN_MS } from "../verify/attempts.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 

@@ -4,7 +4,7 @@ import { createLog } from "../base/log.ts";
 import { composeImport } from "../compose-dmarc.ts";
 import { type Platform, systemPlatform } from "../compose-platform.ts";
 import type { Db } from "../db/open.ts";
-import { isDatabaseState } from "../db/database-errors.ts";
+import { isDatabaseState } from "../base/database-errors.ts";
 import { findingViews } from "../dmarc/ingest/ingestion-schemas.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import { addCommand } from "./command.ts";

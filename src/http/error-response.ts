@@ -1,4 +1,4 @@
-import { isDatabaseState } from "../db/database-errors.ts";
+import { isDatabaseState } from "../base/database-errors.ts";
 import { ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../base/errors.ts";
 
 const UNAVAILABLE_RETRY_S = 5;

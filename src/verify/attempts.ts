@@ -1,4 +1,4 @@
-import { isDatabaseState } from "../db/database-errors.ts";
+import { isDatabaseState } from "../base/database-errors.ts";
 import { isoTime } from "../base/clock.ts";
 import type { ByMode } from "../base/secrets.ts";
 import { RepeatedError } from "../base/repeated-error.ts";

@@ -1,6 +1,6 @@
 import { nextTurn } from "../../base/clock.ts";
 import { Gate } from "../../base/wait.ts";
-import { isDatabaseState } from "../../db/database-errors.ts";
+import { isDatabaseState } from "../../base/database-errors.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
 import type { ReportReading } from "../report/outcome.ts";

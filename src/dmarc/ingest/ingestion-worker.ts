@@ -3,7 +3,7 @@ import { newId } from "../../base/secrets.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import type { DiskReserve } from "./disk-reserve.ts";
 import { FairBatches } from "./fair-batches.ts";
-import { isDatabaseState } from "../../db/database-errors.ts";
+import { isDatabaseState } from "../../base/database-errors.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
 import type { IngestionStore, PendingIngestion } from "./ingestion-store.ts";
 

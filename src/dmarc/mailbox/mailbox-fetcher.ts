@@ -3,7 +3,7 @@ import type { Random } from "../../base/secrets.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import { ImapFailure } from "../../net/imap-failure.ts";
 import type { ImapSession } from "../../net/imap-session.ts";
-import { isDatabaseState } from "../../db/database-errors.ts";
+import { isDatabaseState } from "../../base/database-errors.ts";
 import type { MailboxSync, MailboxSession, SyncResult } from "./mailbox-sync.ts";
 import { wait, waitFor } from "../../base/wait.ts";
 
