@@ -2,8 +2,11 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createLog } from "../base/log.ts";
 import { createApps, ENDLESS, type TestApp } from "../testing/app.ts";
 import { BULK_PATH, postList, untilJobEnded } from "../testing/bulk-requests.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { JobFollower } from "./job-follower.ts";
 
 const start = createApps();
 const folder = mkdtempSync(join(tmpdir(), "postwarden-follow-"));
@@ -61,4 +64,25 @@ test("a server that was stopped follows nothing", async () => {
   server.db.close();
   await server.advance(FOLLOWED_MS * 3);
   expect(server.logged).toEqual([]);
+});
+
+test("a read that fails is logged, and the next one follows", async () => {
+  const clock = createTestClock();
+  const logged: string[] = [];
+  const log = createLog("error", clock, (line) => logged.push(line));
+  let reads = 0;
+  const resetting = () => {
+    reads += 1;
+    if (reads === 1) throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_READ" });
+    return [];
+  };
+  const jobs = { resetting, withStatus: () => [] };
+  const runner = { add: () => undefined, drop: () => undefined, jobNumbers: () => [] };
+  const follower = new JobFollower({ clock, log }, { jobs, runner, reset: () => undefined });
+  follower.start();
+  await clock.advance(FOLLOWED_MS);
+  expect([reads, logged.length]).toEqual([1, 1]);
+  await clock.advance(FOLLOWED_MS);
+  expect([reads, logged.length]).toEqual([2, 1]);
+  follower.stop();
 });

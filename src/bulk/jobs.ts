@@ -62,7 +62,7 @@ export class BulkJobs {
     private readonly options: BulkJobsOptions,
   ) {
     this.#retry = createJobRetry(runtime, options);
-    this.#follower = new JobFollower(runtime.clock, { ...options, reset: (number) => this.#reset(number) });
+    this.#follower = new JobFollower(runtime, { ...options, reset: (number) => this.#reset(number) });
     this.#removal = new JobRemoval(runtime, options.jobs, options.lists);
     const contextOf = (owner: Pick<Caller, "accountId">) => this.#contextOf(owner);
     this.drafts = new ListDrafts(runtime, { contextOf, credits: options.credits.live });

@@ -2,6 +2,7 @@ import { SQLiteError } from "bun:sqlite";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { RecentProblems } from "../base/recent-problems.ts";
+import { RepeatedError } from "../base/repeated-error.ts";
 import { waitFor } from "../base/wait.ts";
 import { composeServiceDoctor } from "../compose-doctor.ts";
 import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
@@ -162,9 +163,17 @@ const openServerDatabase = ({ path, config, log }: ServedOptions): Db => {
   return db;
 };
 
+/** Logs errors that no code handles. The service goes on: each concerns one piece of work, and what is stored is consistent. */
+const logUnhandled = (log: Log): void => {
+  const unhandled = new RepeatedError("internal error that nothing handled", { log, clock: systemClock });
+  for (const event of ["uncaughtException", "unhandledRejection"] as const)
+    process.on(event, (error: unknown) => unhandled.log({ event, error }));
+};
+
 /** Opens the database, and runs the service on it until a signal stops it. */
 export const runService = async (options: ServedOptions): Promise<void> => {
-  const { path, config } = options;
+  const { path, config, log } = options;
+  logUnhandled(log);
   const db = openServerDatabase(options);
   try {
     await serveUntilSignal(db, options);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
 import { type Ask, createRunnerFixtures, GREYLISTED_FINDING, heldAnswers } from "../testing/verification-runner.ts";
 import type { DomainEvidence } from "./evidence.ts";
@@ -333,5 +333,51 @@ describe("poll_after_ms", () => {
     runner.submit(row);
     await network.clock.advance(3_000);
     expect(runner.pollAfterMs(row)).toBe(5_000);
+  });
+});
+
+describe("a read of the database that fails inside a timer", () => {
+  const readError = () => Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_READ" });
+
+  test("is logged, and what is pending is claimed by the next read", async () => {
+    const network = networkOf();
+    const row = await network.order();
+    spyOn(network.store, "due").mockImplementationOnce(() => {
+      throw readError();
+    });
+    const runner = network.processOf();
+    runner.start();
+    await network.clock.advance(0);
+    expect(network.statusOf(row)).toBe("pending");
+    expect(
+      network.lines.filter((line) => line.includes("SQLITE_IOERR_READ") || line.includes("disk I/O")),
+    ).toHaveLength(1);
+    await network.clock.advance(2_000);
+    await settle();
+    expect(network.statusOf(row)).toBe("mailbox_exists");
+    await runner.stop();
+  });
+
+  test("after the wait of a verification that met a bug, leads to another read", async () => {
+    const network = networkOf();
+    const row = await network.order();
+    let writes = 0;
+    const commit: typeof network.db.commit = (work) => {
+      writes += 1;
+      return writes <= 2 ? Promise.reject(new Error("a bug")) : network.db.commit(work);
+    };
+    const runner = network.processOf({ commit });
+    runner.submit(row);
+    await settle();
+    expect(network.statusOf(row)).toBe("pending");
+    const find = spyOn(network.store, "find").mockImplementationOnce(() => {
+      throw readError();
+    });
+    await network.clock.advance(5_000);
+    expect(find).toHaveBeenCalledTimes(1);
+    await network.clock.advance(2_000);
+    await settle();
+    expect(network.statusOf(row)).toBe("mailbox_exists");
+    await runner.stop();
   });
 });

@@ -1,4 +1,5 @@
 import { steadyTime } from "../base/clock.ts";
+import { Recurring } from "../base/recurring.ts";
 import { drain } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { PoolClosed } from "../probe/pool.ts";
@@ -17,6 +18,8 @@ const RUNNING_MAX = 20_000;
 export const CLAIMED_AT_ONCE_MAX = 500;
 /** The table is read at least this often. */
 export const POLL_MS_MAX = 60_000;
+/** After a read that failed. */
+const POLL_AGAIN_MS = 2_000;
 /** While as many verifications run as may. */
 const FULL_POLL_MS = 1_000;
 /** The moving average of an attempt's duration starts here, and moves by this share at each attempt. */
@@ -49,8 +52,9 @@ export class Runner {
   readonly #running = new Map<string, Running>();
   readonly #waiters = new Map<string, Set<() => void>>();
   #averageMs = INITIAL_ATTEMPT_MS;
-  #cancelPoll: (() => void) | null = null;
-  #pollAtMs = Number.POSITIVE_INFINITY;
+  readonly #polling: Recurring;
+  /** Whose wait after a bug is over. */
+  readonly #resumed = new Set<string>();
   /** Every row that is due up to here has been claimed. */
   #watermark = FIRST_ROW;
   #stopped: boolean = false;
@@ -67,6 +71,8 @@ export class Runner {
       ...{ store, engines, credits, dueNowMs: this.#dueNowMs, isStopping },
     });
     this.#backoff = new BugBackoff(runtime.clock);
+    const failure = "pending verifications could not be read, retrying";
+    this.#polling = new Recurring(runtime, { failure, run: () => this.#poll(), retryMs: POLL_AGAIN_MS });
   }
 
   /**
@@ -141,7 +147,7 @@ export class Runner {
   /** Claims nothing more, releases every waiting request, and gives the verifications in progress a moment to end. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#cancelPoll?.();
+    this.#polling.stop();
     this.#backoff.stop();
     for (const { unstored } of this.#running.values()) void unstored?.storePending();
     for (const id of [...this.#waiters.keys()]) this.#wake(id);
@@ -173,16 +179,22 @@ export class Runner {
       // Where it cannot be stored, its request is refused and nothing is left to run.
       if (unstored !== null && !(await unstored.storePending())) return;
       if (error instanceof PoolClosed || this.#stopped) return;
-      const waitMs = this.#backoff.schedule(row.id, () => this.#resume(row.id));
+      const waitMs = this.#backoff.schedule(row.id, () => this.#resumeSoon(row.id));
       this.#log.error("verification ended in a bug, retrying", { id: row.id, wait_ms: waitMs, error });
     } finally {
       this.#running.delete(row.id);
     }
   }
 
+  #resumeSoon(id: string): void {
+    this.#resumed.add(id);
+    this.#polling.within(0);
+  }
+
   /** After a bug: the row as it is now. */
   #resume(id: string): void {
     const row = this.#store.find(id);
+    this.#resumed.delete(id);
     if (row?.status === "pending") this.#begin(row);
     else this.#backoff.clear(id);
   }
@@ -191,10 +203,10 @@ export class Runner {
     for (const end of [...(this.#waiters.get(id) ?? [])]) end();
   }
 
-  #poll(): void {
-    this.#cancelPoll = null;
-    this.#pollAtMs = Number.POSITIVE_INFINITY;
-    if (!this.#stopped) this.#pollAt(this.#claimDue(this.#dueNowMs()));
+  /** Returns in how many milliseconds to poll again. */
+  #poll(): number {
+    for (const id of [...this.#resumed]) this.#resume(id);
+    return this.#claimDue(this.#dueNowMs()) - this.#dueNowMs();
   }
 
   /** Begins what is due, up to the limit, and returns when to poll again. */
@@ -210,10 +222,7 @@ export class Runner {
   }
 
   #pollAt(atMs: number): void {
-    if (this.#stopped || atMs >= this.#pollAtMs) return;
-    this.#cancelPoll?.();
-    this.#pollAtMs = atMs;
-    this.#cancelPoll = this.#clock.after(atMs - this.#dueNowMs(), () => this.#poll());
+    this.#polling.within(atMs - this.#dueNowMs());
   }
 
   /** A row is due then: the next poll must not come later, nor start behind it. */

@@ -227,3 +227,22 @@ test("a verification that cannot be stored is the failure of its request, and le
   expect((await orderOf(checks, "ada@x.example", "k")).status).toBe("completed");
   expect(stored(network)).toEqual([1, 1, 0]);
 });
+
+test("the same Idempotency-Key of two API keys is two requests, also while the first is not stored yet", async () => {
+  const network = networkOf();
+  const { ask, waiting } = heldAnswers();
+  const { checks } = network.checksOf({ ask });
+  const first = orderOf(checks, "ada@x.example", "same");
+  const other = { ...LIVE_CALLER, keyId: "key-2" };
+  const second = checks.order(other, { email: "bob@x.example", source: null, idempotencyKey: "same" }, WAIT_MS);
+  await settle();
+  expect(count(network, "verifications")).toBe(0);
+  expect(waiting).toHaveLength(2);
+  for (const { answer } of waiting) answer({});
+  const rows = await Promise.all([first, second]);
+  expect(rows.map(({ keyId, email }) => [keyId, email])).toEqual([
+    ["key-1", "ada@x.example"],
+    ["key-2", "bob@x.example"],
+  ]);
+  expect(stored(network)).toEqual([2, 2, 0]);
+});
