@@ -209,7 +209,7 @@ describe("last_used_at", () => {
 describe("the rate limit of the dashboard", () => {
   test("is one of each account: an account that has used its own up takes nothing from another, nor from its keys", () => {
     const buckets = createTokenBuckets(createTestClock());
-    const guard = new Guard(() => undefined, { buckets, budgets: createBudgets() });
+    const guard = new Guard(() => undefined, { buckets, budgets: createBudgets(createTestClock()) });
     const rate = { perSecond: 1, burst: 2 };
     const tryAs = (accountId: string): boolean => {
       try {
