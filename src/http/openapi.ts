@@ -35,7 +35,11 @@ const hoist = (value: unknown, components: Map<string, unknown>): unknown => {
 };
 
 const responseOf = (response: RouteResponse, isRateLimited: boolean): JsonObject => {
-  const { description, schema, contentType = "application/json", example, headers = {} } = response;
+  const { description, schema, contentType = "application/json", example, headers = {}, alternatives = {} } = response;
+  const others = Object.entries(alternatives).map(([type, other]) => [
+    type,
+    { schema: jsonSchema(other.schema, "output"), example: other.example },
+  ]);
   const media = schema && {
     schema: jsonSchema(schema, "output"),
     ...(example === undefined ? {} : { example: typeof example === "function" ? example() : example }),
@@ -43,7 +47,7 @@ const responseOf = (response: RouteResponse, isRateLimited: boolean): JsonObject
   return {
     description,
     headers: headerDocs({ ...REQUEST_ID_HEADER, ...(isRateLimited ? RATE_HEADERS : {}), ...headers }),
-    ...(media === undefined ? {} : { content: { [contentType]: media } }),
+    ...(media === undefined ? {} : { content: { [contentType]: media, ...Object.fromEntries(others) } }),
   };
 };
 

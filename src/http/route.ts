@@ -29,6 +29,8 @@ export interface RouteResponse {
   readonly contentType?: string;
   /** A function is called when the OpenAPI document is requested. */
   readonly example?: unknown;
+  /** The same in other media types, for example for `Accept: text/csv`; `schema` is of the text, or of a line of NDJSON. */
+  readonly alternatives?: Readonly<Record<string, { readonly schema: z.ZodType; readonly example: unknown }>>;
   /** Header name → description. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -127,6 +127,7 @@ export const GET_INGESTION_RAW = declareRoute({
       schema: file,
       contentType: "application/octet-stream",
       example: XML,
+      alternatives: { "message/rfc822": { schema: file, example: "From: …" } },
     },
   },
   errors: ["conflict"],

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { streamRows } from "../../http/response.ts";
 import { type Cell, csvLine } from "../../http/csv.ts";
 
@@ -6,6 +7,14 @@ export const CSV_ROWS_MAX = 100_000;
 
 /** For descriptions of routes. OpenAPI has no parameter called Accept (3.1 §4.8.12.1). */
 export const CSV_DESCRIPTION = `With \`Accept: text/csv\` the response is a CSV file with all rows, whatever \`limit\` says, up to ${CSV_ROWS_MAX.toLocaleString("en")}. Cells that a spreadsheet would run as a formula are escaped.`;
+
+/** The CSV of a route, for its declaration. The example is the header row. */
+export const csvAlternative = (columns: readonly string[]) => ({
+  "text/csv": {
+    schema: z.string().meta({ description: "A header row and one line per row." }),
+    example: csvLine(columns),
+  },
+});
 
 /** The quality value (0 to 1) that `Accept` gives a media type by its name; null when it is not named (RFC 9110 §12.5.1). */
 const qualityOf = (accept: string, type: string): number | null => {

@@ -4,14 +4,14 @@ import { declareRoute, handle } from "../../http/route.ts";
 import { encodeCursor, pageQuery } from "../../http/route-input.ts";
 import { rangeFields } from "../../http/day-range.ts";
 import { rangeOf } from "../sources/day-range.ts";
-import { CSV_DESCRIPTION, rowFormatOf } from "./csv.ts";
+import { CSV_DESCRIPTION, csvAlternative, rowFormatOf } from "./csv.ts";
 import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
 import { NDJSON_TYPE, ndjsonResponse } from "./ndjson.ts";
 import { RECORD_EXAMPLE } from "./query-examples.ts";
 import { exportAllRecords, isExportCursor, readExportCursor } from "./record-export.ts";
 import { DmarcRecordReader } from "./record-reader.ts";
-import { exportedRecordSchema, recordFilters, recordsSchema } from "./record-schemas.ts";
-import { isRecordCursor } from "./records.ts";
+import { exportedRecordSchema, recordFilters, recordSchema, recordsSchema } from "./record-schemas.ts";
+import { isRecordCursor, RECORD_COLUMNS } from "./records.ts";
 
 const LIST_RECORDS = declareRoute({
   ...{ method: "GET", path: `${DOMAIN_PATH}/records`, operationId: "listDmarcRecords", tag: REPORTS_TAG },
@@ -23,6 +23,10 @@ const LIST_RECORDS = declareRoute({
       description: "A page of records.",
       schema: recordsSchema,
       example: { records: [RECORD_EXAMPLE], next_cursor: null },
+      alternatives: {
+        ...csvAlternative(RECORD_COLUMNS),
+        [NDJSON_TYPE]: { schema: recordSchema, example: RECORD_EXAMPLE },
+      },
     },
   },
 });

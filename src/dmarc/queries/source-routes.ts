@@ -8,11 +8,11 @@ import { rangeFields } from "../../http/day-range.ts";
 import { CLASSIFICATIONS } from "../sources/rollup-store.ts";
 import { isSourceKey } from "../sources/source-identity.ts";
 import { sourceSchema } from "../sources/source-response.ts";
-import { CSV_DESCRIPTION, wantsCsv } from "./csv.ts";
+import { CSV_DESCRIPTION, csvAlternative, wantsCsv } from "./csv.ts";
 import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
 import { SOURCE_EXAMPLE } from "./query-examples.ts";
 import { SourceReader } from "./source-reader.ts";
-import { isSourceCursor, pageOfSources } from "./sources-page.ts";
+import { isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
 
 const PATH = `${DOMAIN_PATH}/sources`;
 const KEYS_MAX = 500;
@@ -45,6 +45,7 @@ const LIST_SOURCES = declareRoute({
       description: "A page of sources.",
       schema: sourcesSchema,
       example: { sources: [SOURCE_EXAMPLE], next_cursor: null },
+      alternatives: csvAlternative(SOURCE_COLUMNS),
     },
   },
 });
