@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { workbookWith } from "../../src/testing/workbook.ts";
 import { ask, keyOf, LISTS, listIdOf } from "./api.ts";
 import { type Attack, type AttackContext, type Finding, flood, pause, tallyOf } from "./attack.ts";
 import { type Held, requestHead, statusHeard } from "./connections.ts";
@@ -71,6 +72,47 @@ const intake: Attack = {
       // Those under way end with the attack.
       void uploads;
       return [...findingsOf(others), answered];
+    };
+  },
+};
+
+const XLSX_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+const FORMATS = 15;
+const FORMAT_BRACKETS = 900_000;
+const WORKBOOKS_MS = 8_000;
+const WORKBOOKS_AT_ONCE = 4;
+
+/** A workbook of some kB whose number formats have 13 MB of brackets, which expressions for formats must not search again and again. */
+const bracketWorkbook = (): Uint8Array<ArrayBuffer> => {
+  const formats = Array.from(
+    { length: FORMATS },
+    (_, n) => `<numFmt numFmtId="${164 + n}" formatCode="${"[".repeat(FORMAT_BRACKETS)}"/>`,
+  );
+  const cell = (text: string) => `<row><c t="str"><v>${text}</v></c></row>`;
+  const styles = `<numFmts>${formats.join("")}</numFmts>`;
+  return new Uint8Array(workbookWith({ rows: cell("email") + cell("mailbox_exists@a.test"), styles }));
+};
+
+const hostileWorkbooks: Attack = {
+  name: "hostile-workbooks",
+  about: `dry runs of workbooks with number formats of ${FORMAT_BRACKETS.toLocaleString("en")} brackets, another account orders lists of one address`,
+  isQuick: true,
+  seconds: 25,
+  prepare: async (context) => {
+    const body = bracketWorkbook();
+    const key = keyOf(context.keys.attacker.test, 0);
+    return async () => {
+      const endsAtMs = performance.now() + WORKBOOKS_MS;
+      const statuses: number[] = [];
+      const uploads = flood(context, { atOnce: WORKBOOKS_AT_ONCE, forMs: WORKBOOKS_MS }, async () => {
+        const { status } = await ask(context, `${LISTS}?dry_run=true`, { key, type: XLSX_TYPE, body });
+        statuses.push(status);
+        if (status !== 200) await pause(context, ORDER_EVERY_MS);
+      });
+      const others = await orderLists(context, () => performance.now() > endsAtMs);
+      await uploads;
+      const note = `${body.length} bytes each: ${tallyOf(statuses)}`;
+      return [...findingsOf(others), { what: "workbooks answered", value: statuses.length, unit: "", note }];
     };
   },
 };
@@ -191,5 +233,6 @@ export const listAttacks: readonly Attack[] = [
   failingDomains,
   sharedProvider,
   intake,
+  hostileWorkbooks,
   uploadsThatNeverEnd,
 ];
