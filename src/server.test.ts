@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { createLog } from "./base/log.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
 import { ClientAddresses } from "./http/client-addresses.ts";
@@ -34,7 +34,10 @@ test("the liveness is the same whether an application responds or the server its
   const own = await ask("/healthz");
   expect(own).toEqual({
     status: 200,
-    headers: { "content-type": "application/json;charset=utf-8", "x-request-id": "r1" },
+    headers: {
+      ...{ "content-type": "application/json;charset=utf-8", "x-request-id": "r1" },
+      ...{ "cache-control": "no-store", "x-content-type-options": "nosniff" },
+    },
     body: { status: "ok", version: expect.any(String), commit: COMMIT },
   });
   expect(await ask("/healthz?")).toEqual(own);
@@ -51,6 +54,56 @@ test("the liveness loads no application, everything else does", async () => {
   ] as const)
     await server.get(path, headers);
   expect(server.loads()).toBe(3);
+});
+
+test.each([
+  ["/v1/account", "no-store"],
+  ["/metrics", "no-store"],
+  ["/nowhere", "no-store"],
+  ["/openapi.json", null],
+  ["/docs", null],
+] as const)(
+  "%s is stored by nobody, unless it is the same for all, and its type is not guessed",
+  async (path, cache) => {
+    const { headers } = await start().handle(new Request(`http://localhost${path}`));
+    expect([headers.get("cache-control"), headers.get("x-content-type-options")]).toEqual([cache, "nosniff"]);
+  },
+);
+
+describe("HTTPS is required from then on", () => {
+  const answer = async (isTls: boolean, trusted: readonly string[], forwardedProto?: string) => {
+    const clock = createTestClock();
+    const log = createLog("error", clock, () => undefined);
+    const clients = new ClientAddresses(trusted);
+    clients.attach({ requestIP: () => ({ address: "10.0.0.7", port: 1, family: "IPv4" }) });
+    const app = createServer({
+      log,
+      clock,
+      clients,
+      isTls,
+      applicationOf: () => createApplication({ log, clock, routes: [] }),
+    });
+    const headers = forwardedProto === undefined ? {} : { "x-forwarded-proto": forwardedProto };
+    const response = await app.handle(new Request("http://localhost/healthz", { headers }));
+    return response.headers.get("strict-transport-security");
+  };
+
+  test.each([
+    ["with its own certificate", true, [], undefined],
+    ["behind a trusted proxy with HTTPS", false, ["10.0.0.0/8"], "https"],
+    ["behind a chain of proxies of which the last is trusted", false, ["10.0.0.0/8"], "http, HTTPS"],
+  ] as const)("%s", async (_, isTls, trusted, proto) => {
+    expect(await answer(isTls, trusted, proto)).toBe("max-age=31536000");
+  });
+
+  test.each([
+    ["plain HTTP", false, [], undefined],
+    ["a client that says so itself", false, [], "https"],
+    ["a trusted proxy without HTTPS", false, ["10.0.0.0/8"], "http"],
+    ["a client that says so to a trusted proxy without HTTPS", false, ["10.0.0.0/8"], "https, http"],
+  ] as const)("but not by %s", async (_, isTls, trusted, proto) => {
+    expect(await answer(isTls, trusted, proto)).toBeNull();
+  });
 });
 
 test("a request waits until its application is loaded", async () => {

@@ -8,6 +8,7 @@ import { requestIdOf } from "./http/request-id.ts";
 import { createRequestLog, loggedPath } from "./http/request-log.ts";
 import { releaseBody } from "./http/request-memory.ts";
 import { hasUsableHost, pathOf, targetOf, withRoutableUrl } from "./http/request-target.ts";
+import { addSecurityHeaders } from "./http/security-headers.ts";
 import { withoutWrongLength } from "./http/response.ts";
 import { LIVENESS, LIVENESS_PATH } from "./liveness.ts";
 
@@ -19,6 +20,8 @@ export interface ServerOptions {
   /** Called with the method and status of each request. */
   readonly countRequest?: (method: string, status: number) => void;
   readonly clients: ClientAddresses;
+  /** Whether it speaks TLS itself. */
+  readonly isTls?: boolean;
 }
 
 /** What listens for requests. */
@@ -33,7 +36,14 @@ export interface HttpApp {
  * The server: a request that finds no application waits until it is loaded. Plain requests for the liveness, which a supervisor
  * sends all the time, load none.
  */
-export const createServer = ({ log, clock, applicationOf, clients, countRequest }: ServerOptions): HttpApp => {
+export const createServer = ({
+  log,
+  clock,
+  applicationOf,
+  clients,
+  countRequest,
+  isTls = false,
+}: ServerOptions): HttpApp => {
   const requestLog = createRequestLog({ log, clock }, clients);
   const gate = new RequestGate(clock);
   const respond = async (request: Request): Promise<Response> => {
@@ -47,8 +57,11 @@ export const createServer = ({ log, clock, applicationOf, clients, countRequest 
     async handle(given) {
       const noteResponse = requestLog.begin(given);
       const request = withRoutableUrl(given);
+      // The runtime knows the proxy only until the response is sent.
+      const isHttps = isTls || clients.isForwardedHttps(given);
       try {
         const response = await respond(request).catch((error: unknown) => failed(log, request, error));
+        addSecurityHeaders(response.headers, pathOf(request), isHttps);
         noteResponse?.(response);
         countRequest?.(request.method, response.status);
         return response;

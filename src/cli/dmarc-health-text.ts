@@ -1,6 +1,7 @@
 import type { HealthFinding } from "../dmarc/health/health-finding.ts";
 import type { DkimSection, DomainHealth, HealthSection, SpfSection } from "../dmarc/health/health-sections.ts";
-import { safeLine, wrapText } from "./terminal-text.ts";
+import { safeLine } from "../base/visible-text.ts";
+import { wrapText } from "./terminal-text.ts";
 
 const TITLES: Readonly<Record<HealthSection["code"], string>> = {
   dmarc: "DMARC",

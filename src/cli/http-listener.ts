@@ -15,6 +15,13 @@ const BODY_BYTES_MAX = 1024 * 1024 * 1024;
 
 const PORT_RETRY_MS = 1_000;
 
+/** TLS 1.2 with forward secrecy and authenticated encryption only (RFC 9325 §4.2); TLS 1.3 has no other suites. */
+const CIPHERS = [
+  ...["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256"],
+  ...["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384"],
+  ...["ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305"],
+].join(":");
+
 type Server = Bun.Server<unknown>;
 
 export interface HttpListenerOptions {
@@ -107,7 +114,7 @@ export class HttpListener {
       port,
       idleTimeout: IDLE_TIMEOUT_S,
       maxRequestBodySize: BODY_BYTES_MAX,
-      ...(this.#tls === null ? {} : { tls: this.#tls }),
+      ...(this.#tls === null ? {} : { tls: { ...this.#tls, ciphers: CIPHERS } }),
       fetch: app.handle,
     });
     app.attach(server);

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { type Environment, processEnvironment } from "../config.ts";
+import { safeLine, safeText } from "../base/visible-text.ts";
 import { withPriority, writesToJournal } from "./journal.ts";
-import { safeLine, safeText } from "./terminal-text.ts";
 
 /** The streams, environment and signals that a command uses. Data goes to standard output, everything else to standard error. */
 export interface Io {

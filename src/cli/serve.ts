@@ -46,7 +46,7 @@ const loadRunService = async () => {
 const serveLocked = async (options: Omit<ServedOptions, "listen" | "gate" | "clients">): Promise<void> => {
   const { config, log, path } = options;
   const [gate, clients] = [new ServiceGate(), new ClientAddresses(config.trustedProxies, log)];
-  const app = createServer({ ...gate.handlers, log, clock: systemClock, clients });
+  const app = createServer({ ...gate.handlers, log, clock: systemClock, clients, isTls: config.tls !== null });
   const listening: HttpListener[] = [];
   const listen = (): HttpListener => {
     const http = listening[0] ?? new HttpListener({ config, app, log, clock: systemClock });

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { table, safeLine, safeText } from "./terminal-text.ts";
+import { safeLine, safeText } from "../base/visible-text.ts";
+import { table } from "./terminal-text.ts";
 
 test("a table that fits is as wide as it needs", () => {
   expect(table(["A", "B"], [["x", "yy"]], 80)).toBe("A  B\nx  yy");

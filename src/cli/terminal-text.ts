@@ -1,20 +1,4 @@
-/**
- * Characters that control a terminal or are invisible: C0 and C1 controls, DEL, direction marks, zero-width characters,
- * line and paragraph separators, lone surrogates. Line feeds are kept.
- */
-const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
-
-const escaped = (character: string): string =>
-  Array.from(
-    { length: character.length },
-    (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
-  ).join("");
-
-/** A text that is safe to print on a terminal: unsafe characters become `\uXXXX`, which JSON reads as the same. */
-export const safeText = (text: string): string => text.replace(UNSAFE, escaped);
-
-/** The same for a text that must stay on one line. */
-export const safeLine = (text: string): string => safeText(text).replaceAll("\n", "\\u000a");
+import { safeLine } from "../base/visible-text.ts";
 
 const GAP = "  ";
 /** The narrowest width of a value. */

@@ -36,6 +36,12 @@ const SESSIONS = new Map([
 
 const nameForm = z.object({ name: z.string().trim().min(1).max(5), tags: listOf(z.string()), isLoud: flag });
 
+/** What a mail server, a name server or a webhook receiver may send, and how a page shows it. */
+const FOREIGN = ' value="550 \u001b[31mUser\u202egnp.exe\u2066 \u0085\u200b\ufeffpay\u200cpal';
+const SHOWN = [" value=&quot;550 ", "[31mUser", "gnp.exe", " ", "", "", "pay", "pal"]
+  .map((part, at) => part + (["\\u001b", "\\u202e", "\\u2066", "\\u0085", "\\u200b", "\\ufeff", "\\u200c"][at] ?? ""))
+  .join("");
+
 const FormPage = (): View => ({
   ...{ title: "Form", section: "settings" },
   body: (
@@ -86,6 +92,21 @@ const ROUTES = [
   ),
   formAction({ path: "/bare", form: nameForm }, ({ viewer }) => redirectTo(viewer, "/", { bad: "No." })),
   uploadAction({ path: "/upload" }, async ({ request }) => new Response(String((await request.bytes()).byteLength))),
+  page({ path: "/foreign" }, () => ({
+    ...{ title: FOREIGN, section: "home" },
+    body: (
+      <>
+        <PageHead title={FOREIGN} />
+        <p title={FOREIGN}>{FOREIGN}</p>
+        <PostForm action="/form">
+          <Field name="name" label={FOREIGN} value={FOREIGN} />
+          <textarea name="text" title={FOREIGN}>
+            {FOREIGN}
+          </textarea>
+        </PostForm>
+      </>
+    ),
+  })),
   publicPage({ path: "/sign-in" }, () => ({
     ...{ title: "Sign in", section: null },
     body: (
@@ -332,4 +353,15 @@ test.each([
   ["", false],
 ])("%j is a path of this site: %p", (path, is) => {
   expect(isOwnPath(path)).toBe(is);
+});
+
+test("control, bidirectional and invisible characters are shown, in texts and attributes; forms send back what they got", async () => {
+  const { text } = await ask("/foreign", { as: "member" });
+  const escaped = FOREIGN.replaceAll('"', "&quot;");
+  expect(text).toContain(`<p title="${SHOWN}">${SHOWN}</p>`);
+  expect(text).toContain(`<title>${SHOWN}`);
+  expect(text).toContain(` value="${escaped}"`);
+  const rest = text.replaceAll(` value="${escaped}"`, "").replace(`${escaped}</textarea>`, "");
+  expect(rest).not.toMatch(/[\p{Cf}\u0000-\u0008\u000e-\u001f\u007f-\u009f]/u);
+  expect(text).toContain(`${escaped}</textarea>`);
 });

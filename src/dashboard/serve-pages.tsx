@@ -2,6 +2,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import type { Account } from "../accounts/store.ts";
 import type { Clock } from "../base/clock.ts";
+import { visibleMarkup } from "../base/visible-text.ts";
 import { type KeyMode, newVisitorId } from "../base/secrets.ts";
 import { rateOf } from "../billing/plans.ts";
 import { abortIfClientGone } from "../http/client-gone.ts";
@@ -178,7 +179,7 @@ export class Dashboard {
         <Frame {...frame} />
       </PageContext.Provider>,
     );
-    const response = sendText(request, `<!doctype html>${markup}`, { ...view.headers, ...HEADERS });
+    const response = sendText(request, `<!doctype html>${visibleMarkup(markup)}`, { ...view.headers, ...HEADERS });
     if (flash !== null) response.headers.append("set-cookie", CLEAR_FLASH);
     if (visitor !== null && readVisitor(request, isSecure) === null)
       response.headers.append("set-cookie", visitorCookie(visitor, isSecure));

@@ -44,6 +44,14 @@ export class ClientAddresses {
     return client;
   }
 
+  /** Whether a trusted proxy says that the client uses HTTPS: the last word of X-Forwarded-Proto is its own. */
+  isForwardedHttps(request: Request): boolean {
+    const forwarded = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase();
+    if (forwarded !== "https") return false;
+    const peer = this.#peers?.requestIP(request)?.address;
+    return peer !== undefined && this.#clientOf(peer, SOMEBODY) === SOMEBODY;
+  }
+
   /** Behind a proxy that is not trusted all clients are one, so that one who guesses passwords slows all of them down. */
   #warn(proxy: string): void {
     if (this.#hasWarned || !isInNetworks(NEAR, parseIp(proxy))) return;

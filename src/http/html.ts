@@ -1,3 +1,5 @@
+import { visibleMarkup } from "../base/visible-text.ts";
+
 /** Text that is markup already. Made by `html` and `trustedMarkup` only. */
 export class Markup {
   constructor(readonly text: string) {}
@@ -9,7 +11,7 @@ export type MarkupValue = string | number | Markup | readonly MarkupValue[] | nu
 const markupOf = (value: MarkupValue): string => {
   if (value === null || value === undefined || value === false) return "";
   if (value instanceof Markup) return value.text;
-  return typeof value === "object" ? value.map(markupOf).join("") : Bun.escapeHTML(value);
+  return typeof value === "object" ? value.map(markupOf).join("") : visibleMarkup(Bun.escapeHTML(value));
 };
 
 /** A template for HTML: every value is escaped, in text and in quoted attributes, unless it comes from a template itself. */

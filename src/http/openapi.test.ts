@@ -5,7 +5,9 @@ import { createApps, ENDLESS, type TestApp } from "../testing/app.ts";
 
 const PATH = "/v1/email-verifications";
 /** Headers that say nothing beyond HTTP itself. */
-const TRANSPORT_HEADERS: ReadonlySet<string> = new Set(["content-type", "content-length"]);
+const TRANSPORT_HEADERS: ReadonlySet<string> = new Set([
+  ...["content-type", "content-length", "cache-control", "x-content-type-options"],
+]);
 const start = createApps();
 
 interface Media {

@@ -9,6 +9,9 @@ describe("on the public internet only", () => {
   test.each([
     ["https://example.com/hook", "example.com", 443],
     ["https://example.com:8443/hook?x=1", "example.com", 8443],
+    ["https://example.com:443/", "example.com", 443],
+    ["https://example.com:1024/", "example.com", 1_024],
+    ["https://example.com:65535/", "example.com", 65_535],
     ["HTTPS://EXAMPLE.com", "example.com", 443],
     ["https://8.8.8.8/", "8.8.8.8", 443],
     ["https://[2606:4700::1111]/", "2606:4700::1111", 443],
@@ -35,6 +38,9 @@ describe("on the public internet only", () => {
     ["https://example.com:22/", "port 22"],
     ["https://example.com:25/", "port 25"],
     ["https://example.com:0/", "port 0"],
+    ...[1, 79, 80, 81, 90, 110, 389, 442, 444, 445, 465, 587, 636, 993, 1_023].map(
+      (port) => [`https://example.com:${port}/`, `port ${port} `] as const,
+    ),
     ["https://example.com:65536/", "URL such as"],
     ["https://localhost/", "public host"],
     ["https://intranet./", "public host"],
@@ -78,10 +84,13 @@ describe("with allowed networks", () => {
     "http://hook.example.com/",
   ])("%s is taken, for its host may lie in them", (text) => expect(lab.parse(text).ok).toBe(true));
 
-  test.each(["http://8.8.8.8/", "http://192.168.0.1/", "https://192.168.0.1/", "http://127.0.0.1:25/"])(
-    "%s is refused all the same",
-    (text) => expect(lab.parse(text).ok).toBe(false),
-  );
+  test.each([
+    "http://8.8.8.8/",
+    "http://192.168.0.1/",
+    "https://192.168.0.1/",
+    "http://127.0.0.1:25/",
+    "http://127.0.0.1:443/",
+  ])("%s is refused all the same", (text) => expect(lab.parse(text).ok).toBe(false));
 
   test("an address outside them is connected to over TLS only, a private one outside them never", () => {
     expect(lab.mayConnect("8.8.8.8", true)).toBe(true);

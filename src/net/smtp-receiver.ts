@@ -101,6 +101,8 @@ export class SmtpReceiver {
 
   /** Connections from now on get this certificate. Throws when it cannot be used, and the old one stays. */
   useCertificate({ cert, key }: TlsMaterial): void {
+    // Suites without forward secrecy stay: TLS is opportunistic here (RFC 7435), and a sender without a common suite would
+    // deliver in plain text or not at all.
     this.#secureContext = createSecureContext({ cert, key, minVersion: "TLSv1.2" });
   }
 
