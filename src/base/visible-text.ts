@@ -5,7 +5,7 @@
 const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /** The same for pages: there, tabs and carriage returns are white space, and words and emoji may be joined. */
-const UNSAFE_IN_PAGE = /(?![\t\n\r]|(?<=[^\0-\x7f])[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+const UNSAFE_IN_PAGE = /(?![\t\n\r]|(?<=[^\p{ASCII}])[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 const escaped = (character: string): string =>
   Array.from(
