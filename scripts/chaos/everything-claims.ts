@@ -41,10 +41,14 @@ const checkClaims = (db: Database, { checks }: Load): readonly Claim[] => [
     "checks without evidence",
     count(db, "verifications WHERE id NOT IN (SELECT verification_id FROM verification_evidence)"),
   ],
-  ["checks without exactly one hold", count(db, `verifications v WHERE ${entries("'hold'")} <> 1`)],
+  ["checks with more than one hold", count(db, `verifications v WHERE ${entries("'hold'")} > 1`)],
   [
-    "checks without exactly one settlement or release",
-    count(db, `verifications v WHERE ${entries("'settle', 'release'")} <> 1`),
+    "held checks without exactly one settlement or release",
+    count(db, `verifications v WHERE ${entries("'hold'")} = 1 AND ${entries("'settle', 'release'")} <> 1`),
+  ],
+  [
+    "charged checks without exactly one settlement",
+    count(db, `verifications v WHERE sub_status NOT IN ${FREE} AND ${entries("'settle'")} <> 1`),
   ],
   [
     "checks charged although no server responded",

@@ -20,7 +20,29 @@ const end = (app: TestApp, kind: "settle" | "release", accountId: string, refere
     else app.service.ledger.release(tx, move, "free");
   });
 
+const spend = (app: TestApp, accountId: string, reference: string) =>
+  app.db.transact((tx) => app.service.ledger.spend(tx, { accountId, reference, atMs: AT_MS }));
+
 describe("the ledger", () => {
+  test("spends a credit that was not held with one entry, once, and only while there is one", () => {
+    const app = start();
+    const id = app.newAccount("anna", "free");
+    app.leaveCredits(1, "anna");
+    const entries = () =>
+      app.db.sqlite.query("SELECT kind, available, held FROM ledger WHERE reference = 'one'").values();
+    const spentBefore = app.service.ledger.totals(id).spent;
+    expect(spend(app, id, "one")).toEqual({ ok: true, value: 1 });
+    expect(entries()).toEqual([["settle", -1, 0]]);
+    expect(spend(app, id, "two")).toEqual({ ok: false, error: { required: 1, available: 0 } });
+    grant(app, id, 5);
+    expect(() => spend(app, id, "one")).toThrow("append-only");
+    expect(() => end(app, "settle", id, "one")).toThrow("append-only");
+    expect(() => end(app, "release", id, "one")).toThrow("append-only");
+    expect(app.credits("anna")).toEqual({ available: 5, held: 0 });
+    expect(app.service.ledger.sum(id)).toEqual({ available: 5, held: 0 });
+    expect(app.service.ledger.totals(id).spent - spentBefore).toBe(1);
+  });
+
   test("moves a credit from available to held, and from there away or back", () => {
     const app = start();
     const id = app.newAccount("anna", "free");
@@ -84,7 +106,7 @@ describe("the ledger", () => {
   });
 
   const step = fc.record({
-    kind: fc.constantFrom("grant", "hold", "settle", "release"),
+    kind: fc.constantFrom("grant", "hold", "settle", "release", "spend"),
     account: fc.constantFrom("anna", "bert"),
     which: fc.nat(20),
     credits: fc.integer({ min: 1, max: 50 }),
@@ -114,6 +136,17 @@ describe("the ledger", () => {
             state.set(reference, "held");
             expected.available -= 1;
             expected.held += 1;
+          } else if (kind === "spend") {
+            if (state.get(reference) === "held") continue;
+            if (state.get(reference) === "ended" && expected.available > 0) {
+              expect(() => spend(app, id, reference)).toThrow();
+              continue;
+            }
+            const spent = spend(app, id, reference);
+            expect(spent.ok).toBe(expected.available > 0);
+            if (!spent.ok) continue;
+            state.set(reference, "ended");
+            expected.available -= 1;
           } else if (state.get(reference) === "held") {
             end(app, kind as "settle" | "release", id, reference);
             state.set(reference, "ended");
@@ -124,6 +157,8 @@ describe("the ledger", () => {
           }
           expect(app.credits(account)).toEqual(expected);
           expect(app.service.ledger.sum(id)).toEqual(expected);
+          const { granted, spent } = app.service.ledger.totals(id);
+          expect(granted).toBe(spent + expected.available + expected.held);
         }
       }),
       { numRuns: 40 },

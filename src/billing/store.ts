@@ -46,7 +46,7 @@ export const FREE_OF_CHARGE: CreditHolds = {
 
 /**
  * The append-only ledger of credits. The balance of an account is the sum of its entries; `accounts` carries that sum,
- * updated in the same transaction. One reference is held once and ended once (unique indexes), so that a verification
+ * updated in the same transaction. One reference is held at most once and ended once (unique indexes), so that a verification
  * which is concluded twice by mistake throws instead of charging twice.
  */
 export class Ledger {
@@ -64,7 +64,7 @@ export class Ledger {
     >("INSERT INTO ledger (account_id, kind, available, held, reference, note, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)");
     this.#appendSpent = db.sqlite.prepare<unknown, [string, string, number]>(
       `INSERT INTO ledger (account_id, kind, available, held, reference, at_ms)
-        VALUES (?1, 'hold', -1, 1, ?2, ?3), (?1, 'settle', 0, -1, ?2, ?3)`,
+        VALUES (?1, 'settle', -1, 0, ?2, ?3)`,
     );
     this.#update = db.sqlite.prepare<unknown, [number, number, string]>(
       "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
@@ -97,12 +97,17 @@ export class Ledger {
     return credits;
   }
 
-  /** Holds one credit and spends it, in one statement. Returns how many were spent; an error when the account has none. */
+  /**
+   * Spends one credit that was not held, with one entry. The reference is ended by it: it is never charged again. Returns how
+   * many were spent; an error when the account has none. What the reference names is inserted in the same transaction, so that
+   * it has no hold.
+   */
   spend(tx: Tx, { accountId, reference, atMs }: LedgerMove): Result<number, TooFewCredits> {
     const { available } = this.balance(accountId);
     if (available < 1) return err({ required: 1, available });
     this.#appendSpent.run(accountId, reference, atMs);
     this.#update.run(-1, 0, accountId);
+    // In the metrics every spent credit was held.
     this.#db.note(tx, { kind: "credits", move: "hold", credits: 1 });
     this.#db.note(tx, { kind: "credits", move: "settle", credits: 1 });
     return ok(1);
@@ -132,7 +137,7 @@ export class Ledger {
     const row = this.#db.orm
       .select({
         granted: sql<number>`coalesce(sum(case when kind = 'grant' then available end), 0)`,
-        spent: sql<number>`coalesce(-sum(case when kind = 'settle' then held end), 0)`,
+        spent: sql<number>`coalesce(-sum(case when kind = 'settle' then available + held end), 0)`,
       })
       .from(ledger)
       .where(eq(ledger.accountId, accountId))

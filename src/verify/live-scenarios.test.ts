@@ -44,7 +44,7 @@ describe("a live check that a server answers costs one credit", () => {
     const answer = await app.verify(app.newKey({ mode: "live" }), email);
     expect(answer).toMatchObject({ status: 200, body: { status: "completed", result: { sub_status: subStatus } } });
     expect(app.credits()).toEqual({ available: 99, held: 0 });
-    expect(kindsOf(app)).toEqual(["grant", "hold", "settle"]);
+    expect(kindsOf(app)).toEqual(["grant", "settle"]);
     expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 99, held: 0 });
   });
 });
@@ -78,7 +78,7 @@ describe("a check that no mail server answered is free", () => {
       verdict: "risky",
       sub_status: "smtp_unreachable",
     });
-    expect(kindsOf(app)).toEqual(["grant", "hold", "release"]);
+    expect(kindsOf(app)).toEqual(["grant"]);
     expect(app.credits()).toEqual({ available: 100, held: 0 });
   });
 });

@@ -1,5 +1,5 @@
 import { dayOfTime } from "../base/days.ts";
-import { ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result } from "../base/errors.ts";
 import type { ByMode } from "../base/secrets.ts";
 import { insufficientCredits } from "../billing/plans.ts";
 import type { CreditHolds, TooFewCredits } from "../billing/store.ts";
@@ -64,13 +64,12 @@ export class ResultWriter {
   }
 
   /** The credit of a verification that was not pending: how many were spent. */
-  #charge(tx: Tx, row: VerificationRow, { result, chargeable, nowMs }: ResultToStore): Result<number, TooFewCredits> {
+  #charge(tx: Tx, row: VerificationRow, { chargeable, nowMs }: ResultToStore): Result<number, TooFewCredits> {
     const [credits, move] = [this.#credits[row.mode], moveOf(row, nowMs)];
     if (chargeable) return credits.spend(tx, move);
-    const held = credits.hold(tx, move);
-    if (!held.ok) return held;
-    credits.release(tx, move, result.sub_status);
-    return ok(0);
+    // Free of charge, but not for an account without credits. The balance stays, so the ledger has no entry.
+    const { available } = credits.balance(row.accountId);
+    return available < 1 ? err({ required: 1, available }) : ok(0);
   }
 
   #complete(tx: Tx, row: VerificationRow, { result, evidence, nowMs }: ResultToStore, credits: number): void {

@@ -37,7 +37,7 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   );
 
 describe("a verification whose first attempt ends at once", () => {
-  test("is stored by one transaction: result, evidence, both entries of the ledger, usage", async () => {
+  test("is stored by one transaction: result, evidence, one entry of the ledger, usage", async () => {
     const network = networkOf();
     let commits = 0;
     const commit: Network["db"]["commit"] = (work) => {
@@ -52,20 +52,17 @@ describe("a verification whose first attempt ends at once", () => {
     const entries = network.db.sqlite
       .query("SELECT kind, available, held FROM ledger WHERE reference = ?")
       .values(row.id);
-    expect(entries).toEqual([
-      ["hold", -1, 1],
-      ["settle", 0, -1],
-    ]);
+    expect(entries).toEqual([["settle", -1, 0]]);
     expect(network.db.sqlite.query("SELECT verifications, credits FROM usage_daily").values()).toEqual([[1, 1]]);
   });
 
-  test("without a response is held and released", async () => {
+  test("without a response is not charged, and the ledger has no entry of it", async () => {
     const network = networkOf();
     const { checks } = network.checksOf({ ask: async () => ({ reading: "timeout", heard: false, reply: null }) });
     const row = await orderOf(checks);
     expect([row.subStatus, ...stored(network)]).toEqual(["smtp_timeout", 1, 0, 0]);
     const kinds = network.db.sqlite.query("SELECT kind FROM ledger WHERE reference = ?").values(row.id).flat();
-    expect(kinds).toEqual(["hold", "release"]);
+    expect(kinds).toEqual([]);
   });
 
   test("with a retry is pending, with its evidence and the time of the retry", async () => {
