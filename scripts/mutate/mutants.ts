@@ -1,5 +1,6 @@
 import { parseSync } from "oxc-parser";
-import { z } from "zod";
+import { type AstNode, type Change, isNode } from "./ast.ts";
+import { valueChangesOf } from "./value-changes.ts";
 
 /** One change to one file that a test should notice. */
 export interface Mutant {
@@ -10,11 +11,6 @@ export interface Mutant {
   readonly replacement: string;
   readonly description: string;
 }
-
-const nodeSchema = z.looseObject({ type: z.string(), start: z.number(), end: z.number() });
-type AstNode = z.output<typeof nodeSchema>;
-
-const isNode = (value: unknown): value is AstNode => nodeSchema.safeParse(value).success;
 
 const OPERATORS: Readonly<Record<string, string>> = {
   "<": "<=",
@@ -37,8 +33,8 @@ const isGuard = ({ consequent, alternate }: AstNode): boolean => {
   return isNode(last) && EXITS.has(last.type);
 };
 
-/** The change that a node allows: where, and what instead. */
-const changeOf = (node: AstNode, text: string): { at: AstNode; replacement: string; description: string } | null => {
+/** The change of control that a node allows. */
+const changeOf = (node: AstNode, text: string): Change | null => {
   const { type, operator, left, right, test, value } = node;
   if (type === "IfStatement" && isNode(test))
     return { at: test, replacement: "false", description: isGuard(node) ? "guard removed" : "condition false" };
@@ -85,8 +81,8 @@ export const mutantsOf = (path: string, text: string): Mutant[] => {
     if (!isNode(value) || SKIPPED.has(value.type)) return;
     if (isSliceLoop(value)) equivalent.add(value.test);
     const change = equivalent.has(value) ? null : changeOf(value, text);
-    if (change !== null) {
-      const { at, replacement, description } = change;
+    const changes = [...(change === null ? [] : [change]), ...valueChangesOf(value, text)];
+    for (const { at, replacement, description } of changes) {
       const line = text.slice(0, at.start).split("\n").length;
       mutants.push({ start: at.start, end: at.end, line, replacement, description });
     }
