@@ -70,9 +70,25 @@ const MESSAGES_BY_OUTCOME_AND_REASON: Readonly<Record<string, string>> = {
 export const findingMessage = (
   outcome: string,
   reason: string | null,
-  details: Partial<Pick<StoredFinding, "doubt" | "line" | "author" | "org_name">> = {},
+  details: Partial<Pick<StoredFinding, "doubt" | "line" | "author" | "org_name" | "unread_rows">> = {},
 ): string | undefined => {
-  const { doubt, line, author, org_name: claimed = null } = details;
+  const message = messageOf(outcome, reason, details);
+  const rows = details.unread_rows ?? 0;
+  if (outcome !== "stored" || rows === 0 || message === undefined) return message;
+  const what = rows === 1 ? "One of its rows" : `${rows.toLocaleString("en-US")} of its rows`;
+  return `${message} ${what} cannot be read and ${rows === 1 ? "is" : "are"} not counted; \`skipped_rows\` of the report says why.`;
+};
+
+const messageOf = (
+  outcome: string,
+  reason: string | null,
+  {
+    doubt,
+    line,
+    author,
+    org_name: claimed = null,
+  }: Partial<Pick<StoredFinding, "doubt" | "line" | "author" | "org_name">>,
+): string | undefined => {
   if (reason === "authenticity_unknown" && doubt !== undefined) return doubtMessage(doubt);
   if (outcome === "stored" && reason === null && author !== undefined) return untrustedMessage(author, claimed);
   if (reason === "other_author" && author !== undefined) {

@@ -48,6 +48,8 @@ const storedFindingSchema = z.object({
   author: z.string().optional(),
   /** Of `truncated` XML: the line at which a piece is missing. */
   line: z.number().optional(),
+  /** Rows of a report that cannot be read; absent for none. */
+  unread_rows: z.number().optional(),
   /** Of `authenticity_unknown`: a sentence, null when the mail was not checked; and whether it will be checked again. */
   doubt: z.object({ message: text, again: z.boolean() }).optional(),
 });
@@ -93,7 +95,13 @@ export const ingestionFinding = (reading: ReportReading): IngestionFinding => {
     org_name: report?.orgName ?? tlsReport?.orgName ?? null,
     external_report_id: report?.reportId ?? tlsReport?.reportId ?? null,
     ...(line === null ? {} : { line }),
+    ...unreadRows(report),
   };
+};
+
+const unreadRows = (report: ReportReading["report"]): Pick<StoredFinding, "unread_rows"> => {
+  const rows = (report?.skippedRows ?? []).reduce((sum, skipped) => sum + skipped.rows, 0);
+  return rows === 0 ? {} : { unread_rows: rows };
 };
 
 /** Why nothing could be read. */

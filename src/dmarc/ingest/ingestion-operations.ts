@@ -24,6 +24,7 @@ const FINDING = {
   domain: "example.com",
   org_name: "google.com",
   authenticated_as: null,
+  unread_rows: 0,
   external_report_id: "14229384859438412345",
 };
 

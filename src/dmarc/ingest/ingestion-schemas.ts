@@ -54,6 +54,9 @@ const findingSchema = z
       "Of a report that is not counted as its reporter's: the organizational domain that its mail is authenticated as. Null otherwise, and for a mail that is not authenticated.",
     ),
     external_report_id: text("The report id that the reporter assigned."),
+    unread_rows: z.int().meta({
+      description: "Rows of the report that cannot be read and are not counted; `skipped_rows` of the report says why.",
+    }),
   })
   .meta({ title: "DmarcFinding" });
 
@@ -138,10 +141,11 @@ export const decidingFinding = ({
 
 /** The findings of an ingestion with their messages. */
 export const findingViews = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
-  parseFindings(row).map(({ outcome, reason, doubt, line, author, ...rest }) => ({
+  parseFindings(row).map(({ outcome, reason, doubt, line, author, unread_rows = 0, ...rest }) => ({
     outcome,
     reason,
-    message: findingMessage(outcome, reason, { doubt, line, author, org_name: rest.org_name }) ?? "",
+    message: findingMessage(outcome, reason, { doubt, line, author, unread_rows, org_name: rest.org_name }) ?? "",
     ...rest,
+    unread_rows,
     authenticated_as: author === undefined || author === UNAUTHENTICATED ? null : author,
   }));

@@ -1,7 +1,6 @@
 import { backgroundTurn } from "../../base/background.ts";
 import type { Clock } from "../../base/clock.ts";
 import { wait } from "../../base/wait.ts";
-import { isBusy } from "../../db/group-commit.ts";
 import type { Tx } from "../../db/open.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import { parseRecordBody } from "../report/report-json.ts";
@@ -33,6 +32,9 @@ const PAUSE_MS_MAX = 100;
 const PAUSE_FACTOR = 3;
 export const paceOf = (clock: Clock) => (tookMs: number) =>
   wait(clock, Math.min(PAUSE_MS_MAX, Math.ceil(PAUSE_FACTOR * tookMs)));
+
+const isBusy = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 
 interface Step {
   readonly after: LegacyCursor;

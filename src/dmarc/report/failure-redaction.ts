@@ -17,9 +17,10 @@ const CAUSE_FIELDS: ReadonlySet<string> = new Set([
 /** Names of properties before an address that are kept: `smtp.mailfrom=`, `header.i=`, `envelope-from=`, `i=` … */
 const PROPERTY = /^(?:smtp\.[a-z]+|header\.[a-z]+|envelope-from|mailfrom|from|identity|i)=/i;
 const QUOTED_LOCAL_PART = /"(?:[^"\\]|\\.){0,200}"@/g;
-const LOCAL_PART = /[^\s<>()[\]",;:@]{1,500}@/g;
-// input ≤ 2,000 characters
-const ENCODED_LOCAL_PART = /[^\s<>"]{1,500}%40/gi;
+/** Each run of characters of a local part, and what follows: every character is looked at once, whatever the text is. */
+const LOCAL_PART = /([^\s<>()[\]",;:@]+)(@?)/g;
+const ENCODED_RUN = /[^\s<>"]+/g;
+const ENCODED_AT = "%40";
 const DOMAIN_BEHIND_AT = /@((?:[\p{L}\p{N}_-]+\.)*[\p{L}\p{N}_-]+|\[[^\]\s]{1,60}\])/gu;
 /** Signed copies of header fields, and the signature itself. */
 const SECRET_DKIM_TAGS: ReadonlySet<string> = new Set(["z", "b"]);
@@ -55,11 +56,15 @@ const redactHeader = ({ name, value }: FailureHeader): readonly FailureHeader[] 
 const redactText = (text: string): string =>
   text
     .replace(QUOTED_LOCAL_PART, `${REDACTED}@`)
-    .replace(LOCAL_PART, (match) => {
-      const property = PROPERTY.exec(match)?.[0] ?? "";
-      return match === `${property}@` ? match : `${property}${REDACTED}@`;
+    .replace(LOCAL_PART, (match, run: string, at: string) => {
+      if (at === "") return match;
+      const property = PROPERTY.exec(run)?.[0] ?? "";
+      return run === property ? match : `${property}${REDACTED}@`;
     })
-    .replace(ENCODED_LOCAL_PART, `${REDACTED}%40`);
+    .replace(ENCODED_RUN, (run) => {
+      const at = run.lastIndexOf(ENCODED_AT);
+      return at <= 0 ? run : `${REDACTED}${run.slice(at)}`;
+    });
 
 /** `redacted@example.com` for each address, and nothing else. */
 const domainsOnly = (text: string): string =>

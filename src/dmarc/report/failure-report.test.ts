@@ -79,6 +79,9 @@ describe("a redacted failure report", () => {
       "Received: from h.example (h.example [192.0.2.1]) (authenticated) by mx with ESMTPSA id 1 for redacted; Thu, 1 Jan 2026",
     ],
     ["Received: by mx for bob; Thu", "Received: by mx for redacted; Thu"],
+    [`Received-SPF: fail ${"a".repeat(1_200)}@b.example`, "Received-SPF: fail redacted@b.example"],
+    [`Received-SPF: fail ${"b".repeat(1_200)}%40b.example`, "Received-SPF: fail redacted%40b.example"],
+    ["Received-SPF: fail x=1 %40b a%40b%40c.example", "Received-SPF: fail x=1 %40b redacted%40c.example"],
     [
       "Authentication-Results: mx.b.example; spf=fail smtp.mailfrom=ann@a.example; dkim=fail header.i=@a.example header.s=s1",
       "Authentication-Results: mx.b.example; spf=fail smtp.mailfrom=redacted@a.example; dkim=fail header.i=@a.example header.s=s1",

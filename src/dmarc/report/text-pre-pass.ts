@@ -148,6 +148,13 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
 /** An address in angle brackets. */
 const ADDRESS_IN_BRACKETS = /<[^<>@\s]{1,320}@[^<>@\s]{1,320}>/y;
 
+/** A text in angle brackets, or an address with the first of them only, up to the end tag of the element that it is in. */
+const BRACKETED_TO_END =
+  /<(?:[^<>]{0,320}>|[^<>@\s]{1,320}@[^<>@\s]{1,320})[^<>]{0,320}<\/([A-Za-z_][\w.:-]{0,1023})\s*>/y;
+
+/** Elements of a record whose text is a name or an address, which some reporters write in angle brackets. */
+const NAMES: ReadonlySet<string> = new Set(["envelope_to", "envelope_from", "header_from", "selector"]);
+
 /** Elements of a record that contain sentences. */
 const PROSE: ReadonlySet<string> = new Set(["comment", "human_result"]);
 
@@ -158,7 +165,11 @@ const isHalfTag = (text: string, at: number, open: readonly string[]): boolean =
   if (!names.includes("record") && around !== "feedback") return false;
   if (PROSE.has(around) && !/[A-Za-z_/!?]/.test(text.charAt(at + 1))) return false;
   ADDRESS_IN_BRACKETS.lastIndex = at;
-  return !ADDRESS_IN_BRACKETS.test(text);
+  if (ADDRESS_IN_BRACKETS.test(text)) return false;
+  // Nothing is missing in an element of text that ends with its own end tag, and whose text began here or is a sentence.
+  if (!PROSE.has(around) && !(NAMES.has(around) && text[at - 1] === ">")) return true;
+  BRACKETED_TO_END.lastIndex = at;
+  return BRACKETED_TO_END.exec(text)?.[1] !== open.at(-1);
 };
 
 /** The line of a character, from 1. */
