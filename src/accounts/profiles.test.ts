@@ -1,7 +1,11 @@
 import { expect, test } from "bun:test";
 import { Secret, TOTP } from "otpauth";
+import { ok } from "../base/errors.ts";
 import { createApps } from "../testing/app.ts";
+import { Profiles } from "./profiles.ts";
 import { hashOfRecoveryCode } from "./second-factor.ts";
+import { SessionStore } from "./session-store.ts";
+import { UserStore } from "./user-store.ts";
 
 const start = createApps();
 const PASSWORD = "four plain words here";
@@ -34,15 +38,31 @@ test("recovery codes are stored as hashes only", async () => {
   for (const one of codes) for (const text of [one, one.replaceAll("-", "")]) expect(stored).not.toContain(text);
 });
 
-test("a change of the password checks the present one and the throttle before it hashes anything", async () => {
+test("a change of the password checks the throttle and the present one before it hashes anything", async () => {
   const { app, acme } = await fill();
-  const change = (present: string) =>
-    app.service.profiles.changePassword(acme.own, { present, next: "five other plain words" });
-  const codes = (await Promise.all(Array.from({ length: 300 }, () => change("not my password")))).map((changed) =>
+  const done: string[] = [];
+  const passwords = {
+    verify: async (_: string, __: string | null, caller: string | null) => {
+      done.push(`verify for ${caller}`);
+      return ok(false);
+    },
+    hash: async () => {
+      done.push("hash");
+      return ok("");
+    },
+  };
+  const profiles = new Profiles(
+    { db: app.db, clock: app.clock },
+    { store: new UserStore(app.db), sessions: new SessionStore(app.db), passwords, audit: app.service.audit },
+  );
+  const change = () => profiles.changePassword(acme.own, { present: "not mine", next: "five other plain words" });
+  const codes = (await Promise.all(Array.from({ length: 300 }, change))).map((changed) =>
     changed.ok ? "changed" : changed.error.code,
   );
   expect(codes.filter((code) => code === "password_wrong")).toHaveLength(3);
   expect(codes.filter((code) => code === "throttled")).toHaveLength(297);
+  const accountId = app.service.store.findAccountByName("acme")?.id;
+  expect(done).toEqual(Array.from({ length: 3 }, () => `verify for ${accountId}`));
 });
 
 test("a member who sends changes of the password keeps nobody of another account from signing in", async () => {

@@ -26,7 +26,7 @@ export interface OwnSession {
 interface ProfileParts {
   readonly store: UserStore;
   readonly sessions: SessionStore;
-  readonly passwords: Passwords;
+  readonly passwords: Pick<Passwords, "hash" | "verify">;
   readonly audit: AuditLog;
 }
 
