@@ -83,6 +83,13 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
 };
 
+/** Too many for the audit log: each verification names its key itself. */
+const UNRECORDED = "POST /v1/email-verifications";
+
+/** The oldest first. */
+const entriesOf = ({ service }: TestApp, accountId: string) =>
+  service.audit.list({ accountId }, { before: null, limit: 500 }).toReversed();
+
 const startFull = (): Promise<FullAccount> => fillAccount(start({ settings: FULL_SETTINGS }));
 
 const changingRoutes = async (app: TestApp): Promise<readonly string[]> =>
@@ -105,16 +112,20 @@ describe("operations of the API", () => {
   });
 
   test.each(Object.entries(OPERATIONS))(
-    "%s changes no row of another account or of the other mode",
+    "%s changes no row of another account or of the other mode, and is in the audit log",
     async (name, operation) => {
       const account = await startFull();
       const { app, mode } = account;
       const actor = { accountId: app.accountId(), mode: operation.mode ?? mode };
       const work = () => perform(account, name, operation);
+      const before = entriesOf(app, actor.accountId).length;
       const { value, changed } = await changesNothingOfOthers(app.db.sqlite, actor, work);
       expect([value.status < 300, value.text]).toEqual([true, value.text]);
       if (operation.changes !== null) expect(changed).toContain(operation.changes);
       else expect(changed.filter((table) => table !== "api_keys")).toEqual([]);
+      const added = entriesOf(app, actor.accountId).slice(before);
+      const isRecorded = operation.changes !== null && name !== UNRECORDED;
+      expect([name, added.some(({ user }) => user.startsWith("key "))]).toEqual([name, isRecorded]);
     },
   );
 });

@@ -27,6 +27,7 @@ import { createVerifyPages, type VerifyPageUseCases } from "./dashboard/verify/p
 import { PREFERENCES } from "./dashboard/preferences.ts";
 import { createProfilePages } from "./dashboard/profile/pages.tsx";
 import { type ActiveSession, Dashboard } from "./dashboard/serve-pages.tsx";
+import { withRole } from "./dashboard/roles.ts";
 import { createSignInPages } from "./dashboard/sign-in/pages.tsx";
 import { createUserPages, type UserPagesParts } from "./dashboard/users/pages.tsx";
 import type { Guard } from "./http/guard.ts";
@@ -57,6 +58,7 @@ export interface DashboardParts {
   readonly webhooks: WebhookPageUseCases;
   readonly verify: Omit<VerifyPageUseCases, "guard" | "clock" | "keysOf">;
   readonly isHttps: boolean;
+  readonly record: ConstructorParameters<typeof Dashboard>[0]["record"];
   /** Pages that are composed elsewhere. */
   readonly settings: ConstructorParameters<typeof Dashboard>[0]["routes"];
 }
@@ -72,7 +74,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
     return session && account && { sessionId: session.id, csrfToken: session.csrfToken, user: session.user, account };
   };
   return new Dashboard({
-    ...{ guard, clock, findSession, isHttps },
+    ...{ guard, clock, findSession, isHttps, record: parts.record },
     routes: [
       ...PREFERENCES,
       ...createHomePages({
@@ -90,7 +92,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...createWebhookPages(parts.webhooks),
       ...createVerifyPages({ ...parts.verify, guard, clock, keysOf: (id) => accounts.listKeys(id) }),
       ...parts.settings,
-    ],
+    ].map(withRole),
     frameFacts: (viewer) => ({
       credits:
         accounts.findAccount(viewer.account.id) === undefined

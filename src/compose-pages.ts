@@ -54,6 +54,8 @@ export const composePages = (
     webhooks: { ...webhooks, rotateSecret: createSecretRotation(db, webhooks.webhooks, administration.audit) },
     blocklist: { ...blocklist, rules: webhooks.rules },
     dmarcReports: { ...dmarc.pages, ...composeDmarcReaders(dmarc) },
+    record: ({ account, user }, done) =>
+      db.commit((tx) => administration.audit.append(tx, { ...done, accountId: account.id, by: user.id })),
     settings: composeSettings(useCases, options),
   });
   const errorPage = dashboard.errorPage.bind(dashboard);

@@ -142,7 +142,7 @@ export const composeUseCases = ({ config, db, log, ...options }: ServiceOptions)
     uploadsFolder: uploadsFolderOf(config),
   });
   const purge = composePurge(runtime, config, { lists, jobs: bulkParts.jobs, ...administration });
-  const { guard, ...usage } = composeUsage(runtime, authenticate);
+  const { guard, ...usage } = composeUsage(runtime, authenticate, administration.audit);
   const dmarc = composeDmarc({
     ...{ config, db, log, platform, freshResolver, mailing, rules, urls },
     defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,

@@ -23,6 +23,8 @@ export interface AuditedAction {
   readonly after?: Values;
   /** Who acted, where it was not the process: a user of the dashboard, by its id. */
   readonly by?: string | undefined;
+  /** The same for an API key, by its id. */
+  readonly byKey?: string;
 }
 
 /** The actor of this process. `caller` is the user who used sudo. */
@@ -55,8 +57,9 @@ export class AuditLog {
   }
 
   /** Appends an entry in the transaction of the action, so that neither exists without the other. */
-  append(tx: Tx, { before, after, by, ...action }: AuditedAction): void {
-    const actor = by === undefined ? this.#actor : { ...this.#actor, user: `user ${by}` };
+  append(tx: Tx, { before, after, by, byKey, ...action }: AuditedAction): void {
+    const user = by === undefined ? (byKey === undefined ? this.#actor.user : `key ${byKey}`) : `user ${by}`;
+    const actor = { ...this.#actor, user };
     const atMs = this.#clock.nowMs();
     this.#store.insert(tx, { ...actor, ...action, atMs, before: jsonOf(before), after: jsonOf(after) });
   }

@@ -14,11 +14,14 @@ export interface PageFacts {
   readonly form: FormState | null;
   /** How often each id of a field was used on the page so far. */
   readonly fieldIds: Map<string, number>;
+  /** Whether the role of the visitor may send a form with this `action`. */
+  may(action: string): boolean;
   href(path: string): string;
 }
 
 const OUTSIDE: PageFacts = {
   ...{ csrfToken: "", timeZone: "UTC", nowMs: 0, url: "/", form: null, fieldIds: new Map() },
+  may: () => true,
   href: (path) => path,
 };
 

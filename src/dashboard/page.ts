@@ -75,6 +75,8 @@ export interface PageRoute {
   /** As in the router: `/lists/:id`. */
   readonly path: string;
   readonly access: Access;
+  /** What the audit log calls it after it has succeeded; absent or null: the use case writes it, or there is nothing to write. */
+  readonly action?: string | null;
   serve(visit: Visit): Promise<Outcome | Response>;
 }
 
@@ -83,8 +85,6 @@ interface PageOptions<P extends z.ZodObject, Q extends z.ZodObject> {
   readonly params?: P;
   /** Values that do not fit are dropped: a page never fails for its query. */
   readonly query?: Q;
-  /** Default: every user of the account. */
-  readonly role?: "owner" | "operator";
 }
 
 export interface PageInput<P, Q> {
@@ -113,7 +113,7 @@ export const page = <P extends z.ZodObject = NoFields, Q extends z.ZodObject = N
   options: PageOptions<P, Q>,
   render: (input: PageInput<z.output<P>, z.output<Q>>) => View | Response | Promise<View | Response>,
 ): PageRoute => ({
-  ...{ method: "GET", path: options.path, access: options.role ?? "member" },
+  ...{ method: "GET", path: options.path, access: "member" },
   async serve(visit) {
     const { request } = visit;
     const params = readPathOf(options.params, visit.params);
@@ -126,7 +126,6 @@ interface ActionOptions<P extends z.ZodObject, F extends z.ZodObject> {
   readonly path: string;
   readonly params?: P;
   readonly form?: F;
-  readonly role?: "owner" | "operator";
   /** Largest form, in bytes. Default: 1 MiB. */
   readonly bytesMax?: number;
 }
@@ -155,7 +154,7 @@ export const formAction = <P extends z.ZodObject = NoFields, F extends z.ZodObje
   perform: (input: ActionInput<z.output<P>, z.output<F>>) => View | Response | Promise<View | Response>,
   again?: Rerender<z.output<P>>,
 ): PageRoute => ({
-  ...{ method: "POST", path: options.path, access: options.role ?? "member" },
+  ...{ method: "POST", path: options.path, access: "member" },
   async serve(visit) {
     const { request } = visit;
     const viewer = viewerOf(visit);
@@ -175,7 +174,7 @@ export const uploadAction = <P extends z.ZodObject = NoFields>(
   perform: (input: Omit<ActionInput<z.output<P>, never>, "form">) => View | Response | Promise<View | Response>,
   again?: Rerender<z.output<P>>,
 ): PageRoute => ({
-  ...{ method: "POST", path: options.path, access: options.role ?? "member" },
+  ...{ method: "POST", path: options.path, access: "member" },
   async serve(visit) {
     const { request } = visit;
     const viewer = viewerOf(visit);
@@ -197,7 +196,7 @@ export interface PublicInput<P, Q> {
 
 /** A page for anyone: sign-in, set-up links, links in mails. */
 export const publicPage = <P extends z.ZodObject = NoFields, Q extends z.ZodObject = NoFields>(
-  options: Omit<PageOptions<P, Q>, "role">,
+  options: PageOptions<P, Q>,
   render: (input: PublicInput<z.output<P>, z.output<Q>>) => View | Response | Promise<View | Response>,
 ): PageRoute => ({
   ...{ method: "GET", path: options.path, access: "anyone" },
@@ -209,7 +208,7 @@ export const publicPage = <P extends z.ZodObject = NoFields, Q extends z.ZodObje
 
 /** A form for anyone, with the CSRF token of the visitor. */
 export const publicAction = <P extends z.ZodObject = NoFields, F extends z.ZodObject = NoFields>(
-  options: Omit<ActionOptions<P, F>, "role">,
+  options: ActionOptions<P, F>,
   perform: (input: {
     readonly visit: Visit;
     readonly params: z.output<P>;

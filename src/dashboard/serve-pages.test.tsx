@@ -14,7 +14,7 @@ import { Link } from "./components/link.tsx";
 import { PageHead } from "./components/panel.tsx";
 import { assetPath } from "./assets.ts";
 import { flag, listOf } from "./form-input.ts";
-import { formAction, page, publicAction, publicPage, type View, uploadAction } from "./page.ts";
+import { formAction, page, publicAction, publicPage, type PageRoute, type View, uploadAction } from "./page.ts";
 import { isOwnPath, redirectTo } from "./redirect.ts";
 import { Dashboard, type ActiveSession } from "./serve-pages.tsx";
 
@@ -59,6 +59,10 @@ const FormPage = (): View => ({
   ),
 });
 
+const withAccess = (access: PageRoute["access"], route: PageRoute): PageRoute => ({ ...route, access });
+
+const recorded: Array<readonly [string, string, string | null]> = [];
+
 const ROUTES = [
   page(
     { path: "/", query: z.object({ day: z.iso.date().optional(), q: z.string().default("all") }) },
@@ -78,8 +82,14 @@ const ROUTES = [
     if (params.id === "no") throw new AppError("not_found", { message: "There is no such <thing>." });
     return { title: params.id, section: "home", body: <h1>{params.id}</h1> };
   }),
-  page({ path: "/owners", role: "owner" }, () => ({ title: "Owners", section: null, body: <h1>owners</h1> })),
-  page({ path: "/operators", role: "operator" }, () => ({ title: "Ops", section: null, body: <h1>operators</h1> })),
+  withAccess(
+    "owner",
+    page({ path: "/owners" }, () => ({ title: "Owners", section: null, body: <h1>owners</h1> })),
+  ),
+  withAccess(
+    "operator",
+    page({ path: "/operators" }, () => ({ title: "Ops", section: null, body: <h1>ops</h1> })),
+  ),
   page({ path: "/file" }, () => new Response("a,b", { headers: { "content-type": "text/csv" } })),
   page({ path: "/form" }, FormPage),
   formAction(
@@ -90,6 +100,16 @@ const ROUTES = [
     },
     { rerender: FormPage },
   ),
+  {
+    ...formAction(
+      { path: "/things/:id/change", params: z.object({ id: z.string() }), form: nameForm },
+      ({ viewer, form }) => {
+        if (form.name === "taken") throw new AppError("conflict", { issues: [{ path: "name", message: "Taken" }] });
+        return redirectTo(viewer, "/form", { ok: "Changed." });
+      },
+    ),
+    action: "things.change",
+  },
   formAction({ path: "/bare", form: nameForm }, ({ viewer }) => redirectTo(viewer, "/", { bad: "No." })),
   uploadAction({ path: "/upload" }, async ({ request }) => new Response(String((await request.bytes()).byteLength))),
   page({ path: "/foreign" }, () => ({
@@ -123,6 +143,7 @@ const createApp = () => {
   const guard = new Guard(() => undefined, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dashboard = new Dashboard({
     ...{ guard, clock, routes: ROUTES, isHttps: false },
+    record: async ({ user }, { action, subject }) => void recorded.push([user.id, action, subject]),
     findSession: (token) => {
       if (token === "broken") throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" });
       return SESSIONS.get(token);
@@ -364,4 +385,15 @@ test("control, bidirectional and invisible characters are shown, in texts and at
   const rest = text.replaceAll(` value="${escaped}"`, "").replace(`${escaped}</textarea>`, "");
   expect(rest).not.toMatch(/(?![\t\n\r])[\p{Cc}\p{Cf}]/u);
   expect(text).toContain(`${escaped}</textarea>`);
+});
+
+test("a form that succeeded is in the audit log with its user, action and subject; a refused one is not", async () => {
+  const change = (form: string) => ask("/things/a7/change", { as: "member", form: `${form}&${csrf("member")}` });
+  recorded.length = 0;
+  expect((await change("name=")).status).toBe(400);
+  expect((await change("name=taken")).status).toBe(409);
+  expect((await ask("/things/a7/change", { as: "member", form: "name=ada" })).status).toBe(403);
+  expect(recorded).toEqual([]);
+  expect((await change("name=ada")).status).toBe(303);
+  expect(recorded).toEqual([["member", "things.change", "a7"]]);
 });

@@ -1,5 +1,6 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
+import { z } from "zod";
 import type { Account } from "../accounts/store.ts";
 import type { Clock } from "../base/clock.ts";
 import { visibleMarkup } from "../base/visible-text.ts";
@@ -20,6 +21,7 @@ import { ForgedForm } from "./form-input.ts";
 import { Frame, type FrameFacts } from "./frame.tsx";
 import type { Outcome, PageRoute, Role, Viewer, Visit } from "./page.ts";
 import { redirectToPath } from "./redirect.ts";
+import { hasRole, roleOfForm } from "./roles.ts";
 
 /** What a valid session token stands for. */
 export interface ActiveSession {
@@ -42,6 +44,11 @@ export interface DashboardOptions {
   /** Finds a session by its token and whether that came by HTTPS; undefined for an unknown or expired one. */
   readonly findSession: (token: string, isSecure: boolean) => ActiveSession | undefined;
   readonly routes: readonly PageRoute[];
+  /** Writes into the audit log what a user has done. */
+  readonly record: (
+    viewer: Viewer,
+    done: { readonly action: string; readonly subject: string | null },
+  ) => Promise<void>;
   readonly frameFacts: (viewer: Viewer) => FrameFacts;
   /** Whether the service is reached by HTTPS, as configured. */
   readonly isHttps: boolean;
@@ -60,6 +67,7 @@ const HEADERS = {
   "cross-origin-opener-policy": "same-origin",
 };
 
+const CLIENT_ERROR = 400;
 const SERVER_ERROR = 500;
 const TEST_PREFIX = "/test";
 const SIGN_IN = "/sign-in";
@@ -126,11 +134,19 @@ export class Dashboard {
     if (viewer === null) this.#options.guard.admitAnyone(request);
     else this.#options.guard.admitUser(request, viewer.account.id);
     if (viewer === null && route.access !== "anyone") return toSignIn(request);
-    if (!mayAccess(route, viewer))
+    if (!hasRole(route.access, viewer?.user))
       return this.#render(visit, { view: { ...ErrorBody({ status: 403, message: deniedText(route) }), status: 403 } });
     if (route.method === "POST") await abortIfClientGone(request);
     const outcome = await this.#outcomeOf(route, visit);
+    if (viewer !== null && hasSucceeded(outcome)) await this.#record(route, viewer, params);
     return outcome instanceof Response ? privately(outcome) : this.#render(visit, outcome);
+  }
+
+  /** A form that succeeded is in the audit log before its response is sent. */
+  async #record({ action = null }: PageRoute, viewer: Viewer, params: unknown): Promise<void> {
+    if (action === null) return;
+    const [subject = null] = Object.values(z.record(z.string(), z.string()).catch({}).parse(params));
+    await this.#options.record(viewer, { action, subject });
   }
 
   async #outcomeOf(route: PageRoute, visit: Visit): Promise<Outcome | Response> {
@@ -167,7 +183,17 @@ export class Dashboard {
     const timeZone = viewer?.timeZone ?? readTimeZone(request);
     const nowMs = this.#options.clock.nowMs();
     const fieldIds = new Map<string, number>();
-    const facts: PageFacts = { csrfToken, fieldIds, timeZone, nowMs, url: targetOf(request), form: form ?? null, href };
+    const may = (action: string): boolean => hasRole(roleOfForm(action), viewer?.user);
+    const facts: PageFacts = {
+      csrfToken,
+      fieldIds,
+      timeZone,
+      nowMs,
+      url: targetOf(request),
+      form: form ?? null,
+      href,
+      may,
+    };
     const flash = readFlash(request);
     const frame = {
       ...{ view, viewer, flash, theme: readTheme(request) },
@@ -200,10 +226,9 @@ const viewerFrom = ({ sessionId, csrfToken, user, account }: ActiveSession, requ
   };
 };
 
-const mayAccess = ({ access }: PageRoute, viewer: Viewer | null): boolean => {
-  if (access === "anyone" || access === "member") return true;
-  return access === "owner" ? viewer?.user.role === "owner" : viewer?.user.isOperator === true;
-};
+/** A form that is shown again has a status. */
+const hasSucceeded = (outcome: Outcome | Response): boolean =>
+  (outcome instanceof Response ? outcome.status : (outcome.view.status ?? 200)) < CLIENT_ERROR;
 
 const deniedText = ({ access }: PageRoute): string =>
   access === "owner"

@@ -52,6 +52,14 @@ export interface GuardOptions {
   readonly budgets: Budgets;
   /** Called for every request that is refused with 429. */
   readonly onRateLimited?: (caller: Caller) => void;
+  /** Writes into the audit log what a key has changed. */
+  readonly record?: (caller: Caller, done: Done) => Promise<void>;
+}
+
+/** A change for the audit log: what was done, and the id in the path of the request. */
+export interface Done {
+  readonly action: string;
+  readonly subject: string | null;
 }
 
 const nothing = (): void => undefined;
@@ -62,8 +70,13 @@ export class Guard {
   readonly #buckets: TokenBuckets;
   readonly #budgets: Budgets;
   readonly #onRateLimited: (caller: Caller) => void;
+  readonly #record: NonNullable<GuardOptions["record"]>;
 
-  constructor(authenticate: Authenticate, { buckets, budgets, onRateLimited = nothing }: GuardOptions) {
+  constructor(
+    authenticate: Authenticate,
+    { buckets, budgets, onRateLimited = nothing, record = async () => undefined }: GuardOptions,
+  ) {
+    this.#record = record;
     this.#authenticate = authenticate;
     this.#buckets = buckets;
     this.#budgets = budgets;
@@ -91,6 +104,11 @@ export class Guard {
     }
     trackRequest(request, caller.accountId, this.#budgets);
     return caller;
+  }
+
+  /** A request that changed something is in the audit log before its response is sent. */
+  record(caller: Caller, done: Done): Promise<void> {
+    return this.#record(caller, done);
   }
 
   /** For a page of the dashboard: its memory counts for the account. */

@@ -1,5 +1,5 @@
 import { type AnyElysia, Elysia } from "elysia";
-import type { z } from "zod";
+import { z } from "zod";
 import type { ErrorCode } from "../base/errors.ts";
 import { readJson, readOptionalJson } from "./body.ts";
 import type { Caller, Guard } from "./guard.ts";
@@ -50,6 +50,8 @@ export interface Route<P extends z.ZodObject, Q extends z.ZodObject, H extends z
   readonly description: string;
   /** The scope that the key needs; null: any key. "open": no key. */
   readonly scope: Scope | null | "open";
+  /** Why its requests are not in the audit log, for a route that changes something. */
+  readonly unrecorded?: string;
   /** Takes one token of the key's bucket. */
   readonly rateLimited?: boolean;
   /** Parameters in the path. A value that does not fit is a 404. */
@@ -120,15 +122,32 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
       const caller = guard.admit(request, set, route);
       const query = readQuery(request);
       if (request.method !== "GET" && request.method !== "HEAD") await abortIfClientGone(request);
-      return handler({
+      const input = {
         ...{ request, caller, set, query },
         params: readParams(route.params, params),
         body: await readBody(route.body, request),
         headers: readHeaders(route.headers, request),
-      });
+      };
+      const response = await handler(input);
+      if (isRecorded(route, input) && statusOf(response, set) < CLIENT_ERROR) {
+        const [subject = null] = Object.values<unknown>(input.params).map(String);
+        await guard.record(caller, { action: `api.${route.operationId}`, subject });
+      }
+      return response;
     },
   };
 };
+
+const CLIENT_ERROR = 400;
+
+const DRY_RUN = z.object({ dry_run: z.literal(true) });
+
+/** Whether the audit log has a request: it may change something, and is no dry run. */
+const isRecorded = ({ method, unrecorded }: AnyRoute, { query, body }: { query: unknown; body: unknown }): boolean =>
+  method !== "GET" && unrecorded === undefined && ![query, body].some((part) => DRY_RUN.safeParse(part).success);
+
+const statusOf = (response: unknown, { status }: ResponseHead): number =>
+  response instanceof Response ? response.status : typeof status === "number" ? status : 200;
 
 /** The same for a route that needs no key. */
 export const handleOpen = (route: AnyRoute, handler: (request: Request) => unknown): HandledRoute => {

@@ -24,6 +24,7 @@ const timeoutQuery = z.strictObject({ timeout: timeoutParameter() });
 
 export const CREATE_VERIFICATION = declareRoute({
   ...{ method: "POST", path: PATH, operationId: "createVerification", tag: TAG },
+  unrecorded: "the verification itself names its key",
   summary: "Verify an address",
   description:
     "Returns 200 if the verification finishes within `timeout`, otherwise 202: poll the URL in `Location`. If a verification of the same address is pending, the request joins it and is not charged again. A text that is not an address is a 200 with the sub_status `invalid_syntax`.",

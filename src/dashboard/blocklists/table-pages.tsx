@@ -1,3 +1,5 @@
+import { AppError } from "../../base/errors.ts";
+import { OWNER_ACTS } from "../roles.ts";
 import { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
 import type { ListingView } from "../../blocklist/listings.ts";
@@ -79,6 +81,10 @@ export const tablePages = (useCases: BlocklistUseCases) => [
     const { ids, act } = form;
     const back = new URLSearchParams(form.back).toString();
     const path = back === "" ? "/blocklists" : `/blocklists?${back}`;
+    if (OWNER_ACTS.includes(act) && viewer.user.role !== "owner")
+      throw new AppError("insufficient_scope", {
+        message: "Only an owner of the account can pause, resume or delete targets. Ask one of the owners.",
+      });
     if (ids.length === 0) return redirectTo(viewer, path, { bad: "Choose at least one target." });
     if (act === "delete") {
       const targets = ids.map((id) => useCases.targets.find(viewer.caller, id));

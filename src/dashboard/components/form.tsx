@@ -13,9 +13,13 @@ interface FormProps {
   readonly id?: string;
 }
 
-/** A form that changes something. It carries the visitor's CSRF token. */
+/**
+ * A form that changes something. It carries the visitor's CSRF token. For a role that may not send it, a form with fields is
+ * replaced by a sentence, and a single button by nothing.
+ */
 export const PostForm = ({ action, children, class: name, id }: FormProps) => {
-  const { csrfToken, href } = usePage();
+  const { csrfToken, href, may } = usePage();
+  if (!may(action)) return name === "form" ? <p class="soft">Only an owner of the account can change this.</p> : null;
   return (
     <form method="post" action={href(action)} class={name} id={id}>
       <input type="hidden" name={CSRF_FIELD} value={csrfToken} />

@@ -43,7 +43,7 @@ export const createAccountPages = ({ accounts, store, balance, retention }: Acco
   return [
     page({ path: PATH }, ({ viewer }) => view(viewer)),
     formAction(
-      { path: PATH, form: z.object({ name: z.string().trim() }), role: "owner" },
+      { path: PATH, form: z.object({ name: z.string().trim() }) },
       ({ viewer, form: { name } }) => {
         const renamed = accounts.rename(accountOf(viewer).name, name, viewer.user.id);
         if (!renamed.ok)

@@ -26,6 +26,7 @@ const PATH = "/settings/audit";
 const PAGE_ROWS = 100;
 const CSV_ROWS_MAX = 10_000;
 const USER = /^user (.+)$/;
+const KEY = /^key (.+)$/;
 
 const query = z.object({
   since: z.iso.date().optional(),
@@ -35,9 +36,11 @@ const query = z.object({
 
 /** Who changed what in the account. */
 export const createAuditPages = ({ audit, userEmails, keyNames }: AuditUseCases) => {
-  const actorReader = () => {
-    const emails = userEmails();
+  const actorReader = (accountId: string) => {
+    const [emails, keys] = [userEmails(), keyNames(accountId)];
     return ({ user }: AuditEntry): string => {
+      const keyId = KEY.exec(user)?.[1];
+      if (keyId !== undefined) return `key ${keys.get(keyId) ?? keyId}`;
       const id = USER.exec(user)?.[1];
       return id === undefined ? user : (emails.get(id) ?? "a user who was removed");
     };
@@ -47,8 +50,8 @@ export const createAuditPages = ({ audit, userEmails, keyNames }: AuditUseCases)
     sinceMs: since === undefined ? undefined : Date.parse(since),
   });
   return [
-    page({ path: PATH, query, role: "owner" }, ({ viewer, query: given }) => {
-      const actorOf = actorReader();
+    page({ path: PATH, query }, ({ viewer, query: given }) => {
+      const actorOf = actorReader(viewer.account.id);
       const limits = { before: given.cursor ?? null, limit: PAGE_ROWS + 1 };
       const found = audit.list(filtersOf(viewer, given), limits);
       const rows = found.slice(0, PAGE_ROWS);
@@ -57,8 +60,8 @@ export const createAuditPages = ({ audit, userEmails, keyNames }: AuditUseCases)
       const shown = { rows: rows.map((entry) => rowOf(entry, actorOf(entry), names)), next, ...given };
       return { title: "Audit log", section: "settings", body: <AuditPage {...shown} /> };
     }),
-    page({ path: `${PATH}.csv`, query, role: "owner" }, ({ viewer, query: given }) => {
-      const actorOf = actorReader();
+    page({ path: `${PATH}.csv`, query }, ({ viewer, query: given }) => {
+      const actorOf = actorReader(viewer.account.id);
       const entries = audit.list(filtersOf(viewer, given), { before: null, limit: CSV_ROWS_MAX });
       const lines = entries.map((entry) => {
         const { at, action, subject, before, after } = auditView(entry);

@@ -3,6 +3,7 @@ import { Icon } from "../components/icon.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { type Access, page, type Viewer } from "../page.ts";
+import { hasRole } from "../roles.ts";
 
 interface Entry {
   readonly path: string;
@@ -54,8 +55,7 @@ const ENTRIES: readonly Entry[] = [
   },
 ];
 
-const mayOpen = ({ user }: Viewer, { access }: Entry): boolean =>
-  access === "member" || (access === "owner" ? user.role === "owner" : user.isOperator);
+const mayOpen = ({ user }: Viewer, { access }: Entry): boolean => hasRole(access, user);
 
 /** The settings, with a sentence about each. */
 export const createSettingsIndex = () => [

@@ -59,21 +59,19 @@ export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
     body: <ShownKey {...{ issued, isNew, baseUrl }} />,
   });
   return [
-    page({ path: "/settings/keys", role: "owner" }, ({ viewer }) => list(viewer)),
+    page({ path: "/settings/keys" }, ({ viewer }) => list(viewer)),
     formAction(
-      { path: "/settings/keys", form: createForm, role: "owner" },
+      { path: "/settings/keys", form: createForm },
       ({ viewer, form: { expires, ...form } }) => {
         const expiresAtMs = expires === "" ? null : Date.parse(`${expires}T23:59:59Z`);
         return shown(keys.create(viewer.account.id, { ...form, expiresAtMs }, viewer.user.id), true);
       },
       { rerender: ({ viewer }) => list(viewer) },
     ),
-    page({ path: "/settings/keys/:id", params: keyPath, role: "owner" }, ({ viewer, params }) =>
-      one(viewer, params.id),
-    ),
+    page({ path: "/settings/keys/:id", params: keyPath }, ({ viewer, params }) => one(viewer, params.id)),
     formAction(
       {
-        ...{ path: "/settings/keys/:id/rotate", params: keyPath, role: "owner" },
+        ...{ path: "/settings/keys/:id/rotate", params: keyPath },
         form: z.object({ grace: z.enum(GRACES.map(([value]) => value)) }),
       },
       ({ viewer, params, form }) => {
@@ -84,7 +82,7 @@ export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
     ),
     formAction(
       {
-        ...{ path: "/settings/keys/:id/revoke", params: keyPath, role: "owner" },
+        ...{ path: "/settings/keys/:id/revoke", params: keyPath },
         form: z.object({ sure: flag.refine((isSure) => isSure, "Tick the box to revoke the key") }),
       },
       ({ viewer, params }) => {

@@ -65,7 +65,7 @@ export const createNotificationPages = ({ notifications, rules, hasMail, record 
   return [
     page({ path: PATH }, ({ viewer }) => view(viewer)),
     formAction(
-      { path: PATH, form: defaultsForm, role: "owner" },
+      { path: PATH, form: defaultsForm },
       async ({ viewer, form }) => {
         const change = readBody(notificationsChangeSchema(webhookUrlSchema(rules)), {
           webhook_url: form.webhook_url === "" ? null : form.webhook_url,
@@ -86,7 +86,7 @@ export const createNotificationPages = ({ notifications, rules, hasMail, record 
       { rerender: ({ viewer }) => view(viewer) },
     ),
     formAction(
-      { path: `${PATH}/mail`, form: mailForm, role: "owner" },
+      { path: `${PATH}/mail`, form: mailForm },
       async ({ viewer, form }) => {
         const { recipient, kind, enabled: isOn } = readBody(mailChangeSchema, form);
         await notifications.setMail(viewer.caller, { recipient, kind, isOn });

@@ -16,11 +16,11 @@ const WORDS: Readonly<Record<DoctorAdvice["severity"], string>> = { ok: "ok", wa
 
 /** "Sending identity": what the checks of this machine found, for operators. */
 export const createSenderPages = ({ doctor }: { readonly doctor: Doctor }) => [
-  page({ path: PATH, role: "operator" }, () => ({
+  page({ path: PATH }, () => ({
     ...{ title: "Sending identity", section: "settings" },
     body: <SenderPage doctor={doctor} />,
   })),
-  formAction({ path: PATH, role: "operator" }, ({ viewer }) => {
+  formAction({ path: PATH }, ({ viewer }) => {
     // The page shows its end; a failure is in the log.
     const flash = doctor.start()
       ? { ok: "Checking this machine. This takes up to 25 seconds." }

@@ -22,11 +22,11 @@ const PATH = "/settings/service";
 
 /** The state of the service, for its operators. */
 export const createServicePages = ({ readFacts, requestBackup, record }: ServiceUseCases) => [
-  page({ path: PATH, role: "operator" }, () => ({
+  page({ path: PATH }, () => ({
     ...{ title: "Service", section: "settings" },
     body: <ServicePage {...readFacts()} />,
   })),
-  formAction({ path: BACKUP_PATH, role: "operator" }, ({ viewer }) => {
+  formAction({ path: BACKUP_PATH }, ({ viewer }) => {
     if (requestBackup === null) return redirectTo(viewer, PATH, { bad: "Set POSTWARDEN_BACKUP_DIR first." });
     requestBackup();
     record(viewer, { action: "backup.request", subject: null });

@@ -42,11 +42,11 @@ export const createSuppressionPages = ({ suppressions, record }: SuppressionUseC
     };
   };
   return [
-    page({ path: PATH, query, role: "operator" }, (input) => view(input.query)),
-    page({ path: `${PATH}.csv`, role: "operator" }, () => csvOf(suppressions)),
+    page({ path: PATH, query }, (input) => view(input.query)),
+    page({ path: `${PATH}.csv` }, () => csvOf(suppressions)),
     formAction(
       {
-        ...{ path: PATH, role: "operator" },
+        ...{ path: PATH },
         form: z.object({
           entries: z.string().trim().min(1, "Paste at least one address or domain"),
           note: optionalText(200),
@@ -63,15 +63,12 @@ export const createSuppressionPages = ({ suppressions, record }: SuppressionUseC
       },
       { rerender: () => view({ q: "", cursor: "" }) },
     ),
-    formAction(
-      { path: `${PATH}/remove`, form: z.object({ entry: listOf(z.string()) }), role: "operator" },
-      ({ viewer, form }) => {
-        if (form.entry.length === 0) return redirectTo(viewer, PATH, { bad: "Tick the entries to remove first." });
-        const removed = suppressions.remove(form.entry).length;
-        record(viewer, { action: "suppress.remove", subject: null, after: { removed } });
-        return redirectTo(viewer, PATH, { ok: `Removed ${countText(removed, "entry", "entries")}.` });
-      },
-    ),
+    formAction({ path: `${PATH}/remove`, form: z.object({ entry: listOf(z.string()) }) }, ({ viewer, form }) => {
+      if (form.entry.length === 0) return redirectTo(viewer, PATH, { bad: "Tick the entries to remove first." });
+      const removed = suppressions.remove(form.entry).length;
+      record(viewer, { action: "suppress.remove", subject: null, after: { removed } });
+      return redirectTo(viewer, PATH, { ok: `Removed ${countText(removed, "entry", "entries")}.` });
+    }),
   ];
 
   function addAll(entries: readonly string[], note: string | null) {

@@ -55,13 +55,13 @@ export const createUserPages = (parts: UserPagesParts): readonly PageRoute[] => 
   const { users } = parts;
   const again = againWith(users);
   return [
-    page({ path: PATH, role: "owner" }, ({ viewer }) => usersView(viewer, users.list(viewer.account.id))),
-    page({ path: `${PATH}/:id`, role: "owner", params: USER_PATH }, ({ viewer, params }) =>
+    page({ path: PATH }, ({ viewer }) => usersView(viewer, users.list(viewer.account.id))),
+    page({ path: `${PATH}/:id`, params: USER_PATH }, ({ viewer, params }) =>
       userView(viewer, findOne(users, viewer, params.id)),
     ),
     ...createLinkActions(parts),
     formAction(
-      { path: `${PATH}/:id/role`, role: "owner", params: USER_PATH, form: z.object({ role: ROLE }) },
+      { path: `${PATH}/:id/role`, params: USER_PATH, form: z.object({ role: ROLE }) },
       ({ viewer, params: { id }, form }) => {
         const changed = users.changeRole(id, form.role, actorOf(viewer));
         if (!changed.ok) throw userRefusal(changed.error);
@@ -72,7 +72,7 @@ export const createUserPages = (parts: UserPagesParts): readonly PageRoute[] => 
       again,
     ),
     formAction(
-      { path: `${PATH}/:id/remove`, role: "owner", params: USER_PATH },
+      { path: `${PATH}/:id/remove`, params: USER_PATH },
       ({ viewer, params }) => {
         const removed = users.remove(params.id, actorOf(viewer));
         if (!removed.ok) throw userRefusal(removed.error);
@@ -97,7 +97,7 @@ const createLinkActions = ({ users, baseUrl, mail }: UserPagesParts): readonly P
   };
   return [
     formAction(
-      { path: PATH, role: "owner", form: INVITE_FORM },
+      { path: PATH, form: INVITE_FORM },
       ({ request, viewer, form }) => {
         const invited = users.invite({ ...form, accountId: viewer.account.id, isOperator: false }, actorOf(viewer));
         if (!invited.ok) throw userRefusal(invited.error);
@@ -106,7 +106,7 @@ const createLinkActions = ({ users, baseUrl, mail }: UserPagesParts): readonly P
       { rerender: ({ viewer }) => usersView(viewer, users.list(viewer.account.id)) },
     ),
     formAction(
-      { path: `${PATH}/:id/reset`, role: "owner", params: USER_PATH },
+      { path: `${PATH}/:id/reset`, params: USER_PATH },
       ({ request, viewer, params }) => {
         if (params.id === viewer.user.id)
           throw new AppError("conflict", { message: "Change your own password on your profile." });

@@ -150,9 +150,7 @@ const urlActions = (useCases: WebhookPageUseCases) => {
 };
 
 const secretPages = ({ webhooks, rotateSecret }: WebhookPageUseCases) => [
-  page({ path: "/webhooks/secret", role: "owner" }, () => secretOf(null)),
-  formAction({ path: "/webhooks/secret/show", role: "owner" }, ({ viewer }) =>
-    secretOf(webhooks.secrets.current(ownerOf(viewer))),
-  ),
-  formAction({ path: "/webhooks/secret/rotate", role: "owner" }, ({ viewer }) => secretOf(rotateSecret(viewer))),
+  page({ path: "/webhooks/secret" }, () => secretOf(null)),
+  formAction({ path: "/webhooks/secret/show" }, ({ viewer }) => secretOf(webhooks.secrets.current(ownerOf(viewer)))),
+  formAction({ path: "/webhooks/secret/rotate" }, ({ viewer }) => secretOf(rotateSecret(viewer))),
 ];

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { createApps } from "../testing/app.ts";
+import { signIn } from "../testing/dashboard.ts";
+import { hasRole, ROLES, roleOfForm } from "./roles.ts";
+
+const start = createApps();
+const ID = "019b7600-0000-7000-8000-000000000001";
+const USERS = {
+  member: { role: "member", isOperator: false },
+  owner: { role: "owner", isOperator: false },
+  operator: { role: "member", isOperator: true },
+} as const;
+
+const concrete = (path: string): string => path.replaceAll(/:\w+/g, ID);
+const forms = ROLES.flatMap(({ role, forms: of }) => Object.keys(of).map((path) => ({ role, path })));
+const pages = ROLES.flatMap(({ role, pages: of }) => of.map((path) => ({ role, path })));
+
+describe.each(["member", "owner", "operator"] as const)("as %s", (name) => {
+  const enter = (app: ReturnType<typeof start>) => signIn(app, { email: `${name}@example.com`, ...USERS[name] });
+
+  test("exactly the forms of the table are allowed, live and in test mode", async () => {
+    const app = start();
+    for (const { role, path } of forms) {
+      const visitor = await signIn(app, { email: `${crypto.randomUUID()}@example.com`, ...USERS[name] });
+      for (const prefix of ["", "/test"]) {
+        // A wrong token: a form that is allowed is refused for it, and nothing is changed.
+        const { text, status } = await visitor.post(`${prefix}${concrete(path)}`, {}, "x");
+        expect([path, status]).toEqual([path, 403]);
+        const isDenied = text.includes("Only an owner of the account") || text.includes("Only an operator of this");
+        expect([path, isDenied]).toEqual([path, !hasRole(role, USERS[name])]);
+      }
+    }
+  });
+
+  test("exactly the pages of the table are refused", async () => {
+    const visitor = await enter(start());
+    for (const { role, path } of pages) {
+      const { status } = await visitor.get(concrete(path));
+      expect([path, status === 403]).toEqual([path, !hasRole(role, USERS[name])]);
+    }
+  });
+});
+
+test("a form is found in the table by its action", () => {
+  expect(roleOfForm(`/dmarc/${ID}/delete`)).toBe("owner");
+  expect(roleOfForm("/lists/upload?column=2")).toBe("member");
+  expect(roleOfForm("/settings/suppressions/remove")).toBe("operator");
+  expect(roleOfForm("/lists/new/discard")).toBe("member");
+  expect(roleOfForm("/sign-in")).toBe("anyone");
+});
+
+test("the README shows the same table", () => {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const rows = ROLES.map(
+    ({ role, may }) => `| ${role}${role === "operator" ? " (in addition to a role)" : ""} | ${may} |`,
+  );
+  expect(readme).toContain(["| role | may |", "|---|---|", ...rows].join("\n"));
+});
+
+test("a member can neither set the default webhook nor delete a domain or target", async () => {
+  const app = start();
+  const member = await signIn(app, { role: "member", isOperator: false });
+  const owner = { accountId: member.accountId, mode: "live" } as const;
+  expect((await member.post("/webhooks/default", { webhook_url: "https://hooks.example.com/x" })).status).toBe(403);
+  expect((await member.post("/blocklists/bulk", { ids: ID, act: "delete-confirmed", back: "" })).status).toBe(403);
+  expect((await member.post(`/dmarc/${ID}/delete`)).status).toBe(403);
+  expect((await member.get("/webhooks")).text).toContain("Only an owner of the account can change this.");
+  const first = await signIn(app, { email: "first@example.com", isOperator: false });
+  expect((await first.post("/webhooks/default", { webhook_url: "https://hooks.example.com/x" })).status).toBe(303);
+  const [entry] = app.service.audit.list({ accountId: owner.accountId }, { before: null, limit: 1 });
+  expect(entry?.action).toBe("notifications.set");
+  expect(entry?.user).toBe(`user ${app.service.users.findByEmail("first@example.com")?.id}`);
+});
+
+describe("the audit log", () => {
+  /** A form that its use case records: what to send. */
+  const SENT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    "/settings/account": { name: "renamed" },
+    "/settings/keys": { name: "new", mode: "test", scopes: "bulk:read", expires: "" },
+    "/settings/users": { email: "new@example.com", role: "member" },
+    "/settings/suppressions": { entries: "blocked@example.com", reason: "asked" },
+    "/webhooks/secret/rotate": {},
+    "/settings/service/backup": {},
+  };
+
+  test.each(Object.keys(SENT))("has %s, which its use case writes", async (path) => {
+    const app = start({ settings: { BACKUP_DIR: "/tmp" } });
+    const visitor = await signIn(app);
+    const rule = ROLES.flatMap(({ forms: of }) => Object.entries(of)).find(([name]) => name === path)?.[1];
+    const expected = rule !== undefined && "useCase" in rule ? rule.useCase : "none";
+    const sent = await visitor.post(path, SENT[path] ?? {});
+    expect([path, sent.status < 400, sent.status < 400 ? "" : sent.text]).toEqual([path, true, ""]);
+    const user = `user ${app.service.users.findByEmail("main@example.com")?.id}`;
+    const entries = app.service.audit.list({}, { before: null, limit: 50 }).filter((entry) => entry.user === user);
+    expect(entries.map(({ action }) => action)).toContain(expected);
+  });
+});

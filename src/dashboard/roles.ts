@@ -1,0 +1,171 @@
+import type { Access, PageRoute, Role } from "./page.ts";
+
+/**
+ * How a form gets into the audit log: by its `action`, which the dashboard writes after it succeeded; by the `useCase`, which
+ * writes this action in its own transaction; or not at all, because `none` of the account is changed, with the reason.
+ */
+type Recorded = { readonly action: string } | { readonly useCase: string } | { readonly none: string };
+
+interface RoleRules {
+  readonly role: Role | "operator";
+  /** What the README says of the role. */
+  readonly may: string;
+  readonly forms: Readonly<Record<string, Recorded>>;
+  /** Pages that others may not open. A member opens all others. */
+  readonly pages: readonly string[];
+}
+
+const action = (name: string): Recorded => ({ action: name });
+const useCase = (name: string): Recorded => ({ useCase: name });
+const none = (reason: string): Recorded => ({ none: reason });
+
+const MEMBER_FORMS = {
+  "/verify": none("the verification itself names its user"),
+  "/verify/:id/delete": action("verifications.remove"),
+  "/lists/upload": none("a draft of the user, which expires after an hour"),
+  "/lists/new/discard": none("a draft of the user, which expires after an hour"),
+  "/lists/new": action("jobs.add"),
+  "/lists/:id/cancel": action("jobs.cancel"),
+  "/lists/:id/retry": action("jobs.retry"),
+  "/lists/:id/delete": action("jobs.remove"),
+  "/dmarc/intake": action("dmarc.reports.upload"),
+  "/dmarc/intake/retry": action("dmarc.reports.retry"),
+  "/dmarc/intake/:ingestion/retry": action("dmarc.reports.retry"),
+  "/dmarc/:id/record/check": action("dmarc.domains.check"),
+  "/dmarc/:id/health/run": action("dmarc.domains.health"),
+  "/dmarc/:id/classify": action("dmarc.classify"),
+  "/dmarc/:id/sources/:key/class": action("dmarc.classify"),
+  "/dmarc/:id/alerts/:alert/acknowledge": action("dmarc.alerts.acknowledge"),
+  "/blocklists/bulk": action("targets.bulk"),
+  "/blocklists/:id/check": action("targets.check"),
+  "/blocklists/:id/unmute": action("targets.unmute"),
+  "/blocklists/:id/listings/:listing/mute": action("targets.mute"),
+  "/blocklists/:id/listings/:listing/note": action("targets.note"),
+  "/blocklists/:id/listings/:listing/requested": action("targets.delisting-requested"),
+  "/blocklists/:id/listings/:listing/acknowledged": action("targets.acknowledge"),
+  "/blocklists/lists/:list/test": none("one query of a list, which changes nothing"),
+  "/settings/profile/password": useCase("users.password"),
+  "/settings/profile/time-zone": action("users.time-zone"),
+  "/settings/profile/sessions/:id/end": action("users.sign-out"),
+  "/settings/profile/codes/enrol": none("codes count after their confirmation"),
+  "/settings/profile/codes/cancel": none("codes count after their confirmation"),
+  "/settings/profile/codes/confirm": useCase("users.second-factor.on"),
+  "/settings/profile/codes": useCase("users.second-factor"),
+  "/sign-out": action("users.sign-out"),
+  "/sign-out/everywhere": action("users.sign-out"),
+} as const;
+
+const OWNER_FORMS = {
+  "/dmarc/new": action("dmarc.domains.add"),
+  "/dmarc/:id/delete": action("dmarc.domains.remove"),
+  "/dmarc/:id/pause": action("dmarc.domains.update"),
+  "/dmarc/:id/settings": action("dmarc.domains.update"),
+  "/dmarc/:id/alerts/rules": action("dmarc.domains.update"),
+  "/dmarc/:id/rules": action("dmarc.rules.add"),
+  "/dmarc/:id/rules/remove": action("dmarc.rules.remove"),
+  "/blocklists/new": action("targets.add"),
+  "/blocklists/discover": none("what was found is only shown"),
+  "/blocklists/found": action("targets.add"),
+  "/blocklists/:id/monitoring": action("targets.update"),
+  "/blocklists/:id/settings": action("targets.update"),
+  "/webhooks/default": action("notifications.set"),
+  "/webhooks/test": action("webhooks.test"),
+  "/webhooks/deliveries/:id/redeliver": action("webhooks.redeliver"),
+  "/webhooks/deliveries/:id/cancel": action("webhooks.cancel"),
+  "/webhooks/secret/show": action("webhooks.secret.show"),
+  "/webhooks/secret/rotate": useCase("webhooks.rotate"),
+  "/settings/account": useCase("accounts.rename"),
+  "/settings/keys": useCase("keys.create"),
+  "/settings/keys/:id/rotate": useCase("keys.rotate"),
+  "/settings/keys/:id/revoke": useCase("keys.revoke"),
+  "/settings/notifications": useCase("notifications.set"),
+  "/settings/notifications/mail": useCase("notifications."),
+  "/settings/users": useCase("users.add"),
+  "/settings/users/:id/role": useCase("users.role"),
+  "/settings/users/:id/remove": useCase("users.remove"),
+  "/settings/users/:id/reset": useCase("users.reset"),
+  "/welcome/keys": useCase("keys.create"),
+} as const;
+
+const OPERATOR_FORMS = {
+  "/settings/sender": action("doctor.run"),
+  "/settings/service/backup": useCase("backup.request"),
+  "/settings/suppressions": useCase("suppress.add"),
+  "/settings/suppressions/remove": useCase("suppress.remove"),
+  "/welcome/check": action("doctor.run"),
+} as const;
+
+/** What each role may do. The pages, the forms and the README follow this table; an operator is a member or an owner, too. */
+export const ROLES: readonly RoleRules[] = [
+  {
+    role: "member",
+    may: "verify addresses, upload lists and reports, read everything of the account but its keys, users and audit log, and act on alerts: acknowledge, mute, classify senders, check now",
+    forms: MEMBER_FORMS,
+    pages: [],
+  },
+  {
+    role: "owner",
+    may: "also enroll, change and delete domains and blocklist targets, and manage webhooks, notifications, keys, users and the account",
+    forms: OWNER_FORMS,
+    pages: [
+      ...["/dmarc/new", "/dmarc/:id/delete", "/blocklists/new", "/webhooks/secret", "/settings/audit"],
+      ...["/settings/audit.csv", "/settings/keys", "/settings/keys/:id", "/settings/users", "/settings/users/:id"],
+    ],
+  },
+  {
+    role: "operator",
+    may: "also see and change what concerns the whole service: suppression list, sending identity, backups, service page",
+    forms: OPERATOR_FORMS,
+    pages: ["/settings/sender", "/settings/service", "/settings/suppressions", "/settings/suppressions.csv"],
+  },
+];
+
+/** Acts of the form of several targets that need an owner. */
+export const OWNER_ACTS: readonly string[] = ["pause", "resume", "delete", "delete-confirmed"];
+
+interface Rule {
+  readonly role: Access;
+  readonly recorded: Recorded;
+}
+
+const RULES = new Map<string, Rule>(
+  ROLES.flatMap(({ role, forms, pages }) => [
+    ...Object.entries(forms).map(([path, recorded]) => [`POST ${path}`, { role, recorded }] as const),
+    ...pages.map((path) => [`GET ${path}`, { role, recorded: none("a page") }] as const),
+  ]),
+);
+
+/** The route with the role that the table gives it. Throws for a form that is not in the table. */
+export const withRole = (route: PageRoute): PageRoute => {
+  if (route.access === "anyone") return route;
+  const rule = RULES.get(`${route.method} ${route.path}`);
+  if (rule === undefined && route.method === "POST") throw new Error(`No role may send the form ${route.path}`);
+  if (rule === undefined) return route;
+  const { role, recorded } = rule;
+  return { ...route, access: role, action: "action" in recorded ? recorded.action : null };
+};
+
+const isMatch = (pattern: string, path: string): boolean => {
+  const [parts, given] = [pattern.split("/"), path.split("/")];
+  return parts.length === given.length && parts.every((part, at) => part.startsWith(":") || part === given[at]);
+};
+
+/** The role that a form with this `action` needs; "anyone" for forms of visitors, which are not in the table. */
+export const roleOfForm = (path: string): Access => {
+  const [bare = ""] = path.split("?");
+  const exact = RULES.get(`POST ${bare}`);
+  if (exact !== undefined) return exact.role;
+  for (const { role, forms } of ROLES) if (Object.keys(forms).some((pattern) => isMatch(pattern, bare))) return role;
+  return "anyone";
+};
+
+/** Whether a user has a role. */
+export const hasRole = (
+  access: Access,
+  user: { readonly role: Role; readonly isOperator: boolean } | undefined,
+): boolean => {
+  if (access === "anyone") return true;
+  if (user === undefined) return false;
+  if (access === "operator") return user.isOperator;
+  return access === "member" || user.role === "owner";
+};
