@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type Mark, marksText } from "./bench/marks.ts";
 import type { Attack } from "./siege/attack.ts";
+import { imapAttacks } from "./siege/attacks-imap.ts";
 import { listAttacks } from "./siege/attacks-lists.ts";
 import { memoryAttacks } from "./siege/attacks-memory.ts";
 import { reportAttacks } from "./siege/attacks-reports.ts";
@@ -26,6 +27,7 @@ const ATTACKS: readonly Attack[] = [
   ...requestAttacks,
   ...listAttacks,
   ...webhookAttacks,
+  ...imapAttacks,
 ];
 
 const { values: options } = parseArgs({

@@ -1,4 +1,5 @@
 import type { Mark } from "../bench/marks.ts";
+import type { Settings } from "../bench/stage.ts";
 import type { ServerAddresses } from "./children.ts";
 import type { Keys, Service } from "./service.ts";
 import type { Connections } from "./connections.ts";
@@ -11,6 +12,8 @@ export interface AttackContext {
   readonly service: Service;
   readonly keys: Keys;
   readonly dataDir: string;
+  /** How often the service has connected to the mailbox of the attack. */
+  readonly connectionsOfMailbox: () => number;
   /** Closed when the attack is over. */
   readonly connections: Connections;
   /** Aborted when the attack's time is up, when the service has died, or when the siege is interrupted. */
@@ -26,6 +29,13 @@ export interface SeedContext {
   readonly children: Set<Bun.Subprocess>;
 }
 
+/** A server of one attack, which the settings of the service name. */
+export interface AttackServer {
+  readonly settings: Settings;
+  readonly count: () => number;
+  readonly close: () => void;
+}
+
 export interface Attack {
   readonly name: string;
   readonly about: string;
@@ -33,6 +43,8 @@ export interface Attack {
   readonly isQuick: boolean;
   /** The attack is given up after so many seconds. */
   readonly seconds: number;
+  /** Starts the server of the attack before the service. */
+  readonly open?: () => AttackServer;
   readonly seed?: (context: SeedContext) => Promise<void>;
   /** Prepares the attack on the running service, before idle times are measured. Answers the attack itself. */
   readonly prepare: (context: AttackContext) => Promise<() => Promise<readonly Finding[]>>;

@@ -67,6 +67,8 @@ export interface ServiceDeps {
   readonly servers: ServerAddresses;
   readonly group: MemoryGroup;
   readonly children: Set<Bun.Subprocess>;
+  /** Beside those of every attack. */
+  readonly settings?: Settings;
 }
 
 /** The running binary. */
@@ -125,7 +127,7 @@ export const startService = async ({ binary, dataDir, ...deps }: ServiceDeps): P
   const port = freePort();
   const reportPort = freePort();
   const url = `http://127.0.0.1:${port}`;
-  const settings = settingsFor(deps.servers, reportPort);
+  const settings = { ...settingsFor(deps.servers, reportPort), ...deps.settings };
   const env = environment({ ...settings, POSTWARDEN_DATA_DIR: dataDir, POSTWARDEN_PORT: String(port) });
   const child = Bun.spawn(deps.group.enter([binary, "serve"]), {
     ...{ cwd: dataDir, env, detached: true },

@@ -139,12 +139,20 @@ const measureAttack = async (deps: SiegeDeps, attack: Attack, group: MemoryGroup
   const dataDir = await newDataDir(deps.directory, attack.name);
   const keys = createKeys(dataDir);
   await attack.seed?.({ binary, dataDir, keys, servers, children });
-  const service = await startService({ binary, dataDir, servers, group, children });
+  const server = attack.open?.() ?? null;
+  const settings = server?.settings ?? {};
+  const service = await startService({ binary, dataDir, servers, group, children, settings }).catch((error) => {
+    server?.close();
+    throw error;
+  });
   const connections = createConnections();
   const over = new AbortController();
   try {
     const signal = AbortSignal.any([deps.interrupted, service.dead, over.signal]);
-    const context: AttackContext = { service, keys, dataDir, connections, signal };
+    const context: AttackContext = {
+      ...{ service, keys, dataDir, connections, signal },
+      connectionsOfMailbox: server?.count ?? (() => 0),
+    };
     const attackNow = await attack.prepare(context);
     await watch(deps, context, () => pause(context, WARM_UP_MS));
     const idle = await measureIdle(deps, context);
@@ -161,6 +169,7 @@ const measureAttack = async (deps: SiegeDeps, attack: Attack, group: MemoryGroup
     over.abort();
     connections.closeAll();
     await service.stop();
+    server?.close();
     await removeDirectory(dataDir);
   }
 };
