@@ -37,7 +37,7 @@ const invite = (account: FullAccount, email: string): { readonly id: string } =>
 };
 
 const keyIdOf = ({ app }: FullAccount): string =>
-  app.db.sqlite.query<{ id: string }, []>("SELECT id FROM api_keys LIMIT 1").get()?.id ?? "";
+  app.db.sqlite.query<{ id: string }, []>("SELECT id FROM api_keys WHERE name = 'first'").get()?.id ?? "";
 
 const id = (name: keyof FormAccount) => (account: FormAccount) => ({ id: String(account[name]) });
 const listing = (account: FormAccount) => ({ id: account.target, listing: "test-list" });

@@ -103,7 +103,7 @@ const prepare = async (): Promise<void> => {
   const { request: _request, app: _app, ...account } = await fillAccount(app);
   for (const n of [1, 2, 3]) app.db.sqlite.run("INSERT INTO suppressions VALUES (?, NULL, 1)", [`kept${n}@b.example`]);
   const accountId = app.accountId();
-  const key = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM api_keys LIMIT 1").get();
+  const key = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM api_keys WHERE name = 'first'").get();
   copyAccount(app.db.sqlite, accountId, { toNewAccount: true });
   copyAccount(app.db.sqlite, accountId, { fromMode: "test" });
   ids = { ...account, accountId, keyId: key?.id ?? "" };

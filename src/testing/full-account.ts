@@ -66,6 +66,8 @@ const addDelivery = (app: TestApp, owner: { account_id: string; mode: string }, 
 
 /** An account in which everything exists that an operation of the API or the dashboard changes. Ids by what they are of. */
 export const fillAccount = async (app: TestApp, mode: KeyMode = "test") => {
+  // Older rows than the account's: what looks up any row finds these.
+  app.newKey({ mode, account: "elder", name: "elder" });
   const key = app.newKey({ mode, name: "first" });
   const request = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
     const response = await app.request(method, path, { key, body, headers });
