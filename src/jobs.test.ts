@@ -2,7 +2,7 @@ import { afterEach, expect, spyOn, test } from "bun:test";
 import { createLog, type LogLevel } from "./base/log.ts";
 import { createJobs } from "./jobs.ts";
 import { createApps } from "./testing/app.ts";
-import { createTestClock } from "./testing/clock.ts";
+import { createTestClock, settle } from "./testing/clock.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -19,12 +19,17 @@ afterEach(async () => {
 
 const startApp = createApps();
 
-const start = (renewCertificates: () => Promise<unknown>, level: LogLevel = "error") => {
+const start = (
+  renewCertificates: () => Promise<unknown>,
+  level: LogLevel = "error",
+  backUp?: () => Promise<"failed" | undefined>,
+) => {
   const logged: string[] = [];
   const clock = createTestClock();
   const log = createLog(level, clock, (line) => logged.push(line));
   const { service, db } = startApp();
-  const jobs = createJobs({ service, log, clock, renewCertificates });
+  const backups = backUp === undefined ? null : { run: backUp };
+  const jobs = createJobs({ service: { ...service, backups }, log, clock, renewCertificates });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
   return { jobs, clock, logged, service, db, timers: Object.entries(cron) };
@@ -127,4 +132,57 @@ test("start and end of a job are logged at debug, a run of a second or more at i
     { level: "debug", message: "job started", job },
     { level: "info", message: "job ended", job, ms: 1_000 },
   ]);
+});
+
+/** Work that ends when the test says so. */
+const holdable = () => {
+  const begun: string[] = [];
+  const ends: Array<(outcome?: "failed") => void> = [];
+  const hold = (name: string) => () => {
+    begun.push(name);
+    return new Promise<"failed" | undefined>((resolve) => ends.push(resolve));
+  };
+  return { begun, hold, end: (outcome?: "failed") => ends.shift()?.(outcome) };
+};
+
+test("a backup and the purges wait for each other, and a stop does not wait for what has not begun", async () => {
+  const { begun, hold, end } = holdable();
+  const { jobs, service, timers } = start(async () => undefined, "debug", hold("backup"));
+  spyOn(service.webhooks, "purge").mockImplementation(hold("purge") as never);
+  const trigger = (name: string) => timers.find(([job]) => job === name)?.[1].trigger();
+  const purge = "purge webhook deliveries";
+  const backup = "back up the database";
+  const first = trigger(backup);
+  await settle();
+  const second = trigger(purge);
+  await settle();
+  expect(begun).toEqual(["backup"]);
+  end();
+  await first;
+  await settle();
+  expect(begun).toEqual(["backup", "purge"]);
+  const third = trigger(backup);
+  await settle();
+  expect(begun).toEqual(["backup", "purge"]);
+  const stopped = jobs.stop();
+  end();
+  await Promise.all([stopped, second, third]);
+  expect(begun).toEqual(["backup", "purge"]);
+});
+
+test("a backup that failed or was stopped is not logged as ended", async () => {
+  const { hold, end } = holdable();
+  const { jobs, logged, timers } = start(async () => undefined, "debug", hold("backup"));
+  const trigger = () => timers.find(([job]) => job === "back up the database")?.[1].trigger();
+  const failed = trigger();
+  await settle();
+  end("failed");
+  await failed;
+  const stopped = trigger();
+  await settle();
+  await jobs.stop();
+  end();
+  await stopped;
+  const messages = logged.map((line): unknown => JSON.parse(line).message);
+  expect(messages).toEqual(["job started", "job failed", "job started", "job stopped"]);
 });

@@ -3,15 +3,18 @@ import { Elysia } from "elysia";
 import { type Clock, ClockWatch } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Service } from "./compose-service.ts";
+import type { ScheduledBackups } from "./db/scheduled-backups.ts";
 
 /** A row of the cron table; `pattern` is in UTC. A job that is still running when it is due again is skipped. */
 interface Job {
   readonly name: string;
   readonly pattern: string;
-  /** `isStopping`: whether the service stops, so that work in steps ends. */
+  /** `isStopping`: whether the service stops, so that work in steps ends. Resolves with "failed" where it has logged why. */
   readonly run: (isStopping: () => boolean) => Promise<unknown>;
   /** Whether it deletes what is old: with the clock set forward, that would be everything. */
   readonly expires?: true;
+  /** Whether it reads one state of the database for long: what is deleted meanwhile stays in the write-ahead log, so no purge runs beside it. */
+  readonly readsAll?: true;
 }
 
 /** A clock set further forward than this is believed only by the next start. */
@@ -20,16 +23,8 @@ const AHEAD_MS_MAX = 24 * 60 * 60 * 1000;
 export interface JobsOptions {
   readonly service: Pick<
     Service,
-    | "idempotency"
-    | "webhooks"
-    | "blocklist"
-    | "dmarc"
-    | "purge"
-    | "backups"
-    | "correctPlannedTimes"
-    | "doctor"
-    | "activity"
-  >;
+    "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge" | "correctPlannedTimes" | "doctor" | "activity"
+  > & { readonly backups: Pick<ScheduledBackups, "run"> | null };
   readonly log: Log;
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
   readonly renewCertificates: () => Promise<unknown>;
@@ -77,7 +72,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
     { name: "purge DMARC reports", pattern: "47 * * * *", expires: true, run: () => dmarc.jobs.expireReports() },
     { name: "purge deleted domains", pattern: "* * * * *", run: () => dmarc.jobs.purgeDeletedDomains() },
     { name: "rebuild DMARC sources", pattern: "* * * * *", run: () => dmarc.jobs.rebuildSources() },
-    { name: "back up the database", pattern: "* * * * *", run: async () => backups?.run() },
+    { name: "back up the database", pattern: "* * * * *", readsAll: true, run: async () => backups?.run() },
     // Not at once: a service that starts again and again must not connect to a mail host each time.
     { name: "check this machine", pattern: "13 * * * *", run: () => service.doctor.runIfDue() },
     { name: "log the activity", pattern: "0 * * * *", run: async () => service.activity.write() },
@@ -92,15 +87,16 @@ const LONG_RUN_MS = 1_000;
 /** Runs a job between two lines of the log. A job that fails is logged, too, and runs again when it is next due. */
 const runLogged = async ({ name, run }: Job, { log, clock }: JobsOptions, isStopping: () => boolean): Promise<void> => {
   const begunMs = clock.monotonicMs();
+  const msSince = (): number => Math.round(clock.monotonicMs() - begunMs);
   log.debug("job started", { job: name });
   try {
-    await run(isStopping);
+    const outcome = await run(isStopping);
+    if (outcome === "failed") return log.warn("job failed", { job: name, ms: msSince() });
   } catch (error) {
-    log.error("job failed", { job: name, ms: Math.round(clock.monotonicMs() - begunMs), error });
-    return;
+    return log.error("job failed", { job: name, ms: msSince(), error });
   }
-  const ms = Math.round(clock.monotonicMs() - begunMs);
-  log[ms >= LONG_RUN_MS ? "info" : "debug"]("job ended", { job: name, ms });
+  const ms = msSince();
+  log[ms >= LONG_RUN_MS ? "info" : "debug"](isStopping() ? "job stopped" : "job ended", { job: name, ms });
 };
 
 /** Whether the clock is so far ahead that nothing may expire by it, which is logged. */
@@ -117,16 +113,26 @@ export const createJobs = (options: JobsOptions) => {
   const watch = new ClockWatch(options.clock);
   const purges = new Set<Promise<void>>();
   let isStopping = false;
-  const runUnlessHeld = async (job: Job): Promise<void> => {
-    if (job.expires && isHeld(job, watch.aheadMs(), options.log)) return;
+  let lastTurn: Promise<void> | null = null;
+  const runNow = async (job: Job): Promise<void> => {
+    if (isStopping || (job.expires && isHeld(job, watch.aheadMs(), options.log))) return;
     const running = runLogged(job, options, () => isStopping);
     if (job.expires) purges.add(running);
     await running.finally(() => purges.delete(running));
   };
+  /** Purges and backups wait for each other. */
+  const run = (job: Job): Promise<void> => {
+    if (!job.expires && !job.readsAll) return runNow(job);
+    const turn = (lastTurn === null ? runNow(job) : lastTurn.then(() => runNow(job))).finally(() => {
+      if (lastTurn === turn) lastTurn = null;
+    });
+    lastTurn = turn;
+    return turn;
+  };
   const plugin = new Elysia({ name: "jobs" });
   for (const job of cronTable(options)) {
     const { name, pattern } = job;
-    plugin.use(cron({ name, pattern, timezone: "UTC", protect: true, run: () => runUnlessHeld(job) }));
+    plugin.use(cron({ name, pattern, timezone: "UTC", protect: true, run: () => run(job) }));
   }
   const { cron: timersByName = {} } = plugin.store as { cron?: Record<string, { stop(): void }> };
   const timers = Object.values(timersByName);

@@ -148,10 +148,18 @@ describe("a data directory", () => {
   });
 
   test("of another user is named with its owner, and what to do", () => {
-    expect(describeUnwritable("/srv/data", 0, "postwarden")).toBe(
+    const directory = { userId: 998, user: "postwarden", isDirectory: true };
+    expect(describeUnwritable("/srv/data", { ...directory, ownerId: 0 })).toBe(
       "/srv/data is not writable by postwarden: it belongs to root. Run: chown postwarden /srv/data",
     );
-    expect(describeUnwritable("/srv/data", 1001, "anna")).toContain("it belongs to user ID 1001.");
+    expect(describeUnwritable("/srv/data", { ...directory, ownerId: 1001 })).toContain("it belongs to user ID 1001.");
+  });
+
+  test.each([
+    [true, "/srv/data is not writable by anna, its owner. Run: chmod u+rwx /srv/data"],
+    [false, "/srv/data is not writable by anna, its owner. Run: chmod u+rw /srv/data"],
+  ])("of its own user with the wrong mode (directory: %p) is named with the mode to set", (isDirectory, message) => {
+    expect(describeUnwritable("/srv/data", { ownerId: 7, userId: 7, user: "anna", isDirectory })).toBe(message);
   });
 
   test.each(USERS.map((args) => [args]))("without a database stops %j, and nothing is created", async (args) => {

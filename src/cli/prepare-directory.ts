@@ -29,8 +29,18 @@ export const databasePath = ({ dataDir }: Config): string => join(dataDir, FILE_
 const noDatabase = ({ dataDir }: Config): CommandFailed =>
   new CommandFailed(`No database in ${dataDir}. Set ${DATA_DIR_SETTING} or pass --data-dir.`, "no_database");
 
+/** Who a path belongs to, and who wants to write it. */
+interface Ownership {
+  readonly ownerId: number;
+  readonly userId: number;
+  readonly user: string;
+  readonly isDirectory: boolean;
+}
+
 /** Why a path cannot be written, and what to do. */
-export const describeUnwritable = (path: string, ownerId: number, user: string): string => {
+export const describeUnwritable = (path: string, { ownerId, userId, user, isDirectory }: Ownership): string => {
+  if (ownerId === userId)
+    return `${path} is not writable by ${user}, its owner. Run: chmod ${isDirectory ? "u+rwx" : "u+rw"} ${path}`;
   const owner = ownerId === 0 ? "root" : `user ID ${ownerId}`;
   return `${path} is not writable by ${user}: it belongs to ${owner}. Run: chown ${user} ${path}`;
 };
@@ -39,7 +49,10 @@ const refuseUnwritable = (path: string, mode: number): void => {
   try {
     accessSync(path, mode);
   } catch {
-    throw new CommandFailed(describeUnwritable(path, statSync(path).uid, userNameOf(ownUserId())), "data_dir");
+    const stat = statSync(path);
+    const userId = ownUserId();
+    const ownership = { ownerId: stat.uid, userId, user: userNameOf(userId), isDirectory: stat.isDirectory() };
+    throw new CommandFailed(describeUnwritable(path, ownership), "data_dir");
   }
 };
 

@@ -9,9 +9,10 @@ import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
 import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose-service.ts";
 import { baseUrlOf, type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
-import { removeAbandonedCopies } from "../db/migrate-file.ts";
+import { removeAbandonedCopies } from "../db/kept-copies.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { foreignSourceAddresses } from "../doctor/egress-check.ts";
+import { checkOpenFiles, readOpenFiles } from "../doctor/open-files-check.ts";
 import type { ClientAddresses } from "../http/client-addresses.ts";
 import { databaseFailure, openDatabaseAt } from "./data-directory.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
@@ -59,6 +60,8 @@ const checkEnvironment = async (config: Config, log: Log): Promise<void> => {
       address,
       setting: "POSTWARDEN_SOURCE_ADDRESSES",
     });
+  const openFiles = checkOpenFiles(config, readOpenFiles());
+  if (openFiles.state !== "ok") log.warn("the limit of open files is low", { detail: openFiles.message });
 };
 
 /** Listens for report mail; null when POSTWARDEN_REPORT_LISTEN is not set. */
@@ -114,6 +117,8 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   await service.bulk.recover();
   const http = options.listen();
   const url = baseUrlOf(config, http.port);
+  // Before the first account: a start that fails here must not have shown its keys.
+  const reports = await receiveReports(service, { config, log });
   const firstKeys = { db, service, dataDir: config.dataDir, url };
   createFirstAccount(firstKeys);
   showFirstKeys(firstKeys, { io, asJson });
@@ -125,11 +130,11 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
 
   await service.correctPlannedTimes();
   if (config.metricsToken !== null) service.metrics.start();
+  void service.backups?.checkDirectory();
   service.runner.start();
   service.bulk.start();
   service.dispatcher.start();
   await service.dmarc.start();
-  const reports = await receiveReports(service, { config, log });
   const renewCertificates = async () => {
     http.renewCertificate();
     await reports?.renewCertificate();

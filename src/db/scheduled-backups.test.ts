@@ -37,7 +37,7 @@ const schedule = ({ keep = 3, copy, list }: { keep?: number; copy?: Copy; list?:
   const copies: string[] = [];
   const write: Copy = async ({ file }) => {
     copies.push(file);
-    writeFileSync(file, "copy");
+    for (const name of [file, `${file}.sha256`]) writeFileSync(name, "copy");
     return ok({ bytes: 4, schema: 1 });
   };
   const directory = at("backups");
@@ -47,12 +47,14 @@ const schedule = ({ keep = 3, copy, list }: { keep?: number; copy?: Copy; list?:
     await clock.advance(count * HOUR_MS);
     await backups.run();
   };
-  return { backups, clock, logged, copies, hours, names: () => readdirSync(directory).toSorted() };
+  const names = () => readdirSync(directory).toSorted();
+  const backupNames = () => names().filter((name) => name.endsWith(".db"));
+  return { backups, clock, logged, copies, hours, names, backupNames };
 };
 
 describe("scheduled backups", () => {
   test("write one that somebody requests in the next run, once, also after a failure, and keep no more for it", async () => {
-    const { backups, copies, clock, names } = schedule({ keep: 2 });
+    const { backups, copies, clock, backupNames } = schedule({ keep: 2 });
     await backups.run();
     for (const count of [2, 3]) {
       await clock.advance(60_000);
@@ -62,9 +64,9 @@ describe("scheduled backups", () => {
       await backups.run();
       expect([copies.length, backups.isRequested]).toEqual([count, false]);
     }
-    expect(names()).toEqual(["postwarden-2026-01-10T12-01-00Z.db", "postwarden-2026-01-10T12-02-00Z.db"]);
+    expect(backupNames()).toEqual(["postwarden-2026-01-10T12-01-00Z.db", "postwarden-2026-01-10T12-02-00Z.db"]);
     expect(backups.stored.map(({ file }) => file)).toEqual(
-      names()
+      backupNames()
         .toReversed()
         .map((name) => at(`backups/${name}`)),
     );
@@ -114,7 +116,9 @@ describe("scheduled backups", () => {
     for (let day = 0; day < 4; day++) await hours(24);
     expect(names().filter((name) => !others.includes(name))).toEqual([
       "postwarden-2026-01-13T12-00-00Z.db",
+      "postwarden-2026-01-13T12-00-00Z.db.sha256",
       "postwarden-2026-01-14T12-00-00Z.db",
+      "postwarden-2026-01-14T12-00-00Z.db.sha256",
     ]);
     expect(names()).toEqual(expect.arrayContaining(others));
   });
@@ -156,6 +160,20 @@ describe("scheduled backups", () => {
     expect(backups.findings()).toEqual([]);
   });
 
+  test("say at the start when the directory is missing", async () => {
+    const { backups, logged } = schedule();
+    await backups.checkDirectory();
+    expect(logged).toEqual([]);
+    rmSync(at("backups"), { recursive: true });
+    await backups.checkDirectory();
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain("install -d -m 700");
+    expect(backups.findings()).toHaveLength(1);
+    mkdirSync(at("backups"));
+    await backups.run();
+    expect(backups.findings()).toEqual([]);
+  });
+
   test("say when the directory does not respond, and list it only once meanwhile", async () => {
     let lists = 0;
     const { promise, resolve } = Promise.withResolvers<string[]>();
@@ -189,11 +207,11 @@ describe("scheduled backups", () => {
 
   test("a clock that was ahead neither delays the next one nor has it removed", async () => {
     for (const year of [2036, 2037]) writeFileSync(at(`backups/postwarden-${year}-01-01T02-30-00Z.db`), "");
-    const { backups, copies, hours, names } = schedule({ keep: 2 });
+    const { backups, copies, hours, backupNames } = schedule({ keep: 2 });
     await backups.run();
     expect(copies).toHaveLength(1);
     await hours(24);
-    expect(names()).toEqual(["postwarden-2026-01-10T12-00-00Z.db", "postwarden-2026-01-11T12-00-00Z.db"]);
+    expect(backupNames()).toEqual(["postwarden-2026-01-10T12-00-00Z.db", "postwarden-2026-01-11T12-00-00Z.db"]);
   });
 
   /** A copy that takes until it is stopped; `begun` resolves at its start. */
@@ -242,7 +260,9 @@ describe("the copy of a scheduled backup", () => {
     const file = at("backups/postwarden-2026-01-10T02-30-00Z.db");
     expect(writeScheduledBackup({ source: at("a.db"), file })).toMatchObject({ ok: true });
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(readdirSync(at("backups")).toSorted()).toEqual([...kept, "postwarden-2026-01-10T02-30-00Z.db"].toSorted());
+    expect(readdirSync(at("backups")).toSorted()).toEqual(
+      [...kept, "postwarden-2026-01-10T02-30-00Z.db", "postwarden-2026-01-10T02-30-00Z.db.sha256"].toSorted(),
+    );
   });
 
   test("fails with a sentence", () => {

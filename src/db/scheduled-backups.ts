@@ -11,6 +11,7 @@ import {
   newestTimeOf,
   type StoredBackup,
 } from "./backup-directory.ts";
+import { CHECKSUM_SUFFIX } from "./backup-checksum.ts";
 import type { CopyOutcome } from "./backup-worker.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -80,7 +81,7 @@ export class ScheduledBackups {
     return this.#problem;
   }
 
-  /** Has the next run, which comes within a minute, write a backup although none is due. */
+  /** Requests a backup at the next run (within a minute). */
   request(): void {
     this.#isRequested = true;
     this.#notBeforeMs = Number.NEGATIVE_INFINITY;
@@ -96,20 +97,29 @@ export class ScheduledBackups {
     ];
   }
 
-  /** Writes a backup if one is due. Called every minute, by one caller. */
-  async run(): Promise<void> {
+  /** At the start: whether the directory can be listed. A problem is logged and found, long before the first backup is due. */
+  async checkDirectory(): Promise<void> {
+    const stored = await this.#list();
+    if (stored.ok || this.#problem !== null) return;
+    this.#problem = stored.error;
+    this.runtime.log.warn("backups cannot be written", { directory: this.options.directory, error: stored.error });
+  }
+
+  /** Writes a backup if one is due. Called every minute, by one caller. A failure is logged, and not thrown. */
+  async run(): Promise<"failed" | undefined> {
     const { clock, log } = this.runtime;
-    if (this.#stopped.signal.aborted || clock.monotonicMs() < this.#notBeforeMs) return;
+    if (this.#stopped.signal.aborted || clock.monotonicMs() < this.#notBeforeMs) return undefined;
     const stored = await this.#list();
     this.#problem = stored.ok ? await this.#writeIfDue(stored.value) : stored.error;
     this.#isRequested = false;
-    if (this.#problem === null || this.#stopped.signal.aborted) return;
+    if (this.#problem === null || this.#stopped.signal.aborted) return undefined;
     this.#notBeforeMs = clock.monotonicMs() + RETRY_MS;
     log.error("backup failed", {
       directory: this.options.directory,
       error: this.#problem,
       retry_in_s: RETRY_MS / 1_000,
     });
+    return "failed";
   }
 
   /** Ends a copy in progress and starts no other. */
@@ -164,7 +174,7 @@ export class ScheduledBackups {
   async #prune(old: readonly StoredBackup[]): Promise<void> {
     for (const { file } of old) {
       try {
-        await rm(file, { force: true });
+        for (const name of [file, file + CHECKSUM_SUFFIX]) await rm(name, { force: true });
         this.runtime.log.info("old backup removed", { file });
       } catch (error) {
         this.runtime.log.warn("old backup not removed", { file, error });
