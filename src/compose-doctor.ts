@@ -2,7 +2,7 @@ import { composeLookups } from "./compose-blocklist.ts";
 import { egressesOf } from "./compose-engine.ts";
 import { dnsServersOf, systemPlatform } from "./compose-platform.ts";
 import { baseUrlOf, type Config, mailHostOf } from "./config.ts";
-import { checkBackups } from "./doctor/backup-check.ts";
+import { checkBackups, checkCopies } from "./doctor/backup-check.ts";
 import { checkBaseUrl } from "./doctor/base-url-check.ts";
 import { checkBlocklistsThrough } from "./doctor/blocklists-check.ts";
 import { checkClock, readClockSync } from "./doctor/clock-check.ts";
@@ -63,7 +63,8 @@ const checksOf = (config: Config, { domain, envFile, port, ...file }: DoctorOpti
     { area: "Data", run: () => checkFiles({ ...config, envFile }) },
     { area: "Data", run: () => checkDisk(readDisk(config.dataDir)) },
     { area: "Data", run: () => checkDatabase({ dataDir: config.dataDir, ...file }) },
-    { area: "Data", run: () => checkBackups({ config, database: file.database, nowMs: clock.nowMs() }) },
+    { area: "Data", run: () => checkBackups({ config, ...file, nowMs: clock.nowMs() }) },
+    { area: "Data", run: () => checkCopies(file.database) },
     { area: "Machine", run: () => checkOpenFiles(config, readOpenFiles()) },
     { area: "Machine", run: () => checkClock({ clock, resolver, sync: readClockSync() }) },
     { area: "API", run: () => checkBaseUrl(config, baseUrlOf(config, port)) },

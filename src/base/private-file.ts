@@ -8,6 +8,9 @@ export const OTHERS_PERMISSIONS = 0o077;
 export const fileErrorCode = (error: unknown): string =>
   error instanceof Error && "code" in error ? String(error.code) : "";
 
+/** Creates an empty file for its owner only (0600). Throws EEXIST where there is a file or a link, which is not followed. */
+export const createExclusively = (path: string): void => closeSync(openSync(path, "wx", 0o600));
+
 /**
  * Creates an empty file for its owner only (0600), whatever the umask. A file that root creates belongs to the owner of
  * its directory, so that the service can use it. Throws EEXIST where there is a file or a link.

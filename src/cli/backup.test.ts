@@ -42,7 +42,9 @@ describe("backup and restore", () => {
 
   test("say in words what they did", async () => {
     const backup = await run(["backup", beside("tuesday.db")]);
-    expect(backup.out).toMatch(/tuesday\.db: \d+\.\d MB, verified\. To restore it: postwarden restore .*tuesday\.db/);
+    expect(backup.out).toMatch(
+      /tuesday\.db: \d+\.\d MB, verified; SHA-256 in .*tuesday\.db\.sha256\. To restore it: postwarden restore .*tuesday\.db/,
+    );
     expect((await run(["restore", beside("tuesday.db")])).out).toMatch(
       /restored\. The former database is .*before-restore/,
     );

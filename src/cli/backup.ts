@@ -4,7 +4,8 @@ import type { Command } from "commander";
 import { isoTime, systemClock } from "../base/clock.ts";
 import { describeCopyProblem, megabytes, writeBackup } from "../db/backup.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
-import { describeRestoreProblem, restoreBackup } from "../db/restore.ts";
+import { describeRestoreProblem, type Restored, restoreBackup } from "../db/restore.ts";
+import type { NamedAccess } from "../db/restored-access.ts";
 import { addCommand } from "./command.ts";
 import { databasePath, isOwnName, loadConfig, lockDatabase, prepareDatabase } from "./prepare-directory.ts";
 import { CommandFailed, describeFileError, type Io, print } from "./io.ts";
@@ -38,6 +39,31 @@ const isSameFile = (one: string, other: string): boolean => {
 /** `2026-01-02T03-04-05-678Z`: a time in a file name. */
 const fileTime = (): string => isoTime(systemClock.nowMs()).replace(/[:.]/g, "-");
 
+const restoredJson = (path: string, { kept, bytes, schema, hasChecksum, access }: Restored) => ({
+  ...{ database: path, kept, bytes, schema, checksum: hasChecksum ? "matches" : "missing" },
+  ...{ sessions_ended: access.sessionsEnded, links_ended: access.linksEnded, compared: access.isCompared },
+  ...{ keys_revoked: access.keysRevoked, keys_rotated: access.keysRotated, keys_gone: access.keysGone },
+  ...{ users_back: access.usersBack, users_reset: access.usersReset },
+});
+
+const listed = (heading: string, found: readonly NamedAccess[]): readonly string[] =>
+  found.length === 0 ? [] : [heading, ...found.map(({ id, account, name }) => `  ${id}  ${account}  ${name}`)];
+
+const restoredText = (file: string, path: string, { kept, hasChecksum, access }: Restored): string =>
+  [
+    kept === null ? `${path}: restored.` : `${path}: restored. The former database is ${kept}.`,
+    ...(hasChecksum ? [] : [`There is no ${file}.sha256, so only the structure of the backup was checked.`]),
+    `Ended: ${access.sessionsEnded} sessions, ${access.linksEnded} set-up links.`,
+    ...(kept === null || access.isCompared
+      ? []
+      : ["The former database cannot be read. Revoke again the keys that were revoked since the backup."]),
+    ...listed("Keys that were revoked since the backup; they stay revoked:", access.keysRevoked),
+    ...listed("Keys that were rotated since the backup; only their present secrets work:", access.keysRotated),
+    ...listed("Keys that were created since the backup; they are gone:", access.keysGone),
+    ...listed("Users who were removed since the backup and are back; remove them again:", access.usersBack),
+    ...listed("Users whose former password or second factor works again; tell them to change it:", access.usersReset),
+  ].join("\n");
+
 /** `backup`, `restore` */
 export const addBackupCommands = (program: Command, io: Io): void => {
   addCommand(program, "backup <file>", {
@@ -54,33 +80,35 @@ export const addBackupCommands = (program: Command, io: Io): void => {
       io,
       json,
       { file: resolve(file), ...written.value },
-      () => `${file}: ${megabytes(written.value.bytes)}, verified. To restore it: postwarden restore ${file}`,
+      () =>
+        `${file}: ${megabytes(written.value.bytes)}, verified; SHA-256 in ${file}.sha256. To restore it: postwarden restore ${file}`,
     );
   });
 
   addCommand(program, "restore <file>", {
-    description: "Replace the database by a backup. The server must be stopped; the former database is kept.",
+    description:
+      "Replace the database by a backup. The server must be stopped; the former database is kept. Sessions and set-up links end; keys that were revoked since the backup stay revoked.",
     example: "restore /var/backups/postwarden-monday.db",
-  }).action((file: string, { json }) => {
-    const config = loadConfig(io);
-    if (!existsSync(file)) throw new CommandFailed(`${file}: no such file`, "file");
-    const path = databasePath(config);
-    if (isSameFile(file, path)) throw new CommandFailed(`${file} is the database in use, not a backup of it.`, "file");
-    const keptSuffix = `.before-restore-${fileTime()}`;
-    prepareDatabase(io, config, "create");
-    const lock = lockDatabase(path);
-    try {
-      const restored = withFile(file, () =>
-        restoreBackup(resolve(file), { path, keptSuffix, schemaMax: MIGRATIONS.length }),
-      );
-      if (!restored.ok)
-        throw new CommandFailed(describeRestoreProblem(file, path, restored.error), restored.error.kind);
-      const { kept, ...copy } = restored.value;
-      print(io, json, { database: path, kept, ...copy }, () =>
-        kept === null ? `${path}: restored.` : `${path}: restored. The former database is ${kept}.`,
-      );
-    } finally {
-      lock.release();
-    }
-  });
+  })
+    .option("--keep-sessions", "let sessions and set-up links of the backup work again")
+    .action((file: string, { json, keepSessions = false }: { json?: boolean; keepSessions?: boolean }) => {
+      const config = loadConfig(io);
+      if (!existsSync(file)) throw new CommandFailed(`${file}: no such file`, "file");
+      const path = databasePath(config);
+      if (isSameFile(file, path))
+        throw new CommandFailed(`${file} is the database in use, not a backup of it.`, "file");
+      const keptSuffix = `.before-restore-${fileTime()}`;
+      prepareDatabase(io, config, "create");
+      const lock = lockDatabase(path);
+      try {
+        const restored = withFile(file, () =>
+          restoreBackup(resolve(file), { path, keptSuffix, schemaMax: MIGRATIONS.length, keepSessions }),
+        );
+        if (!restored.ok)
+          throw new CommandFailed(describeRestoreProblem(file, path, restored.error), restored.error.kind);
+        print(io, json, restoredJson(path, restored.value), () => restoredText(file, path, restored.value));
+      } finally {
+        lock.release();
+      }
+    });
 };

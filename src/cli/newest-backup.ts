@@ -3,7 +3,7 @@ import { isoTime } from "../base/clock.ts";
 import { fileErrorCode } from "../base/private-file.ts";
 import type { Config } from "../config.ts";
 import { backupsAmong, type StoredBackup } from "../db/backup-directory.ts";
-import { copiesBeforeMigrations } from "../db/migrate-file.ts";
+import { keptCopies } from "../db/kept-copies.ts";
 import { CommandFailed } from "./io.ts";
 
 const scheduledBackups = (directory: string, nowMs: number): readonly StoredBackup[] => {
@@ -19,9 +19,9 @@ const scheduledBackups = (directory: string, nowMs: number): readonly StoredBack
 /** The newest scheduled backup of the database at `path`, else the newest copy from before a migration. */
 const newestBackup = (path: string, backupDir: string | null, nowMs: number): StoredBackup | null => {
   const [scheduled] = backupDir === null ? [] : scheduledBackups(backupDir, nowMs);
-  const [copy] = copiesBeforeMigrations(path);
+  const [copy] = keptCopies(path, "migration");
   if (scheduled !== undefined) return scheduled;
-  return copy === undefined ? null : { file: copy, atMs: statSync(copy).mtimeMs };
+  return copy ?? null;
 };
 
 /** The failure to use a damaged database: which backup is the newest, and how to restore it. */

@@ -71,12 +71,15 @@ describe("a scheduled backup", () => {
 
   test("removes what interrupted ones left, under whatever time they began", () => {
     const name = (hour: string, pid: number) => `backups/postwarden-2026-01-01T${hour}-30-00Z.db.${pid}.partial`;
-    for (const path of [name("01", process.pid), "backups/mine.db.1234567890.partial"])
+    const checksums = ["backups/postwarden-2026-01-01T01-30-00Z.db.sha256", "backups/mine.db.sha256"];
+    for (const path of [name("01", process.pid), "backups/mine.db.1234567890.partial", ...checksums])
       writeFileSync(join(folder, path), "half of it");
     expect(write()).toMatchObject({ ok: true, value: { schema: MIGRATIONS.length } });
     expect(readdirSync(join(folder, "backups")).toSorted()).toEqual([
       "mine.db.1234567890.partial",
+      "mine.db.sha256",
       "postwarden-2026-01-01T02-30-00Z.db",
+      "postwarden-2026-01-01T02-30-00Z.db.sha256",
     ]);
   });
 

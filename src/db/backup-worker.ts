@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { err, ok, type Result } from "../base/errors.ts";
 import { describeCopyProblem, type VerifiedCopy, writeBackup } from "./backup.ts";
+import { removeAbandonedChecksums } from "./backup-checksum.ts";
 import { describeDirectoryProblem, isBackupName } from "./backup-directory.ts";
 import { removeAbandonedPartials, removePartial } from "./partial-file.ts";
 
@@ -20,6 +21,7 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 export const writeScheduledBackup = ({ source, file }: CopyOrder): CopyOutcome => {
   try {
     removeAbandonedPartials(dirname(file), isBackupName);
+    removeAbandonedChecksums(dirname(file), isBackupName);
     const written = writeBackup(source, file);
     return written.ok ? ok(written.value) : err(describeCopyProblem(source, file, written.error));
   } catch (error) {

@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describeCopyProblem, describeDatabaseFileProblem, verifyCopy, writeBackup } from "./backup.ts";
+import { describeCopyProblem, describeDatabaseFileProblem, roomOf, verifyCopy, writeBackup } from "./backup.ts";
 import { restoreBackup } from "./restore.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { type Db, openDb } from "./open.ts";
@@ -55,7 +55,7 @@ const namesIn = (name: string): string[] => {
 };
 const restore = (file: string) => {
   releaseClosed();
-  return restoreBackup(at(file), { path: at("a.db"), keptSuffix: ".kept", schemaMax: KNOWN });
+  return restoreBackup(at(file), { path: at("a.db"), keptSuffix: ".kept", schemaMax: KNOWN, keepSessions: false });
 };
 
 describe("a backup", () => {
@@ -87,7 +87,18 @@ describe("a backup", () => {
     open("a.db").close();
     writeBackup(at("a.db"), at("b.db"));
     expect(statSync(at("b.db")).mode & 0o777).toBe(0o600);
-    expect(readdirSync(folder).filter((name) => name.startsWith("b.db"))).toEqual(["b.db"]);
+    expect(
+      readdirSync(folder)
+        .filter((name) => name.startsWith("b.db"))
+        .toSorted(),
+    ).toEqual(["b.db", "b.db.sha256"]);
+  });
+
+  test("leaves 64 MiB of the disk to the service", () => {
+    const mebibyte = 1024 * 1024;
+    expect(roomOf({ bavail: 100, blocks: 1_000, bsize: mebibyte })).toBe(36 * mebibyte);
+    expect(roomOf({ bavail: 10, blocks: 1_000, bsize: mebibyte })).toBe(0);
+    expect(roomOf({ bavail: 0, blocks: 0, bsize: mebibyte })).toBe(Number.POSITIVE_INFINITY);
   });
 
   test("never overwrites a file", () => {

@@ -1,8 +1,9 @@
 import { Database as Sqlite, SQLiteError } from "bun:sqlite";
-import { accessSync, closeSync, constants, openSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, type StatsFs, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { err, ok, type Result } from "../base/errors.ts";
-import { fileErrorCode } from "../base/private-file.ts";
+import { createExclusively, fileErrorCode } from "../base/private-file.ts";
+import { checkChecksum, CHECKSUM_SUFFIX, removeChecksum, sha256OfFile, writeChecksum } from "./backup-checksum.ts";
 import { APPLICATION_ID, schemaVersion } from "./migrate.ts";
 import {
   nameIsTaken,
@@ -19,6 +20,8 @@ export type DatabaseFileProblem =
   | { readonly kind: "not_a_database"; readonly detail: string }
   | { readonly kind: "foreign_database" }
   | { readonly kind: "damaged"; readonly detail: string }
+  /** It is not what its checksum was computed from, or the file of the checksum holds none. */
+  | { readonly kind: "checksum"; readonly isReadable: boolean }
   | { readonly kind: "newer_database"; readonly has: number; readonly knows: number };
 
 /** Why no copy of a database was made. */
@@ -56,6 +59,10 @@ export const describeDatabaseFileProblem = (file: string, problem: DatabaseFileP
       return `${file} is a SQLite database, but not one of Postwarden's.`;
     case "damaged":
       return `${file} is damaged: ${problem.detail}. Use another backup.`;
+    case "checksum":
+      return problem.isReadable
+        ? `${file} was changed after it was written: it does not match ${file}${CHECKSUM_SUFFIX}. Use another backup.`
+        : `${file}${CHECKSUM_SUFFIX} holds no SHA-256 checksum. Write it again with sha256sum, or remove it to restore without this check.`;
     case "newer_database":
       return `${file} was made by a newer version: it has ${problem.has} migrations, this one knows ${problem.knows}. Install that version first.`;
     default:
@@ -130,19 +137,23 @@ export const verifyCopy = (file: string, schemaMax: number): Result<VerifiedCopy
     return ok({ bytes: statSync(file).size, schema: has });
   });
 
+/** Whether a backup is what was written: null, or its problem. Without a checksum beside it, there is nothing to compare. */
+export const checksumProblem = (file: string): DatabaseFileProblem | null => {
+  const state = checkChecksum(file);
+  return state === "matches" || state === "missing" ? null : { kind: "checksum", isReadable: state === "differs" };
+};
+
 /** How many bytes a copy of a database needs: its pages in use. */
 export const copyBytesOf = (sqlite: Sqlite): number =>
   (Number(firstRow(sqlite, "page_count")) - Number(firstRow(sqlite, "freelist_count"))) *
   Number(firstRow(sqlite, "page_size"));
 
-/** Free space for a file in `directory`, less a reserve; infinite where the file system does not say. */
-export const roomIn = (directory: string): number => {
-  const { bavail, blocks, bsize } = statfsSync(directory);
-  return blocks === 0 ? Number.POSITIVE_INFINITY : Math.max(0, bavail * bsize - RESERVE_BYTES);
-};
+/** Free space on a file system, less a reserve, in bytes; infinite where the file system does not say. */
+export const roomOf = ({ bavail, blocks, bsize }: Pick<StatsFs, "bavail" | "blocks" | "bsize">): number =>
+  blocks === 0 ? Number.POSITIVE_INFINITY : Math.max(0, bavail * bsize - RESERVE_BYTES);
 
-/** Fails if the file exists, so that no symbolic link is followed. */
-const createExclusively = (path: string): void => closeSync(openSync(path, "wx", 0o600));
+/** The same for a file in `directory`. */
+export const roomIn = (directory: string): number => roomOf(statfsSync(directory));
 
 const vacuumInto = (sqlite: Sqlite, partial: string): Result<null, CopyProblem> => {
   const needsBytes = copyBytesOf(sqlite);
@@ -193,13 +204,16 @@ const sourceProblem = (problem: DatabaseFileProblem): Result<never, CopyProblem>
 
 /**
  * Copies the database at `source` to `file` while others read and write it (`VACUUM INTO`: the state at one moment),
- * verifies the copy, and only then gives it its name. Never overwrites a file and never leaves half of one under that
+ * verifies the copy, writes its checksum beside it, and only then gives it its name. Never overwrites a file and never leaves half of one under that
  * name. Blocks the calling thread. Throws what SQLite and the file system throw.
  */
 export const writeBackup = (source: string, file: string): Result<VerifiedCopy, CopyProblem> => {
   const taken = ["", ...COMPANION_SUFFIXES].map((suffix) => file + suffix).find(nameIsTaken);
   if (taken !== undefined) return err({ kind: "exists", path: taken });
-  return copyDatabase(source, file, (partial) =>
-    publishPartial(partial, file) ? ok(null) : err({ kind: "exists", path: file }),
-  );
+  return copyDatabase(source, file, (partial) => {
+    writeChecksum(file, sha256OfFile(partial));
+    if (publishPartial(partial, file)) return ok(null);
+    removeChecksum(file);
+    return err({ kind: "exists", path: file });
+  });
 };

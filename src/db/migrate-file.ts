@@ -1,12 +1,13 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import { readdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { renameSync } from "node:fs";
 import { err, ok, type Result } from "../base/errors.ts";
 import { giveToOwnerOf } from "../base/private-file.ts";
 import { copyDatabase, describeCopyProblem } from "./backup.ts";
+import { sha256OfFile, writeChecksum } from "./backup-checksum.ts";
 import { migrate, type MigrateProblem, readVersion } from "./migrate.ts";
 import type { Migration } from "./migrations.ts";
-import { removeAbandonedPartials, syncNames } from "./partial-file.ts";
+import { removeOldCopies } from "./kept-copies.ts";
+import { syncNames } from "./partial-file.ts";
 
 /** What was migrated. */
 export interface Migrated {
@@ -18,20 +19,16 @@ export interface Migrated {
   readonly copy: string | null;
 }
 
-/** Copies of former databases that stay, each of another schema. */
-const COPIES_MAX = 3;
+/** In a database whose upgrade has begun and not ended: it was copied before the first of its migrations. */
+const UPGRADE_TABLE = "unfinished_upgrade";
 
-const COPY_MARK = ".before-";
+const isUnfinished = (sqlite: Sqlite): boolean =>
+  sqlite.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?").get(UPGRADE_TABLE) !== null;
 
-/** The copies that migrations left beside a database, the newest first. */
-export const copiesBeforeMigrations = (path: string): readonly string[] => {
-  const start = basename(path) + COPY_MARK;
-  const folder = dirname(path);
-  return readdirSync(folder)
-    .filter((name) => name.startsWith(start) && /^\d{4}_[\w-]+$/.test(name.slice(start.length)))
-    .map((name) => join(folder, name))
-    .toSorted((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
-};
+/** In the transaction of the first migration, so that a database without this table is one that a release knows. */
+const beginUpgrade = (sqlite: Sqlite): void => void sqlite.run(`CREATE TABLE IF NOT EXISTS ${UPGRADE_TABLE} (began)`);
+
+const endUpgrade = (sqlite: Sqlite): void => void sqlite.run(`DROP TABLE IF EXISTS ${UPGRADE_TABLE}`);
 
 const hasRows = (sqlite: Sqlite): boolean => {
   const tables = sqlite
@@ -40,16 +37,14 @@ const hasRows = (sqlite: Sqlite): boolean => {
   return tables.some(({ name }) => sqlite.query(`SELECT 1 FROM "${name}" LIMIT 1`).get() !== null);
 };
 
-/**
- * Copies the database to `<path>.before-<next migration>`, verified, over an older copy of the same schema: a migration
- * that fails at every start must not replace the copies of other schemas.
- */
+/** Copies the database to `<path>.before-<next migration>`, verified, over an older copy of the same schema. */
 const copyBefore = (path: string, next: Migration): Result<string, MigrateProblem> => {
-  const copy = path + COPY_MARK + next.name;
+  const copy = `${path}.before-${next.name}`;
   const failed = (detail: string) => err({ kind: "no_copy" as const, next: next.name, detail });
   try {
     const copied = copyDatabase(path, copy, (partial) => {
       giveToOwnerOf(path, partial);
+      writeChecksum(copy, sha256OfFile(partial));
       renameSync(partial, copy);
       syncNames(copy);
       return ok(null);
@@ -58,13 +53,13 @@ const copyBefore = (path: string, next: Migration): Result<string, MigrateProble
   } catch (error) {
     return failed(`${copy}: ${error instanceof Error ? error.message : String(error)}.`);
   }
-  for (const old of copiesBeforeMigrations(path).slice(COPIES_MAX)) rmSync(old, { force: true });
   return ok(copy);
 };
 
 /**
  * Migrates the database in the file `path`, which `sqlite` has open, to the newest schema. If it has rows, a verified copy
- * is made first, unless `copyFirst` is false; without a copy nothing is migrated.
+ * is made first, unless `copyFirst` is false; without a copy nothing is migrated. An upgrade that was interrupted continues
+ * without a further copy: the one from before it is the only one that a release can use. Older copies are removed once the upgrade is complete.
  */
 export const migrateFile = (
   sqlite: Sqlite,
@@ -75,16 +70,19 @@ export const migrateFile = (
   if (!checked.ok) return checked;
   const before = checked.value;
   const next = migrations[before];
+  const isResumed = isUnfinished(sqlite);
+  const isUpgrade = next !== undefined && before > 0 && path !== ":memory:";
   let copy: string | null = null;
-  if (copyFirst && before > 0 && next !== undefined && path !== ":memory:" && hasRows(sqlite)) {
+  if (copyFirst && isUpgrade && !isResumed && hasRows(sqlite)) {
     const copied = copyBefore(path, next);
     if (!copied.ok) return copied;
     copy = copied.value;
   }
-  const migrated = migrate(sqlite, migrations);
-  return migrated.ok ? ok({ before, after: migrations.length, applied: migrated.value, copy }) : migrated;
+  const migrated = migrate(sqlite, migrations, isUpgrade ? () => beginUpgrade(sqlite) : undefined);
+  if (!migrated.ok) return migrated;
+  if (isUpgrade || isResumed) {
+    endUpgrade(sqlite);
+    removeOldCopies(path, "migration");
+  }
+  return ok({ before, after: migrations.length, applied: migrated.value, copy });
 };
-
-/** Removes what interrupted restores and migrations left beside a database. The caller holds the server lock. */
-export const removeAbandonedCopies = (path: string): void =>
-  removeAbandonedPartials(dirname(path), (name) => name.startsWith(basename(path)));

@@ -53,9 +53,13 @@ export const readVersion = (sqlite: Sqlite, knows: number): Result<number, Migra
 
 /**
  * Migrates a database to the newest schema, each migration in its own transaction, and returns the names of those
- * applied. Refuses a database that a newer binary has migrated, and that of another program.
+ * applied. `begin` runs in the transaction of the first one. Refuses a database that a newer binary has migrated, and that of another program.
  */
-export const migrate = (sqlite: Sqlite, migrations: readonly Migration[]): Result<string[], MigrateProblem> => {
+export const migrate = (
+  sqlite: Sqlite,
+  migrations: readonly Migration[],
+  begin?: () => void,
+): Result<string[], MigrateProblem> => {
   const version = readVersion(sqlite, migrations.length);
   if (!version.ok) return version;
   const has = version.value;
@@ -64,6 +68,7 @@ export const migrate = (sqlite: Sqlite, migrations: readonly Migration[]): Resul
   for (const [at, migration] of migrations.entries()) {
     const apply = sqlite.transaction(() => {
       if (schemaVersion(sqlite) > at) return false;
+      if (applied.length === 0) begin?.();
       sqlite.run(`PRAGMA application_id = ${APPLICATION_ID}`);
       for (const statement of migration.sql.split("--> statement-breakpoint")) sqlite.run(statement);
       sqlite.run(`PRAGMA user_version = ${at + 1}`);

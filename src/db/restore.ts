@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { err, ok, type Result } from "../base/errors.ts";
 import { giveToOwnerOf } from "../base/private-file.ts";
 import {
+  checksumProblem,
   COMPANION_SUFFIXES,
   copyDatabase,
   type CopyProblem,
@@ -14,8 +15,11 @@ import {
   type VerifiedCopy,
   verifyCopy,
 } from "./backup.ts";
+import { hasChecksum } from "./backup-checksum.ts";
 import { isBusy } from "./group-commit.ts";
+import { removeOldCopies } from "./kept-copies.ts";
 import { syncNames } from "./partial-file.ts";
+import { type RestoredAccess, withdrawAccess } from "./restored-access.ts";
 
 /** Why nothing was restored; then nothing was changed. */
 export type RestoreProblem =
@@ -27,6 +31,9 @@ export type RestoreProblem =
 export interface Restored extends VerifiedCopy {
   /** Null if there was none. */
   readonly kept: string | null;
+  /** Whether a checksum beside the backup proved that it is what was written. */
+  readonly hasChecksum: boolean;
+  readonly access: RestoredAccess;
 }
 
 /** A sentence for each problem of restoring `file` as the database at `path`. */
@@ -43,26 +50,38 @@ export const describeRestoreProblem = (file: string, path: string, problem: Rest
   }
 };
 
+interface RestoreOptions {
+  readonly path: string;
+  readonly keptSuffix: string;
+  readonly schemaMax: number;
+  /** Whether sessions and set-up links of the backup work again. */
+  readonly keepSessions: boolean;
+}
+
 /**
- * Replaces the database at `path` by a copy of `file`. The caller holds the server lock. The former database stays
+ * Replaces the database at `path` by a copy of `file`, in which `withdrawAccess` has ended what must not come back. The caller holds the server lock. The former database stays
  * beside it, with `keptSuffix` appended to its name, and with its write-ahead log where that is not part of the file. A
  * crash at any point leaves either the old or the new database at `path`, never one with the log of the other. If `path`
  * is a symbolic link, what it points to is replaced.
  */
 export const restoreBackup = (
   file: string,
-  { path, keptSuffix, schemaMax }: { readonly path: string; readonly keptSuffix: string; readonly schemaMax: number },
+  { path, keptSuffix, schemaMax, keepSessions }: RestoreOptions,
 ): Result<Restored, RestoreProblem> => {
   const verified = verifyCopy(file, schemaMax);
   if (!verified.ok) return err({ kind: "backup", problem: verified.error });
+  const changed = checksumProblem(file);
+  if (changed !== null) return err({ kind: "backup", problem: changed });
   const isReplaced = existsSync(path);
   const target = isReplaced ? realpathSync(path) : path;
   const kept = isReplaced ? target + keptSuffix : null;
-  let isInUse = false;
+  let access: RestoredAccess | null = null;
   const copied = copyDatabase(file, target, (partial) => {
     giveToOwnerOf(isReplaced ? target : dirname(target), partial);
-    isInUse = kept !== null && !keepFormer(target, kept);
-    if (isInUse) return ok(null);
+    const state = kept === null ? null : keepFormer(target, kept);
+    if (state === "in_use") return ok(null);
+    // SQLite would delete the logs of a damaged database if it were opened.
+    access = withdrawAccess(partial, { former: state === "emptied" ? kept : null, keepSessions });
     for (const suffix of COMPANION_SUFFIXES) rmSync(target + suffix, { force: true });
     syncNames(target);
     renameSync(partial, target);
@@ -70,26 +89,27 @@ export const restoreBackup = (
     return ok(null);
   });
   if (!copied.ok) return err({ kind: "copy", problem: copied.error });
-  return isInUse ? err({ kind: "in_use" }) : ok({ ...copied.value, kept });
+  if (access === null) return err({ kind: "in_use" });
+  removeOldCopies(target, "restore");
+  return ok({ ...copied.value, kept, hasChecksum: hasChecksum(file), access });
 };
 
-/** Gives the former database a second name, and its logs a copy if they are not part of it. False if somebody uses it. */
-const keepFormer = (path: string, kept: string): boolean => {
+/** Gives the former database a second name, unless it is in use, and its logs a copy if they are not part of it. */
+const keepFormer = (path: string, kept: string): LogState => {
   const logs = ["-wal", "-journal"].filter((suffix) => existsSync(path + suffix));
   // First, as copies: SQLite deletes a log that it cannot read.
   for (const suffix of logs) copyFileSync(path + suffix, kept + suffix);
   const state = emptyLog(path);
   if (state !== "damaged") for (const suffix of logs) rmSync(kept + suffix);
-  if (state === "in_use") return false;
-  linkSync(path, kept);
-  return true;
+  if (state !== "in_use") linkSync(path, kept);
+  return state;
 };
 
-/**
- * Moves the logs of a database into its file: `emptied` if the file alone is the whole database now. `in_use` if another
- * process has it open, which would go on writing to the former file.
- */
-const emptyLog = (path: string): "emptied" | "in_use" | "damaged" => {
+/** `emptied`: the file alone is the whole database. `in_use`: another process has it open, which would go on writing to it. */
+type LogState = "emptied" | "in_use" | "damaged";
+
+/** Moves the logs of a database into its file. */
+const emptyLog = (path: string): LogState => {
   try {
     const sqlite = new Sqlite(path, { readwrite: true, create: false });
     try {

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkBackups } from "./backup-check.ts";
+import { sha256OfFile, writeChecksum } from "../db/backup-checksum.ts";
+import { checkBackups, checkCopies } from "./backup-check.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 2, 12);
 let folder = "";
@@ -15,8 +16,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const check = ({ backupDir = at("backups") as string | null, dataDir = at("data") } = {}) =>
-  checkBackups({ config: { backupDir, dataDir }, database: join(dataDir, "postwarden.db"), nowMs: NOW_MS });
+const check = ({ backupDir = at("backups") as string | null, dataDir = at("data"), checkedBytesMax = 1_000 } = {}) =>
+  checkBackups({
+    ...{ config: { backupDir, dataDir }, database: join(dataDir, "postwarden.db") },
+    ...{ nowMs: NOW_MS, checkedBytesMax },
+  });
 const backup = (name: string) => writeFileSync(at(`backups/${name}`), "");
 
 test("without a directory there are no scheduled backups", () => {
@@ -52,6 +56,28 @@ test.each([
 ])("%s is a warning", (_, name, text) => {
   backup(name);
   expect(check()).toMatchObject({ state: "warn", message: expect.stringContaining(text) });
+});
+
+test("a newest backup that is not what was written is a failure, unless it is too large to be read here", () => {
+  const name = "postwarden-2026-01-02T02-30-00Z.db";
+  writeFileSync(at(`backups/${name}`), "what was written");
+  writeChecksum(at(`backups/${name}`), sha256OfFile(at(`backups/${name}`)));
+  expect(check().state).toBe("warn");
+  writeFileSync(at(`backups/${name}`), "what was writteN");
+  expect(check()).toMatchObject({ state: "fail", message: expect.stringContaining("does not match") });
+  expect(check({ checkedBytesMax: 15 }).state).toBe("warn");
+});
+
+test("copies of former databases are named with their size", () => {
+  const database = at("data/postwarden.db");
+  expect(checkCopies(database)).toEqual([]);
+  expect(checkCopies(at("nowhere/postwarden.db"))).toEqual([]);
+  for (const name of ["", ".before-0006_x", ".before-restore-2026-01-01T00-00-00-000Z", ".before-0006_x-wal"])
+    writeFileSync(database + name, "x".repeat(500_000));
+  const [found] = checkCopies(database);
+  expect(found).toMatchObject({ check: "copies", state: "ok" });
+  expect(found?.message).toContain("2 of former databases beside this one take 1.5 MB");
+  expect(found?.message).toContain("postwarden.db.before-0006_x (1.0 MB)");
 });
 
 test("too little room for the next one is a warning", () => {

@@ -1,12 +1,15 @@
-import { accessSync, constants, readdirSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import { isoTime } from "../base/clock.ts";
-import { roomIn } from "../db/backup.ts";
-import { backupsAmong, describeDirectoryProblem, newestTimeOf } from "../db/backup-directory.ts";
+import { checksumProblem, describeDatabaseFileProblem, megabytes, roomIn } from "../db/backup.ts";
+import { backupsAmong, describeDirectoryProblem, newestTimeOf, type StoredBackup } from "../db/backup-directory.ts";
+import { keptCopies } from "../db/kept-copies.ts";
 import { BACKUP_AGE_MS_MAX } from "../db/scheduled-backups.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
 const backupCheck = doctorFindings("backup");
+const copiesCheck = doctorFindings("copies");
 const HOUR_MS = 3_600_000;
 
 interface BackupFacts {
@@ -14,6 +17,8 @@ interface BackupFacts {
   /** Path of the database. */
   readonly database: string;
   readonly nowMs: number;
+  /** The newest backup is compared with its checksum up to this size, in bytes; default: always. */
+  readonly checkedBytesMax?: number;
 }
 
 /** Whether scheduled backups can be written to the directory: null, or why not. */
@@ -37,6 +42,30 @@ const unusable = (directory: string, { config, database }: BackupFacts): DoctorC
     : null;
 };
 
+/** The newest backup if it is not what was written: null, or the failure. */
+const changedBackup = (newest: StoredBackup | undefined, { checkedBytesMax }: BackupFacts): DoctorCheck | null => {
+  if (newest === undefined || statSync(newest.file).size > (checkedBytesMax ?? Number.POSITIVE_INFINITY)) return null;
+  const problem = checksumProblem(newest.file);
+  return problem === null
+    ? null
+    : backupCheck.fail(
+        `${describeDatabaseFileProblem(newest.file, problem)} Check that disk, and write a new backup: postwarden backup FILE`,
+      );
+};
+
+/** The copies of former databases beside the one in use: each holds all data of its time, and takes as much space. */
+export const checkCopies = (database: string): readonly DoctorCheck[] => {
+  const copies = existsSync(dirname(database)) ? keptCopies(database) : [];
+  if (copies.length === 0) return [];
+  const bytes = copies.reduce((sum, copy) => sum + copy.bytes, 0);
+  const named = copies.map(({ file, bytes: size }) => `${basename(file)} (${megabytes(size)})`).join(", ");
+  return [
+    copiesCheck.ok(
+      `${copies.length} of former databases beside this one take ${megabytes(bytes)}: ${named}. The newest three of upgrades and of restores stay; they hold data that was deleted since, so remove those that you no longer need.`,
+    ),
+  ];
+};
+
 /** Where the scheduled backups go, how old the last one is, and whether the next one can be written. */
 export const checkBackups = (facts: BackupFacts): DoctorCheck => {
   const { config, nowMs } = facts;
@@ -55,6 +84,8 @@ export const checkBackups = (facts: BackupFacts): DoctorCheck => {
     return backupCheck.warn(
       `${found}. One is due every day: is the service running? Its log and /readyz say why one failed.`,
     );
+  const changed = changedBackup(stored[0], facts);
+  if (changed !== null) return changed;
   return statSync(directory).dev === statSync(config.dataDir, { throwIfNoEntry: false })?.dev
     ? backupCheck.warn(`${found}. They are on the file system of the database: copy them to another machine.`)
     : backupCheck.ok(`${found}.`);

@@ -19,6 +19,7 @@ const TITLES: Readonly<Record<string, string>> = {
   base_url: "Public URL",
   blocklists: "Blocklists through this resolver",
   clock: "Clock",
+  copies: "Copies of former databases",
   database: "Database",
   disk: "Disk space",
   dns: "DNS servers",
