@@ -2,6 +2,7 @@ import type { Sessions } from "./accounts/sessions.ts";
 import type { SetupLinks } from "./accounts/setup-links.ts";
 import type { ExpiredLists, ListExpiry } from "./bulk/expiry.ts";
 import { returnFreePages } from "./db/free-pages.ts";
+import { clearPageGaps } from "./db/page-gaps.ts";
 import type { Runtime } from "./db/runtime.ts";
 import type { ExpiredVerifications, VerificationExpiry } from "./verify/expiry.ts";
 
@@ -19,13 +20,13 @@ interface PurgedParts {
   readonly setupLinks: Pick<SetupLinks, "purge">;
 }
 
-/** Removes expired verifications, lists, sessions and set-up links, then returns the space, all in short transactions. */
+/** Removes expired verifications, lists, sessions and set-up links, then returns and clears the space, all in short transactions. */
 export class NightlyPurge {
   #isStopping: boolean = false;
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "log">,
+    private readonly runtime: Pick<Runtime, "db" | "log" | "clock">,
     private readonly parts: PurgedParts,
   ) {}
 
@@ -51,6 +52,15 @@ export class NightlyPurge {
     const { listEvidence: list_evidence, bytes: bytes_returned, ...rest } = purged;
     if (Object.values(purged).some((count) => count > 0))
       log.info("expired data removed", { ...rest, list_evidence, bytes_returned });
+    await this.#clearGaps();
     return purged;
+  }
+
+  /** Clears what was deleted since the last night, by anybody, from the unused space of pages. */
+  async #clearGaps(): Promise<void> {
+    const { db, log, clock } = this.runtime;
+    const { outcome, pages } = await clearPageGaps(db, () => this.#isStopping, clock);
+    if (outcome === "cleared" || outcome === "stopped") log.debug("unused space cleared", { pages, outcome });
+    else log.warn("unused space of the database was not cleared; the next purge tries again", { reason: outcome });
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { composeAccounts } from "../compose.ts";
@@ -121,6 +121,48 @@ test("an account is deleted with all its rows; its ledger keeps the amounts, and
   db.close();
   expect((await run(["accounts", "create", "acme"])).status).toBe(0);
 });
+
+/** Checks of two accounts in turn, with IDs in no order, so that the deletion of one splits and joins pages everywhere. */
+const addChecks = (sqlite: Sqlite, accounts: readonly string[], count: number): void =>
+  sqlite.transaction(() => {
+    for (let n = 0; n < count; n++) {
+      const account = accounts[n % accounts.length] ?? "";
+      const [id, email] = [Bun.hash(account + String(n)).toString(36), `user${n}@${account}.example`];
+      const check = { id, account_id: account, key_id: `key-${account}`, email, normalized_email: email };
+      insert(sqlite, "verifications", { ...check, status: "completed" });
+      insert(sqlite, "verification_evidence", { verification_id: id, body: `{"email":"${email}"}` });
+    }
+  })();
+const addressesIn = (file: string, account: string): number =>
+  new Set(readFileSync(file, "latin1").match(new RegExp(`user\\d+@${account}`, "g"))).size;
+
+test("nothing of a deleted account is left in the file, nor in its log", async () => {
+  for (const name of ["gone", "stays"]) await run(["accounts", "create", name]);
+  const [gone, stays] = [await idOf("gone"), await idOf("stays")];
+  withSqlite((sqlite) => addChecks(sqlite, [gone, stays], 6_000));
+  expect((await run(["accounts", "delete", "gone", "--yes", "--json"])).json).toMatchObject({
+    ...{ verifications: 3_000, unused_space: "cleared" },
+  });
+  const files = [path, `${path}-wal`].filter((file) => existsSync(file));
+  expect(files.map((file) => addressesIn(file, gone))).toEqual(files.map(() => 0));
+  expect(addressesIn(path, stays)).toBe(3_000);
+  withSqlite((sqlite) => expect(sqlite.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" }));
+}, 60_000);
+
+test("while another program reads the database, the command says how long deleted data may be left", async () => {
+  for (const name of ["gone", "read"]) await run(["accounts", "create", name, "--json"]);
+  const id = await idOf("read");
+  withSqlite((sqlite) => addChecks(sqlite, [id], 200));
+  const reader = new Sqlite(path, { readonly: true });
+  reader.run("BEGIN");
+  reader.query("SELECT count(*) FROM accounts").get();
+  const { status, err } = await run(["accounts", "delete", "read", "--yes"]);
+  reader.close();
+  expect([status, err]).toEqual([
+    0,
+    `postwarden: warning: Another program, such as a backup, is using ${path}: its unused space may contain deleted data until the server clears it at 03:07 UTC.`,
+  ]);
+}, 60_000);
 
 test("a deletion that was interrupted continues under the name that the account has then", async () => {
   await run(["accounts", "create", "half"]);

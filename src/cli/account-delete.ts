@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { composeAccountDeletion } from "../compose-erase.ts";
+import { clearPageGaps, type ClearedGaps } from "../db/page-gaps.ts";
 import type { DeletedAccount } from "../erase/account-deletion.ts";
 import { deletedName } from "../erase/account-deletion-store.ts";
 import { addCommand } from "./command.ts";
@@ -36,6 +37,12 @@ const textOf = (
   return `${table(["DELETED", ""], rows)}\nThe account "${name}" is deleted. Its ledger stays, without notes, as ${kept}.`;
 };
 
+/** Where the bytes of deleted rows remain, and until when. */
+const remainsText = (path: string, outcome: ClearedGaps["outcome"]): string =>
+  outcome === "unsupported"
+    ? `Unused space of ${path} may contain deleted data. To clear it, stop the server and run: postwarden compact`
+    : `Another program, such as a backup, is using ${path}: its unused space may contain deleted data until the server clears it at 03:07 UTC.`;
+
 /** `accounts delete` */
 export const addAccountDelete = (group: Command, io: Io): Command =>
   addCommand(group, "delete", {
@@ -52,13 +59,15 @@ export const addAccountDelete = (group: Command, io: Io): Command =>
         if (!yes && !(await isConfirmed(io, name)))
           throw new CommandFailed("Not confirmed: nothing was deleted. Scripts pass --yes.", "not_confirmed");
         const deleted = await deletion.run(account);
+        const { outcome } = await clearPageGaps(db);
         const { reportMails: report_mails, otherRows: other_rows, left, ...rest } = deleted;
         const counts = { ...rest, report_mails, other_rows };
         recordAction(io, db, { action: "accounts.delete", accountId: account.id, subject: account.id, after: counts });
         const kept = deletedName(account.id);
-        print(io, json, { account: name, id: account.id, ...counts, left, ledger: kept }, () =>
+        print(io, json, { account: name, id: account.id, ...counts, left, ledger: kept, unused_space: outcome }, () =>
           textOf(name, deleted, kept),
         );
+        if (outcome !== "cleared") io.err(`postwarden: warning: ${remainsText(db.path, outcome)}`);
         if (left.length > 0)
           throw new CommandFailed(
             `${left.join(" ")} Run in a few minutes: postwarden accounts delete ${kept}`,

@@ -189,7 +189,7 @@ test("a text that is no address is a usage error", async () => {
   });
 });
 
-test("an address that an earlier version left in unused space is found, and compact removes it", async () => {
+test("an address that was left in free pages is found, and compact removes it", async () => {
   const trace = "deleted.before@example.com";
   withSqlite((sqlite) => {
     sqlite.run("PRAGMA secure_delete = OFF");
@@ -198,10 +198,37 @@ test("an address that an earlier version left in unused space is found, and comp
   });
   expect(await run(["erase", trace])).toMatchObject({
     status: 1,
-    err: expect.stringContaining(`Unused space of ${path} contains the address, deleted by an earlier version.`),
+    err: expect.stringContaining(
+      `Unused space of ${path} contains the address. Stop the server and run: postwarden compact`,
+    ),
   });
   expect((await run(["compact"])).status).toBe(0);
   expect((await run(["erase", trace])).status).toBe(0);
+});
+
+test("an address that SQLite left where it moved a row is removed without downtime", async () => {
+  await run(["migrate"]);
+  const emailOf = (n: number): string => `moved${n}@${n % 2 === 0 ? "doomed" : "kept"}-${n % 50}.example`;
+  withSqlite((sqlite) => {
+    sqlite.run("PRAGMA secure_delete = ON");
+    sqlite.run("CREATE TABLE moved (id TEXT PRIMARY KEY, email TEXT)");
+    sqlite.run("CREATE INDEX moved_by_email ON moved (email)");
+    const [add, remove] = ["INSERT INTO moved VALUES (?, ?)", "DELETE FROM moved WHERE email = ?"].map((sql) =>
+      sqlite.prepare(sql),
+    );
+    sqlite.transaction(() => {
+      for (let n = 0; n < 12_000; n++) add?.run(Bun.hash(String(n)).toString(36), emailOf(n));
+    })();
+    for (let n = 0; n < 12_000; n += 400)
+      sqlite.transaction(() => {
+        for (let step = 0; step < 400; step += 2) remove?.run(emailOf(n + step));
+      })();
+  });
+  const [left] = readFileSync(path, "latin1").match(/moved\d+@doomed-\d+\.example/) ?? [];
+  expect(left).toBeString();
+  expect((await run(["erase", left ?? ""])).status).toBe(0);
+  expect(readFileSync(path, "latin1")).not.toContain("@doomed-");
+  withSqlite((sqlite) => sqlite.run("DROP TABLE moved"));
 });
 
 test("the audit log has the counts of an erasure, never the address", async () => {

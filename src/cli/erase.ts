@@ -2,13 +2,15 @@ import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
 import { composeErasure } from "../compose-erase.ts";
+import type { Db } from "../db/open.ts";
+import { clearPageGaps } from "../db/page-gaps.ts";
 import { createAddressPattern, type AddressPattern } from "../erase/address-pattern.ts";
 import type { EraseStore } from "../erase/erase-store.ts";
 import type { Erased } from "../erase/erasure.ts";
 import { filesWith } from "../erase/file-traces.ts";
 import { addCommand } from "./command.ts";
 import { recordAction, withDatabaseUntilDone } from "./data-directory.ts";
-import { databasePath, loadConfig } from "./prepare-directory.ts";
+import { loadConfig } from "./prepare-directory.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 
@@ -77,20 +79,29 @@ const textOf = (erased: Erased, { files }: Leftovers): string => {
   return table(["ERASED", ""], rows) + others.join("");
 };
 
-/** Empties the write-ahead log and searches the files: deleted data can remain in unused parts of an older file. */
+interface SearchedFiles {
+  readonly db: Db;
+  readonly folders: readonly string[];
+  readonly pattern: AddressPattern;
+}
+
+/** Clears unused space, empties the write-ahead log and searches the files. */
 const findLeftovers = async (
   { store, erased, isPartOfOthers }: { store: EraseStore; erased: Erased; isPartOfOthers: boolean },
-  { path, folders, pattern }: { path: string; folders: readonly string[]; pattern: AddressPattern },
+  { db, folders, pattern }: SearchedFiles,
 ): Promise<Leftovers> => {
   const problems = problemsOf(erased);
-  if (!(await emptyLog(store)))
-    problems.push("The write-ahead log is in use and may contain the address. Run the command again in a few minutes.");
-  const found = (await Promise.all(folders.map((folder) => filesWith(folder, pattern.normalized)))).flat();
-  const own = found.filter((file) => file.startsWith(path) && /^(-wal|-shm)?$/.test(file.slice(path.length)));
-  if (own.length > 0 && problems.length === 0 && !isPartOfOthers)
+  const { outcome } = await clearPageGaps(db);
+  if (outcome === "busy" || !(await emptyLog(store)))
     problems.push(
-      `Unused space of ${path} contains the address, deleted by an earlier version. Stop the server and run: postwarden compact`,
+      "Another program, such as a backup, is using the database, which may contain the address in unused space. Run the command again in a few minutes.",
     );
+  const { path } = db;
+  const database = { path, descriptor: db.descriptor() };
+  const found = (await Promise.all(folders.map((folder) => filesWith(folder, pattern.normalized, database)))).flat();
+  const own = found.filter((file) => file.startsWith(path) && /^(-wal)?$/.test(file.slice(path.length)));
+  if (own.length > 0 && problems.length === 0 && !isPartOfOthers)
+    problems.push(`Unused space of ${path} contains the address. Stop the server and run: postwarden compact`);
   return { problems, files: found.filter((file) => !own.includes(file)) };
 };
 
@@ -114,7 +125,7 @@ export const addEraseCommand = (program: Command, io: Io): void => {
         recordAction(io, db, { action: "erase", accountId: null, subject: null, after: counts });
         const leftovers = await findLeftovers(
           { store, erased, isPartOfOthers: erasure.isPartOfOthers },
-          { path: databasePath(config), folders, pattern: pattern.value },
+          { db, folders, pattern: pattern.value },
         );
         print(io, json, { address: pattern.value.normalized, ...counts, files: leftovers.files }, () =>
           textOf(erased, leftovers),

@@ -1,5 +1,5 @@
 import { Database as Sqlite } from "bun:sqlite";
-import { statfsSync, statSync } from "node:fs";
+import { closeSync, openSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { createPrivateFile, giveToOwnerOf, makePrivate } from "../base/private-file.ts";
 import { isBusy } from "./group-commit.ts";
@@ -37,6 +37,28 @@ export const takeServerLock = (path: string): { release(): void } | null => {
   }
   return { release: () => sqlite.close() };
 };
+
+/**
+ * A descriptor of a database file beside those of SQLite. Closing it ends the locks of SQLite in this process (POSIX), so it
+ * stays open until the database is closed.
+ */
+export class SecondDescriptor {
+  #descriptor: number | null = null;
+
+  constructor(private readonly path: string) {}
+
+  /** For reading and writing. Throws the errors of the file system. */
+  open(): number {
+    this.#descriptor ??= openSync(this.path, "r+");
+    return this.#descriptor;
+  }
+
+  /** Call it after the database is closed. */
+  close(): void {
+    if (this.#descriptor !== null) closeSync(this.#descriptor);
+    this.#descriptor = null;
+  }
+}
 
 /** Disk space for the database, in bytes. */
 export interface DiskSpace {

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { systemClock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
-import { type DiskSpace, diskSpaceOf, keepDatabasePrivate } from "./database-files.ts";
+import { type DiskSpace, diskSpaceOf, keepDatabasePrivate, SecondDescriptor } from "./database-files.ts";
 import { CommittedFacts, type Fact } from "./facts.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { MigrateProblem } from "./migrate.ts";
@@ -53,6 +53,8 @@ export interface Db {
   /** Null for a database in memory. */
   diskSpace(): DiskSpace | null;
   readonly sqlite: Sqlite;
+  /** The file, opened beside SQLite for reading and writing until `close`. Nobody else may close it. */
+  descriptor(): number;
   close(): void;
 }
 
@@ -134,6 +136,7 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   };
   const group = new GroupCommit(sqlite, systemClock, facts);
   const identity = identityOf(path);
+  const beside = new SecondDescriptor(path);
   return ok({
     orm: drizzle({ client: sqlite, schema }),
     path,
@@ -155,9 +158,11 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
     diskSpace: () => diskSpaceOf(path, sqlite),
     isWritable: () => isFile(path, identity) && hasFreeSpace(path) && takesWrite(sqlite),
     sqlite,
+    descriptor: () => beside.open(),
     close() {
       group.close();
       sqlite.close();
+      beside.close();
     },
   });
 };
