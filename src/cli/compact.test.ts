@@ -1,3 +1,4 @@
+import { INCREMENTAL } from "../db/free-pages.ts";
 import { expect, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
@@ -42,4 +43,12 @@ test("compact refuses while a server uses the data directory", async () => {
   const lock = lockDatabase(path);
   expect(await run(["compact"])).toMatchObject({ status: 1, err: expect.stringContaining("Another server is using") });
   lock.release();
+});
+
+test("a database that `migrate` creates returns free pages in steps, as one that the server creates", async () => {
+  const made = join(dataDir, "made");
+  expect((await run(["migrate", "--data-dir", made])).status).toBe(0);
+  const sqlite = new Sqlite(join(made, "postwarden.db"), { readonly: true });
+  expect(sqlite.query("PRAGMA auto_vacuum").get()).toEqual({ auto_vacuum: INCREMENTAL });
+  sqlite.close();
 });

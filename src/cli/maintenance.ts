@@ -2,6 +2,7 @@ import { Database as Sqlite } from "bun:sqlite";
 import type { Command } from "commander";
 import { dnsServersOf } from "../compose-platform.ts";
 import { type Config, settingsInForce } from "../config.ts";
+import { INCREMENTAL } from "../db/free-pages.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { type Migrated, migrateFile } from "../db/migrate-file.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
@@ -17,6 +18,8 @@ const migrateDatabase = (path: string, config: Config, copyFirst: boolean): Migr
   try {
     keepDatabasePrivate(path);
     sqlite = new Sqlite(path, { create: true, readwrite: true });
+    // Before the first table, as `openDb` does; has no effect on a database with tables.
+    sqlite.run(`PRAGMA auto_vacuum = ${INCREMENTAL}`);
     const migrated = migrateFile(sqlite, path, { migrations: MIGRATIONS, copyFirst });
     if (migrated.ok) return migrated.value;
     throw new CommandFailed(`${path}: ${describeMigrateProblem(migrated.error)}`, migrated.error.kind);
