@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Db } from "../../db/open.ts";
 import { sampleReportMail, sampleReportXml } from "../../testing/dmarc-reports.ts";
 import { createIngestHarness, type IngestHarness } from "../../testing/ingest-harness.ts";
+import { ReportStore } from "./report-store.ts";
 import { REREAD_AFTER_MS } from "./ingestion-worker.ts";
 import { LARGE_ROWS_MIN, ROWS_PER_COMMIT } from "./rows-ahead.ts";
 
@@ -87,16 +88,36 @@ describe("a large report", () => {
     expectWhole(harness);
   });
 
-  test("is written again when another process removes it as the remains of a crash", async () => {
-    const cleanings: Promise<number>[] = [];
+  // The last of the six transactions completes the report.
+  test.each([3, 4, 5, 6])(
+    "is written again when another process begins to remove it as the remains of a crash before transaction %i",
+    async (when) => {
+      const cleanings: Promise<number>[] = [];
+      const harness = newHarness({
+        around: counting((commit) => {
+          if (commit === when && cleanings.length === 0) cleanings.push(harness.ingest.removeIncomplete());
+        }),
+      });
+      harness.enrol("example.com");
+      expect((await harness.upload(sampleReportXml(LARGE))).row.outcome).toBe("stored");
+      expect(await Promise.all(cleanings)).toEqual([1]);
+      expectWhole(harness);
+    },
+  );
+
+  test.each([3, 4, 5, 6])("is written again when one of its rows was removed before transaction %i", async (when) => {
     const harness = newHarness({
-      around: counting((commit) => {
-        if (commit === 3 && cleanings.length === 0) cleanings.push(harness.ingest.removeIncomplete());
+      around: counting((commit, db) => {
+        if (commit !== when) return;
+        const [staged] = harness.all<{ number: number }>("SELECT number FROM dmarc_reports WHERE is_complete = 0");
+        if (staged === undefined) throw new Error("there is no staged report");
+        const reports = new ReportStore(db);
+        db.transact((tx) => reports.removeIncomplete(tx, staged.number, 1));
       }),
     });
     harness.enrol("example.com");
     expect((await harness.upload(sampleReportXml(LARGE))).row.outcome).toBe("stored");
-    expect(await Promise.all(cleanings)).toEqual([1]);
+    expect(await harness.ingest.removeIncomplete()).toBe(0);
     expectWhole(harness);
   });
 

@@ -24,6 +24,17 @@ export interface NewReport {
   readonly aligned: number | null;
 }
 
+/** An incomplete report whose rows are being written, under a fingerprint that no other report has. */
+export interface StagedReport {
+  readonly number: number;
+  readonly stagedAs: string;
+}
+
+interface CompletedReport {
+  readonly fingerprint: string;
+  readonly aligned: number;
+}
+
 /** A record to be stored. */
 export interface NewRecord {
   /** `number` of the report, and the position of the row in it. */
@@ -120,7 +131,12 @@ const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
     "SELECT id, ingestion FROM dmarc_tls_reports WHERE domain = ? AND sameness = ?",
   ),
   isIncomplete: sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0"),
-  complete: sqlite.prepare("UPDATE dmarc_reports SET is_complete = 1, sameness = ?, aligned = ? WHERE number = ?"),
+  isStaged: sqlite.prepare<unknown, [number, string]>(
+    "SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0 AND sameness = ?",
+  ),
+  complete: sqlite.prepare(
+    "UPDATE dmarc_reports SET is_complete = 1, sameness = ?, aligned = ? WHERE number = ? AND is_complete = 0 AND sameness = ?",
+  ),
   incomplete: sqlite.prepare<{ number: number }, []>(
     "SELECT number FROM dmarc_reports WHERE is_complete = 0 ORDER BY number",
   ),
@@ -176,12 +192,20 @@ export class ReportStore {
     );
   }
 
-  /** Completes a report: from now on it counts and is known by its fingerprint. `aligned`: its messages that passed DMARC. */
-  complete(_tx: Tx, number: number, { fingerprint, aligned }: { fingerprint: string; aligned: number }): void {
-    this.#sql.complete.run(fingerprint, aligned, number);
+  /**
+   * Completes a report that `isStaged`: from now on it counts and is known by its fingerprint. `aligned`: its messages that passed
+   * DMARC. False, and nothing changed, when it is not staged.
+   */
+  complete(_tx: Tx, { number, stagedAs }: StagedReport, { fingerprint, aligned }: CompletedReport): boolean {
+    return this.#sql.complete.run(fingerprint, aligned, number, stagedAs).changes > 0;
   }
 
-  /** False also for a deleted report. */
+  /** Whether an incomplete report still has all rows that were written. False once its removal began, here or in another process. */
+  isStaged({ number, stagedAs }: StagedReport): boolean {
+    return this.#sql.isStaged.get(number, stagedAs) !== null;
+  }
+
+  /** Whether there is such a report and it has to be completed or removed. */
   isIncomplete(number: number): boolean {
     return this.#sql.isIncomplete.get(number) !== null;
   }
@@ -196,9 +220,13 @@ export class ReportStore {
     this.#sql.withdraw.run(number);
   }
 
-  /** Removes up to `limit` records of an incomplete report, then the report; true when it is deleted. */
-  removeIncomplete(_tx: Tx, number: number, limit: number): boolean {
+  /**
+   * Removes up to `limit` records of an incomplete report, then the report; true when it is deleted. From the first step on it
+   * cannot be completed.
+   */
+  removeIncomplete(tx: Tx, number: number, limit: number): boolean {
     if (!this.isIncomplete(number)) return true;
+    this.withdraw(tx, number);
     if (this.#sql.removeRecords.run(number, limit).changes >= limit) return false;
     this.#sql.removeReport.run(number);
     return true;

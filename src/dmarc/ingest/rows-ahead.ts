@@ -8,6 +8,7 @@ import type { Report } from "../report/report.ts";
 import { weightOf } from "../report/report-row-size.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import { dayOf } from "./report-period.ts";
+import type { StagedReport } from "./report-store.ts";
 import { createEnrolledDomainFinder, voucherFor } from "./report-trust.ts";
 import { heaviestFirst, type PlacedRow, RowCounter, type SourceAllowance, sourceAllowance } from "./row-counter.ts";
 import {
@@ -75,19 +76,19 @@ export class RowsAhead {
   async #writeReport(from: ReadIngestion, toStore: ReportToStore, ahead: Map<Report, ReportAhead>): Promise<void> {
     const { db } = this.#runtime;
     const { report, domain, trust } = toStore;
-    const staged = { ...toStore, fingerprint: `staged ${newId()}` };
+    const stagedAs = `staged ${newId()}`;
     const { voucher, ...inserted } = await db.commit((tx) => {
       const context = { stores: this.#stores, tx };
       const voucher = voucherFor(context, domain, { claimed: report, trust, day: dayOf(report) });
-      return { ...insertReport(context, from, { ...staged, voucher, aligned: null }), voucher };
+      return { ...insertReport(context, from, { ...toStore, fingerprint: stagedAs, voucher, aligned: null }), voucher };
     });
-    const written: ReportAhead = { ...inserted, domain: domain.number, rollup: new Map(), aligned: 0 };
+    const written: ReportAhead = { ...inserted, stagedAs, domain: domain.number, rollup: new Map(), aligned: 0 };
     ahead.set(report, written);
     const addCounted = countReport(written.rollup, toStore, voucher);
     const ordered = heaviestFirst(report.rows);
     let allowance = sourceAllowance(voucher);
     for (let from = 0; from < ordered.length;) {
-      const next = { number: inserted.number, report, domain, rows: nextRows(ordered, from), allowance };
+      const next = { number: inserted.number, stagedAs, report, domain, rows: nextRows(ordered, from), allowance };
       const step = await db.commit((tx) => this.#writeNext(tx, next));
       for (const { counted } of step.records) addCounted(counted);
       written.aligned += alignedIn(step.records);
@@ -96,8 +97,9 @@ export class RowsAhead {
     }
   }
 
-  #writeNext(tx: Tx, { number, report, domain, rows, allowance }: NextRows) {
-    if (!this.#stores.reports.isIncomplete(number)) throw new RowsAheadGone("a report vanished while it was written");
+  #writeNext(tx: Tx, { number, stagedAs, report, domain, rows, allowance }: NextRows) {
+    if (!this.#stores.reports.isStaged({ number, stagedAs }))
+      throw new RowsAheadGone("a report vanished while it was written");
     const counter = new RowCounter(this.#stores.sources, { tx, nowMs: this.#runtime.clock.nowMs() });
     counter.beginReport(allowance);
     const records = placeRows(counter, { report, domain }, rows);
@@ -132,8 +134,7 @@ export class RowsAhead {
   }
 }
 
-interface NextRows {
-  readonly number: number;
+interface NextRows extends StagedReport {
   readonly report: Report;
   readonly domain: DomainRow;
   readonly rows: readonly PlacedRow[];

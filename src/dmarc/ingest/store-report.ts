@@ -9,7 +9,7 @@ import type { IngestStores } from "./ingest-stores.ts";
 import { type IngestionFailure, type IngestionFinding, ingestionFinding } from "./ingestion-finding.ts";
 import { fingerprintReport } from "./report-fingerprint.ts";
 import { dayOf, isPastRetention, periodProblemOf } from "./report-period.ts";
-import type { SameReport } from "./report-store.ts";
+import type { SameReport, StagedReport } from "./report-store.ts";
 import {
   authoredFingerprint,
   countedReporter,
@@ -40,8 +40,7 @@ export interface ReadIngestion extends ReportOrigin {
 }
 
 /** An incomplete report whose rows are being written, or are written already. */
-export interface ReportAhead {
-  readonly number: number;
+export interface ReportAhead extends StagedReport {
   readonly id: string;
   /** `number` of the domain for which it was written. */
   readonly domain: number;
@@ -165,8 +164,8 @@ const writeReport = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToSt
   const ahead = batch.ahead.get(toStore.report);
   if (ahead?.domain !== toStore.domain.number) return writeWithRows(batch, from, toStore);
   const { reports, counts } = batch.stores;
-  if (!reports.isIncomplete(ahead.number)) throw new RowsAheadGone("a report vanished while it was written");
-  reports.complete(batch.tx, ahead.number, { fingerprint: toStore.fingerprint, aligned: ahead.aligned });
+  const completed = { fingerprint: toStore.fingerprint, aligned: ahead.aligned };
+  if (!reports.complete(batch.tx, ahead, completed)) throw new RowsAheadGone("a report vanished while it was written");
   counts.add(batch.tx, ahead.rollup);
   return ahead.id;
 };
