@@ -32,7 +32,7 @@ test("one line names what was done for live keys, and the next begins anew", () 
   for (const fact of FACTS) activity.count(fact);
   activity.write();
   activity.write();
-  const head = { at: "2026-01-01T00:00:00.000Z", level: "info", message: "activity since the last such line" };
+  const head = { at: "2026-01-01T00:00:00.000Z", level: "info", message: "activity" };
   expect(lines).toEqual([
     {
       ...head,

@@ -43,7 +43,7 @@ export class HourlyActivity {
       [...this.#counts].map(([kind, counts]) => [kind, Object.fromEntries(counts)]),
     );
     this.#counts.clear();
-    this.log.info("activity since the last such line", fields);
+    this.log.info("activity", fields);
   }
 
   #add({ mode }: { readonly mode: "live" | "test" }, kind: string, outcome: string, by = 1): void {
