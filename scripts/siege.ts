@@ -13,6 +13,7 @@ import { listAttacks } from "./siege/attacks-lists.ts";
 import { memoryAttacks } from "./siege/attacks-memory.ts";
 import { reportAttacks } from "./siege/attacks-reports.ts";
 import { requestAttacks } from "./siege/attacks-requests.ts";
+import { signInAttacks } from "./siege/attacks-sign-in.ts";
 import { webhookAttacks } from "./siege/attacks-webhooks.ts";
 import { openMemoryGroup } from "./siege/cgroup.ts";
 import { startServers, startWatcher } from "./siege/children.ts";
@@ -28,6 +29,7 @@ const ATTACKS: readonly Attack[] = [
   ...listAttacks,
   ...webhookAttacks,
   ...imapAttacks,
+  ...signInAttacks,
 ];
 
 const { values: options } = parseArgs({

@@ -12,8 +12,8 @@ export interface AttackContext {
   readonly service: Service;
   readonly keys: Keys;
   readonly dataDir: string;
-  /** How often the service has connected to the mailbox of the attack. */
-  readonly connectionsOfMailbox: () => number;
+  /** What the server of the attack has counted. */
+  readonly countOfServer: () => number;
   /** Closed when the attack is over. */
   readonly connections: Connections;
   /** Aborted when the attack's time is up, when the service has died, or when the siege is interrupted. */
@@ -32,6 +32,7 @@ export interface SeedContext {
 /** A server of one attack, which the settings of the service name. */
 export interface AttackServer {
   readonly settings: Settings;
+  /** Connections of the service, or mails from it. */
   readonly count: () => number;
   readonly close: () => void;
 }
@@ -43,6 +44,8 @@ export interface Attack {
   readonly isQuick: boolean;
   /** The attack is given up after so many seconds. */
   readonly seconds: number;
+  /** Settings of the service for this attack. */
+  readonly settings?: Settings;
   /** Starts the server of the attack before the service. */
   readonly open?: () => AttackServer;
   readonly seed?: (context: SeedContext) => Promise<void>;

@@ -77,9 +77,9 @@ const imapFloods: Attack = {
     return { settings, close: () => server.stop(), count: () => server.connections };
   },
   prepare: async (context: AttackContext) => async (): Promise<readonly Finding[]> => {
-    const before = context.connectionsOfMailbox();
+    const before = context.countOfServer();
     await pause(context, FLOOD_MS);
-    const count = context.connectionsOfMailbox();
+    const count = context.countOfServer();
     return [
       {
         what: "connections to the mailbox",

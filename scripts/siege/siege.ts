@@ -140,7 +140,7 @@ const measureAttack = async (deps: SiegeDeps, attack: Attack, group: MemoryGroup
   const keys = createKeys(dataDir);
   await attack.seed?.({ binary, dataDir, keys, servers, children });
   const server = attack.open?.() ?? null;
-  const settings = server?.settings ?? {};
+  const settings = { ...attack.settings, ...server?.settings };
   const service = await startService({ binary, dataDir, servers, group, children, settings }).catch((error) => {
     server?.close();
     throw error;
@@ -151,7 +151,7 @@ const measureAttack = async (deps: SiegeDeps, attack: Attack, group: MemoryGroup
     const signal = AbortSignal.any([deps.interrupted, service.dead, over.signal]);
     const context: AttackContext = {
       ...{ service, keys, dataDir, connections, signal },
-      connectionsOfMailbox: server?.count ?? (() => 0),
+      countOfServer: server?.count ?? (() => 0),
     };
     const attackNow = await attack.prepare(context);
     await watch(deps, context, () => pause(context, WARM_UP_MS));
