@@ -104,8 +104,8 @@ const readFileOrStdin = async (io: Io, path: string): Promise<string> => {
   }
 };
 
-/** Appends to the audit log what was added or removed: the first target, and how many. */
-type RecordTargets = (action: "targets.add" | "targets.remove", targets: readonly string[]) => void;
+/** Appends to the audit log what was done to targets: the first target, and how many. */
+type RecordTargets = (action: "targets.add" | "targets.check" | "targets.remove", targets: readonly string[]) => void;
 
 /** Runs `work` with the targets of an account of the data directory. */
 const withTargets = async (
@@ -121,9 +121,8 @@ const withTargets = async (
     const blocklist = composeTargets({ config, db, log, platform: { ...platform, resolver } });
     const owner = { accountId: accountIdOf(db, account), mode };
     await work(blocklist, owner, (action, targets) => {
-      if (targets.length === 0) return;
-      const [subject = null] = targets;
-      recordAction(io, db, { action, accountId: owner.accountId, subject, after: { targets: targets.length } });
+      const [subject, after] = [targets[0], { targets: targets.length }];
+      if (subject !== undefined) recordAction(io, db, { action, accountId: owner.accountId, subject, after });
     });
   } finally {
     resolver.close();
@@ -145,8 +144,8 @@ interface AddOptions extends AccountOptions {
 }
 
 const addAll = async (io: Io, options: AddOptions, textOf: () => Promise<string>): Promise<void> => {
-  const text = await textOf();
-  const webhookUrl = webhookUrlSchema(createUrlPolicy(loadConfig(io).webhookAllowNetworks));
+  const [text, { webhookAllowNetworks }] = [await textOf(), loadConfig(io)];
+  const webhookUrl = webhookUrlSchema(createUrlPolicy(webhookAllowNetworks));
   const common = {
     ...(options.label === undefined ? {} : { label: options.label }),
     ...(options.alertSeverityMin === undefined ? {} : { alert_severity_min: options.alertSeverityMin }),
@@ -264,13 +263,14 @@ const addTargetCheck = (group: Command, io: Io): Command =>
     .argument("<target...>", "targets or their ids")
     .addOption(failOnOption())
     .action((given: string[], options: AccountOptions & { failOn?: Severity }) =>
-      withTargets(io, options, async ({ targets, check }, owner) => {
-        const found = given.map((text) => findByName(targets, owner, text));
+      withTargets(io, options, async ({ targets, check }, owner, record) => {
         const views: TargetView[] = [];
-        for (const target of found) {
+        for (const target of given.map((text) => findByName(targets, owner, text))) {
           const finished = await check(target);
           if (finished !== null) views.push(targets.view(finished));
         }
+        const names = views.map(({ value }) => value);
+        record("targets.check", names);
         print(io, options.json, { targets: views }, () => targetTable(views, io));
         failOnSeverity(
           options.failOn,

@@ -1,10 +1,12 @@
 import { Database as Sqlite } from "bun:sqlite";
-import { beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Command } from "commander";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { actorOfProcess } from "../accounts/audit-log.ts";
 import { TestApp } from "../testing/app.ts";
 import { copyAccount } from "../testing/account-copy.ts";
+import { entriesAddedBy, requireEntry } from "../testing/audit-entries.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { sampleReportXml } from "../testing/dmarc-reports.ts";
 import { type FullAccount, FULL_SETTINGS, fillAccount } from "../testing/full-account.ts";
@@ -16,14 +18,24 @@ const { dataDir, run } = createCommandLine();
 const path = join(dataDir, "postwarden.db");
 const OF_ACCOUNT = ["--account", "main", "--mode", "test"];
 const REPORT = join(dataDir, "..", "report.xml");
+const TARGETS = join(dataDir, "..", "targets.csv");
 
-type Ids = Omit<FullAccount, "app" | "request"> & { readonly accountId: string; readonly keyId: string };
+type Ids = Omit<FullAccount, "app" | "request"> & {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly hook: string;
+};
 
 interface CommandCase {
   readonly args?: (ids: Ids) => readonly string[];
   readonly shared?: SharedChanges;
   /** A table that must change: otherwise the command did nothing. Null where the change is not a row of the account. */
   readonly changes: string | null;
+  /** Of the entry in the audit log. Default: the words of the command with dots. */
+  readonly action?: string;
+  readonly subject: string | ((ids: Ids, sqlite: Sqlite) => string) | null;
+  /** Whom the entry names. Default: the account. */
+  readonly owner?: "service" | "new account";
 }
 
 const never = (): Promise<string> => Promise.withResolvers<string>().promise;
@@ -36,62 +48,145 @@ const ofAccount =
   (...args: readonly string[]) =>
   () => [...args, ...OF_ACCOUNT];
 
+const SERVICE_ENTRY = { changes: null, owner: "service", subject: null } as const;
+const OF_SERVICE = { shared: { suppressions: 1, audit_log: 1 }, ...SERVICE_ENTRY };
+
+const target = (act: string, subject: string) => ({ action: `targets.${act}`, subject });
+
+const idOf = (sqlite: Sqlite, sql: string): string => sqlite.query<{ id: string }, []>(sql).get()?.id ?? "";
+const idOfUser = (_: Ids, sqlite: Sqlite): string =>
+  idOf(sqlite, "SELECT id FROM users WHERE email = 'ada@example.com'");
+const idOfSecondKey = (_: Ids, sqlite: Sqlite): string => idOf(sqlite, "SELECT id FROM api_keys WHERE name = 'second'");
+
 /** Commands that change rows, in the order in which they run on one database. */
 const COMMANDS: Readonly<Record<string, CommandCase>> = {
-  "accounts set-plan": { args: given("main", "growth"), changes: "accounts" },
-  "accounts disable": { args: given("main"), changes: "accounts" },
-  "accounts enable": { args: given("main"), changes: "accounts" },
-  "users add": { args: given("ada@example.com", "--account", "main"), changes: "users" },
-  "users reset": { args: given("ada@example.com"), changes: "setup_links" },
-  "users remove": { args: given("ada@example.com"), changes: "users" },
-  "keys create": { args: ofAccount("--name", "second"), changes: "api_keys" },
-  "keys rotate": { args: ({ keyId }) => [keyId], changes: "key_secrets" },
-  "keys revoke": { args: ({ keyId }) => [keyId], changes: "api_keys" },
-  "credits grant": { args: given("main", "5"), changes: "ledger" },
-  "suppress add": { args: given("x@b.example"), shared: { suppressions: 1, audit_log: 1 }, changes: null },
-  "suppress remove": { args: given("kept1@b.example"), shared: { suppressions: 1, audit_log: 1 }, changes: null },
-  "blocklist targets add": { args: ofAccount("1.2.3.4"), changes: "blocklist_targets" },
-  "blocklist targets remove": { args: ofAccount("listed.example"), changes: "blocklist_targets" },
-  "dmarc domains add": { args: ofAccount("new.example"), changes: "dmarc_domains" },
-  "dmarc domains update": { args: ofAccount("example.com", "--label", "x"), changes: "dmarc_domains" },
-  "dmarc domains verify": { args: ofAccount("example.com"), changes: "dmarc_domains" },
-  "dmarc classify": { args: ofAccount("example.com", "threat", "own"), changes: "dmarc_source_words" },
-  "dmarc import": { args: given(REPORT, "--account", "main"), changes: "dmarc_reports" },
-  "dmarc retry": { args: given("--all", "--account", "main"), changes: "dmarc_ingestions" },
-  "dmarc domains remove": { args: ofAccount("example.com"), changes: "dmarc_domains" },
-  "jobs cancel": { args: ({ runningList }) => [runningList, ...OF_ACCOUNT], changes: "bulk_jobs" },
-  "jobs retry": { args: ({ endedList }) => [endedList, ...OF_ACCOUNT], changes: "bulk_jobs" },
-  "jobs remove": { args: ({ runningList }) => [runningList, ...OF_ACCOUNT], changes: "bulk_jobs" },
-  "webhooks rotate": { args: ofAccount(), changes: "webhook_secrets" },
+  "accounts create": {
+    args: given("another"),
+    shared: { accounts: 1, ledger: 1, balances: 1, audit_log: 1 },
+    ...{ changes: null, subject: "another", owner: "new account" },
+  },
+  "accounts set-plan": { args: given("main", "growth"), changes: "accounts", subject: "main" },
+  "accounts disable": { args: given("main"), changes: "accounts", subject: "main" },
+  "accounts enable": { args: given("main"), changes: "accounts", subject: "main" },
+  "users add": { args: given("ada@example.com", "--account", "main"), changes: "users", subject: idOfUser },
+  "users reset": { args: given("ada@example.com"), changes: "setup_links", subject: idOfUser },
+  "users remove": { args: given("ada@example.com"), changes: "users", subject: idOfUser },
+  "keys create": { args: ofAccount("--name", "second"), changes: "api_keys", subject: idOfSecondKey },
+  "keys rotate": { args: ({ keyId }) => [keyId], changes: "key_secrets", subject: ({ keyId }) => keyId },
+  "keys revoke": { args: ({ keyId }) => [keyId], changes: "api_keys", subject: ({ keyId }) => keyId },
+  "credits grant": { args: given("main", "5"), changes: "ledger", subject: "main" },
+  erase: { args: given("nobody@nowhere.example"), shared: { audit_log: 1 }, ...SERVICE_ENTRY },
+  "suppress add": { args: given("x@b.example"), ...OF_SERVICE },
+  "suppress remove": { args: given("kept1@b.example"), ...OF_SERVICE },
+  "blocklist targets add": { args: ofAccount("1.2.3.4"), changes: "blocklist_targets", ...target("add", "1.2.3.4") },
+  "blocklist targets import": {
+    args: ofAccount(TARGETS),
+    changes: "blocklist_targets",
+    ...target("add", "imported.example"),
+  },
+  "blocklist targets discover": {
+    args: ofAccount("discovered.example"),
+    changes: "blocklist_targets",
+    ...target("add", "discovered.example"),
+  },
+  "blocklist targets check": {
+    args: ofAccount("listed.example"),
+    changes: "blocklist_checks",
+    ...target("check", "listed.example"),
+  },
+  "blocklist targets remove": {
+    args: ofAccount("listed.example"),
+    changes: "blocklist_targets",
+    ...target("remove", "listed.example"),
+  },
+  "dmarc domains add": { args: ofAccount("new.example"), changes: "dmarc_domains", subject: "new.example" },
+  "dmarc domains update": {
+    args: ofAccount("example.com", "--label", "x"),
+    changes: "dmarc_domains",
+    subject: "example.com",
+  },
+  "dmarc domains verify": {
+    args: ofAccount("example.com"),
+    changes: "dmarc_domains",
+    action: "dmarc.domains.check",
+    subject: "example.com",
+  },
+  "dmarc classify": {
+    args: ofAccount("example.com", "threat", "own"),
+    changes: "dmarc_source_words",
+    subject: "example.com",
+  },
+  "dmarc import": {
+    args: given(REPORT, "--account", "main"),
+    changes: "dmarc_reports",
+    action: "dmarc.reports.import",
+    subject: null,
+  },
+  "dmarc retry": {
+    args: given("--all", "--account", "main"),
+    changes: "dmarc_ingestions",
+    action: "dmarc.reports.retry",
+    subject: null,
+  },
+  "dmarc domains remove": { args: ofAccount("example.com"), changes: "dmarc_domains", subject: "example.com" },
+  "jobs cancel": {
+    args: ({ runningList }) => [runningList, ...OF_ACCOUNT],
+    changes: "bulk_jobs",
+    subject: ({ runningList }) => runningList,
+  },
+  "jobs retry": {
+    args: ({ endedList }) => [endedList, ...OF_ACCOUNT],
+    changes: "bulk_jobs",
+    subject: ({ endedList }) => endedList,
+  },
+  "jobs remove": {
+    args: ({ runningList }) => [runningList, ...OF_ACCOUNT],
+    changes: "bulk_jobs",
+    subject: ({ runningList }) => runningList,
+  },
+  "webhooks rotate": { args: ofAccount(), changes: "webhook_secrets", subject: "test" },
+  "webhooks secret": { args: ofAccount(), changes: null, action: "webhooks.secret.show", subject: "test" },
+  "webhooks test": { args: ({ hook }) => [hook, ...OF_ACCOUNT], changes: null, subject: "test" },
   "webhooks redeliver": {
     args: ({ failedDelivery }) => [failedDelivery, ...OF_ACCOUNT],
     changes: "webhook_deliveries",
+    subject: ({ failedDelivery }) => failedDelivery,
   },
-  "webhooks cancel": { args: ({ pendingDelivery }) => [pendingDelivery, ...OF_ACCOUNT], changes: "webhook_deliveries" },
-  "notifications set": { args: ofAccount("--webhook-url", "https://hooks.example/"), changes: "account_notifications" },
-  "notifications stop": { args: given("a@example.com", "--account", "main"), changes: "mail_subscriptions" },
-  "notifications resume": { args: given("a@example.com", "--account", "main"), changes: "mail_subscriptions" },
-  "accounts rename": { args: given("main", "renamed"), changes: "accounts" },
-  "accounts delete": { args: given("renamed", "--yes"), changes: "accounts" },
+  "webhooks cancel": {
+    args: ({ pendingDelivery }) => [pendingDelivery, ...OF_ACCOUNT],
+    changes: "webhook_deliveries",
+    subject: ({ pendingDelivery }) => pendingDelivery,
+  },
+  "notifications set": {
+    args: ofAccount("--webhook-url", "https://hooks.example/"),
+    changes: "account_notifications",
+    subject: "test",
+  },
+  "notifications stop": {
+    args: given("a@example.com", "--account", "main"),
+    changes: "mail_subscriptions",
+    subject: "live",
+  },
+  "notifications resume": {
+    args: given("a@example.com", "--account", "main"),
+    changes: "mail_subscriptions",
+    subject: "live",
+  },
+  "accounts rename": { args: given("main", "renamed"), changes: "accounts", subject: "main" },
+  "accounts delete": { args: given("renamed", "--yes"), changes: "accounts", subject: ({ accountId }) => accountId },
 };
 
 /** Commands that are not run here, and why. */
 const NOT_HERE: Readonly<Record<string, string>> = {
-  "accounts create": "the new account is another one",
-  erase: "erases an address of every account",
   migrate: "of the whole database",
   restore: "of the whole database",
   compact: "of the whole database",
   backup: "writes a file",
   serve: "its operations are those of the API",
-  "blocklist targets import": "the use case of targets add",
-  "blocklist targets discover": "the use case of targets add",
-  "blocklist targets check": "queries blocklists",
-  "webhooks test": "the use case of POST /v1/webhooks/test",
 };
 
 const READING =
-  /^(verify|inspect .*|doctor|config|version|usage|audit|.* (list|show|history|results|secret|deliveries|lists)|dmarc (sources|advice|health|imap-check|export)|blocklist (check|lists))$/;
+  /^(verify|inspect .*|doctor|config|version|usage|audit|.* (list|show|history|results|deliveries|lists)|dmarc (sources|advice|health|imap-check|export)|blocklist (check|lists))$/;
 
 let ids: Ids | null = null;
 
@@ -99,6 +194,7 @@ let ids: Ids | null = null;
 const prepare = async (): Promise<void> => {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   await Bun.write(REPORT, sampleReportXml({ reportId: "2" }));
+  await Bun.write(TARGETS, "target\nimported.example\n");
   const app = new TestApp({ path, settings: FULL_SETTINGS });
   const { request: _request, app: _app, ...account } = await fillAccount(app);
   for (const n of [1, 2, 3]) app.db.sqlite.run("INSERT INTO suppressions VALUES (?, NULL, 1)", [`kept${n}@b.example`]);
@@ -106,11 +202,24 @@ const prepare = async (): Promise<void> => {
   const key = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM api_keys WHERE name = 'first'").get();
   copyAccount(app.db.sqlite, accountId, { toNewAccount: true });
   copyAccount(app.db.sqlite, accountId, { fromMode: "test" });
-  ids = { ...account, accountId, keyId: key?.id ?? "" };
+  ids = { ...account, accountId, keyId: key?.id ?? "", hook: `http://127.0.0.1:${receiver.port}/` };
   app.close();
 };
 
+/** Accepts webhooks. */
+const receiver = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("") });
+
 beforeAll(prepare);
+afterAll(() => receiver.stop(true));
+
+const accountIdIn = (sqlite: Sqlite, { owner }: CommandCase, accountId: string): string | null => {
+  if (owner === undefined) return accountId;
+  return owner === "service" ? null : idOf(sqlite, "SELECT id FROM accounts WHERE name = 'another'");
+};
+
+/** Empty where the row does not exist yet, or no longer. */
+const subjectOf = ({ subject }: CommandCase, of: Ids, sqlite: Sqlite): string | null =>
+  typeof subject === "function" ? subject(of, sqlite) : subject;
 
 const leaves = (command: Command, names: readonly string[] = []): readonly string[] =>
   command.commands.length === 0
@@ -124,22 +233,32 @@ describe("commands", () => {
   });
 
   test.each(Object.entries(COMMANDS))(
-    "%s changes no row of another account or of the other mode",
+    "%s changes no row of another account or of the other mode, and is in the audit log",
     async (name, command) => {
       if (ids === null) throw new Error("not prepared");
+      const { accountId } = ids;
       const args = [...name.split(" "), ...(command.args?.(ids) ?? [])];
       const sqlite = new Sqlite(path);
       try {
         const ownsBoth = /^(accounts|keys|dmarc (import|retry))\b/.test(name);
-        const actor = { accountId: ids.accountId, ...(ownsBoth ? {} : { mode: "test" as const }) };
-        const { value, changed } = await watchOthers(
-          sqlite,
-          actor,
-          () => run(args, { settings: FULL_SETTINGS, untilSignal: never }),
-          command.shared,
+        const actor = { accountId, ...(ownsBoth ? {} : { mode: "test" as const }) };
+        const before = subjectOf(command, ids, sqlite);
+        const work = () => run(args, { settings: FULL_SETTINGS, untilSignal: never });
+        const { value: watched, entries } = await entriesAddedBy(sqlite, () =>
+          watchOthers(sqlite, actor, work, command.shared),
         );
+        const { value, changed } = watched;
         expect([value.status, value.err]).toEqual([0, value.err]);
         if (command.changes !== null) expect(changed).toContain(command.changes);
+        requireEntry(
+          { changed, entries },
+          {
+            user: actorOfProcess().user,
+            action: command.action ?? name.replaceAll(" ", "."),
+            accountId: accountIdIn(sqlite, command, accountId),
+            subject: before === "" ? subjectOf(command, ids, sqlite) : before,
+          },
+        );
       } finally {
         sqlite.close();
       }

@@ -160,8 +160,9 @@ const addDomainVerify = (group: Command, io: Io): Command =>
     .action((text: string, options: AccountOptions) =>
       withService(io, options, async (command) => {
         const { domains } = command.service.dmarc;
-        const { id } = findDomain(command, text);
+        const { id, domain: name } = findDomain(command, text);
         const { domain, previousStatus: previous_status, result } = await domains.verify(command.caller, id);
+        command.record("dmarc.domains.check", name);
         const view = domains.view(domain);
         const { checks, dnsRecords: dns_records } = result;
         print(io, options.json, { domain: view, previous_status, checks, dns_records }, () =>

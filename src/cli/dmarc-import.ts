@@ -8,7 +8,7 @@ import { isDatabaseState } from "../base/database-errors.ts";
 import { findingViews } from "../dmarc/ingest/ingestion-schemas.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import { addCommand } from "./command.ts";
-import { accountIdOf, openDatabase } from "./data-directory.ts";
+import { accountIdOf, openDatabase, recordAction } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
 import { createImportTally, type ImportTally, problemsText, showImport, tallyText } from "./dmarc-import-progress.ts";
@@ -131,6 +131,14 @@ class ReportImport {
   }
 }
 
+/** Says in the audit log how many files were read, also where the command stops early. */
+const recordImport = (io: Io, { db, accountId }: ReportDatabase, tally: ImportTally): void => {
+  const { outcomes } = tally.look();
+  if (Object.values(outcomes).every((count) => count === 0)) return;
+  db.sqlite.run("PRAGMA synchronous = FULL");
+  recordAction(io, db, { action: "dmarc.reports.import", accountId, subject: null, after: outcomes });
+};
+
 /** Imports the reports in files, and prints what became of them. SIGINT stops it between two reports. */
 const importFiles = async (
   database: ReportDatabase,
@@ -156,6 +164,7 @@ const importFiles = async (
     await reports.finish();
   } finally {
     hide();
+    recordImport(io, database, tally);
   }
   if (!json) io.out(tallyText(tally.look()));
   for (const line of json ? [] : problemsText(tally.look())) io.err(line);

@@ -9,6 +9,7 @@ import { addDmarcExport } from "./dmarc-export.ts";
 import { addDmarcHealthCommand } from "./dmarc-health.ts";
 import { addDmarcImport, ingestionLine, type ReportDatabase, type Stdin, withReportDatabase } from "./dmarc-import.ts";
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
+import { recordAction } from "./data-directory.ts";
 import { addMailboxCommand } from "./dmarc-mailbox.ts";
 import { addSourceCommands } from "./dmarc-sources.ts";
 import { type Io, print, UsageError } from "./io.ts";
@@ -73,6 +74,9 @@ const addDmarcRetry = (group: Command, io: Io): Command =>
       const { account, json, acceptUnauthenticated: isAccepted = false } = options;
       await withReportDatabase(io, account, async (database) => {
         const { result, tally } = await retryIngestions(database, { ids, isAccepted, io });
+        const { db, accountId } = database;
+        const after = { retried: result.retried, ...(isAccepted ? { accepted_unauthenticated: true } : {}) };
+        recordAction(io, db, { action: "dmarc.reports.retry", accountId, subject: ids[0] ?? null, after });
         print(io, json, result, () => {
           const lines = result.ingestions.map(({ id, outcome, reason }) =>
             `${id}  ${outcome ?? "pending"}  ${reason ?? ""}`.trimEnd(),

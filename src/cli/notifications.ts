@@ -139,10 +139,11 @@ export const addWebhookTest = (webhooks: Command, io: Io): Command =>
     )
     .action((given: string | undefined, options: AccountOptions & { type: string }) =>
       withService(io, options, async (command) => {
-        const { service, caller } = command;
+        const { service, caller, record } = command;
         const url = given === undefined ? service.notifications.view(caller).webhook_url : readUrl(command, given);
         if (url === null) throw new UsageError("The account has no default webhook URL. Pass a URL.", "url");
         const result = await service.webhooks.test(caller, url, options.type);
+        record("webhooks.test", caller.mode);
         const { id, delivered, elapsedMs: elapsed_ms, httpStatus: http_status, problem } = result;
         const outcome = delivered ? "accepted" : (problem ?? "not accepted");
         print(

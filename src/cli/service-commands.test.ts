@@ -109,6 +109,7 @@ describe("dmarc domains", () => {
     expect((await auditOf()).filter(([action]) => action?.startsWith("dmarc."))).toEqual([
       ["dmarc.domains.remove", "example.com"],
       ["dmarc.domains.update", "example.com"],
+      ["dmarc.domains.check", "example.com"],
       ["dmarc.domains.add", "example.com"],
     ]);
   });

@@ -81,7 +81,8 @@ const addSecretCommand = (group: Command, name: string, { act, description, io }
         const secrets = new WebhookSecrets({ db, clock: systemClock });
         const accountId = accountIdOf(db, account);
         const view = secretsView(secrets[act]({ accountId, mode }));
-        if (act === "rotate") recordAction(io, db, { action: "webhooks.rotate", accountId, subject: mode });
+        const action = act === "rotate" ? "webhooks.rotate" : "webhooks.secret.show";
+        recordAction(io, db, { action, accountId, subject: mode });
         print(io, json, view, () => secretTable(view, io.columns));
       }),
   );
