@@ -165,6 +165,25 @@ describe("recent acceptances", () => {
     expect(acceptances.find(place, "bob@x.example")).toBeNull();
   });
 
+  test.each(["an acceptance", "a refusal", "a search"] as const)(
+    "no longer count and are gone after five minutes, with %s",
+    async (use) => {
+      const clock = createTestClock();
+      const acceptances = new RecentAcceptances(clock);
+      acceptances.noteAccepted(place, "ada@x.example");
+      acceptances.noteAccepted({ ...place, domain: "y.example" }, "ada@y.example");
+      acceptances.noteRefused({ host: "mx.refusing.example", egress: "direct" });
+      await clock.advance(1);
+      // Noted anew, it is the youngest.
+      acceptances.noteAccepted(place, "bob@x.example");
+      await clock.advance(KEEP_MS - 1);
+      if (use === "an acceptance") acceptances.noteAccepted({ ...place, domain: "z.example" }, "ada@z.example");
+      if (use === "a refusal") acceptances.noteRefused({ host: "mx.z.example", egress: "direct" });
+      if (use === "a search") expect(acceptances.find(place, "carol@x.example")?.age_s).toBe(300);
+      expect(acceptances.size).toBe(use === "a search" ? 1 : 2);
+    },
+  );
+
   test("are bounded", () => {
     const acceptances = new RecentAcceptances(createTestClock());
     for (let n = 0; n < 20_100; n++) acceptances.noteAccepted({ ...place, domain: `${n}.example` }, "ada");

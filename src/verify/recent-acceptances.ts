@@ -8,12 +8,15 @@ export interface AcceptancePlace {
   readonly egress: string;
 }
 
-interface Acceptance {
-  readonly mailbox: string;
+interface Refusal {
   readonly atMs: number;
 }
 
-/** Short, because a host that accepts from us now may block us soon. */
+interface Acceptance extends Refusal {
+  readonly mailbox: string;
+}
+
+/** Short, because a host that accepts from us now may block us soon, and because an address is kept no longer than needed. */
 const KEEP_MS = 5 * 60_000;
 const ENTRIES_MAX = 20_000;
 
@@ -22,12 +25,13 @@ const hostKeyOf = ({ host, egress }: Omit<AcceptancePlace, "domain">): string =>
 
 /**
  * The last recipient of each domain that a mail host accepted from an egress: it shows that the host does not refuse us. A
- * host that then blocks us or limits our rate must show it anew. In memory: losing an entry costs one probe.
+ * host that then blocks us or limits our rate must show it anew. In memory: losing an entry costs one probe. Any use
+ * removes what counts no longer.
  */
 export class RecentAcceptances {
   readonly #clock: Clock;
   readonly #acceptances = new Map<string, Acceptance>();
-  readonly #refusedAtMs = new Map<string, number>();
+  readonly #refusals = new Map<string, Refusal>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -35,26 +39,39 @@ export class RecentAcceptances {
 
   /** Another recipient than `mailbox` that was accepted there lately; null when there is none. */
   find(place: AcceptancePlace, mailbox: string): PositiveControl | null {
+    this.#dropExpired();
     const known = this.#acceptances.get(placeKey(place));
     if (known === undefined || known.mailbox === mailbox) return null;
+    const refused = this.#refusals.get(hostKeyOf(place));
+    if (refused !== undefined && refused.atMs >= known.atMs) return null;
     const ageMs = this.#clock.monotonicMs() - known.atMs;
-    const refusedAtMs = this.#refusedAtMs.get(hostKeyOf(place));
-    if (ageMs >= KEEP_MS || (refusedAtMs !== undefined && refusedAtMs >= known.atMs)) return null;
     const recipient = known.mailbox === postmasterOf(place.domain) ? "postmaster" : "another";
     return { recipient, age_s: Math.round(ageMs / 1000) };
   }
 
   noteAccepted(place: AcceptancePlace, mailbox: string): void {
+    this.#dropExpired();
     set(this.#acceptances, placeKey(place), { mailbox, atMs: this.#clock.monotonicMs() });
   }
 
   /** The host refuses us: what it accepted until now proves nothing any more. */
   noteRefused(host: Omit<AcceptancePlace, "domain">): void {
-    set(this.#refusedAtMs, hostKeyOf(host), this.#clock.monotonicMs());
+    this.#dropExpired();
+    set(this.#refusals, hostKeyOf(host), { atMs: this.#clock.monotonicMs() });
   }
 
   get size(): number {
-    return this.#acceptances.size + this.#refusedAtMs.size;
+    return this.#acceptances.size + this.#refusals.size;
+  }
+
+  /** Entries are in the order of their times: the first that still counts ends the search. */
+  #dropExpired(): void {
+    const sinceMs = this.#clock.monotonicMs() - KEEP_MS;
+    for (const entries of [this.#acceptances, this.#refusals] as const)
+      for (const [key, { atMs }] of entries) {
+        if (atMs > sinceMs) break;
+        entries.delete(key);
+      }
   }
 }
 
