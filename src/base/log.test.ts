@@ -17,6 +17,18 @@ test("a line is one JSON object with time, level, message and fields", () => {
   });
 });
 
+test("a field of the caller does not replace one of the line", () => {
+  const lines: string[] = [];
+  const error = new Error("boom");
+  logTo(lines).warn("failed", { level: "debug", message: "all is well", at: "never", time: 7, error, levels: 3 });
+  const { error: logged, ...line } = JSON.parse(lines[0] ?? "");
+  expect(line).toEqual({
+    ...{ at: "2026-01-01T00:00:00.000Z", level: "warn", message: "failed" },
+    ...{ level_: "debug", message_: "all is well", at_: "never", time_: 7, levels: 3 },
+  });
+  expect([logged.name, logged.message]).toEqual(["Error", "boom"]);
+});
+
 test("lines below the level are not written", () => {
   const lines: string[] = [];
   const log = logTo(lines, "warn");

@@ -28,8 +28,16 @@ const printable = (value: unknown): unknown => {
   return value;
 };
 
+/** A field named as one of the line's own is written with an underscore behind it. `time` is what readers take for `at`. */
+const OWN_NAMES = /^(?:at|time|level|message)$/;
+
+const lineOf = (own: LogFields, fields: LogFields = {}): LogFields => ({
+  ...own,
+  ...Object.fromEntries(Object.entries(fields).map(([name, value]) => [name.replace(OWN_NAMES, "$&_"), value])),
+});
+
 /**
- * A log of one JSON object a line: `at`, `level`, `message`, then the fields. Secrets are blanked out and a line is cut
+ * A log of one JSON object a line: `at`, `level`, `message`, then the fields, none of which replaces these. Secrets are blanked out and a line is cut
  * at 8,192 characters, whatever it was given. A function as `level` is called for every line, so that the level can change.
  */
 export const createLog = (level: LogLevel | (() => LogLevel), clock: Clock, writeLine: (line: string) => void): Log => {
@@ -37,7 +45,9 @@ export const createLog = (level: LogLevel | (() => LogLevel), clock: Clock, writ
   const enabled = (of: LogLevel) => LOG_LEVELS.indexOf(of) >= LOG_LEVELS.indexOf(current());
   const at = (of: LogLevel) => (message: string, fields?: LogFields) => {
     if (!enabled(of)) return;
-    const line = JSON.stringify({ at: isoTime(clock.nowMs()), level: of, message, ...fields }, (_, v) => printable(v));
+    const line = JSON.stringify(lineOf({ at: isoTime(clock.nowMs()), level: of, message }, fields), (_, v) =>
+      printable(v),
+    );
     writeLine(redact(line).slice(0, LINE_CHARACTERS_MAX));
   };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
