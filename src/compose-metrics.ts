@@ -56,6 +56,7 @@ export const createMetricsRenderer = (sources: MetricsSources): (() => Promise<s
       webhookQueues: webhooks.dispatcher.running,
       blocklists: blocklist.usability.usableLists(),
       backlog: readBacklog(),
+      isBackupEnabled: backups !== null,
       lastBackupMs: backups?.lastAtMs ?? null,
       usage: databaseUsageOf(runtime.db.sqlite.filename),
     });

@@ -54,6 +54,8 @@ test("the newest backup is shown once there is one", async () => {
   try {
     const app = startWithMetrics({ settings: { BACKUP_DIR: directory }, path: join(directory, "source.db") });
     expect(await scrape(app)).not.toContain("backup_last_timestamp_seconds");
+    expect(await scrape(app)).toMatch(/^postwarden_backup_enabled 1$/m);
+    expect(await scrape(startWithMetrics())).toMatch(/^postwarden_backup_enabled 0$/m);
     await Bun.write(join(directory, "postwarden-2025-12-31T03-00-00Z.db"), "");
     await app.service.backups?.run();
     const [, seconds] = /^postwarden_backup_last_timestamp_seconds (\d+)$/m.exec(await scrape(app)) ?? [];

@@ -88,9 +88,11 @@ test("the check finds a metric, a label and a suffix that do not exist", () => {
 test("the alert on backups also fires before the first one, when its metric is absent", async () => {
   const rendered = await new Metrics(createTestClock()).render({ ...FULL_STATE, lastBackupMs: null });
   expect(rendered).not.toMatch(/^postwarden_backup_last_timestamp_seconds /m);
-  expect(rendered).toMatch(/^postwarden_ready /m);
+  expect(rendered).toMatch(/^postwarden_backup_enabled 1$/m);
   const [rule = ""] = /- alert: PostwardenNoBackup\n.*?(?=- alert)/s.exec(await read("alerts.yaml")) ?? [];
-  expect(rule).toMatch(/> 36 \* 3600\s+or postwarden_ready unless postwarden_backup_last_timestamp_seconds\n/);
+  expect(rule).toMatch(
+    /postwarden_backup_enabled == 1\s+unless time\(\) - postwarden_backup_last_timestamp_seconds <= 36 \* 3600\n/,
+  );
 });
 
 test("every alert has a summary, an action and a severity; every panel has a place of its own", async () => {

@@ -21,6 +21,7 @@ export interface ServiceState {
   readonly blocklists: ReadonlyMap<string, boolean>;
   /** Null while the database cannot be read. */
   readonly backlog: Backlog | null;
+  readonly isBackupEnabled: boolean;
   /** Milliseconds since 1970; null without a backup, and where none is scheduled. */
   readonly lastBackupMs: number | null;
   /** Null for a database in memory. */
@@ -68,6 +69,7 @@ const serviceReadings = (state: ServiceState): readonly Reading[] => [
   readings("build_info", "Always 1; the version is a label.", "version", [[state.version, 1]]),
   reading("ready", "1 while /readyz responds with 200.", Number(state.isReady)),
   reading("findings", "Problems that need attention while the service works; /readyz names them.", state.findings),
+  reading("backup_enabled", "1 if POSTWARDEN_BACKUP_DIR is set, 0 if not.", Number(state.isBackupEnabled)),
   reading(
     "backup_last_timestamp_seconds",
     "When the newest backup in POSTWARDEN_BACKUP_DIR was made, in seconds since 1970; absent without one.",

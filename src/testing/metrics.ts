@@ -29,6 +29,7 @@ export const FULL_STATE: ServiceState = {
       checkDueMs: STATE_NOW_MS - 60_000,
     },
   },
+  isBackupEnabled: true,
   lastBackupMs: STATE_NOW_MS - 3_600_000,
   usage: { fileBytes: 1, walBytes: 2, diskFreeBytes: 3, diskBytes: 4 },
 };
