@@ -194,6 +194,7 @@ describe("the OpenAPI document", () => {
       "bulk.cancelled",
       "bulk.completed",
       "bulk.failed",
+      "dmarc.excessive_reporter",
       "dmarc.failure_spike",
       "dmarc.new_source",
       "dmarc.new_subdomain",

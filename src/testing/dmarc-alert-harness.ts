@@ -169,7 +169,7 @@ export const enrolSettled = async (harness: DmarcAlertHarness, more: Parameters<
 };
 
 /** Every event has the documented data. */
-export const expectDocumented = ({ events }: DmarcAlertHarness): void => {
+export const expectDocumented = ({ events }: Pick<DmarcAlertHarness, "events">): void => {
   for (const { type, data } of events()) {
     const doc = DMARC_EVENTS.find((candidate) => candidate.type === type);
     expect([type, doc?.data.safeParse(data).error?.issues ?? []]).toEqual([type, []]);

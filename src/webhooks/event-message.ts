@@ -61,6 +61,8 @@ const TITLES: Readonly<Record<string, (data: Data) => string>> = {
     data.state === "ended"
       ? `${textOf(data.domain)}: inbound TLS sessions no longer fail (${textOf(data.meaning)})`
       : `${textOf(data.domain)}: inbound TLS sessions fail, ${textOf(data.meaning)}`,
+  "dmarc.excessive_reporter": (data) =>
+    `${textOf(data.domain)}: an unknown reporter counts far more messages than all others`,
   "bulk.completed": () => "A list was completed",
   "bulk.cancelled": () => "A list was cancelled",
   "bulk.failed": () => "A list failed",

@@ -9,6 +9,7 @@ export const EVENT_TYPES = [
     "dmarc.spoofing_campaign",
     "dmarc.reports_stopped",
     "dmarc.tls_failures",
+    "dmarc.excessive_reporter",
   ],
 ];
 

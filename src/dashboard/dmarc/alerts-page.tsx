@@ -34,6 +34,7 @@ export const RULE_WORDS: Readonly<Record<AlertRule, string>> = {
   spoofing_campaign: "Spoofing",
   reports_stopped: "Reports stopped",
   tls_failures: "TLS failures",
+  excessive_reporter: "Far too high counts",
 };
 
 const query = z.object({ cursor: z.string().refine(isId).optional() });

@@ -163,6 +163,26 @@ export const ALERT_DATA = {
     first_day: day.meta({ description: "First day of the failures." }),
     last_day: day.meta({ description: "Last day that reports are about." }),
   }),
+  excessive_reporter: z.object({
+    count: z.int().meta({ description: "Number of unknown reporters whose counts are far above all others." }),
+    reporters: z
+      .array(
+        z.object({
+          name: z
+            .string()
+            .meta({ description: "The organizational domain that the mail of its reports is authenticated as." }),
+          messages: z.int().meta({ description: "Messages in its reports." }),
+        }),
+      )
+      .meta({ description: "The ten with the most messages." }),
+    compared_with: z.enum(["known_reporters", "other_reporters"]).meta({
+      description:
+        "`known_reporters` where these cover the domain; otherwise `other_reporters`, the known ones and those whose counts are not far above the others.",
+    }),
+    other_messages: z.int().meta({ description: "Messages in the reports of all of these together." }),
+    first_day: day.meta({ description: "First day that is compared." }),
+    last_day: day.meta({ description: "Last day that is compared." }),
+  }),
 } satisfies Readonly<Record<AlertRule, z.ZodObject>>;
 
 /** The `data` of an alert of one rule. */

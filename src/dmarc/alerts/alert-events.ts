@@ -30,6 +30,8 @@ const SUMMARIES: Readonly<Record<AlertRule, string>> = {
     "Far more unauthenticated mail than usual comes from addresses without a proper reverse name; once for each campaign",
   reports_stopped: "No report about a domain has arrived for 72 hours, or three times as long as is usual for it",
   tls_failures: "TLS sessions of servers that deliver mail to a domain begin to fail for a reason, or no longer fail",
+  excessive_reporter:
+    "The counts of a reporter that is neither known nor accepted are far above those of all others; once, until they no longer are",
 };
 
 const CHECKED = { trigger: "scheduled", checked_at: "2026-01-01T00:00:03.120Z" } as const;
@@ -135,6 +137,14 @@ export const ALERT_EXAMPLES: { readonly [R in AlertRule]: AlertData<R> } = {
     mx_hosts: [{ host: "mx1.example.com", sessions: 84 }],
     reporters: ["Google Inc."],
     first_day: "2025-12-31",
+    last_day: "2026-01-01",
+  },
+  excessive_reporter: {
+    count: 1,
+    reporters: [{ name: "reports.example", messages: 1_000_000 }],
+    compared_with: "known_reporters",
+    other_messages: 1_234,
+    first_day: "2025-12-03",
     last_day: "2026-01-01",
   },
 };

@@ -49,6 +49,12 @@ export interface SilentDomain {
   readonly lastReportAtMs: number;
 }
 
+/** Vouchers of the unknown reporters whose counts are far above all others since now, and of those that are no longer so. */
+export interface ReporterMarks {
+  readonly excessive: readonly number[];
+  readonly ended: readonly number[];
+}
+
 /** Of a source `s`: a deciding report (2) of an unknown reporter names it. */
 const NAMED_BY_UNKNOWN = `EXISTS (SELECT 1 FROM dmarc_weekly w WHERE w.domain = s.domain AND w.source = s.number AND w.is_trusted > 1
   AND w.is_trusted IN (SELECT value FROM json_each(?2)))`;
@@ -136,6 +142,12 @@ export class AlertRuleStore {
     this.#sqlite
       .query("UPDATE dmarc_names SET is_reviewed = 1 WHERE domain = ? AND name IN (SELECT value FROM json_each(?))")
       .run(domain, JSON.stringify(names));
+  }
+
+  /** Marks unknown reporters, by their vouchers, as ones whose counts are far above all others, or no longer. */
+  markReporters(tx: Tx, { excessive, ended }: ReporterMarks, atMs: number): void {
+    for (const voucher of excessive) this.#reporters.setExcessive(tx, voucher, atMs);
+    for (const voucher of ended) this.#reporters.setExcessive(tx, voucher, null);
   }
 
   nameDays(domain: number, { fromDay, toDay }: DayRange, names: readonly string[]): NameDay[] {

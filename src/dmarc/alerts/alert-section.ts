@@ -4,6 +4,7 @@ import { cutLine, minuteTime, oneLine, plural, shortName } from "../../notify/ma
 import { ALERT_RULES, type AlertRule } from "../domains/raise.ts";
 import { ALERT_DATA, type AlertData, readAlertBody } from "./alert-data.ts";
 import { domainLink, type LinkedDomain, publishActions, recordToPublish, sourceLink } from "./domain-links.ts";
+import { EXCESSIVE_ADVICE } from "./excessive-reporters.ts";
 import type { QueuedAlert } from "./mail-queue-store.ts";
 
 /** An alert as a section of a mail; its heading names the domain. */
@@ -142,6 +143,16 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: LinkedDomain) 
       domainLink(context, "tls", "Show the TLS reports"),
     ];
   }),
+
+  excessive_reporter: blocksOf(ALERT_DATA.excessive_reporter, ({ count, reporters }, context) => [
+    items(
+      reporters.map(({ name, messages }) => ({ text: `${shortName(name)}: ${plural(messages, "message")}` })),
+      count,
+    ),
+    texts(`${EXCESSIVE_ADVICE.counted} ${EXCESSIVE_ADVICE.why}`),
+    action(EXCESSIVE_ADVICE.todo),
+    domainLink(context, "reports", "Show the reports"),
+  ]),
 };
 
 type EventSource = AlertData<"new_source">["sources"][number];

@@ -13,6 +13,7 @@ const PAGES = {
   record: { path: "/record", name: "Record" },
   advice: { path: "/advice", name: "Advice" },
   sources: { path: "/sources", name: "Sources" },
+  reports: { path: "/reports", name: "Reports" },
   tls: { path: "/tls", name: "TLS reports" },
 } as const;
 

@@ -1,6 +1,7 @@
 import type { Tx } from "../../db/open.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { RaiseAlert } from "../domains/raise.ts";
+import { findExcessiveReporters } from "./excessive-reporters.ts";
 import { findFailureSpikes } from "./failure-spikes.ts";
 import { findNewSources } from "./new-sources.ts";
 import { findNewSubdomains } from "./new-subdomains.ts";
@@ -11,6 +12,8 @@ import { findTlsFailures } from "./tls-failures.ts";
 
 /** The rules about reports, in the order in which their alerts are raised. */
 const RULES = [
+  // First: the others do not count the reporters that it finds.
+  findExcessiveReporters,
   findPolicyLapses,
   findTlsFailures,
   findNewSources,
@@ -34,6 +37,7 @@ export const createDomainReview =
       for (const alert of found.alerts) raise(tx, domain, alert, nowMs);
       if (found.reviewedSources !== undefined) rules.markSources(tx, found.reviewedSources);
       if (found.reviewedNames !== undefined) rules.markNames(tx, domain.number, found.reviewedNames);
+      if (found.reporters !== undefined) rules.markReporters(tx, found.reporters, nowMs);
       isPending ||= found.isPending === true;
     }
     if (!isPending) rules.clearUnreviewed(tx, domain.number);

@@ -9,7 +9,7 @@ import { DomainSources } from "../sources/domain-sources.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import type { KeyedSource } from "../sources/source-keys.ts";
 import type { Source } from "../sources/source-response.ts";
-import type { AlertRuleStore } from "./alert-rule-store.ts";
+import type { AlertRuleStore, ReporterMarks } from "./alert-rule-store.ts";
 import { ALERT_DAYS, type Learning, learningFromDay } from "./learning.ts";
 
 /** What a rule found about a domain. Rules read facts and write nothing. */
@@ -18,6 +18,7 @@ export interface RuleResult {
   /** Numbers of the stored sources, and names in From, that need no further review. */
   readonly reviewedSources?: readonly number[];
   readonly reviewedNames?: readonly string[];
+  readonly reporters?: ReporterMarks;
   /** The domain has to be reviewed again although no new report arrives. */
   readonly isPending?: boolean;
 }
@@ -38,7 +39,10 @@ export interface ReviewStores {
   readonly domains: Pick<DomainStore, "listHistory">;
 }
 
-/** A domain with trusted reports on this many of the last days is judged by those alone: anybody can send the others. */
+/**
+ * A domain that known reporters cover, or with trusted reports on this many of the last days, is judged by those alone: anybody can
+ * send the others.
+ */
 const TRUSTED_DAYS_MIN = 3;
 const TRUSTED_WINDOW_DAYS = 14;
 
@@ -55,6 +59,8 @@ export class ReviewFacts {
   readonly records: RecordStore;
   readonly domains: ReviewStores["domains"];
   readonly rollups: RollupStore;
+  /** The daily sums of all reports, those included on which nothing else relies. */
+  readonly everyone: RollupStore;
   readonly rules: AlertRuleStore;
   readonly #isTrusted: boolean;
   readonly #byKey = new Map<string, ReadonlyMap<string, Source>>();
@@ -64,7 +70,9 @@ export class ReviewFacts {
   constructor({ all, trusted, alerts, records, domains }: ReviewStores, domain: DomainRow, nowMs: number) {
     const today = dayOfTime(nowMs);
     const window = { fromDay: today - TRUSTED_WINDOW_DAYS, toDay: today };
-    this.#isTrusted = trusted.rules.reportedDays(domain.number, window).length >= TRUSTED_DAYS_MIN;
+    this.#isTrusted =
+      all.rollups.domainReporters(domain.number).isCovered ||
+      trusted.rules.reportedDays(domain.number, window).length >= TRUSTED_DAYS_MIN;
     const { rollups, rules } = this.#isTrusted ? trusted : all;
     const enrolledDay = dayOfTime(domain.createdAtMs);
     const known = { fromDay: learningFromDay(enrolledDay, today - ALERT_DAYS), toDay: today };
@@ -78,6 +86,7 @@ export class ReviewFacts {
     this.records = records;
     this.domains = domains;
     this.rollups = rollups;
+    this.everyone = all.rollups;
     this.rules = rules;
   }
 

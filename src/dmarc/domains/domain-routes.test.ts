@@ -67,6 +67,7 @@ describe("enrolment", () => {
           spoofing_campaign: true,
           reports_stopped: true,
           tls_failures: true,
+          excessive_reporter: true,
         },
         alert_thresholds: {
           new_source_messages: 10,

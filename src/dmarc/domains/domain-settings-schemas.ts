@@ -38,6 +38,7 @@ export const RULE_DESCRIPTIONS: Readonly<Record<AlertRule, string>> = {
   spoofing_campaign: "Far more unauthenticated mail than usual.",
   reports_stopped: "Reports stopped arriving.",
   tls_failures: "TLS reports contain failures: started, ended.",
+  excessive_reporter: "An unknown reporter counts far more messages than all others.",
 };
 
 /** One field for each rule, so that an unknown rule is an unknown field. */

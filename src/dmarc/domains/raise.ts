@@ -14,6 +14,7 @@ export const ALERT_RULES = [
   "spoofing_campaign",
   "reports_stopped",
   "tls_failures",
+  "excessive_reporter",
 ] as const;
 export type AlertRule = (typeof ALERT_RULES)[number];
 
@@ -28,6 +29,7 @@ export const DEFAULT_ALERTS: Readonly<Record<AlertRule, boolean>> = {
   spoofing_campaign: true,
   reports_stopped: true,
   tls_failures: true,
+  excessive_reporter: true,
 };
 
 /** An alert about a domain. */

@@ -76,7 +76,7 @@ export class ReporterStore {
   readonly #expire;
   readonly #extend;
   readonly #add;
-  readonly #markExcessive;
+  readonly #setExcessive;
   readonly #accept;
   readonly #withdraw;
   readonly #accepted;
@@ -90,8 +90,8 @@ export class ReporterStore {
     this.#expire = sqlite.prepare("DELETE FROM dmarc_reporters WHERE domain = ? AND is_known = 0 AND last_day < ?");
     this.#extend = sqlite.prepare<unknown, number[]>(EXTEND);
     this.#add = sqlite.prepare<{ number: number }, [number, string, 0 | 1, number, number]>(ADD);
-    this.#markExcessive = sqlite.prepare(
-      "UPDATE dmarc_reporters SET excessive_since_ms = coalesce(excessive_since_ms, ?) WHERE number = ?",
+    this.#setExcessive = sqlite.prepare<unknown, [number | null, number]>(
+      "UPDATE dmarc_reporters SET excessive_since_ms = ? WHERE number = ?",
     );
     this.#accept = sqlite.prepare(
       "INSERT OR IGNORE INTO dmarc_accepted_reporters (account_id, mode, author, at_ms) VALUES (?, ?, ?, ?)",
@@ -135,9 +135,9 @@ export class ReporterStore {
     return number === null ? VOUCHED_BY_NOBODY : voucherOf({ number });
   }
 
-  /** Notes that the counts of an unknown reporter are far above those of all others. */
-  markExcessive(_tx: Tx, voucher: number, atMs: number): void {
-    this.#markExcessive.run(atMs, voucher - 1);
+  /** Notes since when the counts of an unknown reporter are far above those of all others; null: they are not. */
+  setExcessive(_tx: Tx, voucher: number, sinceMs: number | null): void {
+    this.#setExcessive.run(sinceMs, voucher - 1);
   }
 
   /** Whether it was not accepted before. */

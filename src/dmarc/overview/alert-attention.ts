@@ -1,6 +1,7 @@
 import type { AttentionItem } from "../../base/attention.ts";
 import { formatCount, plural, shortName } from "../../notify/mail-text.ts";
 import type { AlertData } from "../alerts/alert-data.ts";
+import { EXCESSIVE_ADVICE, excessiveSummary } from "../alerts/excessive-reporters.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { OpenAlert } from "./open-alerts.ts";
 
@@ -49,6 +50,13 @@ const attentionText = (alert: OpenAlert): Omit<AttentionItem, "sinceMs"> => {
         title: `Mail servers cannot deliver to ${shortName(data.policy_domain)} by TLS`,
         detail: `${formatCount(data.failed_sessions)} of ${plural(data.sessions, "session")} failed since ${data.first_day}: ${data.meaning}. ${data.advice}`,
         action: { text: "See the TLS reports", path: `${path}/tls` },
+      };
+    case "excessive_reporter":
+      return {
+        ...{ severity: "warn", label: "Reporter" },
+        title: `${domain}: ${excessiveSummary(data)}`,
+        detail: `${EXCESSIVE_ADVICE.counted} ${EXCESSIVE_ADVICE.why} ${EXCESSIVE_ADVICE.todo}`,
+        action: { text: "See the reports", path: `${path}/reports` },
       };
     default:
       return alert satisfies never;

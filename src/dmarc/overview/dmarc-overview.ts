@@ -8,6 +8,7 @@ import type { DmarcAlertStore } from "../domains/alert-store.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { SILENT_AFTER_MS } from "../domains/domain-view.ts";
 import { percentOf } from "../sources/day-range.ts";
+import type { AlertRule } from "../domains/raise.ts";
 import { alertAttention } from "./alert-attention.ts";
 import { statusAttention } from "./domain-attention.ts";
 import type { OpenAlertStore } from "./open-alert-store.ts";
@@ -168,9 +169,12 @@ export class DmarcOverview {
     const nowMs = this.#runtime.clock.nowMs();
     const sinceMs = nowMs - OPEN_DAYS_MAX * DAY_MS;
     const recent = alerts.recent(owner, { rules: OPEN_RULES, sinceMs, limit: ALERTS_MAX, domains });
-    const withSources = new Set(recent.flatMap(({ rule, number }) => (rule === "new_source" ? [number] : [])));
-    const classified = alerts.classifiedSources([...withSources]);
-    return findOpenAlerts(recent, { nowMs, classified });
+    const withRule = (rule: AlertRule): readonly number[] => [
+      ...new Set(recent.flatMap((alert) => (alert.rule === rule ? [alert.number] : []))),
+    ];
+    const classified = alerts.classifiedSources(withRule("new_source"));
+    const excessive = alerts.excessiveReporters(withRule("excessive_reporter"));
+    return findOpenAlerts(recent, { nowMs, classified, excessive });
   }
 }
 

@@ -62,6 +62,19 @@ export class OpenAlertStore {
     return new Set(rows.map(({ domain, key }) => `${domain} ${key}`));
   }
 
+  /** Unknown reporters that nobody accepted and whose counts are far above all others, as `<number of the domain> <reporter>`. */
+  excessiveReporters(domains: readonly number[]): ReadonlySet<string> {
+    const rows = this.#sqlite
+      .query<{ domain: number; author: string }, [string]>(
+        `SELECT r.domain, r.author FROM dmarc_reporters r JOIN dmarc_domains d ON d.number = r.domain
+          WHERE r.domain IN (SELECT value FROM json_each(?)) AND r.is_known = 0 AND r.excessive_since_ms IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM dmarc_accepted_reporters a
+              WHERE a.account_id = d.account_id AND a.mode = d.mode AND a.author = r.author)`,
+      )
+      .all(JSON.stringify(domains));
+    return new Set(rows.map(({ domain, author }) => `${domain} ${author}`));
+  }
+
   /** False when the domain has no such alert. An alert that was acknowledged keeps its time. */
   acknowledge(_tx: Tx, domain: number, id: string, atMs: number): boolean {
     const { changes } = this.#sqlite

@@ -13,6 +13,7 @@ export const OPEN_RULES = [
   "spoofing_campaign",
   "reports_stopped",
   "tls_failures",
+  "excessive_reporter",
 ] as const;
 type OpenRule = (typeof OPEN_RULES)[number];
 
@@ -31,6 +32,8 @@ export interface OpenContext {
   readonly nowMs: number;
   /** See `OpenAlertStore.classifiedSources`. */
   readonly classified: ReadonlySet<string>;
+  /** See `OpenAlertStore.excessiveReporters`. */
+  readonly excessive: ReadonlySet<string>;
 }
 
 /** The alerts that still hold and that nobody acknowledged, newest first. `alerts` are newest first, too. */
@@ -72,7 +75,7 @@ const endedSpikes = (alerts: readonly OpenAlert[]): ReadonlySet<string> => {
   return ended;
 };
 
-const isOpen = (alert: OpenAlert, { nowMs, classified }: OpenContext): boolean => {
+const isOpen = (alert: OpenAlert, { nowMs, classified, excessive }: OpenContext): boolean => {
   const ageMs = nowMs - alert.atMs;
   switch (alert.rule) {
     case "policy_weakened":
@@ -87,6 +90,8 @@ const isOpen = (alert: OpenAlert, { nowMs, classified }: OpenContext): boolean =
       return alert.lastReportAtMs !== null && isoDay(dayOfTime(alert.lastReportAtMs)) === alert.subject;
     case "tls_failures":
       return alert.data.state === "began";
+    case "excessive_reporter":
+      return alert.data.reporters.some(({ name }) => excessive.has(`${alert.number} ${name}`));
     default:
       return alert satisfies never;
   }
