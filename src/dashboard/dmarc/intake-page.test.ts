@@ -124,6 +124,18 @@ describe("what came in", () => {
     expect(text).not.toContain("photo.jpg");
   });
 
+  test("names rows that cannot be read", async () => {
+    const { upload, enrol, get } = await startRefused();
+    await enrol(DOMAIN);
+    const broken = ofDomain({ reportId: "broken", rows: [{ count: 7 }, { count: 11 }] }).replace(
+      "<count>11<",
+      "<count>x<",
+    );
+    await upload([["broken.xml", broken]]);
+    const { text } = await get("/dmarc/intake");
+    expect(text).toContain("One of its rows cannot be read and is not counted; the page of the report says why.");
+  });
+
   test("can be read again when the cause is gone, one or all", async () => {
     const { visitor, enrol, app, get, path } = await startRefused();
     await enrol(DOMAIN);

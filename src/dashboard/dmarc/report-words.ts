@@ -71,6 +71,7 @@ export const findingText = (message: string): string =>
       "If you know that it is genuine, retry it with accept_unauthenticated.",
       "If you know that it is genuine, accept it.",
     )
+    .replace("; `skipped_rows` of the report says why.", "; the page of the report says why.")
     .replace("Enroll the domain, then retry the ingestion.", "Enroll the domain, then retry.")
     .replace(
       "With `store_failure_reports` of the domain, it is stored.",

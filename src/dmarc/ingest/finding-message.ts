@@ -22,7 +22,7 @@ const MESSAGES: Readonly<Record<FindingReason, string>> = {
   doctype: "The XML contains a DOCTYPE; rejected.",
   not_a_report: "The XML is not a DMARC report.",
   malformed: "The XML is malformed.",
-  truncated: "The report is incomplete: a part of it is missing. It is not counted.",
+  truncated: "A part of the report is missing, or its tags do not match. It is not counted.",
   too_deep: "The XML is nested too deeply.",
   too_many_records: "The report has too many records.",
   domain_missing: "The report does not name its policy domain.",
@@ -95,7 +95,7 @@ const messageOf = (
     return `The mail is authenticated as ${author}, but ${claimMessage(claimed)}; this domain accepts authenticated reports only.`;
   }
   if (reason === "truncated" && line !== undefined) {
-    return `The report is incomplete: a part of it is missing at or before line ${line}. It is not counted.`;
+    return `A part of the report is missing, or its tags do not match, at or before line ${line}. It is not counted.`;
   }
   const messages: Readonly<Record<string, string>> = reason === null ? MESSAGES_BY_OUTCOME : MESSAGES;
   return MESSAGES_BY_OUTCOME_AND_REASON[`${outcome} ${reason}`] ?? messages[reason ?? outcome];

@@ -137,7 +137,9 @@ export const decidingFinding = ({
   outcome: decided,
   reason: why,
 }: Pick<IngestionView, "findings" | "outcome" | "reason">): IngestionView["findings"][number] | undefined =>
-  findings.find(({ outcome, reason }) => outcome === decided && reason === why);
+  findings
+    .filter(({ outcome, reason }) => outcome === decided && reason === why)
+    .toSorted((a, b) => b.unread_rows - a.unread_rows)[0];
 
 /** The findings of an ingestion with their messages. */
 export const findingViews = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>

@@ -12,6 +12,9 @@ describe("a text that is nearly XML", () => {
     ["<email>Jo <jo@x.example></email>", "<email>Jo &lt;jo@x.example></email>"],
     ["<email>Jo <Jo Smith></email>", "<email>Jo &lt;Jo Smith></email>"],
     ["<report_id><abc.1></report_id>", "<report_id>&lt;abc.1></report_id>"],
+    ["<org_name>x <email></org_name>", "<org_name>x &lt;email></org_name>"],
+    ["<report_id><row> <b> 1</report_id>", "<report_id>&lt;row> &lt;b> 1</report_id>"],
+    ["<email><row><count>5</count></row></email>", "<email><row><count>5</count></row></email>"],
     ["<xs:schema a='1'><feedback></feedback>", "&lt;xs:schema a='1'><feedback></feedback>"],
     ["<feedback></x></feedback>", "<feedback></x></feedback>"],
     ["<record><a><b@c></a></record>", "<record><a>&lt;b@c></a></record>"],
@@ -71,6 +74,25 @@ describe("a text that is far from XML", () => {
     expect(await repairText(" ".repeat(REPAIR_LIMITS.charactersMax))).not.toBeNull();
     expect(await repairText(" ".repeat(REPAIR_LIMITS.charactersMax + 1))).toBeNull();
   });
+});
+
+test("a well-formed report, with whatever texts, is the same after a repair", async () => {
+  const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  const written = fc.oneof(
+    fc.constantFrom("<email>", "x <org_name>", "</row>", "R & D", "<a@b.example>", "<!-- x", "1 < 2", "]]>"),
+    fc.string({ maxLength: 20 }).filter((text) => !/[^\t\n\r -\uD7FF]/.test(text)),
+  );
+  const leaf = fc
+    .tuple(fc.constantFrom("org_name", "email", "report_id", "extra_contact_info", "count", "comment"), written)
+    .map(([name, text]) => `<${name}>${escaped(text)}</${name}>`);
+  const section = fc
+    .tuple(fc.constantFrom("report_metadata", "record", "x:own", "row"), fc.array(leaf, { maxLength: 5 }))
+    .map(([name, leaves]) => `<${name}>${leaves.join("\n")}</${name}>`);
+  const property = fc.asyncProperty(fc.array(section, { maxLength: 6 }), async (sections) => {
+    const xml = `<feedback>${sections.join("")}</feedback>`;
+    expect(await repairText(xml)).toEqual({ text: xml, damagedLine: null });
+  });
+  await fc.assert(property, { numRuns: 500 });
 });
 
 test("what is repaired once needs no second repair, and has no bare ampersand left for the parser", async () => {

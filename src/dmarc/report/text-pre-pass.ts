@@ -120,7 +120,7 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
       return;
     }
     const tag = tagAt(text, at);
-    const isTag = tag !== null && follow(tag, open, closed);
+    const isTag = tag !== null && !isWord(text, at, { tag, around: open.at(-1) }) && follow(tag, open, closed);
     if (!isTag && isHalfTag(text, at, open)) damagedAt = at;
     if (!isTag) replaceSign(at, "&lt;");
     const next = isTag ? at + tag.length : at + 1;
@@ -157,6 +157,25 @@ const NAMES: ReadonlySet<string> = new Set(["envelope_to", "envelope_from", "hea
 
 /** Elements of a record that contain sentences. */
 const PROSE: ReadonlySet<string> = new Set(["comment", "human_result"]);
+
+/** Elements with text only, each once in a report and outside of its records: what is between such a tag and its end tag counts nothing. */
+const METADATA_TEXTS: ReadonlySet<string> = new Set([
+  ...["org_name", "email", "extra_contact_info", "report_id", "generator"],
+]);
+
+const METADATA_TEXT_CHARACTERS_MAX = 1024;
+const NEXT_END_TAG = /<\/([A-Za-z_][\w.:-]{0,1023})\s*>/; // input ≤ 1024 characters
+
+/** Whether the name of an element in angle brackets is part of a text: `<org_name>x <email></org_name>`. */
+const isWord = (
+  text: string,
+  at: number,
+  { tag, around }: { readonly tag: Tag; readonly around: string | undefined },
+): boolean => {
+  if (tag.isClosing || tag.isEmpty || around === undefined || tag.name === around) return false;
+  if (!METADATA_TEXTS.has(localName(around))) return false;
+  return NEXT_END_TAG.exec(text.slice(at, at + METADATA_TEXT_CHARACTERS_MAX))?.[1] === around;
+};
 
 /** Whether a `<` that begins no tag is the rest of one, by its position and what follows. */
 const isHalfTag = (text: string, at: number, open: readonly string[]): boolean => {
