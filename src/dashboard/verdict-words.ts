@@ -62,7 +62,7 @@ export const REASON_WORDS: Readonly<Record<SubStatus, ResultWords>> = {
   greylisted: {
     kind: "unknown",
     label: "Greylisted",
-    sentence: "The server kept asking to try again later (greylisting), so the mailbox is unknown.",
+    sentence: "The server asks us to try again later (greylisting), so the mailbox is unknown.",
   },
   rate_limited: {
     kind: "unknown",

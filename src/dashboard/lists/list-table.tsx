@@ -3,7 +3,7 @@ import { listTitle } from "../../bulk/job-attention.ts";
 import { Badge } from "../components/badge.tsx";
 import { StackBar, type StackPart } from "../components/chart.tsx";
 import { Link } from "../components/link.tsx";
-import { countText, Num, Percent } from "../components/number.tsx";
+import { countText, Num, numberText, Percent } from "../components/number.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { type PauseReason, stateWords, timeLeftText } from "./list-words.ts";
@@ -30,16 +30,20 @@ export const verdictParts = ({ verdicts, job }: Pick<ListFacts, "verdicts" | "jo
 
 const Progress = ({ job, verdicts, secondsLeft }: ListFacts) => {
   const isRunning = job.status === "running" || job.status === "queued";
+  // The share of a few rows says nothing about the list.
+  const isStopped = !isRunning && job.rowsFinished < job.rowsTotal;
   return (
     <>
       <StackBar parts={verdictParts({ job, verdicts })} hasLegend={false} />
       <span class="second">
-        {isRunning ? (
+        {isRunning && (
           <>
             <Percent part={job.addressesFinished} whole={job.addressesTotal} />
             {secondsLeft !== null && `, ${timeLeftText(secondsLeft)}`}
           </>
-        ) : (
+        )}
+        {isStopped && `${numberText(job.rowsFinished)} of ${countText(job.rowsTotal, "row")} finished`}
+        {!isRunning && !isStopped && (
           <>
             <Percent part={verdicts.deliverable} whole={job.rowsFinished - job.rowsEmpty} /> deliverable
           </>

@@ -490,6 +490,9 @@ describe("one list", () => {
     const done = await visitor.submit(`${path}/cancel`);
     expect(done.text).toContain("The list is cancelled");
     expect(app.credits()).toEqual({ available: 100, held: 0 });
+    const lists = (await visitor.get("/lists")).text;
+    expect(lists).toContain("0 of 2 rows finished");
+    expect(lists).not.toContain(" deliverable");
     expect((await visitor.submit(`${path}/cancel`)).text).toContain("Cancelled");
     expect((await visitor.submit(`${path}/retry`)).text).toContain("Only a completed job can be retried");
   });

@@ -55,7 +55,7 @@ const SyntaxStep = ({ address, toxic, dnsbl }: Evidence) => {
   if (problem !== null)
     return (
       <Step kind="bad" title="Syntax">
-        <p>Not an email address: {problem}.</p>
+        <p>This is not an email address. {problem}</p>
       </Step>
     );
   const isRemarkable = role !== null || disposable !== null || (toxic?.entry ?? null) !== null;

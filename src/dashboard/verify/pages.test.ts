@@ -105,6 +105,12 @@ describe("one verification", () => {
     expect(JSON.parse(html)).toMatchObject({ status: "completed", result: { sub_status: "mailbox_exists" } });
   });
 
+  test("of what is no address says why, in one sentence", async () => {
+    const { visitor } = await start();
+    const shown = await visitor.submit("/test/verify", { email: "ada lovelace@any.example" });
+    expect(shown.text).toMatch(/This is not an email address\. The [^.]+\.(?!\.)/);
+  });
+
   test("is deleted with its evidence", async () => {
     const { visitor } = await start();
     const sent = await visitor.post("/test/verify", { email: "mailbox_exists@any.example" });
@@ -119,6 +125,7 @@ describe("one verification", () => {
     const shown = await visitor.get(sent.location ?? "");
     expect(shown.status).toBe(200);
     expect(shown.text).toMatch(/Waiting|Running|Risky/);
+    expect(shown.text).not.toContain("kept asking");
   });
 });
 

@@ -107,20 +107,27 @@ const newSourceAttention = (
 };
 
 const HUNDRED = 100;
-const percentWords = (share: number): string => `${Math.round(share * HUNDRED)} %`;
+/** 100 % only where it is exactly that. */
+const percentWords = (share: number): string => `${Math.min(Math.round(share * HUNDRED), share < 1 ? 99 : HUNDRED)} %`;
+
+const failedWords = ({ messages, failing, failing_share }: AlertData<"failure_spike">): string =>
+  failing === messages
+    ? `All ${plural(messages, "message")} failed`
+    : `${formatCount(failing)} of ${plural(messages, "message")} failed (${percentWords(failing_share)})`;
 
 const failureAttention = (
   { domain, domainId }: AlertPlace,
-  { sources, messages, failing, failing_share, usual_failing_share, started_day }: AlertData<"failure_spike">,
+  data: AlertData<"failure_spike">,
 ): Omit<AttentionItem, "sinceMs"> => {
+  const { sources, usual_failing_share, started_day } = data;
   const [first, ...others] = sources;
   const name = first === undefined ? "A sender" : shortName(first.name);
   const more = others.length === 0 ? "" : ` and ${plural(others.length, "other sender")}`;
   const cause = first?.causes[0]?.message;
   return {
     ...{ severity: "bad", label: "Failing" },
-    title: `Mail of ${name}${more} as ${domain} fails since ${started_day}`,
-    detail: `${percentWords(failing_share)} of ${plural(messages, "message")} fail (${formatCount(failing)}), usually ${percentWords(usual_failing_share)}.${cause === undefined ? "" : ` ${cause}`}`,
+    title: `Mail of ${name}${more} as ${domain} has failed since ${started_day}`,
+    detail: `${failedWords(data)}, usually ${percentWords(usual_failing_share)}.${cause === undefined ? "" : ` ${cause}`}`,
     action:
       first === undefined || others.length > 0
         ? { text: "See the sources", path: `/dmarc/${domainId}/sources?failing=1` }

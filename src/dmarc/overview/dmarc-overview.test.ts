@@ -239,7 +239,7 @@ describe("attention", () => {
         alert(domain, spike("started", "org:a.example"));
         alert(domain, spike("grew", "org:a.example"));
       },
-      ["bad: Mail of org:a.example as example.com fails since 2026-11-18"],
+      ["bad: Mail of org:a.example as example.com has failed since 2026-11-18"],
     ],
     [
       "failures that ended, with those of another source",
@@ -257,7 +257,7 @@ describe("attention", () => {
         alert(domain, spike("started", "org:a.example", "org:b.example"));
         alert(domain, spike("ended", "org:a.example"));
       },
-      ["bad: Mail of org:a.example and 1 other sender as example.com fails since 2026-11-18"],
+      ["bad: Mail of org:a.example and 1 other sender as example.com has failed since 2026-11-18"],
     ],
     ["a campaign", {}, ({ alert }, domain) => alert(domain, campaign), ["warn: Somebody forges mail from example.com"]],
     [
@@ -317,6 +317,18 @@ describe("attention", () => {
     expect(started.attention()).toHaveLength(1);
     await started.clock.advance(2 * HOUR_MS);
     expect(started.attention()).toHaveLength(0);
+  });
+
+  test.each([
+    [100, 0.25, "100 of 400 messages failed (25 %), usually 1 %."],
+    [399, 0.9975, "399 of 400 messages failed (99 %), usually 1 %."],
+    [400, 1, "All 400 messages failed, usually 1 %."],
+  ])("say how many messages failed: %d", (failing, failing_share, detail) => {
+    const { add, alert, overview } = start();
+    const domain = add("example.com");
+    const started = spike("started", "org:a.example");
+    alert(domain, { ...started, data: { ...started.data, failing, failing_share } });
+    expect(overview.openAlertsOf(OWNER, domain)).toMatchObject([{ detail }]);
   });
 
   test("names from reports are cut and on one line", () => {
