@@ -1,6 +1,6 @@
 /**
- * `npm run mutate`: changes guards, comparisons, conditions and calls in the source one at a time, and checks that a test
- * fails. A mutant is tried against the test files that execute its line. Works on a copy; the working tree is not touched.
+ * `npm run mutate`: changes the source in one place at a time, and checks that a test fails: guards, comparisons, conditions,
+ * calls, constants, parts of a WHERE, members of sets and lists, arguments, header values and file modes. A mutant is tried against the test files that execute its line. Works on a copy; the working tree is not touched.
  *
  *   npm run mutate -- [--sample 25] [--seed 1] [--minimum 90] [folder …]
  */

@@ -3,6 +3,7 @@ import { createApps } from "../testing/app.ts";
 import { changesNothingOfOthers } from "../testing/other-account.ts";
 
 const start = createApps();
+const HOUR_MS = 60 * 60 * 1000;
 
 /** An account with two keys of the same mode. */
 const fill = () => {
@@ -23,8 +24,17 @@ test("rotating a key ends the old secret of this key after the grace, and no oth
   const { value: rotated } = await changesNothingOfOthers(app.db.sqlite, { accountId }, () =>
     app.service.keys.rotate(key.id),
   );
-  await app.advance(24 * 60 * 60 * 1000);
+  await app.advance(24 * HOUR_MS);
   expect([key.key, second.key, rotated.ok ? rotated.value.key : ""].map(works)).toEqual([false, true, true]);
+});
+
+test("rotating a key twice leaves its first secret the end that the first rotation set", async () => {
+  const { app, key, works } = fill();
+  app.service.keys.rotate(key.id);
+  await app.advance(12 * HOUR_MS);
+  app.service.keys.rotate(key.id);
+  await app.advance(12 * HOUR_MS);
+  expect(works(key.key)).toBe(false);
 });
 
 test("revoking a key revokes this one only", async () => {
