@@ -1,6 +1,7 @@
 /** Domains to which something happens that their owners must hear of, once. */
 import type { Builder } from "./builder.ts";
 import { between, daily, type DomainPlan, END, office, type PlannedEvent } from "./plan.ts";
+import { EXCESSIVE_DAY } from "./schedule.ts";
 import { ownServers, through } from "./services.ts";
 
 const NEW = ["new_source", "new_service"];
@@ -266,6 +267,12 @@ const forgedReports = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const own = { domain, network: "65.108.90", nameOf: () => `mx.${domain}`, selector: "ml" };
   return plan(domain, "somebody mails forged reports", {
     isReportForged: true,
+    events: [
+      event("an unknown reporter counts a million messages a day", EXCESSIVE_DAY, {
+        rules: ["excessive_reporter"],
+        cause: /attacker-host\.com/,
+      }),
+    ],
     selectors: ["ml"],
     streams: [ownServers(addresses, { ...own, who: "own servers", hosts: 1, volume: daily(250) }), noise(domain, 0.3)],
     checkpoints: [

@@ -93,9 +93,15 @@ export const FORGED_IP = "45.88.91.66";
 /** What the ids of forged reports begin with, where they are not those of true ones. */
 export const FORGED = "forged-";
 
+/** The first day about which the liar sends reports in its own name, of far too many messages; it goes on for a week. */
+export const EXCESSIVE_DAY = 42;
+const EXCESSIVE_DAYS = 7;
+const EXCESSIVE_COUNT = 1_000_000;
+
 /**
  * Forged reports about a day, which claim to be Google's: one with the id of the true one before that comes, signed by the liar's own
- * domain; one with Google in From that nothing authenticates; one that is signed by the liar, with an id of its own.
+ * domain; one with Google in From that nothing authenticates; one that is signed by the liar, with an id of its own. For a week the
+ * liar also reports in its own name.
  */
 export const forgeriesOf = (plan: DomainPlan, day: number, { startMs, signer }: Scheduling): Delivery[] => {
   const google = REPORTERS.google;
@@ -111,6 +117,8 @@ export const forgeriesOf = (plan: DomainPlan, day: number, { startMs, signer }: 
   const atMs = (beginS + DAY_S) * 1000 + 2 * HOUR_MS;
   const signed = { domain: LIAR, proof: "dkim", ip: "45.88.90.10" } as const;
   const bare = { domain: "google.com", proof: "nothing", ip: "45.88.90.11" } as const;
+  const own = { ...google, org: LIAR, domain: LIAR, local: "reports" };
+  const excessive = { ...facts, reporter: own, rows: [{ ...row, count: EXCESSIVE_COUNT }], reportId: `own-${day}` };
   const forged = (reportId: string, as: typeof signed | typeof bare, hour: number): Delivery => ({
     ...{ atMs: atMs + hour * HOUR_MS, domain: plan.name },
     mail: (to) => reportMail({ facts: { ...facts, reportId }, signer, to, atMs: atMs + hour * HOUR_MS, as }),
@@ -119,5 +127,14 @@ export const forgeriesOf = (plan: DomainPlan, day: number, { startMs, signer }: 
     forged(idOf(google, plan.name, beginS, endS), signed, 0),
     forged(`${FORGED}bare-${day}`, bare, 1),
     forged(`${FORGED}signed-${day}`, signed, 1),
+    ...(day < EXCESSIVE_DAY || day >= EXCESSIVE_DAY + EXCESSIVE_DAYS
+      ? []
+      : [
+          {
+            atMs,
+            domain: plan.name,
+            mail: (to: string) => reportMail({ facts: excessive, signer, to, atMs, as: signed }),
+          },
+        ]),
   ];
 };
