@@ -1,5 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { Secret, TOTP } from "otpauth";
+import { ROLES } from "./dashboard/roles.ts";
 import { createApps } from "./testing/app.ts";
+import { entriesAddedBy, requireEntry } from "./testing/audit-entries.ts";
+import { Browser } from "./testing/dashboard-browser.ts";
 import { type Fields, signIn, type TestPage, type Visitor } from "./testing/dashboard.ts";
 import { sampleReportXml } from "./testing/dmarc-reports.ts";
 import { type FullAccount, FULL_SETTINGS, fillAccount } from "./testing/full-account.ts";
@@ -7,13 +11,25 @@ import { changesNothingOfOthers, type SharedChanges } from "./testing/other-acco
 
 const start = createApps();
 
+interface Session {
+  readonly id: string;
+  readonly user: string;
+}
+
 const startFull = async () => {
   const app = start({ settings: FULL_SETTINGS });
   const account = await fillAccount(app);
   const visitor = await signIn(app);
   const { id: colleague } = invite(account, "colleague@example.com");
-  const [own, other] = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM sessions ORDER BY rowid").all();
-  return { ...account, visitor, colleague, session: other?.id ?? own?.id ?? "", keyId: keyIdOf(account) };
+  const own = app.db.sqlite.query<Session, []>("SELECT id, user_id AS user FROM sessions").get() ?? {
+    id: "",
+    user: "",
+  };
+  const client = { address: "192.0.2.9", userAgent: "other" };
+  app.db.transact((tx) => app.service.sessions.open(tx, own.user, client));
+  const others = app.db.sqlite.query<Session, [string]>("SELECT id, user_id AS user FROM sessions WHERE id <> ?");
+  const ids = { ownSession: own.id, session: others.get(own.id)?.id ?? "", keyId: keyIdOf(account) };
+  return { ...account, visitor, colleague, user: own.user, ...ids };
 };
 
 type FormAccount = Awaited<ReturnType<typeof startFull>>;
@@ -27,7 +43,66 @@ interface FormCase {
   readonly shared?: SharedChanges;
   /** A table that must change: otherwise the form did nothing. Null for one that changes no row. */
   readonly changes: string | null;
+  /** Where the action in the audit log is not that of the roles table. Null: there is no entry. */
+  readonly action?: string | null;
+  /** Of the entry. Default: the first parameter of the path. */
+  readonly subject?: ((account: FormAccount) => string) | null;
+  /** What has to exist before: further parameters and fields. */
+  readonly prepare?: (account: FormAccount) => Promise<{ readonly values?: Values; readonly fields?: Fields }>;
 }
+
+type Values = Readonly<Record<string, string>>;
+
+const PASSWORD = "four plain words here";
+
+/** Gives the user a password without ending its session. */
+const withPassword = async ({ app, user }: FormAccount) => {
+  const accountId = app.newAccount("of the password", "scale");
+  const email = "password@example.com";
+  const created = await app.service.users.create(
+    { accountId, email, role: "member", isOperator: false, password: PASSWORD },
+    null,
+  );
+  if (!created.ok) throw new Error(created.error.message);
+  app.db.sqlite.run("UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE email = ?) WHERE id = ?", [
+    email,
+    user,
+  ]);
+  return { fields: { present: PASSWORD } };
+};
+
+/** Begins the set-up of codes, and returns the first one. */
+const withEnrolment = async (account: FormAccount) => {
+  const { fields } = await withPassword(account);
+  const secret = account.app.service.profiles.enrol(account.user)?.secret ?? "";
+  const timestamp = account.app.clock.nowMs();
+  const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp });
+  return { fields: { ...fields, code } };
+};
+
+const withCodes = async (account: FormAccount) => {
+  const { fields } = await withEnrolment(account);
+  const own = { userId: account.user, sessionId: account.ownSession };
+  const confirmed = await account.app.service.profiles.confirmCodes(own, { present: PASSWORD, code: fields.code });
+  if (!confirmed.ok) throw new Error(confirmed.error.message);
+  await account.app.advance(30_000);
+  return { fields };
+};
+
+const withAlert = async ({ app, visitor, domain }: FormAccount) => {
+  await visitor.post(`/test/dmarc/${domain}/record/check`);
+  const alert = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM dmarc_alerts LIMIT 1").get()?.id ?? "";
+  return { values: { alert } };
+};
+
+/** Sends a form as a visitor who is not signed in, with the token of the page at `from`. */
+const asVisitor =
+  (from: string, fields: Fields) =>
+  async ({ app }: FormAccount, path: string): Promise<TestPage> => {
+    const browser = new Browser(app);
+    await browser.get(from);
+    return browser.post(path.replace(/^\/test/, ""), fields);
+  };
 
 const invite = (account: FullAccount, email: string): { readonly id: string } => {
   const { users } = account.app.service;
@@ -40,6 +115,12 @@ const keyIdOf = ({ app }: FullAccount): string =>
   app.db.sqlite.query<{ id: string }, []>("SELECT id FROM api_keys WHERE name = 'first'").get()?.id ?? "";
 
 const id = (name: keyof FormAccount) => (account: FormAccount) => ({ id: String(account[name]) });
+/** The row that the form has added. */
+const newest =
+  (table: "users" | "api_keys") =>
+  ({ app }: FormAccount): string =>
+    app.db.sqlite.query<{ id: string }, []>(`SELECT id FROM ${table} ORDER BY rowid DESC LIMIT 1`).get()?.id ?? "";
+const userIn = ({ user }: FormAccount): string => user;
 const listing = (account: FormAccount) => ({ id: account.target, listing: "test-list" });
 const source = (account: FormAccount) => ({ id: account.domain, key: "own" });
 
@@ -61,6 +142,11 @@ const BLOCKLISTS: Readonly<Record<string, FormCase>> = {
   "/blocklists/new": { fields: { targets: "1.2.3.4" }, changes: "blocklist_targets" },
   "/blocklists/found": { fields: { found: "1.2.3.4" }, changes: "blocklist_targets" },
   "/blocklists/:id/check": { params: id("target"), changes: "blocklist_checks" },
+  "/blocklists/bulk": {
+    prepare: async ({ target }) => ({ fields: { ids: target, act: "pause", back: "" } }),
+    ...{ changes: "blocklist_targets", action: "targets.pause" },
+  },
+  "/blocklists/discover": { fields: { domain: "example.com" }, changes: null },
   "/blocklists/:id/monitoring": { params: id("target"), fields: { is: "no" }, changes: "blocklist_targets" },
   "/blocklists/:id/settings": { params: id("target"), fields: { label: "x" }, changes: "blocklist_targets" },
   "/blocklists/:id/listings/:listing/requested": {
@@ -117,14 +203,28 @@ const DMARC: Readonly<Record<string, FormCase>> = {
   "/dmarc/intake": { send: upload("file", sampleReportXml({ reportId: "2" })), changes: "dmarc_reports" },
   "/dmarc/intake/retry": { changes: "dmarc_ingestions" },
   "/dmarc/intake/:ingestion/retry": { params: ({ ingestion }) => ({ ingestion }), changes: "dmarc_ingestions" },
+  "/dmarc/:id/alerts/:alert/acknowledge": { params: id("domain"), prepare: withAlert, changes: "dmarc_alerts" },
+  "/dmarc/:id/health/run": { params: id("domain"), changes: null },
+  "/dmarc/:id/rules/remove": {
+    params: id("domain"),
+    prepare: async ({ domain, visitor }) => {
+      const rule = { country: "FR", classification: "threat" };
+      const { status } = await visitor.post(`/test/dmarc/${domain}/rules`, rule);
+      return { fields: status < 400 ? { rule: JSON.stringify(rule) } : {} };
+    },
+    changes: "dmarc_domains",
+  },
   "/dmarc/:id/record/check": { params: id("domain"), changes: "dmarc_domains" },
 };
 
 const ACCOUNT: Readonly<Record<string, FormCase>> = {
-  "/settings/keys": { fields: { name: "x", mode: "test", scopes: "bulk:read", expires: "" }, changes: "api_keys" },
+  "/settings/keys": {
+    fields: { name: "x", mode: "test", scopes: "bulk:read", expires: "" },
+    ...{ changes: "api_keys", subject: newest("api_keys") },
+  },
   "/settings/keys/:id/rotate": { params: id("keyId"), fields: { grace: "3600000" }, changes: "key_secrets" },
   "/settings/keys/:id/revoke": { params: id("keyId"), fields: { sure: "on" }, changes: "api_keys" },
-  "/settings/account": { fields: { name: "renamed" }, changes: "accounts" },
+  "/settings/account": { fields: { name: "renamed" }, changes: "accounts", subject: () => "main" },
   "/settings/suppressions": {
     fields: { entries: "x@b.example", note: "" },
     shared: { suppressions: 1, audit_log: 1 },
@@ -135,53 +235,84 @@ const ACCOUNT: Readonly<Record<string, FormCase>> = {
     shared: { suppressions: 1, audit_log: 1 },
     changes: null,
   },
-  "/settings/users": { fields: { email: "new@example.com", role: "member" }, changes: "users" },
+  "/settings/users": {
+    fields: { email: "new@example.com", role: "member" },
+    changes: "users",
+    subject: newest("users"),
+  },
   "/settings/users/:id/role": { params: id("colleague"), fields: { role: "owner" }, changes: "users" },
   "/settings/users/:id/reset": { params: id("colleague"), changes: "setup_links" },
   "/settings/users/:id/remove": { params: id("colleague"), changes: "users" },
   "/settings/profile/time-zone": { fields: { time_zone: "Europe/Berlin" }, changes: "users" },
+  "/sign-in": {
+    prepare: withPassword,
+    send: asVisitor("/sign-in", { email: "main@example.com", password: PASSWORD, next: "" }),
+    ...{ changes: "sessions", action: "users.sign-in", subject: userIn },
+  },
+  "/settings/profile/password": {
+    prepare: withPassword,
+    fields: { password: "five other plain words", repeat: "five other plain words" },
+    ...{ changes: "users", subject: userIn },
+  },
+  "/settings/profile/codes/enrol": { changes: "users" },
+  "/settings/profile/codes/cancel": { prepare: withEnrolment, changes: "users" },
+  "/settings/profile/codes/confirm": { prepare: withEnrolment, changes: "users", subject: userIn },
+  "/settings/profile/codes": {
+    prepare: withCodes,
+    fields: { change: "off" },
+    ...{ changes: "users", action: "users.second-factor.off", subject: userIn },
+  },
+  "/settings/profile/sessions/:id/end": { params: id("session"), changes: "sessions" },
+  "/settings/notifications": {
+    fields: { webhook_url: "https://hooks.example/", recipients: "", severity: "", digest: "off" },
+    ...{ changes: "account_notifications", subject: null },
+  },
+  "/settings/notifications/mail": {
+    send: ({ visitor }) =>
+      visitor.post("/settings/notifications/mail", {
+        ...{ recipient: "anna@example.com", kind: "dmarc_digest", enabled: "false" },
+      }),
+    shared: { mail_subscriptions: 1 },
+    ...{ changes: null, action: "notifications.stop", subject: null },
+  },
+  "/webhooks/test": { fields: { url: "http://127.0.0.1:1024/", type: "webhook.test" }, changes: "webhook_secrets" },
+  "/webhooks/secret/show": { changes: null },
+  "/settings/sender": { changes: null },
+  "/welcome/check": { changes: null },
   "/sign-out": { changes: "sessions" },
   "/sign-out/everywhere": { changes: "sessions" },
-  "/welcome/keys": { fields: { mode: "test" }, changes: "api_keys" },
+  "/welcome/keys": { fields: { mode: "test" }, changes: "api_keys", subject: newest("api_keys") },
   "/webhooks/deliveries/:id/redeliver": { params: id("failedDelivery"), changes: "webhook_deliveries" },
   "/webhooks/deliveries/:id/cancel": { params: id("pendingDelivery"), changes: "webhook_deliveries" },
   "/webhooks/default": { fields: { webhook_url: "https://hooks.example/" }, changes: "account_notifications" },
-  "/webhooks/secret/rotate": { changes: "webhook_secrets" },
+  "/webhooks/secret/rotate": { changes: "webhook_secrets", subject: () => "test" },
 };
 
 const FORMS: Readonly<Record<string, FormCase>> = { ...BLOCKLISTS, ...LISTS, ...DMARC, ...ACCOUNT };
 
 /** Forms that are not sent here, and why. */
 const NOT_HERE: Readonly<Record<string, string>> = {
-  "/theme": "changes a cookie",
-  "/sign-in": "its tests stand beside it, with the password that it needs",
-  "/sign-in/code": "the same",
-  "/setup/:token": "the same",
-  "/settings/profile/password": "the same",
-  "/settings/profile/codes/enrol": "the same",
-  "/settings/profile/codes/cancel": "the same",
-  "/settings/profile/codes/confirm": "the same",
-  "/settings/profile/codes": "the same",
-  "/settings/profile/sessions/:id/end": "the same",
-  "/blocklists/bulk": "the use cases of the single forms",
-  "/blocklists/discover": "looks up, and changes nothing",
-  "/blocklists/:id/unmute": "the use case of the settings",
-  "/blocklists/lists/:list/test": "queries a list, and changes nothing",
-  "/lists/upload": "changes a file; the next step has the row",
-  "/lists/new": "the use case of POST /v1/bulk-verifications",
-  "/lists/new/discard": "changes a file",
-  "/dmarc/:id/alerts/:alert/acknowledge": "needs an alert; its test stands beside it",
-  "/dmarc/:id/rules/remove": "the use case of /dmarc/:id/rules",
-  "/dmarc/:id/health/run": "begins a run; its test stands beside it",
-  "/webhooks/test": "the use case of POST /v1/webhooks/test",
-  "/webhooks/secret/show": "changes nothing",
-  "/settings/notifications": "mail is for live keys; the use case of PATCH /v1/notifications",
-  "/settings/notifications/mail": "the same",
-  "/settings/sender": "checks the machine",
-  "/settings/service/backup": "writes a file",
-  "/notifications/off/:token": "the token is that of one row; its test stands beside it",
+  "/theme": "changes a cookie: dashboard/home/pages.test.ts",
+  "/sign-in/code": "writes the entry of /sign-in in the same function: dashboard/sign-in/pages.test.ts",
+  "/setup/:token": "needs the token of a link: dashboard/sign-in/pages.test.ts; its entry: accounts/setup-links.ts",
+  "/settings/service/backup": "needs a directory for backups: dashboard/roles.test.ts sends it, with its entry",
+  "/blocklists/lists/:list/test": "queries a list, and changes nothing: dashboard/blocklists/pages.test.ts",
+  "/blocklists/:id/unmute": "needs a mute: dashboard/blocklists/pages.test.ts; recorded as every form with an action",
+  "/lists/upload": "a draft in the uploads folder: dashboard/lists/pages.test.ts",
+  "/lists/new": "needs an uploaded draft: dashboard/lists/pages.test.ts; recorded as every form with an action",
+  "/lists/new/discard": "a draft in the uploads folder: dashboard/lists/pages.test.ts",
+  "/notifications/off/:token": "by a recipient, who is no user: dashboard/settings/mail-off.test.ts",
   "/notifications/on/:token": "the same",
-  "/welcome/check": "checks the machine",
+};
+
+const RECORDED = new Map(ROLES.flatMap(({ forms }) => Object.entries(forms)));
+
+/** What the audit log calls a form, by the table of the roles. */
+const actionOf = (path: string, { action }: FormCase): string | null => {
+  const rule = RECORDED.get(path);
+  if (action !== undefined || rule === undefined) return action ?? null;
+  if ("action" in rule) return rule.action;
+  return "useCase" in rule ? rule.useCase : null;
 };
 
 const perform = (account: FormAccount, path: string, { params, fields, send }: FormCase): Promise<TestPage> => {
@@ -200,15 +331,26 @@ describe("forms of the dashboard", () => {
     expect([...Object.keys(FORMS), ...Object.keys(NOT_HERE)].toSorted()).toEqual(posted.toSorted());
   });
 
-  test.each(Object.entries(FORMS))("%s changes no row of another account or of the other mode", async (path, form) => {
-    const account = await startFull();
-    const { app } = account;
-    for (const n of [1, 2, 3])
-      app.db.sqlite.run("INSERT INTO suppressions VALUES (?, NULL, 1)", [`kept${n}@b.example`]);
-    const actor = { accountId: app.accountId(), mode: "test" } as const;
-    const work = () => perform(account, path, form);
-    const { value, changed } = await changesNothingOfOthers(app.db.sqlite, actor, work, form.shared);
-    expect([value.status < 400, value.text]).toEqual([true, value.text]);
-    if (form.changes !== null) expect(changed).toContain(form.changes);
-  });
+  test.each(Object.entries(FORMS))(
+    "%s changes no row of another account or of the other mode, and is in the audit log",
+    async (path, form) => {
+      const account = await startFull();
+      const { app } = account;
+      for (const n of [1, 2, 3])
+        app.db.sqlite.run("INSERT INTO suppressions VALUES (?, NULL, 1)", [`kept${n}@b.example`]);
+      const prepared = await form.prepare?.(account);
+      const values = { ...form.params?.(account), ...prepared?.values };
+      const filled = { ...form, fields: { ...form.fields, ...prepared?.fields }, params: () => values };
+      const actor = { accountId: app.accountId(), mode: "test" } as const;
+      const work = () => entriesAddedBy(app.db.sqlite, () => perform(account, path, filled));
+      const { value: sent, changed } = await changesNothingOfOthers(app.db.sqlite, actor, work, form.shared);
+      const { value, entries } = sent;
+      expect([value.status < 400, value.text]).toEqual([true, value.text]);
+      if (form.changes !== null) expect(changed).toContain(form.changes);
+      const [of, first = null] = [actionOf(path, form), ...Object.values(values)];
+      const subject = form.subject === undefined ? first : (form.subject?.(account) ?? null);
+      const entry = { user: `user ${account.user}`, action: of ?? "", accountId: actor.accountId, subject };
+      requireEntry({ changed, entries }, of === null ? null : entry);
+    },
+  );
 });

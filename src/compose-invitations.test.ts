@@ -1,66 +1,99 @@
 import { expect, test } from "bun:test";
+import { Secret, TOTP } from "otpauth";
+import { err, ok } from "./base/errors.ts";
 import { createLog } from "./base/log.ts";
-import { composeInvitations } from "./compose-invitations.ts";
-import { readConfig } from "./config.ts";
-import { createTestClock } from "./testing/clock.ts";
-import { NO_REPLY, startSmtpStub } from "./testing/smtp-stub.ts";
+import { composeCodeAlerts } from "./compose-invitations.ts";
+import type { Mailer } from "./net/mailer.ts";
+import { createApps, type TestApp } from "./testing/app.ts";
 
-const INVITATION = {
-  ...{ email: "bob@example.com", account: "acme", path: "/setup/TOKEN", expiresAtMs: Date.UTC(2026, 10, 29, 21, 30) },
+const start = createApps();
+const PASSWORD = "four plain words here";
+
+const invite = (app: TestApp, accountId: string, name: string, role: "owner" | "member"): void => {
+  const invited = app.service.users.invite({ accountId, email: `${name}@example.com`, role, isOperator: false }, null);
+  if (!invited.ok) throw new Error(invited.error.message);
 };
 
-const compose = (settings: Readonly<Record<string, string>>) => {
-  const config = readConfig(settings);
-  if (!config.ok) throw new Error(config.error.join("\n"));
-  const logged: string[] = [];
-  const log = createLog("debug", createTestClock(), (line) => logged.push(line));
-  return { logged, mail: composeInvitations(config.value, log) };
+/** Ada, a member with codes, and two owners of her account beside another account. Returns how somebody enters wrong codes. */
+const guessing = async (mailer: Mailer | null) => {
+  const app = start();
+  const [own, other] = [app.newAccount("own", "scale"), app.newAccount("other", "scale")];
+  const requested = { accountId: own, email: "ada@example.com", role: "member", isOperator: false } as const;
+  const created = await app.service.users.create({ ...requested, password: PASSWORD }, null);
+  if (!created.ok) throw new Error(created.error.message);
+  const ada = created.value.id;
+  for (const name of ["first-owner", "second-owner"]) invite(app, own, name, "owner");
+  invite(app, own, "colleague", "member");
+  invite(app, other, "other-owner", "owner");
+  const { sessions, profiles, guessedCodes } = app.service;
+  const lines: string[] = [];
+  const log = createLog("warn", app.clock, (text) => lines.push(text));
+  sessions.onCodesGuessed(composeCodeAlerts({ mailer, baseUrl: "https://verify.example", log }, guessedCodes));
+  const secret = profiles.enrol(ada)?.secret ?? "";
+  const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: app.clock.nowMs() });
+  const confirmed = await profiles.confirmCodes({ userId: ada, sessionId: "" }, { present: PASSWORD, code });
+  if (!confirmed.ok) throw new Error(confirmed.error.message);
+  let clients = 0;
+  const client = () => ({ address: `2001:db8:${(++clients).toString(16)}::1`, userAgent: "test" });
+  let challenge = "";
+  const guess = async (): Promise<string> => {
+    if (challenge === "") {
+      const entered = await sessions.signIn({ email: "ada@example.com", password: PASSWORD }, client());
+      if (entered.ok || entered.error.kind !== "code_required") throw new Error(JSON.stringify(entered));
+      ({ challenge } = entered.error);
+    }
+    const result = await sessions.enterCode({ challenge, code: "000000" }, client());
+    const said = result.ok ? "in" : result.error.kind;
+    if (said === "codes_wait") challenge = "";
+    return said;
+  };
+  return { app, guess, lines };
 };
 
-const withRelay = (port: number, more: Readonly<Record<string, string>> = {}) =>
-  compose({
-    POSTWARDEN_BASE_URL: "https://mail.example.com",
-    POSTWARDEN_NOTIFY_SMTP_URL: `smtp://127.0.0.1:${port}`,
-    POSTWARDEN_NOTIFY_FROM: "postwarden@example.com",
-    ...more,
-  });
+/** The mails that were sent, by recipient. */
+const recording = () => {
+  const mails: Array<Parameters<Mailer>[0]> = [];
+  const mailer: Mailer = async (mail) => {
+    mails.push(mail);
+    return ok(null);
+  };
+  return { mails, mailer };
+};
 
-test("without a relay no link is mailed", () => {
-  expect(compose({}).mail).toBeNull();
+test("ten wrong codes are mailed to the user and the owners of the account, the next ones not", async () => {
+  const { mails, mailer } = recording();
+  const { app, guess } = await guessing(mailer);
+  for (let n = 1; n <= 9; n++) expect(await guess()).toBe("wrong");
+  expect(mails).toEqual([]);
+  expect(await guess()).toBe("codes_wait");
+  expect(mails.map(({ to }) => to).toSorted()).toEqual([
+    ...["ada@example.com", "first-owner@example.com", "second-owner@example.com"],
+  ]);
+  expect(mails[0]?.subject).toBe("10 wrong codes at the sign-in of ada@example.com");
+  expect(mails[0]?.text).toContain("https://verify.example/settings/profile");
+  await app.advance(60_000);
+  expect(await guess()).toBe("wrong");
+  expect(mails).toHaveLength(3);
 });
 
-test("the link is mailed under the base URL, with its account and its end", async () => {
-  let isContent = false;
-  const stub = startSmtpStub({
-    command(line) {
-      const wasContent = isContent;
-      isContent = line === "DATA" || (isContent && line !== ".");
-      if (wasContent) return isContent ? NO_REPLY : "250 2.0.0 Ok";
-      return isContent ? "354 End data with <CR><LF>.<CR><LF>" : undefined;
-    },
-  });
-  const { mail, logged } = withRelay(stub.port);
-  expect(await mail?.(INVITATION)).toBe(true);
-  stub.stop();
-  const sent = (stub.sessions[0]?.lines ?? []).join("\n").replaceAll("=\n", "");
-  expect(sent).toContain("RCPT TO:<bob@example.com>");
-  expect(sent).toContain("Subject: Your sign-in to acme on Postwarden");
-  expect(sent).toContain("https://mail.example.com/setup/TOKEN");
-  expect(sent).toContain("until 2026-11-29 21:30 UTC");
-  expect(logged).toEqual([]);
+test("nobody is mailed where the service sends no mail", async () => {
+  const { guess, lines } = await guessing(null);
+  for (let n = 1; n <= 9; n++) expect(await guess()).toBe("wrong");
+  expect(await guess()).toBe("codes_wait");
+  expect(lines).toEqual([]);
 });
 
-test("a relay that refuses is logged, without the link", async () => {
-  const stub = startSmtpStub({ rcpt: () => "550 5.1.1 User unknown" });
-  const { mail, logged } = withRelay(stub.port);
-  expect(await mail?.(INVITATION)).toBe(false);
-  stub.stop();
-  expect(logged).toHaveLength(1);
-  expect(logged[0]).toContain("one-time link not mailed");
-  expect(logged[0]).not.toContain("TOKEN");
-});
-
-test("recipients outside the allowed domains get none", async () => {
-  const { mail } = withRelay(9, { POSTWARDEN_NOTIFY_DOMAINS: "other.example" });
-  expect(await mail?.(INVITATION)).toBe(false);
-});
+test.each([
+  ["refuses", async () => err({ isFinal: true, problem: "550 no" })],
+  ["fails", () => Promise.reject(new Error("no relay"))],
+] satisfies [string, Mailer][])(
+  "a relay that %s is in the log, and the sign-in responds as ever",
+  async (_, mailer) => {
+    const { guess, lines } = await guessing(mailer);
+    for (let n = 1; n <= 9; n++) expect(await guess()).toBe("wrong");
+    expect(await guess()).toBe("codes_wait");
+    await Promise.resolve();
+    expect(lines.filter((text) => text.includes("mail about wrong codes not sent"))).toHaveLength(3);
+    expect(lines.join()).not.toContain("@example.com");
+  },
+);

@@ -6,6 +6,7 @@ import { mailerOf } from "./compose-platform.ts";
 import type { Config } from "./config.ts";
 import type { Invitation } from "./dashboard/users/pages.tsx";
 import { composeMail } from "./notify/compose-mail.ts";
+import type { Mailer } from "./net/mailer.ts";
 import { action, line } from "./notify/mail-content.ts";
 import { minuteTime } from "./notify/mail-text.ts";
 
@@ -36,11 +37,9 @@ export const composeInvitations = (config: Config, log: Log): ((invitation: Invi
 
 /** Mails the user and the owners that codes are guessed, with every doubling of the number; nobody where the service sends no mail. */
 export const composeCodeAlerts = (
-  config: Config,
-  log: Log,
+  { mailer, baseUrl, log }: { readonly mailer: Mailer | null; readonly baseUrl: Config["baseUrl"]; readonly log: Log },
   guessed: Pick<GuessedCodes, "recipients">,
 ): CodesGuessedListener => {
-  const mailer = mailerOf(config);
   if (mailer === null) return () => undefined;
   return (user, { count }) => {
     if (!Number.isInteger(Math.log2(count / WRONG_CODES_MAX))) return;
@@ -58,12 +57,14 @@ export const composeCodeAlerts = (
       ],
       closing: ["You receive this mail because it is about your user, or because you are an owner of the account."],
     };
-    const mail = composeMail(content, { baseUrl: config.baseUrl, off: null });
+    const mail = composeMail(content, { baseUrl, off: null });
     for (const to of guessed.recipients(user)) {
       // Not awaited: the response of a guesser waits for no relay. The audit log and the home page have it in any case.
-      void mailer({ to, ...mail }).then((sent) => {
-        if (!sent.ok) log.warn("mail about wrong codes not sent", { problem: sent.error.problem });
-      });
+      void mailer({ to, ...mail })
+        .then((sent) => (sent.ok ? null : sent.error.problem), String)
+        .then((problem) => {
+          if (problem !== null) log.warn("mail about wrong codes not sent", { problem });
+        });
     }
   };
 };

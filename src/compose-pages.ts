@@ -1,5 +1,6 @@
 import { composeDashboard, createSecretRotation } from "./compose-dashboard.ts";
 import { composeDmarcReaders } from "./compose-dmarc-readers.ts";
+import { mailerOf } from "./compose-platform.ts";
 import { composeCodeAlerts, composeInvitations } from "./compose-invitations.ts";
 import { composeSettings } from "./compose-settings.ts";
 import type { ServiceOptions, UseCases } from "./compose.ts";
@@ -22,7 +23,9 @@ export const composePages = (
   const { runtime, administration, webhooks, blocklist, bulk, dmarc, doctor } = useCases;
   const { db, clock, log } = runtime;
   const { guessedCodes } = administration;
-  administration.sessions.onCodesGuessed(composeCodeAlerts(options.config, log, guessedCodes));
+  administration.sessions.onCodesGuessed(
+    composeCodeAlerts({ mailer: mailerOf(options.config), baseUrl: options.config.baseUrl, log }, guessedCodes),
+  );
   const dashboard = composeDashboard({
     ...{ ...administration, ...composeSignIn(options, clients) },
     ...{ clock, guard: useCases.guard, sessions: administration.sessions, accounts: administration.store },

@@ -53,6 +53,8 @@ export interface Visit {
   readonly viewer: Viewer | null;
   /** The page in its own mode, without the prefix, with its parameters: the `action` of a form that posts here. */
   readonly path: string;
+  /** What the form did, where it has several acts: its name in the audit log, or null for nothing. Otherwise that of the route. */
+  readonly done: { action?: string | null };
   /** Identifies a browser without a session; null with one. */
   readonly visitor: string | null;
   /** The token that forms of this visitor must send. */
@@ -132,6 +134,7 @@ interface ActionOptions<P extends z.ZodObject, F extends z.ZodObject> {
 
 export interface ActionInput<P, F> {
   readonly request: Request;
+  readonly done: Visit["done"];
   readonly viewer: Viewer;
   readonly params: P;
   readonly form: F;
@@ -163,7 +166,7 @@ export const formAction = <P extends z.ZodObject = NoFields, F extends z.ZodObje
     const rerender = again && ((): View | Promise<View> => again.rerender({ request, viewer, params, values }));
     return performForm({
       ...{ values, schema: options.form, path: visit.path, rerender },
-      perform: (form: z.output<F>) => perform({ request, viewer, params, form }),
+      perform: (form: z.output<F>) => perform({ request, done: visit.done, viewer, params, form }),
     });
   },
 });
@@ -183,7 +186,7 @@ export const uploadAction = <P extends z.ZodObject = NoFields>(
     const rerender = again && ((): View | Promise<View> => again.rerender({ request, viewer, params, values: {} }));
     return performForm({
       ...{ values: {}, schema: NO_FIELDS, path: visit.path, rerender },
-      perform: () => perform({ request, viewer, params }),
+      perform: () => perform({ request, done: visit.done, viewer, params }),
     });
   },
 });

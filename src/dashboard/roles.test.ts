@@ -93,7 +93,7 @@ describe("the audit log", () => {
       ...{ path: `/settings/keys/${given.key}/${act}`, fields },
     });
 
-  /** Every form that its use case records: what to send. Those of the profile need a password; `profile/pages.test.ts` sends them. */
+  /** Every form that its use case records: what to send. `changing-forms.test.ts` sends the others. */
   const SENT: Readonly<Record<string, (given: Prepared) => Sent>> = {
     "/settings/account": to("/settings/account", { name: "renamed" }),
     "/settings/keys": to("/settings/keys", { name: "new", mode: "test", scopes: "bulk:read", expires: "" }),

@@ -36,7 +36,8 @@ const MEMBER_FORMS = {
   "/dmarc/:id/classify": action("dmarc.classify"),
   "/dmarc/:id/sources/:key/class": action("dmarc.classify"),
   "/dmarc/:id/alerts/:alert/acknowledge": action("dmarc.alerts.acknowledge"),
-  "/blocklists/bulk": action("targets.bulk"),
+  // The form names its act itself: also targets.pause, targets.resume and targets.remove.
+  "/blocklists/bulk": action("targets.check"),
   "/blocklists/:id/check": action("targets.check"),
   "/blocklists/:id/unmute": action("targets.unmute"),
   "/blocklists/:id/listings/:listing/mute": action("targets.mute"),

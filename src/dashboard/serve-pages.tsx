@@ -10,6 +10,7 @@ import { abortIfClientGone } from "../http/client-gone.ts";
 import type { Guard } from "../http/guard.ts";
 import { pathOf, targetOf } from "../http/request-target.ts";
 import { sendText } from "../http/response.ts";
+import { subjectOf } from "../http/route-input.ts";
 import { SCOPES } from "../http/scopes.ts";
 import { findAsset } from "./assets.ts";
 import { PageContext, type PageFacts } from "./context.ts";
@@ -138,14 +139,15 @@ export class Dashboard {
       return this.#render(visit, { view: { ...ErrorBody({ status: 403, message: deniedText(route) }), status: 403 } });
     if (route.method === "POST") await abortIfClientGone(request);
     const outcome = await this.#outcomeOf(route, visit);
-    if (viewer !== null && hasSucceeded(outcome)) await this.#record(route, viewer, params);
+    if (viewer !== null && hasSucceeded(outcome)) await this.#record(route, viewer, visit);
     return outcome instanceof Response ? privately(outcome) : this.#render(visit, outcome);
   }
 
   /** A form that succeeded is in the audit log before its response is sent. */
-  async #record({ action = null }: PageRoute, viewer: Viewer, params: unknown): Promise<void> {
+  async #record(route: PageRoute, viewer: Viewer, { params, done }: Visit): Promise<void> {
+    const action = done.action === undefined ? (route.action ?? null) : done.action;
     if (action === null) return;
-    const [subject = null] = Object.values(z.record(z.string(), z.string()).catch({}).parse(params));
+    const subject = subjectOf(route.path, z.record(z.string(), z.string()).catch({}).parse(params));
     await this.#options.record(viewer, { action, subject });
   }
 
@@ -173,7 +175,7 @@ export class Dashboard {
     const visitor = readVisitor(request, isSecure) ?? newVisitorId();
     return {
       ...{ request, params, path: withoutPrefix(pathOf(request)), isSecure },
-      ...{ viewer: null, visitor, csrfToken: visitorToken(visitor) },
+      ...{ done: {}, viewer: null, visitor, csrfToken: visitorToken(visitor) },
     };
   }
 

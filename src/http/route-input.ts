@@ -150,3 +150,10 @@ export const readHeaders = <H extends z.ZodObject>(schema: H | undefined, { head
   const [issue] = result.error.issues;
   throw new AppError(OWN_CODE[String(issue?.path[0])] ?? "Invalid request body", { message: issue?.message ?? "" });
 };
+
+/** What a request is about, for the audit log: the value of the first parameter in the path of its route. */
+export const subjectOf = (path: string, params: Readonly<Record<string, unknown>>): string | null => {
+  const name = /:(\w+)/.exec(path)?.[1];
+  const value = name === undefined ? undefined : params[name];
+  return value === undefined ? null : String(value);
+};

@@ -4,7 +4,7 @@ import type { ErrorCode } from "../base/errors.ts";
 import { readJson, readOptionalJson } from "./body.ts";
 import type { Caller, Guard } from "./guard.ts";
 import { abortIfClientGone } from "./client-gone.ts";
-import { createQueryReader, readHeaders, readParams } from "./route-input.ts";
+import { createQueryReader, readHeaders, readParams, subjectOf } from "./route-input.ts";
 import type { Scope } from "./scopes.ts";
 
 /** A JSON request body. The handler gets it parsed; 400 `Invalid request body` names what does not fit. */
@@ -130,7 +130,7 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
       };
       const response = await handler(input);
       if (isRecorded(route, input) && statusOf(response, set) < CLIENT_ERROR) {
-        const [subject = null] = Object.values<unknown>(input.params).map(String);
+        const subject = subjectOf(route.path, input.params);
         await guard.record(caller, { action: `api.${route.operationId}`, subject });
       }
       return response;

@@ -35,6 +35,12 @@ const DONE = {
   "delete-confirmed": (count: string) => `${count} deleted.`,
 } as const;
 
+/** Names of the acts in the audit log. The first form of a deletion only asks for confirmation. */
+const ACTIONS = {
+  ...{ check: "targets.check", pause: "targets.pause", resume: "targets.resume", delete: null },
+  "delete-confirmed": "targets.remove",
+} as const;
+
 const CSV_COLUMNS = [
   ...["target", "label", "state", "severity", "listed_on", "since", "last_checked_at", "next_check_at", "notes"],
 ];
@@ -77,8 +83,9 @@ export const tablePages = (useCases: BlocklistUseCases) => [
     return csvFile(request, "blocklist-targets.csv", rows());
   }),
 
-  formAction({ path: "/blocklists/bulk", form: bulkForm }, async ({ viewer, form }) => {
+  formAction({ path: "/blocklists/bulk", form: bulkForm }, async ({ viewer, form, done }) => {
     const { ids, act } = form;
+    done.action = ids.length === 0 ? null : ACTIONS[act];
     const back = new URLSearchParams(form.back).toString();
     const path = back === "" ? "/blocklists" : `/blocklists?${back}`;
     if (OWNER_ACTS.includes(act) && viewer.user.role !== "owner")
