@@ -182,6 +182,14 @@ const DMARC: Readonly<Record<string, FormCase>> = {
     fields: { country: "FR", classification: "threat" },
     changes: "dmarc_domains",
   },
+  "/dmarc/reporters/:reporter/accept": {
+    params: () => ({ reporter: "partner-mail.net" }),
+    changes: "dmarc_accepted_reporters",
+  },
+  "/dmarc/reporters/:reporter/withdraw": {
+    params: () => ({ reporter: "accepted-mail.net" }),
+    changes: "dmarc_accepted_reporters",
+  },
   "/dmarc/:id/sources/:key/class": {
     params: source,
     fields: { classification: "threat" },

@@ -65,6 +65,11 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     body: { classification: "threat" },
     changes: "dmarc_source_words",
   },
+  "POST /v1/dmarc/reporters": { body: { reporter: "partner-mail.net" }, changes: "dmarc_accepted_reporters" },
+  "DELETE /v1/dmarc/reporters/:reporter": {
+    params: () => ({ reporter: "accepted-mail.net" }),
+    changes: "dmarc_accepted_reporters",
+  },
   "POST /v1/webhooks/deliveries/:id/redeliver": { params: id("failedDelivery"), changes: "webhook_deliveries" },
   "POST /v1/webhooks/deliveries/:id/cancel": { params: id("pendingDelivery"), changes: "webhook_deliveries" },
   "POST /v1/webhooks/deliveries/redeliver": { body: { status: "failed" }, changes: "webhook_deliveries" },

@@ -1,5 +1,6 @@
 import type { Dmarc } from "./compose-dmarc.ts";
 import { DomainAlerts } from "./dmarc/alerts/domain-alerts.ts";
+import { AcceptedReporters } from "./dmarc/queries/accepted-reporters.ts";
 import { HealthStore } from "./dmarc/health/health-store.ts";
 import { IngestionReader } from "./dmarc/ingest/ingestion-reader.ts";
 import { DmarcReading } from "./dmarc/overview/dmarc-reading.ts";
@@ -10,7 +11,8 @@ import { SourceReader } from "./dmarc/queries/source-reader.ts";
 import { SourceClassifier } from "./dmarc/sources/classify-sources.ts";
 
 /** What routes and pages read reports and alerts by. */
-export const composeDmarcReaders = ({ context, stores: { failures, domains }, alertStore, pages }: Dmarc) => {
+export const composeDmarcReaders = ({ context, stores, alertStore, pages }: Dmarc) => {
+  const { failures, domains, reporters } = stores;
   const health = new HealthStore(context.db);
   return {
     reader: new IngestionReader(pages.ingestions, domains),
@@ -19,6 +21,7 @@ export const composeDmarcReaders = ({ context, stores: { failures, domains }, al
     alerts: new DomainAlerts(alertStore, context.findDomain),
     sources: new SourceReader(context),
     records: new DmarcRecordReader(context),
+    acceptedReporters: new AcceptedReporters(context, reporters),
     classifier: new SourceClassifier(context, context.rollups),
     reading: new DmarcReading({
       ...{ ...context, histories: domains },

@@ -2,6 +2,8 @@ import type { Dmarc } from "./compose-dmarc.ts";
 import { createAdviceRoutes } from "./dmarc/advice/advice-routes.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { DomainAlerts } from "./dmarc/alerts/domain-alerts.ts";
+import { AcceptedReporters } from "./dmarc/queries/accepted-reporters.ts";
+import { createReporterRoutes } from "./dmarc/queries/reporter-routes.ts";
 import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
 import { createHealthRoutes } from "./dmarc/health/health-routes.ts";
 import { IngestionReader } from "./dmarc/ingest/ingestion-reader.ts";
@@ -26,6 +28,7 @@ export const composeDmarcRoutes = ({ guard, rules, dmarc }: DmarcRouteParts) => 
     serveRoutes(guard, [
       ...createIngestionRoutes({ ...pages, reader: new IngestionReader(pages.ingestions, stores.domains) }),
       ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
+      ...createReporterRoutes(new AcceptedReporters(context, stores.reporters)),
       ...createQueryRoutes(context, stores.failures),
       ...createAdviceRoutes({ findDomain, advise }),
     ]),

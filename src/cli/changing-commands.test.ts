@@ -116,6 +116,14 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
     changes: "dmarc_source_words",
     subject: "example.com",
   },
+  "dmarc reporters accept": {
+    args: ofAccount("partner-mail.net"),
+    ...{ changes: "dmarc_accepted_reporters", subject: "partner-mail.net" },
+  },
+  "dmarc reporters withdraw": {
+    args: ofAccount("partner-mail.net"),
+    ...{ changes: "dmarc_accepted_reporters", subject: "partner-mail.net" },
+  },
   "dmarc import": {
     args: given(REPORT, "--account", "main"),
     changes: "dmarc_reports",

@@ -11,10 +11,11 @@ import { addDmarcImport, ingestionLine, type ReportDatabase, type Stdin, withRep
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
 import { recordAction } from "./data-directory.ts";
 import { addMailboxCommand } from "./dmarc-mailbox.ts";
+import { addReporterCommands } from "./dmarc-reporters.ts";
 import { addSourceCommands } from "./dmarc-sources.ts";
 import { type Io, print, UsageError } from "./io.ts";
 
-/** `dmarc domains | sources | classify | advice | import | retry | export | health | imap-check` */
+/** `dmarc domains | sources | classify | advice | reporters | import | retry | export | health | imap-check` */
 export const addDmarcCommands = (program: Command, io: Io, stdin: Stdin = () => Bun.stdin.stream()): void => {
   const group = addGroup(program, "dmarc", {
     description: "Manage monitored domains and their reports, and check the DNS records of a domain.",
@@ -22,6 +23,7 @@ export const addDmarcCommands = (program: Command, io: Io, stdin: Stdin = () => 
   });
   addDomainCommands(group, io);
   addSourceCommands(group, io);
+  addReporterCommands(group, io);
   addDmarcHealthCommand(group, io);
   addMailboxCommand(group, io);
   addDmarcImport(group, io, stdin);

@@ -64,6 +64,8 @@ const OWNER_FORMS = {
   "/dmarc/:id/alerts/rules": action("dmarc.domains.update"),
   "/dmarc/:id/rules": action("dmarc.rules.add"),
   "/dmarc/:id/rules/remove": action("dmarc.rules.remove"),
+  "/dmarc/reporters/:reporter/accept": action("dmarc.reporters.accept"),
+  "/dmarc/reporters/:reporter/withdraw": action("dmarc.reporters.withdraw"),
   "/blocklists/new": action("targets.add"),
   "/blocklists/discover": none("what was found is only shown"),
   "/blocklists/found": action("targets.add"),

@@ -1,6 +1,7 @@
 import type { AnyRoute } from "../http/route.ts";
 import { GET_ADVICE } from "./advice/advice-routes.ts";
 import { LIST_DMARC_ALERTS } from "./alerts/alert-routes.ts";
+import { REPORTER_ROUTES } from "./queries/reporter-routes.ts";
 import { DOMAIN_ROUTES } from "./domains/domain-routes.ts";
 import { GET_DMARC_HEALTH } from "./health/health-routes.ts";
 import { INGESTION_ROUTES } from "./ingest/ingestion-operations.ts";
@@ -9,6 +10,7 @@ import { QUERY_ROUTES } from "./queries/query-routes.ts";
 /** The routes of DMARC monitoring. */
 export const DMARC_ROUTES: readonly AnyRoute[] = [
   ...DOMAIN_ROUTES,
+  ...REPORTER_ROUTES,
   ...INGESTION_ROUTES,
   ...QUERY_ROUTES,
   GET_ADVICE,

@@ -101,6 +101,7 @@ export const fillAccount = async (app: TestApp, mode: KeyMode = "test") => {
   const target = (await request("POST", "/v1/blacklist/targets", { target: LISTED_TARGET, webhook_url: HOOK })).id;
   await request("POST", `/v1/blacklist/targets/${target}/check`);
   const enrolled = await request("POST", "/v1/dmarc/domains", { domain: "example.com" });
+  await request("POST", "/v1/dmarc/reporters", { reporter: "accepted-mail.net" });
   const domain = String((enrolled.body.domain as { id?: unknown }).id);
   await request("POST", "/v1/dmarc/reports", sampleReportXml());
   const unread = await request("POST", "/v1/dmarc/reports", sampleReportXml({ domain: "unknown.example" }));

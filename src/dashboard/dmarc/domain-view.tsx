@@ -3,8 +3,7 @@ import { readLastCheck, readState } from "../../dmarc/domains/domain-state.ts";
 import type { ShownAlert } from "../../dmarc/overview/dmarc-overview.ts";
 import type { DomainOverview } from "../../dmarc/overview/domain-overview.ts";
 import type { ListedStatus } from "../../dmarc/overview/domain-overview-store.ts";
-import type { OutcomeDay, RecordChange, ReporterLine } from "../../dmarc/overview/domain-page.ts";
-import { reporterWords } from "../../dmarc/queries/reporter.ts";
+import type { OutcomeDay, RecordChange } from "../../dmarc/overview/domain-page.ts";
 import type { Summary } from "../../dmarc/queries/summary.ts";
 import { Badge } from "../components/badge.tsx";
 import { AreaChart } from "../components/chart.tsx";
@@ -209,38 +208,10 @@ export const MailChart = ({ domain, summary, days, changes }: MailChartProps) =>
         />
       )}
       {summary.unauthenticated_note !== null && <p class="soft small">{summary.unauthenticated_note}</p>}
+      {summary.unknown_reporter_note !== null && <p class="soft small">{summary.unknown_reporter_note}</p>}
     </Panel>
   );
 };
-
-/** Who reported, and when last. */
-export const Reporters = ({ id, reporters }: { readonly id: string; readonly reporters: readonly ReporterLine[] }) => (
-  <Panel title="Who reports" aside={<Link href={`/dmarc/${id}/reports`}>All reports</Link>} isFlush>
-    {reporters.length === 0 ? (
-      <p class="panel-body soft">No report in this range.</p>
-    ) : (
-      <Table
-        caption="Reporters"
-        columns={[{ title: "Reporter" }, { title: "Reports", align: "end" }, { title: "Messages", align: "end" }]}
-        rows={reporters.map(({ reporter, reports, messages, lastDay }) => {
-          const name = reporterWords(reporter);
-          return {
-            key: `${name} ${lastDay} ${reports}`,
-            cells: [
-              <>
-                {name}
-                <span class="second">last for {lastDay}</span>
-                {!reporter.trusted && <span class="second">not authenticated as the reporter's</span>}
-              </>,
-              numberText(reports),
-              numberText(messages),
-            ],
-          };
-        })}
-      />
-    )}
-  </Panel>
-);
 
 /** The domains in From. */
 export const HeaderFromNames = ({ names }: { readonly names: Summary["names"] }) => (

@@ -1,3 +1,4 @@
+import type { AcceptedReporters } from "../../dmarc/queries/accepted-reporters.ts";
 import type { Domains } from "../../dmarc/domains/domains.ts";
 import type { DomainAlerts } from "../../dmarc/alerts/domain-alerts.ts";
 import type { DmarcOverview } from "../../dmarc/overview/dmarc-overview.ts";
@@ -15,6 +16,7 @@ export interface DmarcPageUseCases {
   readonly sources: SourceReader;
   readonly records: DmarcRecordReader;
   readonly classifier: SourceClassifier;
+  readonly acceptedReporters: AcceptedReporters;
   readonly alerts: DomainAlerts;
   /** Which webhook URLs are allowed. */
   readonly rules: UrlPolicy;

@@ -4,6 +4,7 @@ import { classActions } from "./class-actions.ts";
 import { domainListPages } from "./domain-list.tsx";
 import { domainPages } from "./domain-page.tsx";
 import { settingsPages } from "./settings-page.tsx";
+import { reporterActions } from "./reporter-actions.ts";
 import { ruleActions } from "./source-rule-actions.ts";
 import { sourcePages } from "./source-page.tsx";
 import { sourcesPages } from "./sources-page.tsx";
@@ -15,6 +16,7 @@ export const createDomainPages = (useCases: DmarcPageUseCases): readonly PageRou
   ...domainPages(useCases),
   ...sourcesPages(useCases),
   ...ruleActions(useCases),
+  ...reporterActions(useCases),
   ...sourcePages(useCases),
   ...classActions(useCases),
   ...alertPages(useCases),

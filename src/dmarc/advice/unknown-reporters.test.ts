@@ -6,6 +6,8 @@ import { type SampleRow, sampleReportMail } from "../../testing/dmarc-reports.ts
 import { createZoneResolver } from "../../testing/dns-zone.ts";
 import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../testing/ingest-harness.ts";
 import { AlertRuleStore } from "../alerts/alert-rule-store.ts";
+import { AcceptedReporters } from "../queries/accepted-reporters.ts";
+import { type Summary, summarizeDomain } from "../queries/summary.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { createAdvisor } from "./advisor.ts";
 
@@ -107,6 +109,29 @@ describe("two reporters whose domains anybody can buy", () => {
     expect(reading.totals(domain.number, range).messages).toBe(before + 15);
     harness.db.transact((tx) => reporters.withdraw(tx, INGEST_OWNER, "attackerz.net"));
     expect(reading.totals(domain.number, range).messages).toBe(before);
+  });
+
+  test("are marked in the summary, which counts them", async () => {
+    const { harness, domain } = start();
+    await report20Days(harness, [GOOGLE, YAHOO]);
+    await attack(harness, [{ count: 5 }], "good");
+    const figures = new RollupStore(harness.db);
+    const range = { fromDay: 0, toDay: 40_000 };
+    const before = summarizeDomain(figures, domain, range);
+    expect(before).toMatchObject({ unknown_reporter_messages: 30, reporters: 4 });
+    expect(before.unknown_reporter_note).toBe(
+      "30 of 1,220,030 messages are in reports of 2 unknown reporters: anybody with a domain can be one. They are counted here; advice and alerts ignore them, because known reporters cover the domain.",
+    );
+    const standings = (summary: Summary) =>
+      Object.fromEntries(summary.top_reporters.map(({ org_name, standing }) => [org_name, standing]));
+    expect(standings(before)).toEqual({
+      ...{ "google.com": "known", Yahoo: "known", "attackerz.net": "unknown", "attackery.org": "unknown" },
+    });
+    const accepted = new AcceptedReporters(harness, harness.stores.reporters);
+    await accepted.accept(INGEST_OWNER, "mx.attackerz.net");
+    const after = summarizeDomain(figures, domain, range);
+    expect(after.unknown_reporter_messages).toBe(15);
+    expect(standings(after)).toMatchObject({ "attackerz.net": "accepted", "attackery.org": "unknown" });
   });
 
   test("of another account stay unknown there", async () => {

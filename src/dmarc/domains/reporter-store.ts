@@ -58,6 +58,27 @@ const EXTEND = `UPDATE dmarc_reporters SET first_day = min(first_day, ?), last_d
 const ADD =
   "INSERT INTO dmarc_reporters (domain, author, is_known, first_day, last_day) VALUES (?, ?, ?, ?, ?) RETURNING number";
 
+/** A reporter that the owner accepted, by the organizational domain of its mail. */
+export interface AcceptedReporter {
+  readonly author: string;
+  readonly atMs: number;
+}
+
+/**
+ * What a reporter is to a domain: `known` (in the list that ships with the product, or the owner handed its reports in),
+ * `accepted` by the owner, `unknown` (authenticated, but anybody can be one), or `unauthenticated`.
+ */
+export const REPORTER_STANDINGS = ["known", "accepted", "unknown", "unauthenticated"] as const;
+export type ReporterStanding = (typeof REPORTER_STANDINGS)[number];
+
+/** The standing of the reporter behind a voucher. */
+export const standingOf = ({ known, unknown }: DomainReporters, voucher: number): ReporterStanding => {
+  if (voucher === VOUCHED_BY_NOBODY) return "unauthenticated";
+  if (voucher === VOUCHED_AS_KNOWN) return "known";
+  if (known.includes(voucher)) return "accepted";
+  return unknown.some((one) => one.voucher === voucher) ? "unknown" : "unauthenticated";
+};
+
 export interface ReporterOwner {
   readonly accountId: string;
   readonly mode: KeyMode;
@@ -80,6 +101,7 @@ export class ReporterStore {
   readonly #accept;
   readonly #withdraw;
   readonly #accepted;
+  readonly #makeOverviewsDue;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#ofDomain = sqlite.prepare<Row, [number]>(OF_DOMAIN);
@@ -99,7 +121,10 @@ export class ReporterStore {
     this.#withdraw = sqlite.prepare(
       "DELETE FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? AND author = ?",
     );
-    this.#accepted = sqlite.prepare<{ author: string; atMs: number }, [string, string]>(
+    this.#makeOverviewsDue = sqlite.prepare(
+      "UPDATE dmarc_overviews SET computed_at_ms = 0 WHERE domain IN (SELECT number FROM dmarc_domains WHERE account_id = ? AND mode = ?)",
+    );
+    this.#accepted = sqlite.prepare<AcceptedReporter, [string, string]>(
       "SELECT author, at_ms atMs FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? ORDER BY author",
     );
   }
@@ -142,15 +167,19 @@ export class ReporterStore {
 
   /** Whether it was not accepted before. */
   accept(_tx: Tx, { accountId, mode }: ReporterOwner, author: string, atMs: number): boolean {
-    return this.#accept.run(accountId, mode, author, atMs).changes > 0;
+    const { changes } = this.#accept.run(accountId, mode, author, atMs);
+    if (changes > 0) this.#makeOverviewsDue.run(accountId, mode);
+    return changes > 0;
   }
 
   /** Whether it was accepted before. */
   withdraw(_tx: Tx, { accountId, mode }: ReporterOwner, author: string): boolean {
-    return this.#withdraw.run(accountId, mode, author).changes > 0;
+    const { changes } = this.#withdraw.run(accountId, mode, author);
+    if (changes > 0) this.#makeOverviewsDue.run(accountId, mode);
+    return changes > 0;
   }
 
-  accepted({ accountId, mode }: ReporterOwner): readonly { readonly author: string; readonly atMs: number }[] {
+  accepted({ accountId, mode }: ReporterOwner): readonly AcceptedReporter[] {
     return this.#accepted.all(accountId, mode);
   }
 

@@ -1,6 +1,7 @@
 import { DAY_MS, type DayRange, isoDay } from "../../base/days.ts";
 import { historyBodySchema } from "../domains/domain-state.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
+import { type ReporterStanding, standingOf } from "../domains/reporter-store.ts";
 import { reporterView, type ShownReporter } from "../queries/reporter.ts";
 import { type Summary, summarizeDomain } from "../queries/summary.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
@@ -34,6 +35,7 @@ export interface RecordChange {
 /** A reporter in a range of days. */
 export interface ReporterLine {
   readonly reporter: ShownReporter;
+  readonly standing: ReporterStanding;
   readonly reports: number;
   readonly messages: number;
   readonly aligned: number;
@@ -68,16 +70,18 @@ export const readDomainPage = (
   const { sources, failing } = new DomainSources(rollups, domain).classified(range);
   const reporters = rollups.reporters(domain.number, range).slice(0, REPORTERS_MAX);
   const written = rollups.writtenNames(domain.number, reporters);
+  const standings = rollups.domainReporters(domain.number);
   return {
     summary: summarizeDomain(rollups, domain, range, sources),
     sources,
     days: outcomeDays(rollups, domain, { range, failing }),
     changes: recordChanges(domains, domain, range),
-    reporters: reporters.map(({ reporter, author, authenticatedAs, lastDay, ...counts }) => {
+    reporters: reporters.map(({ reporter, author, authenticatedAs, voucher, lastDay, ...counts }) => {
       const org = reporter === "" ? null : (written.get(reporter) ?? reporter);
       const { reports, messages, aligned } = counts;
       return {
         reporter: reporterView({ org, author, authenticatedAs }),
+        standing: standingOf(standings, voucher),
         ...{ reports, messages, aligned, lastDay: isoDay(lastDay) },
       };
     }),

@@ -64,6 +64,30 @@ export interface TrustFigures {
 const HUNDRED = 100;
 const share = (part: number, whole: number): string => `${Math.round((part * HUNDRED * 10) / whole) / 10} %`;
 
+/** What unknown reporters reported in a range of days. */
+export interface UnknownFigures {
+  /** Whether known reporters decide alone. */
+  readonly isCovered: boolean;
+  readonly reporters: number;
+  readonly messages: number;
+}
+
+/** How much of the figures comes from unknown reporters, in one sentence; null when nothing does. */
+export const unknownReporterSentence = ({
+  isCovered,
+  reporters,
+  messages,
+  ofMessages,
+}: UnknownFigures & { readonly ofMessages: number }): string | null => {
+  if (reporters === 0) return null;
+  const who = reporters === 1 ? "1 unknown reporter" : `${reporters} unknown reporters`;
+  const mail = `${messages.toLocaleString("en-US")} of ${ofMessages.toLocaleString("en-US")} messages`;
+  const rule = isCovered
+    ? "They are counted here; advice and alerts ignore them, because known reporters cover the domain."
+    : "Known reporters do not cover the domain, so advice counts them, but relies on none of them alone.";
+  return `${mail} are in reports of ${who}: anybody with a domain can be one. ${rule}`;
+};
+
 /** How much of the figures comes from untrusted reports, in one sentence; null when nothing does. */
 export const trustSentence = (figures: TrustFigures): string | null => {
   const { reports, messages, untrustedReports, untrustedMessages } = figures;

@@ -5,7 +5,15 @@ import { percentOf } from "../sources/day-range.ts";
 import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
 import { CLASSIFICATIONS, type RollupStore } from "../sources/rollup-store.ts";
 import { type Source, sourceSchema } from "../sources/source-response.ts";
-import { reporterSchema, reporterView, trustSentence } from "./reporter.ts";
+import type { ReporterTotals } from "../sources/rollup-rows.ts";
+import { REPORTER_STANDINGS, standingOf } from "../domains/reporter-store.ts";
+import {
+  reporterSchema,
+  reporterView,
+  trustSentence,
+  type UnknownFigures,
+  unknownReporterSentence,
+} from "./reporter.ts";
 
 const percent = (of: string) =>
   z
@@ -63,12 +71,22 @@ export const summarySchema = z
         }),
       )
       .meta({ description: "The messages by class of their source; always all five classes." }),
+    unknown_reporter_messages: countField(
+      "Messages in reports of unknown reporters. They are counted here; where known reporters cover the domain, advice and alerts ignore them.",
+    ),
+    unknown_reporter_note: z.string().nullable().meta({
+      description: "How much of the figures comes from unknown reporters, in a sentence; null for nothing.",
+    }),
     top_sources: z.array(sourceSchema).meta({ description: "The five sources with the most actionable failures." }),
     top_reporters: z
       .array(
         z.object({
           org_name: z.string().nullable().meta({ description: "The name in the reports; null when there is none." }),
           reporter: reporterSchema,
+          standing: z.enum(REPORTER_STANDINGS).meta({
+            description:
+              "`known`: in the list that ships with the product, or you uploaded its reports; `accepted`: by you; `unknown`: authenticated, but anybody can be one; `unauthenticated`.",
+          }),
           ...{ reports, messages, aligned },
         }),
       )
@@ -111,6 +129,7 @@ export const summarizeDomain = (
   const reporters = rollups.reporters(number, range);
   const reportCount = reporters.reduce((total, each) => total + each.reports, 0);
   const { messages: untrustedMessages, reports: untrustedReports } = rollups.untrusted(number, range);
+  const unknown = unknownFigures(rollups, number, reporters);
   const span = rollups.span(number);
   return {
     domain_id: domain.id,
@@ -127,6 +146,8 @@ export const summarizeDomain = (
     unauthenticated_percent: percentOf(untrustedMessages, all),
     unauthenticated_reports: untrustedReports,
     unauthenticated_note: trustSentence({ reports: reportCount, messages: all, untrustedReports, untrustedMessages }),
+    unknown_reporter_messages: unknown.messages,
+    unknown_reporter_note: unknownReporterSentence({ ...unknown, ofMessages: all }),
     dkim_aligned: sum("dkim_aligned"),
     spf_aligned: sum("spf_aligned"),
     forwarded: sum("forwarded"),
@@ -157,14 +178,27 @@ const classesOf = (sources: readonly Source[]): Summary["classes"] =>
     return { classification, sources: of.length, messages: sumOf(of, "messages"), aligned: sumOf(of, "aligned") };
   });
 
+const unknownFigures = (rollups: RollupStore, number: number, reporters: readonly ReporterTotals[]): UnknownFigures => {
+  const { isCovered, ...standings } = rollups.domainReporters(number);
+  const unknown = reporters.filter(({ voucher }) => standingOf({ isCovered, ...standings }, voucher) === "unknown");
+  return {
+    isCovered,
+    reporters: new Set(unknown.map(({ voucher }) => voucher)).size,
+    messages: unknown.reduce((sum, one) => sum + one.messages, 0),
+  };
+};
+
 const topReportersOf = (
   rollups: RollupStore,
   number: number,
-  reporters: ReturnType<RollupStore["reporters"]>,
+  reporters: readonly ReporterTotals[],
 ): Summary["top_reporters"] => {
   const written = rollups.writtenNames(number, reporters);
-  return reporters.map(({ reporter, author, authenticatedAs, reports, messages, aligned }) => {
+  const standings = rollups.domainReporters(number);
+  return reporters.map(({ reporter, author, authenticatedAs, voucher, reports, messages, aligned }) => {
     const org = reporter === "" ? null : (written.get(reporter) ?? reporter);
-    return { org_name: org, reporter: reporterView({ org, author, authenticatedAs }), reports, messages, aligned };
+    const standing = standingOf(standings, voucher);
+    const shown = reporterView({ org, author, authenticatedAs });
+    return { org_name: org, reporter: shown, standing, reports, messages, aligned };
   });
 };
