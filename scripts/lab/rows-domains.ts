@@ -113,7 +113,7 @@ export const WRONG_DNS_ROWS: Theme = {
       DNS_TIMEOUT_S,
       ["MX host does not exist, no SOA", ...UNROUTABLE, "alice@barehost"],
       ["45 MX, only the last is routable", ...NO_DNS, "alice@fortyfive", "nobody@fortyfive"],
-      ["an address in place of the MX host", ...NO_DNS, "alice@addressasmx"],
+      ["an address in place of the MX host", ...UNROUTABLE, "alice@addressasmx"],
       ["MX host at 0.0.0.0 and ::, as filters answer", ...NO_DNS, "alice@filtered"],
     ),
   ],
