@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { actorOfProcess } from "../accounts/audit-log.ts";
 import { takeServerLock } from "../db/database-files.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
 import { createCommandLine } from "../testing/command-line.ts";
@@ -33,6 +34,9 @@ describe("backup and restore", () => {
     const { status, out } = await run(["restore", beside("monday.db"), "--json"]);
     expect(status).toBe(0);
     expect(await names()).toEqual(["first"]);
+    const [entry] = (await run(["audit", "--json"])).json.entries as readonly Record<string, unknown>[];
+    expect(entry).toMatchObject({ action: "restore", user: actorOfProcess().user, account_id: null, pid: process.pid });
+    expect(entry?.after).toMatchObject({ sessions_kept: false, sessions_ended: 0, compared: true, keys_gone: 0 });
     const { kept } = JSON.parse(out);
     expect(kept).toMatch(/postwarden\.db\.before-restore-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/);
     const sqlite = new Sqlite(kept, { readonly: true });

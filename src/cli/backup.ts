@@ -1,6 +1,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import type { Command } from "commander";
+import { actorOfProcess } from "../accounts/audit-log.ts";
 import { isoTime, systemClock } from "../base/clock.ts";
 import { describeCopyProblem, megabytes, writeBackup } from "../db/backup.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
@@ -99,10 +100,11 @@ export const addBackupCommands = (program: Command, io: Io): void => {
         throw new CommandFailed(`${file} is the database in use, not a backup of it.`, "file");
       const keptSuffix = `.before-restore-${fileTime()}`;
       prepareDatabase(io, config, "create");
+      const by = { ...actorOfProcess(io.environment.SUDO_USER), atMs: systemClock.nowMs() };
       const lock = lockDatabase(path);
       try {
         const restored = withFile(file, () =>
-          restoreBackup(resolve(file), { path, keptSuffix, schemaMax: MIGRATIONS.length, keepSessions }),
+          restoreBackup(resolve(file), { path, keptSuffix, schemaMax: MIGRATIONS.length, keepSessions, by }),
         );
         if (!restored.ok)
           throw new CommandFailed(describeRestoreProblem(file, path, restored.error), restored.error.kind);

@@ -186,10 +186,10 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
 
 /** Commands that are not run here, and why. */
 const NOT_HERE: Readonly<Record<string, string>> = {
-  migrate: "of the whole database",
-  restore: "of the whole database",
-  compact: "of the whole database",
-  backup: "writes a file",
+  migrate: "the schema, which every command and server migrates: cli/data-directory.test.ts",
+  restore: "of the whole database: cli/backup.test.ts, with its entry in the restored one",
+  compact: "changes no row: cli/compact.test.ts",
+  backup: "writes a file, and changes no row: cli/backup.test.ts",
   serve: "its operations are those of the API",
 };
 

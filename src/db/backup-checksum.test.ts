@@ -13,7 +13,7 @@ const at = (name: string) => join(folder, name);
 const restore = () =>
   restoreBackup(at("monday.db"), {
     path: at("restored.db"),
-    ...{ keptSuffix: ".kept", schemaMax: 1_000, keepSessions: false },
+    ...{ keptSuffix: ".kept", schemaMax: 1_000, keepSessions: false, by: { atMs: 1, user: "root", host: "h", pid: 1 } },
   });
 
 beforeEach(() => {

@@ -55,7 +55,13 @@ const namesIn = (name: string): string[] => {
 };
 const restore = (file: string) => {
   releaseClosed();
-  return restoreBackup(at(file), { path: at("a.db"), keptSuffix: ".kept", schemaMax: KNOWN, keepSessions: false });
+  return restoreBackup(at(file), {
+    path: at("a.db"),
+    keptSuffix: ".kept",
+    schemaMax: KNOWN,
+    keepSessions: false,
+    by: { atMs: 1, user: "root", host: "h", pid: 1 },
+  });
 };
 
 describe("a backup", () => {

@@ -19,7 +19,7 @@ import { hasChecksum } from "./backup-checksum.ts";
 import { isBusy } from "./group-commit.ts";
 import { removeOldCopies } from "./kept-copies.ts";
 import { syncNames } from "./partial-file.ts";
-import { type RestoredAccess, withdrawAccess } from "./restored-access.ts";
+import { type RestoredAccess, type RestoredBy, withdrawAccess } from "./restored-access.ts";
 
 /** Why nothing was restored; then nothing was changed. */
 export type RestoreProblem =
@@ -56,6 +56,7 @@ interface RestoreOptions {
   readonly schemaMax: number;
   /** Whether sessions and set-up links of the backup work again. */
   readonly keepSessions: boolean;
+  readonly by: RestoredBy;
 }
 
 /**
@@ -66,7 +67,7 @@ interface RestoreOptions {
  */
 export const restoreBackup = (
   file: string,
-  { path, keptSuffix, schemaMax, keepSessions }: RestoreOptions,
+  { path, keptSuffix, schemaMax, keepSessions, by }: RestoreOptions,
 ): Result<Restored, RestoreProblem> => {
   const verified = verifyCopy(file, schemaMax);
   if (!verified.ok) return err({ kind: "backup", problem: verified.error });
@@ -81,7 +82,7 @@ export const restoreBackup = (
     const state = kept === null ? null : keepFormer(target, kept);
     if (state === "in_use") return ok(null);
     // SQLite would delete the logs of a damaged database if it were opened.
-    access = withdrawAccess(partial, { former: state === "emptied" ? kept : null, keepSessions });
+    access = withdrawAccess(partial, { former: state === "emptied" ? kept : null, keepSessions, by });
     for (const suffix of COMPANION_SUFFIXES) rmSync(target + suffix, { force: true });
     syncNames(target);
     renameSync(partial, target);

@@ -49,7 +49,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const withdraw = (keepSessions = false) => withdrawAccess(at("restored.db"), { former: at("former.db"), keepSessions });
+const withdraw = (keepSessions = false) =>
+  withdrawAccess(at("restored.db"), {
+    former: at("former.db"),
+    keepSessions,
+    by: { atMs: 1, user: "root", host: "h", pid: 1 },
+  });
 
 describe("a restored database", () => {
   test("has no session and no set-up link of the backup", () => {
@@ -113,7 +118,13 @@ describe("a restored database", () => {
     ],
   ])("has its sessions ended when %s", (_, former) => {
     write("restored.db", session("one"));
-    expect(withdrawAccess(at("restored.db"), { former: former(), keepSessions: false })).toMatchObject({
+    expect(
+      withdrawAccess(at("restored.db"), {
+        former: former(),
+        keepSessions: false,
+        by: { atMs: 1, user: "root", host: "h", pid: 1 },
+      }),
+    ).toMatchObject({
       ...{ sessionsEnded: 1, isCompared: false, keysRevoked: [] },
     });
   });

@@ -29,6 +29,14 @@ export interface RestoredAccess {
   readonly usersReset: readonly NamedAccess[];
 }
 
+/** Who restores, and when, for the audit log. */
+export interface RestoredBy {
+  readonly atMs: number;
+  readonly user: string;
+  readonly host: string;
+  readonly pid: number;
+}
+
 const NOTHING_COMPARED = {
   isCompared: false,
   ...{ keysRevoked: [], keysRotated: [], keysGone: [], usersBack: [], usersReset: [] },
@@ -120,6 +128,33 @@ const attach = (sqlite: Sqlite, former: string): boolean => {
   }
 };
 
+const AUDIT_COLUMNS = ["at_ms", "user", "host", "pid", "action", "account_id", "subject", "before", "after"];
+
+/** Says in the audit log of the restored database that it is one. Backups of the first versions have no audit log. */
+const appendEntry = (
+  sqlite: Sqlite,
+  { atMs, user, host, pid }: RestoredBy,
+  { access, keepSessions }: { readonly access: RestoredAccess; readonly keepSessions: boolean },
+): void => {
+  if (!hasTable(sqlite, "main", "audit_log", AUDIT_COLUMNS)) return;
+  const after = {
+    ...{ sessions_kept: keepSessions, sessions_ended: access.sessionsEnded, links_ended: access.linksEnded },
+    ...{
+      compared: access.isCompared,
+      keys_revoked: access.keysRevoked.length,
+      keys_rotated: access.keysRotated.length,
+    },
+    ...{
+      keys_gone: access.keysGone.length,
+      users_back: access.usersBack.length,
+      users_reset: access.usersReset.length,
+    },
+  };
+  sqlite
+    .query("INSERT INTO main.audit_log (at_ms, user, host, pid, action, after) VALUES (?, ?, ?, ?, 'restore', ?)")
+    .run(atMs, user, host, pid, JSON.stringify(after));
+};
+
 const compare = (sqlite: Sqlite, former: string | null): Omit<RestoredAccess, "sessionsEnded" | "linksEnded"> => {
   if (former === null || !attach(sqlite, former)) return NOTHING_COMPARED;
   const change = sqlite.transaction(() => ({ isCompared: true, ...carryOverKeys(sqlite), ...compareUsers(sqlite) }));
@@ -137,14 +172,20 @@ const compare = (sqlite: Sqlite, former: string | null): Omit<RestoredAccess, "s
  */
 export const withdrawAccess = (
   file: string,
-  { former, keepSessions }: { readonly former: string | null; readonly keepSessions: boolean },
+  {
+    former,
+    keepSessions,
+    by,
+  }: { readonly former: string | null; readonly keepSessions: boolean; readonly by: RestoredBy },
 ): RestoredAccess => {
   const sqlite = new Sqlite(file, { readwrite: true, create: false });
   try {
     sqlite.run("PRAGMA secure_delete = ON");
     const compared = compare(sqlite, former);
     const end = (table: string): number => (keepSessions ? 0 : emptyTable(sqlite, table));
-    return { sessionsEnded: end("sessions"), linksEnded: end("setup_links"), ...compared };
+    const access = { sessionsEnded: end("sessions"), linksEnded: end("setup_links"), ...compared };
+    appendEntry(sqlite, by, { access, keepSessions });
+    return access;
   } finally {
     sqlite.close();
     syncFile(file);
