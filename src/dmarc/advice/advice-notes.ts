@@ -81,8 +81,8 @@ const unknownReporters = ({ unknownReporters: { names, messages, isCovered } }: 
   const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
   const who = `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
   return isCovered
-    ? `This advice leaves out ${messages.toLocaleString("en-US")} messages of the last 30 days in reports of unknown reporters: ${who}.`
-    : `Fewer than two known reporters cover this domain. Every requirement must therefore hold without each single one of the unknown reporters: ${who}.`;
+    ? `This advice leaves out ${messages.toLocaleString("en-US")} messages of the last 30 days in reports of unknown reporters: ${who}. Accept those that you know.`
+    : `Fewer than two known reporters cover this domain. Every requirement must therefore hold without each single one of the unknown reporters: ${who}. Accept those that you know.`;
 };
 
 /** Anybody can send a report; what nobody authenticates changes no policy. */

@@ -82,7 +82,7 @@ describe("two reporters whose domains anybody can buy", () => {
     const { notes, ...after } = await advise();
     expect(after).toEqual(before);
     expect(notes.find(({ code }) => code === "unknown_reporters")?.message).toBe(
-      "This advice leaves out 6,000,000,000 messages of the last 30 days in reports of unknown reporters: attackery.org, attackerz.net.",
+      "This advice leaves out 6,000,000,000 messages of the last 30 days in reports of unknown reporters: attackery.org, attackerz.net. Accept those that you know.",
     );
     await attack(harness, [{ count: HUGE, dkim: "fail", spf: "fail", ip: "198.51.100.1" }], "bad");
     const { notes: __, ...blocked } = await advise();
