@@ -16,12 +16,15 @@ export interface PageFacts {
   readonly fieldIds: Map<string, number>;
   /** Whether the role of the visitor may send a form with this `action`. */
   may(action: string): boolean;
+  /** The same of a page, by its path without the prefix of test mode. */
+  mayOpen(path: string): boolean;
   href(path: string): string;
 }
 
 const OUTSIDE: PageFacts = {
   ...{ csrfToken: "", timeZone: "UTC", nowMs: 0, url: "/", form: null, fieldIds: new Map() },
   may: () => true,
+  mayOpen: () => true,
   href: (path) => path,
 };
 

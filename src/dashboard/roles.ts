@@ -148,19 +148,32 @@ export const withRole = (route: PageRoute): PageRoute => {
   return { ...route, access: role, action: "action" in recorded ? recorded.action : null };
 };
 
-const isMatch = (pattern: string, path: string): boolean => {
-  const [parts, given] = [pattern.split("/"), path.split("/")];
-  return parts.length === given.length && parts.every((part, at) => part.startsWith(":") || part === given[at]);
+/** The paths with parameters among `paths`, split at their slashes. */
+const patternsOf = (paths: (rules: RoleRules) => readonly string[]) =>
+  ROLES.flatMap((rules) =>
+    paths(rules)
+      .filter((path) => path.includes("/:"))
+      .map((path) => ({ role: rules.role, parts: path.split("/") })),
+  );
+const FORM_PATTERNS = patternsOf(({ forms }) => Object.keys(forms));
+const PAGE_PATTERNS = patternsOf(({ pages }) => pages);
+
+const roleOf = (method: "GET" | "POST", path: string): Access | undefined => {
+  const [bare = ""] = path.split(/[?#]/, 1);
+  const exact = RULES.get(`${method} ${bare}`);
+  if (exact !== undefined) return exact.role;
+  const given = bare.split("/");
+  return (method === "POST" ? FORM_PATTERNS : PAGE_PATTERNS).find(
+    ({ parts }) =>
+      parts.length === given.length && parts.every((part, at) => part.startsWith(":") || part === given[at]),
+  )?.role;
 };
 
 /** The role that a form with this `action` needs; "anyone" for forms of visitors, which are not in the table. */
-export const roleOfForm = (path: string): Access => {
-  const [bare = ""] = path.split("?");
-  const exact = RULES.get(`POST ${bare}`);
-  if (exact !== undefined) return exact.role;
-  for (const { role, forms } of ROLES) if (Object.keys(forms).some((pattern) => isMatch(pattern, bare))) return role;
-  return "anyone";
-};
+export const roleOfForm = (path: string): Access => roleOf("POST", path) ?? "anyone";
+
+/** The role that a page needs. */
+export const roleOfPage = (path: string): Access => roleOf("GET", path) ?? "anyone";
 
 /** Whether a user has a role. */
 export const hasRole = (

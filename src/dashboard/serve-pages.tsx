@@ -22,7 +22,7 @@ import { ForgedForm } from "./form-input.ts";
 import { Frame, type FrameFacts } from "./frame.tsx";
 import type { Outcome, PageRoute, Role, Viewer, Visit } from "./page.ts";
 import { redirectToPath } from "./redirect.ts";
-import { hasRole, roleOfForm } from "./roles.ts";
+import { hasRole, roleOfForm, roleOfPage } from "./roles.ts";
 
 /** What a valid session token stands for. */
 export interface ActiveSession {
@@ -186,6 +186,7 @@ export class Dashboard {
     const nowMs = this.#options.clock.nowMs();
     const fieldIds = new Map<string, number>();
     const may = (action: string): boolean => hasRole(roleOfForm(action), viewer?.user);
+    const mayOpen = (page: string): boolean => hasRole(roleOfPage(page), viewer?.user);
     const facts: PageFacts = {
       csrfToken,
       fieldIds,
@@ -195,6 +196,7 @@ export class Dashboard {
       form: form ?? null,
       href,
       may,
+      mayOpen,
     };
     const flash = readFlash(request);
     const frame = {

@@ -11,12 +11,16 @@ interface LinkProps {
   readonly title?: string;
 }
 
-/** A link to a page, in the mode of this one. */
-export const Link = ({ href, children, class: name, isCurrent = false, title }: LinkProps) => (
-  <a href={usePage().href(href)} class={name} title={title} aria-current={isCurrent ? "page" : undefined}>
-    {children}
-  </a>
-);
+/** A link to a page, in the mode of this one; only its text for a role that may not open the page. */
+export const Link = ({ href, children, class: name, isCurrent = false, title }: LinkProps) => {
+  const page = usePage();
+  if (!page.mayOpen(href)) return <span class={name}>{children}</span>;
+  return (
+    <a href={page.href(href)} class={name} title={title} aria-current={isCurrent ? "page" : undefined}>
+      {children}
+    </a>
+  );
+};
 
 /** A link to another site. It opens in a new tab, and the site learns nothing about this one. */
 export const OutsideLink = ({ href, children, class: name }: Pick<LinkProps, "href" | "children" | "class">) =>
@@ -46,10 +50,14 @@ export interface ButtonLinkProps extends LinkProps {
   readonly icon?: IconName;
 }
 
-/** A link that looks like a button. */
-export const ButtonLink = ({ kind = "plain", icon, href, children, title }: ButtonLinkProps) => (
-  <a href={usePage().href(href)} class={kind === "main" ? "button main" : "button"} title={title}>
-    {icon !== undefined && <Icon name={icon} />}
-    {children}
-  </a>
-);
+/** A link that looks like a button; nothing for a role that may not open the page. */
+export const ButtonLink = ({ kind = "plain", icon, href, children, title }: ButtonLinkProps) => {
+  const page = usePage();
+  if (!page.mayOpen(href)) return null;
+  return (
+    <a href={page.href(href)} class={kind === "main" ? "button main" : "button"} title={title}>
+      {icon !== undefined && <Icon name={icon} />}
+      {children}
+    </a>
+  );
+};
