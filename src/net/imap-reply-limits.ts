@@ -1,4 +1,4 @@
-import { Transform } from "node:stream";
+import { type Readable, Transform } from "node:stream";
 import type { ImapFlow } from "imapflow";
 
 /**
@@ -102,22 +102,21 @@ const unitsOf = (counts: Readonly<Record<Unit, number>>): Unit[] =>
   Object.keys(counts).filter((unit): unit is Unit => unit in IMAP_REPLY_LIMITS);
 
 /**
- * Counts whatever reaches the parser of a client, TLS removed. `onExcess` gets the sentence, once; from then on the parser
- * gets nothing.
+ * Counts whatever is piped into the parser of a client, TLS removed, before it gets there. `onExcess` gets the sentence, once;
+ * from then on the parser gets nothing.
  */
 export const limitReplies = (client: ImapFlow, onExcess: (sentence: string) => void): ImapReplyLimits => {
   const parser: unknown = Reflect.get(client, "streamer");
   if (!(parser instanceof Transform)) throw new Error("The IMAP library has no stream that parses.");
   const limits = new ImapReplyLimits();
-  const parse = parser._transform.bind(parser);
-  let isOver = false;
-  parser._transform = (chunk: Buffer, encoding, next) => {
-    // Without its callback the stream takes nothing more, and the socket stands still until it is closed.
-    if (isOver) return;
+  const count = function (this: Readable, chunk: Buffer): void {
     const excess = limits.take(chunk);
-    if (excess === null) return parse(chunk, encoding, next);
-    isOver = true;
+    if (excess === null) return;
+    this.unpipe(parser);
     onExcess(excess);
   };
+  parser.on("pipe", (source: Readable) => source.prependListener("data", count));
+  // What it still emits is not for the parser: after STARTTLS, the plain connection emits what is encrypted.
+  parser.on("unpipe", (source: Readable) => source.removeListener("data", count));
   return limits;
 };
