@@ -28,7 +28,7 @@ describe.each(WAYS)("a DMARC domain %s", (name, way) => {
     const record = /v=DMARC1; [^"]*?rua=mailto:\S+@[\w.-]+\w/.exec(shown)?.[0] ?? "";
     expect(record).toContain(`@${REPORT_HOST}`);
     await hands.press("I published it, check now");
-    await hands.sees("I published it, check now");
+    await hands.sees("Not visible yet.");
     await control({
       kind: "publish",
       records: {
