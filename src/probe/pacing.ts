@@ -7,7 +7,7 @@ export type SessionOutcome =
   | { readonly kind: "answered" }
   /** It replied that it limits our rate. */
   | { readonly kind: "rate_limited" }
-  /** It has shut us out, and nothing should be sent for so long. */
+  /** The host has banned this egress: send nothing for `pauseMs`. */
   | { readonly kind: "shut_out"; readonly pauseMs: number }
   /** It did not accept the connection, or never sent a banner. */
   | { readonly kind: "unresponsive"; readonly failure: SmtpFailure };
@@ -16,7 +16,7 @@ export type Admission =
   | { readonly kind: "go"; readonly connectionsMax: number }
   /** Dial again after so long. */
   | { readonly kind: "wait"; readonly waitMs: number }
-  /** Send nothing, not even on open connections, for so long. */
+  /** Send nothing for this time, not even on open connections. */
   | { readonly kind: "pause"; readonly waitMs: number }
   /** Do not dial: it kept timing out, with this failure. */
   | { readonly kind: "cooldown"; readonly failure: SmtpFailure; readonly sinceMs: number };

@@ -8,9 +8,9 @@ export const VOUCHED_AS_KNOWN = 1;
 
 /** Unknown reporters stored for a domain; no domain has as many. Reports of more are counted as those that nobody vouches for. */
 export const UNKNOWN_REPORTERS_MAX = 200;
-/** So many names in reports that the owner handed in are told apart. */
+/** Reporter names stored for a domain from reports that the owner handed in; further ones share no row. */
 const KNOWN_REPORTERS_MAX = 1_000;
-/** An unknown reporter without reports about so many days may be replaced by another one. */
+/** An unknown reporter whose last report is about an older day may be replaced by another one. */
 const REPORTER_DAYS = 90;
 /** Known reporters cover a domain by reports about these days. */
 const COVERED_DAYS = 30;
@@ -85,8 +85,8 @@ export interface ReporterOwner {
 }
 
 /**
- * Who sends trusted reports about a domain. Anybody with a domain of their own can be a reporter, so unknown ones are told apart:
- * each has a voucher of its own. Known reporters *cover* a domain when at least two of them (accepted ones included) have each
+ * Who sends trusted reports about a domain. Anybody with a domain of their own can be a reporter, so each unknown one
+ * has its own voucher. Known reporters *cover* a domain when at least two of them (accepted ones included) have each
  * reported about at least two days, and about one of the 30 days up to the last reported one. Then they alone decide. Otherwise all
  * do, but for those whose counts are far above all others.
  */
