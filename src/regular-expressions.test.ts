@@ -1,15 +1,25 @@
 import { describe, expect, test } from "bun:test";
 import { expressionsIn, expressionsOfSource, type SourceExpression } from "./testing/source-expressions.ts";
 
-/** The kernel ends a process that hangs; all expressions of the source together take a part of it. */
-const CPU_S_MAX = 20;
-/** For a few expressions. */
-const FEW_CPU_S_MAX = 3;
+interface CpuLimits {
+  /** What a linear expression never takes for one text, and a quadratic one does for 100,000 characters. */
+  readonly textMs: number;
+  /** The kernel ends a process that takes longer: an expression in it hangs. */
+  readonly processS: number;
+}
+
+/** All expressions of the source together take a part of `processS`. */
+const OF_SOURCE: CpuLimits = { textMs: 500, processS: 20 };
+/** For a few expressions and texts of up to 20,000 characters. */
+const OF_FEW: CpuLimits = { textMs: 50, processS: 1 };
 const RUNNER = new URL("./testing/hostile-runs-process.ts", import.meta.url).pathname;
 
-const runFrom = async (expressions: readonly SourceExpression[], cpuS: number): Promise<string[]> => {
+const runFrom = async (
+  expressions: readonly SourceExpression[],
+  { textMs, processS }: CpuLimits,
+): Promise<string[]> => {
   const child = Bun.spawn(
-    ["sh", "-c", `ulimit -t ${cpuS}; exec "$0" "$@"`, process.execPath, "--no-env-file", RUNNER],
+    ["sh", "-c", `ulimit -t ${processS}; exec "$0" "$@"`, process.execPath, "--no-env-file", RUNNER, String(textMs)],
     {
       stdin: Buffer.from(JSON.stringify(expressions)),
       stdout: "pipe",
@@ -22,10 +32,10 @@ const runFrom = async (expressions: readonly SourceExpression[], cpuS: number): 
 };
 
 /** The places of expressions that take too long for some text, with the beginning, the repeated part and the end of that text. */
-const slowOnes = async (expressions: readonly SourceExpression[], cpuS = FEW_CPU_S_MAX): Promise<string[]> => {
+const slowOnes = async (expressions: readonly SourceExpression[], limits = OF_FEW): Promise<string[]> => {
   const slow: string[] = [];
   for (let left = expressions; left.length > 0;) {
-    const lines = await runFrom(left, cpuS);
+    const lines = await runFrom(left, limits);
     const begun = lines.filter((line) => line.startsWith("begin ")).length;
     for (const line of lines) {
       const [, at = "", text = ""] = /^slow (\d+) (.*)$/.exec(line) ?? [];
@@ -44,7 +54,7 @@ describe("the regular expressions of the source", () => {
     const { expressions, unlimited } = await expressionsOfSource();
     expect(expressions.length).toBeGreaterThan(400);
     expect(unlimited).toEqual([]);
-    expect(await slowOnes(expressions, CPU_S_MAX)).toEqual([]);
+    expect(await slowOnes(expressions, OF_SOURCE)).toEqual([]);
   });
 });
 
@@ -52,7 +62,7 @@ describe("the check can fail", () => {
   const found = (text: string) => expressionsIn("a.ts", text);
 
   test("for an expression that takes quadratic or exponential time, however it is used", async () => {
-    // Shorter texts than those of the source prove it sooner.
+    // Shorter texts and a lower limit than those of the source prove it sooner.
     const lines = [
       'const a = (t: string) => t.replace(/"[^"]*"|\\[[^\\]]*\\]/g, "");',
       "const b = (t: string) => /x+$/.test(t);",
@@ -60,7 +70,7 @@ describe("the check can fail", () => {
       "const d = (t: string) => t.split(/,+;/);",
       "const e = /^x+$/;",
     ];
-    const limited = lines.map((line, at) => (at === 0 ? line : `${line} // input ≤ 50,000 characters`));
+    const limited = lines.map((line, at) => (at === 0 ? line : `${line} // input ≤ 20,000 characters`));
     const slow = await slowOnes(found(limited.join("\n")).expressions);
     expect(slow.map((one) => one.split(" ")[0])).toEqual(["a.ts:1", "a.ts:2", "a.ts:3", "a.ts:4"]);
   });
@@ -69,7 +79,7 @@ describe("the check can fail", () => {
     const at = (limit: string) => found(`// input ≤ ${limit} characters\nconst a = /x+$/;`).expressions;
     expect(at("1,000")).toMatchObject([{ charactersMax: 1_000 }]);
     expect(await slowOnes(at("1,000"))).toEqual([]);
-    expect(await slowOnes(at("40,000"))).toHaveLength(1);
+    expect(await slowOnes(at("20,000"))).toHaveLength(1);
   });
 
   test("for an expression of texts without a stated limit", () => {

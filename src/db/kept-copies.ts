@@ -31,9 +31,8 @@ const copyNames = (
   return readdirSync(dirname(path)).flatMap((name) => {
     const found = name.startsWith(start) ? COPY.exec(name.slice(start.length))?.groups : undefined;
     if (found === undefined) return [];
-    return [
-      { name, cause: found["restore"] === undefined ? "migration" : "restore", companion: found["companion"] ?? "" },
-    ];
+    const { restore, companion = "" } = found;
+    return [{ name, cause: restore === undefined ? "migration" : "restore", companion }];
   });
 };
 
