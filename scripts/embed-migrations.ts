@@ -1,5 +1,10 @@
-/** Writes `src/db/migrations.ts`: one text import for each file of `drizzle/`, so that the binary carries them. */
-import { readdirSync } from "node:fs";
+/**
+ * Writes `src/db/migrations.ts`: one text import for each file of `drizzle/`, so that the binary carries them; and
+ * `src/db/final-schema.sql`: what all of them make of an empty database.
+ */
+import { Database as Sqlite } from "bun:sqlite";
+import { readdirSync, readFileSync } from "node:fs";
+import { migrate } from "../src/db/migrate.ts";
 
 const folder = new URL("../drizzle/", import.meta.url).pathname;
 const target = new URL("../src/db/migrations.ts", import.meta.url).pathname;
@@ -12,6 +17,7 @@ const names = files.map((file) => `m${file.slice(0, 4)}`);
 const source = [
   "// Written by `npm run migrations`. Do not edit.",
   ...files.map((file, at) => `import ${names[at]} from "../../drizzle/${file}" with { type: "text" };`),
+  'import finalSchema from "./final-schema.sql" with { type: "text" };',
   "",
   "export interface Migration {",
   "  readonly name: string;",
@@ -23,6 +29,25 @@ const source = [
   ...files.map((file, at) => `  { name: "${file.replace(".sql", "")}", sql: ${names[at]} },`),
   "];",
   "",
+  "/** Creates in an empty database what all migrations together would make of it. */",
+  "export const FINAL_SCHEMA = finalSchema;",
+  "",
 ].join("\n");
 
+const sqlite = new Sqlite(":memory:");
+migrate(
+  sqlite,
+  files.map((name) => ({ name, sql: readFileSync(`${folder}${name}`, "utf8") })),
+);
+// In the order in which they are in the database: what a statement needs comes before it.
+const statements = sqlite
+  .query<{ sql: string }, []>(
+    "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
+  )
+  .all();
+const script = statements.map(({ sql }) => `${sql};\n`).join("");
+await Bun.write(
+  new URL("../src/db/final-schema.sql", import.meta.url),
+  `-- Written by \`npm run migrations\`. Do not edit.\n${script}`,
+);
 await Bun.write(target, source);

@@ -5,7 +5,7 @@ import { type Config, settingsInForce } from "../config.ts";
 import { INCREMENTAL } from "../db/free-pages.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { type Migrated, migrateFile } from "../db/migrate-file.ts";
-import { MIGRATIONS } from "../db/migrations.ts";
+import { FINAL_SCHEMA, MIGRATIONS } from "../db/migrations.ts";
 import { keepDatabasePrivate } from "../db/database-files.ts";
 import { COMMIT, VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
@@ -20,7 +20,7 @@ const migrateDatabase = (path: string, config: Config, copyFirst: boolean): Migr
     sqlite = new Sqlite(path, { create: true, readwrite: true });
     // Before the first table, as `openDb` does; has no effect on a database with tables.
     sqlite.run(`PRAGMA auto_vacuum = ${INCREMENTAL}`);
-    const migrated = migrateFile(sqlite, path, { migrations: MIGRATIONS, copyFirst });
+    const migrated = migrateFile(sqlite, path, { migrations: MIGRATIONS, finalSchema: FINAL_SCHEMA, copyFirst });
     if (migrated.ok) return migrated.value;
     throw new CommandFailed(`${path}: ${describeMigrateProblem(migrated.error)}`, migrated.error.kind);
   } catch (error) {

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeMigrateProblem, migrate, schemaVersion } from "./migrate.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { FINAL_SCHEMA, MIGRATIONS } from "./migrations.ts";
 import { type Db, openDb } from "./open.ts";
 
 const opened: Db[] = [];
@@ -41,6 +41,44 @@ describe("migrations", () => {
     expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: true, value: MIGRATIONS.map((migration) => migration.name) });
     expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: true, value: [] });
     expect(schemaVersion(sqlite)).toBe(MIGRATIONS.length);
+  });
+
+  test("the final schema makes of an empty database what all migrations make of it; npm run migrations writes it", () => {
+    const [byMigrations, atOnce] = [new Sqlite(":memory:"), new Sqlite(":memory:")];
+    const applied = migrate(byMigrations, MIGRATIONS);
+    expect(migrate(atOnce, MIGRATIONS, { finalSchema: FINAL_SCHEMA })).toEqual(applied);
+    const contentOf = (sqlite: Sqlite) => {
+      const objects = sqlite
+        .query<{ type: string; name: string }, []>("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")
+        .all();
+      // What an AUTOINCREMENT table without rows counts from is 0, said or not.
+      const tables = objects.filter(({ type, name }) => type === "table" && name !== "sqlite_sequence");
+      return {
+        objects,
+        rows: tables.map(({ name }) => sqlite.query(`SELECT count(*) FROM "${name}"`).values()),
+        counted: sqlite.query("SELECT * FROM sqlite_sequence WHERE seq > 0").all(),
+        versions: ["user_version", "application_id"].map((name) => sqlite.query(`PRAGMA ${name}`).values()),
+      };
+    };
+    const content = contentOf(atOnce);
+    expect(content).toEqual(contentOf(byMigrations));
+    expect(content.objects.length).toBeGreaterThan(150);
+    expect(new Set(content.rows.flat(2))).toEqual(new Set([0]));
+  });
+
+  test("the final schema is for an empty database only, and is created as a whole or not at all", () => {
+    const finalSchema = "CREATE TABLE a (x, y); CREATE TABLE b (z);";
+    const steps = ["CREATE TABLE a (x)", "ALTER TABLE a ADD y"].map((sql, at) => ({ name: `m${at}`, sql }));
+    const half = new Sqlite(":memory:");
+    migrate(half, steps.slice(0, 1));
+    expect(migrate(half, steps, { finalSchema })).toEqual({ ok: true, value: ["m1"] });
+    expect(half.query("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "a" }]);
+    const empty = new Sqlite(":memory:");
+    expect(() => migrate(empty, steps, { finalSchema: `${finalSchema} CREATE TABLE a (x);` })).toThrow(
+      "already exists",
+    );
+    expect(empty.query("SELECT name FROM sqlite_schema").all()).toEqual([]);
+    expect(schemaVersion(empty)).toBe(0);
   });
 
   test("a failing migration leaves the version and the tables of the one before", () => {
@@ -87,16 +125,17 @@ describe("migrations", () => {
   };
 
   test.each([
-    ["before it is looked at", "application_id"],
-    ["while it is looked at", "sqlite_master"],
-    ["after it was looked at", "transaction 2"],
-  ])("a database that another process migrates %s is migrated once, and is not refused", (_, when) => {
+    ["before it is looked at", "application_id", undefined],
+    ["while it is looked at", "sqlite_master", undefined],
+    ["after it was looked at", "transaction 2", undefined],
+    ["before it is created", "transaction 2", FINAL_SCHEMA],
+  ])("a database that another process migrates %s is migrated once, and is not refused", (_, when, finalSchema) => {
     const path = join(folder(), "two.db");
     const other = new Sqlite(path, { create: true });
     other.run("PRAGMA journal_mode = WAL");
     const byOther: unknown[] = [];
     const sqlite = interrupted(path, when, () => void byOther.push(migrate(other, MIGRATIONS)));
-    expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: true, value: [] });
+    expect(migrate(sqlite, MIGRATIONS, { finalSchema })).toEqual({ ok: true, value: [] });
     expect(byOther).toEqual([{ ok: true, value: MIGRATIONS.map(({ name }) => name) }]);
     expect(schemaVersion(sqlite)).toBe(MIGRATIONS.length);
     sqlite.close();

@@ -4,7 +4,7 @@ import { err, ok, type Result } from "../base/errors.ts";
 import { giveToOwnerOf } from "../base/private-file.ts";
 import { copyDatabase, describeCopyProblem } from "./backup.ts";
 import { sha256OfFile, writeChecksum } from "./backup-checksum.ts";
-import { migrate, type MigrateProblem, readVersion } from "./migrate.ts";
+import { migrate, type MigrateOptions, type MigrateProblem, readVersion } from "./migrate.ts";
 import type { Migration } from "./migrations.ts";
 import { removeOldCopies } from "./kept-copies.ts";
 import { syncNames } from "./partial-file.ts";
@@ -17,6 +17,11 @@ export interface Migrated {
   readonly applied: readonly string[];
   /** The file with a copy of the former database; null if none was needed. */
   readonly copy: string | null;
+}
+
+export interface MigrateFileOptions extends Pick<MigrateOptions, "finalSchema"> {
+  readonly migrations: readonly Migration[];
+  readonly copyFirst?: boolean;
 }
 
 /** In a database whose upgrade has begun and not ended: it was copied before the first of its migrations. */
@@ -64,7 +69,7 @@ const copyBefore = (path: string, next: Migration): Result<string, MigrateProble
 export const migrateFile = (
   sqlite: Sqlite,
   path: string,
-  { migrations, copyFirst = true }: { readonly migrations: readonly Migration[]; readonly copyFirst?: boolean },
+  { migrations, finalSchema, copyFirst = true }: MigrateFileOptions,
 ): Result<Migrated, MigrateProblem> => {
   const checked = readVersion(sqlite, migrations.length);
   if (!checked.ok) return checked;
@@ -78,7 +83,8 @@ export const migrateFile = (
     if (!copied.ok) return copied;
     copy = copied.value;
   }
-  const migrated = migrate(sqlite, migrations, isUpgrade ? () => beginUpgrade(sqlite) : undefined);
+  const begin = isUpgrade ? () => beginUpgrade(sqlite) : undefined;
+  const migrated = migrate(sqlite, migrations, { begin, finalSchema });
   if (!migrated.ok) return migrated;
   if (isUpgrade || isResumed) {
     endUpgrade(sqlite);

@@ -51,30 +51,44 @@ export const readVersion = (sqlite: Sqlite, knows: number): Result<number, Migra
   return has > knows ? err({ kind: "newer_database", has, knows }) : ok(has);
 };
 
+export interface MigrateOptions {
+  /** Runs in the transaction of the first migration. */
+  readonly begin?: (() => void) | undefined;
+  /** Creates in an empty database what all migrations together would make of it, in one transaction. */
+  readonly finalSchema?: string | undefined;
+}
+
 /**
  * Migrates a database to the newest schema, each migration in its own transaction, and returns the names of those
- * applied. `begin` runs in the transaction of the first one. Refuses a database that a newer binary has migrated, and that of another program.
+ * applied. Refuses a database that a newer binary has migrated, and that of another program.
  */
 export const migrate = (
   sqlite: Sqlite,
   migrations: readonly Migration[],
-  begin?: () => void,
+  { begin, finalSchema }: MigrateOptions = {},
 ): Result<string[], MigrateProblem> => {
   const version = readVersion(sqlite, migrations.length);
   if (!version.ok) return version;
   const has = version.value;
 
   const applied: string[] = [];
-  for (const [at, migration] of migrations.entries()) {
-    const apply = sqlite.transaction(() => {
-      if (schemaVersion(sqlite) > at) return false;
-      if (applied.length === 0) begin?.();
-      sqlite.run(`PRAGMA application_id = ${APPLICATION_ID}`);
-      for (const statement of migration.sql.split("--> statement-breakpoint")) sqlite.run(statement);
-      sqlite.run(`PRAGMA user_version = ${at + 1}`);
-      return true;
+  const apply = (script: string, from: number, to: number): void => {
+    if (applied.length === 0) begin?.();
+    sqlite.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+    for (const statement of script.split("--> statement-breakpoint")) sqlite.run(statement);
+    sqlite.run(`PRAGMA user_version = ${to}`);
+    applied.push(...migrations.slice(from, to).map(({ name }) => name));
+  };
+  // Another process may have been quicker, so that each transaction looks again.
+  const create = sqlite.transaction((script: string) => {
+    if (isEmpty(sqlite)) apply(script, 0, migrations.length);
+  });
+  if (has === 0 && finalSchema !== undefined) create.immediate(finalSchema);
+  for (const [at, { sql }] of migrations.entries()) {
+    const step = sqlite.transaction(() => {
+      if (schemaVersion(sqlite) <= at) apply(sql, at, at + 1);
     });
-    if (at >= has && apply.immediate()) applied.push(migration.name);
+    if (at >= has) step.immediate();
   }
   return ok(applied);
 };

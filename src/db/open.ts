@@ -9,7 +9,7 @@ import { CommittedFacts, type Fact } from "./facts.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { MigrateProblem } from "./migrate.ts";
 import { type Migrated, migrateFile } from "./migrate-file.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { FINAL_SCHEMA, MIGRATIONS } from "./migrations.ts";
 import * as schema from "./schema.ts";
 
 /** Proof of a transaction: functions that change the database take one as their first argument. */
@@ -90,7 +90,7 @@ const prepareConnection = (sqlite: Sqlite): Sqlite => {
 
 const openMigrated = (path: string) => {
   const sqlite = prepareConnection(new Sqlite(path, { readwrite: true, strict: true }));
-  return { sqlite, migrated: migrateFile(sqlite, path, { migrations: MIGRATIONS }) };
+  return { sqlite, migrated: migrateFile(sqlite, path, { migrations: MIGRATIONS, finalSchema: FINAL_SCHEMA }) };
 };
 
 /** A new database in memory; those after the first of a process begin as its copy. */
