@@ -74,7 +74,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
     return session && account && { sessionId: session.id, csrfToken: session.csrfToken, user: session.user, account };
   };
   return new Dashboard({
-    ...{ guard, clock, findSession, isHttps, record: parts.record },
+    ...{ guard, clock, findSession, isHttps, record: parts.record, clientAddress: parts.clientAddress },
     routes: [
       ...PREFERENCES,
       ...createHomePages({
@@ -94,10 +94,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
       ...parts.settings,
     ].map(withRole),
     frameFacts: (viewer) => ({
-      credits:
-        accounts.findAccount(viewer.account.id) === undefined
-          ? 0
-          : parts.credits.live.balance(viewer.account.id).available,
+      credits: parts.credits.live.balance(viewer.account.id).available,
       attention: board.counts(viewer),
     }),
   });

@@ -33,17 +33,19 @@ export const optionalText = (charactersMax: number) =>
 export class ForgedForm extends Error {}
 
 /**
- * The fields of a form (`application/x-www-form-urlencoded`); 413 above `bytesMax`. Throws `ForgedForm` unless it has
- * the visitor's CSRF token.
+ * The fields of a form (`application/x-www-form-urlencoded`), in the turn of its visit; 413 above `bytesMax`. Throws
+ * `ForgedForm` unless it has the visitor's CSRF token.
  */
 export const readFormValues = async (
-  { request, csrfToken }: Pick<Visit, "request" | "csrfToken">,
+  { request, csrfToken, turn }: Pick<Visit, "request" | "csrfToken" | "turn">,
   bytesMax = FORM_BYTES_MAX,
 ): Promise<Values> => {
   const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
   if (type !== undefined && type !== "application/x-www-form-urlencoded")
     throw new AppError("unsupported_media_type", { message: "Send this form as application/x-www-form-urlencoded." });
-  const fields = new URLSearchParams(new TextDecoder().decode(await readBytes(request, bytesMax)));
+  const body = await readBytes(request, bytesMax);
+  await turn();
+  const fields = new URLSearchParams(new TextDecoder().decode(body));
   if (isCrossSite(request) || !isCsrfToken(fields.get(CSRF_FIELD), csrfToken)) throw new ForgedForm();
   fields.delete(CSRF_FIELD);
   const names = new Set(fields.keys());
@@ -90,6 +92,8 @@ interface Form<F extends z.ZodObject> {
   /** Shows the form again; absent: an error page. */
   readonly rerender: (() => View | Promise<View>) | undefined;
   readonly perform: (form: z.output<F>) => View | Response | Promise<View | Response>;
+  /** That of the visit. */
+  readonly turn: Visit["turn"];
 }
 
 const tidyMessage = (text: string): string => `${text.replace(/(?<!\.)\.+$/, "")}.`;
@@ -120,11 +124,12 @@ const CLIENT_ERROR = 400;
 
 /** Validates a form and performs it. What is wrong with it is shown on its page again. */
 export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise<Outcome | Response> => {
-  const { values, schema, path, rerender, perform } = form;
+  const { values, schema, path, rerender, perform, turn } = form;
   const again = async (
     { status, headers = {} }: Pick<View, "headers"> & { readonly status: number },
     problem: Pick<FormState, "errors" | "message">,
   ): Promise<Outcome> => {
+    await turn();
     const shown = await rerender?.();
     if (shown === undefined) throw new Error("a form without a page was shown again");
     return { view: { ...shown, status, headers }, form: { action: path, values, ...problem } };

@@ -61,6 +61,8 @@ export interface Visit {
   readonly csrfToken: string;
   /** Whether the browser came by HTTPS. */
   readonly isSecure: boolean;
+  /** Resolves when the page may be read and rendered (`PageTurns`). */
+  turn(): Promise<void>;
 }
 
 export interface Outcome {
@@ -165,7 +167,7 @@ export const formAction = <P extends z.ZodObject = NoFields, F extends z.ZodObje
     const values = await readFormValues(visit, options.bytesMax);
     const rerender = again && ((): View | Promise<View> => again.rerender({ request, viewer, params, values }));
     return performForm({
-      ...{ values, schema: options.form, path: visit.path, rerender },
+      ...{ values, schema: options.form, path: visit.path, rerender, turn: visit.turn },
       perform: (form: z.output<F>) => perform({ request, done: visit.done, viewer, params, form }),
     });
   },
@@ -185,7 +187,7 @@ export const uploadAction = <P extends z.ZodObject = NoFields>(
     requireUploadToken(visit);
     const rerender = again && ((): View | Promise<View> => again.rerender({ request, viewer, params, values: {} }));
     return performForm({
-      ...{ values: {}, schema: NO_FIELDS, path: visit.path, rerender },
+      ...{ values: {}, schema: NO_FIELDS, path: visit.path, rerender, turn: visit.turn },
       perform: () => perform({ request, done: visit.done, viewer, params }),
     });
   },
@@ -228,7 +230,7 @@ export const publicAction = <P extends z.ZodObject = NoFields, F extends z.ZodOb
     const params = readPathOf(options.params, visit.params);
     const values = await readFormValues(visit, options.bytesMax);
     return performForm({
-      ...{ values, schema: options.form, path: visit.path },
+      ...{ values, schema: options.form, path: visit.path, turn: visit.turn },
       rerender: rerender && (() => rerender({ visit, params, values })),
       perform: (form: z.output<F>) => perform({ visit, params, form }),
     });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ClientAddresses } from "../http/client-addresses.ts";
 import { z } from "zod";
+import { nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { createTokenBuckets } from "../base/limits.ts";
 import { Guard } from "../http/guard.ts";
@@ -42,7 +43,15 @@ const SHOWN = [" value=&quot;550 ", "[31mUser", "gnp.exe", " ", "", "", "pay", "
   .map((part, at) => part + (["\\u001b", "\\u202e", "\\u2066", "\\u0085", "\\u200b", "\\ufeff", "\\u200c"][at] ?? ""))
   .join("");
 
-const FormPage = (): View => ({
+/** Called whenever the page with the form is read. */
+let onFormPage = (): void => undefined;
+
+const FormPage = (): View => {
+  onFormPage();
+  return FORM_PAGE;
+};
+
+const FORM_PAGE: View = {
   ...{ title: "Form", section: "settings" },
   body: (
     <>
@@ -57,7 +66,7 @@ const FormPage = (): View => ({
       </PostForm>
     </>
   ),
-});
+};
 
 const withAccess = (access: PageRoute["access"], route: PageRoute): PageRoute => ({ ...route, access });
 
@@ -149,6 +158,7 @@ const createApp = () => {
       return SESSIONS.get(token);
     },
     frameFacts: () => ({ credits: 1234, attention: { dmarc: 3 } }),
+    clientAddress: () => null,
   });
   const application = createApplication({
     ...{ log: silentLog, clock, routes: [dashboard.routes()] },
@@ -396,4 +406,27 @@ test("a form that succeeded is in the audit log with its user, action and subjec
   expect(recorded).toEqual([]);
   expect((await change("name=ada")).status).toBe(303);
   expect(recorded).toEqual([["member", "things.change", "a7"]]);
+});
+
+test.each([
+  ["pages", undefined],
+  ["forms that are shown again", `${csrf("member")}&name=too+long`],
+])("of %s that are requested at the same time, one is rendered in each turn of the event loop", async (_, form) => {
+  const turnsOfPages: number[] = [];
+  let turn = 0;
+  onFormPage = () => void turnsOfPages.push(turn);
+  const over = new AbortController();
+  const count = async (): Promise<void> => {
+    for (; !over.signal.aborted; turn++) await nextTurn();
+  };
+  const counting = count();
+  const asked = Array.from({ length: 20 }, () => ask("/form", { as: "member", ...(form && { form }) }));
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  over.abort();
+  await counting;
+  onFormPage = () => undefined;
+  expect(new Set(statuses)).toEqual(new Set([form === undefined ? 200 : 400]));
+  expect(turnsOfPages).toHaveLength(20);
+  // The first page begins at once, and the second before this test counts the turn.
+  expect(new Set(turnsOfPages).size).toBeGreaterThanOrEqual(19);
 });

@@ -2,6 +2,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import { z } from "zod";
 import type { Account } from "../accounts/store.ts";
+import { networkKey } from "../base/client-network.ts";
 import type { Clock } from "../base/clock.ts";
 import { visibleMarkup } from "../base/visible-text.ts";
 import { type KeyMode, newVisitorId } from "../base/secrets.ts";
@@ -20,6 +21,7 @@ import { ErrorBody, type PageError } from "./error-body.tsx";
 import { CLEAR_FLASH, readFlash } from "./flash.ts";
 import { ForgedForm } from "./form-input.ts";
 import { Frame, type FrameFacts } from "./frame.tsx";
+import { PageTurns } from "./page-turns.ts";
 import type { Outcome, PageRoute, Role, Viewer, Visit } from "./page.ts";
 import { redirectToPath } from "./redirect.ts";
 import { hasRole, roleOfForm, roleOfPage } from "./roles.ts";
@@ -51,6 +53,8 @@ export interface DashboardOptions {
     done: { readonly action: string; readonly subject: string | null },
   ) => Promise<void>;
   readonly frameFacts: (viewer: Viewer) => FrameFacts;
+  /** The address that a request comes from; null without a socket. */
+  readonly clientAddress: (request: Request) => string | null;
   /** Whether the service is reached by HTTPS, as configured. */
   readonly isHttps: boolean;
 }
@@ -89,9 +93,11 @@ const withoutPrefix = (path: string): string => {
 /** The dashboard's pages: sessions, access, forms, and the frame around each page. */
 export class Dashboard {
   readonly #options: DashboardOptions;
+  readonly #turns: PageTurns;
 
   constructor(options: DashboardOptions) {
     this.#options = options;
+    this.#turns = new PageTurns(options.clock);
   }
 
   /** All pages in live and test mode, and the assets, as a part of the application. */
@@ -114,19 +120,23 @@ export class Dashboard {
     }, app);
   }
 
-  /** An error as a page, for browsers; null for a client of the API. */
-  errorPage(request: Request, error: PageError): Response | null {
+  /** An error as a page, for browsers; null for a client of the API, and where the page gets no turn. */
+  async errorPage(request: Request, error: PageError): Promise<Response | null> {
     const path = pathOf(request);
     const isBrowser = request.headers.get("accept")?.includes("text/html") === true;
     if (!isBrowser || /^\/(v1|metrics|healthz|readyz|openapi\.json)(\/|$)/.test(path)) return null;
     // Where the database does not respond, nobody can be found signed in.
     const visit = error.status >= SERVER_ERROR ? this.#visitOfAnyone(request, {}) : this.#visit(request, {});
-    return this.#render(visit, { view: { ...ErrorBody(error), status: error.status } });
+    const hasTurn = await visit.turn().then(
+      () => true,
+      () => false,
+    );
+    return hasTurn ? this.#render(visit, { view: { ...ErrorBody(error), status: error.status } }) : null;
   }
 
-  #notFound(request: Request): Response {
+  async #notFound(request: Request): Promise<Response> {
     const error = { status: 404, message: "There is no such page." };
-    return this.errorPage(request, error) ?? Response.json({ error: "not_found" }, { status: 404 });
+    return (await this.errorPage(request, error)) ?? Response.json({ error: "not_found" }, { status: 404 });
   }
 
   async #serve(route: PageRoute, request: Request, params: unknown): Promise<Response> {
@@ -138,6 +148,8 @@ export class Dashboard {
     if (!hasRole(route.access, viewer?.user))
       return this.#render(visit, { view: { ...ErrorBody({ status: 403, message: deniedText(route) }), status: 403 } });
     if (route.method === "POST") await abortIfClientGone(request);
+    // A form gets its turn once its body is there.
+    else await visit.turn();
     const outcome = await this.#outcomeOf(route, visit);
     if (viewer !== null && hasSucceeded(outcome)) await this.#record(route, viewer, visit);
     return outcome instanceof Response ? privately(outcome) : this.#render(visit, outcome);
@@ -166,20 +178,24 @@ export class Dashboard {
     const token = readSessionToken(request, visit.isSecure);
     const session = token === null ? undefined : this.#options.findSession(token, visit.isSecure);
     if (session === undefined) return visit;
-    return { ...visit, viewer: viewerFrom(session, request), visitor: null, csrfToken: session.csrfToken };
+    const turn = (): Promise<void> => this.#turns.enter(request, session.account.id);
+    return { ...visit, turn, viewer: viewerFrom(session, request), visitor: null, csrfToken: session.csrfToken };
   }
 
   #visitOfAnyone(request: Request, params: unknown): Visit {
     const isForwardedHttps = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
     const isSecure = this.#options.isHttps || isForwardedHttps;
     const visitor = readVisitor(request, isSecure) ?? newVisitorId();
+    const turn = (): Promise<void> =>
+      this.#turns.enter(request, networkKey(this.#options.clientAddress(request) ?? ""));
     return {
       ...{ request, params, path: withoutPrefix(pathOf(request)), isSecure },
-      ...{ done: {}, viewer: null, visitor, csrfToken: visitorToken(visitor) },
+      ...{ done: {}, viewer: null, visitor, csrfToken: visitorToken(visitor), turn },
     };
   }
 
-  #render(visit: Visit, { view, form }: Outcome): Response {
+  async #render(visit: Visit, { view, form }: Outcome): Promise<Response> {
+    await visit.turn();
     const { request, viewer, csrfToken, visitor, isSecure } = visit;
     const href = viewer?.href ?? hrefIn("live");
     const timeZone = viewer?.timeZone ?? readTimeZone(request);

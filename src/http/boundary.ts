@@ -17,7 +17,7 @@ export interface BoundaryDeps {
 }
 
 /** An error as a page, for browsers; null for all other clients. */
-export type ErrorPage = (request: Request, error: PresentedError) => Response | null;
+export type ErrorPage = (request: Request, error: PresentedError) => Promise<Response | null>;
 
 /** What is shown of an error. */
 export interface PresentedError {
@@ -63,12 +63,13 @@ export const createBoundary = ({ log, clock, methodsOf, errorPage }: BoundaryDep
       set.headers["x-request-id"] = requestIdOf(request);
       if (!hasUsableHost(request)) throw new AppError("Invalid host", { message: HOST_NEEDED });
     })
-    .onError({ as: "global" }, ({ error, code, request, set }) => {
+    .onError({ as: "global" }, async ({ error, code, request, set }) => {
       const { status, headers, body } = toResponse(error, code, request, set.headers["x-request-id"]);
       set.status = status;
       Object.assign(set.headers, headers);
       const message = typeof body.message === "string" && code !== "NOT_FOUND" ? { message: body.message } : {};
-      return errorPage?.(request, { status, ...message, requestId: String(set.headers["x-request-id"]) }) ?? body;
+      const requestId = String(set.headers["x-request-id"]);
+      return (await errorPage?.(request, { status, ...message, requestId })) ?? body;
     });
 };
 
