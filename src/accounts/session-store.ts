@@ -24,14 +24,24 @@ const prepareFind = (orm: Db["orm"]) =>
     .where(eq(sessions.hash, sql.placeholder("hash")))
     .prepare();
 
+const prepareList = (orm: Db["orm"]) =>
+  orm
+    .select()
+    .from(sessions)
+    .where(eq(sessions.userId, sql.placeholder("userId")))
+    .orderBy(desc(sessions.lastSeenAtMs), desc(sessions.createdAtMs))
+    .prepare();
+
 /** Sessions of the dashboard and one-time set-up links, by the hashes of their tokens. */
 export class SessionStore {
   readonly #orm: Db["orm"];
   readonly #find: ReturnType<typeof prepareFind>;
+  readonly #list: ReturnType<typeof prepareList>;
 
   constructor({ orm }: Pick<Db, "orm">) {
     this.#orm = orm;
     this.#find = prepareFind(orm);
+    this.#list = prepareList(orm);
   }
 
   insert(_tx: Tx, session: SessionRecord): void {
@@ -48,13 +58,7 @@ export class SessionStore {
 
   /** The sessions of a user, the last seen first. */
   list(userId: string): SessionRecord[] {
-    const lastSeenFirst = [desc(sessions.lastSeenAtMs), desc(sessions.createdAtMs)];
-    return this.#orm
-      .select()
-      .from(sessions)
-      .where(eq(sessions.userId, userId))
-      .orderBy(...lastSeenFirst)
-      .all();
+    return this.#list.all({ userId });
   }
 
   remove(_tx: Tx, hashes: readonly string[]): void {

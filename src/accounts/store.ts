@@ -44,7 +44,12 @@ export interface Credential extends Omit<ApiKey, "name" | "createdAtMs">, Custom
 type StoredCredential = Omit<Credential, "scopes"> & { readonly scopes: string };
 
 /** Prepared for what every request needs: drizzle's mapping of a row costs several times as much as SQLite. */
-const prepareAll = ({ sqlite }: Db) => ({
+const prepareAll = ({ sqlite, orm }: Db) => ({
+  findAccount: orm
+    .select()
+    .from(accounts)
+    .where(eq(accounts.id, sql.placeholder("id")))
+    .prepare(),
   findCredential: sqlite.prepare<StoredCredential, [string]>(
     `SELECT s.valid_until_ms AS validUntilMs, k.id, k.account_id AS accountId, k.mode, k.scopes,
         k.expires_at_ms AS expiresAtMs, k.revoked_at_ms AS revokedAtMs, k.last_used_at_ms AS lastUsedAtMs,
@@ -73,7 +78,7 @@ export class AccountStore {
   }
 
   findAccount(id: string): Account | undefined {
-    return this.#orm.select().from(accounts).where(eq(accounts.id, id)).get();
+    return this.#statements.findAccount.get({ id });
   }
 
   findAccountByName(name: string): Account | undefined {
