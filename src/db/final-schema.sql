@@ -161,7 +161,6 @@ CREATE TABLE `blocklist_checks` (
 	`is_change` integer NOT NULL,
 	`body` text NOT NULL
 );
-CREATE INDEX `blocklist_checks_by_age` ON `blocklist_checks` (`finished_at_ms`);
 CREATE TABLE `blocklist_targets` (
 	`id` text PRIMARY KEY NOT NULL,
 	`account_id` text NOT NULL,
@@ -745,3 +744,5 @@ CREATE TABLE `dmarc_reporters` (
 );
 CREATE UNIQUE INDEX `dmarc_reporters_once` ON `dmarc_reporters` (`domain`,`author`,`is_known`);
 CREATE INDEX `dmarc_weekly_unknown` ON `dmarc_weekly` (`domain`,`week`) WHERE is_trusted > 1;
+CREATE INDEX `blocklist_checks_by_change_and_age` ON `blocklist_checks` (`is_change`,`finished_at_ms`);
+CREATE INDEX `idempotency_keys_by_resource` ON `idempotency_keys` (`resource_id`);

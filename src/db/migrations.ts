@@ -33,6 +33,7 @@ import m0030 from "../../drizzle/0030_report_filters.sql" with { type: "text" };
 import m0031 from "../../drizzle/0031_doubtful_reports.sql" with { type: "text" };
 import m0032 from "../../drizzle/0032_history_indexes.sql" with { type: "text" };
 import m0033 from "../../drizzle/0033_unknown_reporters.sql" with { type: "text" };
+import m0034 from "../../drizzle/0034_purge_and_erase_indexes.sql" with { type: "text" };
 import finalSchema from "./final-schema.sql" with { type: "text" };
 
 export interface Migration {
@@ -76,6 +77,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0031_doubtful_reports", sql: m0031 },
   { name: "0032_history_indexes", sql: m0032 },
   { name: "0033_unknown_reporters", sql: m0033 },
+  { name: "0034_purge_and_erase_indexes", sql: m0034 },
 ];
 
 /** Creates in an empty database what all migrations together would make of it. */

@@ -129,7 +129,8 @@ export const blocklistChecks = sqliteTable(
       ...[table.targetId, table.id, table.finishedAtMs, table.isChange, table.status],
       table.trigger,
     ),
-    index("blocklist_checks_by_age").on(table.finishedAtMs),
+    // Checks with a change are kept longer than others: the purge reads either alone.
+    index("blocklist_checks_by_change_and_age").on(table.isChange, table.finishedAtMs),
   ],
 );
 

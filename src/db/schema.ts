@@ -144,6 +144,7 @@ export const idempotencyKeys = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.keyId, table.idempotencyKey] }),
     index("idempotency_keys_by_age").on(table.createdAtMs),
+    index("idempotency_keys_by_resource").on(table.resourceId),
   ],
 );
 
