@@ -18,6 +18,9 @@ const TARGETS = 10_000;
 const SCHEDULED = 100_000;
 const PICKS = 101;
 const PICKED = 200;
+const PURGED = 20_000;
+const PURGED_AT_ONCE = 1_000;
+const KEPT_CHANGES = 200_000;
 const QUERIES_PER_DAY = 1_000_000_000;
 /** Of dnsperf, and of our DNS client. */
 const AT_ONCE = 256;
@@ -186,8 +189,40 @@ const measurePick = async (stage: Stage): Promise<Mark[]> => {
   return [{ group: GROUP, what: "picking what is due", value: median(times), unit: "ms", limit: { most: 5 }, note }];
 };
 
-/** A pass of the binary over 10,000 targets, the timetable of 100,000, and events to a receiver. */
+const FILL_OLD_CHECKS = `INSERT INTO blocklist_checks (id, target_id, trigger, started_at_ms, finished_at_ms, status, is_change, body)
+  WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+  SELECT printf('%d-%09d', ?2, i), 'bench', 'scheduled', i, i, 'listed', ?2, '{}' FROM n`;
+
+/** The purge of checks, first without and then beside checks with a change, which are kept for longer. */
+const measurePurge = async (stage: Stage): Promise<Mark[]> => {
+  const db = openData(await newDataDir(stage, "blocklists-purge"));
+  const store = new BlocklistStore(db);
+  const timeMs = (): number => {
+    db.sqlite.query(FILL_OLD_CHECKS).run(PURGED, 0);
+    const startedMs = performance.now();
+    const purge = () =>
+      db.transact((tx) => store.purgeChecks(tx, { isChange: false, beforeMs: Date.now(), limit: PURGED_AT_ONCE }));
+    let purged = 0;
+    for (let count = purge(); count > 0; count = purge()) purged += count;
+    if (purged !== PURGED) throw new Error(`${purged} checks were purged`);
+    return performance.now() - startedMs;
+  };
+  const alone = timeMs();
+  db.sqlite.query(FILL_OLD_CHECKS).run(KEPT_CHANGES, 1);
+  const beside = timeMs();
+  db.close();
+  const note = `${PURGED.toLocaleString("en")} checks in ${alone.toFixed(0)} ms alone, in ${beside.toFixed(0)} ms beside ${KEPT_CHANGES.toLocaleString("en")} kept`;
+  const what = "purge beside checks with changes, of one alone";
+  return [{ group: GROUP, what, value: beside / alone, unit: "times", limit: { most: 3 }, note }];
+};
+
+/** A pass of the binary over 10,000 targets, the timetable of 100,000, a purge, and events to a receiver. */
 export const measureBlocklists = async (stage: Stage): Promise<Mark[]> => {
   await needTools(stage.supervisor, "dnsperf");
-  return [...(await measurePass(stage)), ...(await measurePick(stage)), ...(await measureWebhooks(stage, GROUP))];
+  return [
+    ...(await measurePass(stage)),
+    ...(await measurePick(stage)),
+    ...(await measurePurge(stage)),
+    ...(await measureWebhooks(stage, GROUP)),
+  ];
 };

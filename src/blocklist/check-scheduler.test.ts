@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 
 const newFixture = createBlocklistFixtures();
@@ -133,3 +133,19 @@ test.each([
     expect(await keptAt(changedDays, 1)).toEqual([]);
   },
 );
+
+test("the purge reads no check that it keeps", async () => {
+  const fixture = newFixture();
+  const { sqlite } = fixture.db;
+  const query = spyOn(sqlite, "query");
+  await fixture.scheduler.purgeOldChecks();
+  const purges = query.mock.calls.map(([sql]) => sql).filter((sql) => sql.includes("blocklist_checks"));
+  query.mockRestore();
+  expect(purges).toHaveLength(2);
+  for (const sql of purges) {
+    const plan = sqlite.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql.replaceAll("?", "5")}`).all();
+    expect(plan.map(({ detail }) => detail).join()).toContain(
+      "COVERING INDEX blocklist_checks_by_change_and_age (is_change=? AND finished_at_ms<?)",
+    );
+  }
+});

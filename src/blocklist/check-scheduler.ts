@@ -106,10 +106,10 @@ export class CheckScheduler {
     await this.#purge(Math.max(CHANGES_KEPT_DAYS, retentionDays), true);
   }
 
-  async #purge(days: number, withChanges: boolean): Promise<void> {
+  async #purge(days: number, isChange: boolean): Promise<void> {
     const beforeMs = this.runtime.clock.nowMs() - days * DAY_MS;
     const { store, monitor } = this.deps;
-    const purgeSome = (tx: Tx): number => store.purgeChecks(tx, beforeMs, { withChanges, limit: ROWS_AT_ONCE });
+    const purgeSome = (tx: Tx): number => store.purgeChecks(tx, { isChange, beforeMs, limit: ROWS_AT_ONCE });
     await inSteps(() => this.runtime.db.commit(purgeSome), { isStopping: () => monitor.isStopping });
   }
 }

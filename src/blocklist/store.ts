@@ -256,15 +256,13 @@ export class BlocklistStore {
       .all();
   }
 
-  /** Deletes at most `limit` checks that finished before `beforeMs`, those with changes only if `withChanges`; returns how many. */
+  /** Deletes at most `limit` checks that finished before `beforeMs`: those with a change, or those without; returns how many. */
   purgeChecks(
     _tx: Tx,
-    beforeMs: number,
-    { withChanges, limit }: { readonly withChanges: boolean; readonly limit: number },
+    { isChange, beforeMs, limit }: { readonly isChange: boolean; readonly beforeMs: number; readonly limit: number },
   ): number {
-    const old = `SELECT rowid FROM blocklist_checks WHERE finished_at_ms < ? AND is_change <= ? LIMIT ?`;
+    const old = `SELECT rowid FROM blocklist_checks WHERE is_change = ? AND finished_at_ms < ? LIMIT ?`;
     const sql = `DELETE FROM blocklist_checks WHERE rowid IN (${old})`;
-    return this.db.sqlite.query<unknown, [number, number, number]>(sql).run(beforeMs, Number(withChanges), limit)
-      .changes;
+    return this.db.sqlite.query<unknown, [number, number, number]>(sql).run(Number(isChange), beforeMs, limit).changes;
   }
 }
