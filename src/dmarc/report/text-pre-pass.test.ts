@@ -20,6 +20,7 @@ describe("a text that is nearly XML", () => {
     ["<record><a><b@c></a></record>", "<record><a>&lt;b@c></a></record>"],
     ["<record><envelope_from><></envelope_from></record>", "<record><envelope_from>&lt;></envelope_from></record>"],
     ["<record><envelope_to><b.x></envelope_to></record>", "<record><envelope_to>&lt;b.x></envelope_to></record>"],
+    ["<record><spf><domain><b.x></domain></spf></record>", "<record><spf><domain>&lt;b.x></domain></spf></record>"],
     ["<record><envelope_from><a@b</envelope_from></record>", "<record><envelope_from>&lt;a@b</envelope_from></record>"],
     ["<record><selector><none></selector></record>", "<record><selector>&lt;none></selector></record>"],
     ["<record><comment>no key <x.y></comment></record>", "<record><comment>no key &lt;x.y></comment></record>"],

@@ -153,7 +153,7 @@ const BRACKETED_TO_END =
   /<(?:[^<>]{0,320}>|[^<>@\s]{1,320}@[^<>@\s]{1,320})[^<>]{0,320}<\/([A-Za-z_][\w.:-]{0,1023})\s*>/y;
 
 /** Elements of a record whose text is a name or an address, which some reporters write in angle brackets. */
-const NAMES: ReadonlySet<string> = new Set(["envelope_to", "envelope_from", "header_from", "selector"]);
+const NAMES: ReadonlySet<string> = new Set(["envelope_to", "envelope_from", "header_from", "domain", "selector"]);
 
 /** Elements of a record that contain sentences. */
 const PROSE: ReadonlySet<string> = new Set(["comment", "human_result"]);
