@@ -1,6 +1,8 @@
 import { cron } from "@elysiajs/cron";
 import { Elysia } from "elysia";
 import { type Clock, ClockWatch } from "./base/clock.ts";
+import { Recurring } from "./base/recurring.ts";
+import { drain, Gate } from "./base/wait.ts";
 import type { Log } from "./base/log.ts";
 import type { Service } from "./compose-service.ts";
 import type { ScheduledBackups } from "./db/scheduled-backups.ts";
@@ -9,7 +11,7 @@ import type { ScheduledBackups } from "./db/scheduled-backups.ts";
 interface Job {
   readonly name: string;
   readonly pattern: string;
-  /** `isStopping`: whether the service stops, so that work in steps ends. Resolves with "failed" where it has logged why. */
+  /** `isStopping`: whether the service stops, so that work in steps ends. */
   readonly run: (isStopping: () => boolean) => Promise<unknown>;
   /** Whether it deletes what is old: with the clock set forward, that would be everything. */
   readonly expires?: true;
@@ -19,6 +21,7 @@ interface Job {
 
 /** A clock set further forward than this is believed only by the next start. */
 const AHEAD_MS_MAX = 24 * 60 * 60 * 1000;
+const DRAIN_MS_MAX = 6_000;
 
 export interface JobsOptions {
   readonly service: Pick<
@@ -26,7 +29,7 @@ export interface JobsOptions {
     "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge" | "correctPlannedTimes" | "doctor" | "activity"
   > & { readonly backups: Pick<ScheduledBackups, "run"> | null };
   readonly log: Log;
-  readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
+  readonly clock: Clock;
   readonly renewCertificates: () => Promise<unknown>;
 }
 
@@ -84,18 +87,12 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
 /** Most jobs find nothing to do, every minute: their start and end are logged at debug, a long run at info. */
 const LONG_RUN_MS = 1_000;
 
-/** Runs a job between two lines of the log. A job that fails is logged, too, and runs again when it is next due. */
+/** Runs a job between two lines of the log. */
 const runLogged = async ({ name, run }: Job, { log, clock }: JobsOptions, isStopping: () => boolean): Promise<void> => {
   const begunMs = clock.monotonicMs();
-  const msSince = (): number => Math.round(clock.monotonicMs() - begunMs);
   log.debug("job started", { job: name });
-  try {
-    const outcome = await run(isStopping);
-    if (outcome === "failed") return log.warn("job failed", { job: name, ms: msSince() });
-  } catch (error) {
-    return log.error("job failed", { job: name, ms: msSince(), error });
-  }
-  const ms = msSince();
+  await run(isStopping);
+  const ms = Math.round(clock.monotonicMs() - begunMs);
   log[ms >= LONG_RUN_MS ? "info" : "debug"](isStopping() ? "job stopped" : "job ended", { job: name, ms });
 };
 
@@ -108,40 +105,36 @@ const isHeld = ({ name }: Job, aheadMs: number, log: Log): boolean => {
   return true;
 };
 
-/** Starts the cron table; `stop` ends it, and resolves when the purges that run have ended after their present step. */
+/** Starts the cron table; `stop` ends it, and waits for the jobs that run: those in steps end after the present one. */
 export const createJobs = (options: JobsOptions) => {
-  const watch = new ClockWatch(options.clock);
-  const purges = new Set<Promise<void>>();
-  let isStopping = false;
-  let lastTurn: Promise<void> | null = null;
-  const runNow = async (job: Job): Promise<void> => {
-    if (isStopping || (job.expires && isHeld(job, watch.aheadMs(), options.log))) return;
-    const running = runLogged(job, options, () => isStopping);
-    if (job.expires) purges.add(running);
-    await running.finally(() => purges.delete(running));
-  };
+  const { clock, log } = options;
+  const watch = new ClockWatch(clock);
   /** Purges and backups wait for each other. */
-  const run = (job: Job): Promise<void> => {
-    if (!job.expires && !job.readsAll) return runNow(job);
-    const turn = (lastTurn === null ? runNow(job) : lastTurn.then(() => runNow(job))).finally(() => {
-      if (lastTurn === turn) lastTurn = null;
-    });
-    lastTurn = turn;
-    return turn;
+  const turns = new Gate(1);
+  const runNow = async (job: Job, signal: AbortSignal): Promise<void> => {
+    if (signal.aborted || (job.expires && isHeld(job, watch.aheadMs(), log))) return;
+    await runLogged(job, options, () => signal.aborted);
+  };
+  const run = async (job: Job, signal: AbortSignal): Promise<null> => {
+    await (job.expires || job.readsAll ? turns.run(() => runNow(job, signal)) : runNow(job, signal));
+    return null;
   };
   const plugin = new Elysia({ name: "jobs" });
-  for (const job of cronTable(options)) {
+  const running = cronTable(options).map((job) => {
     const { name, pattern } = job;
-    plugin.use(cron({ name, pattern, timezone: "UTC", protect: true, run: () => run(job) }));
-  }
+    const work = { name: "job", fields: { job: name }, run: (signal: AbortSignal) => run(job, signal) };
+    const recurring = new Recurring(options, work);
+    plugin.use(cron({ name, pattern, timezone: "UTC", protect: true, run: () => recurring.run() }));
+    return recurring;
+  });
   const { cron: timersByName = {} } = plugin.store as { cron?: Record<string, { stop(): void }> };
   const timers = Object.values(timersByName);
   return {
     plugin,
     stop: async (): Promise<void> => {
-      isStopping = true;
       for (const timer of timers) timer.stop();
-      await Promise.all(purges);
+      const stopped = running.map((recurring) => recurring.stop());
+      await drain(clock, DRAIN_MS_MAX, stopped);
     },
   };
 };

@@ -78,11 +78,11 @@ test("a read that fails is logged, and the next one follows", async () => {
   };
   const jobs = { resetting, withStatus: () => [] };
   const runner = { add: () => undefined, drop: () => undefined, jobNumbers: () => [] };
-  const follower = new JobFollower({ clock, log }, { jobs, runner, reset: () => undefined });
+  const follower = new JobFollower({ clock, log }, { jobs, runner, prepareRetries: () => undefined });
   follower.start();
   await clock.advance(FOLLOWED_MS);
   expect([reads, logged.length]).toEqual([1, 1]);
   await clock.advance(FOLLOWED_MS);
   expect([reads, logged.length]).toEqual([2, 1]);
-  follower.stop();
+  await follower.stop();
 });

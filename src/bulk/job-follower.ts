@@ -6,8 +6,8 @@ import type { BulkRunner } from "./runner.ts";
 export interface JobFollowerOptions {
   readonly jobs: Pick<JobStore, "resetting" | "withStatus">;
   readonly runner: Pick<BulkRunner, "add" | "drop" | "jobNumbers">;
-  /** Prepares the retry of a job; does nothing for one that is being prepared. */
-  readonly reset: (number: number) => void;
+  /** Prepares the retries of the jobs that are marked for it. */
+  readonly prepareRetries: () => void;
 }
 
 const FOLLOW_EVERY_MS = 2_000;
@@ -19,21 +19,21 @@ export class JobFollower {
 
   constructor(runtime: Pick<Runtime, "clock" | "log">, options: JobFollowerOptions) {
     this.#options = options;
-    const failure = "changes of lists by other processes could not be read, retrying";
-    this.#following = new Recurring(runtime, { failure, run: () => this.#follow(), retryMs: FOLLOW_EVERY_MS });
+    const name = "reading of lists that other processes changed";
+    this.#following = new Recurring(runtime, { name, run: () => this.#follow(), retryMs: FOLLOW_EVERY_MS });
   }
 
   start(): void {
     this.#following.within(FOLLOW_EVERY_MS);
   }
 
-  stop(): void {
-    this.#following.stop();
+  stop(): Promise<void> {
+    return this.#following.stop();
   }
 
   #follow(): number {
-    const { jobs, runner, reset } = this.#options;
-    for (const { number } of jobs.resetting()) reset(number);
+    const { jobs, runner, prepareRetries } = this.#options;
+    if (jobs.resetting().length > 0) prepareRetries();
     const unfinished = jobs.withStatus(["queued", "running"]);
     const numbers = new Set(unfinished.map(({ number }) => number));
     for (const number of runner.jobNumbers()) if (!numbers.has(number)) runner.drop(number);

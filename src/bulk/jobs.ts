@@ -1,5 +1,7 @@
 import { rm } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
+import { forEachIsolated } from "../base/for-each-isolated.ts";
+import { Recurring } from "../base/recurring.ts";
 import { type ByMode, sha256 } from "../base/secrets.ts";
 import type { IdempotencyStore, IdempotentRequest } from "../db/idempotency.ts";
 import { orRefusal } from "../db/refusal.ts";
@@ -38,7 +40,7 @@ export interface BulkJobsOptions extends BulkStores {
 
 /** Unfinished jobs of an account: they bound the disk space that its waiting lists take. */
 export const UNFINISHED_MAX = 500;
-const RESET_AGAIN_MS = 5_000;
+const PREPARE_AGAIN_MS = 5_000;
 
 export type Submitted =
   { readonly kind: "job"; readonly job: JobRow } | { readonly kind: "preview"; readonly preview: Preview };
@@ -52,17 +54,16 @@ export class BulkJobs {
   readonly #retry: ReturnType<typeof createJobRetry>;
   readonly #removal: JobRemoval;
   readonly #follower: JobFollower;
-  /** Jobs to retry whose old results are being removed, one after another. */
-  #resets: Promise<void> = Promise.resolve();
-  readonly #resetting = new Set<number>();
-  #isStopped: boolean = false;
+  readonly #preparing: Recurring;
 
   constructor(
     private readonly runtime: Runtime,
     private readonly options: BulkJobsOptions,
   ) {
     this.#retry = createJobRetry(runtime, options);
-    this.#follower = new JobFollower(runtime, { ...options, reset: (number) => this.#reset(number) });
+    const run = (signal: AbortSignal) => this.#prepareRetries(signal);
+    this.#preparing = new Recurring(runtime, { name: "preparing the retry of lists", run, retryMs: PREPARE_AGAIN_MS });
+    this.#follower = new JobFollower(runtime, { ...options, prepareRetries: () => this.#preparing.within(0) });
     this.#removal = new JobRemoval(runtime, options.jobs, options.lists);
     const contextOf = (owner: Pick<Caller, "accountId">) => this.#contextOf(owner);
     this.drafts = new ListDrafts(runtime, { contextOf, credits: options.credits.live });
@@ -156,7 +157,7 @@ export class BulkJobs {
       return null;
     });
     if (refused instanceof AppError) throw refused;
-    if (refused === null) this.#reset(counted.number);
+    if (refused === null) void this.#preparing.run();
     return this.find(caller, id);
   }
 
@@ -184,7 +185,7 @@ export class BulkJobs {
 
   /** Resumes the jobs that an earlier process left unfinished. */
   start(): void {
-    for (const { number } of this.options.jobs.resetting()) this.#reset(number);
+    void this.#preparing.run();
     this.options.runner.start();
     this.#follower.start();
   }
@@ -201,11 +202,10 @@ export class BulkJobs {
 
   /** Starts nothing any more; what is called afterwards only changes the database, as the command line wants it. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
     this.drafts.stop();
-    this.#follower.stop();
+    const stopped = [this.#follower.stop(), this.#preparing.stop()];
     await this.options.runner.stop();
-    await Promise.all([this.#removal.stop(), this.#resets]);
+    await Promise.all([this.#removal.stop(), ...stopped]);
   }
 
   async #start(caller: Caller, submission: Submission, idempotent: IdempotentRequest | null): Promise<JobRow> {
@@ -268,24 +268,23 @@ export class BulkJobs {
     };
   }
 
-  /** Removes the old results of a job to retry, then starts it. */
-  #reset(number: number): void {
-    if (this.#resetting.has(number)) return;
-    this.#resetting.add(number);
-    this.#resets = this.#resets
-      .then(async () => {
-        const isReset = await this.#retry.reset(number, () => this.#isStopped);
-        const job = isReset ? this.options.jobs.get(number) : undefined;
-        if (job === undefined || !isUnfinished(job)) return;
-        this.options.runner.drop(number);
-        this.options.runner.add(job);
-      })
-      .catch((error: unknown) => {
-        if (this.#isStopped) return;
-        this.runtime.log.error("could not prepare the retry of a list; trying again", { number, error });
-        this.runtime.clock.after(RESET_AGAIN_MS, () => this.#reset(number));
-      })
-      .finally(() => this.#resetting.delete(number));
+  /** Removes the old results of the jobs to retry, one after another, and starts them. */
+  async #prepareRetries(signal: AbortSignal): Promise<null> {
+    const { jobs, runner } = this.options;
+    const failures: unknown[] = [];
+    const prepare = async ({ number }: Pick<JobRow, "number">): Promise<void> => {
+      const isReset = await this.#retry.reset(number, () => signal.aborted);
+      const job = isReset ? jobs.get(number) : undefined;
+      if (job === undefined || !isUnfinished(job)) return;
+      runner.drop(number);
+      runner.add(job);
+    };
+    await forEachIsolated(jobs.resetting(), prepare, {
+      isStopping: () => signal.aborted,
+      onFailure: (_, error) => void failures.push(error),
+    });
+    if (failures.length > 0) throw failures[0];
+    return null;
   }
 }
 

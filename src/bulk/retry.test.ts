@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { bulkOutcome, createBulkHarness, type BulkHarness } from "../testing/bulk-harness.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { BULK_PATH, fetchItems, postList, untilJobEnded } from "../testing/bulk-requests.ts";
@@ -53,6 +53,29 @@ describe("a retry", () => {
     expect(events.map(({ type }) => type)).toEqual(["bulk.completed", "bulk.completed"]);
     const { emails } = await fetchItems(app, key, `${id}/items`);
     expect(emails.map(({ result }) => result?.sub_status)).toEqual(Array.from({ length: 4 }, () => "domain_not_found"));
+  });
+
+  test("whose preparation fails is logged once and prepared again, and does not stop that of others", async () => {
+    const { app, key, id, zone } = await unsettled();
+    const { id: other } = await postList(app, { key, body: { emails: ["d@broken.example"] } });
+    await untilJobEnded(app, key, other);
+    zone["broken.example"] = "nxdomain";
+    const { lists } = app.service;
+    const { reopen } = lists;
+    const broken = app.db.sqlite
+      .query<{ number: number }, [string]>("SELECT number FROM bulk_jobs WHERE id = ?")
+      .get(id)?.number;
+    const reset = spyOn(lists, "reopen").mockImplementation((...given) => {
+      if (given[1] === broken) throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_READ" });
+      return reopen.apply(lists, given);
+    });
+    app.service.bulk.start();
+    for (const one of [id, other]) expect((await retry(app, key, one)).status).toBe(202);
+    expect(await untilJobEnded(app, key, other)).toMatchObject({ sub_statuses: { domain_not_found: 1 } });
+    await app.advance(30_000);
+    expect(app.logged.filter((line) => line.includes("preparing the retry of lists failed"))).toHaveLength(1);
+    reset.mockRestore();
+    expect(await untilJobEnded(app, key, id)).toMatchObject({ sub_statuses: { domain_not_found: 4 } });
   });
 
   test("can be repeated while an address is unsettled, then is a 409", async () => {

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../base/log.ts";
+import { Recurring } from "../base/recurring.ts";
 import { err, ok } from "../base/errors.ts";
 import { createTestClock } from "../testing/clock.ts";
 import {
@@ -43,25 +44,27 @@ const schedule = ({ keep = 3, copy, list }: { keep?: number; copy?: Copy; list?:
   const directory = at("backups");
   const options = { source: at("a.db"), directory, keep, copy: copy ?? write, ...(list === undefined ? {} : { list }) };
   const backups = new ScheduledBackups({ clock, log }, options);
+  const job = new Recurring({ clock, log }, { name: "job", run: () => backups.run().then(() => null) });
+  const run = () => job.run();
   const hours = async (count: number) => {
     await clock.advance(count * HOUR_MS);
-    await backups.run();
+    await run();
   };
   const names = () => readdirSync(directory).toSorted();
   const backupNames = () => names().filter((name) => name.endsWith(".db"));
-  return { backups, clock, logged, copies, hours, names, backupNames };
+  return { backups, run, clock, logged, copies, hours, names, backupNames };
 };
 
 describe("scheduled backups", () => {
   test("write one that somebody requests in the next run, once, also after a failure, and keep no more for it", async () => {
-    const { backups, copies, clock, backupNames } = schedule({ keep: 2 });
-    await backups.run();
+    const { backups, run, copies, clock, backupNames } = schedule({ keep: 2 });
+    await run();
     for (const count of [2, 3]) {
       await clock.advance(60_000);
       backups.request();
       expect(backups.isRequested).toBe(true);
-      await backups.run();
-      await backups.run();
+      await run();
+      await run();
       expect([copies.length, backups.isRequested]).toEqual([count, false]);
     }
     expect(backupNames()).toEqual(["postwarden-2026-01-10T12-01-00Z.db", "postwarden-2026-01-10T12-02-00Z.db"]);
@@ -74,18 +77,18 @@ describe("scheduled backups", () => {
 
   test("that fail are tried at once when somebody requests one", async () => {
     const outcomes: CopyOutcome[] = [err("full"), ok({ bytes: 4, schema: 1 })];
-    const { backups } = schedule({ copy: async () => outcomes.shift() ?? err("none") });
-    await backups.run();
-    await backups.run();
+    const { backups, run } = schedule({ copy: async () => outcomes.shift() ?? err("none") });
+    await run();
+    await run();
     expect([backups.problem, outcomes.length]).toEqual(["full", 1]);
     backups.request();
-    await backups.run();
+    await run();
     expect([backups.problem, outcomes.length]).toEqual([null, 0]);
   });
 
   test("write the first one at once, and then one a day at 02:30 UTC", async () => {
-    const { backups, copies, clock, hours, logged } = schedule();
-    await backups.run();
+    const { backups, run, copies, clock, hours, logged } = schedule();
+    await run();
     expect(logged.map((line) => JSON.parse(line))).toMatchObject([
       { message: "backup written", file: copies[0], bytes: 4, took_ms: 0 },
     ]);
@@ -94,16 +97,16 @@ describe("scheduled backups", () => {
     await hours(14);
     expect(copies).toHaveLength(1);
     await clock.advance(HOUR_MS / 2);
-    await backups.run();
-    await backups.run();
+    await run();
+    await run();
     expect(copies.slice(1)).toEqual([at("backups/postwarden-2026-01-11T02-30-00Z.db")]);
     expect(backups.findings()).toEqual([]);
   });
 
   test("write none after a start if the last one is from after 02:30", async () => {
     writeFileSync(at("backups/postwarden-2026-01-10T02-30-05Z.db"), "");
-    const { backups, copies } = schedule();
-    await backups.run();
+    const { backups, run, copies } = schedule();
+    await run();
     expect(copies).toEqual([]);
     expect(backups.lastAtMs).toBe(Date.UTC(2026, 0, 10, 2, 30, 5));
   });
@@ -111,8 +114,8 @@ describe("scheduled backups", () => {
   test("keep the newest ones, and touch no other file", async () => {
     const others = ["a.db", "postwarden-2026-01-01.db", "postwarden-2026-13-01T00-00-00Z.db", "readme"];
     for (const name of others) writeFileSync(at(`backups/${name}`), "");
-    const { backups, hours, names } = schedule({ keep: 2 });
-    await backups.run();
+    const { run, hours, names } = schedule({ keep: 2 });
+    await run();
     for (let day = 0; day < 4; day++) await hours(24);
     expect(names().filter((name) => !others.includes(name))).toEqual([
       "postwarden-2026-01-13T12-00-00Z.db",
@@ -126,31 +129,35 @@ describe("scheduled backups", () => {
   test("remove nothing when the copy fails, and try again after 15 minutes", async () => {
     for (const day of ["05", "06", "07"]) writeFileSync(at(`backups/postwarden-2026-01-${day}T02-30-00Z.db`), "");
     let tries = 0;
-    const { backups, clock, logged, names } = schedule({
+    const { backups, run, clock, logged, names } = schedule({
       keep: 1,
       copy: async () => (++tries < 3 ? err("/b: disk full.") : ok({ bytes: 1, schema: 1 })),
     });
-    await backups.run();
+    await run();
     expect(names()).toHaveLength(3);
     const age = `The last backup in ${at("backups")} is from 2026-01-07T02:30:00.000Z, over 36 hours ago.`;
     expect(backups.findings()).toEqual(["Backup failed (tried again every 15 minutes): /b: disk full.", age]);
     await clock.advance(14 * 60_000);
-    await backups.run();
+    await run();
     expect([tries, logged.length]).toEqual([1, 1]);
-    expect(JSON.parse(logged[0] ?? "")).toMatchObject({ level: "error", error: "/b: disk full.", retry_in_s: 900 });
+    expect(JSON.parse(logged[0] ?? "")).toMatchObject({ level: "error", error: { message: "/b: disk full." } });
     await clock.advance(60_000);
-    await backups.run();
-    expect([tries, logged.length]).toEqual([2, 2]);
+    await run();
+    expect([tries, logged.length]).toEqual([2, 1]);
     await clock.advance(15 * 60_000);
-    await backups.run();
+    await run();
     expect(tries).toBe(3);
+    expect(logged.map((line): unknown => JSON.parse(line).message)).toEqual([
+      ...["job failed", "backup written", "old backup removed", "old backup removed", "old backup removed"],
+      "job works again",
+    ]);
     expect(backups.findings()).toEqual([]);
   });
 
   test("say when the directory is missing, and go on when it appears", async () => {
     rmSync(at("backups"), { recursive: true });
-    const { backups, hours, copies } = schedule();
-    await backups.run();
+    const { backups, run, hours, copies } = schedule();
+    await run();
     expect(backups.findings()).toEqual([
       `Backup failed (tried again every 15 minutes): ${at("backups")}: no such directory. Mount or create it: install -d -m 700 ${at("backups")}`,
     ]);
@@ -161,7 +168,7 @@ describe("scheduled backups", () => {
   });
 
   test("say at the start when the directory is missing", async () => {
-    const { backups, logged } = schedule();
+    const { backups, run, logged } = schedule();
     await backups.checkDirectory();
     expect(logged).toEqual([]);
     rmSync(at("backups"), { recursive: true });
@@ -170,21 +177,21 @@ describe("scheduled backups", () => {
     expect(logged[0]).toContain("install -d -m 700");
     expect(backups.findings()).toHaveLength(1);
     mkdirSync(at("backups"));
-    await backups.run();
+    await run();
     expect(backups.findings()).toEqual([]);
   });
 
   test("say when the directory does not respond, and list it only once meanwhile", async () => {
     let lists = 0;
     const { promise, resolve } = Promise.withResolvers<string[]>();
-    const { backups, clock, copies } = schedule({
+    const { backups, run, clock, copies } = schedule({
       list: () => {
         lists++;
         return promise;
       },
     });
     for (let attempt = 0; attempt < 3; attempt++) {
-      const running = backups.run();
+      const running = run();
       await clock.advance(30_000);
       await running;
       expect(backups.findings()[0]).toContain("did not respond within 30 s.");
@@ -192,13 +199,13 @@ describe("scheduled backups", () => {
     }
     expect(lists).toBe(1);
     resolve([]);
-    await backups.run();
+    await run();
     expect([copies.length, backups.findings()]).toEqual([1, []]);
   });
 
   test("report a backup that is older than 36 hours", async () => {
-    const { backups, clock } = schedule();
-    await backups.run();
+    const { backups, run, clock } = schedule();
+    await run();
     await clock.advance(36 * HOUR_MS);
     expect(backups.findings()).toEqual([]);
     await clock.advance(1);
@@ -207,8 +214,8 @@ describe("scheduled backups", () => {
 
   test("a clock that was ahead neither delays the next one nor has it removed", async () => {
     for (const year of [2036, 2037]) writeFileSync(at(`backups/postwarden-${year}-01-01T02-30-00Z.db`), "");
-    const { backups, copies, hours, backupNames } = schedule({ keep: 2 });
-    await backups.run();
+    const { run, copies, hours, backupNames } = schedule({ keep: 2 });
+    await run();
     expect(copies).toHaveLength(1);
     await hours(24);
     expect(backupNames()).toEqual(["postwarden-2026-01-10T12-00-00Z.db", "postwarden-2026-01-11T12-00-00Z.db"]);
@@ -230,8 +237,8 @@ describe("scheduled backups", () => {
 
   test("a copy that hangs is given up after two hours", async () => {
     const { copy, begun } = hangingCopy();
-    const { backups, clock } = schedule({ copy });
-    const running = backups.run();
+    const { backups, run, clock } = schedule({ copy });
+    const running = run();
     await begun;
     await clock.advance(2 * HOUR_MS);
     await running;
@@ -240,12 +247,12 @@ describe("scheduled backups", () => {
 
   test("a stop ends the copy in progress, logs no failure, and nothing is started after it", async () => {
     const { copy, begun, calls } = hangingCopy();
-    const { backups, logged } = schedule({ copy });
-    const running = backups.run();
+    const { backups, run, logged } = schedule({ copy });
+    const running = run();
     await begun;
     backups.stop();
     await running;
-    await backups.run();
+    await run();
     expect([calls(), logged]).toEqual([1, []]);
   });
 });

@@ -46,7 +46,7 @@ const lastDueMs = (nowMs: number): number => nowMs - ((((nowMs - DUE_MS) % DAY_M
 
 /**
  * Writes the daily backups into `POSTWARDEN_BACKUP_DIR` and removes all but the newest `keep`. The files themselves tell
- * when the last one was made. A failure is logged at every attempt and tried again after 15 minutes.
+ * when the last one was made. A backup that failed is tried again after 15 minutes.
  */
 export class ScheduledBackups {
   readonly #stopped = new AbortController();
@@ -105,21 +105,17 @@ export class ScheduledBackups {
     this.runtime.log.warn("backups cannot be written", { directory: this.options.directory, error: stored.error });
   }
 
-  /** Writes a backup if one is due. Called every minute, by one caller. A failure is logged, and not thrown. */
-  async run(): Promise<"failed" | undefined> {
-    const { clock, log } = this.runtime;
-    if (this.#stopped.signal.aborted || clock.monotonicMs() < this.#notBeforeMs) return undefined;
-    const stored = await this.#list();
-    this.#problem = stored.ok ? await this.#writeIfDue(stored.value) : stored.error;
-    this.#isRequested = false;
-    if (this.#problem === null || this.#stopped.signal.aborted) return undefined;
-    this.#notBeforeMs = clock.monotonicMs() + RETRY_MS;
-    log.error("backup failed", {
-      directory: this.options.directory,
-      error: this.#problem,
-      retry_in_s: RETRY_MS / 1_000,
-    });
-    return "failed";
+  /** Writes a backup if one is due. Called every minute, by one caller. Rejects with what prevents backups, also until the next attempt. */
+  async run(): Promise<void> {
+    const { clock } = this.runtime;
+    if (this.#stopped.signal.aborted) return;
+    if (clock.monotonicMs() >= this.#notBeforeMs) {
+      const stored = await this.#list();
+      this.#problem = stored.ok ? await this.#writeIfDue(stored.value) : stored.error;
+      this.#isRequested = false;
+      this.#notBeforeMs = this.#problem === null ? Number.NEGATIVE_INFINITY : clock.monotonicMs() + RETRY_MS;
+    }
+    if (this.#problem !== null && !this.#stopped.signal.aborted) throw new Error(this.#problem);
   }
 
   /** Ends a copy in progress and starts no other. */

@@ -189,7 +189,7 @@ describe("without a key", () => {
 
   test("/readyz goes on saying yes while backups fail, and names the reason", async () => {
     const app = start({ settings: { BACKUP_DIR: "/nonexistent/backups" } });
-    await app.service.backups?.run();
+    await app.service.backups?.checkDirectory();
     const answer = await app.request("GET", "/readyz");
     expect(answer).toMatchObject({ status: 200, body: { status: "degraded" } });
     expect(answer.body.findings).toEqual([expect.stringContaining("/nonexistent/backups: no such directory")]);

@@ -70,7 +70,8 @@ class WebhookHarness {
   readonly store: DeliveryStore;
   readonly events: EventStore;
   readonly secrets: WebhookSecrets;
-  readonly dispatcher: Dispatcher;
+  dispatcher: Dispatcher;
+  readonly #newDispatcher: () => Dispatcher;
   #isOpen: boolean = true;
 
   constructor({ zone = {}, path = ":memory:", sender, ...limits }: WebhookHarnessOptions) {
@@ -82,12 +83,14 @@ class WebhookHarness {
     this.events = new EventStore(this.db);
     this.secrets = new WebhookSecrets(runtime);
     const post = createPoster({ resolver: createZoneResolver(zone), rules: createUrlPolicy(["127.0.0.0/8"]), clock });
-    this.dispatcher = new Dispatcher(runtime, {
+    const options = {
       ...{ store: this.store, events: this.events, secrets: this.secrets },
       send: sender?.(clock) ?? createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null }),
-      defaultUrl: ({ accountId, mode }) => this.defaults.get(`${accountId} ${mode}`) ?? null,
+      defaultUrl: ({ accountId, mode }: WebhookOwner) => this.defaults.get(`${accountId} ${mode}`) ?? null,
       ...limits,
-    });
+    };
+    this.#newDispatcher = () => new Dispatcher(runtime, options);
+    this.dispatcher = this.#newDispatcher();
   }
 
   close(): void {
@@ -115,10 +118,11 @@ class WebhookHarness {
     return id;
   }
 
-  /** Advances the clock while the dispatcher is stopped: a poll every second would take too long. */
+  /** Advances the clock between two dispatchers: a poll every second would take too long. */
   async skip(ms: number): Promise<void> {
     await this.dispatcher.stop();
     await this.clock.advance(ms);
+    this.dispatcher = this.#newDispatcher();
     this.dispatcher.start();
     await settle();
   }

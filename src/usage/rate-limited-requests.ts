@@ -1,5 +1,5 @@
 import { dayOfTime } from "../base/days.ts";
-import { RepeatedError } from "../base/repeated-error.ts";
+import { Recurring } from "../base/recurring.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { RateLimitedEntry, UsageStore } from "./usage-store.ts";
 
@@ -12,57 +12,47 @@ type Refused = Pick<RateLimitedEntry, "accountId" | "mode" | "keyId">;
 export class RateLimitedRequests {
   readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #store: UsageStore;
-  readonly #failures: RepeatedError;
+  readonly #writing: Recurring;
   /** One entry for each key and day. */
   #pending = new Map<string, RateLimitedEntry>();
-  #cancelTimer: (() => void) | null = null;
-  #isStopped: boolean = false;
 
   constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, store: UsageStore) {
     this.#runtime = runtime;
     this.#store = store;
-    this.#failures = new RepeatedError("rate-limited requests could not be counted, retrying", runtime);
+    const name = "counting of rate-limited requests";
+    this.#writing = new Recurring(runtime, { name, run: () => this.#flush(), retryMs: RATE_LIMITED_FLUSH_MS });
   }
 
   count({ accountId, mode, keyId }: Refused): void {
     this.#add({ accountId, mode, keyId, day: dayOfTime(this.#runtime.clock.nowMs()), requests: 1 });
-    this.#schedule();
+    this.#writing.within(RATE_LIMITED_FLUSH_MS);
+  }
+
+  /** Writes what was counted; later requests are not counted. */
+  async stop(): Promise<void> {
+    await this.#writing.run();
+    await this.#writing.stop();
   }
 
   /** Writes what was counted. When that fails, it is kept for the next time. */
-  async flush(): Promise<void> {
+  async #flush(): Promise<null> {
     const pending = this.#pending;
-    if (pending.size === 0) return;
+    if (pending.size === 0) return null;
     this.#pending = new Map();
     try {
       await this.#runtime.db.commit((tx) => {
         for (const entry of pending.values()) this.#store.addRateLimited(tx, entry);
       });
     } catch (error) {
-      this.#failures.log({ error });
       for (const entry of pending.values()) this.#add(entry);
-      this.#schedule();
+      throw error;
     }
-  }
-
-  /** Writes what was counted; later requests are not counted. */
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#cancelTimer?.();
-    await this.flush();
+    return null;
   }
 
   #add(entry: RateLimitedEntry): void {
     const key = `${entry.keyId} ${entry.day}`;
     const requests = (this.#pending.get(key)?.requests ?? 0) + entry.requests;
     this.#pending.set(key, { ...entry, requests });
-  }
-
-  #schedule(): void {
-    if (this.#isStopped) return;
-    this.#cancelTimer ??= this.#runtime.clock.after(RATE_LIMITED_FLUSH_MS, () => {
-      this.#cancelTimer = null;
-      void this.flush();
-    });
   }
 }

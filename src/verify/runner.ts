@@ -71,8 +71,8 @@ export class Runner {
       ...{ store, engines, credits, dueNowMs: this.#dueNowMs, isStopping },
     });
     this.#backoff = new BugBackoff(runtime.clock);
-    const failure = "pending verifications could not be read, retrying";
-    this.#polling = new Recurring(runtime, { failure, run: () => this.#poll(), retryMs: POLL_AGAIN_MS });
+    const name = "reading of pending verifications";
+    this.#polling = new Recurring(runtime, { name, run: () => this.#poll(), retryMs: POLL_AGAIN_MS });
   }
 
   /**
@@ -147,7 +147,7 @@ export class Runner {
   /** Claims nothing more, releases every waiting request, and gives the verifications in progress a moment to end. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#polling.stop();
+    void this.#polling.stop();
     this.#backoff.stop();
     for (const { unstored } of this.#running.values()) void unstored?.storePending();
     for (const id of [...this.#waiters.keys()]) this.#wake(id);

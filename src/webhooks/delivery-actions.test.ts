@@ -27,10 +27,10 @@ const event = (app: TestApp, { url, subject = "target:1", type = "blacklist.list
   return id;
 };
 
-const begin = () => {
+const begin = ({ isStarted = true } = {}) => {
   const app = start(ALLOWED);
   const key = app.newKey({ mode: "live" });
-  app.service.dispatcher.start();
+  if (isStarted) app.service.dispatcher.start();
   const statusOf = (id: string) =>
     app.db.sqlite.query<{ status: string }, [string]>("SELECT status FROM webhook_deliveries WHERE id = ?").get(id)
       ?.status;
@@ -112,9 +112,8 @@ describe("a delivery that is cancelled", () => {
 
 describe("many deliveries", () => {
   test("that were rejected are redelivered in order once the receiver works", async () => {
-    const { app, key, untilStatus } = begin();
+    const { app, key, untilStatus } = begin({ isStarted: false });
     const receiver = newReceiver();
-    await app.service.dispatcher.stop();
     const ids = Array.from({ length: 450 }, (_, n) => event(app, { url: receiver.url, n }));
     app.service.dispatcher.start();
     await untilStatus(ids.at(-1) ?? "", "delivered");
@@ -129,8 +128,7 @@ describe("many deliveries", () => {
   });
 
   test("are selected by status, URL, type, subject and time", async () => {
-    const { app, key, list } = begin();
-    await app.service.dispatcher.stop();
+    const { app, key, list } = begin({ isStarted: false });
     const [one, two] = [newReceiver(), newReceiver()];
     for (const receiver of [one, two]) receiver.answer(503);
     event(app, { url: one.url, subject: "target:a" });
@@ -211,10 +209,9 @@ describe("changing a URL moves its pending deliveries", () => {
 
   test("including events that are not relayed yet", async () => {
     const { app, key, fresh, old, subject, target } = await stuck();
-    await app.service.dispatcher.stop();
     const late = event(app, { url: old.url, subject, n: 4 });
     await app.request("PATCH", `${TARGETS}/${target}`, { key, body: { webhook_url: fresh.url } });
-    app.service.dispatcher.start();
+    app.service.dispatcher.wake();
     await fresh.untilReceived(4);
     expect(fresh.received.at(-1)?.headers["webhook-id"]).toBe(late);
   });

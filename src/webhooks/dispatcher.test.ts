@@ -1,4 +1,4 @@
-import { describe, expect, setSystemTime, test } from "bun:test";
+import { describe, expect, setSystemTime, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -303,6 +303,46 @@ test("for a day after a rotation both secrets sign, then only the new one", asyn
   expect(() => new Webhook(fresh?.secret ?? "").verify(body, headers)).not.toThrow();
   expect(() => new Webhook(old?.secret ?? "").verify(body, headers)).toThrow();
   setSystemTime();
+});
+
+describe("a read of the database that fails", () => {
+  const fail = () => {
+    throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_READ" });
+  };
+
+  test("in a poll is logged once, and what waits is sent when a poll succeeds", async () => {
+    const [harness, receiver] = [newHarness(), newReceiver()];
+    const id = harness.event(receiver.url);
+    const reads = spyOn(harness.events, "waiting").mockImplementation(fail);
+    harness.dispatcher.start();
+    await harness.clock.advance(3 * POLL_MS);
+    expect([reads.mock.calls.length, harness.logged.length]).toEqual([4, 1]);
+    expect(harness.logged[0]).toContain("webhook dispatch failed");
+    reads.mockRestore();
+    await harness.clock.advance(POLL_MS);
+    await harness.untilDelivered(id);
+    expect(harness.logged).toHaveLength(1);
+  });
+
+  test("after a delivery, when the next queues are started, is logged once, and they start with a poll", async () => {
+    const [harness, receiver] = [newHarness(), newReceiver()];
+    harness.dispatcher.start();
+    await settle();
+    const ids = ["target:1", "target:2"].map((subject) => harness.event(receiver.url, {}, { ...LIVE, subject }));
+    const reads = spyOn(harness.store, "dueHeads");
+    const held = Promise.withResolvers<Response>();
+    receiver.answer(() => held.promise);
+    await harness.look();
+    await receiver.untilReceived(1);
+    reads.mockImplementation(fail);
+    held.resolve(new Response(null, { status: 204 }));
+    await until(() => harness.logged.length > 0, "the failure");
+    expect(harness.logged[0]).toContain("starting of webhook queues failed");
+    reads.mockRestore();
+    await harness.clock.advance(POLL_MS);
+    for (const id of ids) await harness.untilDelivered(id);
+    expect(harness.logged).toHaveLength(1);
+  });
 });
 
 test("while nothing can be recorded (disk full) an event is not sent repeatedly", async () => {

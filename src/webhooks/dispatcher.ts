@@ -1,4 +1,5 @@
 import { ClockWatch } from "../base/clock.ts";
+import { Recurring } from "../base/recurring.ts";
 import { drain } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
@@ -44,9 +45,8 @@ export class Dispatcher {
   readonly #quietUntilMs = new Map<string, number>();
   /** The last endpoint examined by `#scan`; null: start from the first. */
   #scanned: WebhookEndpoint | null = null;
-  #cancelTimer: (() => void) | null = null;
-  #polling: Promise<void> | null = null;
-  #isPollRequested: boolean = false;
+  readonly #polling: Recurring;
+  readonly #starting: Recurring;
   #isStopped: boolean = true;
 
   constructor(
@@ -57,6 +57,9 @@ export class Dispatcher {
     this.#recorder = new AttemptRecorder(runtime, options.store);
     this.#slots = new DeliverySlots(runtime.clock);
     this.#clockWatch = new ClockWatch(runtime.clock);
+    this.#polling = new Recurring(runtime, { name: "webhook dispatch", run: () => this.#poll(), retryMs: POLL_MS });
+    // The next poll retries it.
+    this.#starting = new Recurring(runtime, { name: "starting of webhook queues", run: () => this.#startDue() });
   }
 
   /** The number of queues being sent. */
@@ -72,46 +75,30 @@ export class Dispatcher {
   /** Starts nothing more and waits briefly for running requests; unfinished ones are repeated after the next start. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#cancelTimer?.();
     this.#due.clear();
     for (const cancel of this.#cooldowns.values()) cancel();
     this.#cooldowns.clear();
-    await drain(this.runtime.clock, DRAIN_MS_MAX, [this.#polling, ...this.#running.values()]);
+    await drain(this.runtime.clock, DRAIN_MS_MAX, [this.#polling.stop(), ...this.#running.values()]);
   }
 
   /** Polls now instead of within a second. */
   wake(): void {
-    if (this.#isStopped) return;
-    if (this.#polling !== null) {
-      this.#isPollRequested = true;
-      return;
-    }
-    this.#cancelTimer?.();
-    this.#polling = this.#poll().finally(() => {
-      this.#polling = null;
-      const isRequested = this.#isPollRequested;
-      this.#isPollRequested = false;
-      if (isRequested) this.wake();
-      else if (!this.#isStopped) this.#cancelTimer = this.runtime.clock.after(POLL_MS, () => this.wake());
-    });
+    if (!this.#isStopped) void this.#polling.run();
   }
 
   /** Relays new events, frees slots of slow requests, finds endpoints with due deliveries and starts sending. */
-  async #poll(): Promise<void> {
-    try {
-      await this.#followClock();
-      let relayed = EVENTS_AT_ONCE_MAX;
-      while (!this.#isStopped && relayed === EVENTS_AT_ONCE_MAX) relayed = await this.#relay.relay();
-      if (this.#isStopped) return;
-      const othersWait = [...this.#due.values()].some((due) => !this.#isQuiet(due) && !this.#slots.isSlow(due));
-      this.#slots.moveSlow(othersWait);
-      const nowMs = this.runtime.clock.monotonicMs();
-      for (const [key, untilMs] of this.#quietUntilMs) if (untilMs <= nowMs) this.#quietUntilMs.delete(key);
-      this.#scan();
-      this.#startDue();
-    } catch (error) {
-      this.#logDelay(error);
-    }
+  async #poll(): Promise<number> {
+    await this.#followClock();
+    let relayed = EVENTS_AT_ONCE_MAX;
+    while (!this.#isStopped && relayed === EVENTS_AT_ONCE_MAX) relayed = await this.#relay.relay();
+    if (this.#isStopped) return POLL_MS;
+    const othersWait = [...this.#due.values()].some((due) => !this.#isQuiet(due) && !this.#slots.isSlow(due));
+    this.#slots.moveSlow(othersWait);
+    const nowMs = this.runtime.clock.monotonicMs();
+    for (const [key, untilMs] of this.#quietUntilMs) if (untilMs <= nowMs) this.#quietUntilMs.delete(key);
+    this.#scan();
+    this.#startDue();
+    return POLL_MS;
   }
 
   /** Retries keep their wait when the clock is set back. Set forward, they come early, which loses nothing. */
@@ -137,16 +124,13 @@ export class Dispatcher {
     }
   }
 
-  #startDue(): void {
-    try {
-      for (const [key, endpoint] of this.#due) {
-        if (this.#isStopped || this.#slots.isFull || this.#cooldowns.size >= COOLDOWNS_MAX) return;
-        const canStart = !this.#isQuiet(endpoint) && this.#slots.hasFree(endpoint);
-        if (canStart && this.#startQueues(endpoint)) this.#due.delete(key);
-      }
-    } catch (error) {
-      this.#logDelay(error);
+  #startDue(): null {
+    for (const [key, endpoint] of this.#due) {
+      if (this.#isStopped || this.#slots.isFull || this.#cooldowns.size >= COOLDOWNS_MAX) return null;
+      const canStart = !this.#isQuiet(endpoint) && this.#slots.hasFree(endpoint);
+      if (canStart && this.#startQueues(endpoint)) this.#due.delete(key);
     }
+    return null;
   }
 
   /** Starts the due queues of an endpoint; false when some have to wait for a slot. */
@@ -181,7 +165,7 @@ export class Dispatcher {
     if (this.#isStopped) return;
     this.#due.delete(endpoint.key);
     this.#due.set(endpoint.key, endpoint);
-    this.#startDue();
+    void this.#starting.run();
   }
 
   /** Sends the deliveries of a queue until one fails. The next is sent while the result of the last is being stored. */
@@ -236,10 +220,6 @@ export class Dispatcher {
   #keepQuiet({ key }: QueuedEndpoint, forMs: number): void {
     const untilMs = this.runtime.clock.monotonicMs() + forMs;
     this.#quietUntilMs.set(key, Math.max(this.#quietUntilMs.get(key) ?? 0, untilMs));
-  }
-
-  #logDelay(error: unknown): void {
-    this.runtime.log.error("webhooks are delayed; trying again, nothing is lost", { error });
   }
 }
 

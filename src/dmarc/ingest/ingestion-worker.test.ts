@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -277,6 +277,28 @@ describe("while the database cannot be written", () => {
     await clock.advance(60_000);
     await harness.ingester.idle();
     expect(states(harness)).toEqual(["done stored"]);
+  });
+
+  test("a read that fails is logged once, and the next one finds what is pending", async () => {
+    const harness = newHarness();
+    harness.enrol("example.com");
+    await take(harness, "1");
+    let failures = 3;
+    const { pending } = harness.store;
+    const reads = spyOn(harness.store, "pending").mockImplementation((...given) => {
+      if (failures-- > 0) throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_READ" });
+      return pending.apply(harness.store, given);
+    });
+    harness.ingester.start();
+    await harness.ingester.idle();
+    harness.ingester.kick();
+    await harness.clock.advance(1_000);
+    expect([reads.mock.calls.length, states(harness)]).toEqual([2, ["pending"]]);
+    await harness.clock.advance(6_000);
+    await harness.ingester.idle();
+    expect(states(harness)).toEqual(["done stored"]);
+    expect(harness.logged.filter((line) => line.includes("report ingestion failed"))).toHaveLength(1);
+    await harness.ingester.stop();
   });
 
   test("a failure after reading counts no attempt", async () => {

@@ -1,9 +1,9 @@
 import { nextTurn } from "../../base/clock.ts";
+import { Recurring } from "../../base/recurring.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Runtime } from "../../db/runtime.ts";
 import type { DiskReserve } from "./disk-reserve.ts";
 import { FairBatches } from "./fair-batches.ts";
-import { isDatabaseState } from "../../base/database-errors.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
 import type { IngestionStore, PendingIngestion } from "./ingestion-store.ts";
 
@@ -41,12 +41,9 @@ export class IngestionWorker {
   readonly #batches: FairBatches;
   /** Attempts that this process, which evidently lives, has counted. */
   readonly #begun = new Set<string>();
-  #running: Promise<void> | null = null;
+  readonly #reading: Recurring;
   #isStarted: boolean = false;
-  #isWanted: boolean = false;
-  #failures = 0;
   #sinceCollect = 0;
-  #cancelPoll: () => void = () => undefined;
   /** An id of the moment of the start: ids of what was pending then are smaller. */
   #startId = "";
   #startedMs = 0;
@@ -62,6 +59,11 @@ export class IngestionWorker {
       attemptsOf: (one) => this.#attemptsOf(one),
       isDeferred: (one) => this.#isDeferred(one),
     });
+    this.#reading = new Recurring(runtime, {
+      name: "report ingestion",
+      run: (signal, succeeded) => this.#readPending(signal, succeeded),
+      retryMs: (_, failures) => Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (failures - 1)),
+    });
   }
 
   /** What a crash left incomplete has to be removed before. */
@@ -71,60 +73,28 @@ export class IngestionWorker {
     this.#startId = newId();
     this.#startedMs = this.#runtime.clock.monotonicMs();
     this.#undecidedAtMs = this.#startedMs;
-    this.#poll();
+    void this.#reading.run();
   }
 
   /** Resolves after the present batch. */
-  async stop(): Promise<void> {
-    this.#isStarted = false;
-    this.#cancelPoll();
-    await this.#running;
+  stop(): Promise<void> {
+    return this.#reading.stop();
   }
 
   /** Notifies the worker of a pending ingestion. While the database fails it waits for the next retry. */
   kick(): void {
-    this.#isWanted = true;
-    if (this.#isStarted && this.#running === null && this.#failures === 0) this.#go();
+    if (this.#isStarted && !this.#reading.isFailing) void this.#reading.run();
   }
 
   /** Resolves when nothing is being read: everything is done, or the database cannot be written. */
-  async idle(): Promise<void> {
-    while (this.#running !== null) await this.#running;
+  idle(): Promise<void> {
+    return this.#reading.idle();
   }
 
-  #poll(): void {
-    this.#isWanted = true;
-    if (this.#isStarted && this.#running === null) this.#go();
-  }
-
-  #go(): void {
-    this.#cancelPoll();
-    this.#running = this.#run().finally(() => {
-      this.#running = null;
-      if (!this.#isStarted) return;
-      this.#cancelPoll = this.#runtime.clock.after(this.#nextPollMs(), () => this.#poll());
-      if (this.#isWanted && this.#failures === 0) this.#go();
-    });
-  }
-
-  #nextPollMs(): number {
-    return this.#failures === 0
-      ? Math.min(POLL_EVERY_MS, this.#deferredMs ?? POLL_EVERY_MS)
-      : Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (this.#failures - 1));
-  }
-
-  async #run(): Promise<void> {
-    while (this.#isStarted && this.#isWanted) {
-      this.#isWanted = false;
-      try {
-        while (this.#isStarted && ((await this.#processBatch()) || (await this.#retryUndecided()))) this.#failures = 0;
-      } catch (error) {
-        this.#failures += 1;
-        const isState = isDatabaseState(error);
-        this.#runtime.log.error("report ingestion paused", { error, because_of_the_database: isState });
-        return;
-      }
-    }
+  /** Reads until nothing is pending. Returns when to look again. */
+  async #readPending(signal: AbortSignal, succeeded: () => void): Promise<number> {
+    while (!signal.aborted && ((await this.#processBatch()) || (await this.#retryUndecided()))) succeeded();
+    return Math.min(POLL_EVERY_MS, this.#deferredMs ?? POLL_EVERY_MS);
   }
 
   /** False when nothing is to be read now. */

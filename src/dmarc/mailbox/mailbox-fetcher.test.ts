@@ -172,15 +172,26 @@ describe("the mailbox fetcher", () => {
     await intake.stop();
   });
 
-  test("an internal error is logged and does not end it", async () => {
-    const { clock, counts, intake, logged } = start({
+  test("internal errors are logged once until a pass succeeds, and do not end it", async () => {
+    let isBroken: boolean = true;
+    const { clock, counts, session, intake, logged } = start({
       pass: async () => {
-        throw new TypeError("a bug");
+        if (isBroken) throw new TypeError("a bug");
+        return "done";
       },
     });
     await clock.advance(MINUTE_MS);
     expect(counts.opened).toBeGreaterThan(2);
+    expect(intake.finding()).toContain("Internal error");
+    expect(logged).toHaveLength(1);
     expect(logged[0]).toContain("a bug");
+    isBroken = false;
+    await clock.advance(5 * MINUTE_MS);
+    expect(intake.finding()).toBeNull();
+    isBroken = true;
+    session.tell();
+    await clock.advance(MINUTE_MS);
+    expect(logged).toHaveLength(2);
     await intake.stop();
   });
 });

@@ -4,6 +4,7 @@ import type { Runtime } from "../../db/runtime.ts";
 import { ImapFailure } from "../../net/imap-failure.ts";
 import type { ImapSession } from "../../net/imap-session.ts";
 import { isDatabaseState } from "../../base/database-errors.ts";
+import { Recurring } from "../../base/recurring.ts";
 import type { MailboxSync, MailboxSession, SyncResult } from "./mailbox-sync.ts";
 import { wait, waitFor } from "../../base/wait.ts";
 
@@ -52,7 +53,7 @@ export const reconnectDelayMs = (failures: number, isSlow: boolean, random: Rand
 /** Fetches report mail from a mailbox while the service runs, and reconnects whatever happens to the connection. */
 export class MailboxFetcher {
   readonly #stopping = new AbortController();
-  #running: Promise<void> | null = null;
+  readonly #fetching: Recurring;
   #close: () => void = () => undefined;
   #failures = 0;
   /** When the first pass of the connection was over; null before. */
@@ -66,17 +67,22 @@ export class MailboxFetcher {
   constructor(runtime: Pick<Runtime, "clock" | "log" | "random">, parts: MailboxFetcherParts) {
     this.#runtime = runtime;
     this.#parts = parts;
+    this.#fetching = new Recurring(runtime, {
+      ...{ name: "report mail fetcher", fields: { mailbox: parts.name } },
+      run: (_, succeeded) => this.#connect(succeeded),
+      retryMs: () => this.#reconnectMs(false),
+    });
   }
 
   start(): void {
-    this.#running ??= this.#run();
+    void this.#fetching.run();
   }
 
   /** Closes the connection; resolves when nothing is written any more. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#close();
-    await this.#running;
+    await this.#fetching.stop();
   }
 
   /** Why report mail is not fetched, or not marked, for the operator; null when it is. */
@@ -90,33 +96,31 @@ export class MailboxFetcher {
     this.#refusal = refusal;
   }
 
-  async #run(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      const isSlow = await this.#attempt();
-      if (this.#stopping.signal.aborted) return;
-      await this.#wait(reconnectDelayMs(this.#failures, isSlow, this.#runtime.random));
-    }
-  }
-
-  /** Fetches until something ends the connection; returns whether only the operator can fix that. */
-  async #attempt(): Promise<boolean> {
+  /** Fetches until something ends the connection; returns when to connect again. */
+  async #connect(succeeded: () => void): Promise<number> {
     try {
       const account = this.#parts.accountId();
       if (!account.ok) throw new ImapFailure("settings", account.error);
-      await this.#fetch(account.value);
-      return false;
+      await this.#fetch(account.value, succeeded);
+      return this.#reconnectMs(false);
     } catch (error) {
-      if (this.#stopping.signal.aborted) return false;
+      if (this.#stopping.signal.aborted) return RECONNECT_MS_MIN;
       this.#failures = this.#isSteady() ? 1 : this.#failures + 1;
-      return this.#note(error);
+      if (error instanceof ImapFailure) return this.#reconnectMs(this.#note(error));
+      this.#problem = isDatabaseState(error) ? "The database cannot be written." : "Internal error; see the log.";
+      throw error;
     }
+  }
+
+  #reconnectMs(isSlow: boolean): number {
+    return reconnectDelayMs(this.#failures, isSlow, this.#runtime.random);
   }
 
   #isSteady(): boolean {
     return this.#worksSinceMs !== null && this.#runtime.clock.monotonicMs() - this.#worksSinceMs >= STEADY_MS;
   }
 
-  async #fetch(accountId: string): Promise<void> {
+  async #fetch(accountId: string, succeeded: () => void): Promise<void> {
     this.#worksSinceMs = null;
     const opening = this.#parts.open();
     // It may open after the service has stopped.
@@ -132,6 +136,7 @@ export class MailboxFetcher {
         const result = await this.#parts.sync.run(session, accountId, () => this.#stopping.signal.aborted);
         this.#worksSinceMs ??= this.#runtime.clock.monotonicMs();
         this.#problem = null;
+        succeeded();
         if (result === "done") await session.untilNews(POLL_EVERY_MS, this.#stopping.signal);
         await this.#wait(WAITS_MS[result]);
       }
@@ -141,17 +146,10 @@ export class MailboxFetcher {
     }
   }
 
-  /** Logs what went wrong, once for each problem, and makes it a finding. */
-  #note(error: unknown): boolean {
+  /** Logs what went wrong, once for each problem, and makes it a finding. Returns whether only the operator can fix it. */
+  #note({ kind, message }: ImapFailure): boolean {
     const { log } = this.#runtime;
     const { name } = this.#parts;
-    if (!(error instanceof ImapFailure)) {
-      const isState = isDatabaseState(error);
-      log.error("fetching report mail failed", { mailbox: name, error, because_of_the_database: isState });
-      this.#problem = isState ? "The database cannot be written." : "Internal error; see the log.";
-      return false;
-    }
-    const { kind, message } = error;
     const isSlow = kind === "login" || kind === "folder";
     if (!isSlow && kind !== "settings" && this.#failures <= UNNOTICED_MAX) {
       log.info("the IMAP connection ended; reconnecting", { mailbox: name, error: message });
