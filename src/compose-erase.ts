@@ -38,5 +38,5 @@ export const composeErasure = (db: Db, pattern: AddressPattern) => {
   const { runtime, jobs, credits, writer } = composeParts(db);
   const store = new EraseStore(db);
   const suppressions = composeSuppressions(db, systemClock);
-  return { store, erasure: new Erasure(runtime, { store, credits, jobs, writer, suppressions }, pattern) };
+  return { erasure: new Erasure(runtime, { store, credits, jobs, writer, suppressions }, pattern) };
 };

@@ -13,6 +13,11 @@ export interface Purged extends ExpiredVerifications, ExpiredLists {
   readonly bytes: number;
 }
 
+const NOT_CLEARED = {
+  busy: "another program, such as a backup or Litestream, reads it; the next purge tries again",
+  unsupported: "stop the server and run: postwarden compact",
+} as const;
+
 interface PurgedParts {
   readonly verifications: VerificationExpiry;
   readonly lists: ListExpiry;
@@ -61,6 +66,6 @@ export class NightlyPurge {
     const { db, log, clock } = this.runtime;
     const { outcome, pages } = await clearPageGaps(db, () => this.#isStopping, clock);
     if (outcome === "cleared" || outcome === "stopped") log.debug("unused space cleared", { pages, outcome });
-    else log.warn("unused space of the database was not cleared; the next purge tries again", { reason: outcome });
+    else log.warn(`unused space of the database was not cleared: ${NOT_CLEARED[outcome]}`, { pages, reason: outcome });
   }
 }

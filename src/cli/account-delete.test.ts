@@ -160,7 +160,7 @@ test("while another program reads the database, the command says how long delete
   reader.close();
   expect([status, err]).toEqual([
     0,
-    `postwarden: warning: Another program, such as a backup, is using ${path}: its unused space may contain deleted data until the server clears it at 03:07 UTC.`,
+    `postwarden: warning: Another program, such as a backup or Litestream, is reading ${path}: its unused space may contain deleted data until a purge (03:07 UTC) finds no such reader.`,
   ]);
 }, 60_000);
 

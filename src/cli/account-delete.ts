@@ -41,7 +41,7 @@ const textOf = (
 const remainsText = (path: string, outcome: ClearedGaps["outcome"]): string =>
   outcome === "unsupported"
     ? `Unused space of ${path} may contain deleted data. To clear it, stop the server and run: postwarden compact`
-    : `Another program, such as a backup, is using ${path}: its unused space may contain deleted data until the server clears it at 03:07 UTC.`;
+    : `Another program, such as a backup or Litestream, is reading ${path}: its unused space may contain deleted data until a purge (03:07 UTC) finds no such reader.`;
 
 /** `accounts delete` */
 export const addAccountDelete = (group: Command, io: Io): Command =>

@@ -1,11 +1,8 @@
 import type { Command } from "commander";
-import { systemClock } from "../base/clock.ts";
-import { wait } from "../base/wait.ts";
 import { composeErasure } from "../compose-erase.ts";
 import type { Db } from "../db/open.ts";
 import { clearPageGaps } from "../db/page-gaps.ts";
 import { createAddressPattern, type AddressPattern } from "../erase/address-pattern.ts";
-import type { EraseStore } from "../erase/erase-store.ts";
 import type { Erased } from "../erase/erasure.ts";
 import { filesWith } from "../erase/file-traces.ts";
 import { addCommand } from "./command.ts";
@@ -25,18 +22,6 @@ interface Leftovers {
   /** Other files with the address, such as backups. */
   readonly files: readonly string[];
 }
-
-/** A server may hold the database for a moment at a time. */
-const CHECKPOINT_TRIES = 20;
-const CHECKPOINT_AGAIN_MS = 250;
-
-const emptyLog = async (store: EraseStore): Promise<boolean> => {
-  for (let tries = 0; tries < CHECKPOINT_TRIES; tries++) {
-    if (store.checkpoint()) return true;
-    await wait(systemClock, CHECKPOINT_AGAIN_MS);
-  }
-  return false;
-};
 
 const sumOf = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
@@ -85,24 +70,23 @@ interface SearchedFiles {
   readonly pattern: AddressPattern;
 }
 
-/** Clears unused space, empties the write-ahead log and searches the files. */
+/** Empties the write-ahead log, clears unused space and searches the files. */
 const findLeftovers = async (
-  { store, erased, isPartOfOthers }: { store: EraseStore; erased: Erased; isPartOfOthers: boolean },
+  { erased, isPartOfOthers }: { erased: Erased; isPartOfOthers: boolean },
   { db, folders, pattern }: SearchedFiles,
 ): Promise<Leftovers> => {
   const problems = problemsOf(erased);
   const { outcome } = await clearPageGaps(db);
-  if (outcome === "busy" || !(await emptyLog(store)))
+  if (outcome === "busy")
     problems.push(
-      "Another program, such as a backup, is using the database, which may contain the address in unused space. Run the command again in a few minutes.",
+      "Another program, such as a backup or Litestream, is reading the database, which may contain the address in unused space. Run the command again when it is done, or stop it and the server and run: postwarden compact",
     );
   const { path } = db;
   const database = { path, descriptor: db.descriptor() };
-  const found = (await Promise.all(folders.map((folder) => filesWith(folder, pattern.normalized, database)))).flat();
-  const own = found.filter((file) => file.startsWith(path) && /^(-wal)?$/.test(file.slice(path.length)));
-  if (own.length > 0 && problems.length === 0 && !isPartOfOthers)
+  const { isInDatabase, others } = await filesWith(folders, pattern.normalized, database);
+  if (isInDatabase && problems.length === 0 && !isPartOfOthers)
     problems.push(`Unused space of ${path} contains the address. Stop the server and run: postwarden compact`);
-  return { problems, files: found.filter((file) => !own.includes(file)) };
+  return { problems, files: others };
 };
 
 /** `erase` */
@@ -117,14 +101,14 @@ export const addEraseCommand = (program: Command, io: Io): void => {
       if (!pattern.ok) throw new UsageError(pattern.error, "address");
       const config = loadConfig(io);
       await withDatabaseUntilDone(io, async (db) => {
-        const { store, erasure } = composeErasure(db, pattern.value);
+        const { erasure } = composeErasure(db, pattern.value);
         const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
         const erased = await erasure.run({ keepSuppression: !dropSuppression });
         const counts = viewOf(erased);
         // Never the address: the audit log is not erased.
         recordAction(io, db, { action: "erase", accountId: null, subject: null, after: counts });
         const leftovers = await findLeftovers(
-          { store, erased, isPartOfOthers: erasure.isPartOfOthers },
+          { erased, isPartOfOthers: erasure.isPartOfOthers },
           { db, folders, pattern: pattern.value },
         );
         print(io, json, { address: pattern.value.normalized, ...counts, files: leftovers.files }, () =>

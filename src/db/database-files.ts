@@ -1,5 +1,5 @@
-import { Database as Sqlite } from "bun:sqlite";
-import { closeSync, openSync, statfsSync, statSync } from "node:fs";
+import { constants, Database as Sqlite } from "bun:sqlite";
+import { closeSync, fstatSync, openSync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { createPrivateFile, giveToOwnerOf, makePrivate } from "../base/private-file.ts";
 import { isBusy } from "./group-commit.ts";
@@ -45,11 +45,17 @@ export const takeServerLock = (path: string): { release(): void } | null => {
 export class SecondDescriptor {
   #descriptor: number | null = null;
 
-  constructor(private readonly path: string) {}
+  constructor(
+    private readonly path: string,
+    private readonly sqlite: Sqlite,
+  ) {}
 
-  /** For reading and writing. Throws the errors of the file system. */
+  /** For reading and writing. Throws the errors of the file system, and for a path that has another file than SQLite. */
   open(): number {
     this.#descriptor ??= openSync(this.path, "r+");
+    const [own, now] = [fstatSync(this.#descriptor), statSync(this.path)];
+    if (own.ino !== now.ino || own.dev !== now.dev || hasMoved(this.sqlite))
+      throw new Error(`${this.path} was replaced while it was open`);
     return this.#descriptor;
   }
 
@@ -59,6 +65,13 @@ export class SecondDescriptor {
     this.#descriptor = null;
   }
 }
+
+/** Whether the path of a database has another file, or none, since SQLite opened it. */
+const hasMoved = (sqlite: Sqlite): boolean => {
+  const answer = new Int32Array(2);
+  sqlite.fileControl(constants.SQLITE_FCNTL_HAS_MOVED, answer);
+  return answer[0] !== 0;
+};
 
 /** Disk space for the database, in bytes. */
 export interface DiskSpace {

@@ -136,7 +136,7 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   };
   const group = new GroupCommit(sqlite, systemClock, facts);
   const identity = identityOf(path);
-  const beside = new SecondDescriptor(path);
+  const beside = new SecondDescriptor(path, sqlite);
   return ok({
     orm: drizzle({ client: sqlite, schema }),
     path,

@@ -1,7 +1,17 @@
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../base/clock.ts";
@@ -64,18 +74,29 @@ const fillAndDelete = (db: Db): void => {
   });
 };
 
+let filled: Buffer | null = null;
+/** Opens a database with what `fillAndDelete` leaves, all of it in the file. */
+const openFilled = (): Db => {
+  if (filled !== null) writeFileSync(path(), filled);
+  const db = open();
+  if (filled !== null) return db;
+  fillAndDelete(db);
+  db.sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  filled = readFileSync(path());
+  return db;
+};
+
 /** Addresses of deleted rows in the file and its write-ahead log. */
 const traces = ({ sqlite }: Db): number => {
   sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
-  const text = readFileSync(path(), "latin1") + readFileSync(`${path()}-wal`, "latin1");
+  const text = readFileSync(path(), "latin1") + readFileSync(`${realpathSync(path())}-wal`, "latin1");
   return new Set(text.match(/user\d+@deleted/g)).size;
 };
 const rowsOf = ({ sqlite }: Db): unknown =>
   ["v", "w"].map((table) => sqlite.query(`SELECT * FROM ${table} ORDER BY key`).values());
 
 test("deleted rows leave traces where SQLite moved them; these are cleared, and nothing else changes", async () => {
-  const db = open();
-  fillAndDelete(db);
+  const db = openFilled();
   const rows = rowsOf(db);
   expect(traces(db)).toBeGreaterThan(0);
   const cleared = await clearPageGaps(db);
@@ -90,8 +111,7 @@ test("deleted rows leave traces where SQLite moved them; these are cleared, and 
 });
 
 test.each(["own", "other"])("the %s connection writes back no trace from a page that it had cached", async (which) => {
-  const db = open();
-  fillAndDelete(db);
+  const db = openFilled();
   const other = open();
   for (const each of [db, other]) rowsOf(each);
   await clearPageGaps(db);
@@ -137,35 +157,137 @@ test("content that looks like a page of a tree is not changed", async () => {
   expect(Buffer.from(stored as Uint8Array).equals(blob)).toBe(true);
 });
 
-test("while another connection reads, nothing is written; the next run clears it", async () => {
-  const db = open();
-  fillAndDelete(db);
-  const left = traces(db);
-  const reader = new Sqlite(path(), { readonly: true });
-  db.sqlite.run("UPDATE w SET n = n + 1");
-  reader.run("BEGIN");
-  reader.query("SELECT count(*) FROM v").get();
-  db.sqlite.run("UPDATE w SET n = n + 1");
-  const before = readFileSync(path());
-  expect(await clearPageGaps(db, () => false, clock)).toEqual({ outcome: "busy", pages: 0 });
-  expect(readFileSync(path()).equals(before)).toBe(true);
-  reader.run("COMMIT");
-  reader.close();
-  expect(left).toBeGreaterThan(0);
-  expect(await clearPageGaps(db, () => false, clock)).toMatchObject({ outcome: "cleared" });
-  expect(traces(db)).toBe(0);
-  expect(db.sqlite.query("PRAGMA busy_timeout").get()).toEqual({ timeout: 5_000 });
-});
+test.each(["", "a symbolic link"])(
+  "while another connection reads %s, nothing is written; the next run clears it",
+  async (link) => {
+    const real = join(folder, "real");
+    mkdirSync(real);
+    if (link !== "") {
+      writeFileSync(join(real, "a.db"), "");
+      symlinkSync(join(real, "a.db"), path());
+    }
+    const db = openFilled();
+    const left = traces(db);
+    const reader = new Sqlite(path(), { readonly: true });
+    db.sqlite.run("UPDATE w SET n = n + 1");
+    reader.run("BEGIN");
+    reader.query("SELECT count(*) FROM v").get();
+    db.sqlite.run("UPDATE w SET n = n + 1");
+    const before = readFileSync(path());
+    expect(await clearPageGaps(db, () => false, clock)).toEqual({ outcome: "busy", pages: 0 });
+    expect(readFileSync(path()).equals(before)).toBe(true);
+    reader.run("COMMIT");
+    reader.close();
+    expect(left).toBeGreaterThan(0);
+    expect(await clearPageGaps(db, () => false, clock)).toMatchObject({ outcome: "cleared" });
+    expect(traces(db)).toBe(0);
+    expect(db.sqlite.query("PRAGMA busy_timeout").get()).toEqual({ timeout: 5_000 });
+  },
+);
 
 test("it stops after a step, and the next run continues", async () => {
-  const db = open();
-  fillAndDelete(db);
+  const db = openFilled();
   let steps = 0;
   expect(await clearPageGaps(db, () => ++steps > 2)).toMatchObject({ outcome: "stopped" });
   expect(traces(db)).toBeGreaterThan(0);
   await clearPageGaps(db);
   expect(traces(db)).toBe(0);
 });
+
+test("what is only in the log, because another connection reads an older state, is not called cleared", async () => {
+  const db = open();
+  db.sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  const reader = new Sqlite(path(), { readonly: true });
+  reader.run("BEGIN");
+  reader.query("SELECT count(*) FROM accounts").get();
+  fillAndDelete(db);
+  expect(readFileSync(path(), "latin1")).not.toContain("@deleted");
+  expect(await clearPageGaps(db, () => false, clock)).toEqual({ outcome: "busy", pages: 0 });
+  reader.close();
+});
+
+test("the log is emptied, also when no gap has content", async () => {
+  const db = open();
+  await clearPageGaps(db);
+  db.sqlite.run("INSERT INTO dmarc_raw VALUES ('a', 'user1@deleted.example')");
+  db.sqlite.run("DELETE FROM dmarc_raw");
+  expect(readFileSync(`${path()}-wal`, "latin1")).toContain("user1@deleted");
+  expect(await clearPageGaps(db)).toEqual({ outcome: "cleared", pages: 0 });
+  expect(readFileSync(`${path()}-wal`).length).toBe(0);
+});
+
+test("a run that waits for another connection ends when it is to stop", async () => {
+  const db = open();
+  const reader = new Sqlite(path(), { readonly: true });
+  db.sqlite.run("DELETE FROM dmarc_raw");
+  reader.run("BEGIN");
+  reader.query("SELECT count(*) FROM accounts").get();
+  db.sqlite.run("INSERT INTO dmarc_raw VALUES ('a', 'b')");
+  let asked = 0;
+  expect(await clearPageGaps(db, () => ++asked > 2, clock)).toEqual({ outcome: "stopped", pages: 0 });
+  expect(asked).toBeLessThan(6);
+  reader.close();
+});
+
+test("nothing is written into a file that has replaced that of the database", async () => {
+  const db = openFilled();
+  db.sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  copyFileSync(path(), join(folder, "other.db"));
+  renameSync(join(folder, "other.db"), path());
+  const before = readFileSync(path());
+  expect(clearPageGaps(db)).rejects.toThrow("was replaced while it was open");
+  expect(readFileSync(path()).equals(before)).toBe(true);
+});
+
+/** Copies of a database as a power failure may leave it: with any of the sectors that were written, and any log. */
+const SECTOR_BYTES = 512;
+const FAILURES = 24;
+
+test("after a power failure that keeps any part of what was written, the content is the same", async () => {
+  const db = openFilled();
+  db.sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  const before = readFileSync(path());
+  const cleared = await clearPageGaps(db);
+  db.sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  const after = readFileSync(path());
+  expect(after.length).toBe(before.length);
+  // SQLite itself writes the first page, by its log.
+  const sectors: number[] = [];
+  for (let at = 4_096; at < after.length; at += SECTOR_BYTES)
+    if (!after.subarray(at, at + SECTOR_BYTES).equals(before.subarray(at, at + SECTOR_BYTES))) sectors.push(at);
+  expect(sectors.length).toBeGreaterThan(cleared.pages / 2);
+  // Changes that were acknowledged after the clearing, of which the file has nothing yet.
+  db.sqlite.run("PRAGMA wal_autocheckpoint = 0");
+  db.sqlite.run("UPDATE v SET email = 'x' || email WHERE n % 3 = 0");
+  db.sqlite.run("DELETE FROM w WHERE n % 7 = 0");
+  const log = readFileSync(`${path()}-wal`);
+  const rows = { "": digestOf(path(), before), log: digestOf(path(), before, log) };
+  expect(rows[""]).not.toBe(rows.log);
+  for (let failure = 0; failure < FAILURES; failure++) {
+    const torn = Buffer.from(before);
+    for (const at of sectors)
+      if (Bun.hash.crc32(`${failure} ${at}`) % FAILURES <= failure) after.copy(torn, at, at, at + SECTOR_BYTES);
+    expect(digestOf(`${path()}-torn`, torn)).toBe(rows[""]);
+    expect(digestOf(`${path()}-torn`, torn, log)).toBe(rows.log);
+  }
+});
+
+/** A digest of all rows of a database with these bytes and this log, and of what the integrity check says. */
+const digestOf = (name: string, file: Buffer, log: Buffer = Buffer.alloc(0)): string => {
+  const copy = `${name}-copy`;
+  writeFileSync(copy, file);
+  writeFileSync(`${copy}-wal`, log);
+  const sqlite = new Sqlite(copy);
+  try {
+    expect(sqlite.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+    const hash = createHash("sha256");
+    for (const table of ["v", "w"])
+      for (const row of sqlite.query(`SELECT * FROM ${table} ORDER BY key`).iterate()) hash.update(JSON.stringify(row));
+    return hash.digest("hex");
+  } finally {
+    sqlite.close();
+  }
+};
 
 test("a database without a pointer map is left to compact, and one in memory has no file", async () => {
   const plain = new Sqlite(path());

@@ -1,4 +1,4 @@
-import { fstatSync, fsync, read, readSync, statSync, writeSync } from "node:fs";
+import { fstatSync, fsync, read, readSync, realpathSync, statSync, writeSync } from "node:fs";
 import { promisify } from "node:util";
 import { type Clock, nextTurn, systemClock } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
@@ -7,15 +7,18 @@ import { isBusy } from "./group-commit.ts";
 import type { Db } from "./open.ts";
 
 /**
- * `cleared`: no gap has content. `busy`: another program, such as a backup, read the database the whole time. `stopped`: by
- * `isStopping`. `unsupported`: the file does not say which pages are trees; `compact` changes that.
+ * `cleared`: what was deleted before is in no gap, and the write-ahead log was emptied. `busy`: another program, such as a
+ * backup, read the database for five seconds. `stopped`: by `isStopping`. `unsupported`: the file does not say which pages
+ * are trees, or has no write-ahead log; `compact` removes what was deleted.
  */
 export interface ClearedGaps {
   readonly outcome: "cleared" | "busy" | "stopped" | "unsupported";
   readonly pages: number;
 }
 
-/** Pages that are read, and cleared, at once: some milliseconds. */
+type ClearedDb = Pick<Db, "sqlite" | "path" | "descriptor" | "transactUnsynced">;
+
+/** Pages that are read at once, and pages that are cleared in one transaction: some milliseconds. */
 const PAGES_AT_ONCE = 256;
 const TRIES = 20;
 const AGAIN_MS = 250;
@@ -34,16 +37,10 @@ const MAP_ENTRY_BYTES = 5;
 /** The page at this offset is never used, which moves a page of the pointer map. */
 const LOCK_OFFSET = 0x4000_0000;
 
-/** A part of the file, in bytes. */
+/** A part of a page, in bytes. */
 interface Span {
   readonly from: number;
   readonly to: number;
-}
-
-interface Layout {
-  readonly pageBytes: number;
-  /** Without the bytes at the end of each page that SQLite leaves to extensions. */
-  readonly usableBytes: number;
 }
 
 const readAsync = promisify(read);
@@ -62,140 +59,175 @@ const gapOf = (page: Buffer, usableBytes: number): Span | null => {
  * Clears the space between the cell pointers and the cells of the pages of a database. `secure_delete` zeroes rows that are
  * deleted, but where SQLite moves rows to another page, their former bytes stay in that space until it is used again.
  *
- * It writes there directly, while it holds the write lock and the write-ahead log is empty: no other page image exists then,
- * SQLite never reads this space, and a crash leaves it cleared in part. The commit at the end has other connections drop the
- * pages that they have cached.
+ * It writes there directly, while it holds the write lock and the write-ahead log is empty. Then nobody else writes to the
+ * file: a change needs that lock, a checkpoint needs something in the log. SQLite never reads this space, so readers see the
+ * same content before, during and after it, and a crash leaves it cleared in part. So does a power failure, in any order and
+ * by sector, on a disk that keeps the bytes beside those that it was writing (SQLite assumes that, too: "powersafe
+ * overwrite"). The commit at the end has other connections drop the pages that they have cached.
  */
 class GapClearing {
-  readonly #layout: Layout;
+  readonly #pageBytes: number;
+  /** Without the bytes at the end of each page that SQLite leaves to extensions. */
+  readonly #usableBytes: number;
   readonly #zeros: Buffer;
+  readonly #page: Buffer;
+  /** SQLite names the log after the file itself, not after a symbolic link to it. */
+  readonly #log: string;
   /** Until the database is closed: closing any descriptor of its file ends the locks of SQLite in this process. */
   readonly #descriptor: number;
 
-  constructor(private readonly db: Pick<Db, "sqlite" | "path" | "descriptor">) {
+  constructor(private readonly db: ClearedDb) {
     this.#descriptor = db.descriptor();
+    this.#log = `${realpathSync(db.path)}-wal`;
     const header = Buffer.alloc(21);
     readSync(this.#descriptor, header, 0, header.length, 0);
     // Section 1.3.2: 1 stands for 65536.
-    const pageBytes = header.readUInt16BE(16) === 1 ? BYTES_65536 : header.readUInt16BE(16);
-    this.#layout = { pageBytes, usableBytes: pageBytes - header.readUInt8(20) };
-    this.#zeros = Buffer.alloc(pageBytes);
+    this.#pageBytes = header.readUInt16BE(16) === 1 ? BYTES_65536 : header.readUInt16BE(16);
+    this.#usableBytes = this.#pageBytes - header.readUInt8(20);
+    this.#zeros = Buffer.alloc(this.#pageBytes);
+    this.#page = Buffer.alloc(this.#pageBytes);
   }
 
   get pages(): number {
-    return Math.floor(fstatSync(this.#descriptor).size / this.#layout.pageBytes);
+    return Math.floor(fstatSync(this.#descriptor).size / this.#pageBytes);
   }
 
-  /** Whether one of the pages from `first` (counted from 1) seems to have a gap with content. */
-  async isDirty(first: number): Promise<boolean> {
-    const { pageBytes } = this.#layout;
-    const block = Buffer.alloc(PAGES_AT_ONCE * pageBytes);
-    const { bytesRead } = await readAsync(this.#descriptor, block, 0, block.length, (first - 1) * pageBytes);
-    return this.#gapsIn(block.subarray(0, bytesRead), first).length > 0;
+  /** Those of 256 pages from `first` (counted from 1) that seem to have a gap with content, read without a lock. */
+  async findDirty(first: number): Promise<number[]> {
+    const bytes = this.#pageBytes;
+    const block = Buffer.alloc(PAGES_AT_ONCE * bytes);
+    const { bytesRead } = await readAsync(this.#descriptor, block, 0, block.length, (first - 1) * bytes);
+    const pages = Array.from({ length: Math.floor(bytesRead / bytes) }, (_, at) => first + at);
+    return pages.filter((page) => {
+      const at = (page - first) * bytes;
+      return this.#dirtyGapOf(page, block.subarray(at, at + bytes)) !== null;
+    });
   }
 
-  /** Clears the gaps of the pages from `first`; returns how many, or null when the database is in use. */
-  clear(first: number): number | null {
-    const { sqlite } = this.db;
-    const timeoutMs = this.#pragma("busy_timeout", "timeout");
-    // The checkpoint keeps writers out while it waits for readers.
-    sqlite.run(`PRAGMA busy_timeout = ${LOCK_MS_MAX}`);
-    try {
-      sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
-      return sqlite.transaction(() => this.#clearLocked(first)).immediate();
-    } catch (error) {
-      if (isBusy(error)) return null;
-      throw error;
-    } finally {
-      sqlite.run(`PRAGMA busy_timeout = ${timeoutMs}`);
-    }
+  /** Clears the gaps of pages; returns how many it had to clear, or null while the database is in use. */
+  clear(pages: readonly number[]): number | null {
+    const { db } = this;
+    // Unsynced: the commit has nothing to keep.
+    return withoutWaiting(db, () => (emptyLog(db) ? db.transactUnsynced(() => this.#clearLocked(pages)) : null));
   }
 
+  /** Until then a power failure may bring content of gaps back. Nothing else depends on it. */
   async sync(): Promise<void> {
     await syncAsync(this.#descriptor);
   }
 
-  #pragma(name: string, column = name): number {
-    const row = this.db.sqlite.query<Record<string, number>, []>(`PRAGMA ${name}`).get();
-    return row?.[column] ?? 0;
-  }
-
-  #clearLocked(first: number): number | null {
-    const { sqlite, path } = this.db;
-    if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return null;
-    const gaps = this.#gapsIn(this.#read(first), first).filter(({ from }) => this.#isTree(from));
-    for (const { from, to } of gaps) writeSync(this.#descriptor, this.#zeros, 0, to - from, from);
+  #clearLocked(pages: readonly number[]): number | null {
+    const { sqlite } = this.db;
+    // Somebody wrote between the checkpoint and the lock, or has deleted the log.
+    if (statSync(this.#log, { throwIfNoEntry: false })?.size !== 0) return null;
+    let cleared = 0;
+    for (const page of pages) cleared += this.#clearPage(page) ? 1 : 0;
     // Drops the pages that this connection has cached. The commit, which needs a page that is written, is for the others.
     sqlite.run("PRAGMA shrink_memory");
-    sqlite.run(`PRAGMA user_version = ${this.#pragma("user_version")}`);
-    return gaps.length;
+    sqlite.run(`PRAGMA user_version = ${pragmaOf(sqlite, "user_version")}`);
+    return cleared;
   }
 
-  #read(first: number): Buffer {
-    const { pageBytes } = this.#layout;
-    const block = Buffer.alloc(PAGES_AT_ONCE * pageBytes);
-    return block.subarray(0, readSync(this.#descriptor, block, 0, block.length, (first - 1) * pageBytes));
+  #clearPage(page: number): boolean {
+    const start = (page - 1) * this.#pageBytes;
+    const bytes = this.#page;
+    if (readSync(this.#descriptor, bytes, 0, bytes.length, start) < bytes.length) return false;
+    const gap = this.#dirtyGapOf(page, bytes);
+    if (gap === null) return false;
+    const length = gap.to - gap.from;
+    const written = writeSync(this.#descriptor, this.#zeros, 0, length, start + gap.from);
+    if (written < length) throw new Error(`${this.db.path}: only ${written} of ${length} bytes were written`);
+    return true;
   }
 
-  /** The gaps with content, as parts of the file. The first page holds the schema only. */
-  #gapsIn(block: Buffer, first: number): Span[] {
-    const { pageBytes, usableBytes } = this.#layout;
-    const spans: Span[] = [];
-    for (let at = first === 1 ? pageBytes : 0; at + pageBytes <= block.length; at += pageBytes) {
-      const page = block.subarray(at, at + pageBytes);
-      const gap = gapOf(page, usableBytes);
-      if (gap === null || page.compare(this.#zeros, 0, gap.to - gap.from, gap.from, gap.to) === 0) continue;
-      const start = (first - 1) * pageBytes + at;
-      spans.push({ from: start + gap.from, to: start + gap.to });
-    }
-    return spans;
+  /** Null when there is nothing to clear. The first page holds the schema only. */
+  #dirtyGapOf(page: number, bytes: Buffer): Span | null {
+    const gap = page === 1 ? null : gapOf(bytes, this.#usableBytes);
+    if (gap === null || bytes.compare(this.#zeros, 0, gap.to - gap.from, gap.from, gap.to) === 0) return null;
+    return this.#isTree(page) ? gap : null;
   }
 
-  /** Whether the page at an offset is one of a tree, by the pointer map: any content can look like one. */
-  #isTree(offset: number): boolean {
-    const { pageBytes, usableBytes } = this.#layout;
-    const page = Math.floor(offset / pageBytes) + 1;
-    const mapped = Math.floor(usableBytes / MAP_ENTRY_BYTES) + 1;
+  /** By the pointer map: any content can look like a page of a tree. */
+  #isTree(page: number): boolean {
+    const mapped = Math.floor(this.#usableBytes / MAP_ENTRY_BYTES) + 1;
     const map = Math.floor((page - 2) / mapped) * mapped + 2;
-    const at = map === LOCK_OFFSET / pageBytes + 1 ? map + 1 : map;
+    const at = map === LOCK_OFFSET / this.#pageBytes + 1 ? map + 1 : map;
     if (page <= at) return false;
     const type = Buffer.alloc(1);
-    readSync(this.#descriptor, type, 0, 1, (at - 1) * pageBytes + MAP_ENTRY_BYTES * (page - at - 1));
+    const offset = (at - 1) * this.#pageBytes + MAP_ENTRY_BYTES * (page - at - 1);
+    readSync(this.#descriptor, type, 0, 1, offset);
     return TREE_TYPES.has(type.readUInt8(0));
   }
 }
 
-/** Clears 256 pages, and tries again for five seconds while another program uses the database. */
-const clearPatiently = async (clearing: GapClearing, first: number, clock: Clock): Promise<number | null> => {
-  for (let tries = 0; tries < TRIES; tries++) {
-    const cleared = clearing.clear(first);
-    if (cleared !== null) return cleared;
+const pragmaOf = (sqlite: Db["sqlite"], name: string): unknown => sqlite.query(`PRAGMA ${name}`).values()[0]?.[0];
+
+/** A checkpoint keeps writers out while it waits for readers, so it must not wait. Null while the database is in use. */
+const withoutWaiting = <T>({ sqlite }: Pick<Db, "sqlite">, work: () => T): T | null => {
+  const timeoutMs = pragmaOf(sqlite, "busy_timeout");
+  sqlite.run(`PRAGMA busy_timeout = ${LOCK_MS_MAX}`);
+  try {
+    return work();
+  } catch (error) {
+    if (isBusy(error)) return null;
+    throw error;
+  } finally {
+    sqlite.run(`PRAGMA busy_timeout = ${timeoutMs}`);
+  }
+};
+
+/** Moves the write-ahead log into the file and empties it; false while another program reads or writes. */
+const emptyLog = ({ sqlite }: Pick<Db, "sqlite">): boolean => {
+  // Copies, without keeping writers out, most of what the second then has to.
+  sqlite.query("PRAGMA wal_checkpoint(PASSIVE)").all();
+  return sqlite.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
+};
+
+interface Patience {
+  readonly isStopping: () => boolean;
+  readonly clock: Clock;
+}
+
+/** Tries for five seconds, while another program uses the database. */
+const patiently = async <T>({ isStopping, clock }: Patience, work: () => T | null): Promise<T | null> => {
+  for (let tries = 0; tries < TRIES && !isStopping(); tries++) {
+    const done = work();
+    if (done !== null) return done;
     await wait(clock, AGAIN_MS);
   }
   return null;
 };
 
 /**
- * Clears what deleted rows left in the unused space of pages, in short steps, so that a server can work meanwhile. Until it
- * ends or `isStopping`. Reads the whole file.
+ * Empties the write-ahead log and clears what deleted rows left in the unused space of pages, in short steps, so that a server
+ * can work meanwhile. Until it ends or `isStopping`. Reads the whole file: SQLite does not say which pages changed since.
  */
 export const clearPageGaps = async (
-  db: Pick<Db, "sqlite" | "path" | "descriptor">,
+  db: ClearedDb,
   isStopping: () => boolean = () => false,
   clock: Clock = systemClock,
 ): Promise<ClearedGaps> => {
   if (db.path === ":memory:") return { outcome: "cleared", pages: 0 };
-  if (!canReturnPages(db)) return { outcome: "unsupported", pages: 0 };
-  db.sqlite.query("PRAGMA wal_checkpoint(PASSIVE)").all();
-  const clearing = new GapClearing(db);
+  const patience = { isStopping, clock };
   let pages = 0;
-  for (let first = 1; first <= clearing.pages; first += PAGES_AT_ONCE, await nextTurn()) {
-    if (isStopping()) return { outcome: "stopped", pages };
-    if (!(await clearing.isDirty(first))) continue;
-    const cleared = await clearPatiently(clearing, first, clock);
-    if (cleared === null) return { outcome: "busy", pages };
-    pages += cleared;
+  const ended = (): ClearedGaps => ({ outcome: isStopping() ? "stopped" : "busy", pages });
+  // What is only in the log would come into the file behind the search.
+  if ((await patiently(patience, () => withoutWaiting(db, () => emptyLog(db) || null))) === null) return ended();
+  if (!canReturnPages(db) || pragmaOf(db.sqlite, "journal_mode") !== "wal") return { outcome: "unsupported", pages };
+  const clearing = new GapClearing(db);
+  const last = clearing.pages;
+  const dirty: number[] = [];
+  for (let first = 1; first <= last; first += PAGES_AT_ONCE, await nextTurn()) {
+    if (isStopping()) return ended();
+    dirty.push(...(await clearing.findDirty(first)));
+    const isLast = first + PAGES_AT_ONCE > last;
+    while (dirty.length >= PAGES_AT_ONCE || (isLast && dirty.length > 0)) {
+      const step = dirty.splice(0, PAGES_AT_ONCE);
+      const cleared = await patiently(patience, () => clearing.clear(step));
+      if (cleared === null) return ended();
+      pages += cleared;
+      await clearing.sync();
+    }
   }
-  await clearing.sync();
   return { outcome: "cleared", pages };
 };

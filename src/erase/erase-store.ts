@@ -217,13 +217,6 @@ export class EraseStore {
     this.#sqlite.query<unknown, number[]>(`DELETE FROM ${name} WHERE ${isRow(key)}`).run(...row.key);
   }
 
-  /** Moves the write-ahead log into the file and empties it; false while another program reads or writes. */
-  checkpoint(): boolean {
-    this.#sqlite.query("PRAGMA wal_checkpoint(PASSIVE)").all();
-    const row = this.#sqlite.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get();
-    return row?.busy === 0;
-  }
-
   #columnsOf(table: string, isWithoutRowid: boolean): Pick<TextTable, "columns" | "key"> {
     const columns = this.#sqlite
       .query<{ name: string; type: string; pk: number }, []>(`PRAGMA table_info(${table})`)

@@ -1,4 +1,4 @@
-import { type Dirent, read } from "node:fs";
+import { type Dirent, fstatSync, read, realpathSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -50,23 +50,40 @@ const contains = async (path: string, needle: string): Promise<boolean> => {
   }
 };
 
+/** Tells a file from others, whatever its name. */
+const identityOf = ({ dev, ino }: Pick<Stats, "dev" | "ino">): string => `${dev}:${ino}`;
+
+const identityAt = (path: string): string | null => {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? null : identityOf(found);
+};
+
 /** A database that this process has open: its path, and a descriptor of its file. */
 interface OpenDatabase {
   readonly path: string;
   readonly descriptor: number;
 }
 
+/** Files with a text: whether the database itself or its write-ahead log is one, and the paths of others. */
+export interface FoundIn {
+  readonly isInDatabase: boolean;
+  readonly others: readonly string[];
+}
+
 /**
- * The files below a folder whose bytes contain a text, in any case of its ASCII letters. Of `database`, neither the file nor
- * its `-shm`, which holds page numbers only, is opened: closing them would end the locks of SQLite in this process.
+ * The database, and the files below folders, whose bytes contain a text, in any case of its ASCII letters. Of `database`,
+ * neither the file nor its `-shm`, which holds page numbers only, is opened under any name: closing them would end the locks
+ * of SQLite in this process.
  */
-export const filesWith = async (folder: string, text: string, database: OpenDatabase): Promise<string[]> => {
+export const filesWith = async (folders: readonly string[], text: string, database: OpenDatabase): Promise<FoundIn> => {
   const needle = latin1Lower(Buffer.from(text));
-  const found: string[] = [];
-  for await (const path of filesIn(folder)) {
-    if (path === `${database.path}-shm`) continue;
-    const isOwn = path === database.path;
-    if (await (isOwn ? containsIn(database.descriptor, needle) : contains(path, needle))) found.push(path);
-  }
-  return found.toSorted();
+  const path = realpathSync(database.path);
+  const [log, index] = [`${path}-wal`, `${path}-shm`];
+  const own = new Set([identityOf(fstatSync(database.descriptor)), identityAt(log), identityAt(index), null]);
+  const others = new Set<string>();
+  for (const folder of folders)
+    for await (const file of filesIn(folder))
+      if (!own.has(identityAt(file)) && (await contains(file, needle))) others.add(file);
+  const isInDatabase = (await containsIn(database.descriptor, needle)) || (await contains(log, needle));
+  return { isInDatabase, others: [...others].toSorted() };
 };
