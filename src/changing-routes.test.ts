@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import type { IssuedKey } from "./accounts/keys.ts";
 import { createApps, type TestApp } from "./testing/app.ts";
 import { sampleReportXml } from "./testing/dmarc-reports.ts";
 import { type FullAccount, FULL_SETTINGS, fillAccount } from "./testing/full-account.ts";
+import { changedWithoutEntry, entriesAddedBy, requireEntry } from "./testing/audit-entries.ts";
 import { changesNothingOfOthers } from "./testing/other-account.ts";
 
 const start = createApps();
@@ -91,10 +93,6 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
 /** Too many for the audit log: each verification names its key itself. */
 const UNRECORDED = "POST /v1/email-verifications";
 
-/** The oldest first. */
-const entriesOf = ({ service }: TestApp, accountId: string) =>
-  service.audit.list({ accountId }, { before: null, limit: 500 }).toReversed();
-
 const startFull = (): Promise<FullAccount> => fillAccount(start({ settings: FULL_SETTINGS }));
 
 const changingRoutes = async (app: TestApp): Promise<readonly string[]> =>
@@ -102,11 +100,10 @@ const changingRoutes = async (app: TestApp): Promise<readonly string[]> =>
     .filter(({ method, path }) => method !== "GET" && path.startsWith("/v1/"))
     .map(({ method, path }) => `${method} ${path}`);
 
-const perform = (account: FullAccount, name: string, { params, body, mode }: Operation) => {
+const perform = (account: FullAccount, name: string, { params, body }: Operation, key: IssuedKey) => {
   const [method = "", path = ""] = name.split(" ");
   const values = params?.(account) ?? {};
   const target = path.replaceAll(/:(\w+)/g, (_, of: string) => encodeURIComponent(values[of] ?? ""));
-  const key = mode === undefined ? account.key : account.app.newKey({ mode });
   return account.app.request(method, target, { key, body });
 };
 
@@ -122,15 +119,30 @@ describe("operations of the API", () => {
       const account = await startFull();
       const { app, mode } = account;
       const actor = { accountId: app.accountId(), mode: operation.mode ?? mode };
-      const work = () => perform(account, name, operation);
-      const before = entriesOf(app, actor.accountId).length;
-      const { value, changed } = await changesNothingOfOthers(app.db.sqlite, actor, work);
+      const key = operation.mode === undefined ? account.key : app.newKey({ mode: operation.mode });
+      const work = () => perform(account, name, operation, key);
+      const isRecorded = operation.changes !== null && name !== UNRECORDED;
+      if (isRecorded) {
+        const { value: failed, rows } = await changedWithoutEntry(app.db.sqlite, async () => {
+          const response = await work();
+          // Of a list that was not accepted.
+          await app.service.bulk.removed();
+          return response;
+        });
+        expect([rows, failed.status]).toEqual([[], 500]);
+      }
+      const { value: sent, changed } = await changesNothingOfOthers(app.db.sqlite, actor, () =>
+        entriesAddedBy(app.db.sqlite, work),
+      );
+      const { value, entries } = sent;
       expect([value.status < 300, value.text]).toEqual([true, value.text]);
       if (operation.changes !== null) expect(changed).toContain(operation.changes);
       else expect(changed.filter((table) => table !== "api_keys")).toEqual([]);
-      const added = entriesOf(app, actor.accountId).slice(before);
-      const isRecorded = operation.changes !== null && name !== UNRECORDED;
-      expect([name, added.some(({ user }) => user.startsWith("key "))]).toEqual([name, isRecorded]);
+      const [subject = null] = Object.values(operation.params?.(account) ?? {});
+      const action = entries[0]?.action ?? "";
+      const entry = { user: `key ${key.id}`, action, accountId: actor.accountId, subject };
+      requireEntry({ changed, entries }, isRecorded ? entry : null);
+      if (isRecorded) expect(action).toMatch(/^api\.[a-z]+[A-Z]/);
     },
   );
 });

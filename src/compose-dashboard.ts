@@ -1,7 +1,5 @@
 import type { Profiles } from "./accounts/profiles.ts";
 import type { AuditLog } from "./accounts/audit-log.ts";
-import type { Db } from "./db/open.ts";
-import type { Webhooks } from "./webhooks/webhooks.ts";
 import type { Sessions } from "./accounts/sessions.ts";
 import type { SetupLinks } from "./accounts/setup-links.ts";
 import type { AccountStore } from "./accounts/store.ts";
@@ -58,7 +56,7 @@ export interface DashboardParts {
   readonly webhooks: WebhookPageUseCases;
   readonly verify: Omit<VerifyPageUseCases, "guard" | "clock" | "keysOf">;
   readonly isHttps: boolean;
-  readonly record: ConstructorParameters<typeof Dashboard>[0]["record"];
+  readonly audit: AuditLog;
   /** Pages that are composed elsewhere. */
   readonly settings: ConstructorParameters<typeof Dashboard>[0]["routes"];
 }
@@ -74,7 +72,7 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
     return session && account && { sessionId: session.id, csrfToken: session.csrfToken, user: session.user, account };
   };
   return new Dashboard({
-    ...{ guard, clock, findSession, isHttps, record: parts.record, clientAddress: parts.clientAddress },
+    ...{ guard, clock, findSession, isHttps, audit: parts.audit, clientAddress: parts.clientAddress },
     routes: [
       ...PREFERENCES,
       ...createHomePages({
@@ -99,13 +97,3 @@ export const composeDashboard = (parts: DashboardParts): Dashboard => {
     }),
   });
 };
-
-/** Creates a signing secret for the account of a user, and says so in the audit log. */
-export const createSecretRotation =
-  (db: Db, { secrets }: Pick<Webhooks, "secrets">, audit: AuditLog): WebhookPageUseCases["rotateSecret"] =>
-  ({ account, mode, user }) =>
-    db.transact((tx) => {
-      const rotated = secrets.rotate({ accountId: account.id, mode });
-      audit.append(tx, { action: "webhooks.rotate", accountId: account.id, subject: mode, by: user.id });
-      return rotated;
-    });

@@ -1,4 +1,4 @@
-import { composeDashboard, createSecretRotation } from "./compose-dashboard.ts";
+import { composeDashboard } from "./compose-dashboard.ts";
 import { composeDmarcReaders } from "./compose-dmarc-readers.ts";
 import { mailerOf } from "./compose-platform.ts";
 import { composeCodeAlerts, composeInvitations } from "./compose-invitations.ts";
@@ -21,7 +21,7 @@ export const composePages = (
   clients: ClientAddresses,
 ): HttpApplication => {
   const { runtime, administration, webhooks, blocklist, bulk, dmarc, doctor } = useCases;
-  const { db, clock, log } = runtime;
+  const { clock, log } = runtime;
   const { guessedCodes } = administration;
   administration.sessions.onCodesGuessed(
     composeCodeAlerts({ mailer: mailerOf(options.config), baseUrl: options.config.baseUrl, log }, guessedCodes),
@@ -54,11 +54,9 @@ export const composePages = (
     },
     verify: { ...useCases.verification, nameOf: administration.callerName },
     usage: { usage: useCases.usage.usage, ledger: administration.ledger, nameOf: administration.callerName, clock },
-    webhooks: { ...webhooks, rotateSecret: createSecretRotation(db, webhooks.webhooks, administration.audit) },
+    webhooks,
     blocklist: { ...blocklist, rules: webhooks.rules },
     dmarcReports: { ...dmarc.pages, ...composeDmarcReaders(dmarc) },
-    record: ({ account, user }, done) =>
-      db.commit((tx) => administration.audit.append(tx, { ...done, accountId: account.id, by: user.id })),
     settings: composeSettings(useCases, options),
   });
   const errorPage = dashboard.errorPage.bind(dashboard);

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { AuditLog } from "./accounts/audit-log.ts";
 import type { AccountStore } from "./accounts/store.ts";
 import { OwnKeys } from "./accounts/own-keys.ts";
 import { uploadsFolderOf } from "./compose-bulk.ts";
@@ -9,12 +10,13 @@ import type { Config } from "./config.ts";
 import { FirstStepsStore } from "./accounts/first-steps-store.ts";
 import { createWelcomePages } from "./dashboard/welcome/pages.tsx";
 import { createSettingsPages } from "./dashboard/settings/pages.tsx";
-import type { RecordAction } from "./dashboard/settings/record-action.ts";
+import type { MailOffUseCases } from "./dashboard/settings/mail-off.tsx";
 import type { ServiceFacts } from "./dashboard/settings/service-facts.ts";
 import { type DatabaseUsage, databaseUsageOf } from "./db/database-files.ts";
 import type { Runtime } from "./db/runtime.ts";
 import type { ScheduledBackups } from "./db/scheduled-backups.ts";
 import type { Doctor } from "./doctor/doctor.ts";
+import { mailAction, type MailSubscriptions } from "./notify/mail-subscriptions.ts";
 import { type Backlog, BacklogStore } from "./metrics/backlog-store.ts";
 import type { EgressPool } from "./probe/egress.ts";
 import type { Readiness } from "./readiness.ts";
@@ -38,18 +40,17 @@ export const composeSettings = (parts: SettingsParts, { config, baseUrl, problem
   const { runtime, administration, webhooks, backups, suppressions, doctor } = parts;
   const { db, clock } = runtime;
   const { store, accounts, keys, audit, ledger, users } = administration;
-  const record: RecordAction = ({ account, user }, action) =>
-    db.transact((tx) => audit.append(tx, { ...action, accountId: account.id, by: user.id }));
   const ownKeys = new OwnKeys(store, keys);
   const steps = new FirstStepsStore(db);
   const settings = createSettingsPages({
-    ...{ clock, baseUrl, doctor, suppressions, record, accounts, store, audit },
+    ...{ clock, baseUrl, doctor, suppressions, accounts, store, audit },
     keys: ownKeys,
     ...{ notifications: webhooks.notifications, rules: webhooks.rules, hasMail: webhooks.mailing !== null },
     balance: (id) => ledger.balance(id),
     retention: retentionOf(config),
     keyNames: (id) => new Map(store.listKeys(id).map((key) => [key.id, key.name])),
     userEmails: () => new Map(users.list().map(({ user }) => [user.id, user.email])),
+    setByLink: createLinkSwitch(webhooks.subscriptions, audit),
     ...{ subscriptions: webhooks.subscriptions, accountName: (id: string) => accountNameOf(store, id) },
     readFacts: createFactsReader(parts, { config, problems: problems ?? (() => []) }),
     requestBackup: backups === null ? null : () => backups.request(),
@@ -59,6 +60,18 @@ export const composeSettings = (parts: SettingsParts, { config, baseUrl, problem
     ...createWelcomePages({ keys: ownKeys, baseUrl, doctor, findSteps: (owner) => steps.find(owner) }),
   ];
 };
+
+/** Stops or resumes mail by its link. Whoever has the link can repeat it, so only a change is in the audit log. */
+const createLinkSwitch =
+  (subscriptions: MailSubscriptions, audit: AuditLog): MailOffUseCases["setByLink"] =>
+  async (token, isOn) => {
+    const found = subscriptions.findByToken(token);
+    if (found === undefined) return undefined;
+    const { accountId, kind } = found;
+    // Not the recipient: entries of the audit log cannot be erased.
+    const action = { action: mailAction(isOn), accountId, subject: null, after: { kind }, byLink: true };
+    return audit.perform({ action, work: () => subscriptions.set(found, isOn), isRecordedUnchanged: () => false });
+  };
 
 const accountNameOf = (store: AccountStore, id: string): string => store.findAccount(id)?.name ?? "";
 

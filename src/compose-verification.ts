@@ -31,15 +31,15 @@ export const composeVerification = (
 };
 
 /** What accounts used, and the guard that counts the requests which the rate limit refuses. */
-export const composeUsage = (runtime: Runtime, authenticate: Authenticate, audit: Pick<AuditLog, "append">) => {
+export const composeUsage = (runtime: Runtime, authenticate: Authenticate, audit: Pick<AuditLog, "perform">) => {
   const { clock } = runtime;
   const store = new UsageStore(runtime.db);
   const rateLimited = new RateLimitedRequests(runtime, store);
   const guard = new Guard(authenticate, {
     ...{ buckets: createTokenBuckets(clock), budgets: createBudgets(clock) },
     onRateLimited: (caller) => rateLimited.count(caller),
-    record: ({ accountId, keyId }, done) =>
-      runtime.db.commit((tx) => audit.append(tx, { ...done, accountId, byKey: keyId })),
+    perform: ({ accountId, keyId }, done, act) =>
+      audit.perform({ ...act, action: { ...done, accountId, byKey: keyId } }),
   });
   return { guard, usage: new AccountUsage(store), rateLimited };
 };

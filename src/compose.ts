@@ -1,6 +1,5 @@
 import { Accounts } from "./accounts/accounts.ts";
 import { type Actor, actorOfProcess, AuditLog } from "./accounts/audit-log.ts";
-import { AuditStore } from "./accounts/audit-store.ts";
 import { ApiKeys, Authenticator } from "./accounts/keys.ts";
 import { AccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
@@ -44,7 +43,7 @@ export const composeSuppressions = (db: Db, clock: Clock) => new Suppressions({ 
 export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProcess()) => {
   const store = new AccountStore(db);
   const ledger = new Ledger(db);
-  const audit = new AuditLog(clock, new AuditStore(db), actor);
+  const audit = new AuditLog({ db, clock }, actor);
   return {
     snapshot: db.snapshot,
     store,

@@ -2,8 +2,9 @@ import { hostname } from "node:os";
 import { isoTime } from "../base/clock.ts";
 import { ownUserId, userNameOf } from "../base/os-user.ts";
 import type { Tx } from "../db/open.ts";
+import type { RecordedAct } from "../db/recorded-acts.ts";
 import type { Runtime } from "../db/runtime.ts";
-import type { AuditEntry, AuditFilters, AuditStore } from "./audit-store.ts";
+import { type AuditEntry, type AuditFilters, AuditStore } from "./audit-store.ts";
 
 /** Who acts: a user of the operating system, and the process. */
 export interface Actor {
@@ -25,7 +26,18 @@ export interface AuditedAction {
   readonly by?: string | undefined;
   /** The same for an API key, by its id. */
   readonly byKey?: string;
+  /** The same for the link in a mail. */
+  readonly byLink?: boolean;
 }
+
+/** An action with what does it. */
+export interface PerformedAction<T> extends Omit<RecordedAct<T>, "entry"> {
+  /** A function is called in the transaction that writes the entry; null for nothing to write. */
+  readonly action: AuditedAction | (() => AuditedAction | null);
+}
+
+/** The user of an entry about what a recipient did by the link in a mail. */
+const LINK_IN_MAIL = "link in a mail";
 
 /** The actor of this process. `caller` is the user who used sudo. */
 export const actorOfProcess = (caller?: string): Actor => {
@@ -46,22 +58,39 @@ export const auditView = ({ id, atMs, user, host, pid, action, accountId, subjec
 
 /** The append-only log of administrative actions: who did what, when, and the values before and after. */
 export class AuditLog {
-  readonly #clock: Runtime["clock"];
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #store: AuditStore;
   readonly #actor: Actor;
 
-  constructor(clock: Runtime["clock"], store: AuditStore, actor: Actor) {
-    this.#clock = clock;
-    this.#store = store;
+  constructor(runtime: Pick<Runtime, "db" | "clock">, actor: Actor) {
+    this.#runtime = runtime;
+    this.#store = new AuditStore(runtime.db);
     this.#actor = actor;
   }
 
   /** Appends an entry in the transaction of the action, so that neither exists without the other. */
-  append(tx: Tx, { before, after, by, byKey, ...action }: AuditedAction): void {
+  append(_tx: Tx, action: AuditedAction): void {
+    this.#insert(action);
+  }
+
+  /**
+   * Performs an action whose use case does not append its entry. The first transaction of `work` that changes a row has the
+   * entry; without any, it is written when `work` has ended and `isRecordedUnchanged` (default: yes).
+   */
+  perform<T>({ action, ...act }: PerformedAction<T>): Promise<T> {
+    const entry = (): boolean => {
+      const found = typeof action === "function" ? action() : action;
+      if (found !== null) this.#insert(found);
+      return found !== null;
+    };
+    return this.#runtime.db.perform({ ...act, entry });
+  }
+
+  #insert({ before, after, by, byKey, byLink = false, ...action }: AuditedAction): void {
     const user = by === undefined ? (byKey === undefined ? this.#actor.user : `key ${byKey}`) : `user ${by}`;
-    const actor = { ...this.#actor, user };
-    const atMs = this.#clock.nowMs();
-    this.#store.insert(tx, { ...actor, ...action, atMs, before: jsonOf(before), after: jsonOf(after) });
+    const actor = { ...this.#actor, user: byLink ? LINK_IN_MAIL : user };
+    const atMs = this.#runtime.clock.nowMs();
+    this.#store.insert({ ...actor, ...action, atMs, before: jsonOf(before), after: jsonOf(after) });
   }
 
   /** The newest entries first. */

@@ -1,5 +1,5 @@
 import { and, desc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
+import type { Db } from "../db/open.ts";
 import { auditLog } from "../db/schema-audit.ts";
 
 export type AuditEntry = Readonly<typeof auditLog.$inferSelect>;
@@ -20,7 +20,7 @@ export class AuditStore {
     this.#orm = orm;
   }
 
-  insert(_tx: Tx, entry: Omit<AuditEntry, "id">): void {
+  insert(entry: Omit<AuditEntry, "id">): void {
     this.#orm.insert(auditLog).values(entry).run();
   }
 

@@ -137,7 +137,7 @@ export class Sessions {
     if (account.disabledAtMs !== null) return err({ kind: "disabled" });
     if (user.totpConfirmedAtMs !== null) return err({ kind: "code_required", challenge: this.#challenges.begin(user) });
     this.#throttle.succeed(email, client.address);
-    return this.#complete(found, client);
+    return this.#runtime.db.transact((tx) => this.#completeIn(tx, found, client));
   }
 
   /** Completes a sign-in by a code of the user's app or a recovery code, either of which is accepted once. */
@@ -152,12 +152,15 @@ export class Sessions {
     if (codesWaitMs > 0) return err({ kind: "codes_wait", retryAfterS: Math.ceil(codesWaitMs / 1000), isOver: false });
     const waitMs = this.#throttle.admit(email, client.address);
     if (waitMs > 0) return throttled(waitMs);
-    if (!this.#runtime.db.transact((tx) => this.#acceptCode(tx, found.user.id, input.code)))
-      return isRecoveryForm(input.code) ? this.#fail(found) : this.#failCode(found);
+    // One transaction: a code is used up by the sign-in that the audit log has.
+    const signedIn = this.#runtime.db.transact((tx) =>
+      this.#acceptCode(tx, found.user.id, input.code) ? this.#completeIn(tx, found, client) : null,
+    );
+    if (signedIn === null) return isRecoveryForm(input.code) ? this.#fail(found) : this.#failCode(found);
     this.#challenges.end(input.challenge);
     this.#wrongCodes.succeed(found.user);
     this.#throttle.succeed(email, client.address);
-    return this.#complete(found, client);
+    return signedIn;
   }
 
   /** Begins a session for a user who has just proved who they are. */
@@ -250,16 +253,14 @@ export class Sessions {
   }
 
   /** Begins the session, unless the user was changed or removed while the password was verified. */
-  #complete({ user: { id, passwordHash } }: OwnedUser, client: Client): Result<SignedIn, SignInProblem> {
-    return this.#runtime.db.transact((tx) => {
-      const found = this.#parts.users.find(id);
-      if (found === undefined || found.user.passwordHash !== passwordHash) return err({ kind: "wrong" });
-      const token = this.open(tx, id, client);
-      this.#failed.flush(tx, found.user);
-      const { accountId } = found.user;
-      this.#parts.audit.append(tx, { action: "users.sign-in", accountId, subject: id, by: id });
-      return ok({ token, user: userOf(found.user) });
-    });
+  #completeIn(tx: Tx, { user: { id, passwordHash } }: OwnedUser, client: Client): Result<SignedIn, SignInProblem> {
+    const found = this.#parts.users.find(id);
+    if (found === undefined || found.user.passwordHash !== passwordHash) return err({ kind: "wrong" });
+    const token = this.open(tx, id, client);
+    this.#failed.flush(tx, found.user);
+    const { accountId } = found.user;
+    this.#parts.audit.append(tx, { action: "users.sign-in", accountId, subject: id, by: id });
+    return ok({ token, user: userOf(found.user) });
   }
 
   #acceptCode(tx: Tx, userId: string, code: string): boolean {

@@ -57,7 +57,9 @@ export class BulkIntake {
       reading: list.reading === null ? null : JSON.stringify(list.reading),
       createdAtMs: this.runtime.clock.nowMs(),
     };
-    const number = await this.runtime.db.commit((tx) => this.options.jobs.insert(tx, job));
+    const { db } = this.runtime;
+    // The commit that queues the job decides: until then, nobody can see it.
+    const number = await db.apart(() => db.commit((tx) => this.options.jobs.insert(tx, job)));
     return { number, id: job.id, accountId, mode };
   }
 

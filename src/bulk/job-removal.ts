@@ -44,7 +44,7 @@ export class JobRemoval {
   }
 
   #enqueue(number: number, step: () => Promise<void>): void {
-    this.#work = this.#work.then(() => this.#untilDone(number, step));
+    this.#work = this.#work.then(() => this.runtime.db.apart(() => this.#untilDone(number, step)));
   }
 
   async #untilDone(number: number, step: () => Promise<void>): Promise<void> {

@@ -4,7 +4,7 @@ import { clearPageGaps, type ClearedGaps } from "../db/page-gaps.ts";
 import type { DeletedAccount } from "../erase/account-deletion.ts";
 import { deletedName } from "../erase/account-deletion-store.ts";
 import { addCommand } from "./command.ts";
-import { recordAction, unknownAccount, withDatabaseUntilDone } from "./data-directory.ts";
+import { performInSteps, unknownAccount, withDatabaseUntilDone } from "./data-directory.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { table } from "./terminal-text.ts";
 
@@ -43,6 +43,12 @@ const remainsText = (path: string, outcome: ClearedGaps["outcome"]): string =>
     ? `Unused space of ${path} may contain deleted data. To clear it, stop the server and run: postwarden compact`
     : `Another program, such as a backup or Litestream, is reading ${path}: its unused space may contain deleted data until a purge (03:07 UTC) finds no such reader.`;
 
+const countsOf = ({ verifications, lists, reportMails, otherRows }: DeletedAccount) => ({
+  ...{ verifications, lists },
+  report_mails: reportMails,
+  other_rows: otherRows,
+});
+
 /** `accounts delete` */
 export const addAccountDelete = (group: Command, io: Io): Command =>
   addCommand(group, "delete", {
@@ -58,11 +64,14 @@ export const addAccountDelete = (group: Command, io: Io): Command =>
         if (account === undefined) throw unknownAccount(name);
         if (!yes && !(await isConfirmed(io, name)))
           throw new CommandFailed("Not confirmed: nothing was deleted. Scripts pass --yes.", "not_confirmed");
-        const deleted = await deletion.run(account);
+        const deleted = await performInSteps(io, db, {
+          action: { action: "accounts.delete", accountId: account.id, subject: account.id },
+          work: () => deletion.run(account),
+          resultOf: countsOf,
+        });
         const { outcome } = await clearPageGaps(db);
-        const { reportMails: report_mails, otherRows: other_rows, left, ...rest } = deleted;
-        const counts = { ...rest, report_mails, other_rows };
-        recordAction(io, db, { action: "accounts.delete", accountId: account.id, subject: account.id, after: counts });
+        const { left } = deleted;
+        const counts = countsOf(deleted);
         const kept = deletedName(account.id);
         print(io, json, { account: name, id: account.id, ...counts, left, ledger: kept, unused_space: outcome }, () =>
           textOf(name, deleted, kept),

@@ -16,7 +16,8 @@ import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { table } from "./terminal-text.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
-import { accountIdOf, openDatabase, recordAction } from "./data-directory.ts";
+import { accountIdOf, openDatabase, performAction } from "./data-directory.ts";
+import { failOnOption, failOnSeverity } from "./fail-on.ts";
 import { loadConfig } from "./prepare-directory.ts";
 
 type Blocklist = ReturnType<typeof composeTargets>;
@@ -25,8 +26,6 @@ type TargetView = ReturnType<Targets["view"]>;
 const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 10_000;
 const LISTINGS_SHOWN_MAX = 3;
-/** Exit status when something is listed that is at least as severe as `--fail-on`. */
-const EXIT_LISTED = 3;
 const HEADINGS = ["SEVERITY", "TARGET", "STATUS", "LISTED ON", "SINCE", "LABEL"];
 
 const rowOf = ({ severity, value, status, listings, listed_on, label }: TargetView): string[] => {
@@ -39,24 +38,6 @@ const rowOf = ({ severity, value, status, listings, listed_on, label }: TargetVi
 
 const targetTable = (views: readonly TargetView[], io: Io): string =>
   views.length === 0 ? "No targets." : table(HEADINGS, views.map(rowOf), io.columns);
-
-/** Fails with status 3 when one of `found` is at least as severe as `min`. */
-export const failOnSeverity = (
-  min: Severity | undefined,
-  found: ReadonlyArray<{ readonly name: string; readonly severity: Severity | null }>,
-): void => {
-  if (min === undefined) return;
-  const bad = found.filter(({ severity }) => severity !== null && severityRankOf(severity) >= severityRankOf(min));
-  const names = [...new Set(bad.map(({ name }) => name))];
-  if (names.length === 0) return;
-  throw new CommandFailed(`Listed with severity ${min} or higher: ${names.join(", ")}`, "listed", EXIT_LISTED);
-};
-
-/** `--fail-on`, for commands that find listings. */
-export const failOnOption = (): Option =>
-  new Option("--fail-on <severity>", "end with status 3 when something is listed with this severity or higher").choices(
-    [...SEVERITIES],
-  );
 
 /** The rows of a paged query, up to `limit`. */
 const readUpTo = (read: ReturnType<Targets["listWorst"]>, limit: number): TargetRow[] => {
@@ -88,8 +69,7 @@ const addedText = ({ created, exists, invalid, results }: ReturnType<typeof batc
   return [`${created} added, ${exists} already monitored, ${invalid} invalid.`, ...problems].join("\n");
 };
 
-const createdIn = (results: ReadonlyArray<{ readonly status: string; readonly target: string | null }>): string[] =>
-  results.flatMap(({ status, target }) => (status === "created" && target !== null ? [target] : []));
+const valuesOf = (targets: ReadonlyArray<{ readonly value: string }>): string[] => targets.map(({ value }) => value);
 
 const readFileOrStdin = async (io: Io, path: string): Promise<string> => {
   if (path === "-") {
@@ -104,14 +84,18 @@ const readFileOrStdin = async (io: Io, path: string): Promise<string> => {
   }
 };
 
-/** Appends to the audit log what was done to targets: the first target, and how many. */
-type RecordTargets = (action: "targets.add" | "targets.check" | "targets.remove", targets: readonly string[]) => void;
+/** Changes targets with an entry in the audit log, which names the first target, and how many. A command that changes none has none. */
+type PerformOnTargets = <T>(
+  action: "targets.add" | "targets.check" | "targets.remove",
+  targets: readonly string[],
+  work: () => Promise<T>,
+) => Promise<T>;
 
 /** Runs `work` with the targets of an account of the data directory. */
 const withTargets = async (
   io: Io,
   { account, mode }: AccountOptions,
-  work: (blocklist: Blocklist, owner: Owner, record: RecordTargets) => Promise<void>,
+  work: (blocklist: Blocklist, owner: Owner, perform: PerformOnTargets) => Promise<void>,
 ): Promise<void> => {
   const config = loadConfig(io);
   const db = openDatabase(io, config);
@@ -120,9 +104,13 @@ const withTargets = async (
   try {
     const blocklist = composeTargets({ config, db, log, platform: { ...platform, resolver } });
     const owner = { accountId: accountIdOf(db, account), mode };
-    await work(blocklist, owner, (action, targets) => {
-      const [subject, after] = [targets[0], { targets: targets.length }];
-      if (subject !== undefined) recordAction(io, db, { action, accountId: owner.accountId, subject, after });
+    await work(blocklist, owner, (action, given, change) => {
+      const [subject = null, after] = [given[0], { targets: given.length }];
+      return performAction(io, db, {
+        action: { action, accountId: owner.accountId, subject, after },
+        work: change,
+        isRecordedUnchanged: () => false,
+      });
     });
   } finally {
     resolver.close();
@@ -150,10 +138,11 @@ const addAll = async (io: Io, options: AddOptions, textOf: () => Promise<string>
     ...(options.label === undefined ? {} : { label: options.label }),
     ...(options.alertSeverityMin === undefined ? {} : { alert_severity_min: options.alertSeverityMin }),
   };
-  await withTargets(io, options, async ({ targets }, owner, record) => {
+  await withTargets(io, options, async ({ targets }, owner, perform) => {
     const rows = await readCsvBatch(text, common, webhookUrl);
-    const view = batchView(rows, await targets.addMany(owner, newTargetsOf(rows)));
-    record("targets.add", createdIn(view.results.map(({ status, value }) => ({ status, target: value }))));
+    const wanted = newTargetsOf(rows);
+    const values = wanted.map(({ target }) => target);
+    const view = batchView(rows, await perform("targets.add", values, () => targets.addMany(owner, wanted)));
     print(io, options.json, view, () => addedText(view));
     if (view.invalid > 0)
       throw new CommandFailed(`${view.invalid} of ${rows.length} rows were not added.`, "invalid_rows");
@@ -207,9 +196,10 @@ const addTargetDiscover = (group: Command, io: Io): Command =>
       const { egress, dryRun, label, alertSeverityMin, json } = options;
       if (domain === undefined && egress !== true) throw new UsageError("Give a domain, --egress, or both.", "domain");
       const request = { domain, egress, dry_run: dryRun, label, alert_severity_min: alertSeverityMin };
-      await withTargets(io, options, async (parts, owner, record) => {
-        const discovered = await discoverAndAdd(parts, owner, request);
-        record("targets.add", createdIn(discovered.found));
+      await withTargets(io, options, async (parts, owner, perform) => {
+        const discovered = await perform("targets.add", [domain ?? "egress"], () =>
+          discoverAndAdd(parts, owner, request),
+        );
         const rows = discovered.found.map(({ target, source, status, problem }) => [
           ...[target, status, source, problem ?? ""],
         ]);
@@ -263,14 +253,15 @@ const addTargetCheck = (group: Command, io: Io): Command =>
     .argument("<target...>", "targets or their ids")
     .addOption(failOnOption())
     .action((given: string[], options: AccountOptions & { failOn?: Severity }) =>
-      withTargets(io, options, async ({ targets, check }, owner, record) => {
+      withTargets(io, options, async ({ targets, check }, owner, perform) => {
         const views: TargetView[] = [];
-        for (const target of given.map((text) => findByName(targets, owner, text))) {
-          const finished = await check(target);
-          if (finished !== null) views.push(targets.view(finished));
-        }
-        const names = views.map(({ value }) => value);
-        record("targets.check", names);
+        const found = given.map((text) => findByName(targets, owner, text));
+        await perform("targets.check", valuesOf(found), async () => {
+          for (const target of found) {
+            const finished = await check(target);
+            if (finished !== null) views.push(targets.view(finished));
+          }
+        });
         print(io, options.json, { targets: views }, () => targetTable(views, io));
         failOnSeverity(
           options.failOn,
@@ -289,11 +280,12 @@ const addTargetRemove = (group: Command, io: Io): Command =>
   )
     .argument("<target...>", "targets or their ids")
     .action((given: string[], options: AccountOptions) =>
-      withTargets(io, options, async ({ targets }, owner, record) => {
+      withTargets(io, options, async ({ targets }, owner, perform) => {
         const found = given.map((text) => findByName(targets, owner, text));
-        for (const { id } of found) await targets.remove(owner, id);
-        const removed = found.map(({ value }) => value);
-        record("targets.remove", removed);
+        const removed = valuesOf(found);
+        await perform("targets.remove", removed, async () => {
+          for (const { id } of found) await targets.remove(owner, id);
+        });
         print(io, options.json, { removed }, () => `${removed.length} removed.`);
       }),
     );

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { actorOfProcess } from "../accounts/audit-log.ts";
 import { TestApp } from "../testing/app.ts";
 import { copyAccount } from "../testing/account-copy.ts";
-import { entriesAddedBy, requireEntry } from "../testing/audit-entries.ts";
+import { changedWithoutEntry, entriesAddedBy, requireEntry } from "../testing/audit-entries.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { sampleReportXml } from "../testing/dmarc-reports.ts";
 import { type FullAccount, FULL_SETTINGS, fillAccount } from "../testing/full-account.ts";
@@ -75,7 +75,7 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
   "keys rotate": { args: ({ keyId }) => [keyId], changes: "key_secrets", subject: ({ keyId }) => keyId },
   "keys revoke": { args: ({ keyId }) => [keyId], changes: "api_keys", subject: ({ keyId }) => keyId },
   "credits grant": { args: given("main", "5"), changes: "ledger", subject: "main" },
-  erase: { args: given("nobody@nowhere.example"), shared: { audit_log: 1 }, ...SERVICE_ENTRY },
+  erase: { args: given("nobody@nowhere.example"), shared: { audit_log: 2 }, ...SERVICE_ENTRY },
   "suppress add": { args: given("x@b.example"), ...OF_SERVICE },
   "suppress remove": { args: given("kept1@b.example"), ...OF_SERVICE },
   "blocklist targets add": { args: ofAccount("1.2.3.4"), changes: "blocklist_targets", ...target("add", "1.2.3.4") },
@@ -252,6 +252,8 @@ describe("commands", () => {
         const actor = { accountId, ...(ownsBoth ? {} : { mode: "test" as const }) };
         const before = subjectOf(command, ids, sqlite);
         const work = () => run(args, { settings: FULL_SETTINGS, untilSignal: never });
+        const { value: failed, rows } = await changedWithoutEntry(sqlite, work);
+        expect([rows, failed.status]).toEqual([[], 1]);
         const { value: watched, entries } = await entriesAddedBy(sqlite, () =>
           watchOthers(sqlite, actor, work, command.shared),
         );

@@ -1,6 +1,6 @@
 import { SQLiteError } from "bun:sqlite";
 import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
-import { type Actor, actorOfProcess, type AuditedAction } from "../accounts/audit-log.ts";
+import { type Actor, actorOfProcess, type AuditedAction, type PerformedAction } from "../accounts/audit-log.ts";
 import { systemClock } from "../base/clock.ts";
 import { composeAccounts } from "../compose.ts";
 import type { Config } from "../config.ts";
@@ -91,11 +91,25 @@ export const administerUntilDone = <T>(
   work: (administration: Administration, db: Db) => Promise<T>,
 ): Promise<T> => withDatabaseUntilDone(io, (db) => work(composeAccounts(db, systemClock, actorOf(io)), db));
 
-/** Appends an entry to the audit log, in a transaction of its own: for actions that were several transactions. */
-export const recordAction = (io: Io, db: Db, action: AuditedAction): void => {
+/** Performs an action with its entry in the audit log, which the first of its transactions that changes a row also writes. */
+export const performAction = <T>(io: Io, db: Db, act: PerformedAction<T>): Promise<T> =>
+  composeAccounts(db, systemClock, actorOf(io)).audit.perform(act);
+
+/** The same for an action in many transactions: what came of it is a second entry, with `.done` after its name. */
+export const performInSteps = async <T>(io: Io, db: Db, { action, work, resultOf }: LongAction<T>): Promise<T> => {
+  const value = await performAction(io, db, { action, work });
   const { audit } = composeAccounts(db, systemClock, actorOf(io));
-  db.transact((tx) => audit.append(tx, action));
+  const { before: _, ...done } = { ...action, action: `${action.action}.done`, after: resultOf(value) };
+  db.transact((tx) => audit.append(tx, done));
+  return value;
 };
+
+interface LongAction<T> {
+  readonly action: AuditedAction;
+  readonly work: () => Promise<T>;
+  /** For the second entry: counts. */
+  readonly resultOf: (value: T) => Readonly<Record<string, unknown>>;
+}
 
 /** Who runs this command. */
 const actorOf = ({ environment }: Io): Actor => actorOfProcess(environment.SUDO_USER);

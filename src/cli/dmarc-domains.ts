@@ -111,15 +111,20 @@ const addDomainAdd = (group: Command, io: Io): Command =>
     .argument("<domain>", "domain in the From address of mails")
     .action((domain: string, options: SettingOptions) =>
       withService(io, options, async (command) => {
-        const { service, caller, record } = command;
+        const { service, caller, perform } = command;
         const { domains } = service.dmarc;
         const { label = null, webhookUrl, recipient = [] } = options;
-        const enrolled = await domains.enrol(caller, {
+        const wanted = {
           ...{ domain, label, recipients: recipient },
           webhookUrl: webhookUrl === undefined ? null : readWebhookUrl(command, webhookUrl),
-        });
+        };
+        const done = { action: "dmarc.domains.add", subject: domain };
+        const enrolled = await perform(
+          done,
+          () => domains.enrol(caller, wanted),
+          ({ created }) => created,
+        );
         const view = domains.view(enrolled.domain);
-        if (enrolled.created) record("dmarc.domains.add", view.domain);
         const { created, dnsRecords: dns_records } = enrolled;
         print(io, options.json, { created, domain: view, dns_records }, () =>
           [...(created ? [] : ["The domain was enrolled already."]), domainText(view, dns_records, io)].join("\n"),
@@ -161,8 +166,9 @@ const addDomainVerify = (group: Command, io: Io): Command =>
       withService(io, options, async (command) => {
         const { domains } = command.service.dmarc;
         const { id, domain: name } = findDomain(command, text);
-        const { domain, previousStatus: previous_status, result } = await domains.verify(command.caller, id);
-        command.record("dmarc.domains.check", name);
+        const done = { action: "dmarc.domains.check", subject: name };
+        const verified = await command.perform(done, () => domains.verify(command.caller, id));
+        const { domain, previousStatus: previous_status, result } = verified;
         const view = domains.view(domain);
         const { checks, dnsRecords: dns_records } = result;
         print(io, options.json, { domain: view, previous_status, checks, dns_records }, () =>
@@ -213,8 +219,9 @@ const addDomainUpdate = (group: Command, io: Io): Command =>
         const change = changeOf(command, options);
         if (Object.keys(change).length === 0) throw new UsageError("Name at least one setting to change.");
         const before = findDomain(command, text);
-        const changed = await domains.change(command.caller, before.id, change);
-        command.record("dmarc.domains.update", before.domain, { changed: Object.keys(change) });
+        const after = { changed: Object.keys(change) };
+        const done = { action: "dmarc.domains.update", subject: before.domain, after };
+        const changed = await command.perform(done, () => domains.change(command.caller, before.id, change));
         const view = domains.view(changed);
         print(io, options.json, view, () => domainText(view, [], io));
       }),
@@ -232,8 +239,8 @@ const addDomainRemove = (group: Command, io: Io): Command =>
     .action((text: string, options: AccountOptions) =>
       withService(io, options, async (command) => {
         const { id, domain } = findDomain(command, text);
-        await command.service.dmarc.domains.remove(command.caller, id);
-        command.record("dmarc.domains.remove", domain);
+        const done = { action: "dmarc.domains.remove", subject: domain };
+        await command.perform(done, () => command.service.dmarc.domains.remove(command.caller, id));
         print(io, options.json, { removed: domain }, () => `Removed ${domain}.`);
       }),
     );

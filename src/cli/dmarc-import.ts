@@ -8,7 +8,7 @@ import { isDatabaseState } from "../base/database-errors.ts";
 import { findingViews } from "../dmarc/ingest/ingestion-schemas.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import { addCommand } from "./command.ts";
-import { accountIdOf, openDatabase, recordAction } from "./data-directory.ts";
+import { accountIdOf, openDatabase, performInSteps } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
 import { createImportTally, type ImportTally, problemsText, showImport, tallyText } from "./dmarc-import-progress.ts";
@@ -131,14 +131,6 @@ class ReportImport {
   }
 }
 
-/** Says in the audit log how many files were read, also where the command stops early. */
-const recordImport = (io: Io, { db, accountId }: ReportDatabase, tally: ImportTally): void => {
-  const { outcomes } = tally.look();
-  if (Object.values(outcomes).every((count) => count === 0)) return;
-  db.sqlite.run("PRAGMA synchronous = FULL");
-  recordAction(io, db, { action: "dmarc.reports.import", accountId, subject: null, after: outcomes });
-};
-
 /** Imports the reports in files, and prints what became of them. SIGINT stops it between two reports. */
 const importFiles = async (
   database: ReportDatabase,
@@ -146,13 +138,14 @@ const importFiles = async (
   { io, json, stdin }: { readonly io: Io; readonly json: boolean | undefined; readonly stdin: Stdin },
 ): Promise<void> => {
   const tally = createImportTally(files);
+  const { db, accountId } = database;
   const reports = new ReportImport(database, { io, json, tally });
   let isInterrupted = false;
   void io.untilSignal().then(() => {
     isInterrupted = true;
   });
   const hide = showImport(io, tally);
-  try {
+  const readAll = async (): Promise<void> => {
     for (const file of files) {
       for await (const one of readReportBytes(file, stdin)) {
         await reports.add(one);
@@ -162,9 +155,16 @@ const importFiles = async (
       if (isInterrupted) break;
     }
     await reports.finish();
+    db.sqlite.run("PRAGMA synchronous = FULL");
+  };
+  try {
+    await performInSteps(io, db, {
+      action: { action: "dmarc.reports.import", accountId, subject: null },
+      work: readAll,
+      resultOf: () => tally.look().outcomes,
+    });
   } finally {
     hide();
-    recordImport(io, database, tally);
   }
   if (!json) io.out(tallyText(tally.look()));
   for (const line of json ? [] : problemsText(tally.look())) io.err(line);

@@ -36,8 +36,9 @@ export const addReporterCommands = (dmarc: Command, io: Io): void => {
     "reporters",
   ).action((reporter: string, options: AccountOptions) =>
     withService(io, options, async (command) => {
-      const accepted = await acceptedOf(command).accept(command.caller, reporter);
-      command.record("dmarc.reporters.accept", accepted.author);
+      const accepted = await command.perform({ action: "dmarc.reporters.accept", subject: reporter }, () =>
+        acceptedOf(command).accept(command.caller, reporter),
+      );
       print(io, options.json, acceptedView(accepted), () => `${accepted.author}: accepted.`);
     }),
   );
@@ -49,8 +50,9 @@ export const addReporterCommands = (dmarc: Command, io: Io): void => {
     "reporters",
   ).action((reporter: string, options: AccountOptions) =>
     withService(io, options, async (command) => {
-      const author = await acceptedOf(command).withdraw(command.caller, reporter);
-      command.record("dmarc.reporters.withdraw", author);
+      const author = await command.perform({ action: "dmarc.reporters.withdraw", subject: reporter }, () =>
+        acceptedOf(command).withdraw(command.caller, reporter),
+      );
       print(io, options.json, { reporter: author }, () => `${author}: not accepted any more.`);
     }),
   );

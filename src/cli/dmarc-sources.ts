@@ -86,8 +86,9 @@ const addClassify = (group: Command, io: Io): Command =>
       if (wrong !== undefined) throw new UsageError(`"${wrong}" is not the key of a source.`, "key");
       return withService(io, options, async (command) => {
         const { id, domain } = findDomain(command, text);
-        const sources = await classify(command, id, { keys, classification: kind === AUTOMATIC ? null : kind });
-        command.record("dmarc.classify", domain, { keys, class: kind });
+        const done = { action: "dmarc.classify", subject: domain, after: { keys, class: kind } };
+        const change = { keys, classification: kind === AUTOMATIC ? null : kind };
+        const sources = await command.perform(done, () => classify(command, id, change));
         print(io, options.json, { sources }, () => sourceTable(sources, io));
       });
     });

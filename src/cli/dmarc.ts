@@ -9,7 +9,7 @@ import { addDmarcExport } from "./dmarc-export.ts";
 import { addDmarcHealthCommand } from "./dmarc-health.ts";
 import { addDmarcImport, ingestionLine, type ReportDatabase, type Stdin, withReportDatabase } from "./dmarc-import.ts";
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
-import { recordAction } from "./data-directory.ts";
+import { performInSteps } from "./data-directory.ts";
 import { addMailboxCommand } from "./dmarc-mailbox.ts";
 import { addReporterCommands } from "./dmarc-reporters.ts";
 import { addSourceCommands } from "./dmarc-sources.ts";
@@ -75,10 +75,13 @@ const addDmarcRetry = (group: Command, io: Io): Command =>
       checkUsage(ids, options);
       const { account, json, acceptUnauthenticated: isAccepted = false } = options;
       await withReportDatabase(io, account, async (database) => {
-        const { result, tally } = await retryIngestions(database, { ids, isAccepted, io });
         const { db, accountId } = database;
-        const after = { retried: result.retried, ...(isAccepted ? { accepted_unauthenticated: true } : {}) };
-        recordAction(io, db, { action: "dmarc.reports.retry", accountId, subject: ids[0] ?? null, after });
+        const after = isAccepted ? { after: { accepted_unauthenticated: true } } : {};
+        const { result, tally } = await performInSteps(io, db, {
+          action: { action: "dmarc.reports.retry", accountId, subject: ids[0] ?? null, ...after },
+          work: () => retryIngestions(database, { ids, isAccepted, io }),
+          resultOf: ({ result: { retried } }) => ({ retried }),
+        });
         print(io, json, result, () => {
           const lines = result.ingestions.map(({ id, outcome, reason }) =>
             `${id}  ${outcome ?? "pending"}  ${reason ?? ""}`.trimEnd(),

@@ -236,7 +236,8 @@ test("an address that SQLite left where it moved a row is removed without downti
 test("the audit log has the counts of an erasure, never the address", async () => {
   await run(["erase", ADDRESS]);
   const { entries } = (await run(["audit", "--json"])).json as { entries: { action: string; after: object }[] };
-  expect(entries[0]).toMatchObject({ action: "erase", after: { verifications: 0, list_rows: 0 } });
+  expect(entries[0]).toMatchObject({ action: "erase.done", after: { verifications: 0, list_rows: 0 } });
+  expect(entries[1]).toMatchObject({ action: "erase", subject: null, after: null });
   expect(JSON.stringify(entries).toLowerCase()).not.toContain(NORMALIZED);
   expect((await run(["audit"])).out).toContain("list_rows 0, report_mails 0, rows_removed none, fields_redacted none");
 });

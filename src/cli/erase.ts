@@ -6,7 +6,7 @@ import { createAddressPattern, type AddressPattern } from "../erase/address-patt
 import type { Erased } from "../erase/erasure.ts";
 import { filesWith } from "../erase/file-traces.ts";
 import { addCommand } from "./command.ts";
-import { recordAction, withDatabaseUntilDone } from "./data-directory.ts";
+import { performInSteps, withDatabaseUntilDone } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
@@ -103,10 +103,13 @@ export const addEraseCommand = (program: Command, io: Io): void => {
       await withDatabaseUntilDone(io, async (db) => {
         const { erasure } = composeErasure(db, pattern.value);
         const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
-        const erased = await erasure.run({ keepSuppression: !dropSuppression });
+        const erased = await performInSteps(io, db, {
+          // Never the address: the audit log is not erased.
+          action: { action: "erase", accountId: null, subject: null },
+          work: () => erasure.run({ keepSuppression: !dropSuppression }),
+          resultOf: viewOf,
+        });
         const counts = viewOf(erased);
-        // Never the address: the audit log is not erased.
-        recordAction(io, db, { action: "erase", accountId: null, subject: null, after: counts });
         const leftovers = await findLeftovers(
           { erased, isPartOfOthers: erasure.isPartOfOthers },
           { db, folders, pattern: pattern.value },

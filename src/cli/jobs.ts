@@ -90,9 +90,11 @@ const addJobCommand = (group: Command, io: Io, { name, description, audited, act
   ofAccount(addCommand(group, name, { description, example: `jobs ${name} ${EXAMPLE_ID}` }), "lists")
     .argument("<id>", "id of the job")
     .action((id: string, options: AccountOptions) =>
-      withService(io, options, async ({ service: { bulk }, caller, record }) => {
-        const job = bulk.describe(await act(bulk, caller, id));
-        if (audited !== undefined) record(audited, id);
+      withService(io, options, async ({ service: { bulk }, caller, perform }) => {
+        const work = () => act(bulk, caller, id);
+        const job = bulk.describe(
+          await (audited === undefined ? work() : perform({ action: audited, subject: id }, work)),
+        );
         print(io, options.json, job, () => jobTable([job], io));
       }),
     );
@@ -107,9 +109,8 @@ const addJobRemove = (group: Command, io: Io): Command =>
   )
     .argument("<id>", "id of the job")
     .action((id: string, options: AccountOptions) =>
-      withService(io, options, async ({ service: { bulk }, caller, record }) => {
-        await bulk.remove(caller, id);
-        record("jobs.remove", id);
+      withService(io, options, async ({ service: { bulk }, caller, perform }) => {
+        await perform({ action: "jobs.remove", subject: id }, () => bulk.remove(caller, id));
         await bulk.removed();
         print(io, options.json, { removed: id }, () => `Removed ${id}.`);
       }),

@@ -3,7 +3,7 @@ import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { recipientSchema } from "../mail/recipients.ts";
 import type { Notifications } from "../notifications/notifications.ts";
-import { MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../notify/mail-subscriptions.ts";
+import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../notify/mail-subscriptions.ts";
 import { EVENT_TYPES, TEST_TYPE } from "../webhooks/event-types.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount } from "./command.ts";
@@ -80,13 +80,15 @@ const addMailSwitch = (group: Command, io: Io, { name, isOn, description }: Mail
     .addOption(new Option("--kind <kind...>", "which mail; default: all").choices(MAIL_KINDS))
     .action(
       (address: string, { kind: kinds = MAIL_KINDS, ...options }: AccountOptions & { kind?: readonly MailKind[] }) =>
-        withService(io, options, async ({ service, caller, record }) => {
+        withService(io, options, async ({ service, caller, perform }) => {
           const recipient = recipientSchema.safeParse(address);
           if (!recipient.success) throw new UsageError(`${address}: not an email address`, "address");
-          for (const kind of kinds)
-            await service.notifications.setMail(caller, { recipient: recipient.data, kind, isOn });
           // The address is not recorded: entries of the audit log cannot be erased.
-          record(`notifications.${name}`, caller.mode, { kinds });
+          const done = { action: mailAction(isOn), subject: caller.mode, after: { kinds } };
+          await perform(done, async () => {
+            for (const kind of kinds)
+              await service.notifications.setMail(caller, { recipient: recipient.data, kind, isOn });
+          });
           const view = service.notifications.view(caller);
           print(io, options.json, view, () => viewTable(view, io));
         }),
@@ -106,7 +108,7 @@ const addNotificationSet = (group: Command, io: Io): Command =>
     .addOption(new Option("--digest <period>", "digest of listings").choices(["off", "daily", "weekly"]))
     .action((options: SetOptions) =>
       withService(io, options, async (command) => {
-        const { service, caller, record } = command;
+        const { service, caller, perform } = command;
         const { webhookUrl, recipient, severityMin, digest } = options;
         const change = {
           ...(webhookUrl === undefined ? {} : { webhookUrl: webhookUrl === "" ? null : readUrl(command, webhookUrl) }),
@@ -115,8 +117,8 @@ const addNotificationSet = (group: Command, io: Io): Command =>
           ...(digest === undefined ? {} : { blacklistDigest: digest }),
         };
         if (Object.keys(change).length === 0) throw new UsageError("Name at least one setting to change.");
-        await service.notifications.change(caller, change);
-        record("notifications.set", caller.mode, { changed: Object.keys(change) });
+        const done = { action: "notifications.set", subject: caller.mode, after: { changed: Object.keys(change) } };
+        await perform(done, () => service.notifications.change(caller, change));
         const view = service.notifications.view(caller);
         print(io, options.json, view, () => viewTable(view, io));
       }),
@@ -139,11 +141,11 @@ export const addWebhookTest = (webhooks: Command, io: Io): Command =>
     )
     .action((given: string | undefined, options: AccountOptions & { type: string }) =>
       withService(io, options, async (command) => {
-        const { service, caller, record } = command;
+        const { service, caller, perform } = command;
         const url = given === undefined ? service.notifications.view(caller).webhook_url : readUrl(command, given);
         if (url === null) throw new UsageError("The account has no default webhook URL. Pass a URL.", "url");
-        const result = await service.webhooks.test(caller, url, options.type);
-        record("webhooks.test", caller.mode);
+        const done = { action: "webhooks.test", subject: caller.mode };
+        const result = await perform(done, () => service.webhooks.test(caller, url, options.type));
         const { id, delivered, elapsedMs: elapsed_ms, httpStatus: http_status, problem } = result;
         const outcome = delivered ? "accepted" : (problem ?? "not accepted");
         print(

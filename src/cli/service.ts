@@ -7,7 +7,7 @@ import { rateOf } from "../billing/plans.ts";
 import type { Db } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import type { AccountOptions } from "./command.ts";
-import { accountIdOf, openDatabase, recordAction } from "./data-directory.ts";
+import { accountIdOf, openDatabase, performAction } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { CommandFailed, type Io } from "./io.ts";
 
@@ -17,8 +17,15 @@ export interface CommandService {
   readonly config: Config;
   readonly db: Db;
   readonly caller: Caller;
-  /** Appends an entry about the account to the audit log. */
-  readonly record: (action: string, subject: string, after?: Readonly<Record<string, unknown>>) => void;
+  /** Performs a change of the account with its entry in the audit log. */
+  readonly perform: <T>(done: Done, work: () => Promise<T>, isRecordedUnchanged?: (value: T) => boolean) => Promise<T>;
+}
+
+/** What the audit log says of a change. */
+interface Done {
+  readonly action: string;
+  readonly subject: string;
+  readonly after?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -43,9 +50,9 @@ export const withService = async (
     const owner = service.store.findAccount(accountId);
     if (owner === undefined) throw new CommandFailed("The account was removed meanwhile.", "unknown_account");
     const caller = { keyId: "", accountId, mode, scopes: [], rate: rateOf(owner) };
-    const record: CommandService["record"] = (action, subject, after) =>
-      recordAction(io, db, { action, accountId, subject, ...(after === undefined ? {} : { after }) });
-    await work({ service, config, db, caller, record });
+    const perform: CommandService["perform"] = (done, change, isRecordedUnchanged) =>
+      performAction(io, db, { action: { ...done, accountId }, work: change, isRecordedUnchanged });
+    await work({ service, config, db, caller, perform });
   } finally {
     service.outages.stop();
     await service.dmarc.stop();

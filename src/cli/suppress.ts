@@ -2,11 +2,10 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { isoTime, systemClock } from "../base/clock.ts";
 import { composeSuppressions } from "../compose.ts";
-import type { Suppressions } from "../suppress/suppressions.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
-import { recordAction, withDatabase } from "./data-directory.ts";
+import { performAction, withDatabase, withDatabaseUntilDone } from "./data-directory.ts";
 
 /** Problems named in one message. */
 const PROBLEMS_SHOWN_MAX = 20;
@@ -34,15 +33,21 @@ interface EntryOptions {
 
 const FILE_HELP = "a text file with one entry per line; # begins a comment";
 
-/** Runs `work` with the suppression list of the data directory; `record` appends a count to the audit log, never an address. */
-const edit = <T>(io: Io, work: (suppressions: Suppressions, record: RecordEntries) => T): T =>
-  withDatabase(io, (db) =>
-    work(composeSuppressions(db, systemClock), (action, entries) => {
-      if (entries > 0) recordAction(io, db, { action, accountId: null, subject: null, after: { entries } });
+/** Changes the suppression list of the data directory. The audit log has the number of entries, never an address. */
+const edit = <T>(
+  io: Io,
+  { action, entries }: { readonly action: "suppress.add" | "suppress.remove"; readonly entries: readonly string[] },
+  work: (suppressions: Suppressions) => T,
+): Promise<T> =>
+  withDatabaseUntilDone(io, (db) =>
+    performAction(io, db, {
+      action: { action, accountId: null, subject: null, after: { entries: entries.length } },
+      work: async () => work(composeSuppressions(db, systemClock)),
+      isRecordedUnchanged: () => false,
     }),
   );
 
-type RecordEntries = (action: "suppress.add" | "suppress.remove", entries: number) => void;
+type Suppressions = ReturnType<typeof composeSuppressions>;
 
 /** `suppress add | list | remove`: the operator's list behind the signal `toxic`. */
 export const addSuppressCommands = (program: Command, io: Io): void => {
@@ -63,12 +68,11 @@ const addSuppressAdd = (group: Command, io: Io): Command =>
     .argument("[entry...]", "addresses and domains")
     .option("--file <path>", FILE_HELP)
     .option("--note <text>", "reason")
-    .action((given: string[], { file, note, json }: EntryOptions) => {
-      const added = edit(io, (suppressions, record) => {
-        const result = suppressions.add(entriesOf(given, file), note ?? null);
-        if (result.ok) record("suppress.add", result.value.added);
-        return result;
-      });
+    .action(async (given: string[], { file, note, json }: EntryOptions) => {
+      const entries = entriesOf(given, file);
+      const added = await edit(io, { action: "suppress.add", entries }, (suppressions) =>
+        suppressions.add(entries, note ?? null),
+      );
       if (!added.ok) {
         const shown = added.error.slice(0, PROBLEMS_SHOWN_MAX);
         const more = added.error.length - shown.length;
@@ -80,7 +84,8 @@ const addSuppressAdd = (group: Command, io: Io): Command =>
 
 const addSuppressList = (group: Command, io: Io): Command =>
   addCommand(group, "list", { description: "List all entries.", example: "suppress list" }).action(({ json }) => {
-    const suppressions = edit(io, (all) => all.list()).map(({ entry, note, createdAtMs }) => ({
+    const all = withDatabase(io, (db) => composeSuppressions(db, systemClock).list());
+    const suppressions = all.map(({ entry, note, createdAtMs }) => ({
       entry,
       note,
       created_at: isoTime(createdAtMs),
@@ -96,13 +101,11 @@ const addSuppressRemove = (group: Command, io: Io): Command =>
   })
     .argument("[entry...]", "addresses and domains")
     .option("--file <path>", FILE_HELP)
-    .action((given: string[], { file, json }: EntryOptions) => {
+    .action(async (given: string[], { file, json }: EntryOptions) => {
       const entries = entriesOf(given, file);
-      const removed = edit(io, (suppressions, record) => {
-        const found = suppressions.remove(entries);
-        record("suppress.remove", found.length);
-        return found;
-      });
+      const removed = await edit(io, { action: "suppress.remove", entries }, (suppressions) =>
+        suppressions.remove(entries),
+      );
       if (removed.length === 0) throw new CommandFailed("None of these entries is on the list.", "unknown_entry");
       print(io, json, { removed }, () => `${removed.length} of ${entries.length} removed.`);
     });

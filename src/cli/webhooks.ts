@@ -17,7 +17,7 @@ import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit, readTi
 import { addWebhookTest } from "./notifications.ts";
 import { type Io, print } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
-import { accountIdOf, recordAction, withDatabase, withDatabaseUntilDone } from "./data-directory.ts";
+import { accountIdOf, performAction, performInSteps, withDatabase, withDatabaseUntilDone } from "./data-directory.ts";
 
 const SHOWN_DEFAULT = 50;
 const SHOWN_MAX = 1_000;
@@ -80,9 +80,10 @@ const addSecretCommand = (group: Command, name: string, { act, description, io }
       withDatabaseUntilDone(io, async (db) => {
         const secrets = new WebhookSecrets({ db, clock: systemClock });
         const accountId = accountIdOf(db, account);
-        const view = secretsView(secrets[act]({ accountId, mode }));
-        const action = act === "rotate" ? "webhooks.rotate" : "webhooks.secret.show";
-        recordAction(io, db, { action, accountId, subject: mode });
+        const name = act === "rotate" ? "webhooks.rotate" : "webhooks.secret.show";
+        const action = { action: name, accountId, subject: mode };
+        const work = async () => secretsView(secrets[act]({ accountId, mode }));
+        const view = await performAction(io, db, { action, work });
         print(io, json, view, () => secretTable(view, io.columns));
       }),
   );
@@ -125,23 +126,29 @@ const changeDeliveries =
     withDatabaseUntilDone(io, async (db) => {
       const actions = new DeliveryActions({ db, clock: systemClock }, new DeliveryStore(db), null);
       const owner = accountOfRequest(db, options);
+      const [action, { accountId }] = [`webhooks.${act}`, owner];
       if (id !== undefined) {
-        const delivery = deliveryView(await actions[act](owner, id));
-        recordAction(io, db, { action: `webhooks.${act}`, accountId: owner.accountId, subject: id });
+        const work = async () => deliveryView(await actions[act](owner, id));
+        const delivery = await performAction(io, db, { action: { action, accountId, subject: id }, work });
         print(io, options.json, delivery, () => deliveryTable([delivery], io.columns));
         return;
       }
-      let [count, after]: [number, string | null] = [0, null];
-      do {
-        const done: BulkActionResult = await actions[act === "redeliver" ? "redeliverMany" : "cancelMany"](
-          owner,
-          readFilters(options),
-          after,
-        );
-        [count, after] = [count + done.count, done.next];
-      } while (after !== null);
-      recordAction(io, db, {
-        ...{ action: `webhooks.${act}`, accountId: owner.accountId, subject: owner.mode, after: { deliveries: count } },
+      const changeAll = async (): Promise<number> => {
+        let [count, after]: [number, string | null] = [0, null];
+        do {
+          const done: BulkActionResult = await actions[act === "redeliver" ? "redeliverMany" : "cancelMany"](
+            owner,
+            readFilters(options),
+            after,
+          );
+          [count, after] = [count + done.count, done.next];
+        } while (after !== null);
+        return count;
+      };
+      const count = await performInSteps(io, db, {
+        action: { action, accountId, subject: owner.mode },
+        work: changeAll,
+        resultOf: (deliveries) => ({ deliveries }),
       });
       print(io, options.json, { count }, () =>
         act === "redeliver" ? `${count} will be sent again.` : `${count} cancelled.`,

@@ -22,7 +22,19 @@ export const flashCookie = (flash: Flash): string => {
 /** The message that a request carries; null without one. */
 export const readFlash = (request: Request): Flash | null => {
   const value = readCookie(request, COOKIE);
-  if (value === null) return null;
+  return value === null ? null : decode(value);
+};
+
+/** Whether a response carries the message that something was not done. */
+export const isRefusal = ({ headers }: Response): boolean =>
+  headers.getSetCookie().some((cookie) => {
+    const [pair = ""] = cookie.split(";", 1);
+    const value = pair.startsWith(`${COOKIE}=`) ? pair.slice(COOKIE.length + 1) : undefined;
+    const flash = value === undefined ? null : decode(value);
+    return flash !== null && "bad" in flash;
+  });
+
+const decode = (value: string): Flash | null => {
   try {
     return flashSchema.parse(JSON.parse(Buffer.from(value, "base64url").toString()));
   } catch {

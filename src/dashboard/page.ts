@@ -46,6 +46,15 @@ export interface View {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** An entry of the audit log, where it is not what the route says. Never put a secret or an email address in. */
+export interface FormEntry {
+  /** What the form does, where it has several acts; null for nothing. */
+  action?: string | null;
+  /** Default: the first parameter of the path. */
+  subject?: string;
+  after?: Readonly<Record<string, unknown>>;
+}
+
 /** A request for a page, before its parameters are read. `viewer` is null on pages for anyone. */
 export interface Visit {
   readonly request: Request;
@@ -53,8 +62,8 @@ export interface Visit {
   readonly viewer: Viewer | null;
   /** The page in its own mode, without the prefix, with its parameters: the `action` of a form that posts here. */
   readonly path: string;
-  /** What the form did, where it has several acts: its name in the audit log, or null for nothing. Otherwise that of the route. */
-  readonly done: { action?: string | null };
+  /** What the audit log says of the form, set before it changes anything. */
+  readonly done: FormEntry;
   /** Identifies a browser without a session; null with one. */
   readonly visitor: string | null;
   /** The token that forms of this visitor must send. */
@@ -79,7 +88,7 @@ export interface PageRoute {
   /** As in the router: `/lists/:id`. */
   readonly path: string;
   readonly access: Access;
-  /** What the audit log calls it after it has succeeded; absent or null: the use case writes it, or there is nothing to write. */
+  /** What the audit log calls it; absent or null: the use case writes it, or there is nothing to write. */
   readonly action?: string | null;
   serve(visit: Visit): Promise<Outcome | Response>;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { createApps, type TestApp } from "../testing/app.ts";
-import { type Fields, signIn } from "../testing/dashboard.ts";
+import { createApps } from "../testing/app.ts";
+import { signIn } from "../testing/dashboard.ts";
 import { hasRole, ROLES, roleOfForm } from "./roles.ts";
 
 const start = createApps();
@@ -71,73 +71,4 @@ test("a member can neither set the default webhook nor delete a domain or target
   const [entry] = app.service.audit.list({ accountId: owner.accountId }, { before: null, limit: 1 });
   expect(entry?.action).toBe("notifications.set");
   expect(entry?.user).toBe(`user ${app.service.users.findByEmail("first@example.com")?.id}`);
-});
-
-describe("the audit log", () => {
-  interface Sent {
-    readonly path: string;
-    readonly fields: Fields;
-  }
-  type Prepared = { readonly app: TestApp; readonly other: string; readonly key: string };
-  const to =
-    (path: string, fields: Fields = {}) =>
-    (): Sent => ({ path, fields });
-  const user =
-    (act: string, fields: Fields = {}) =>
-    ({ other }: Prepared): Sent => ({
-      ...{ path: `/settings/users/${other}/${act}`, fields },
-    });
-  const key =
-    (act: string, fields: Fields = {}) =>
-    (given: Prepared): Sent => ({
-      ...{ path: `/settings/keys/${given.key}/${act}`, fields },
-    });
-
-  /** Every form that its use case records: what to send. `changing-forms.test.ts` sends the others. */
-  const SENT: Readonly<Record<string, (given: Prepared) => Sent>> = {
-    "/settings/account": to("/settings/account", { name: "renamed" }),
-    "/settings/keys": to("/settings/keys", { name: "new", mode: "test", scopes: "bulk:read", expires: "" }),
-    "/settings/keys/:id/rotate": key("rotate", { grace: "0" }),
-    "/settings/keys/:id/revoke": key("revoke", { sure: "on" }),
-    "/settings/users": to("/settings/users", { email: "new@example.com", role: "member" }),
-    "/settings/users/:id/role": user("role", { role: "owner" }),
-    "/settings/users/:id/remove": user("remove"),
-    "/settings/users/:id/reset": user("reset"),
-    "/settings/suppressions": to("/settings/suppressions", { entries: "blocked@example.com" }),
-    "/settings/suppressions/remove": to("/settings/suppressions/remove", { entry: "blocked.example" }),
-    "/settings/notifications": to("/settings/notifications", {
-      ...{ webhook_url: "", recipients: "", severity: "", digest: "off" },
-    }),
-    "/welcome/keys": to("/welcome/keys", { mode: "test" }),
-    "/webhooks/secret/rotate": to("/webhooks/secret/rotate"),
-    "/settings/service/backup": to("/settings/service/backup"),
-  };
-  const ELSEWHERE = [
-    ...["/settings/profile/password", "/settings/profile/codes", "/settings/profile/codes/confirm"],
-    "/settings/notifications/mail",
-  ];
-  const useCases = ROLES.flatMap(({ forms: of }) => Object.entries(of)).flatMap(([path, rule]) =>
-    "useCase" in rule ? [[path, rule.useCase] as const] : [],
-  );
-
-  test("is written by use cases for these forms", () => {
-    expect(useCases.map(([path]) => path).toSorted()).toEqual([...Object.keys(SENT), ...ELSEWHERE].toSorted());
-  });
-
-  test.each(useCases.filter(([path]) => path in SENT))("has %s as %s", async (path, action) => {
-    const app = start({ settings: { BACKUP_DIR: "/tmp" } });
-    const visitor = await signIn(app);
-    await signIn(app, { email: "other@example.com", role: "member", isOperator: false });
-    const issued = app.service.keys.create({ account: "main", mode: "test" });
-    const given = {
-      ...{ app, other: app.service.users.findByEmail("other@example.com")?.id ?? "" },
-      key: issued.ok ? issued.value.id : "",
-    };
-    const sent = SENT[path]?.(given) ?? { path, fields: {} };
-    const { status, text } = await visitor.post(sent.path, sent.fields);
-    expect([path, status < 400, status < 400 ? "" : text]).toEqual([path, true, ""]);
-    const own = `user ${app.service.users.findByEmail("main@example.com")?.id}`;
-    const entries = app.service.audit.list({}, { before: null, limit: 50 }).filter((entry) => entry.user === own);
-    expect(entries.map((entry) => entry.action)).toContain(action);
-  });
 });

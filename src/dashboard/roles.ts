@@ -1,8 +1,8 @@
 import type { Access, PageRoute, Role } from "./page.ts";
 
 /**
- * How a form gets into the audit log: by its `action`, which the dashboard writes after it succeeded; by the `useCase`, which
- * writes this action in its own transaction; or not at all, because `none` of the account is changed, with the reason.
+ * How a form gets into the audit log: by its `action`, which the dashboard writes in the transaction of the change; by the `useCase`,
+ * which does the same; or not at all, because `none` of the account is changed, with the reason.
  */
 type Recorded = { readonly action: string } | { readonly useCase: string } | { readonly none: string };
 
@@ -48,8 +48,8 @@ const MEMBER_FORMS = {
   "/settings/profile/password": useCase("users.password"),
   "/settings/profile/time-zone": action("users.time-zone"),
   "/settings/profile/sessions/:id/end": action("users.sign-out"),
-  "/settings/profile/codes/enrol": none("codes count after their confirmation"),
-  "/settings/profile/codes/cancel": none("codes count after their confirmation"),
+  "/settings/profile/codes/enrol": action("users.second-factor.begin"),
+  "/settings/profile/codes/cancel": action("users.second-factor.cancel"),
   "/settings/profile/codes/confirm": useCase("users.second-factor.on"),
   "/settings/profile/codes": useCase("users.second-factor"),
   "/sign-out": action("users.sign-out"),
@@ -76,13 +76,14 @@ const OWNER_FORMS = {
   "/webhooks/deliveries/:id/redeliver": action("webhooks.redeliver"),
   "/webhooks/deliveries/:id/cancel": action("webhooks.cancel"),
   "/webhooks/secret/show": action("webhooks.secret.show"),
-  "/webhooks/secret/rotate": useCase("webhooks.rotate"),
+  "/webhooks/secret/rotate": action("webhooks.rotate"),
   "/settings/account": useCase("accounts.rename"),
   "/settings/keys": useCase("keys.create"),
   "/settings/keys/:id/rotate": useCase("keys.rotate"),
   "/settings/keys/:id/revoke": useCase("keys.revoke"),
-  "/settings/notifications": useCase("notifications.set"),
-  "/settings/notifications/mail": useCase("notifications."),
+  "/settings/notifications": action("notifications.set"),
+  // The form names its act itself: notifications.stop or notifications.resume.
+  "/settings/notifications/mail": action("notifications.stop"),
   "/settings/users": useCase("users.add"),
   "/settings/users/:id/role": useCase("users.role"),
   "/settings/users/:id/remove": useCase("users.remove"),
@@ -92,9 +93,9 @@ const OWNER_FORMS = {
 
 const OPERATOR_FORMS = {
   "/settings/sender": action("doctor.run"),
-  "/settings/service/backup": useCase("backup.request"),
-  "/settings/suppressions": useCase("suppress.add"),
-  "/settings/suppressions/remove": useCase("suppress.remove"),
+  "/settings/service/backup": action("backup.request"),
+  "/settings/suppressions": action("suppress.add"),
+  "/settings/suppressions/remove": action("suppress.remove"),
   "/welcome/check": action("doctor.run"),
 } as const;
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { AuditLog } from "../accounts/audit-log.ts";
 import { ClientAddresses } from "../http/client-addresses.ts";
 import { z } from "zod";
 import { nextTurn } from "../base/clock.ts";
@@ -70,7 +71,15 @@ const FORM_PAGE: View = {
 
 const withAccess = (access: PageRoute["access"], route: PageRoute): PageRoute => ({ ...route, access });
 
-const recorded: Array<readonly [string, string, string | null]> = [];
+const recorded: Array<readonly [string | undefined, string, string | null]> = [];
+
+/** Records what changes no row, as every form here. */
+const recordPerformed: AuditLog["perform"] = async ({ action, work, isRecordedUnchanged }) => {
+  const value = await work();
+  const found = typeof action === "function" ? action() : action;
+  if (found !== null && isRecordedUnchanged?.(value) === true) recorded.push([found.by, found.action, found.subject]);
+  return value;
+};
 
 const ROUTES = [
   page(
@@ -114,6 +123,7 @@ const ROUTES = [
       { path: "/things/:id/change", params: z.object({ id: z.string() }), form: nameForm },
       ({ viewer, form }) => {
         if (form.name === "taken") throw new AppError("conflict", { issues: [{ path: "name", message: "Taken" }] });
+        if (form.name === "same") return redirectTo(viewer, "/form", { bad: "Nothing was changed." });
         return redirectTo(viewer, "/form", { ok: "Changed." });
       },
     ),
@@ -152,7 +162,7 @@ const createApp = () => {
   const guard = new Guard(() => undefined, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dashboard = new Dashboard({
     ...{ guard, clock, routes: ROUTES, isHttps: false },
-    record: async ({ user }, { action, subject }) => void recorded.push([user.id, action, subject]),
+    audit: { perform: recordPerformed },
     findSession: (token) => {
       if (token === "broken") throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" });
       return SESSIONS.get(token);
@@ -403,6 +413,7 @@ test("a form that succeeded is in the audit log with its user, action and subjec
   expect((await change("name=")).status).toBe(400);
   expect((await change("name=taken")).status).toBe(409);
   expect((await ask("/things/a7/change", { as: "member", form: "name=ada" })).status).toBe(403);
+  expect((await change("name=same")).status).toBe(303);
   expect(recorded).toEqual([]);
   expect((await change("name=ada")).status).toBe(303);
   expect(recorded).toEqual([["member", "things.change", "a7"]]);

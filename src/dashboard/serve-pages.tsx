@@ -1,6 +1,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import { z } from "zod";
+import type { AuditedAction, AuditLog } from "../accounts/audit-log.ts";
 import type { Account } from "../accounts/store.ts";
 import { networkKey } from "../base/client-network.ts";
 import type { Clock } from "../base/clock.ts";
@@ -18,7 +19,7 @@ import { PageContext, type PageFacts } from "./context.ts";
 import { readSessionToken, readTheme, readTimeZone, readVisitor, visitorCookie } from "./cookies.ts";
 import { visitorToken } from "./csrf.ts";
 import { ErrorBody, type PageError } from "./error-body.tsx";
-import { CLEAR_FLASH, readFlash } from "./flash.ts";
+import { CLEAR_FLASH, isRefusal, readFlash } from "./flash.ts";
 import { ForgedForm } from "./form-input.ts";
 import { Frame, type FrameFacts } from "./frame.tsx";
 import { PageTurns } from "./page-turns.ts";
@@ -47,11 +48,7 @@ export interface DashboardOptions {
   /** Finds a session by its token and whether that came by HTTPS; undefined for an unknown or expired one. */
   readonly findSession: (token: string, isSecure: boolean) => ActiveSession | undefined;
   readonly routes: readonly PageRoute[];
-  /** Writes into the audit log what a user has done. */
-  readonly record: (
-    viewer: Viewer,
-    done: { readonly action: string; readonly subject: string | null },
-  ) => Promise<void>;
+  readonly audit: Pick<AuditLog, "perform">;
   readonly frameFacts: (viewer: Viewer) => FrameFacts;
   /** The address that a request comes from; null without a socket. */
   readonly clientAddress: (request: Request) => string | null;
@@ -150,17 +147,23 @@ export class Dashboard {
     if (route.method === "POST") await abortIfClientGone(request);
     // A form gets its turn once its body is there.
     else await visit.turn();
-    const outcome = await this.#outcomeOf(route, visit);
-    if (viewer !== null && hasSucceeded(outcome)) await this.#record(route, viewer, visit);
+    const outcome = await this.#perform(route, visit);
     return outcome instanceof Response ? privately(outcome) : this.#render(visit, outcome);
   }
 
-  /** A form that succeeded is in the audit log before its response is sent. */
-  async #record(route: PageRoute, viewer: Viewer, { params, done }: Visit): Promise<void> {
-    const action = done.action === undefined ? (route.action ?? null) : done.action;
-    if (action === null) return;
-    const subject = subjectOf(route.path, z.record(z.string(), z.string()).catch({}).parse(params));
-    await this.#options.record(viewer, { action, subject });
+  /** The change of a form and its entry in the audit log are one transaction. A form without a change has an entry if it succeeds. */
+  async #perform(route: PageRoute, visit: Visit): Promise<Outcome | Response> {
+    const { viewer, params, done } = visit;
+    const work = () => this.#outcomeOf(route, visit);
+    const actionOfRoute = route.action ?? null;
+    if (viewer === null || actionOfRoute === null) return work();
+    const by = { accountId: viewer.account.id, by: viewer.user.id };
+    const ofPath = subjectOf(route.path, z.record(z.string(), z.string()).catch({}).parse(params));
+    const actionOf = (): AuditedAction | null => {
+      const { action = actionOfRoute, subject = ofPath, after } = done;
+      return action === null ? null : { ...by, action, subject, ...(after === undefined ? {} : { after }) };
+    };
+    return this.#options.audit.perform({ action: actionOf, work, isRecordedUnchanged: hasSucceeded });
   }
 
   async #outcomeOf(route: PageRoute, visit: Visit): Promise<Outcome | Response> {
@@ -246,9 +249,11 @@ const viewerFrom = ({ sessionId, csrfToken, user, account }: ActiveSession, requ
   };
 };
 
-/** A form that is shown again has a status. */
+/** A form that is shown again has a status; one that leads to a page with what was wrong has a message for it. */
 const hasSucceeded = (outcome: Outcome | Response): boolean =>
-  (outcome instanceof Response ? outcome.status : (outcome.view.status ?? 200)) < CLIENT_ERROR;
+  outcome instanceof Response
+    ? outcome.status < CLIENT_ERROR && !isRefusal(outcome)
+    : (outcome.view.status ?? 200) < CLIENT_ERROR;
 
 const deniedText = ({ access }: PageRoute): string =>
   access === "owner"

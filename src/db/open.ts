@@ -10,6 +10,7 @@ import { GroupCommit } from "./group-commit.ts";
 import type { MigrateProblem } from "./migrate.ts";
 import { type Migrated, migrateFile } from "./migrate-file.ts";
 import { FINAL_SCHEMA, MIGRATIONS } from "./migrations.ts";
+import { type RecordedAct, RecordedActs } from "./recorded-acts.ts";
 import * as schema from "./schema.ts";
 
 /** Proof of a transaction: functions that change the database take one as their first argument. */
@@ -42,6 +43,13 @@ export interface Db {
    * database, so it must only read and write the database. Return refusals (`orRefusal`) instead of throwing them.
    */
   commit<T>(work: (tx: Tx) => T): Promise<T>;
+  /**
+   * Performs an act of the audit log: its entry is written by the first transaction of `work` that changes a row, so that
+   * neither exists without the other. `transactUnsynced` is none of these. A transaction fails with its entry.
+   */
+  perform<T>(act: RecordedAct<T>): Promise<T>;
+  /** Runs work whose transactions do not have the entry of the act: preparations that nobody sees, and what all acts share. */
+  apart<T>(work: () => T): T;
   /** Notes what the transaction does, for metrics: the listener gets it after the commit. */
   note(tx: Tx, fact: Fact): void;
   /** Sets the listener of `note`, which must not throw. */
@@ -106,6 +114,61 @@ const openMemory = () => {
   return opened;
 };
 
+/** The transactions of a connection. */
+const createTransactions = (sqlite: Sqlite) => {
+  const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
+  const facts = new CommittedFacts();
+  const totalChanges = sqlite.prepare<{ n: number }, []>("SELECT total_changes() AS n");
+  const acts = new RecordedActs(() => totalChanges.get()?.n ?? 0);
+  const runImmediate = <T>(work: (tx: Tx) => T): T => {
+    const noted = facts.size;
+    try {
+      const value = immediate.immediate(work) as T;
+      if (!sqlite.inTransaction) facts.publish();
+      return value;
+    } catch (error) {
+      facts.undoTo(noted);
+      throw error;
+    }
+  };
+  const transact = <T>(work: (tx: Tx) => T): T => {
+    // Inside another transaction, that one has the entry.
+    const part = sqlite.inTransaction ? null : acts.join(() => work(tx));
+    if (part === null) return runImmediate(work);
+    try {
+      return runImmediate(part.run);
+    } catch (error) {
+      part.undo();
+      throw error;
+    }
+  };
+  const group = new GroupCommit(sqlite, systemClock, facts);
+  return {
+    group,
+    transact,
+    transactUnsynced<T>(work: (tx: Tx) => T) {
+      sqlite.run("PRAGMA synchronous = NORMAL");
+      try {
+        return runImmediate(work);
+      } finally {
+        sqlite.run("PRAGMA synchronous = FULL");
+      }
+    },
+    commit<T>(work: (tx: Tx) => T) {
+      const part = acts.join(() => work(tx));
+      if (part === null) return group.enqueue(() => work(tx));
+      return group.enqueue(part.run).catch((error: unknown) => {
+        part.undo();
+        throw error;
+      });
+    },
+    perform: <T>(act: RecordedAct<T>) => acts.perform(act, (write) => group.enqueue(write)),
+    apart: <T>(work: () => T) => acts.apart(work),
+    note: (_tx: Tx, fact: Fact) => facts.add(fact),
+    onCommitted: (listener: (fact: Fact) => void) => facts.listen(listener),
+  };
+};
+
 /**
  * Opens or creates the database at `path`, or in memory for `:memory:`, and migrates it after a copy was made. Only the owner can read the file,
  * whatever the umask. Throws the errors of SQLite and the file system.
@@ -120,40 +183,16 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   // Syncs every commit, so that a 202 survives a power failure.
   sqlite.run("PRAGMA synchronous = FULL");
   sqlite.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-  const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
   const deferred = sqlite.transaction((work: () => unknown) => work());
-  const facts = new CommittedFacts();
-  const transact = <T>(work: (tx: Tx) => T): T => {
-    const noted = facts.size;
-    try {
-      const value = immediate.immediate(work) as T;
-      if (!sqlite.inTransaction) facts.publish();
-      return value;
-    } catch (error) {
-      facts.undoTo(noted);
-      throw error;
-    }
-  };
-  const group = new GroupCommit(sqlite, systemClock, facts);
+  const { group, ...transactions } = createTransactions(sqlite);
   const identity = identityOf(path);
   const beside = new SecondDescriptor(path, sqlite);
   return ok({
     orm: drizzle({ client: sqlite, schema }),
     path,
     migrated: migrated.value,
-    transact,
-    transactUnsynced<T>(work: (tx: Tx) => T) {
-      sqlite.run("PRAGMA synchronous = NORMAL");
-      try {
-        return transact(work);
-      } finally {
-        sqlite.run("PRAGMA synchronous = FULL");
-      }
-    },
+    ...transactions,
     snapshot: <T>(work: () => T) => deferred.deferred(work) as T,
-    commit: (work) => group.enqueue(() => work(tx)),
-    note: (_tx, fact) => facts.add(fact),
-    onCommitted: (listener) => facts.listen(listener),
     damage: () => findDamage(sqlite),
     diskSpace: () => diskSpaceOf(path, sqlite),
     isWritable: () => isFile(path, identity) && hasFreeSpace(path) && takesWrite(sqlite),

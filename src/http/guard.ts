@@ -52,14 +52,21 @@ export interface GuardOptions {
   readonly budgets: Budgets;
   /** Called for every request that is refused with 429. */
   readonly onRateLimited?: (caller: Caller) => void;
-  /** Writes into the audit log what a key has changed. */
-  readonly record?: (caller: Caller, done: Done) => Promise<void>;
+  /** Performs what a key changes, with its entry in the audit log. */
+  readonly perform?: <T>(caller: Caller, done: Done, act: Act<T>) => Promise<T>;
 }
 
 /** A change for the audit log: what was done, and the id in the path of the request. */
 export interface Done {
   readonly action: string;
   readonly subject: string | null;
+}
+
+/** What a request does. */
+export interface Act<T> {
+  readonly work: () => Promise<T>;
+  /** Whether the audit log also has it when it changed no row. */
+  readonly isRecordedUnchanged: (value: T) => boolean;
 }
 
 const nothing = (): void => undefined;
@@ -70,13 +77,13 @@ export class Guard {
   readonly #buckets: TokenBuckets;
   readonly #budgets: Budgets;
   readonly #onRateLimited: (caller: Caller) => void;
-  readonly #record: NonNullable<GuardOptions["record"]>;
+  readonly #perform: NonNullable<GuardOptions["perform"]>;
 
   constructor(
     authenticate: Authenticate,
-    { buckets, budgets, onRateLimited = nothing, record = async () => undefined }: GuardOptions,
+    { buckets, budgets, onRateLimited = nothing, perform = (_caller, _done, { work }) => work() }: GuardOptions,
   ) {
-    this.#record = record;
+    this.#perform = perform;
     this.#authenticate = authenticate;
     this.#buckets = buckets;
     this.#budgets = budgets;
@@ -106,9 +113,9 @@ export class Guard {
     return caller;
   }
 
-  /** A request that changed something is in the audit log before its response is sent. */
-  record(caller: Caller, done: Done): Promise<void> {
-    return this.#record(caller, done);
+  /** The change of a request and its entry in the audit log are one transaction. */
+  perform<T>(caller: Caller, done: Done, act: Act<T>): Promise<T> {
+    return this.#perform(caller, done, act);
   }
 
   /** For a page of the dashboard: its memory counts for the account. */

@@ -128,12 +128,11 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
         body: await readBody(route.body, request),
         headers: readHeaders(route.headers, request),
       };
-      const response = await handler(input);
-      if (isRecorded(route, input) && statusOf(response, set) < CLIENT_ERROR) {
-        const subject = subjectOf(route.path, input.params);
-        await guard.record(caller, { action: `api.${route.operationId}`, subject });
-      }
-      return response;
+      const work = async (): Promise<unknown> => handler(input);
+      if (!isRecorded(route, input)) return work();
+      const isRecordedUnchanged = (response: unknown): boolean => statusOf(response, set) < CLIENT_ERROR;
+      const done = { action: `api.${route.operationId}`, subject: subjectOf(route.path, input.params) };
+      return guard.perform(caller, done, { work, isRecordedUnchanged });
     },
   };
 };

@@ -15,6 +15,9 @@ export const MAIL_KIND_NAMES: Readonly<Record<MailKind, string>> = {
   dmarc_digest: "DMARC digests",
 };
 
+/** What the audit log calls a change of a subscription. */
+export const mailAction = (isOn: boolean): string => (isOn ? "notifications.resume" : "notifications.stop");
+
 const LISTED_MAX = 500;
 
 /** The path of the page that stops the mails of a token. */
@@ -37,13 +40,7 @@ export class MailSubscriptions {
     return isSecretToken(token) ? this.store.findByToken(token) : undefined;
   }
 
-  /** Stops or resumes the mails of a link. Undefined for a link that no mail had; repeating it changes nothing. */
-  async setByToken(token: string, isOn: boolean): Promise<MailSubscription | undefined> {
-    const found = this.findByToken(token);
-    return found && this.set(found, isOn);
-  }
-
-  /** Stops or resumes a kind of mail to a recipient, whether or not there was one before. */
+  /** Stops or resumes a kind of mail to a recipient, whether or not there was one before. Repeating it changes nothing. */
   async set(topic: MailTopic, isOn: boolean): Promise<MailSubscription> {
     return this.runtime.db.commit((tx) => this.setIn(tx, topic, isOn));
   }

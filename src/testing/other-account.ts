@@ -76,6 +76,17 @@ const differences = (before: Rows, after: Rows, allowed: SharedChanges): readonl
     return found.length > (allowed[table] ?? 0) ? found : [];
   });
 
+/** Runs `work`; the rows of the whole database that it has added, changed or deleted, as texts that begin with the table. */
+export const rowsChangedBy = async <T>(
+  sqlite: Sqlite,
+  work: () => T | Promise<T>,
+): Promise<{ readonly value: T; readonly rows: readonly string[] }> => {
+  const nobody = { accountId: "" };
+  const { others: before } = snapshotOf(sqlite, nobody);
+  const value = await work();
+  return { value, rows: differences(before, snapshotOf(sqlite, nobody).others, {}) };
+};
+
 /** Runs a changing operation, and throws with table and row when it changes one that is not the actor's. */
 export const watchOthers = async <T>(
   sqlite: Sqlite,

@@ -85,7 +85,7 @@ export const tablePages = (useCases: BlocklistUseCases) => [
 
   formAction({ path: "/blocklists/bulk", form: bulkForm }, async ({ viewer, form, done }) => {
     const { ids, act } = form;
-    done.action = ids.length === 0 ? null : ACTIONS[act];
+    done.action = ACTIONS[act];
     const back = new URLSearchParams(form.back).toString();
     const path = back === "" ? "/blocklists" : `/blocklists?${back}`;
     if (OWNER_ACTS.includes(act) && viewer.user.role !== "owner")

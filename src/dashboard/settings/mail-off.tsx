@@ -6,7 +6,9 @@ import { Button, PostForm } from "../components/form.tsx";
 import { type PageRoute, publicAction, publicPage, type View } from "../page.ts";
 
 export interface MailOffUseCases {
-  readonly subscriptions: MailSubscriptions;
+  readonly subscriptions: Pick<MailSubscriptions, "findByToken">;
+  /** Stops or resumes the mail of a link, with an entry in the audit log. Undefined for a link that no mail had. */
+  readonly setByLink: (token: string, isOn: boolean) => Promise<MailSubscription | undefined>;
   /** The name of an account; empty when it was deleted. */
   readonly accountName: (id: string) => string;
 }
@@ -16,7 +18,11 @@ const ON = "/notifications/on/:token";
 const linkPath = z.object({ token: z.string().max(100) });
 
 /** The pages behind the link in every mail: without a session, for one kind of mail to one recipient. */
-export const createMailOffPages = ({ subscriptions, accountName }: MailOffUseCases): readonly PageRoute[] => {
+export const createMailOffPages = ({
+  subscriptions,
+  setByLink,
+  accountName,
+}: MailOffUseCases): readonly PageRoute[] => {
   const viewOf = (subscription: MailSubscription | undefined): View => {
     if (subscription === undefined) throw unknownLink();
     const { stoppedAtMs, kind } = subscription;
@@ -30,10 +36,8 @@ export const createMailOffPages = ({ subscriptions, accountName }: MailOffUseCas
   return [
     // Programs that scan mail follow its links: this changes nothing.
     publicPage({ path: OFF, params: linkPath }, ({ params }) => viewOf(subscriptions.findByToken(params.token))),
-    oneClickRoute(subscriptions, viewOf),
-    publicAction({ path: ON, params: linkPath }, async ({ params }) =>
-      viewOf(await subscriptions.setByToken(params.token, true)),
-    ),
+    oneClickRoute(setByLink, viewOf),
+    publicAction({ path: ON, params: linkPath }, async ({ params }) => viewOf(await setByLink(params.token, true))),
   ];
 };
 
@@ -45,13 +49,13 @@ const unknownLink = (): AppError =>
  * cannot be guessed, and this is all that it does. The body is not read.
  */
 const oneClickRoute = (
-  subscriptions: MailSubscriptions,
+  setByLink: MailOffUseCases["setByLink"],
   viewOf: (subscription: MailSubscription | undefined) => View,
 ): PageRoute => ({
   ...{ method: "POST", path: OFF, access: "anyone" },
   async serve({ params }) {
     const read = linkPath.safeParse(params);
-    return { view: viewOf(read.success ? await subscriptions.setByToken(read.data.token, false) : undefined) };
+    return { view: viewOf(read.success ? await setByLink(read.data.token, false) : undefined) };
   },
 });
 

@@ -4,7 +4,7 @@ import { SEVERITIES } from "../../dnsbl/blocklist.ts";
 import type { UrlPolicy } from "../../net/fetch-url.ts";
 import type { Notifications } from "../../notifications/notifications.ts";
 import { mailChangeSchema, notificationsChangeSchema } from "../../notifications/schemas.ts";
-import { MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../../notify/mail-subscriptions.ts";
+import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../../notify/mail-subscriptions.ts";
 import { webhookUrlSchema } from "../../webhooks/webhook-urls.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
@@ -16,14 +16,12 @@ import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { formAction, page, type View, type Viewer } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
-import type { RecordAction } from "./record-action.ts";
 
 export interface NotificationUseCases {
   readonly notifications: Notifications;
   readonly rules: UrlPolicy;
   /** Whether the service can send mail. */
   readonly hasMail: boolean;
-  readonly record: RecordAction;
 }
 
 type Settings = ReturnType<Notifications["view"]>;
@@ -56,7 +54,7 @@ const readBody = <S extends z.ZodType>(schema: S, body: unknown): z.output<S> =>
 };
 
 /** Default webhook and recipients, digests, and mail that was stopped. */
-export const createNotificationPages = ({ notifications, rules, hasMail, record }: NotificationUseCases) => {
+export const createNotificationPages = ({ notifications, rules, hasMail }: NotificationUseCases) => {
   const view = ({ caller, mode, user }: Viewer): View => {
     const facts = { settings: notifications.view(caller), hasMail, isTest: mode === "test" };
     const body = <NotificationsPage {...facts} isOwner={user.role === "owner"} />;
@@ -66,36 +64,32 @@ export const createNotificationPages = ({ notifications, rules, hasMail, record 
     page({ path: PATH }, ({ viewer }) => view(viewer)),
     formAction(
       { path: PATH, form: defaultsForm },
-      async ({ viewer, form }) => {
+      async ({ viewer, form, done }) => {
         const change = readBody(notificationsChangeSchema(webhookUrlSchema(rules)), {
           webhook_url: form.webhook_url === "" ? null : form.webhook_url,
           recipients: form.recipients.split(/[\s,;]+/).filter((part) => part !== ""),
           blacklist_severity_min: form.severity === "" ? null : form.severity,
           blacklist_digest: form.digest,
         });
+        done.after = { mode: viewer.mode, recipients: change.recipients?.length ?? 0, digest: form.digest };
         await notifications.change(viewer.caller, {
           webhookUrl: change.webhook_url ?? null,
           recipients: change.recipients ?? [],
           blacklistSeverityMin: change.blacklist_severity_min ?? null,
           blacklistDigest: change.blacklist_digest ?? "off",
         });
-        const after = { mode: viewer.mode, recipients: change.recipients?.length ?? 0, digest: form.digest };
-        record(viewer, { action: "notifications.set", subject: null, after });
         return redirectTo(viewer, PATH, { ok: "Saved." });
       },
       { rerender: ({ viewer }) => view(viewer) },
     ),
     formAction(
       { path: `${PATH}/mail`, form: mailForm },
-      async ({ viewer, form }) => {
+      async ({ viewer, form, done }) => {
         const { recipient, kind, enabled: isOn } = readBody(mailChangeSchema, form);
-        await notifications.setMail(viewer.caller, { recipient, kind, isOn });
         // The address is not recorded: entries of the audit log cannot be erased.
-        record(viewer, {
-          action: isOn ? "notifications.resume" : "notifications.stop",
-          subject: null,
-          after: { kind },
-        });
+        done.action = mailAction(isOn);
+        done.after = { kind };
+        await notifications.setMail(viewer.caller, { recipient, kind, isOn });
         const what = MAIL_KIND_NAMES[kind];
         const ok = isOn ? `${recipient} receives ${what} again.` : `${recipient} receives no more ${what}.`;
         return redirectTo(viewer, PATH, { ok });

@@ -7,7 +7,6 @@ import { durationText, Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
 import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
-import type { RecordAction } from "./record-action.ts";
 import type { ServiceFacts } from "./service-facts.ts";
 import { BACKUP_PATH, Backups, Kept, Sizes } from "./service-storage.tsx";
 
@@ -15,13 +14,12 @@ export interface ServiceUseCases {
   readonly readFacts: () => ServiceFacts;
   /** Has the next run, within a minute, write a backup; null where none are scheduled. */
   readonly requestBackup: (() => void) | null;
-  readonly record: RecordAction;
 }
 
 const PATH = "/settings/service";
 
 /** The state of the service, for its operators. */
-export const createServicePages = ({ readFacts, requestBackup, record }: ServiceUseCases) => [
+export const createServicePages = ({ readFacts, requestBackup }: ServiceUseCases) => [
   page({ path: PATH }, () => ({
     ...{ title: "Service", section: "settings" },
     body: <ServicePage {...readFacts()} />,
@@ -29,7 +27,6 @@ export const createServicePages = ({ readFacts, requestBackup, record }: Service
   formAction({ path: BACKUP_PATH }, ({ viewer }) => {
     if (requestBackup === null) return redirectTo(viewer, PATH, { bad: "Set POSTWARDEN_BACKUP_DIR first." });
     requestBackup();
-    record(viewer, { action: "backup.request", subject: null });
     return redirectTo(viewer, PATH, {
       ok: "The backup begins within a minute. It is verified before older ones are removed.",
     });

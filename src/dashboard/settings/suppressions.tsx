@@ -15,11 +15,9 @@ import { Time } from "../components/time.tsx";
 import { listOf, optionalText } from "../form-input.ts";
 import { formAction, page, type View } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
-import type { RecordAction } from "./record-action.ts";
 
 export interface SuppressionUseCases {
   readonly suppressions: Suppressions;
-  readonly record: RecordAction;
 }
 
 const PATH = "/settings/suppressions";
@@ -33,7 +31,7 @@ const query = z.object({ q: z.string().max(320).default(""), cursor: z.string().
 type Query = z.output<typeof query>;
 
 /** The operator's list of addresses and domains that are never probed. */
-export const createSuppressionPages = ({ suppressions, record }: SuppressionUseCases) => {
+export const createSuppressionPages = ({ suppressions }: SuppressionUseCases) => {
   const view = ({ q, cursor }: Query): View => {
     const found = suppressions.search({ text: q, after: cursor, limit: PAGE_ROWS + 1 });
     return {
@@ -52,21 +50,21 @@ export const createSuppressionPages = ({ suppressions, record }: SuppressionUseC
           note: optionalText(200),
         }),
       },
-      ({ viewer, form }) => {
+      ({ viewer, form, done }) => {
         const entries = form.entries.split(/[\s,;]+/).filter((part) => part !== "");
+        done.after = { entries: entries.length };
         const added =
           entries.length > ENTRIES_MAX ? refuse([`At most ${ENTRIES_MAX} at once.`]) : addAll(entries, form.note);
-        record(viewer, { action: "suppress.add", subject: null, after: { added: added.added } });
         const known =
           added.known === 0 ? "" : ` ${countText(added.known, "entry was", "entries were")} on the list already.`;
         return redirectTo(viewer, PATH, { ok: `Added ${countText(added.added, "entry", "entries")}.${known}` });
       },
       { rerender: () => view({ q: "", cursor: "" }) },
     ),
-    formAction({ path: `${PATH}/remove`, form: z.object({ entry: listOf(z.string()) }) }, ({ viewer, form }) => {
+    formAction({ path: `${PATH}/remove`, form: z.object({ entry: listOf(z.string()) }) }, ({ viewer, form, done }) => {
+      done.after = { entries: form.entry.length };
       if (form.entry.length === 0) return redirectTo(viewer, PATH, { bad: "Tick the entries to remove first." });
       const removed = suppressions.remove(form.entry).length;
-      record(viewer, { action: "suppress.remove", subject: null, after: { removed } });
       return redirectTo(viewer, PATH, { ok: `Removed ${countText(removed, "entry", "entries")}.` });
     }),
   ];

@@ -22,8 +22,6 @@ export interface WebhookPageUseCases {
   readonly webhooks: Webhooks;
   readonly notifications: Notifications;
   readonly rules: UrlPolicy;
-  /** Creates a signing secret and says so in the audit log. */
-  readonly rotateSecret: (viewer: Viewer) => readonly WebhookSecret[];
 }
 
 const ROWS_SHOWN = 50;
@@ -149,8 +147,11 @@ const urlActions = (useCases: WebhookPageUseCases) => {
   ];
 };
 
-const secretPages = ({ webhooks, rotateSecret }: WebhookPageUseCases) => [
+const secretPages = ({ webhooks }: WebhookPageUseCases) => [
   page({ path: "/webhooks/secret" }, () => secretOf(null)),
   formAction({ path: "/webhooks/secret/show" }, ({ viewer }) => secretOf(webhooks.secrets.current(ownerOf(viewer)))),
-  formAction({ path: "/webhooks/secret/rotate" }, ({ viewer }) => secretOf(rotateSecret(viewer))),
+  formAction({ path: "/webhooks/secret/rotate" }, ({ viewer, done }) => {
+    done.subject = viewer.mode;
+    return secretOf(webhooks.secrets.rotate(ownerOf(viewer)));
+  }),
 ];
