@@ -1,7 +1,7 @@
 import type { AuditLog } from "./accounts/audit-log.ts";
 import { GuessedCodes } from "./accounts/guessed-codes.ts";
 import { createCallerNames } from "./accounts/caller-names.ts";
-import { Passwords } from "./accounts/passwords.ts";
+import { type PasswordCosts, Passwords } from "./accounts/passwords.ts";
 import { Profiles } from "./accounts/profiles.ts";
 import { SessionStore } from "./accounts/session-store.ts";
 import { Sessions } from "./accounts/sessions.ts";
@@ -12,9 +12,14 @@ import { Users } from "./accounts/users.ts";
 import type { Runtime } from "./db/runtime.ts";
 
 /** Users of the dashboard, their sessions and one-time links. */
-export const composeUsers = (runtime: Pick<Runtime, "db" | "clock">, accounts: AccountStore, audit: AuditLog) => {
+export const composeUsers = (
+  runtime: Pick<Runtime, "db" | "clock">,
+  accounts: AccountStore,
+  audit: AuditLog,
+  passwordCosts: PasswordCosts,
+) => {
   const [store, sessionStore] = [new UserStore(runtime.db), new SessionStore(runtime.db)];
-  const passwords = new Passwords(runtime.clock);
+  const passwords = new Passwords(runtime.clock, passwordCosts);
   const links = new SetupLinks(runtime, { store: sessionStore, users: store, passwords, audit, accounts });
   return {
     callerName: createCallerNames(accounts, store),

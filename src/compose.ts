@@ -1,6 +1,7 @@
 import { Accounts } from "./accounts/accounts.ts";
 import { type Actor, actorOfProcess, AuditLog } from "./accounts/audit-log.ts";
 import { ApiKeys, Authenticator } from "./accounts/keys.ts";
+import { PASSWORD_COSTS, type PasswordCosts } from "./accounts/passwords.ts";
 import { AccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
@@ -40,7 +41,12 @@ import { VerificationExpiryStore } from "./verify/expiry-store.ts";
 export const composeSuppressions = (db: Db, clock: Clock) => new Suppressions({ db, clock }, new SuppressionStore(db));
 
 /** Accounts, users, keys and credits; `actor` is who the audit log names. */
-export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProcess()) => {
+export const composeAccounts = (
+  db: Db,
+  clock: Clock,
+  actor: Actor = actorOfProcess(),
+  passwordCosts: PasswordCosts = PASSWORD_COSTS,
+) => {
   const store = new AccountStore(db);
   const ledger = new Ledger(db);
   const audit = new AuditLog({ db, clock }, actor);
@@ -53,7 +59,7 @@ export const composeAccounts = (db: Db, clock: Clock, actor: Actor = actorOfProc
     accounts: new Accounts({ db, clock }, { store, ledger, audit }),
     keys: new ApiKeys({ db, clock }, store, audit),
     authenticate: new Authenticator({ db, clock }, store).authenticate,
-    ...composeUsers({ db, clock }, store, audit),
+    ...composeUsers({ db, clock }, store, audit, passwordCosts),
   };
 };
 
@@ -79,6 +85,8 @@ export interface ServiceOptions {
   readonly examine?: () => Promise<readonly DoctorFinding[]>;
   /** The last warnings and errors of the log, the newest first. */
   readonly problems?: ReadProblems;
+  /** By default those for production. */
+  readonly passwordCosts?: PasswordCosts;
 }
 
 type PurgedStores = ConstructorParameters<typeof ListExpiry>[1] & Pick<UserParts, "sessions" | "setupLinks">;
@@ -116,7 +124,7 @@ export const composeUseCases = ({ config, db, log, ...options }: ServiceOptions)
   const runtime: Runtime = { db, clock, log, random };
   const freshResolver =
     options.freshResolver === undefined ? platform.resolver : metrics.network.watchResolver(options.freshResolver);
-  const administration = composeAccounts(db, clock);
+  const administration = composeAccounts(db, clock, actorOfProcess(), options.passwordCosts);
   const { credits, authenticate } = administration;
   const suppressions = composeSuppressions(db, clock);
   const engine = composeEngine(config, platform, suppressions.match, {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { nextTurn } from "../base/clock.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { passwordProblem, Passwords, UNKNOWN_USER_HASH } from "./passwords.ts";
+import { PASSWORD_COSTS, passwordProblem, Passwords } from "./passwords.ts";
 
 const EMAIL = "ada.lovelace@example.com";
 const TOO_COMMON = "This is one of the most common passwords. Use several words, for example.";
@@ -61,7 +61,7 @@ test("hostile passwords are judged in no time", () => {
 });
 
 describe("hashes", () => {
-  const passwords = new Passwords(createTestClock());
+  const passwords = new Passwords(createTestClock(), PASSWORD_COSTS);
 
   test("are argon2id with a salt, and match their password however its characters are composed", async () => {
     const [one, two] = [await passwords.hash("crème brûlée", null), await passwords.hash("crème brûlée", null)];
@@ -75,7 +75,7 @@ describe("hashes", () => {
   test("of unknown users cost the same, and match nothing", async () => {
     const hashed = await passwords.hash("something else", null);
     const costsOf = (hash: string) => hash.split("$").slice(0, 4);
-    expect(costsOf(UNKNOWN_USER_HASH)).toEqual(costsOf(hashed.ok ? hashed.value : ""));
+    expect(costsOf(PASSWORD_COSTS.unknownUserHash)).toEqual(costsOf(hashed.ok ? hashed.value : ""));
     expect(await passwords.verify("something else", null, null)).toEqual({ ok: true, value: false });
   });
 
@@ -87,7 +87,7 @@ describe("hashes", () => {
 
   test("are computed two at a time; one caller may have 160 of the 200 places to wait, and others the rest", async () => {
     const clock = createTestClock();
-    const gate = new Passwords(clock);
+    const gate = new Passwords(clock, PASSWORD_COSTS);
     const refused: string[] = [];
     let settled = 0;
     const tryAs = (caller: string) =>
@@ -107,7 +107,7 @@ describe("hashes", () => {
   });
 
   test("of another caller come after one of each that waits, not after all", async () => {
-    const gate = new Passwords(createTestClock());
+    const gate = new Passwords(createTestClock(), PASSWORD_COSTS);
     const order: string[] = [];
     const tryAs = (caller: string | null) => gate.verify("x", null, caller).then(() => void order.push(caller ?? ""));
     const flood = Array.from({ length: 20 }, () => tryAs("2001:db8::/48"));
@@ -119,7 +119,7 @@ describe("hashes", () => {
 
   test("that take more than ten seconds are given up, and what still waits is not begun", async () => {
     const clock = createTestClock();
-    const slow = new Passwords(clock);
+    const slow = new Passwords(clock, PASSWORD_COSTS);
     const tried = Array.from({ length: 6 }, () => slow.verify("x", null, null));
     await clock.advance(10_000);
     expect(await Promise.all(tried)).toEqual(Array.from({ length: 6 }, () => ({ ok: false, error: "busy" })));

@@ -9,17 +9,29 @@ import { isCommonPassword } from "./common-passwords.ts";
 const CHARACTERS_MIN = 10;
 const CHARACTERS_MAX = 200;
 
-/** 32 MiB and two passes: above the minimum of OWASP (19 MiB, two passes), about 60 ms. */
-const ARGON2 = { algorithm: "argon2id", memoryCost: 32_768, timeCost: 2 } as const;
 /** Each takes 32 MiB and a core. */
 const CONCURRENCY_MAX = 2;
 /** What two at a time compute within the timeout, on a quiet machine. One caller may have four fifths of these places. */
 const WAITING_MAX = 200;
 const TIMEOUT_MS = 10_000;
 
-/** The hash of a password that nobody knows, with the same costs: an unknown user takes as long as a known one. */
-export const UNKNOWN_USER_HASH =
-  "$argon2id$v=19$m=32768,t=2,p=1$K4gRYQmXZBjRUn8Vrv8rxi4ZDDQE7PlhQd0QNzbDK+4$GinU7zuLuQ4zO7H3He4uww2pokqAv1Od5h2hGzkF6Fg";
+/** What a hash of argon2id costs. */
+export interface PasswordCosts {
+  /** In KiB. */
+  readonly memoryCost: number;
+  /** Passes over the memory. */
+  readonly timeCost: number;
+  /** The hash of a password that nobody knows, with the same costs: an unknown user takes as long as a known one. */
+  readonly unknownUserHash: string;
+}
+
+/** 32 MiB and two passes: above the minimum of OWASP (19 MiB, two passes), about 60 ms. */
+export const PASSWORD_COSTS: PasswordCosts = {
+  memoryCost: 32_768,
+  timeCost: 2,
+  unknownUserHash:
+    "$argon2id$v=19$m=32768,t=2,p=1$K4gRYQmXZBjRUn8Vrv8rxi4ZDDQE7PlhQd0QNzbDK+4$GinU7zuLuQ4zO7H3He4uww2pokqAv1Od5h2hGzkF6Fg",
+};
 
 /** What is wrong with a password that somebody chose, as a sentence; null when nothing is. */
 export const passwordProblem = (password: string, email: string): string | null => {
@@ -55,17 +67,21 @@ interface Waiting {
  */
 export class Passwords {
   readonly #clock: Runtime["clock"];
+  readonly #costs: PasswordCosts;
   readonly #queue = new FairQueue<Waiting>(({ isGone }) => isGone);
   readonly #places = createShares({ placesMax: WAITING_MAX, realtimeShare: 0 });
   #running = 0;
 
-  constructor(clock: Runtime["clock"]) {
+  constructor(clock: Runtime["clock"], costs: PasswordCosts) {
     this.#clock = clock;
+    this.#costs = costs;
   }
 
   /** The hash to store: argon2id with its costs and salt (PHC string format). */
   hash(password: string, caller: PasswordCaller): Promise<Result<string, "busy">> {
-    return this.#run(caller, () => Bun.password.hash(bytesOf(password), ARGON2));
+    const { memoryCost, timeCost } = this.#costs;
+    const options = { algorithm: "argon2id", memoryCost, timeCost } as const;
+    return this.#run(caller, () => Bun.password.hash(bytesOf(password), options));
   }
 
   /** Whether a password has this hash. With null, for an unknown user, it takes the same time and is false. */
@@ -73,7 +89,10 @@ export class Passwords {
     // A longer one was never accepted; it would cost more than others.
     const isTooLong = password.length > 2 * CHARACTERS_MAX;
     return this.#run(caller, async () => {
-      const isRight = await Bun.password.verify(isTooLong ? "x" : bytesOf(password), hash ?? UNKNOWN_USER_HASH);
+      const isRight = await Bun.password.verify(
+        isTooLong ? "x" : bytesOf(password),
+        hash ?? this.#costs.unknownUserHash,
+      );
       return isRight && hash !== null && !isTooLong;
     });
   }

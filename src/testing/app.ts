@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { IssuedKey, NewKey } from "../accounts/keys.ts";
+import type { PasswordCosts } from "../accounts/passwords.ts";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import type { PlanName } from "../billing/plans.ts";
@@ -68,6 +69,14 @@ const FINDINGS: readonly DoctorFinding[] = [
   { area: "Data", check: "backup", state: "warn", message: "No scheduled backups. Set POSTWARDEN_BACKUP_DIR to one." },
   { area: "Egress", check: "port", state: "fail", message: "Port 25 is closed." },
 ];
+
+/** The least that argon2id can cost: `accounts/passwords.test.ts` tests the costs of production. */
+const CHEAP_PASSWORDS: PasswordCosts = {
+  memoryCost: 8,
+  timeCost: 1,
+  unknownUserHash:
+    "$argon2id$v=19$m=8,t=1,p=1$aIpP6zgkcIOdZJcrTSGH5AusS78awVcuZQecEw1lfeA$YkBCzPjluRv4mymdCLmmPTY/lCFvAAqVz1TSUTOKv3o",
+};
 
 const MAIN_ACCOUNT = "main";
 /** Holds uploads for a moment; the databases of tests are elsewhere. */
@@ -149,6 +158,7 @@ export class TestApp {
       platform: { clock, random: { integer: () => 0 }, resolver: this.resolver, connector: connector ?? direct },
       baseUrl: config.baseUrl ?? "http://localhost",
       examine: async () => FINDINGS,
+      passwordCosts: CHEAP_PASSWORDS,
     };
     this.service = composeService(options, clients);
     const { applicationOf, metrics } = this.service;
