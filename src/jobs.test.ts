@@ -42,6 +42,7 @@ test("every job has its pattern, and none is due after the stop", async () => {
     ["end mutes of blocklists", "* * * * *"],
     ["mail blocklist alerts", "* * * * *"],
     ["test blocklists", "* * * * *"],
+    ["purge deleted targets", "* * * * *"],
     ["purge blocklist checks", "37 * * * *"],
     ["check DMARC domains", "* * * * *"],
     ["raise DMARC alerts", "*/5 * * * *"],

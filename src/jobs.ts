@@ -35,7 +35,7 @@ export interface JobsOptions {
 
 const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] => {
   const { idempotency, webhooks, dmarc, backups } = service;
-  const { scheduler, alerts, usability, mutes } = service.blocklist;
+  const { scheduler, targets, alerts, usability, mutes } = service.blocklist;
   return [
     {
       name: "purge idempotency keys",
@@ -63,6 +63,11 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
     { name: "end mutes of blocklists", pattern: "* * * * *", run: () => mutes.endDue() },
     { name: "mail blocklist alerts", pattern: "* * * * *", run: async () => alerts?.send() },
     { name: "test blocklists", pattern: "* * * * *", run: () => scheduler.testLists().then(() => usability.observe()) },
+    {
+      name: "purge deleted targets",
+      pattern: "* * * * *",
+      run: (isStopping) => targets.finishRemovals(isStopping),
+    },
     { name: "purge blocklist checks", pattern: "37 * * * *", expires: true, run: () => scheduler.purgeOldChecks() },
     { name: "check DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomains() },
     { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: () => dmarc.jobs.raiseDmarcAlerts() },

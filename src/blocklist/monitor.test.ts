@@ -167,7 +167,7 @@ describe("one target", () => {
     const id = fixture.add(IP);
     fixture.spamcop(IP, LISTED);
     const running = fixture.monitor.check(fixture.find(id), "manual");
-    fixture.db.transact((tx) => new TargetRemovalStore(fixture.db).removeSome(tx, id, 9));
+    fixture.db.transact((tx) => new TargetRemovalStore(fixture.db).removeTarget(tx, id));
     expect(await running.done).toBeNull();
     expect(fixture.store.listChecks(id, { before: null, limit: 9 })).toEqual([]);
     expect(fixture.events()).toEqual([]);

@@ -136,16 +136,22 @@ export class Targets {
     return changed;
   }
 
-  /** Removes a target and its history; a range with all its addresses, in short transactions. A running check is not stored. */
+  /**
+   * Removes a target, a range with all its addresses, and then their history in short transactions. A running check is not
+   * stored.
+   */
   async remove(caller: Owner, id: string): Promise<void> {
-    const { ranges } = this.deps;
-    const { db } = this.runtime;
     this.#refuseMember(this.find(caller, id));
-    const remove = (targetId: string) =>
-      inSteps(() => db.commit((tx) => this.#removal.removeSome(tx, targetId, REMOVED_AT_ONCE)));
-    for (let [member] = ranges.members(id, 1); member !== undefined; [member] = ranges.members(id, 1))
-      await remove(member.id);
-    await remove(id);
+    for (const removed of await this.runtime.db.commit((tx) => this.#removal.removeTarget(tx, id)))
+      await this.#removeHistory(removed);
+  }
+
+  /** Removes what a crash left of removed targets. */
+  async finishRemovals(isStopping: () => boolean): Promise<void> {
+    for (let id = this.#removal.unfinished(); id !== undefined; id = this.#removal.unfinished()) {
+      await this.#removeHistory(id, isStopping);
+      if (isStopping()) return;
+    }
   }
 
   /** The targets of the caller, newest first; with `rangeId`, the addresses of that range. */
@@ -206,6 +212,12 @@ export class Targets {
   /** The listings of targets by the id of the target; targets without one are missing. */
   listingsOf(targets: readonly TargetRow[], mode: Owner["mode"]): ReadonlyMap<string, readonly ListingView[]> {
     return this.deps.listings.viewMany(targets, this.deps.catalogue[mode]);
+  }
+
+  async #removeHistory(id: string, isStopping?: () => boolean): Promise<void> {
+    const { db } = this.runtime;
+    const limits = isStopping === undefined ? undefined : { isStopping };
+    await inSteps(() => db.commit((tx) => this.#removal.removeSome(tx, id, REMOVED_AT_ONCE)), limits);
   }
 
   #refuseRecipients(recipients: readonly string[]): void {

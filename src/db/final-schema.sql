@@ -746,3 +746,7 @@ CREATE UNIQUE INDEX `dmarc_reporters_once` ON `dmarc_reporters` (`domain`,`autho
 CREATE INDEX `dmarc_weekly_unknown` ON `dmarc_weekly` (`domain`,`week`) WHERE is_trusted > 1;
 CREATE INDEX `blocklist_checks_by_change_and_age` ON `blocklist_checks` (`is_change`,`finished_at_ms`);
 CREATE INDEX `idempotency_keys_by_resource` ON `idempotency_keys` (`resource_id`);
+CREATE TABLE `blocklist_removed_targets` (
+	`id` text PRIMARY KEY NOT NULL,
+	`account_id` text NOT NULL
+);

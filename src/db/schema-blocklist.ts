@@ -56,6 +56,12 @@ export const blocklistTargets = sqliteTable(
   ],
 );
 
+/** Removed targets whose history, listings and mutes are still to be removed. */
+export const blocklistRemovedTargets = sqliteTable("blocklist_removed_targets", {
+  id: text().primaryKey(),
+  accountId: text("account_id").notNull(),
+});
+
 /** The current listings of a target, with their notes. Those of a range belong to its addresses. */
 export const blocklistListings = sqliteTable(
   "blocklist_listings",

@@ -29,6 +29,7 @@ const OWN_STEPS: ReadonlySet<string> = new Set([
     "verifications",
     "bulk_jobs",
     "blocklist_targets",
+    "blocklist_removed_targets",
     "dmarc_domains",
     "dmarc_ingestions",
   ],
@@ -67,6 +68,9 @@ const prepareAll = (sqlite: Sqlite) => ({
   removeVerification: sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ?"),
   jobs: sqlite.prepare<{ number: number }, [string]>("SELECT number FROM bulk_jobs WHERE account_id = ?"),
   target: sqlite.prepare<{ id: string }, [string]>("SELECT id FROM blocklist_targets WHERE account_id = ? LIMIT 1"),
+  removedTarget: sqlite.prepare<{ id: string }, [string]>(
+    "SELECT id FROM blocklist_removed_targets WHERE account_id = ? LIMIT 1",
+  ),
   deleteDomains: sqlite.prepare<unknown, [number, string]>(
     "UPDATE dmarc_domains SET deleted_at_ms = ?, token = 'revoked:' || id WHERE account_id = ? AND deleted_at_ms IS NULL",
   ),
@@ -146,10 +150,12 @@ export class AccountDeletionStore {
     return this.#sql.jobs.all(id).map(({ number }) => number);
   }
 
-  /** Removes some history, listings and mutes of a target, then the target; 0 when the account has no target. */
+  /** Removes a target, or once none is left, some history, listings and mutes of removed ones; 0 when nothing is left. */
   removeTargets(tx: Tx, id: string, limit: number): number {
     const target = this.#sql.target.get(id);
-    return target === null ? 0 : this.#targets.removeSome(tx, target.id, limit);
+    if (target !== null) return this.#targets.removeTarget(tx, target.id).length;
+    const removed = this.#sql.removedTarget.get(id);
+    return removed === null ? 0 : this.#targets.removeSome(tx, removed.id, limit);
   }
 
   hasDomains(id: string): boolean {

@@ -1,4 +1,9 @@
 import { afterEach } from "bun:test";
+import { MuteStore } from "../blocklist/mute-store.ts";
+import { Muting } from "../blocklist/muting.ts";
+import { Targets } from "../blocklist/targets.ts";
+import { createUrlPolicy } from "../net/fetch-url.ts";
+import { WebhookUrls } from "../webhooks/webhook-urls.ts";
 import { ListBreaker } from "../blocklist/breaker.ts";
 import { type AlertDefaults, ChangeNotifier } from "../blocklist/change-notifier.ts";
 import { ListingStore } from "../blocklist/listing-store.ts";
@@ -9,7 +14,7 @@ import { BlocklistMonitor } from "../blocklist/monitor.ts";
 import { CheckScheduler } from "../blocklist/check-scheduler.ts";
 import { BlocklistStore, type TargetRow } from "../blocklist/store.ts";
 import { createLiveLookup } from "../blocklist/target-lookup.ts";
-import { createTestLookup } from "../blocklist/test-list.ts";
+import { createTestLookup, listsByMode } from "../blocklist/test-list.ts";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
@@ -80,6 +85,7 @@ class BlocklistFixture {
   readonly health: Dnsbl["health"];
   readonly monitor: BlocklistMonitor;
   readonly scheduler: CheckScheduler;
+  readonly #notifier: ChangeNotifier;
 
   constructor({ retentionDays = 90, pbl = "medium" }: FixtureOptions) {
     const { runtime, store, mailQueue, listings, resolver, clock } = this;
@@ -93,6 +99,7 @@ class BlocklistFixture {
     const breaker = new ListBreaker(runtime, { health, countTargets: () => store.countWatched() });
     const findDefaults = () => ({ recipients: this.defaults, ...this.account });
     const notifier = new ChangeNotifier(runtime, { mailQueue, findDefaults });
+    this.#notifier = notifier;
     const lookups = { live: createLiveLookup(this.lists, { lookup, breaker }), test: createTestLookup(clock) };
     this.monitor = new BlocklistMonitor(runtime, { store, lookups, listings, notifier });
     const { monitor } = this;
@@ -103,6 +110,17 @@ class BlocklistFixture {
     const target = this.store.findTarget(id);
     if (target === undefined) throw new Error(`no target ${id}`);
     return target;
+  };
+
+  /** The use cases of targets, without mail. */
+  readonly targets = (): Targets => {
+    const { runtime, db, store, listings } = this;
+    const [ranges, mutes, catalogue] = [new RangeStore(db), new MuteStore(db), listsByMode(this.lists)];
+    const muting = new Muting(runtime, { store, ranges, listings, notifier: this.#notifier, mutes, catalogue });
+    const urls = new WebhookUrls(runtime, createUrlPolicy([]));
+    return new Targets(runtime, {
+      ...{ store, ranges, listings, muting, catalogue, urls, hasMail: false, recipientDomains: [] },
+    });
   };
 
   readonly add = (value: string, more: Partial<TargetRow> = {}): string => {
