@@ -8,8 +8,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { newId } from "../src/base/secrets.ts";
-import { openDb } from "../src/db/open.ts";
+import { newId } from "../src/foundation/base/secrets.ts";
+import { openDb } from "../src/foundation/db/open.ts";
 import { command, kill, startServer } from "./chaos/binary.ts";
 
 const { values } = parseArgs({ options: { kills: { type: "string", default: "10" } } });

@@ -1,13 +1,13 @@
 /**
- * Writes `src/db/migrations.ts`: one text import for each file of `drizzle/`, so that the binary carries them; and
- * `src/db/final-schema.sql`: what all of them make of an empty database.
+ * Writes `src/foundation/db/migrations.ts`: one text import for each file of `drizzle/`, so that the binary carries them; and
+ * `src/foundation/db/final-schema.sql`: what all of them make of an empty database.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { readdirSync, readFileSync } from "node:fs";
-import { migrate } from "../src/db/migrate.ts";
+import { migrate } from "../src/foundation/db/migrate.ts";
 
 const folder = new URL("../drizzle/", import.meta.url).pathname;
-const target = new URL("../src/db/migrations.ts", import.meta.url).pathname;
+const target = new URL("../src/foundation/db/migrations.ts", import.meta.url).pathname;
 
 const files = readdirSync(folder)
   .filter((name) => name.endsWith(".sql"))
@@ -16,7 +16,7 @@ const names = files.map((file) => `m${file.slice(0, 4)}`);
 
 const source = [
   "// Written by `npm run migrations`. Do not edit.",
-  ...files.map((file, at) => `import ${names[at]} from "../../drizzle/${file}" with { type: "text" };`),
+  ...files.map((file, at) => `import ${names[at]} from "../../../drizzle/${file}" with { type: "text" };`),
   'import finalSchema from "./final-schema.sql" with { type: "text" };',
   "",
   "export interface Migration {",
@@ -47,7 +47,7 @@ const statements = sqlite
   .all();
 const script = statements.map(({ sql }) => `${sql};\n`).join("");
 await Bun.write(
-  new URL("../src/db/final-schema.sql", import.meta.url),
+  new URL("../src/foundation/db/final-schema.sql", import.meta.url),
   `-- Written by \`npm run migrations\`. Do not edit.\n${script}`,
 );
 await Bun.write(target, source);

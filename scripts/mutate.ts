@@ -12,9 +12,18 @@ import { Glob } from "bun";
 import { type Coverage, createCoverageCache } from "./mutate/coverage.ts";
 import { type Mutant, mutantsOf } from "./mutate/mutants.ts";
 
-const FOLDERS = ["verify", "billing", "bulk", "db", "dnsbl", "http"];
+const FOLDERS = ["verify", "accounts/billing", "bulk", "foundation/db", "blocklist/lists", "foundation/http"];
 /** Tests of these folders run the whole application. */
-const TESTS = ["accounts", "cli", "webhooks", "blocklist", "testing", "probe", "mail", "metrics"];
+const TESTS = [
+  "accounts",
+  "cli",
+  "notifications/webhooks",
+  "blocklist",
+  "testing",
+  "verify/smtp",
+  "foundation/mail",
+  "service",
+];
 const PROJECT = new URL("..", import.meta.url).pathname;
 /** A mutant can make a test loop: then it is caught, too. */
 const TIMEOUT_MS = 90_000;

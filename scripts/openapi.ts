@@ -5,8 +5,8 @@
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { interfaceDocument } from "../src/interface-document.ts";
-import { VERSION } from "../src/version.ts";
+import { interfaceDocument } from "../src/service/interface-document.ts";
+import { VERSION } from "../src/service/version.ts";
 import { clientProgram, documentSchema } from "./openapi-client.ts";
 
 const TOOLS = new URL("openapi-tools/", import.meta.url).pathname;

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
-import { VERSION } from "../src/version.ts";
+import { VERSION } from "../src/service/version.ts";
 import { buildDebianPackage } from "./release/debian-package.ts";
 import { ARCHITECTURES, type Architecture, elfMachineOf } from "./release/elf.ts";
 import { releaseBillOfMaterials } from "./release/sbom.ts";

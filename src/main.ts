@@ -16,4 +16,4 @@ const runCommand = async (): Promise<void> => {
 
 // The thread that copies the database is started from this file, because a compiled binary has no other.
 if (isMainThread) await runCommand();
-else (await import("./db/backup-worker.ts")).runBackupWorker();
+else (await import("./foundation/db/backup-worker.ts")).runBackupWorker();

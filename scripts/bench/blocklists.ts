@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { z } from "zod";
 import embedded from "../../fixtures/blocklists.json" with { type: "json" };
-import { newId } from "../../src/base/secrets.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
 import { BlocklistStore, type TargetRow } from "../../src/blocklist/store.ts";
-import { type Blocklist, isEnabled, zoneOf } from "../../src/dnsbl/blocklist.ts";
-import { readEmbeddedCatalogue } from "../../src/dnsbl/catalogue.ts";
-import { formQueries, literalName } from "../../src/dnsbl/query-name.ts";
-import { organisationalDomain } from "../../src/mail/organisational-domain.ts";
+import { type Blocklist, isEnabled, zoneOf } from "../../src/blocklist/lists/blocklist.ts";
+import { readEmbeddedCatalogue } from "../../src/blocklist/lists/catalogue.ts";
+import { formQueries, literalName } from "../../src/blocklist/lists/query-name.ts";
+import { organisationalDomain } from "../../src/foundation/mail/organisational-domain.ts";
 import { type Mark, median } from "./marks.ts";
 import { type NameServer, startZones } from "./names.ts";
 import { newDataDir, openData, peakMb, processorUs, type Stage, startBinary } from "./stage.ts";

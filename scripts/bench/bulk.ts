@@ -1,10 +1,10 @@
-import { systemClock } from "../../src/base/clock.ts";
-import { createLog } from "../../src/base/log.ts";
-import { composeAccounts } from "../../src/compose.ts";
-import { composeService } from "../../src/compose-service.ts";
-import { ClientAddresses } from "../../src/http/client-addresses.ts";
-import { createServer } from "../../src/server.ts";
-import { systemPlatform } from "../../src/compose-platform.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { createLog } from "../../src/foundation/base/log.ts";
+import { composeAccounts } from "../../src/service/compose.ts";
+import { composeService } from "../../src/service/compose-service.ts";
+import { ClientAddresses } from "../../src/foundation/http/client-addresses.ts";
+import { createServer } from "../../src/service/server.ts";
+import { systemPlatform } from "../../src/service/compose-platform.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";

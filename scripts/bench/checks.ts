@@ -1,7 +1,7 @@
-import { createLog } from "../../src/base/log.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import { composeService } from "../../src/compose-service.ts";
-import { systemPlatform } from "../../src/compose-platform.ts";
+import { createLog } from "../../src/foundation/base/log.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { composeService } from "../../src/service/compose-service.ts";
+import { systemPlatform } from "../../src/service/compose-platform.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { openDb, SERVER_BUSY_TIMEOUT_MS } from "../../src/db/open.ts";
+import { openDb, SERVER_BUSY_TIMEOUT_MS } from "../../src/foundation/db/open.ts";
 import { type Mark, median } from "./marks.ts";
 import type { Stage } from "./stage.ts";
 

@@ -1,8 +1,8 @@
-import { systemClock } from "../../src/base/clock.ts";
-import { newId } from "../../src/base/secrets.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
 import { BlocklistStore } from "../../src/blocklist/store.ts";
-import { composeAccounts } from "../../src/compose.ts";
-import type { Db } from "../../src/db/open.ts";
+import { composeAccounts } from "../../src/service/compose.ts";
+import type { Db } from "../../src/foundation/db/open.ts";
 
 /** What a busy account has after ninety days. */
 export const SIZES = { verifications: 1_000_000, days: 90, targets: 10_000, listedEvery: 50, rows: 100_000 } as const;

@@ -1,5 +1,5 @@
-import { newId } from "../../src/base/secrets.ts";
-import type { Db } from "../../src/db/open.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
+import type { Db } from "../../src/foundation/db/open.ts";
 
 /** A busy domain: so many reports of so many rows in so many days, of so many sources. */
 export const HISTORY = { reports: 100_000, rows: 10, days: 90, sources: 400 } as const;

@@ -1,8 +1,8 @@
-import { createLog } from "../../src/base/log.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import { newId } from "../../src/base/secrets.ts";
-import { composeImport } from "../../src/compose-dmarc.ts";
-import type { Db } from "../../src/db/open.ts";
+import { createLog } from "../../src/foundation/base/log.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
+import { composeImport } from "../../src/service/compose-dmarc.ts";
+import type { Db } from "../../src/foundation/db/open.ts";
 import { madeDomain } from "../../src/testing/dmarc-domain.ts";
 import { type SampleRow, sampleReportXml } from "../../src/testing/dmarc-reports.ts";
 

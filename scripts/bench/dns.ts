@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
-import { createDnsResolver } from "../../src/net/dns-resolver.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { createDnsResolver } from "../../src/foundation/net/dns-resolver.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { type NameServer, startNames } from "./names.ts";

@@ -1,7 +1,7 @@
 import { Database as Sqlite } from "bun:sqlite";
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
-import { composeAccounts } from "../../src/compose.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { composeAccounts } from "../../src/service/compose.ts";
 import { signalsSchema } from "../../src/verify/result.ts";
 import { openData } from "./stage.ts";
 

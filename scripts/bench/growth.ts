@@ -1,9 +1,9 @@
 import { stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
-import { DAY_MS } from "../../src/base/days.ts";
-import { writeBackup } from "../../src/db/backup.ts";
-import type { Db } from "../../src/db/open.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { DAY_MS } from "../../src/foundation/base/days.ts";
+import { writeBackup } from "../../src/foundation/db/backup.ts";
+import type { Db } from "../../src/foundation/db/open.ts";
 import { VerificationExpiry } from "../../src/verify/expiry.ts";
 import { VerificationExpiryStore } from "../../src/verify/expiry-store.ts";
 import { checksBetween, createOwner, type Owner } from "./growth-data.ts";

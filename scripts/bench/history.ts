@@ -1,5 +1,5 @@
-import { systemClock } from "../../src/base/clock.ts";
-import { composeAccounts } from "../../src/compose.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { composeAccounts } from "../../src/service/compose.ts";
 import type { Mark } from "./marks.ts";
 import { newDataDir, openData, type Stage, startBinary } from "./stage.ts";
 

@@ -5,7 +5,7 @@
  * errors. Argument: the data directory. Prints its port.
  */
 import { join } from "node:path";
-import { openDb } from "../../src/db/open.ts";
+import { openDb } from "../../src/foundation/db/open.ts";
 
 const [dataDir = ""] = process.argv.slice(2);
 const opened = openDb(join(dataDir, "postwarden.db"));

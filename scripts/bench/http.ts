@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
-import { CUSTOM_RATE_MAX } from "../../src/billing/plans.ts";
-import { composeAccounts } from "../../src/compose.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { CUSTOM_RATE_MAX } from "../../src/accounts/billing/plans.ts";
+import { composeAccounts } from "../../src/service/compose.ts";
 import { type Mark, median } from "./marks.ts";
 import { keep, newDataDir, openData, processorUs, type Running, type Stage, startBinary } from "./stage.ts";
 import { needTools } from "./tools.ts";

@@ -1,4 +1,4 @@
-import { BUCKETS, AddressQueue, type Taken } from "../../src/bulk/address-queue.ts";
+import { BUCKETS, AddressQueue, type Taken } from "../../src/bulk/run/address-queue.ts";
 import { type Mark, median } from "./marks.ts";
 import type { Stage } from "./stage.ts";
 

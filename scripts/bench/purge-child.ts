@@ -1,9 +1,9 @@
 /** Runs a purge on a data directory, as a process that can be watched: the nightly one, or that of Idempotency-Keys. */
-import { systemClock } from "../../src/base/clock.ts";
-import { createLog } from "../../src/base/log.ts";
-import { composeService } from "../../src/compose-service.ts";
-import { systemPlatform } from "../../src/compose-platform.ts";
-import { readConfig } from "../../src/config.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { createLog } from "../../src/foundation/base/log.ts";
+import { composeService } from "../../src/service/compose-service.ts";
+import { systemPlatform } from "../../src/service/compose-platform.ts";
+import { readConfig } from "../../src/service/config.ts";
 import { openData } from "./stage.ts";
 
 const config = readConfig(process.env);

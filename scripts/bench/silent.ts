@@ -1,6 +1,6 @@
-import { systemClock } from "../../src/base/clock.ts";
-import { newId } from "../../src/base/secrets.ts";
-import { composeAccounts } from "../../src/compose.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
+import { composeAccounts } from "../../src/service/compose.ts";
 import { VerificationStore } from "../../src/verify/store.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";

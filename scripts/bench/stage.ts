@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type Config, readConfig } from "../../src/config.ts";
-import { type Db, openDb } from "../../src/db/open.ts";
+import { type Config, readConfig } from "../../src/service/config.ts";
+import { type Db, openDb } from "../../src/foundation/db/open.ts";
 import type { Supervisor } from "../lab/processes.ts";
 
 /** What a group works with: a directory of its own, and who starts and ends its processes. */

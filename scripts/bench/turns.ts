@@ -1,8 +1,8 @@
-import { systemClock } from "../../src/base/clock.ts";
-import { createLog } from "../../src/base/log.ts";
-import { systemRandom } from "../../src/base/secrets.ts";
-import { composeEngine } from "../../src/compose-engine.ts";
-import { createDirectConnector } from "../../src/net/connector.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { createLog } from "../../src/foundation/base/log.ts";
+import { systemRandom } from "../../src/foundation/base/secrets.ts";
+import { composeEngine } from "../../src/service/compose-engine.ts";
+import { createDirectConnector } from "../../src/foundation/net/connector.ts";
 import { createZoneResolver } from "../../src/testing/dns-zone.ts";
 import { startSmtpStub } from "../../src/testing/smtp-stub.ts";
 import type { Mark } from "./marks.ts";

@@ -1,4 +1,4 @@
-import { insertEvent } from "../../src/db/outbox.ts";
+import { insertEvent } from "../../src/foundation/db/outbox.ts";
 import type { Mark } from "./marks.ts";
 import { newDataDir, openData, type Stage, startBinary } from "./stage.ts";
 

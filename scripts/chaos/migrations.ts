@@ -2,9 +2,9 @@
 import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { newId } from "../../src/base/secrets.ts";
-import { migrate } from "../../src/db/migrate.ts";
-import { MIGRATIONS } from "../../src/db/migrations.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
+import { migrate } from "../../src/foundation/db/migrate.ts";
+import { MIGRATIONS } from "../../src/foundation/db/migrations.ts";
 import { BINARY, command } from "./binary.ts";
 import { chance, type Claim, count, integrityClaims, openDatabase } from "./claims.ts";
 

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { readConfig, settingsInForce } from "../../src/config.ts";
+import { readConfig, settingsInForce } from "../../src/service/config.ts";
 import { commandTree } from "./command-tree.ts";
 import { bashCompletion, fishCompletion, zshCompletion } from "./completions.ts";
 import type { Architecture } from "./elf.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { newId } from "../../src/base/secrets.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
 import { openData } from "../bench/stage.ts";
 import { ask, keyOf, LISTS } from "./api.ts";
 import { type Attack, type AttackContext, type Finding, flood, type SeedContext, pause, tallyOf } from "./attack.ts";

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { Secret, TOTP } from "otpauth";
-import { systemClock } from "../../src/base/clock.ts";
-import { composeAccounts } from "../../src/compose.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { composeAccounts } from "../../src/service/compose.ts";
 import { openData } from "../bench/stage.ts";
 import { HttpClient, readPage, type SeenPage } from "../dashboard/http-client.ts";
 import { type Credentials, signIn } from "../dashboard/sign-in.ts";

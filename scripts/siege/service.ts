@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { systemClock } from "../../src/base/clock.ts";
-import { composeAccounts } from "../../src/compose.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { composeAccounts } from "../../src/service/compose.ts";
 import { environment, freePort, openData, type Settings } from "../bench/stage.ts";
 import type { ServerAddresses } from "./children.ts";
 import { prefer } from "./children.ts";

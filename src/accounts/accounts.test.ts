@@ -3,10 +3,10 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readApiKey } from "../base/secrets.ts";
-import { SCOPES } from "../http/scopes.ts";
+import { readApiKey } from "../foundation/base/secrets.ts";
+import { SCOPES } from "../foundation/http/scopes.ts";
 import { createApps } from "../testing/app.ts";
-import { Ledger } from "../billing/store.ts";
+import { Ledger } from "./billing/store.ts";
 import { Accounts, describeAccountProblem, isBalanced } from "./accounts.ts";
 import { describeKeyProblem } from "./keys.ts";
 

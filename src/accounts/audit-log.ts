@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
-import { isoTime } from "../base/clock.ts";
-import { ownUserId, userNameOf } from "../base/os-user.ts";
-import type { Tx } from "../db/open.ts";
-import type { RecordedAct } from "../db/recorded-acts.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { RecordedAct } from "../foundation/db/recorded-acts.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import { type AuditEntry, type AuditFilters, AuditStore } from "./audit-store.ts";
 
 /** Who acts: a user of the operating system, and the process. */

@@ -1,6 +1,6 @@
 import { and, desc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
-import type { Db } from "../db/open.ts";
-import { auditLog } from "../db/schema-audit.ts";
+import type { Db } from "../foundation/db/open.ts";
+import { auditLog } from "../foundation/db/schema-audit.ts";
 
 export type AuditEntry = Readonly<typeof auditLog.$inferSelect>;
 

@@ -1,5 +1,5 @@
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-log.ts";
 import type { UserRecord } from "./user-store.ts";
 

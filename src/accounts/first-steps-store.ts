@@ -1,5 +1,5 @@
-import type { KeyMode } from "../base/secrets.ts";
-import type { Db } from "../db/open.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { Db } from "../foundation/db/open.ts";
 
 /** What an account and mode has used already. */
 export interface FirstSteps {

@@ -1,5 +1,5 @@
-import type { AttentionItem } from "../base/attention.ts";
-import type { Clock } from "../base/clock.ts";
+import type { AttentionItem } from "../foundation/base/attention.ts";
+import type { Clock } from "../foundation/base/clock.ts";
 import type { AuditEntry } from "./audit-store.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { CODES_GUESSED } from "./sessions.ts";

@@ -1,13 +1,13 @@
-import { isoTime } from "../base/clock.ts";
-import { wait } from "../base/wait.ts";
-import { err, ok, type Result } from "../base/errors.ts";
-import { type KeyMode, newApiKey, newId, readApiKey, sha256 } from "../base/secrets.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { wait } from "../foundation/base/wait.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import { type KeyMode, newApiKey, newId, readApiKey, sha256 } from "../foundation/base/secrets.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import { isName } from "./accounts.ts";
 import type { AuditLog } from "./audit-log.ts";
-import { rateOf } from "../billing/plans.ts";
-import type { Authenticate } from "../http/guard.ts";
-import { isScope, SCOPES } from "../http/scopes.ts";
+import { rateOf } from "./billing/plans.ts";
+import type { Authenticate } from "../foundation/http/guard.ts";
+import { isScope, SCOPES } from "../foundation/http/scopes.ts";
 import type { AccountStore, ApiKey, KeySecret } from "./store.ts";
 
 export type KeyProblem = "unknown_key" | "revoked_key" | "name_invalid" | "scope_invalid" | "time_invalid";

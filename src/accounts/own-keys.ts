@@ -1,5 +1,5 @@
-import { AppError } from "../base/errors.ts";
-import type { KeyMode } from "../base/secrets.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { ApiKeys, IssuedKey, KeyProblem } from "./keys.ts";
 import { describeKeyProblem } from "./keys.ts";
 import type { AccountStore, ApiKey } from "./store.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { nextTurn } from "../base/clock.ts";
+import { nextTurn } from "../foundation/base/clock.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { PASSWORD_COSTS, passwordProblem, Passwords } from "./passwords.ts";
 

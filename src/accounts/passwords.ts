@@ -1,9 +1,9 @@
-import { err, ok, type Result } from "../base/errors.ts";
-import { FairQueue } from "../base/fair-queue.ts";
-import type { OnBehalfOf } from "../base/on-behalf-of.ts";
-import { createShares } from "../base/shares.ts";
-import { waitFor } from "../base/wait.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import { FairQueue } from "../foundation/base/fair-queue.ts";
+import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
+import { createShares } from "../foundation/base/shares.ts";
+import { waitFor } from "../foundation/base/wait.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import { isCommonPassword } from "./common-passwords.ts";
 
 const CHARACTERS_MIN = 10;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Secret, TOTP } from "otpauth";
-import { ok } from "../base/errors.ts";
+import { ok } from "../foundation/base/errors.ts";
 import { createApps } from "../testing/app.ts";
 import { Profiles } from "./profiles.ts";
 import { hashOfRecoveryCode } from "./second-factor.ts";

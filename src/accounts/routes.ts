@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { AppError } from "../base/errors.ts";
-import { PLAN_NAMES, rateOf } from "../billing/plans.ts";
-import type { Ledger } from "../billing/store.ts";
-import type { Guard } from "../http/guard.ts";
-import { declareRoute, handle, serveRoutes } from "../http/route.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { PLAN_NAMES, rateOf } from "./billing/plans.ts";
+import type { Ledger } from "./billing/store.ts";
+import type { Guard } from "../foundation/http/guard.ts";
+import { declareRoute, handle, serveRoutes } from "../foundation/http/route.ts";
 import type { AccountStore } from "./store.ts";
 
 const accountSchema = z

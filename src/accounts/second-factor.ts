@@ -1,5 +1,5 @@
 import { Secret, TOTP } from "otpauth";
-import { newSecretToken, sha256 } from "../base/secrets.ts";
+import { newSecretToken, sha256 } from "../foundation/base/secrets.ts";
 import type { UserRecord } from "./user-store.ts";
 
 const ISSUER = "Postwarden";

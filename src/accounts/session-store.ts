@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, inArray, isNull, lt, lte, ne, or, sql } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { accounts } from "../db/schema.ts";
-import { sessions, setupLinks, users } from "../db/schema-users.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { accounts } from "../foundation/db/schema.ts";
+import { sessions, setupLinks, users } from "../foundation/db/schema-users.ts";
 import type { OwnedUser } from "./user-store.ts";
 
 export type SessionRecord = Readonly<typeof sessions.$inferSelect>;

@@ -1,9 +1,9 @@
-import { networkKey } from "../base/client-network.ts";
-import { err, ok, type Result } from "../base/errors.ts";
-import { inSteps } from "../base/in-steps.ts";
-import { isSecretToken, newId, newSecretToken, sha256 } from "../base/secrets.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { networkKey } from "../foundation/base/client-network.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import { inSteps } from "../foundation/base/in-steps.ts";
+import { isSecretToken, newId, newSecretToken, sha256 } from "../foundation/base/secrets.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { FailedSignIns } from "./failed-sign-ins.ts";
 import type { Passwords } from "./passwords.ts";

@@ -1,8 +1,8 @@
-import { ok, type Result } from "../base/errors.ts";
-import { inSteps } from "../base/in-steps.ts";
-import { isSecretToken, newId, newSecretToken, sha256 } from "../base/secrets.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { ok, type Result } from "../foundation/base/errors.ts";
+import { inSteps } from "../foundation/base/in-steps.ts";
+import { isSecretToken, newId, newSecretToken, sha256 } from "../foundation/base/secrets.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import type { SessionStore, SetupLinkRecord } from "./session-store.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "../base/clock.ts";
-import { newSecretToken, sha256 } from "../base/secrets.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { newSecretToken, sha256 } from "../foundation/base/secrets.ts";
 import type { UserRecord } from "./user-store.ts";
 
 /** How long a code may be entered after the password. */

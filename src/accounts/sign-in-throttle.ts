@@ -1,5 +1,5 @@
-import { clientKey, networkKey } from "../base/client-network.ts";
-import type { Clock } from "../base/clock.ts";
+import { clientKey, networkKey } from "../foundation/base/client-network.ts";
+import type { Clock } from "../foundation/base/clock.ts";
 
 interface Failures {
   count: number;

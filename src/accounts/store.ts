@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
-import type { KeyMode } from "../base/secrets.ts";
-import type { CustomRate, PlanName } from "../billing/plans.ts";
-import type { Db, Tx } from "../db/open.ts";
-import { accounts, apiKeys, keySecrets } from "../db/schema.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { CustomRate, PlanName } from "./billing/plans.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { accounts, apiKeys, keySecrets } from "../foundation/db/schema.ts";
 
 export interface Account extends CustomRate {
   readonly id: string;

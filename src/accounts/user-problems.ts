@@ -1,4 +1,4 @@
-import type { Result } from "../base/errors.ts";
+import type { Result } from "../foundation/base/errors.ts";
 
 /** Why a change of users was refused; the sentence says what to do. */
 export interface UserProblem {

@@ -1,7 +1,7 @@
 import { and, asc, eq, isNotNull, ne, sql } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { accounts } from "../db/schema.ts";
-import { users } from "../db/schema-users.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { accounts } from "../foundation/db/schema.ts";
+import { users } from "../foundation/db/schema-users.ts";
 
 /** A row with its secrets; `User` is what leaves the slice. */
 export type UserRecord = Readonly<typeof users.$inferSelect>;

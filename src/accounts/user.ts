@@ -1,4 +1,4 @@
-import { parseAddress } from "../mail/address.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
 import type { UserRecord, UserRole } from "./user-store.ts";
 
 /** A user of the dashboard, without secrets. */

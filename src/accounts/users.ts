@@ -1,7 +1,7 @@
-import { ok, type Result } from "../base/errors.ts";
-import { newId } from "../base/secrets.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { ok, type Result } from "../foundation/base/errors.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import type { SessionStore } from "./session-store.ts";

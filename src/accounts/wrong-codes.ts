@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../foundation/base/clock.ts";
 import type { UserRecord } from "./user-store.ts";
 
 /** Wrong codes of a user before the next ones have to wait. ASVS 2.2.1 allows 100 an hour. */

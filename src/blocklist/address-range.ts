@@ -1,5 +1,5 @@
-import { err, ok, type Result } from "../base/errors.ts";
-import { ipv4Number } from "../dnsbl/code-match.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import { ipv4Number } from "./lists/code-match.ts";
 
 /** The largest range: a /22. */
 export const RANGE_ADDRESSES_MAX = 1024;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { AttentionItem } from "../base/attention.ts";
+import type { AttentionItem } from "../foundation/base/attention.ts";
 import { createApps } from "../testing/app.ts";
 import { createBlocklistAttention, wayOut } from "./attention.ts";
 import type { Overview } from "./overview.ts";

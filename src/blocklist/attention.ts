@@ -1,4 +1,4 @@
-import type { AttentionItem } from "../base/attention.ts";
+import type { AttentionItem } from "../foundation/base/attention.ts";
 import type { ListingView } from "./listings.ts";
 import type { Overview } from "./overview.ts";
 import type { BlocklistStore, Owner, TargetRow } from "./store.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { SEVERITIES } from "../dnsbl/blocklist.ts";
-import { labelSchema } from "../http/label-schema.ts";
-import { recipientsSchema } from "../mail/recipients.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import { labelSchema } from "../foundation/http/label-schema.ts";
+import { recipientsSchema } from "../foundation/mail/recipients.ts";
 
 /** Targets of one request. */
 export const BATCH_TARGETS_MAX = 10_000;

@@ -1,10 +1,10 @@
 import { parse } from "csv-parse/sync";
 import { CsvError } from "csv-parse";
 import { z } from "zod";
-import { nextTurn } from "../base/clock.ts";
-import { AppError } from "../base/errors.ts";
-import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../http/body.ts";
-import { validationMessage } from "../http/validation-messages.ts";
+import { nextTurn } from "../foundation/base/clock.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../foundation/http/body.ts";
+import { validationMessage } from "../foundation/http/validation-messages.ts";
 import { BATCH_TARGETS_MAX, batchRowSchema, targetBatchSchema } from "./batch-schemas.ts";
 import type { AddOutcome, NewTarget } from "./targets.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { createLog } from "../base/log.ts";
-import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
-import type { HealthState } from "../dnsbl/list-finding.ts";
+import { createLog } from "../foundation/base/log.ts";
+import type { DnsblHealth, ListHealth } from "./lists/health.ts";
+import type { HealthState } from "./lists/list-finding.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { ListBreaker } from "./breaker.ts";
 import { TEST_LIST } from "./test-list.ts";

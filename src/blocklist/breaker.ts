@@ -1,8 +1,8 @@
-import { isoTime } from "../base/clock.ts";
-import type { Runtime } from "../db/runtime.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { DnsblHealth } from "../dnsbl/health.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import type { DnsblHealth } from "./lists/health.ts";
+import type { ListOutcome } from "./lists/lookup.ts";
 import type { TargetRow } from "./store.ts";
 
 /** The outcomes of a check; `heldUntilMs` is set when some are held back. */

@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
-import type { Db } from "../db/open.ts";
-import { blocklistBudgets } from "../db/schema-blocklist.ts";
-import type { BudgetLedger } from "../dnsbl/budget.ts";
+import type { Db } from "../foundation/db/open.ts";
+import { blocklistBudgets } from "../foundation/db/schema-blocklist.ts";
+import type { BudgetLedger } from "./lists/budget.ts";
 
 /** The query budgets of the lists, in the database. */
 export const createBudgetLedger = (db: Db): BudgetLedger => ({

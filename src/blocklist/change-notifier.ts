@@ -1,6 +1,6 @@
-import { insertEvent } from "../db/outbox.ts";
-import type { Db, Tx } from "../db/open.ts";
-import type { Severity } from "../dnsbl/blocklist.ts";
+import { insertEvent } from "../foundation/db/outbox.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import type { Severity } from "../foundation/base/severity.ts";
 import { changeFacts, type ListingChange, type ListingChangeContext } from "./events.ts";
 import { changeEntry } from "./listing-mails.ts";
 import type { ListingMailQueue } from "./mail-queue-store.ts";

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { isoTime } from "../base/clock.ts";
-import { type Blocklist, zoneOf } from "../dnsbl/blocklist.ts";
-import { maskKey } from "../dnsbl/list-keys.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { type Blocklist, zoneOf } from "./lists/blocklist.ts";
+import { maskKey } from "./lists/list-keys.ts";
+import type { ListOutcome } from "./lists/lookup.ts";
 import { type CheckRow, TARGET_STATUSES } from "./store.ts";
 import type { TargetTransition } from "./transition.ts";
 

@@ -1,9 +1,9 @@
-import { DAY_MS } from "../base/days.ts";
-import { inSteps, pagesOf } from "../base/in-steps.ts";
-import { mapConcurrently } from "../base/wait.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
-import type { DnsblHealth } from "../dnsbl/health.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import { inSteps, pagesOf } from "../foundation/base/in-steps.ts";
+import { mapConcurrently } from "../foundation/base/wait.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DnsblHealth } from "./lists/health.ts";
 import type { Listings } from "./listings.ts";
 import type { BlocklistMonitor } from "./monitor.ts";
 import { nextTargetCheckMs, spreadMs } from "./schedule.ts";

@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
-import type { Db } from "../db/open.ts";
-import { type blocklistChecks, blocklistTargets } from "../db/schema-blocklist.ts";
+import type { Db } from "../foundation/db/open.ts";
+import { type blocklistChecks, blocklistTargets } from "../foundation/db/schema-blocklist.ts";
 
 type TargetRow = Readonly<typeof blocklistTargets.$inferSelect>;
 type CheckRow = Readonly<typeof blocklistChecks.$inferSelect>;

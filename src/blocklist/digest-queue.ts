@@ -1,9 +1,9 @@
-import { nextTurn } from "../base/clock.ts";
-import { DAY_MS } from "../base/days.ts";
-import { nextDigestMs } from "../base/digest-schedule.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
-import type { Severity } from "../dnsbl/blocklist.ts";
+import { nextTurn } from "../foundation/base/clock.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import { nextDigestMs } from "../foundation/base/digest-schedule.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { Severity } from "../foundation/base/severity.ts";
 import { type DigestChange, type DigestListing, digestOf, isWorthMailing, type ListingDigest } from "./digest.ts";
 import type { Listings, ListingView } from "./listings.ts";
 import type { ListingMailQueue } from "./mail-queue-store.ts";

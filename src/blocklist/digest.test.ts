@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
-import { composeMail } from "../notify/compose-mail.ts";
+import { composeMail } from "../notifications/mail/compose-mail.ts";
 import { MAIL_LINKS } from "../testing/mailing.ts";
 import { listingMail } from "./listing-mails.ts";
 import { type DigestFacts, type DigestListing, digestOf, listingDigestMail } from "./digest.ts";

@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
-import { list, type MailContent, type MailItem, pageLink } from "../notify/mail-content.ts";
-import { minuteTime, plural, shortName } from "../notify/mail-text.ts";
+import { TARGET_KINDS } from "./lists/blocklist.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import { list, type MailContent, type MailItem, pageLink } from "../notifications/mail/mail-content.ts";
+import { minuteTime, plural, shortName } from "../notifications/mail/mail-text.ts";
 import { worstRank } from "./severity.ts";
 
 const severity = z.enum(SEVERITIES).nullable();

@@ -1,6 +1,6 @@
-import { AppError } from "../base/errors.ts";
-import type { KeyMode } from "../base/secrets.ts";
-import type { Severity } from "../dnsbl/blocklist.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { Severity } from "../foundation/base/severity.ts";
 import type { Discovered, TargetDiscovery } from "./discovery.ts";
 import { parseTarget } from "./parse-target.ts";
 import type { Owner } from "./store.ts";

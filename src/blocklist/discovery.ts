@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import type { KeyMode } from "../base/secrets.ts";
-import type { DnsResolver, DnsType } from "../net/dns.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { DnsResolver, DnsType } from "../foundation/net/dns.ts";
 import { parseTarget, parseTargetOrRange } from "./parse-target.ts";
 
 export interface DiscoveryDeps {

@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { CATEGORIES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
-import type { EventDoc } from "../http/openapi.ts";
+import { CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import type { EventDoc } from "../foundation/http/openapi.ts";
 import { TARGET_STATUSES } from "./store.ts";
 import { DELISTING_REASONS } from "./transition.ts";
 

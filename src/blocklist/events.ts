@@ -1,6 +1,6 @@
-import { isoTime } from "../base/clock.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import type { ListOutcome } from "./lists/lookup.ts";
 import type { TargetRow } from "./store.ts";
 import type { DelistingReason } from "./transition.ts";
 

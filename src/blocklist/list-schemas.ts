@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { CATEGORIES, CONFIDENCES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
+import { CATEGORIES, CONFIDENCES, TARGET_KINDS } from "./lists/blocklist.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
 import { delistUrl } from "./schemas.ts";
 
 const text = (description: string) => z.string().meta({ description });

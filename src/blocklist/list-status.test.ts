@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import type { Blocklist, TargetKind } from "../dnsbl/blocklist.ts";
-import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
-import type { ListHealth } from "../dnsbl/health.ts";
+import type { Blocklist, TargetKind } from "./lists/blocklist.ts";
+import { readEmbeddedCatalogue } from "./lists/catalogue.ts";
+import type { ListHealth } from "./lists/health.ts";
 import { ListStatuses } from "./list-status.ts";
 import type { ListedOnCount } from "./target-table-store.ts";
 import { listsByMode } from "./test-list.ts";

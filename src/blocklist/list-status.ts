@@ -1,10 +1,10 @@
-import { DAY_MS } from "../base/days.ts";
-import { AppError } from "../base/errors.ts";
-import type { Runtime } from "../db/runtime.ts";
-import { type Blocklist, isEnabled, type TargetKind } from "../dnsbl/blocklist.ts";
-import { queriesPerDayOf } from "../dnsbl/budget.ts";
-import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
-import type { HealthState } from "../dnsbl/list-finding.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import { type Blocklist, isEnabled, type TargetKind } from "./lists/blocklist.ts";
+import { queriesPerDayOf } from "./lists/budget.ts";
+import type { DnsblHealth, ListHealth } from "./lists/health.ts";
+import type { HealthState } from "./lists/list-finding.ts";
 import type { BudgetReader } from "./budget-store.ts";
 import type { Owner } from "./store.ts";
 import type { ListedOnCount, TargetTableStore } from "./target-table-store.ts";

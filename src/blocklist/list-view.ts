@@ -1,7 +1,8 @@
-import { isoTime } from "../base/clock.ts";
-import { type Blocklist, type Catalogue, isEnabled, SEVERITIES, severityOf, zoneOf } from "../dnsbl/blocklist.ts";
-import type { DnsblHealth } from "../dnsbl/health.ts";
-import { maskKey } from "../dnsbl/list-keys.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { type Blocklist, type Catalogue, isEnabled, severityOf, zoneOf } from "./lists/blocklist.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import type { DnsblHealth } from "./lists/health.ts";
+import { maskKey } from "./lists/list-keys.ts";
 import { TEST_LIST } from "./test-list.ts";
 
 /** The listings of a list, each id once, most severe first. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { createLog } from "../base/log.ts";
-import { err, ok, type Result } from "../base/errors.ts";
-import type { Mail, MailFailure } from "../net/mailer.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import type { Mail, MailFailure } from "../foundation/net/mailer.ts";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { createTestMailing, MAIL_BASE_URL } from "../testing/mailing.ts";
 import { createListingMails } from "./listing-mails.ts";

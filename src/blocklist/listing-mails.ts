@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { SEVERITIES } from "../dnsbl/blocklist.ts";
-import { MailBatcher, type Mailing } from "../notify/mail-batcher.ts";
-import { action, line, type MailContent, type MailSection, pageLink } from "../notify/mail-content.ts";
-import { minuteTime, plural } from "../notify/mail-text.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import { MailBatcher, type Mailing } from "../notifications/mail/mail-batcher.ts";
+import { action, line, type MailContent, type MailSection, pageLink } from "../notifications/mail/mail-content.ts";
+import { minuteTime, plural } from "../notifications/mail/mail-text.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import { listingDigestMail, digestSchema } from "./digest.ts";
 import type { ListingChangeFacts } from "./events.ts";
 import type { ListingMailQueue, QueuedListingMail } from "./mail-queue-store.ts";

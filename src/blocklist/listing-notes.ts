@@ -1,5 +1,5 @@
-import { AppError } from "../base/errors.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { ListingNotes, ListingStore } from "./listing-store.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 

@@ -1,6 +1,6 @@
 import { and, count, eq, inArray, ne, sql } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { blocklistListings } from "../db/schema-blocklist.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { blocklistListings } from "../foundation/db/schema-blocklist.ts";
 
 /** A listing of a target, and the notes about it. Times are milliseconds since 1970. */
 export type ListingRow = Readonly<typeof blocklistListings.$inferSelect>;

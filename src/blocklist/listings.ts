@@ -1,7 +1,8 @@
-import { isoTime } from "../base/clock.ts";
-import type { Tx } from "../db/open.ts";
-import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import type { Severity } from "../foundation/base/severity.ts";
+import type { ListOutcome } from "./lists/lookup.ts";
 import type { ListingRow, ListingStore } from "./listing-store.ts";
 import type { RangeStore } from "./range-store.ts";
 import { severityRankOf, worstRank } from "./severity.ts";

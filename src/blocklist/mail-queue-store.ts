@@ -1,8 +1,8 @@
 import { asc, eq, gt, inArray } from "drizzle-orm";
-import { newId } from "../base/secrets.ts";
-import type { Db, Tx } from "../db/open.ts";
-import { blocklistAlerts } from "../db/schema-blocklist.ts";
-import type { MailQueue, QueuedMail } from "../notify/mail-batcher.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { blocklistAlerts } from "../foundation/db/schema-blocklist.ts";
+import type { MailQueue, QueuedMail } from "../notifications/mail/mail-batcher.ts";
 
 /** An entry of the next mail to a recipient; `body` is JSON text, see `mailEntrySchema`. */
 export interface QueuedListingMail extends QueuedMail {

@@ -1,7 +1,7 @@
-import { newId } from "../base/secrets.ts";
-import { drain } from "../base/wait.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import { drain } from "../foundation/base/wait.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { JudgedOutcomes } from "./breaker.ts";
 import type { CheckedState } from "./checked-target-store.ts";
 import type { ChangeNotifier } from "./change-notifier.ts";

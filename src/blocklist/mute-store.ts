@@ -1,6 +1,6 @@
 import { and, asc, eq, isNotNull, lte, notInArray } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { blocklistMutes } from "../db/schema-blocklist.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { blocklistMutes } from "../foundation/db/schema-blocklist.ts";
 
 /** Until when and why something is muted. Times are milliseconds since 1970. */
 export type MuteRow = Readonly<typeof blocklistMutes.$inferSelect>;

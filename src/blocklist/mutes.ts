@@ -1,5 +1,5 @@
-import { AppError } from "../base/errors.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Muting } from "./muting.ts";
 import type { MuteRow, MuteStore } from "./mute-store.ts";
 import type { RangeStore } from "./range-store.ts";

@@ -1,7 +1,7 @@
-import { nearestName } from "../base/nearest.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
-import { isEnabled } from "../dnsbl/blocklist.ts";
+import { nearestName } from "../foundation/base/nearest.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import { isEnabled } from "./lists/blocklist.ts";
 import type { ChangeNotifier } from "./change-notifier.ts";
 import { bodyOf } from "./check-body.ts";
 import type { Listings } from "./listings.ts";

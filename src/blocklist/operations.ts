@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { isId } from "../base/secrets.ts";
-import { declareRoute } from "../http/route.ts";
-import { idParameter, pageQuery, timeoutParameter } from "../http/route-input.ts";
-import type { UrlPolicy } from "../net/fetch-url.ts";
-import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
+import { isId } from "../foundation/base/secrets.ts";
+import { declareRoute } from "../foundation/http/route.ts";
+import { idParameter, pageQuery, timeoutParameter } from "../foundation/http/route-input.ts";
+import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
 import { CATALOGUE_EXAMPLE, CHECK_EXAMPLE, MEMBER_EXAMPLE, RUNNING_EXAMPLE, TARGET_EXAMPLE } from "./examples.ts";
 import { listsSchema } from "./list-schemas.ts";
 import {

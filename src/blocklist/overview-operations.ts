@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { declareRoute } from "../http/route.ts";
-import type { UrlPolicy } from "../net/fetch-url.ts";
-import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
+import { declareRoute } from "../foundation/http/route.ts";
+import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
 import {
   batchQuerySchema,
   batchResultSchema,

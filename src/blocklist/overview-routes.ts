@@ -1,10 +1,10 @@
-import type { Clock } from "../base/clock.ts";
-import { DAY_MS } from "../base/days.ts";
-import type { Guard } from "../http/guard.ts";
-import { sendJson } from "../http/response.ts";
-import { handle, serveRoutes } from "../http/route.ts";
-import type { UrlPolicy } from "../net/fetch-url.ts";
-import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import type { Guard } from "../foundation/http/guard.ts";
+import { sendJson } from "../foundation/http/response.ts";
+import { handle, serveRoutes } from "../foundation/http/route.ts";
+import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
 import { batchView, newTargetsOf, readBatch } from "./batch.ts";
 import { discoverAndAdd } from "./discover-targets.ts";
 import type { TargetDiscovery } from "./discovery.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { CATEGORIES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
+import { CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
 import { targetSchema } from "./schemas.ts";
 import { TARGET_STATUSES } from "./store.ts";
 

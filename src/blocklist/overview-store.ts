@@ -1,5 +1,6 @@
-import type { Db } from "../db/open.ts";
-import type { Severity, TargetKind } from "../dnsbl/blocklist.ts";
+import type { Db } from "../foundation/db/open.ts";
+import type { TargetKind } from "./lists/blocklist.ts";
+import type { Severity } from "../foundation/base/severity.ts";
 import type { Owner, TargetStatus } from "./store.ts";
 
 /** How many targets (`isOwn`) or addresses of ranges have the same properties. */

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { isoTime, nextTurn } from "../base/clock.ts";
-import type { Runtime } from "../db/runtime.ts";
-import { type Blocklist, CATEGORIES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
-import type { DnsblHealth } from "../dnsbl/health.ts";
+import { isoTime, nextTurn } from "../foundation/base/clock.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import { type Blocklist, CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import type { DnsblHealth } from "./lists/health.ts";
 import type { OverviewStore, TargetCount } from "./overview-store.ts";
 import { worstRank } from "./severity.ts";
 import { type BlocklistStore, type Owner, TARGET_STATUSES } from "./store.ts";

@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import { err, ok, type Result } from "../base/errors.ts";
-import type { KeyMode } from "../base/secrets.ts";
-import type { Target } from "../dnsbl/query-name.ts";
-import { describeProblem } from "../mail/address-problem.ts";
-import { parseDomain } from "../mail/domain.ts";
-import { isPublicSuffix } from "../mail/organisational-domain.ts";
-import { createAddressPolicy } from "../net/public-address.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { Target } from "./lists/query-name.ts";
+import { describeProblem } from "../foundation/mail/address-problem.ts";
+import { parseDomain } from "../foundation/mail/domain.ts";
+import { isPublicSuffix } from "../foundation/mail/organisational-domain.ts";
+import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { addressesOf, isRangeForm, parseRange, rangeText } from "./address-range.ts";
 
 /** A target as a user wrote it, parsed. `addresses`: those of a range. */

@@ -1,6 +1,6 @@
-import { newId } from "../base/secrets.ts";
-import { mapConcurrently } from "../base/wait.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import { mapConcurrently } from "../foundation/base/wait.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import { bodyOf, type CheckBody } from "./check-body.ts";
 import type { BlocklistMonitor, FinishedCheck, RunningCheck } from "./monitor.ts";
 import type { RangeStore } from "./range-store.ts";

@@ -1,6 +1,6 @@
 import { and, asc, eq, lt, max, min, ne } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { blocklistTargets } from "../db/schema-blocklist.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { blocklistTargets } from "../foundation/db/schema-blocklist.ts";
 import type { TargetChange, TargetRow, TargetStatus } from "./store.ts";
 
 /** The state of the addresses of a range as a whole. */

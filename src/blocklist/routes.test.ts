@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import blocklists from "../../fixtures/blocklists.json" with { type: "json" };
 import { z } from "zod";
-import { newId } from "../base/secrets.ts";
+import { newId } from "../foundation/base/secrets.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { until } from "../testing/webhook-harness.ts";

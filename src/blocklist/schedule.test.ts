@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { newId } from "../base/secrets.ts";
+import { newId } from "../foundation/base/secrets.ts";
 import { nextTargetCheckMs, nextPassMs, jitterShareOf, spreadMs } from "./schedule.ts";
 
 const HOUR_MS = 3_600_000;

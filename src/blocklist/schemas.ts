@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { CATEGORIES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
-import { labelSchema } from "../http/label-schema.ts";
-import { recipientsSchema } from "../mail/recipients.ts";
+import { CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import { labelSchema } from "../foundation/http/label-schema.ts";
+import { recipientsSchema } from "../foundation/mail/recipients.ts";
 import { targetCheckSchema } from "./check-body.ts";
 import { TARGET_STATUSES } from "./store.ts";
 

@@ -1,5 +1,5 @@
-import { isId } from "../base/secrets.ts";
-import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
+import { isId } from "../foundation/base/secrets.ts";
+import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
 
 /** Defaults where neither the target nor the account sets a threshold: webhooks get everything, mail only what matters. */
 export const WEBHOOK_SEVERITY_MIN: Severity = "info";

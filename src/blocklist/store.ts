@@ -1,10 +1,10 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, type SQL, sql } from "drizzle-orm";
-import type { IdWindow } from "../base/walk.ts";
-import type { KeyMode } from "../base/secrets.ts";
-import { OF_ENABLED_ACCOUNT } from "../db/enabled-accounts.ts";
-import type { Db, Tx } from "../db/open.ts";
-import { blocklistChecks, blocklistTargets } from "../db/schema-blocklist.ts";
-import type { TargetKind } from "../dnsbl/blocklist.ts";
+import type { IdWindow } from "../foundation/base/walk.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import { OF_ENABLED_ACCOUNT } from "../foundation/db/enabled-accounts.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { blocklistChecks, blocklistTargets } from "../foundation/db/schema-blocklist.ts";
+import type { TargetKind } from "./lists/blocklist.ts";
 import { type CheckedState, CheckedTargetStore } from "./checked-target-store.ts";
 import type { SeverityPosition } from "./severity.ts";
 

@@ -1,5 +1,5 @@
-import { nextTurn } from "../base/clock.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { nextTurn } from "../foundation/base/clock.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { RangeStore } from "./range-store.ts";
 import type { BlocklistStore, Owner } from "./store.ts";
 import type { Targets } from "./targets.ts";

@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import { AppError } from "../base/errors.ts";
-import { nearestName } from "../base/nearest.ts";
-import { isId } from "../base/secrets.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { nearestName } from "../foundation/base/nearest.ts";
+import { isId } from "../foundation/base/secrets.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
 import type { TARGET_FILTERS } from "./schemas.ts";
 import { isSeverityCursor, severityRankOf } from "./severity.ts";
 import { unknownListMessage } from "./muting.ts";

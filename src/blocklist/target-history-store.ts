@@ -1,5 +1,5 @@
-import type { Db } from "../db/open.ts";
-import type { DeliveryStatus } from "../webhooks/delivery-store.ts";
+import type { Db } from "../foundation/db/open.ts";
+import type { DeliveryStatus } from "../notifications/webhooks/delivery-store.ts";
 import type { CheckRow, Owner } from "./store.ts";
 
 /** A check without its body. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Runtime } from "../db/runtime.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
 import { type CheckView, checkView } from "./check-body.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 import type { CheckFilter, EventDelivery, TargetEvent, TargetHistoryStore } from "./target-history-store.ts";

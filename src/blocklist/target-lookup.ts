@@ -1,6 +1,6 @@
-import type { ByMode } from "../base/secrets.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { DnsblLookup } from "../dnsbl/lookup.ts";
+import type { ByMode } from "../foundation/base/secrets.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import type { DnsblLookup } from "./lists/lookup.ts";
 import type { JudgedOutcomes, ListBreaker } from "./breaker.ts";
 import type { TargetRow } from "./store.ts";
 

@@ -1,5 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import type { Db, Tx } from "../db/open.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
 
 /** What belongs to a target. */
 const TABLES = ["blocklist_checks", "blocklist_listings", "blocklist_mutes"];

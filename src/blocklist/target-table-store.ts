@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { Db } from "../db/open.ts";
+import type { Db } from "../foundation/db/open.ts";
 import { severityRankOf } from "./severity.ts";
-import type { Severity } from "../dnsbl/blocklist.ts";
+import type { Severity } from "../foundation/base/severity.ts";
 import type { Owner, TargetStatus } from "./store.ts";
 
 /** What a person is shown as the state of a target. `listed` also while its lists do not respond; `paused` wins. */

@@ -1,5 +1,5 @@
-import { nextTurn } from "../base/clock.ts";
-import type { Severity } from "../dnsbl/blocklist.ts";
+import { nextTurn } from "../foundation/base/clock.ts";
+import type { Severity } from "../foundation/base/severity.ts";
 import { severityOfRank } from "./severity.ts";
 import type { BlocklistStore, Owner, TargetRow } from "./store.ts";
 import type {

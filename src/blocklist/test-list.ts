@@ -1,9 +1,9 @@
 import { z } from "zod";
 import fixture from "../../fixtures/test-keys-blacklist.json" with { type: "json" };
-import type { Clock } from "../base/clock.ts";
-import type { ByMode } from "../base/secrets.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import type { ByMode } from "../foundation/base/secrets.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import type { ListOutcome } from "./lists/lookup.ts";
 import type { TargetLookup } from "./target-lookup.ts";
 
 const table = z

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { DAY_MS } from "../base/days.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import { readEmbeddedCatalogue } from "./lists/catalogue.ts";
 import type { CheckHead } from "./target-history-store.ts";
 import { buildTimelines, sampleOf, timelineStartMs } from "./timeline.ts";
 

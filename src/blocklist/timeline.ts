@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { DAY_MS } from "../base/days.ts";
-import { type Blocklist, type Severity, severityOf } from "../dnsbl/blocklist.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import { type Blocklist, severityOf } from "./lists/blocklist.ts";
+import type { Severity } from "../foundation/base/severity.ts";
 import type { TargetRow } from "./store.ts";
 import type { CheckHead } from "./target-history-store.ts";
 

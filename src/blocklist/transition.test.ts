@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import type { ListOutcome } from "./lists/lookup.ts";
 import { TEST_LIST } from "./test-list.ts";
 import { applyOutcomes, type KnownState } from "./transition.ts";
 

@@ -1,5 +1,5 @@
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import type { ListOutcome } from "./lists/lookup.ts";
 import type { TargetStatus } from "./store.ts";
 
 /**

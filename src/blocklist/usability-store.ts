@@ -1,6 +1,6 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { blocklistTargets, blocklistUsability } from "../db/schema-blocklist.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { blocklistTargets, blocklistUsability } from "../foundation/db/schema-blocklist.ts";
 
 /** The lists that accounts were notified about, and the accounts that lists concern. */
 export class UsabilityStore {

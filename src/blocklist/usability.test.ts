@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from "bun:test";
-import { createLog } from "../base/log.ts";
-import { newId } from "../base/secrets.ts";
-import { openDb } from "../db/open.ts";
-import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
-import type { HealthState } from "../dnsbl/list-finding.ts";
-import type { DnsblHealth } from "../dnsbl/health.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import { openDb } from "../foundation/db/open.ts";
+import { readEmbeddedCatalogue } from "./lists/catalogue.ts";
+import type { HealthState } from "./lists/list-finding.ts";
+import type { DnsblHealth } from "./lists/health.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
 import { ListingMailQueue } from "./mail-queue-store.ts";

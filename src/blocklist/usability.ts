@@ -1,10 +1,10 @@
-import { isoTime } from "../base/clock.ts";
-import { insertEvent } from "../db/outbox.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
-import { isProvable } from "../dnsbl/list-test.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { insertEvent } from "../foundation/db/outbox.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { Blocklist } from "./lists/blocklist.ts";
+import type { DnsblHealth, ListHealth } from "./lists/health.ts";
+import { isProvable } from "./lists/list-test.ts";
 import type { ChangeNotifierDeps } from "./change-notifier.ts";
 import { noticeEntry } from "./listing-mails.ts";
 import type { UsabilityStore } from "./usability-store.ts";

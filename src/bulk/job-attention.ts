@@ -1,8 +1,8 @@
-import type { AttentionItem } from "../base/attention.ts";
-import { DAY_MS } from "../base/days.ts";
-import type { PausedReason } from "../probe/outages.ts";
-import type { Draft } from "./drafts.ts";
-import type { JobRow } from "./job-store.ts";
+import type { AttentionItem } from "../foundation/base/attention.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import type { PausedReason } from "../verify/smtp/outages.ts";
+import type { Draft } from "./arrival/drafts.ts";
+import type { JobRow } from "./results/job-store.ts";
 
 /** Failed lists are shown for so long after their end, and the newest ones only. */
 const FAILED_MS_MAX = 7 * DAY_MS;

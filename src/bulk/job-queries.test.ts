@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { PausedReason } from "../probe/outages.ts";
+import type { PausedReason } from "../verify/smtp/outages.ts";
 import {
   BULK_ACCOUNT,
   bulkOutcome,
@@ -8,12 +8,12 @@ import {
   OTHER_ACCOUNT,
 } from "../testing/bulk-harness.ts";
 import type { SubStatus } from "../verify/result.ts";
-import type { AttemptOutcome } from "./attempt.ts";
-import type { Draft } from "./drafts.ts";
+import type { AttemptOutcome } from "./run/attempt.ts";
+import type { Draft } from "./arrival/drafts.ts";
 import { JobQueries, resultsWanted, type RowChoice } from "./job-queries.ts";
-import type { JobRow } from "./job-store.ts";
-import type { OpenAddress } from "./list-store.ts";
-import { RowStore } from "./row-store.ts";
+import type { JobRow } from "./results/job-store.ts";
+import type { OpenAddress } from "./results/list-store.ts";
+import { RowStore } from "./results/row-store.ts";
 
 const newHarness = createBulkHarness();
 const OWNER = { accountId: BULK_ACCOUNT, mode: "live" } as const;

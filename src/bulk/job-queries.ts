@@ -1,18 +1,18 @@
-import type { AttentionItem } from "../base/attention.ts";
-import { AppError } from "../base/errors.ts";
-import { readWindows, walk, type WalkPage } from "../base/walk.ts";
-import type { CreditHolds } from "../billing/store.ts";
-import type { Runtime } from "../db/runtime.ts";
+import type { AttentionItem } from "../foundation/base/attention.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { readWindows, walk, type WalkPage } from "../foundation/base/walk.ts";
+import type { CreditHolds } from "../accounts/billing/store.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import { SUB_STATUSES, type SubStatus, UNSETTLED, VERDICT_OF, type Verdict } from "../verify/result.ts";
-import type { ListDrafts } from "./drafts.ts";
+import type { ListDrafts } from "./arrival/drafts.ts";
 import { attentionOfLists, listTitle } from "./job-attention.ts";
-import { countUnsettled } from "./job-retry.ts";
-import type { JobOwner, JobRow, JobStore } from "./job-store.ts";
-import type { ListStore } from "./list-store.ts";
-import type { BulkRunner } from "./runner.ts";
-import type { ListRowFilter, RowStore, RowWindow, WaitingRow } from "./row-store.ts";
-import { sendResults } from "./results-download.ts";
-import type { JobFilters } from "./schemas.ts";
+import { countUnsettled } from "./run/job-retry.ts";
+import type { JobOwner, JobRow, JobStore } from "./results/job-store.ts";
+import type { ListStore } from "./results/list-store.ts";
+import type { BulkRunner } from "./run/runner.ts";
+import type { ListRowFilter, RowStore, RowWindow, WaitingRow } from "./results/row-store.ts";
+import { sendResults } from "./results/results-download.ts";
+import type { JobFilters } from "./results/schemas.ts";
 
 /** Rows looked at in one step of a walk: a few milliseconds. */
 const ROWS_PER_STEP = 5_000;

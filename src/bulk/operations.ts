@@ -1,14 +1,14 @@
 import { z } from "zod";
 import evidenceExample from "../verify/evidence-example.json" with { type: "json" };
-import { isId } from "../base/secrets.ts";
-import { declareRoute } from "../http/route.ts";
-import { idempotencyKeyHeader, idParameter, pageQuery } from "../http/route-input.ts";
+import { isId } from "../foundation/base/secrets.ts";
+import { declareRoute } from "../foundation/http/route.ts";
+import { idempotencyKeyHeader, idParameter, pageQuery } from "../foundation/http/route-input.ts";
 import { evidenceSchema } from "../verify/evidence.ts";
 import { UNSETTLED } from "../verify/result.ts";
 import { RESULT_EXAMPLE } from "../verify/result.ts";
-import { CANCELLED, QUEUED, RETRIED, RUNNING } from "./job-examples.ts";
-import { previewSchema } from "./preview.ts";
-import { RESULT_COLUMNS } from "./results-csv.ts";
+import { CANCELLED, QUEUED, RETRIED, RUNNING } from "./results/job-examples.ts";
+import { previewSchema } from "./arrival/preview.ts";
+import { RESULT_COLUMNS } from "./results/results-csv.ts";
 import {
   exportOptionsSchema,
   itemFilters,
@@ -18,7 +18,7 @@ import {
   jobSchema,
   jsonListSchema,
   uploadOptionsSchema,
-} from "./schemas.ts";
+} from "./results/schemas.ts";
 
 const TAG = "Bulk verification";
 const PATH = "/v1/bulk-verifications";

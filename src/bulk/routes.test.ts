@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { OPEN_MS_MAX } from "../probe/outages.ts";
+import { OPEN_MS_MAX } from "../verify/smtp/outages.ts";
 import { createApps, type TestRequest } from "../testing/app.ts";
 import {
   BULK_PATH as PATH,
@@ -12,8 +12,8 @@ import {
 } from "../testing/bulk-requests.ts";
 import { settle } from "../testing/clock.ts";
 import { UNFINISHED_MAX } from "./jobs.ts";
-import { jobSchema } from "./schemas.ts";
-import { STALL_MS_MAX } from "./upload-body.ts";
+import { jobSchema } from "./results/schemas.ts";
+import { STALL_MS_MAX } from "./arrival/upload-body.ts";
 
 const CSV = { "content-type": "text/csv" };
 const FORM_BOUNDARY = "boundary";

@@ -1,10 +1,10 @@
-import type { Guard } from "../http/guard.ts";
-import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";
-import { handle, serveRoutes } from "../http/route.ts";
-import { itemSource } from "./job-rows.ts";
-import type { JobRow } from "./job-store.ts";
+import type { Guard } from "../foundation/http/guard.ts";
+import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts";
+import { handle, serveRoutes } from "../foundation/http/route.ts";
+import { itemSource } from "./results/job-rows.ts";
+import type { JobRow } from "./results/job-store.ts";
 import type { BulkJobs } from "./jobs.ts";
-import type { ListStore } from "./list-store.ts";
+import type { ListStore } from "./results/list-store.ts";
 import {
   CANCEL_BULK_VERIFICATION,
   CREATE_BULK_VERIFICATION,
@@ -16,7 +16,7 @@ import {
   LIST_BULK_VERIFICATIONS,
   RETRY_BULK_VERIFICATION,
 } from "./operations.ts";
-import { sendResults } from "./results-download.ts";
+import { sendResults } from "./results/results-download.ts";
 
 export interface BulkRouteOptions {
   readonly guard: Guard;

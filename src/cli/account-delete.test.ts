@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { systemClock } from "../base/clock.ts";
-import { composeAccounts } from "../compose.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import { composeAccounts } from "../service/compose.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { openDatabaseAt } from "./data-directory.ts";
 

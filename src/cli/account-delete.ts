@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { composeAccountDeletion } from "../compose-erase.ts";
-import { clearPageGaps, type ClearedGaps } from "../db/page-gaps.ts";
-import type { DeletedAccount } from "../erase/account-deletion.ts";
-import { deletedName } from "../erase/account-deletion-store.ts";
+import { composeAccountDeletion } from "../service/compose-erase.ts";
+import { clearPageGaps, type ClearedGaps } from "../foundation/db/page-gaps.ts";
+import type { DeletedAccount } from "../service/erase/account-deletion.ts";
+import { deletedName } from "../service/erase/account-deletion-store.ts";
 import { addCommand } from "./command.ts";
 import { performInSteps, unknownAccount, withDatabaseUntilDone } from "./data-directory.ts";
 import { CommandFailed, type Io, print } from "./io.ts";

@@ -2,8 +2,8 @@ import { Database as Sqlite } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { ownUserId, userNameOf } from "../base/os-user.ts";
-import { readApiKey } from "../base/secrets.ts";
+import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
+import { readApiKey } from "../foundation/base/secrets.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 
 const UUID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);

@@ -3,8 +3,8 @@ import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { actorOfProcess } from "../accounts/audit-log.ts";
-import { takeServerLock } from "../db/database-files.ts";
-import { MIGRATIONS } from "../db/migrations.ts";
+import { takeServerLock } from "../foundation/db/database-files.ts";
+import { MIGRATIONS } from "../foundation/db/migrations.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 
 const { dataDir, run: runCommand } = createCommandLine();

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
-import { AppError } from "../base/errors.ts";
-import { DATA_DIR_SETTING, type Environment, hasSettings, SettingsError } from "../config.ts";
-import { VERSION } from "../version.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { DATA_DIR_SETTING, type Environment, hasSettings, SettingsError } from "../service/config.ts";
+import { VERSION } from "../service/version.ts";
 import { readEnvironmentFile, readSettingsFile } from "./environment-file.ts";
 import { loadCommands } from "./command-modules.ts";
 import { CommandFailed, type Io, printSafely, UsageError } from "./io.ts";

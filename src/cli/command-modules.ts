@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Environment } from "../config.ts";
+import type { Environment } from "../service/config.ts";
 import type { Io } from "./io.ts";
 
 /** Adds commands to the program. `readEnvironment` reads the settings again, for a reload. */

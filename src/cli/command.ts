@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { KeyMode } from "../base/secrets.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
 import { UsageError } from "./io.ts";
 
 export interface CommandHelp {

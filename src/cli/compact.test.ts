@@ -1,4 +1,4 @@
-import { INCREMENTAL } from "../db/free-pages.ts";
+import { INCREMENTAL } from "../foundation/db/free-pages.ts";
 import { expect, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
 import { mkdirSync, readdirSync, statSync } from "node:fs";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { isBalanced, type Statement } from "../accounts/accounts.ts";
-import { isoTime } from "../base/clock.ts";
-import type { LedgerEntry } from "../billing/store.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import type { LedgerEntry } from "../accounts/billing/store.ts";
 import { accountError } from "./accounts.ts";
 import { addCommand, addGroup, readLimit } from "./command.ts";
 import { administer, unknownAccount } from "./data-directory.ts";

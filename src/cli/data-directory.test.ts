@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { MIGRATIONS } from "../db/migrations.ts";
-import { openDb } from "../db/open.ts";
+import { MIGRATIONS } from "../foundation/db/migrations.ts";
+import { openDb } from "../foundation/db/open.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { describeUnwritable } from "./prepare-directory.ts";
 

@@ -1,12 +1,12 @@
 import { SQLiteError } from "bun:sqlite";
 import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
 import { type Actor, actorOfProcess, type AuditedAction, type PerformedAction } from "../accounts/audit-log.ts";
-import { systemClock } from "../base/clock.ts";
-import { composeAccounts } from "../compose.ts";
-import type { Config } from "../config.ts";
-import { damageOf } from "../db/backup.ts";
-import { describeMigrateProblem } from "../db/migrate.ts";
-import { type Db, openDb } from "../db/open.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import { composeAccounts } from "../service/compose.ts";
+import type { Config } from "../service/config.ts";
+import { damageOf } from "../foundation/db/backup.ts";
+import { describeMigrateProblem } from "../foundation/db/migrate.ts";
+import { type Db, openDb } from "../foundation/db/open.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { damagedDatabase } from "./newest-backup.ts";
 import { loadConfig, messageOf, prepareDatabase } from "./prepare-directory.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { UNPACK_LIMITS } from "../dmarc/report/unpack.ts";
+import { UNPACK_LIMITS } from "../dmarc/reports/report/unpack.ts";
 
 /** A file to be imported; `path` is null for standard input. */
 export interface ReportPath {

@@ -1,6 +1,6 @@
-import type { HealthFinding } from "../dmarc/health/health-finding.ts";
-import type { DkimSection, DomainHealth, HealthSection, SpfSection } from "../dmarc/health/health-sections.ts";
-import { safeLine } from "../base/visible-text.ts";
+import type { HealthFinding } from "../dmarc/insight/health/health-finding.ts";
+import type { DkimSection, DomainHealth, HealthSection, SpfSection } from "../dmarc/insight/health/health-sections.ts";
+import { safeLine } from "../foundation/base/visible-text.ts";
 import { wrapText } from "./terminal-text.ts";
 
 const TITLES: Readonly<Record<HealthSection["code"], string>> = {

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import { systemClock } from "../base/clock.ts";
-import { composeHealthCheck } from "../compose-health.ts";
-import { freshResolverOf } from "../compose-platform.ts";
-import { parseMonitoredDomain } from "../dmarc/domains/parse-domain.ts";
-import type { DomainHealth } from "../dmarc/health/health-sections.ts";
-import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/health/selectors.ts";
-import { createUrlPolicy } from "../net/fetch-url.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import { composeHealthCheck } from "../service/compose-health.ts";
+import { freshResolverOf } from "../service/compose-platform.ts";
+import { parseMonitoredDomain } from "../dmarc/records/domains/parse-domain.ts";
+import type { DomainHealth } from "../dmarc/insight/health/health-sections.ts";
+import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/insight/health/selectors.ts";
+import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { healthText } from "./dmarc-health-text.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";

@@ -1,6 +1,6 @@
-import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
-import type { ReportOutcome } from "../dmarc/report/outcome.ts";
-import { findingMessage } from "../dmarc/ingest/finding-message.ts";
+import type { IngestionRow } from "../dmarc/reports/ingest/ingestion-store.ts";
+import type { ReportOutcome } from "../dmarc/reports/report/outcome.ts";
+import { findingMessage } from "../dmarc/reports/ingest/finding-message.ts";
 import { NO_SUCH_FILE, type ReportPath } from "./dmarc-files.ts";
 import type { Io } from "./io.ts";
 import { table } from "./terminal-text.ts";

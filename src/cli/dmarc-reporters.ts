@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { isoTime, systemClock } from "../base/clock.ts";
-import { AcceptedReporters } from "../dmarc/queries/accepted-reporters.ts";
-import { acceptedView } from "../dmarc/queries/reporter-routes.ts";
+import { isoTime, systemClock } from "../foundation/base/clock.ts";
+import { AcceptedReporters } from "../dmarc/insight/queries/accepted-reporters.ts";
+import { acceptedView } from "../dmarc/insight/queries/reporter-routes.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount } from "./command.ts";
 import { type Io, print } from "./io.ts";
 import { type CommandService, withService } from "./service.ts";

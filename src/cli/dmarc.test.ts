@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
-import { newId } from "../base/secrets.ts";
-import { IngestionStore } from "../dmarc/ingest/ingestion-store.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import { IngestionStore } from "../dmarc/reports/ingest/ingestion-store.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml } from "../testing/dmarc-reports.ts";
 import { encodeResponse, startDnsServer } from "../testing/dns-server.ts";

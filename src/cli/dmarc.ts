@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { systemClock } from "../base/clock.ts";
-import { createLog } from "../base/log.ts";
-import { isId } from "../base/secrets.ts";
-import { composeImport } from "../compose-dmarc.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { isId } from "../foundation/base/secrets.ts";
+import { composeImport } from "../service/compose-dmarc.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { addDomainCommands } from "./dmarc-domains.ts";
 import { addDmarcExport } from "./dmarc-export.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { err, ok } from "../base/errors.ts";
-import { composeDoctor } from "../compose-doctor.ts";
-import type { Config } from "../config.ts";
+import { err, ok } from "../foundation/base/errors.ts";
+import { composeDoctor } from "../service/compose-doctor.ts";
+import type { Config } from "../service/config.ts";
 import type { DatabasePlace } from "../doctor/database-check.ts";
 import type { DoctorCheck } from "../doctor/doctor-check.ts";
 import type { DoctorFinding } from "../doctor/run-checks.ts";

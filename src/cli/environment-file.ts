@@ -1,8 +1,8 @@
 import { accessSync, constants, readFileSync } from "node:fs";
-import { ownUserId, userNameOf } from "../base/os-user.ts";
-import { fileErrorCode } from "../base/private-file.ts";
-import { err, ok, type Result } from "../base/errors.ts";
-import type { Environment } from "../config.ts";
+import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
+import { fileErrorCode } from "../foundation/base/private-file.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import type { Environment } from "../service/config.ts";
 import { CommandFailed, describeFileError, UsageError } from "./io.ts";
 
 const LINE_FORM = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/;

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { composeErasure } from "../compose-erase.ts";
-import type { Db } from "../db/open.ts";
-import { clearPageGaps } from "../db/page-gaps.ts";
-import { createAddressPattern, type AddressPattern } from "../erase/address-pattern.ts";
-import type { Erased } from "../erase/erasure.ts";
-import { filesWith } from "../erase/file-traces.ts";
+import { composeErasure } from "../service/compose-erase.ts";
+import type { Db } from "../foundation/db/open.ts";
+import { clearPageGaps } from "../foundation/db/page-gaps.ts";
+import { createAddressPattern, type AddressPattern } from "../service/erase/address-pattern.ts";
+import type { Erased } from "../service/erase/erasure.ts";
+import { filesWith } from "../service/erase/file-traces.ts";
 import { addCommand } from "./command.ts";
 import { performInSteps, withDatabaseUntilDone } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";

@@ -1,6 +1,6 @@
 import { Option } from "commander";
 import { severityRankOf } from "../blocklist/severity.ts";
-import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
+import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
 import { CommandFailed } from "./io.ts";
 
 /** Exit status when something is listed that is at least as severe as `--fail-on`. */

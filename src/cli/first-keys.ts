@@ -2,8 +2,8 @@ import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from 
 import { join } from "node:path";
 import { z } from "zod";
 import { setupUrl } from "../accounts/setup-links.ts";
-import type { Service } from "../compose-service.ts";
-import type { Db } from "../db/open.ts";
+import type { Service } from "../service/compose-service.ts";
+import type { Db } from "../foundation/db/open.ts";
 import { CommandFailed, type Io } from "./io.ts";
 
 const ACCOUNT = "default";

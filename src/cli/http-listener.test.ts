@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../service/config.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../testing/smtp-stub-key.ts";

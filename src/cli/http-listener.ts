@@ -1,11 +1,11 @@
 import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Config } from "../config.ts";
-import { readCertificateFiles } from "../net/certificate-files.ts";
-import type { TlsMaterial } from "../net/certificate-files.ts";
-import type { HttpApp } from "../server.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import type { Log } from "../foundation/base/log.ts";
+import type { Config } from "../service/config.ts";
+import { readCertificateFiles } from "../foundation/net/certificate-files.ts";
+import type { TlsMaterial } from "../foundation/net/certificate-files.ts";
+import type { HttpApp } from "../service/server.ts";
 import { CommandFailed } from "./io.ts";
 
 /** Longer than the longest wait that a client can request (90 s). */

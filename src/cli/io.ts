@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from "../base/clock.ts";
-import { type Environment, processEnvironment } from "../config.ts";
-import { safeLine, safeText } from "../base/visible-text.ts";
+import { type Clock, systemClock } from "../foundation/base/clock.ts";
+import { type Environment, processEnvironment } from "../service/config.ts";
+import { safeLine, safeText } from "../foundation/base/visible-text.ts";
 import { withPriority, writesToJournal } from "./journal.ts";
 
 /** The streams, environment and signals that a command uses. Data goes to standard output, everything else to standard error. */

@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
-import { JOB_STATUSES } from "../bulk/schemas.ts";
-import { exportRows } from "../bulk/job-rows.ts";
+import { JOB_STATUSES } from "../bulk/results/schemas.ts";
+import { exportRows } from "../bulk/results/job-rows.ts";
 import type { BulkJobs } from "../bulk/jobs.ts";
-import { writeResults } from "../bulk/results-csv.ts";
+import { writeResults } from "../bulk/results/results-csv.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
 import { type Io, print } from "./io.ts";
 import { withService } from "./service.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { devNull } from "node:os";
-import { createLog } from "../base/log.ts";
+import { createLog } from "../foundation/base/log.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { withPriority, writesToJournal } from "./journal.ts";
 

@@ -1,6 +1,6 @@
 import { fstatSync } from "node:fs";
-import type { LogLevel } from "../base/log.ts";
-import type { Environment } from "../config.ts";
+import type { LogLevel } from "../foundation/base/log.ts";
+import type { Environment } from "../service/config.ts";
 
 /** Priorities of syslog (sd-daemon(3)). */
 const PRIORITIES: Readonly<Record<Exclude<LogLevel, "silent">, number>> = { error: 3, warn: 4, info: 6, debug: 7 };

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import blocklists from "../../fixtures/blocklists.json" with { type: "json" };
-import { newId } from "../base/secrets.ts";
+import { newId } from "../foundation/base/secrets.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { encodeResponse, type SeenQuery, startDnsServer } from "../testing/dns-server.ts";
 

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
-import { isoTime } from "../base/clock.ts";
-import { fileErrorCode } from "../base/private-file.ts";
-import type { Config } from "../config.ts";
-import { backupsAmong, type StoredBackup } from "../db/backup-directory.ts";
-import { keptCopies } from "../db/kept-copies.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { fileErrorCode } from "../foundation/base/private-file.ts";
+import type { Config } from "../service/config.ts";
+import { backupsAmong, type StoredBackup } from "../foundation/db/backup-directory.ts";
+import { keptCopies } from "../foundation/db/kept-copies.ts";
 import { CommandFailed } from "./io.ts";
 
 const scheduledBackups = (directory: string, nowMs: number): readonly StoredBackup[] => {

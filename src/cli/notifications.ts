@@ -1,11 +1,11 @@
 import { type Command, Option } from "commander";
-import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
-import { createUrlPolicy } from "../net/fetch-url.ts";
-import { recipientSchema } from "../mail/recipients.ts";
-import type { Notifications } from "../notifications/notifications.ts";
-import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../notify/mail-subscriptions.ts";
-import { EVENT_TYPES, TEST_TYPE } from "../webhooks/event-types.ts";
-import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
+import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
+import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
+import { recipientSchema } from "../foundation/mail/recipients.ts";
+import type { Notifications } from "../notifications/settings/notifications.ts";
+import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../notifications/mail/mail-subscriptions.ts";
+import { EVENT_TYPES, TEST_TYPE } from "../notifications/webhooks/event-types.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { type CommandService, withService } from "./service.ts";

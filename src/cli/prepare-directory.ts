@@ -1,9 +1,9 @@
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { ownUserId, userNameOf } from "../base/os-user.ts";
-import { makePrivate, OTHERS_PERMISSIONS } from "../base/private-file.ts";
-import { type Config, DATA_DIR_SETTING, readConfig, SettingsError } from "../config.ts";
-import { takeServerLock } from "../db/database-files.ts";
+import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
+import { makePrivate, OTHERS_PERMISSIONS } from "../foundation/base/private-file.ts";
+import { type Config, DATA_DIR_SETTING, readConfig, SettingsError } from "../service/config.ts";
+import { takeServerLock } from "../foundation/db/database-files.ts";
 import { CommandFailed, type Io } from "./io.ts";
 
 /** The settings in force, or a failure that lists what is wrong with them. */

@@ -1,6 +1,6 @@
-import { systemClock } from "../base/clock.ts";
-import type { JobForecast } from "../bulk/forecast.ts";
-import type { JobRow } from "../bulk/job-store.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import type { JobForecast } from "../bulk/results/forecast.ts";
+import type { JobRow } from "../bulk/results/job-store.ts";
 import type { Io } from "./io.ts";
 
 const REDRAW_EVERY_MS = 250;

@@ -1,19 +1,19 @@
 import { SQLiteError } from "bun:sqlite";
-import { systemClock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { RecentProblems } from "../base/recent-problems.ts";
-import { RepeatedError } from "../base/repeated-error.ts";
-import { waitFor } from "../base/wait.ts";
-import { composeServiceDoctor } from "../compose-doctor.ts";
-import { freshResolverOf, systemPlatform } from "../compose-platform.ts";
-import { composeReceiver } from "../compose-receiver.ts";
-import { composeService, type Service } from "../compose-service.ts";
-import { baseUrlOf, type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
-import { removeAbandonedCopies } from "../db/kept-copies.ts";
-import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import type { Log } from "../foundation/base/log.ts";
+import type { RecentProblems } from "../foundation/base/recent-problems.ts";
+import { RepeatedError } from "../foundation/base/repeated-error.ts";
+import { waitFor } from "../foundation/base/wait.ts";
+import { composeServiceDoctor } from "../service/compose-doctor.ts";
+import { freshResolverOf, systemPlatform } from "../service/compose-platform.ts";
+import { composeReceiver } from "../service/compose-receiver.ts";
+import { composeService, type Service } from "../service/compose-service.ts";
+import { baseUrlOf, type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../service/config.ts";
+import { removeAbandonedCopies } from "../foundation/db/kept-copies.ts";
+import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../foundation/db/open.ts";
 import { foreignSourceAddresses } from "../doctor/egress-check.ts";
 import { checkOpenFiles, readOpenFiles } from "../doctor/open-files-check.ts";
-import type { ClientAddresses } from "../http/client-addresses.ts";
+import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { databaseFailure, openDatabaseAt } from "./data-directory.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
 import type { HttpListener } from "./http-listener.ts";
@@ -142,7 +142,7 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   await service.blocklist.scheduler.fillSeverities();
   await service.blocklist.scheduler.spreadBacklog();
   // Loaded once requests are answered: the cron plugin needs Elysia, which takes time.
-  const { createJobs } = await import("../jobs.ts");
+  const { createJobs } = await import("../service/jobs.ts");
   const jobs = createJobs({ service, log, clock: systemClock, renewCertificates });
   hangups.use(async () => {
     settings.reload(log);

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { nextTurn, systemClock } from "../base/clock.ts";
-import { createLog } from "../base/log.ts";
-import { RecentProblems } from "../base/recent-problems.ts";
-import { type Environment, HOST_SETTING, PORT_SETTING } from "../config.ts";
-import { ClientAddresses } from "../http/client-addresses.ts";
-import { createServer } from "../server.ts";
-import { COMMIT, VERSION } from "../version.ts";
+import { nextTurn, systemClock } from "../foundation/base/clock.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { RecentProblems } from "../foundation/base/recent-problems.ts";
+import { type Environment, HOST_SETTING, PORT_SETTING } from "../service/config.ts";
+import { ClientAddresses } from "../foundation/http/client-addresses.ts";
+import { createServer } from "../service/server.ts";
+import { COMMIT, VERSION } from "../service/version.ts";
 import { addCommand } from "./command.ts";
 import { HttpListener } from "./http-listener.ts";
 import { type Io, UsageError } from "./io.ts";
@@ -20,12 +20,12 @@ const PORT_MAX = 65_535;
 
 /** The largest parts of the service; those that follow contain what is left of the ones they need. */
 const PARTS: ReadonlyArray<() => Promise<unknown>> = [
-  () => import("../db/open.ts"),
+  () => import("../foundation/db/open.ts"),
   () => import("../verify/evidence.ts"),
-  () => import("../metrics/metrics.ts"),
-  () => import("../compose-engine.ts"),
-  () => import("../compose-blocklist.ts"),
-  () => import("../compose-dmarc.ts"),
+  () => import("../service/metrics/metrics.ts"),
+  () => import("../service/compose-engine.ts"),
+  () => import("../service/compose-blocklist.ts"),
+  () => import("../service/compose-dmarc.ts"),
 ];
 
 /** Loads the service in parts. Modules are evaluated without a pause; between two parts the server responds. */

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { createLog } from "../base/log.ts";
-import { createApplication } from "../http-application.ts";
-import { ClientAddresses } from "../http/client-addresses.ts";
-import { createServer } from "../server.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { createApplication } from "../service/http-application.ts";
+import { ClientAddresses } from "../foundation/http/client-addresses.ts";
+import { createServer } from "../service/server.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { ServiceGate } from "./service-gate.ts";
 

@@ -1,5 +1,5 @@
-import type { Service } from "../compose-service.ts";
-import type { ServerOptions } from "../server.ts";
+import type { Service } from "../service/compose-service.ts";
+import type { ServerOptions } from "../service/server.ts";
 
 type Gated = Pick<Service, "applicationOf"> & { readonly metrics: Pick<Service["metrics"], "countRequest"> };
 

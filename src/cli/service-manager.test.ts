@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLog } from "../base/log.ts";
+import { createLog } from "../foundation/base/log.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { notifyReady } from "./service-manager.ts";
 

@@ -1,5 +1,5 @@
-import type { Log } from "../base/log.ts";
-import type { Environment } from "../config.ts";
+import type { Log } from "../foundation/base/log.ts";
+import type { Environment } from "../service/config.ts";
 
 const NOTIFY_TIMEOUT_MS = 5_000;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { nextTurn } from "../base/clock.ts";
-import { createLog } from "../base/log.ts";
-import { type Environment, readConfig } from "../config.ts";
+import { nextTurn } from "../foundation/base/clock.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { type Environment, readConfig } from "../service/config.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { UsageError } from "./io.ts";
 import { Hangups, ReloadableSettings } from "./settings-reload.ts";

@@ -1,6 +1,6 @@
-import { err, type Result } from "../base/errors.ts";
-import type { Log, LogLevel } from "../base/log.ts";
-import { changedSettings, type Config, type Environment, readConfig } from "../config.ts";
+import { err, type Result } from "../foundation/base/errors.ts";
+import type { Log, LogLevel } from "../foundation/base/log.ts";
+import { changedSettings, type Config, type Environment, readConfig } from "../service/config.ts";
 import { type Io, UsageError } from "./io.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { isoTime, systemClock } from "../base/clock.ts";
-import { composeSuppressions } from "../compose.ts";
+import { isoTime, systemClock } from "../foundation/base/clock.ts";
+import { composeSuppressions } from "../service/compose.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";

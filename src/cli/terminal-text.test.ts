@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { safeLine, safeText } from "../base/visible-text.ts";
+import { safeLine, safeText } from "../foundation/base/visible-text.ts";
 import { table } from "./terminal-text.ts";
 
 test("a table that fits is as wide as it needs", () => {

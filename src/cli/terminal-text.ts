@@ -1,4 +1,4 @@
-import { safeLine } from "../base/visible-text.ts";
+import { safeLine } from "../foundation/base/visible-text.ts";
 
 const GAP = "  ";
 /** The narrowest width of a value. */

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { dayOfTime, isoDay } from "../base/days.ts";
-import { openDb } from "../db/open.ts";
+import { dayOfTime, isoDay } from "../foundation/base/days.ts";
+import { openDb } from "../foundation/db/open.ts";
 import { createCommandLine } from "../testing/command-line.ts";
-import { UsageStore } from "../usage/usage-store.ts";
+import { UsageStore } from "../accounts/usage/usage-store.ts";
 
 const { dataDir, run } = createCommandLine();
 const today = dayOfTime(Date.now());

@@ -1,19 +1,19 @@
 import { type Command, Option } from "commander";
-import { composeAccounts } from "../compose.ts";
-import { systemClock } from "../base/clock.ts";
-import type { DayRange } from "../base/days.ts";
-import { AppError } from "../base/errors.ts";
-import { parseDay, readDayRange } from "../http/day-range.ts";
+import { composeAccounts } from "../service/compose.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import type { DayRange } from "../foundation/base/days.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { parseDay, readDayRange } from "../foundation/http/day-range.ts";
 import {
   AccountUsage,
   USAGE_DAYS_MAX,
   USAGE_GROUPS,
   type UsageFigures,
   type UsageGrouping,
-} from "../usage/account-usage.ts";
-import { usageView } from "../usage/routes.ts";
-import { usageCsv } from "../usage/usage-csv.ts";
-import { UsageStore } from "../usage/usage-store.ts";
+} from "../accounts/usage/account-usage.ts";
+import { usageView } from "../accounts/usage/routes.ts";
+import { usageCsv } from "../accounts/usage/usage-csv.ts";
+import { UsageStore } from "../accounts/usage/usage-store.ts";
 import { type AccountOptions, addCommand, ofAccount } from "./command.ts";
 import { accountIdOf, withDatabaseUntilDone } from "./data-directory.ts";
 import { type Io, print, UsageError } from "./io.ts";

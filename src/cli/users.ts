@@ -3,12 +3,12 @@ import { setupUrl } from "../accounts/setup-links.ts";
 import type { UserProblem } from "../accounts/user-problems.ts";
 import type { InvitedUser, UserOfAccount } from "../accounts/users.ts";
 import type { User } from "../accounts/user.ts";
-import { isoTime } from "../base/clock.ts";
+import { isoTime } from "../foundation/base/clock.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { accountIdOf, administer, administerUntilDone, type Administration } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
-import { baseUrlOf } from "../config.ts";
+import { baseUrlOf } from "../service/config.ts";
 import { table, tableTime } from "./terminal-text.ts";
 
 const userView = ({ store }: Administration, user: User) => ({

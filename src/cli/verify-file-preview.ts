@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Random } from "../base/secrets.ts";
-import { readRows } from "../bulk/csv.ts";
-import { type ListFile, withListFile } from "../bulk/list-file.ts";
-import { describeFormat } from "../bulk/detected-format.ts";
-import { type Preview, previewSubmission } from "../bulk/preview.ts";
+import type { Random } from "../foundation/base/secrets.ts";
+import { readRows } from "../bulk/reading/csv.ts";
+import { type ListFile, withListFile } from "../bulk/arrival/list-file.ts";
+import { describeFormat } from "../bulk/reading/detected-format.ts";
+import { type Preview, previewSubmission } from "../bulk/arrival/preview.ts";
 import { type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { counted } from "./progress.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileSource } from "../bulk/byte-source.ts";
+import { fileSource } from "../bulk/reading/byte-source.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 import type { PathOptions } from "./verify-file-paths.ts";
 

@@ -1,18 +1,18 @@
 import type { Command } from "commander";
 import { Option } from "commander";
-import { systemClock } from "../base/clock.ts";
-import type { Db } from "../db/open.ts";
-import { type BulkActionResult, DeliveryActions } from "../webhooks/delivery-actions.ts";
-import { secretsView } from "../webhooks/routes.ts";
-import { WebhookSecrets } from "../webhooks/secret-store.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import type { Db } from "../foundation/db/open.ts";
+import { type BulkActionResult, DeliveryActions } from "../notifications/webhooks/delivery-actions.ts";
+import { secretsView } from "../notifications/webhooks/routes.ts";
+import { WebhookSecrets } from "../notifications/webhooks/secret-store.ts";
 import {
   DeliveryStore,
   DELIVERY_STATUSES,
   type DeliveryFilters,
   type DeliveryStatus,
   type WebhookOwner,
-} from "../webhooks/delivery-store.ts";
-import { deliveryView } from "../webhooks/webhooks.ts";
+} from "../notifications/webhooks/delivery-store.ts";
+import { deliveryView } from "../notifications/webhooks/webhooks.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit, readTime } from "./command.ts";
 import { addWebhookTest } from "./notifications.ts";
 import { type Io, print } from "./io.ts";

@@ -1,7 +1,7 @@
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { CSRF_FIELD } from "./csrf.ts";
-import type { FormState } from "./page.ts";
+import type { FormState } from "./visit.ts";
 
 /** What components need to know of the page that they are on. */
 export interface PageFacts {

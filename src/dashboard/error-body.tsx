@@ -1,4 +1,4 @@
-import type { View } from "./page.ts";
+import type { View } from "./visit.ts";
 import { Empty } from "./components/empty.tsx";
 import { ButtonLink } from "./components/link.tsx";
 

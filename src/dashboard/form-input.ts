@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { AppError, ERROR_STATUS } from "../base/errors.ts";
-import { readBytes } from "../http/body.ts";
-import { queryOf } from "../http/query.ts";
-import { validationMessage } from "../http/validation-messages.ts";
+import { AppError, ERROR_STATUS } from "../foundation/base/errors.ts";
+import { readBytes } from "../foundation/http/body.ts";
+import { queryOf } from "../foundation/http/query.ts";
+import { validationMessage } from "../foundation/http/validation-messages.ts";
 import { CSRF_FIELD, csrfOfQuery, isCrossSite, isCsrfToken } from "./csrf.ts";
-import type { FormState, Outcome, View, Visit } from "./page.ts";
+import type { FormState, Outcome, View, Visit } from "./visit.ts";
 
 const FORM_BYTES_MAX = 1024 * 1024;
 

@@ -7,7 +7,7 @@ import { Button, PostForm } from "./components/form.tsx";
 import { usePage } from "./context.ts";
 import type { Theme } from "./cookies.ts";
 import type { Flash } from "./flash.ts";
-import type { Section, View, Viewer } from "./page.ts";
+import type { Section, View, Viewer } from "./visit.ts";
 
 /** What the frame shows beside the page. */
 export interface FrameFacts {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { nextTurn, systemClock } from "../base/clock.ts";
-import { AppError } from "../base/errors.ts";
+import { nextTurn, systemClock } from "../foundation/base/clock.ts";
+import { AppError } from "../foundation/base/errors.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { PageTurns } from "./page-turns.ts";
 

@@ -1,9 +1,9 @@
-import { type Clock, nextTurn } from "../base/clock.ts";
-import { AppError } from "../base/errors.ts";
-import { FairQueue } from "../base/fair-queue.ts";
-import type { OnBehalfOf } from "../base/on-behalf-of.ts";
-import { createShares } from "../base/shares.ts";
-import { wait } from "../base/wait.ts";
+import { type Clock, nextTurn } from "../foundation/base/clock.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { FairQueue } from "../foundation/base/fair-queue.ts";
+import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
+import { createShares } from "../foundation/base/shares.ts";
+import { wait } from "../foundation/base/wait.ts";
 
 /** Requests that wait; those of one caller may take four fifths of these places. */
 const WAITING_MAX = 1_000;

@@ -1,4 +1,4 @@
-import type { Viewer } from "./page.ts";
+import type { Viewer } from "./visit.ts";
 import { type Flash, flashCookie } from "./flash.ts";
 
 const SEE_OTHER = 303;

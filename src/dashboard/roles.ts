@@ -1,4 +1,5 @@
-import type { Access, PageRoute, Role } from "./page.ts";
+import type { PageRoute } from "./page.ts";
+import type { Access, Role } from "./visit.ts";
 
 /**
  * How a form gets into the audit log: by its `action`, which the dashboard writes in the transaction of the change; by the `useCase`,

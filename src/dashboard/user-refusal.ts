@@ -1,5 +1,5 @@
 import type { UserProblem } from "../accounts/user-problems.ts";
-import { AppError, type ErrorCode } from "../base/errors.ts";
+import { AppError, type ErrorCode } from "../foundation/base/errors.ts";
 
 const STATUS_OF: Partial<Readonly<Record<UserProblem["code"], ErrorCode>>> = {
   unknown_user: "not_found",

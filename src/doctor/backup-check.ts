@@ -1,10 +1,15 @@
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { isoTime } from "../base/clock.ts";
-import { checksumProblem, describeDatabaseFileProblem, megabytes, roomIn } from "../db/backup.ts";
-import { backupsAmong, describeDirectoryProblem, newestTimeOf, type StoredBackup } from "../db/backup-directory.ts";
-import { keptCopies } from "../db/kept-copies.ts";
-import { BACKUP_AGE_MS_MAX } from "../db/scheduled-backups.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { checksumProblem, describeDatabaseFileProblem, megabytes, roomIn } from "../foundation/db/backup.ts";
+import {
+  backupsAmong,
+  describeDirectoryProblem,
+  newestTimeOf,
+  type StoredBackup,
+} from "../foundation/db/backup-directory.ts";
+import { keptCopies } from "../foundation/db/kept-copies.ts";
+import { BACKUP_AGE_MS_MAX } from "../foundation/db/scheduled-backups.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 

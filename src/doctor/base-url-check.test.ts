@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { baseUrlOf, readConfig } from "../config.ts";
+import { baseUrlOf, readConfig } from "../service/config.ts";
 import { checkBaseUrl } from "./base-url-check.ts";
 
 const look = (settings: Readonly<Record<string, string>>) => {

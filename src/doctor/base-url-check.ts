@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { createAddressPolicy } from "../net/public-address.ts";
+import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { systemClock } from "../base/clock.ts";
-import { isEnabled } from "../dnsbl/blocklist.ts";
-import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import { isEnabled } from "../blocklist/lists/blocklist.ts";
+import { readEmbeddedCatalogue } from "../blocklist/lists/catalogue.ts";
 import { createZoneResolver, type ZoneRecords } from "../testing/dns-zone.ts";
 import { encodeResponse, startDnsServer } from "../testing/dns-server.ts";
 import { checkBlocklists, checkBlocklistsThrough } from "./blocklists-check.ts";

@@ -1,11 +1,11 @@
-import { ListClient } from "../dnsbl/list-client.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import { noPacing } from "../dnsbl/budget.ts";
-import { type ListFinding, judgePositive } from "../dnsbl/list-finding.ts";
-import { literalName } from "../dnsbl/query-name.ts";
-import type { Clock } from "../base/clock.ts";
-import { type DnsResolver, type DnsServer, formatServer } from "../net/dns.ts";
-import { createDnsResolver } from "../net/dns-resolver.ts";
+import { ListClient } from "../blocklist/lists/list-client.ts";
+import type { Blocklist } from "../blocklist/lists/blocklist.ts";
+import { noPacing } from "../blocklist/lists/budget.ts";
+import { type ListFinding, judgePositive } from "../blocklist/lists/list-finding.ts";
+import { literalName } from "../blocklist/lists/query-name.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { type DnsResolver, type DnsServer, formatServer } from "../foundation/net/dns.ts";
+import { createDnsResolver } from "../foundation/net/dns-resolver.ts";
 import { DOCTOR_DNS_TIMEOUTS } from "./dns-check.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { dlopen, FFIType, ptr } from "bun:ffi";
-import { isoDay } from "../base/days.ts";
-import type { Clock } from "../base/clock.ts";
-import { type DnsResolver, isDefinite } from "../net/dns.ts";
+import { isoDay } from "../foundation/base/days.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { type DnsResolver, isDefinite } from "../foundation/net/dns.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const clockCheck = doctorFindings("clock");

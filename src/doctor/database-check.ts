@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
-import type { Result } from "../base/errors.ts";
-import { inspectDatabase } from "../db/database-state.ts";
-import { describeMigrateProblem } from "../db/migrate.ts";
+import type { Result } from "../foundation/base/errors.ts";
+import { inspectDatabase } from "../foundation/db/database-state.ts";
+import { describeMigrateProblem } from "../foundation/db/migrate.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const databaseCheck = doctorFindings("database");

@@ -1,11 +1,11 @@
-import type { Clock } from "../base/clock.ts";
-import type { Random } from "../base/secrets.ts";
-import { type DnsResolver, type DnsServer, formatServer } from "../net/dns.ts";
-import { encodeQuery } from "../net/dns-message.ts";
-import type { DnsTimeouts } from "../net/dns-querier.ts";
-import { createDnsResolver } from "../net/dns-resolver.ts";
-import { createDnsTransport } from "../net/dns-transport.ts";
-import { publicResolverOf } from "../net/public-resolver.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import type { Random } from "../foundation/base/secrets.ts";
+import { type DnsResolver, type DnsServer, formatServer } from "../foundation/net/dns.ts";
+import { encodeQuery } from "../foundation/net/dns-message.ts";
+import type { DnsTimeouts } from "../foundation/net/dns-querier.ts";
+import { createDnsResolver } from "../foundation/net/dns-resolver.ts";
+import { createDnsTransport } from "../foundation/net/dns-transport.ts";
+import { publicResolverOf } from "../foundation/net/public-resolver.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const dnsCheck = doctorFindings("dns");

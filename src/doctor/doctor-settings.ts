@@ -1,5 +1,5 @@
-import type { DnsServer } from "../net/dns.ts";
-import type { SmtpRelay } from "../net/mailer.ts";
+import type { DnsServer } from "../foundation/net/dns.ts";
+import type { SmtpRelay } from "../foundation/net/mailer.ts";
 
 /** The settings that the checks read. */
 export interface DoctorSettings {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createLog } from "../base/log.ts";
+import { createLog } from "../foundation/base/log.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { Doctor } from "./doctor.ts";
 import { adviceOf } from "./doctor-advice.ts";

@@ -1,5 +1,5 @@
-import { DAY_MS } from "../base/days.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import { adviceOf, type DoctorAdvice } from "./doctor-advice.ts";
 import type { DoctorFinding } from "./run-checks.ts";
 

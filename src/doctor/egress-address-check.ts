@@ -1,8 +1,8 @@
 import { isIP } from "node:net";
-import { type DnsResolver, isDefinite } from "../net/dns.ts";
-import { reverseQueryName } from "../net/dns-name.ts";
-import { createAddressPolicy } from "../net/public-address.ts";
-import type { SmtpTranscriptLine } from "../net/smtp-transcript.ts";
+import { type DnsResolver, isDefinite } from "../foundation/net/dns.ts";
+import { reverseQueryName } from "../foundation/net/dns-name.ts";
+import { createAddressPolicy } from "../foundation/net/public-address.ts";
+import type { SmtpTranscriptLine } from "../foundation/net/smtp-transcript.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const nameCheck = doctorFindings("egress_name");

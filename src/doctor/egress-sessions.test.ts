@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
-import { systemClock } from "../base/clock.ts";
-import { egressesOf } from "../compose-engine.ts";
-import { readConfig } from "../config.ts";
-import { createDirectConnector } from "../net/connector.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import { egressesOf } from "../service/compose-engine.ts";
+import { readConfig } from "../service/config.ts";
+import { createDirectConnector } from "../foundation/net/connector.ts";
 import { createZoneResolver } from "../testing/dns-zone.ts";
 import { startSmtpStub } from "../testing/smtp-stub.ts";
 import { doctorFindings } from "./doctor-check.ts";

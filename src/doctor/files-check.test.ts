@@ -2,7 +2,7 @@ import { afterAll, beforeEach, expect, test } from "bun:test";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readConfig } from "../config.ts";
+import { readConfig } from "../service/config.ts";
 import { checkDatabase } from "./database-check.ts";
 import { checkFiles, type FileSettings } from "./files-check.ts";
 import { databasePath } from "../cli/prepare-directory.ts";

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, readdirSync, statSync, type Stats } from "node:fs";
 import { join } from "node:path";
-import { OTHERS_PERMISSIONS } from "../base/private-file.ts";
+import { OTHERS_PERMISSIONS } from "../foundation/base/private-file.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
+import { readEmbeddedCatalogue } from "../blocklist/lists/catalogue.ts";
+import type { ListOutcome } from "../blocklist/lists/lookup.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { checkListings, type LookUp } from "./listings-check.ts";
 

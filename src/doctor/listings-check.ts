@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
-import { waitFor } from "../base/wait.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
-import type { Target } from "../dnsbl/query-name.ts";
+import { waitFor } from "../foundation/base/wait.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import type { Blocklist } from "../blocklist/lists/blocklist.ts";
+import type { ListOutcome } from "../blocklist/lists/lookup.ts";
+import type { Target } from "../blocklist/lists/query-name.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const listingsCheck = doctorFindings("egress_listed");

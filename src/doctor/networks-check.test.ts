@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { originQueryName } from "../net/asn-lookup.ts";
+import { originQueryName } from "../foundation/net/asn-lookup.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
 import { writeMmdb } from "../testing/mmdb-writer.ts";

@@ -1,9 +1,9 @@
-import type { Clock } from "../base/clock.ts";
-import { isoDay } from "../base/days.ts";
-import { createLog } from "../base/log.ts";
-import { lookUpOrigin } from "../net/asn-lookup.ts";
-import type { DnsResolver } from "../net/dns.ts";
-import { GeoipFiles } from "../net/geoip-files.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { isoDay } from "../foundation/base/days.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { lookUpOrigin } from "../foundation/net/asn-lookup.ts";
+import type { DnsResolver } from "../foundation/net/dns.ts";
+import { GeoipFiles } from "../foundation/net/geoip-files.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 

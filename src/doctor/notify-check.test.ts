@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { systemClock } from "../base/clock.ts";
+import { systemClock } from "../foundation/base/clock.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { SILENCE, type SmtpStub, type SmtpStubScript, startSmtpStub } from "../testing/smtp-stub.ts";
 import { TEST_CERTIFICATE } from "../testing/smtp-stub-key.ts";

@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from "node:tls";
-import type { Clock } from "../base/clock.ts";
-import { err, ok, type Result } from "../base/errors.ts";
-import { formatRelay, type SmtpRelay } from "../net/mailer.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import { formatRelay, type SmtpRelay } from "../foundation/net/mailer.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { systemClock } from "../base/clock.ts";
-import { mailHostOf, readConfig } from "../config.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import { mailHostOf, readConfig } from "../service/config.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
 import { type SmtpStub, startSmtpStub } from "../testing/smtp-stub.ts";
 import { checkReports } from "./reports-check.ts";

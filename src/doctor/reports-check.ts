@@ -1,9 +1,9 @@
-import type { Clock } from "../base/clock.ts";
-import { newId } from "../base/secrets.ts";
-import { checkAuthorisation, serviceRecords } from "../dmarc/record/authorisation.ts";
-import { createDirectConnector } from "../net/connector.ts";
-import { type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
-import { openSession } from "../net/smtp-client.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import { checkAuthorisation, serviceRecords } from "../dmarc/records/record/authorisation.ts";
+import { createDirectConnector } from "../foundation/net/connector.ts";
+import { type DnsResolver, formatServer, isDefinite } from "../foundation/net/dns.ts";
+import { openSession } from "../foundation/net/smtp-client.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 

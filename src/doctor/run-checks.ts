@@ -1,5 +1,5 @@
-import type { Clock } from "../base/clock.ts";
-import { waitFor } from "../base/wait.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { waitFor } from "../foundation/base/wait.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 type Found = DoctorCheck | readonly DoctorCheck[];

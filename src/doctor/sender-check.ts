@@ -1,6 +1,6 @@
-import { parseAddress } from "../mail/address.ts";
-import { type DnsOutcome, type DnsResponse, type DnsResolver, isDefinite } from "../net/dns.ts";
-import { reverseQueryName } from "../net/dns-name.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
+import { type DnsOutcome, type DnsResponse, type DnsResolver, isDefinite } from "../foundation/net/dns.ts";
+import { reverseQueryName } from "../foundation/net/dns-name.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 

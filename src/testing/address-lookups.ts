@@ -1,6 +1,6 @@
-import { createLog } from "../base/log.ts";
-import { openDb } from "../db/open.ts";
-import { type AddressLookupOptions, AddressLookups } from "../dmarc/addresses/address-lookups.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { openDb } from "../foundation/db/open.ts";
+import { type AddressLookupOptions, AddressLookups } from "../dmarc/insight/addresses/address-lookups.ts";
 import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 

@@ -1,5 +1,5 @@
-import type { Clock } from "../base/clock.ts";
-import type { DnsResponse, DnsResolver, DnsType } from "../net/dns.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import type { DnsResponse, DnsResolver, DnsType } from "../foundation/net/dns.ts";
 
 /**
  * A resolver that caches the responses of another one and counts their TTL down, by name and type, as

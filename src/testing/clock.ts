@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../foundation/base/clock.ts";
 
 /** A manual clock. `advance` moves it and runs what became due, in order, settling promises in between. */
 export interface TestClock extends Clock {

@@ -2,7 +2,7 @@ import { afterAll } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nextTurn } from "../base/clock.ts";
+import { nextTurn } from "../foundation/base/clock.ts";
 import { runCli } from "../cli/cli.ts";
 import type { StdoutKind } from "../cli/io.ts";
 

@@ -1,6 +1,6 @@
-import type { AdvisedSource, AdviceFacts } from "../dmarc/advice/advice-facts.ts";
-import type { StatePolicy } from "../dmarc/domains/domain-state.ts";
-import { parseRecord } from "../dmarc/record/record.ts";
+import type { AdvisedSource, AdviceFacts } from "../dmarc/insight/advice/advice-facts.ts";
+import type { StatePolicy } from "../dmarc/records/domains/domain-state.ts";
+import { parseRecord } from "../dmarc/records/record/record.ts";
 
 /** The destination of reports in made records. */
 export const RUA = "rua=mailto:k@r.example";

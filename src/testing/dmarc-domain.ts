@@ -1,5 +1,5 @@
-import { newId } from "../base/secrets.ts";
-import type { DomainRow } from "../dmarc/domains/domain-store.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import type { DomainRow } from "../dmarc/records/domains/domain-store.ts";
 
 /** An active live domain of `account` as the store takes it, with what a test wants to differ. Its times are 0. */
 export const madeDomain = (change: Partial<DomainRow> = {}): Omit<DomainRow, "number"> => ({

@@ -1,4 +1,4 @@
-import type { DomainRow } from "../dmarc/domains/domain-store.ts";
+import type { DomainRow } from "../dmarc/records/domains/domain-store.ts";
 import { createApps, type TestApp, type TestAppOptions } from "./app.ts";
 import { signIn, type TestPage, type Visitor } from "./dashboard.ts";
 import type { ZoneFailure, ZoneRecords } from "./dns-zone.ts";

@@ -1,4 +1,4 @@
-import type { PublishedPolicy } from "../dmarc/report/report.ts";
+import type { PublishedPolicy } from "../dmarc/reports/report/report.ts";
 
 /** The policy that a report says it found, `p=reject` of example.com by default. */
 export const publishedPolicy = (change: Partial<PublishedPolicy> = {}): PublishedPolicy => ({

@@ -1,5 +1,5 @@
 import * as packet from "dns-packet";
-import type { DnsServer } from "../net/dns.ts";
+import type { DnsServer } from "../foundation/net/dns.ts";
 
 /** A query that the scripted server received. */
 export interface SeenQuery {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { DnsType } from "../net/dns.ts";
+import type { DnsType } from "../foundation/net/dns.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
 const ZONE: Zone = {

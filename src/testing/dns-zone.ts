@@ -1,4 +1,4 @@
-import type { OnBehalfOf } from "../base/on-behalf-of.ts";
+import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
 import type {
   DnsOutcome,
   DnsRecordData,
@@ -7,7 +7,7 @@ import type {
   DnsType,
   MxRecord,
   ResolveOptions,
-} from "../net/dns.ts";
+} from "../foundation/net/dns.ts";
 
 /** An outcome that a zone gives instead of records. */
 export type ZoneFailure = Exclude<DnsOutcome, "answer">;

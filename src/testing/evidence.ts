@@ -1,4 +1,4 @@
-import { parseReply } from "../net/smtp-reply.ts";
+import { parseReply } from "../foundation/net/smtp-reply.ts";
 import type { DomainEvidence, Evidence, ProbeFinding, ReplyEvidence } from "../verify/evidence.ts";
 import { VerificationEngine } from "../verify/engine.ts";
 import { TEST_PLATFORM } from "../verify/test-platform.ts";

@@ -1,5 +1,5 @@
-import type { KeyMode } from "../base/secrets.ts";
-import { newId } from "../base/secrets.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import { newId } from "../foundation/base/secrets.ts";
 import type { TestApp } from "./app.ts";
 import { sampleReportXml } from "./dmarc-reports.ts";
 

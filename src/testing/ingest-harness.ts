@@ -1,17 +1,17 @@
 import { afterEach } from "bun:test";
-import { createLog } from "../base/log.ts";
-import { type KeyMode, newId } from "../base/secrets.ts";
-import { type Db, openDb } from "../db/open.ts";
-import type { AuthenticateMail } from "../dmarc/authentication/mail-authentication.ts";
-import { type DomainRow, DomainStore } from "../dmarc/domains/domain-store.ts";
-import { Ingest, type IngestParts } from "../dmarc/ingest/ingest.ts";
-import { openIngestStores } from "../dmarc/ingest/ingest-stores.ts";
-import { parseFindings } from "../dmarc/ingest/ingestion-finding.ts";
-import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
-import { IngestionWorker } from "../dmarc/ingest/ingestion-worker.ts";
-import { Ingestions } from "../dmarc/ingest/ingestions.ts";
-import { type IncomingReport, ReportIntake } from "../dmarc/ingest/report-intake.ts";
-import { AUTHOR } from "../dmarc/ingest/report-store.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { type KeyMode, newId } from "../foundation/base/secrets.ts";
+import { type Db, openDb } from "../foundation/db/open.ts";
+import type { AuthenticateMail } from "../dmarc/reports/authentication/mail-authentication.ts";
+import { type DomainRow, DomainStore } from "../dmarc/records/domains/domain-store.ts";
+import { Ingest, type IngestParts } from "../dmarc/reports/ingest/ingest.ts";
+import { openIngestStores } from "../dmarc/reports/ingest/ingest-stores.ts";
+import { parseFindings } from "../dmarc/reports/ingest/ingestion-finding.ts";
+import type { IngestionRow, IncomingReport } from "../dmarc/reports/ingest/ingestion-store.ts";
+import { IngestionWorker } from "../dmarc/reports/ingest/ingestion-worker.ts";
+import { Ingestions } from "../dmarc/reports/ingest/ingestions.ts";
+import { ReportIntake } from "../dmarc/reports/ingest/report-intake.ts";
+import { AUTHOR } from "../dmarc/reports/ingest/report-store.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 
 export interface IngestHarnessOptions {

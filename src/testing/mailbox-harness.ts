@@ -1,9 +1,9 @@
-import { createLog } from "../base/log.ts";
-import { type MailboxSession, MailboxSync } from "../dmarc/mailbox/mailbox-sync.ts";
-import { MessageMarker } from "../dmarc/mailbox/message-marker.ts";
-import { MailboxStore } from "../dmarc/mailbox/mailbox-store.ts";
-import { ImapFailure } from "../net/imap-failure.ts";
-import type { ImapMark } from "../net/imap-session.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { type MailboxSession, MailboxSync } from "../dmarc/reports/mailbox/mailbox-sync.ts";
+import { MessageMarker } from "../dmarc/reports/mailbox/message-marker.ts";
+import { MailboxStore } from "../dmarc/reports/mailbox/mailbox-store.ts";
+import { ImapFailure } from "../foundation/net/imap-failure.ts";
+import type { ImapMark } from "../foundation/net/imap-session.ts";
 import { INGEST_OWNER, type IngestHarness } from "./ingest-harness.ts";
 
 /** An IMAP folder without a network. */

@@ -1,10 +1,10 @@
-import { err, ok } from "../base/errors.ts";
-import type { ActivityMetrics } from "../metrics/activity-metrics.ts";
-import type { Metrics } from "../metrics/metrics.ts";
-import type { ServiceState } from "../metrics/state-metrics.ts";
-import { emptyResponse } from "../net/dns.ts";
-import { NO_CAPABILITIES } from "../net/smtp-capabilities.ts";
-import type { SmtpSession } from "../net/smtp-session.ts";
+import { err, ok } from "../foundation/base/errors.ts";
+import type { ActivityMetrics } from "../service/metrics/activity-metrics.ts";
+import type { Metrics } from "../service/metrics/metrics.ts";
+import type { ServiceState } from "../service/metrics/state-metrics.ts";
+import { emptyResponse } from "../foundation/net/dns.ts";
+import { NO_CAPABILITIES } from "../foundation/net/smtp-capabilities.ts";
+import type { SmtpSession } from "../foundation/net/smtp-session.ts";
 import { failureOf, OK, question } from "./probe-pool.ts";
 
 /** The time of the state. */

@@ -1,5 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import type { KeyMode } from "../base/secrets.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
 import { copyAccount } from "./account-copy.ts";
 import { ownerOf } from "./row-owners.ts";
 import { columnsOf, tablesOf } from "./upgrade-rows.ts";

@@ -1,12 +1,12 @@
-import { err, ok, type Result } from "../base/errors.ts";
-import type { OnBehalfOf } from "../base/on-behalf-of.ts";
-import { NO_CAPABILITIES } from "../net/smtp-capabilities.ts";
-import type { SmtpFailure } from "../net/smtp-failure.ts";
-import { parseReply, type SmtpReply } from "../net/smtp-reply.ts";
-import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
-import type { ProbeTarget } from "../probe/host-queue.ts";
-import { Pacing } from "../probe/pacing.ts";
-import { ProbePool } from "../probe/pool.ts";
+import { err, ok, type Result } from "../foundation/base/errors.ts";
+import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
+import { NO_CAPABILITIES } from "../foundation/net/smtp-capabilities.ts";
+import type { SmtpFailure } from "../foundation/net/smtp-failure.ts";
+import { parseReply, type SmtpReply } from "../foundation/net/smtp-reply.ts";
+import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../foundation/net/smtp-session.ts";
+import type { ProbeTarget } from "../verify/smtp/host-queue.ts";
+import { Pacing } from "../verify/smtp/pacing.ts";
+import { ProbePool } from "../verify/smtp/pool.ts";
 import { createTestClock, settle } from "./clock.ts";
 
 /** A reply from its one line. */

@@ -1,4 +1,4 @@
-import { createLog } from "../base/log.ts";
+import { createLog } from "../foundation/base/log.ts";
 import { createTestClock } from "./clock.ts";
 
 /** A log that discards its lines. */

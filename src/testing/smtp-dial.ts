@@ -1,10 +1,10 @@
 import { afterEach } from "bun:test";
-import { type Clock, systemClock } from "../base/clock.ts";
-import type { Result } from "../base/errors.ts";
-import { createDirectConnector } from "../net/connector.ts";
-import { openSession, type SmtpSessionOptions } from "../net/smtp-client.ts";
-import type { SmtpFailure } from "../net/smtp-failure.ts";
-import type { SmtpSession } from "../net/smtp-session.ts";
+import { type Clock, systemClock } from "../foundation/base/clock.ts";
+import type { Result } from "../foundation/base/errors.ts";
+import { createDirectConnector } from "../foundation/net/connector.ts";
+import { openSession, type SmtpSessionOptions } from "../foundation/net/smtp-client.ts";
+import type { SmtpFailure } from "../foundation/net/smtp-failure.ts";
+import type { SmtpSession } from "../foundation/net/smtp-session.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "./smtp-stub.ts";
 
 /** The timeouts of `dialStub` by default: on a test clock, exact; on the system clock, never reached. */

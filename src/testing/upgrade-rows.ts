@@ -1,5 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import { newApiKey, sha256 } from "../base/secrets.ts";
+import { newApiKey, sha256 } from "../foundation/base/secrets.ts";
 
 /** A value of a column. Columns that a schema does not have yet are left out. */
 type Row = Readonly<Record<string, string | number | Uint8Array | null>>;

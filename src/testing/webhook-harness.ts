@@ -1,15 +1,15 @@
 import { afterEach } from "bun:test";
-import type { Clock } from "../base/clock.ts";
-import { createLog } from "../base/log.ts";
-import { newId } from "../base/secrets.ts";
-import { type Db, openDb } from "../db/open.ts";
-import { createPoster } from "../net/fetch.ts";
-import { createUrlPolicy } from "../net/fetch-url.ts";
-import { Dispatcher } from "../webhooks/dispatcher.ts";
-import { EventStore } from "../webhooks/event-store.ts";
-import { WebhookSecrets } from "../webhooks/secret-store.ts";
-import { createSender, type DeliveryResult, type Sender } from "../webhooks/send.ts";
-import { DeliveryStore, type Delivery, type WebhookOwner } from "../webhooks/delivery-store.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { createLog } from "../foundation/base/log.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import { type Db, openDb } from "../foundation/db/open.ts";
+import { createPoster } from "../foundation/net/fetch.ts";
+import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
+import { Dispatcher } from "../notifications/webhooks/dispatcher.ts";
+import { EventStore } from "../notifications/webhooks/event-store.ts";
+import { WebhookSecrets } from "../notifications/webhooks/secret-store.ts";
+import { createSender, type DeliveryResult, type Sender } from "../notifications/webhooks/send.ts";
+import { DeliveryStore, type Delivery, type WebhookOwner } from "../notifications/webhooks/delivery-store.ts";
 import { createTestClock, settle } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 

@@ -1,6 +1,6 @@
-import { type Address, normalizeLoosely, parseAddress } from "../mail/address.ts";
-import { readAddressCell } from "../mail/address-in-cell.ts";
-import { type AddressProblem, describeProblem } from "../mail/address-problem.ts";
+import { type Address, normalizeLoosely, parseAddress } from "../foundation/mail/address.ts";
+import { readAddressCell } from "../foundation/mail/address-in-cell.ts";
+import { type AddressProblem, describeProblem } from "../foundation/mail/address-problem.ts";
 import type { Evidence } from "./evidence.ts";
 import { isDisposable, isRoleAccount } from "./lists.ts";
 import { suggestAddress } from "./suggestion.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../foundation/base/clock.ts";
 
 /** Waits after a bug; when it occurs once more often, the check is given up. */
 export const BUG_WAITS_MS: readonly number[] = [5_000, 30_000, 120_000];

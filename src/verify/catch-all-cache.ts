@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../foundation/base/clock.ts";
 
 /** What a mail host replied to a random recipient of a domain, and how long ago. */
 export interface CachedCatchAll {

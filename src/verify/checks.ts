@@ -1,10 +1,10 @@
-import { AppError } from "../base/errors.ts";
-import { type ByMode, newId, sha256 } from "../base/secrets.ts";
-import type { CreditHolds } from "../billing/store.ts";
-import type { IdempotencyStore, IdempotentRequest } from "../db/idempotency.ts";
-import { orRefusal } from "../db/refusal.ts";
-import type { Runtime } from "../db/runtime.ts";
-import type { Caller } from "../http/guard.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { type ByMode, newId, sha256 } from "../foundation/base/secrets.ts";
+import type { CreditHolds } from "../accounts/billing/store.ts";
+import type { IdempotencyStore, IdempotentRequest } from "../foundation/db/idempotency.ts";
+import { orRefusal } from "../foundation/db/refusal.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { Caller } from "../foundation/http/guard.ts";
 import type { VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
 import { type ResultToStore, ResultWriter } from "./result-writer.ts";

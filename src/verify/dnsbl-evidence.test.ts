@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import { createDnsbl, type Dnsbl } from "../dnsbl/dnsbl.ts";
-import { createDnsblPacing, noPacing } from "../dnsbl/budget.ts";
+import { readEmbeddedCatalogue } from "../blocklist/lists/catalogue.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import type { Blocklist } from "../blocklist/lists/blocklist.ts";
+import { createDnsbl, type Dnsbl } from "../blocklist/lists/dnsbl.ts";
+import { createDnsblPacing, noPacing } from "../blocklist/lists/budget.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
 import { domainWith, evidenceWith, findingWith } from "../testing/evidence.ts";

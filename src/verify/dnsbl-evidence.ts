@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
-import type { Clock } from "../base/clock.ts";
-import { type Blocklist, isEnabled, severityOf } from "../dnsbl/blocklist.ts";
-import type { Dnsbl } from "../dnsbl/dnsbl.ts";
-import type { ListOutcome } from "../dnsbl/lookup.ts";
-import type { Target } from "../dnsbl/query-name.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { type Blocklist, isEnabled, severityOf } from "../blocklist/lists/blocklist.ts";
+import type { Dnsbl } from "../blocklist/lists/dnsbl.ts";
+import type { ListOutcome } from "../blocklist/lists/lookup.ts";
+import type { Target } from "../blocklist/lists/query-name.ts";
 import type { DnsblEvidence, DomainEvidence } from "./evidence.ts";
 
 /** A verdict does not wait longer than this for the blocklists; what has not been received by then is unknown. */

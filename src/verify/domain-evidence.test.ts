@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import type { Random } from "../base/secrets.ts";
-import { parseAddress } from "../mail/address.ts";
-import type { DnsResolver } from "../net/dns.ts";
-import { createAddressPolicy } from "../net/public-address.ts";
+import type { Random } from "../foundation/base/secrets.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
+import type { DnsResolver } from "../foundation/net/dns.ts";
+import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../testing/dns-zone.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { createDomainLookup } from "./domain-evidence.ts";

@@ -1,10 +1,10 @@
 import { isIP } from "node:net";
-import type { Clock } from "../base/clock.ts";
-import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
-import { type Random, shuffled } from "../base/secrets.ts";
-import type { Address } from "../mail/address.ts";
-import { type DnsResolver, type DnsResponse, isDefinite, resolverFor } from "../net/dns.ts";
-import type { AddressPolicy } from "../net/public-address.ts";
+import type { Clock } from "../foundation/base/clock.ts";
+import { type OnBehalfOf, OPERATOR } from "../foundation/base/on-behalf-of.ts";
+import { type Random, shuffled } from "../foundation/base/secrets.ts";
+import type { Address } from "../foundation/mail/address.ts";
+import { type DnsResolver, type DnsResponse, isDefinite, resolverFor } from "../foundation/net/dns.ts";
+import type { AddressPolicy } from "../foundation/net/public-address.ts";
 import type { DnsQueryEvidence, DomainEvidence, MailHost } from "./evidence.ts";
 import { unverifiableProvider } from "./providers.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { parseAddress } from "../mail/address.ts";
-import { createDnsResolver } from "../net/dns-resolver.ts";
-import { createAddressPolicy } from "../net/public-address.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
+import { createDnsResolver } from "../foundation/net/dns-resolver.ts";
+import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { type DnsScript, startDnsServer } from "../testing/dns-server.ts";
 import {

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nextTurn } from "../base/clock.ts";
+import { nextTurn } from "../foundation/base/clock.ts";
 import { createApps } from "../testing/app.ts";
 import { startSmtpStub } from "../testing/smtp-stub.ts";
 

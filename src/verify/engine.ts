@@ -1,7 +1,7 @@
-import { type Clock, isoTime } from "../base/clock.ts";
-import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
-import { type Address, parseAddress } from "../mail/address.ts";
-import type { Channel, OutageJudgement } from "../probe/outages.ts";
+import { type Clock, isoTime } from "../foundation/base/clock.ts";
+import { type OnBehalfOf, OPERATOR } from "../foundation/base/on-behalf-of.ts";
+import { type Address, parseAddress } from "../foundation/mail/address.ts";
+import type { Channel, OutageJudgement } from "./smtp/outages.ts";
 import { type AddressClassifier, beginCellEvidence, beginEvidence } from "./address-evidence.ts";
 import type { DomainLookup } from "./domain-evidence.ts";
 import type { DnsblEvidence, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
@@ -11,7 +11,7 @@ import { longestRetryWaitMs, planRetry, unansweredChannel } from "./retry.ts";
 import { type ConcludedVerification, concludeVerification } from "./verdict.ts";
 
 /**
- * Everything that a verification queries: lists, DNS, mail hosts. `compose-engine.ts` makes the one for live keys,
+ * Everything that a verification queries: lists, DNS, mail hosts. `service/compose-engine.ts` makes the one for live keys,
  * `test-platform.ts` the one for test keys.
  */
 export interface VerificationPlatform {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { zstdCompressSync } from "node:zlib";
-import { sha256 } from "../base/secrets.ts";
+import { sha256 } from "../foundation/base/secrets.ts";
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
 import dictionary2 from "../../fixtures/evidence-dictionary-2.txt" with { type: "text" };
 import { evidenceWith, findingWith } from "../testing/evidence.ts";

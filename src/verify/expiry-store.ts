@@ -1,5 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import type { Db, Tx } from "../db/open.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
 
 /** A row in the order of creation, as far as its expiry needs it. */
 export interface AgedRow {

@@ -1,7 +1,7 @@
-import { DAY_MS } from "../base/days.ts";
-import { pagesOf } from "../base/in-steps.ts";
-import type { Tx } from "../db/open.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import { pagesOf } from "../foundation/base/in-steps.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { AgedRow, VerificationExpiryStore } from "./expiry-store.ts";
 
 /** For how many days something is kept; null: for ever. */

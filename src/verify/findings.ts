@@ -1,4 +1,4 @@
-import type { SmtpFailure } from "../net/smtp-failure.ts";
+import type { SmtpFailure } from "../foundation/net/smtp-failure.ts";
 import type { ProbeFinding, ReplyEvidence } from "./evidence.ts";
 import { knowsNothing, mayBeSettledByControl, mayBeSettledByRandom, type ReplyReading, verdictOf } from "./replies.ts";
 

@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
-import type { KeyMode } from "../base/secrets.ts";
-import type { IdWindow } from "../base/walk.ts";
-import type { Db } from "../db/open.ts";
-import { verifications } from "../db/schema.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { IdWindow } from "../foundation/base/walk.ts";
+import type { Db } from "../foundation/db/open.ts";
+import { verifications } from "../foundation/db/schema.ts";
 import { SUB_STATUSES, type SubStatus, type Verdict, VERDICT_OF } from "./result.ts";
 import type { VerificationRow } from "./store.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Db } from "../db/open.ts";
+import type { Db } from "../foundation/db/open.ts";
 import { createApps } from "../testing/app.ts";
-import { UsageStore } from "../usage/usage-store.ts";
+import { UsageStore } from "../accounts/usage/usage-store.ts";
 import { History, HISTORY_WALKED_MAX } from "./history.ts";
 import { type HistoryFilters, HistoryStore } from "./history-store.ts";
 

@@ -1,7 +1,7 @@
-import { isoTime } from "../base/clock.ts";
-import { type IdSource, readWindows, walk, type WalkPage } from "../base/walk.ts";
-import { csvLine } from "../http/csv.ts";
-import type { UsageStore } from "../usage/usage-store.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { type IdSource, readWindows, walk, type WalkPage } from "../foundation/base/walk.ts";
+import { csvLine } from "../foundation/http/csv.ts";
+import type { UsageStore } from "../accounts/usage/usage-store.ts";
 import type { HistoryFilters, HistoryOwner, HistoryStore } from "./history-store.ts";
 import { resultSchema } from "./result.ts";
 import type { VerificationRow } from "./store.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { parseAddress } from "../mail/address.ts";
-import type { SmtpFailure } from "../net/smtp-failure.ts";
-import { parseReply, type SmtpReply } from "../net/smtp-reply.ts";
-import { EgressPool } from "../probe/egress.ts";
-import type { ProbeResult } from "../probe/smtp-probe.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
+import type { SmtpFailure } from "../foundation/net/smtp-failure.ts";
+import { parseReply, type SmtpReply } from "../foundation/net/smtp-reply.ts";
+import { EgressPool } from "./smtp/egress.ts";
+import type { ProbeResult } from "./smtp/smtp-probe.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { CatchAllCache } from "./catch-all-cache.ts";
 import { HostProber } from "./host-probe.ts";

@@ -1,10 +1,10 @@
-import type { OnBehalfOf } from "../base/on-behalf-of.ts";
-import type { Address } from "../mail/address.ts";
-import type { SmtpReply } from "../net/smtp-reply.ts";
-import type { Egress, EgressPool } from "../probe/egress.ts";
-import type { ProbeTarget } from "../probe/host-queue.ts";
-import type { ProbePool } from "../probe/pool.ts";
-import type { ProbeResult } from "../probe/smtp-probe.ts";
+import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
+import type { Address } from "../foundation/mail/address.ts";
+import type { SmtpReply } from "../foundation/net/smtp-reply.ts";
+import type { Egress, EgressPool } from "./smtp/egress.ts";
+import type { ProbeTarget } from "./smtp/host-queue.ts";
+import type { ProbePool } from "./smtp/pool.ts";
+import type { ProbeResult } from "./smtp/smtp-probe.ts";
 import type { CachedCatchAll, CatchAllCache } from "./catch-all-cache.ts";
 import type { ProbeFinding, ReplyEvidence, SessionEvidence } from "./evidence.ts";
 import { findingOfFailure, findingOfReplies, needsControl, noFinding } from "./findings.ts";

@@ -1,4 +1,4 @@
-import { parseReply } from "../net/smtp-reply.ts";
+import { parseReply } from "../foundation/net/smtp-reply.ts";
 import { readReply, subStatusOf, verdictOf } from "./replies.ts";
 import type { ReplyReading, ReplySubStatus, ReplyStage } from "./replies.ts";
 

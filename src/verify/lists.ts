@@ -1,6 +1,6 @@
 import { disposableEmailBlocklistSet } from "disposable-email-domains-js";
 import { MARKETING, MEETING, NOTIFICATION, OTHER } from "role-based-email-addresses/src/index.js";
-import { organisationalDomain } from "../mail/organisational-domain.ts";
+import { organisationalDomain } from "../foundation/mail/organisational-domain.ts";
 
 const wordsOf = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
 

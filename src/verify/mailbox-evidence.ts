@@ -1,7 +1,7 @@
-import { type Clock, isoTime } from "../base/clock.ts";
-import type { OnBehalfOf } from "../base/on-behalf-of.ts";
-import type { Random } from "../base/secrets.ts";
-import type { Address } from "../mail/address.ts";
+import { type Clock, isoTime } from "../foundation/base/clock.ts";
+import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
+import type { Random } from "../foundation/base/secrets.ts";
+import type { Address } from "../foundation/mail/address.ts";
 import type { Attempt, DomainEvidence, MailHost, ProbeFinding, SessionEvidence } from "./evidence.ts";
 import { mostTelling, noFinding } from "./findings.ts";
 import type { HostAddress, HostProber } from "./host-probe.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { OPERATOR } from "../base/on-behalf-of.ts";
-import { parseAddress } from "../mail/address.ts";
+import { OPERATOR } from "../foundation/base/on-behalf-of.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { domainWith, findingWith } from "../testing/evidence.ts";
 import { createMailNetworks, NETWORK_REPLY_TIMEOUT_MS, type NetworkHost } from "../testing/mail-network.ts";

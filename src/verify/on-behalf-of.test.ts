@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { OnBehalfOf } from "../base/on-behalf-of.ts";
+import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
 import { createApps } from "../testing/app.ts";
 import { postList, untilJobEnded } from "../testing/bulk-requests.ts";
 import { createMailNetworks } from "../testing/mail-network.ts";

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import evidenceExample from "./evidence-example.json" with { type: "json" };
-import { isId } from "../base/secrets.ts";
-import { declareRoute } from "../http/route.ts";
-import { idempotencyKeyHeader, idParameter, pageQuery, timeoutParameter } from "../http/route-input.ts";
-import { parseAddress } from "../mail/address.ts";
+import { isId } from "../foundation/base/secrets.ts";
+import { declareRoute } from "../foundation/http/route.ts";
+import { idempotencyKeyHeader, idParameter, pageQuery, timeoutParameter } from "../foundation/http/route-input.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
 import { RESULT_EXAMPLE } from "./result.ts";

@@ -1,4 +1,4 @@
-import { organisationalDomain } from "../mail/organisational-domain.ts";
+import { organisationalDomain } from "../foundation/mail/organisational-domain.ts";
 
 interface Provider {
   /** The mail hosts' names end in it. */

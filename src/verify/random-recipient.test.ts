@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { systemRandom } from "../base/secrets.ts";
-import { parseAddress } from "../mail/address.ts";
+import { systemRandom } from "../foundation/base/secrets.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
 import { isRoleAccount } from "./lists.ts";
 import { randomLocalPart } from "./mailbox-evidence.ts";
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "../foundation/base/clock.ts";
 import type { PositiveControl } from "./findings.ts";
 
 /** Where a recipient was accepted: a host may treat each egress and each domain differently. */

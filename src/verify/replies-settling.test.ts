@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseReply } from "../net/smtp-reply.ts";
+import { parseReply } from "../foundation/net/smtp-reply.ts";
 import { mayBeSettledByRandom, readReply } from "./replies.ts";
 import { RULES } from "./reply-rules/table.ts";
 

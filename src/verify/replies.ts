@@ -1,4 +1,4 @@
-import type { SmtpReply } from "../net/smtp-reply.ts";
+import type { SmtpReply } from "../foundation/net/smtp-reply.ts";
 import { findRetryHint } from "./reply-rules/retry-hint.ts";
 import type { REPLY_READINGS, Rule, REPLY_STAGES } from "./reply-rules/rule.ts";
 import type { SignName } from "./reply-rules/signs.ts";

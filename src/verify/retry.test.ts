@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Channel } from "../probe/outages.ts";
+import type { Channel } from "./smtp/outages.ts";
 import { type EvidenceParts, evidenceWith, findingWith } from "../testing/evidence.ts";
 import { unansweredChannel } from "./retry.ts";
 

@@ -1,5 +1,5 @@
-import { isoTime } from "../base/clock.ts";
-import type { Channel } from "../probe/outages.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import type { Channel } from "./smtp/outages.ts";
 import type { Evidence, PlannedRetry } from "./evidence.ts";
 import { isRetriedOnce } from "./replies.ts";
 import { latestFinding } from "./verdict.ts";

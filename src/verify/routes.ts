@@ -1,8 +1,8 @@
-import { type Clock, isoTime } from "../base/clock.ts";
-import { readWindows } from "../base/walk.ts";
-import type { Guard } from "../http/guard.ts";
-import { rowsById, sendPage } from "../http/list-page.ts";
-import { handle, serveRoutes } from "../http/route.ts";
+import { type Clock, isoTime } from "../foundation/base/clock.ts";
+import { readWindows } from "../foundation/base/walk.ts";
+import type { Guard } from "../foundation/http/guard.ts";
+import { rowsById, sendPage } from "../foundation/http/list-page.ts";
+import { handle, serveRoutes } from "../foundation/http/route.ts";
 import type { Checks } from "./checks.ts";
 import type { History } from "./history.ts";
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { Db } from "../db/open.ts";
-import { PoolClosed } from "../probe/pool.ts";
+import type { Db } from "../foundation/db/open.ts";
+import { PoolClosed } from "./smtp/pool.ts";
 import { settle } from "../testing/clock.ts";
 import { type Ask, createRunnerFixtures, GREYLISTED_FINDING, heldAnswers } from "../testing/verification-runner.ts";
 import { WRITE_AGAIN_MS } from "./attempts.ts";

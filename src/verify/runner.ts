@@ -1,8 +1,8 @@
-import { steadyTime } from "../base/clock.ts";
-import { Recurring } from "../base/recurring.ts";
-import { drain } from "../base/wait.ts";
-import type { Runtime } from "../db/runtime.ts";
-import { PoolClosed } from "../probe/pool.ts";
+import { steadyTime } from "../foundation/base/clock.ts";
+import { Recurring } from "../foundation/base/recurring.ts";
+import { drain } from "../foundation/base/wait.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import { PoolClosed } from "./smtp/pool.ts";
 import { type AttemptsDeps, VerificationAttempts } from "./attempts.ts";
 import { BugBackoff } from "./bug-backoff.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";

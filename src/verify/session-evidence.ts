@@ -1,7 +1,7 @@
-import { isoTime } from "../base/clock.ts";
-import type { SmtpReply } from "../net/smtp-reply.ts";
-import type { ProbeTarget } from "../probe/host-queue.ts";
-import type { ProbeResult } from "../probe/smtp-probe.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import type { SmtpReply } from "../foundation/net/smtp-reply.ts";
+import type { ProbeTarget } from "./smtp/host-queue.ts";
+import type { ProbeResult } from "./smtp/smtp-probe.ts";
 import type { ReplyEvidence, SessionEvidence } from "./evidence.ts";
 import { type ReplyHints, readReply } from "./replies.ts";
 

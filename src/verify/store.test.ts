@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { type Db, openDb } from "../db/open.ts";
+import { type Db, openDb } from "../foundation/db/open.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import { VerificationStore, type VerificationRow } from "./store.ts";
 

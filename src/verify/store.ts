@@ -1,7 +1,7 @@
 import { and, asc, getTableColumns, gt, gte, lte, or, sql } from "drizzle-orm";
-import type { KeyMode } from "../base/secrets.ts";
-import type { Db, Tx } from "../db/open.ts";
-import { verifications } from "../db/schema.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { Db, Tx } from "../foundation/db/open.ts";
+import { verifications } from "../foundation/db/schema.ts";
 import type { Evidence } from "./evidence.ts";
 import { packEvidence, unpackEvidence } from "./evidence-store.ts";
 import type { SubStatus, Verdict } from "./result.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import commonProviders from "email-providers/common.json" with { type: "json" };
 import fc from "fast-check";
-import { parseAddress } from "../mail/address.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
 import { suggestAddress } from "./suggestion.ts";
 
 const suggestionFor = (domain: string): string | null => {

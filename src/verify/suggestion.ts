@@ -1,7 +1,7 @@
 import commonProviders from "email-providers/common.json" with { type: "json" };
-import { editDistance } from "../base/nearest.ts";
-import { suffixList } from "../mail/large-tables.ts";
-import type { Address } from "../mail/address.ts";
+import { editDistance } from "../foundation/base/nearest.ts";
+import { suffixList } from "../foundation/mail/large-tables.ts";
+import type { Address } from "../foundation/mail/address.ts";
 
 /**
  * Mailbox providers worth suggesting, the most used first. Only names that a typo rarely turns into another real name:

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import fixtures from "../../fixtures/test-keys.json" with { type: "json" };
-import type { Address } from "../mail/address.ts";
-import { parseReply } from "../net/smtp-reply.ts";
+import type { Address } from "../foundation/mail/address.ts";
+import { parseReply } from "../foundation/net/smtp-reply.ts";
 import type { VerificationPlatform } from "./engine.ts";
 import type { Attempt, DomainEvidence, ProbeFinding, ReplyEvidence } from "./evidence.ts";
 import { findingOfFailure, findingOfReplies, mostTelling } from "./findings.ts";

@@ -1,11 +1,11 @@
-import { AppError } from "../base/errors.ts";
-import type { ByMode } from "../base/secrets.ts";
-import { insufficientCredits } from "../billing/plans.ts";
-import type { CreditHolds } from "../billing/store.ts";
-import { idempotencyKeyReused, type IdempotencyStore, type IdempotentRequest } from "../db/idempotency.ts";
-import type { Tx } from "../db/open.ts";
-import { orRefusal } from "../db/refusal.ts";
-import type { Runtime } from "../db/runtime.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import type { ByMode } from "../foundation/base/secrets.ts";
+import { insufficientCredits } from "../accounts/billing/plans.ts";
+import type { CreditHolds } from "../accounts/billing/store.ts";
+import { idempotencyKeyReused, type IdempotencyStore, type IdempotentRequest } from "../foundation/db/idempotency.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import { orRefusal } from "../foundation/db/refusal.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
 import type { ResultWriter } from "./result-writer.ts";
 import type { VerificationRow } from "./store.ts";
 

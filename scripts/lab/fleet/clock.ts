@@ -1,4 +1,4 @@
-import type { Clock } from "../../../src/base/clock.ts";
+import type { Clock } from "../../../src/foundation/base/clock.ts";
 
 /** A clock that jumps. What became due on the way runs once, in order, as in a process that was asleep. */
 export interface FleetClock extends Clock {

@@ -5,8 +5,8 @@ import {
   type DnsType,
   emptyResponse,
   type ResolveOptions,
-} from "../../../src/net/dns.ts";
-import { reverseQueryName } from "../../../src/net/dns-name.ts";
+} from "../../../src/foundation/net/dns.ts";
+import { reverseQueryName } from "../../../src/foundation/net/dns-name.ts";
 
 /** The records of a name; a type that is missing is `no_data`. */
 export type FleetRecords = { [T in DnsType]?: ReadonlyArray<DnsRecordData[T]> };

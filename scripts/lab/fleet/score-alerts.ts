@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../../src/base/days.ts";
+import { DAY_MS } from "../../../src/foundation/base/days.ts";
 import type { SeenAlert } from "./observed.ts";
 import type { PlannedEvent } from "./plan.ts";
 import type { Simulated } from "./simulate.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isoDay } from "../../../src/base/days.ts";
+import { isoDay } from "../../../src/foundation/base/days.ts";
 import { createChance } from "./chance.ts";
 import { createFleetClock } from "./clock.ts";
 import { createFleetDns, type FleetDns } from "./dns.ts";

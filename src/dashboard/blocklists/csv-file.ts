@@ -1,4 +1,4 @@
-import { streamRows } from "../../http/response.ts";
+import { streamRows } from "../../foundation/http/response.ts";
 
 const encoder = new TextEncoder();
 

@@ -1,8 +1,8 @@
 import type { ListStatus } from "../../blocklist/list-status.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
-import { zoneOf } from "../../dnsbl/blocklist.ts";
-import type { HealthState } from "../../dnsbl/list-finding.ts";
-import { maskKey } from "../../dnsbl/list-keys.ts";
+import { zoneOf } from "../../blocklist/lists/blocklist.ts";
+import type { HealthState } from "../../blocklist/lists/list-finding.ts";
+import { maskKey } from "../../blocklist/lists/list-keys.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import { Empty } from "../components/empty.tsx";
 import { ButtonLink, Link, OutsideLink } from "../components/link.tsx";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { waitFor } from "../../base/wait.ts";
+import { waitFor } from "../../foundation/base/wait.ts";
 import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import { ListPage } from "./list-page.tsx";

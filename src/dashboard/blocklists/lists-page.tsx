@@ -1,5 +1,5 @@
 import type { ListStatus } from "../../blocklist/list-status.ts";
-import { severityOf } from "../../dnsbl/blocklist.ts";
+import { severityOf } from "../../blocklist/lists/blocklist.ts";
 import { Badge } from "../components/badge.tsx";
 import { Link } from "../components/link.tsx";
 import { countText, numberText } from "../components/number.tsx";

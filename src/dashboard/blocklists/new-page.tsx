@@ -1,10 +1,10 @@
-import type { KeyMode } from "../../base/secrets.ts";
+import type { KeyMode } from "../../foundation/base/secrets.ts";
 import type { CheckCost } from "../../blocklist/list-status.ts";
 import { parseTargetOrRange } from "../../blocklist/parse-target.ts";
 import { Button, CheckField, Field, PostForm, TextAreaField } from "../components/form.tsx";
 import { countText, numberText, percentText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
-import type { FormState } from "../page.ts";
+import type { FormState } from "../visit.ts";
 import { type Settings, SettingsFields } from "./settings-form.tsx";
 
 /** A line that is no target. */

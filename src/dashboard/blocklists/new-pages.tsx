@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../foundation/base/errors.ts";
 import { discoverAndAdd } from "../../blocklist/discover-targets.ts";
 import type { AddOutcome, NewTarget } from "../../blocklist/targets.ts";
 import { countText } from "../components/number.tsx";
 import { flag, listOf } from "../form-input.ts";
-import { formAction, type FormState, page, type View, type Viewer } from "../page.ts";
+import { formAction, page } from "../page.ts";
+import type { FormState, View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { DISCOVER_PATH, NEW_PATH, NewPage, type NewPageProps, readTargets } from "./new-page.tsx";
 import { settingsFields } from "./settings-form.tsx";

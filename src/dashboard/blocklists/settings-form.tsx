@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { TargetRow } from "../../blocklist/store.ts";
-import { SEVERITIES } from "../../dnsbl/blocklist.ts";
-import { labelSchema } from "../../http/label-schema.ts";
-import type { UrlPolicy } from "../../net/fetch-url.ts";
-import { webhookUrlSchema } from "../../webhooks/webhook-urls.ts";
+import { SEVERITIES } from "../../foundation/base/severity.ts";
+import { labelSchema } from "../../foundation/http/label-schema.ts";
+import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
+import { webhookUrlSchema } from "../../notifications/webhooks/webhook-urls.ts";
 import { Field, SelectField } from "../components/form.tsx";
 import { SEVERITY_OPTIONS } from "./words.tsx";
 

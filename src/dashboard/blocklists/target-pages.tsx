@@ -1,11 +1,12 @@
 import { z } from "zod";
-import { nextTurn } from "../../base/clock.ts";
-import { DAY_MS } from "../../base/days.ts";
-import { isId } from "../../base/secrets.ts";
-import { waitFor } from "../../base/wait.ts";
+import { nextTurn } from "../../foundation/base/clock.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import { isId } from "../../foundation/base/secrets.ts";
+import { waitFor } from "../../foundation/base/wait.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
-import { csvLine } from "../../http/csv.ts";
-import { formAction, page, type View, type Viewer } from "../page.ts";
+import { csvLine } from "../../foundation/http/csv.ts";
+import { formAction, page } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { csvFile } from "./csv-file.ts";
 import { CHECKS_PER_PAGE, HistoryPage, type HistoryQuery, historyQuery } from "./history-page.tsx";

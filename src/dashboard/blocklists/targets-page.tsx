@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { ListingView } from "../../blocklist/listings.ts";
-import type { KeyMode } from "../../base/secrets.ts";
+import type { KeyMode } from "../../foundation/base/secrets.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
 import { TARGET_ORDERS, TARGET_STATES } from "../../blocklist/target-table-store.ts";
 import type { TargetFigures } from "../../blocklist/target-table.ts";
-import { SEVERITIES } from "../../dnsbl/blocklist.ts";
+import { SEVERITIES } from "../../foundation/base/severity.ts";
 import { Button, CheckField, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
 import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
 import { Mono } from "../components/copy.tsx";

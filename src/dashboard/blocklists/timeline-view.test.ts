@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { DAY_MS } from "../../base/days.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
 import type { ListSpan } from "../../blocklist/timeline.ts";
 import { slotsOf } from "./timeline-view.tsx";
 

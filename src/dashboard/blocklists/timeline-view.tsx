@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../base/days.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
 import { LIST_STATES, type ListSpan, type ListTimeline, TIMELINE_DAYS } from "../../blocklist/timeline.ts";
 import { Badge } from "../components/badge.tsx";
 import { Link } from "../components/link.tsx";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
 import type { TargetDiscovery } from "../../blocklist/discovery.ts";
 import type { ListStatuses } from "../../blocklist/list-status.ts";
 import type { ListingNotesEditor } from "../../blocklist/listing-notes.ts";
@@ -10,9 +10,9 @@ import type { TargetHistory } from "../../blocklist/target-history.ts";
 import type { TargetTable } from "../../blocklist/target-table.ts";
 import type { Targets } from "../../blocklist/targets.ts";
 import { listsByMode } from "../../blocklist/test-list.ts";
-import type { KeyMode } from "../../base/secrets.ts";
-import type { Catalogue } from "../../dnsbl/blocklist.ts";
-import type { UrlPolicy } from "../../net/fetch-url.ts";
+import type { KeyMode } from "../../foundation/base/secrets.ts";
+import type { Catalogue } from "../../blocklist/lists/blocklist.ts";
+import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 
 /** What the pages about blocklists use. */
 export interface BlocklistUseCases {

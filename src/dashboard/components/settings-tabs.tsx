@@ -1,4 +1,4 @@
-import type { Viewer } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import { Link } from "./link.tsx";
 
 const TABS = [

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { DAY_MS } from "../../base/days.ts";
-import { type AdviceProgress, progressOf } from "../../dmarc/advice/advice-progress.ts";
-import type { Advice } from "../../dmarc/advice/advice-schema.ts";
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import type { Publication } from "../../dmarc/domains/publication.ts";
-import { splitStrings } from "../../dmarc/record/record-published.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import { type AdviceProgress, progressOf } from "../../dmarc/insight/advice/advice-progress.ts";
+import type { Advice } from "../../dmarc/insight/advice/advice-schema.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import type { Publication } from "../../dmarc/records/domains/publication.ts";
+import { splitStrings } from "../../dmarc/records/record/record-published.ts";
 import { Badge } from "../components/badge.tsx";
 import { Icon } from "../components/icon.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";

@@ -1,4 +1,4 @@
-import type { Advice, AdviceNote, AdviceRequirement, AdviceStep } from "../../dmarc/advice/advice-schema.ts";
+import type { Advice, AdviceNote, AdviceRequirement, AdviceStep } from "../../dmarc/insight/advice/advice-schema.ts";
 import type { Kind } from "../components/badge.tsx";
 
 const TITLES: Readonly<Record<AdviceStep["action"], string>> = {

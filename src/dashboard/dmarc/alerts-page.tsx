@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { isId } from "../../base/secrets.ts";
-import { readAlertBody } from "../../dmarc/alerts/alert-data.ts";
-import type { DmarcAlertRow } from "../../dmarc/domains/alert-store.ts";
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import { RULE_DESCRIPTIONS } from "../../dmarc/domains/domain-settings-schemas.ts";
-import { ALERT_RULES, type AlertRule, isRuleOn } from "../../dmarc/domains/raise.ts";
+import { isId } from "../../foundation/base/secrets.ts";
+import { readAlertBody } from "../../dmarc/alerts/rules/alert-data.ts";
+import type { DmarcAlertRow } from "../../dmarc/records/domains/alert-store.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { RULE_DESCRIPTIONS } from "../../dmarc/records/domains/domain-settings-schemas.ts";
+import { ALERT_RULES, type AlertRule, isRuleOn } from "../../dmarc/records/domains/raise.ts";
 import { Badge } from "../components/badge.tsx";
 import { Empty } from "../components/empty.tsx";
 import { Button, PostForm } from "../components/form.tsx";

@@ -1,4 +1,4 @@
-import type { ShownReport } from "../../dmarc/queries/report-schemas.ts";
+import type { ShownReport } from "../../dmarc/insight/queries/report-schemas.ts";
 import { Badge } from "../components/badge.tsx";
 import { Panel } from "../components/panel.tsx";
 import { authenticityWords, resultKind, spfSentence } from "./report-words.ts";

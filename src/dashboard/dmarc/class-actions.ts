@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { isSourceKey } from "../../dmarc/sources/source-identity.ts";
-import { CLASSIFICATIONS } from "../../dmarc/sources/rollup-store.ts";
+import { isSourceKey } from "../../dmarc/insight/sources/source-identity.ts";
+import { CLASSIFICATIONS } from "../../dmarc/insight/sources/rollup-store.ts";
 import { countText } from "../components/number.tsx";
 import { listOf, optionalText } from "../form-input.ts";
-import { formAction, type PageRoute, type Viewer } from "../page.ts";
+import { formAction, type PageRoute } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import { isOwnPath, redirectToPath } from "../redirect.ts";
 import { AUTOMATIC } from "./class-form.tsx";
 import { CLASS_WORDS } from "./dmarc-words.ts";

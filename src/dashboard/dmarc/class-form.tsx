@@ -1,8 +1,8 @@
 import { Badge } from "../components/badge.tsx";
 import { Button, CheckField, Field, PostForm, SelectField } from "../components/form.tsx";
 import { usePage } from "../context.ts";
-import { type Classification, CLASSIFICATIONS } from "../../dmarc/sources/rollup-store.ts";
-import type { Source } from "../../dmarc/sources/source-response.ts";
+import { type Classification, CLASSIFICATIONS } from "../../dmarc/insight/sources/rollup-store.ts";
+import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { CLASS_WORDS } from "./dmarc-words.ts";
 
 /** The choice that restores the automatic class. */

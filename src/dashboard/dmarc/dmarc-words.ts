@@ -1,9 +1,9 @@
-import type { Classification } from "../../dmarc/sources/rollup-store.ts";
-import type { ClassificationReason } from "../../dmarc/sources/source-classification.ts";
-import type { Source } from "../../dmarc/sources/source-response.ts";
-import type { StatePolicy } from "../../dmarc/domains/domain-state.ts";
-import type { NextStep } from "../../dmarc/overview/domain-overview.ts";
-import type { ListedStatus } from "../../dmarc/overview/domain-overview-store.ts";
+import type { Classification } from "../../dmarc/insight/sources/rollup-store.ts";
+import type { ClassificationReason } from "../../dmarc/insight/sources/source-classification.ts";
+import type { Source } from "../../dmarc/insight/sources/source-response.ts";
+import type { StatePolicy } from "../../dmarc/records/domains/domain-state.ts";
+import type { NextStep } from "../../dmarc/alerts/overview/domain-overview.ts";
+import type { ListedStatus } from "../../dmarc/alerts/overview/domain-overview-store.ts";
 import type { Kind } from "../components/badge.tsx";
 import { numberText } from "../components/number.tsx";
 

@@ -1,9 +1,9 @@
-import { isoTime } from "../../base/clock.ts";
-import { readState } from "../../dmarc/domains/domain-state.ts";
-import type { DomainList, DomainListItem } from "../../dmarc/overview/dmarc-overview.ts";
-import { csvResponse } from "../../dmarc/queries/csv.ts";
-import { percentOf } from "../../dmarc/sources/day-range.ts";
-import type { Cell } from "../../http/csv.ts";
+import { isoTime } from "../../foundation/base/clock.ts";
+import { readState } from "../../dmarc/records/domains/domain-state.ts";
+import type { DomainList, DomainListItem } from "../../dmarc/alerts/overview/dmarc-overview.ts";
+import { csvResponse } from "../../dmarc/insight/queries/csv.ts";
+import { percentOf } from "../../dmarc/insight/sources/day-range.ts";
+import type { Cell } from "../../foundation/http/csv.ts";
 import { policyWords, stepWords } from "./dmarc-words.ts";
 
 const AT_ONCE = 500;

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import type { DomainList, DomainListItem } from "../../dmarc/overview/dmarc-overview.ts";
+import type { DomainList, DomainListItem } from "../../dmarc/alerts/overview/dmarc-overview.ts";
 import {
   DOMAIN_ORDERS,
   type DomainOrder,
   LISTED_STATUSES,
   type ListedStatus,
-} from "../../dmarc/overview/domain-overview-store.ts";
-import { readLastCheck, readState } from "../../dmarc/domains/domain-state.ts";
+} from "../../dmarc/alerts/overview/domain-overview-store.ts";
+import { readLastCheck, readState } from "../../dmarc/records/domains/domain-state.ts";
 import { Badge } from "../components/badge.tsx";
 import { Sparkline } from "../components/chart.tsx";
 import { Empty } from "../components/empty.tsx";
@@ -16,7 +16,8 @@ import { countText, numberText, Percent } from "../components/number.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { type Column, Pager, Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { page, type PageRoute, type View } from "../page.ts";
+import { page, type PageRoute } from "../page.ts";
+import type { View } from "../visit.ts";
 import { domainCsv } from "./domain-csv.ts";
 import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
 import type { DmarcPageUseCases } from "./page-use-cases.ts";

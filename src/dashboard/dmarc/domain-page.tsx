@@ -5,7 +5,7 @@ import { countText } from "../components/number.tsx";
 import { Panel } from "../components/panel.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
 import { redirectTo, redirectToPath } from "../redirect.ts";
-import { isId } from "../../base/secrets.ts";
+import { isId } from "../../foundation/base/secrets.ts";
 import { backPath } from "./class-actions.ts";
 import { BulkClassForm } from "./class-form.tsx";
 import { DomainHead } from "./domain-head.tsx";

@@ -1,10 +1,10 @@
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import { readLastCheck, readState } from "../../dmarc/domains/domain-state.ts";
-import type { ShownAlert } from "../../dmarc/overview/dmarc-overview.ts";
-import type { DomainOverview } from "../../dmarc/overview/domain-overview.ts";
-import type { ListedStatus } from "../../dmarc/overview/domain-overview-store.ts";
-import type { OutcomeDay, RecordChange } from "../../dmarc/overview/domain-page.ts";
-import type { Summary } from "../../dmarc/queries/summary.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { readLastCheck, readState } from "../../dmarc/records/domains/domain-state.ts";
+import type { ShownAlert } from "../../dmarc/alerts/overview/dmarc-overview.ts";
+import type { DomainOverview } from "../../dmarc/alerts/overview/domain-overview.ts";
+import type { ListedStatus } from "../../dmarc/alerts/overview/domain-overview-store.ts";
+import type { OutcomeDay, RecordChange } from "../../dmarc/alerts/overview/domain-page.ts";
+import type { Summary } from "../../dmarc/insight/queries/summary.ts";
 import { Badge } from "../components/badge.tsx";
 import { AreaChart } from "../components/chart.tsx";
 import { Button, PostForm } from "../components/form.tsx";

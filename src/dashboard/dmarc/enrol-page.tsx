@@ -1,13 +1,14 @@
 import { z } from "zod";
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import { ENROLLED_AT_ONCE_MAX } from "../../dmarc/domains/enrolments.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { ENROLLED_AT_ONCE_MAX } from "../../dmarc/records/domains/enrolments.ts";
 import { CopyBlock, Copyable } from "../components/copy.tsx";
 import { Button, PostForm, TextAreaField } from "../components/form.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";
 import { countText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
-import { formAction, page, type PageRoute, type View, type Viewer } from "../page.ts";
+import { formAction, page, type PageRoute } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { nameInZone } from "./record-text.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";

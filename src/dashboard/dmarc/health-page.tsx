@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import { findingReason } from "../../dmarc/health/finding-reasons.ts";
-import type { HealthFinding } from "../../dmarc/health/health-finding.ts";
-import type { DomainHealth, HealthSection } from "../../dmarc/health/health-sections.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { findingReason } from "../../dmarc/insight/health/finding-reasons.ts";
+import type { HealthFinding } from "../../dmarc/insight/health/health-finding.ts";
+import type { DomainHealth, HealthSection } from "../../dmarc/insight/health/health-sections.ts";
 import { Badge } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";

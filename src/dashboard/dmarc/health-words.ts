@@ -1,5 +1,5 @@
-import type { HealthFinding, HealthSeverity, HealthStatus } from "../../dmarc/health/health-finding.ts";
-import type { DomainHealth, HealthSection } from "../../dmarc/health/health-sections.ts";
+import type { HealthFinding, HealthSeverity, HealthStatus } from "../../dmarc/insight/health/health-finding.ts";
+import type { DomainHealth, HealthSection } from "../../dmarc/insight/health/health-sections.ts";
 import type { Kind } from "../components/badge.tsx";
 import { countText } from "../components/number.tsx";
 

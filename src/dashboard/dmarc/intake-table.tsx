@@ -1,4 +1,4 @@
-import { decidingFinding, type IngestionView } from "../../dmarc/ingest/ingestion-schemas.ts";
+import { decidingFinding, type IngestionView } from "../../dmarc/reports/ingest/ingestion-schemas.ts";
 import { Badge } from "../components/badge.tsx";
 import { middleCut, Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";

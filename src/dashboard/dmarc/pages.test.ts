@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { newId } from "../../base/secrets.ts";
+import { newId } from "../../foundation/base/secrets.ts";
 import { signIn } from "../../testing/dashboard.ts";
 import { createDmarcPageTests, type DmarcPageTest } from "../../testing/dmarc-page-tests.ts";
 import type { SampleRow } from "../../testing/dmarc-reports.ts";

@@ -1,6 +1,6 @@
 import type { Kind } from "../components/badge.tsx";
-import type { Publication, PublicationState } from "../../dmarc/domains/publication.ts";
-import type { ChangeCode } from "../../dmarc/domains/dns-changes.ts";
+import type { Publication, PublicationState } from "../../dmarc/records/domains/publication.ts";
+import type { ChangeCode } from "../../dmarc/records/domains/domain-state.ts";
 
 interface StateWords {
   readonly kind: Kind;

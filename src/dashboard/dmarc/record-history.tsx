@@ -1,5 +1,5 @@
-import type { HistoryRow } from "../../dmarc/domains/domain-store.ts";
-import { historyView } from "../../dmarc/domains/domain-view.ts";
+import type { HistoryRow } from "../../dmarc/records/domains/domain-store.ts";
+import { historyView } from "../../dmarc/records/domains/domain-view.ts";
 import { Panel } from "../components/panel.tsx";
 import { Pager } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";

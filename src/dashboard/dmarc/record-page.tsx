@@ -1,14 +1,15 @@
 import { z } from "zod";
-import { DAY_MS } from "../../base/days.ts";
-import { isId } from "../../base/secrets.ts";
-import type { Publication } from "../../dmarc/domains/publication.ts";
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import { isId } from "../../foundation/base/secrets.ts";
+import type { Publication } from "../../dmarc/records/domains/publication.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { Badge } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { exactText, Time } from "../components/time.tsx";
-import { formAction, page, type PageRoute, type Viewer } from "../page.ts";
+import { formAction, page, type PageRoute } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { DomainHead } from "./domain-head.tsx";
 import {

@@ -1,7 +1,7 @@
 import { CopyBlock } from "../components/copy.tsx";
 import { Row, Rows } from "../components/panel.tsx";
-import { differentTags, diffRecords } from "../../dmarc/record/record-diff.ts";
-import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { differentTags, diffRecords } from "../../dmarc/records/record/record-diff.ts";
+import { organisationalDomain } from "../../foundation/mail/organisational-domain.ts";
 
 const LABELS = { removed: "[removed: ", added: "[added: " } as const;
 

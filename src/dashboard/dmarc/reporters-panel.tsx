@@ -1,5 +1,5 @@
-import type { ReporterLine } from "../../dmarc/overview/domain-page.ts";
-import { reporterWords } from "../../dmarc/queries/reporter.ts";
+import type { ReporterLine } from "../../dmarc/alerts/overview/domain-page.ts";
+import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import { Link } from "../components/link.tsx";
 import { numberText } from "../components/number.tsx";

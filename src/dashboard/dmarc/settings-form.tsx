@@ -1,7 +1,7 @@
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import type { DomainView } from "../../dmarc/domains/domain-schemas.ts";
-import { NO_MAIL_PROBLEM } from "../../mail/recipients.ts";
-import { ALERT_RULES } from "../../dmarc/domains/raise.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import type { DomainView } from "../../dmarc/records/domains/domain-schemas.ts";
+import { NO_MAIL_PROBLEM } from "../../foundation/mail/recipients.ts";
+import { ALERT_RULES } from "../../dmarc/records/domains/raise.ts";
 import { Button, CheckField, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
 import { Panel } from "../components/panel.tsx";
 import { RULE_WORDS } from "./alerts-page.tsx";

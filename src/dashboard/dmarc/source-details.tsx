@@ -1,10 +1,10 @@
-import type { RecordPage } from "../../dmarc/queries/records.ts";
-import type { ShownRecord } from "../../dmarc/queries/record-schemas.ts";
-import { reporterWords } from "../../dmarc/queries/reporter.ts";
-import type { SenderAddress } from "../../dmarc/sources/domain-sources.ts";
-import type { Source } from "../../dmarc/sources/source-response.ts";
-import { isoDay } from "../../base/days.ts";
-import { encodeCursor } from "../../http/route-input.ts";
+import { type RecordPage, isRecordCursor } from "../../dmarc/insight/queries/records.ts";
+import type { ShownRecord } from "../../dmarc/insight/queries/record-schemas.ts";
+import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
+import type { SenderAddress } from "../../dmarc/insight/sources/domain-sources.ts";
+import type { Source } from "../../dmarc/insight/sources/source-response.ts";
+import { isoDay } from "../../foundation/base/days.ts";
+import { encodeCursor, decodeCursor } from "../../foundation/http/route-input.ts";
 import { Badge } from "../components/badge.tsx";
 import { Copyable } from "../components/copy.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
@@ -13,7 +13,9 @@ import { countText, numberText, Percent } from "../components/number.tsx";
 import { Panel } from "../components/panel.tsx";
 import { type Column, Pager, Table } from "../components/table.tsx";
 import { sourceHref } from "./class-form.tsx";
-import type { SourceState } from "./source-page.tsx";
+import { z } from "zod";
+import { readSourceIp } from "../../dmarc/reports/report/report-values.ts";
+import { rangeParameter } from "./range-links.tsx";
 
 const ADDRESSES_SHOWN = 12;
 
@@ -161,3 +163,19 @@ const Results = ({
       : results.map(({ result, of }) => `${what} ${result}${of === null ? "" : ` ${of}`}`).join("; ")}
   </span>
 );
+
+export const sourceQuery = z.object({
+  days: rangeParameter,
+  aligned: z.enum(["yes", "no"]).optional(),
+  ip: z
+    .string()
+    .trim()
+    .transform((text) => {
+      const read = readSourceIp(text);
+      return typeof read === "string" ? "" : read.ip;
+    })
+    .refine((text) => text !== "")
+    .optional(),
+  cursor: z.string().transform(decodeCursor).refine(isRecordCursor).optional(),
+});
+export type SourceState = z.output<typeof sourceQuery>;

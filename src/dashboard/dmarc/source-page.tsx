@@ -1,11 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { z } from "zod";
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import type { SourcePage } from "../../dmarc/overview/source-page.ts";
-import { isRecordCursor, type RecordPage } from "../../dmarc/queries/records.ts";
-import type { Source } from "../../dmarc/sources/source-response.ts";
-import { readSourceIp } from "../../dmarc/report/report-values.ts";
-import { decodeCursor } from "../../http/route-input.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import type { SourcePage } from "../../dmarc/alerts/overview/source-page.ts";
+import type { RecordPage } from "../../dmarc/insight/queries/records.ts";
+import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { AreaChart } from "../components/chart.tsx";
 import { OutsideLink } from "../components/link.tsx";
 import { countText, numberText, Percent } from "../components/number.tsx";
@@ -15,48 +13,36 @@ import { page, type PageRoute } from "../page.ts";
 import { ClassBadge, ClassNoteForm } from "./class-form.tsx";
 import { CLASS_WORDS, failureWords, kindWords, REASONS } from "./dmarc-words.ts";
 import { DomainHead } from "./domain-head.tsx";
-import { RangeLinks, rangeParameter } from "./range-links.tsx";
-import { SenderAddresses, SourceRecords } from "./source-details.tsx";
+import { RangeLinks } from "./range-links.tsx";
+import { SenderAddresses, SourceRecords, sourceQuery, type SourceState } from "./source-details.tsx";
 import { ruleWords } from "./source-rules-form.tsx";
 import type { DmarcPageUseCases } from "./page-use-cases.ts";
 
 const ROWS_AT_ONCE = 25;
 
 const params = z.object({ id: z.string(), key: z.string() });
-const query = z.object({
-  days: rangeParameter,
-  aligned: z.enum(["yes", "no"]).optional(),
-  ip: z
-    .string()
-    .trim()
-    .transform((text) => {
-      const read = readSourceIp(text);
-      return typeof read === "string" ? "" : read.ip;
-    })
-    .refine((text) => text !== "")
-    .optional(),
-  cursor: z.string().transform(decodeCursor).refine(isRecordCursor).optional(),
-});
-export type SourceState = z.output<typeof query>;
 
 /** A source: what it is and why we think so, what fails and how to fix it, and the rows of its reports. */
 export const sourcePages = ({ reading, records }: DmarcPageUseCases): readonly PageRoute[] => [
-  page({ path: "/dmarc/:id/sources/:key", params, query }, async ({ viewer, params: { id, key }, query: state }) => {
-    const found = reading.source(viewer.caller, id, { key, days: state.days });
-    const { fromDay: from, toDay: to } = reading.range(state.days);
-    const filters = {
-      ...{ from, to, source: key, source_ip: state.ip },
-      aligned: state.aligned === undefined ? undefined : state.aligned === "yes",
-    };
-    const page = { after: state.cursor ?? null, limit: ROWS_AT_ONCE };
-    const rows = await records.page(viewer.caller, id, filters, page);
-    const { source, row } = found;
-    return {
-      title: `${source.name}, ${row.domain}`,
-      section: "dmarc",
-      body: <SourceBody {...{ found, rows, state }} />,
-    };
-  }),
+  page(
+    { path: "/dmarc/:id/sources/:key", params, query: sourceQuery },
+    async ({ viewer, params: { id, key }, query: state }) => {
+      const found = reading.source(viewer.caller, id, { key, days: state.days });
+      const { fromDay: from, toDay: to } = reading.range(state.days);
+      const filters = {
+        ...{ from, to, source: key, source_ip: state.ip },
+        aligned: state.aligned === undefined ? undefined : state.aligned === "yes",
+      };
+      const page = { after: state.cursor ?? null, limit: ROWS_AT_ONCE };
+      const rows = await records.page(viewer.caller, id, filters, page);
+      const { source, row } = found;
+      return {
+        title: `${source.name}, ${row.domain}`,
+        section: "dmarc",
+        body: <SourceBody {...{ found, rows, state }} />,
+      };
+    },
+  ),
 ];
 
 type Found = SourcePage & { readonly row: DomainRow };

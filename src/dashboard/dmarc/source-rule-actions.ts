@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { AppError } from "../../base/errors.ts";
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import { SOURCE_RULES_MAX, sourceRuleSchema } from "../../dmarc/domains/source-rules.ts";
-import { CLASSIFICATIONS } from "../../dmarc/sources/rollup-store.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { SOURCE_RULES_MAX, sourceRuleSchema } from "../../dmarc/records/domains/source-rules.ts";
+import { CLASSIFICATIONS } from "../../dmarc/insight/sources/rollup-store.ts";
 import { optionalText } from "../form-input.ts";
 import { formAction, type PageRoute } from "../page.ts";
 import { redirectTo } from "../redirect.ts";

@@ -1,5 +1,5 @@
-import { SOURCE_RULES_MAX, type SourceRule } from "../../dmarc/domains/source-rules.ts";
-import { CLASSIFICATIONS } from "../../dmarc/sources/rollup-store.ts";
+import { SOURCE_RULES_MAX, type SourceRule } from "../../dmarc/records/domains/source-rules.ts";
+import { CLASSIFICATIONS } from "../../dmarc/insight/sources/rollup-store.ts";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import { numberText } from "../components/number.tsx";
 import { Panel } from "../components/panel.tsx";

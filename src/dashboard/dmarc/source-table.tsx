@@ -1,4 +1,4 @@
-import type { Source } from "../../dmarc/sources/source-response.ts";
+import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { middleCut } from "../components/copy.tsx";
 import { Link } from "../components/link.tsx";
 import { countText, numberText, Percent } from "../components/number.tsx";

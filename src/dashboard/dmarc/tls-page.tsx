@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { isoDay } from "../../base/days.ts";
-import { isId } from "../../base/secrets.ts";
-import type { DomainRow } from "../../dmarc/domains/domain-store.ts";
-import { tlsFailureText } from "../../dmarc/report/tls-failure-texts.ts";
-import type { TlsReportRow } from "../../dmarc/queries/report-query-store.ts";
-import type { TlsSummary } from "../../dmarc/queries/tls-summary.ts";
+import { isoDay } from "../../foundation/base/days.ts";
+import { isId } from "../../foundation/base/secrets.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { tlsFailureText } from "../../dmarc/reports/report/tls-failure-texts.ts";
+import type { TlsReportRow } from "../../dmarc/insight/queries/report-query-store.ts";
+import type { TlsSummary } from "../../dmarc/insight/queries/tls-summary.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
 import { AreaChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import type { AttentionItem } from "../../base/attention.ts";
+import type { AttentionItem } from "../../foundation/base/attention.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import type { Viewer } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import { AttentionBoard } from "./attention-board.ts";
 import { operatorSource } from "./operator-attention.ts";
 

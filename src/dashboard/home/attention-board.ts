@@ -1,6 +1,6 @@
-import type { AttentionItem } from "../../base/attention.ts";
-import type { Clock } from "../../base/clock.ts";
-import type { Section, Viewer } from "../page.ts";
+import type { AttentionItem } from "../../foundation/base/attention.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
+import type { Section, Viewer } from "../visit.ts";
 
 /** What needs attention in a part of the product. */
 export interface AttentionSource {

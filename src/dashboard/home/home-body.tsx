@@ -1,5 +1,5 @@
-import type { AttentionItem } from "../../base/attention.ts";
-import { isoDay } from "../../base/days.ts";
+import type { AttentionItem } from "../../foundation/base/attention.ts";
+import { isoDay } from "../../foundation/base/days.ts";
 import type { RunningList } from "../../bulk/job-queries.ts";
 import { Badge } from "../components/badge.tsx";
 import { BarChart } from "../components/chart.tsx";
@@ -11,7 +11,10 @@ import { durationText, Time } from "../components/time.tsx";
 import { ResultBadge } from "../components/result-badge.tsx";
 import { VerifyBox } from "../components/verify-box.tsx";
 import { usePage } from "../context.ts";
-import type { HomeFacts } from "./pages.tsx";
+import type { TargetFigures } from "../../blocklist/target-table.ts";
+import type { MailInName } from "../../dmarc/alerts/overview/dmarc-overview.ts";
+import type { UsageReport } from "../../accounts/usage/account-usage.ts";
+import type { VerificationRow } from "../../verify/store.ts";
 
 /** What needs somebody comes first, numbers after it. */
 export const HomeBody = (facts: HomeFacts) => (
@@ -232,3 +235,16 @@ const VerifyPanel = ({ latest }: HomeFacts) => (
     )}
   </Panel>
 );
+
+/** Everything that the home page shows. */
+export interface HomeFacts {
+  readonly attention: readonly AttentionItem[];
+  /** The last 30 days by day; the last one is today (UTC). */
+  readonly days: UsageReport;
+  readonly fromDay: number;
+  readonly toDay: number;
+  readonly lists: readonly RunningList[];
+  readonly targets: TargetFigures;
+  readonly mail: MailInName;
+  readonly latest: readonly VerificationRow[];
+}

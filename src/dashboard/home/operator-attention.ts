@@ -1,4 +1,4 @@
-import type { AttentionItem } from "../../base/attention.ts";
+import type { AttentionItem } from "../../foundation/base/attention.ts";
 import type { DoctorAdvice } from "../../doctor/doctor-advice.ts";
 import type { AttentionSource } from "./attention-board.ts";
 import type { Examination } from "../../doctor/doctor.ts";

@@ -1,15 +1,14 @@
-import type { AttentionItem } from "../../base/attention.ts";
-import type { Clock } from "../../base/clock.ts";
-import { dayOfTime } from "../../base/days.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
+import { dayOfTime } from "../../foundation/base/days.ts";
 import type { RunningList } from "../../bulk/job-queries.ts";
 import type { TargetFigures } from "../../blocklist/target-table.ts";
-import type { MailInName } from "../../dmarc/overview/dmarc-overview.ts";
-import type { AccountUsage, UsageReport } from "../../usage/account-usage.ts";
+import type { MailInName } from "../../dmarc/alerts/overview/dmarc-overview.ts";
+import type { AccountUsage } from "../../accounts/usage/account-usage.ts";
 import type { History } from "../../verify/history.ts";
-import type { VerificationRow } from "../../verify/store.ts";
-import { type Viewer, page } from "../page.ts";
+import { page } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import type { AttentionBoard } from "./attention-board.ts";
-import { HomeBody } from "./home-body.tsx";
+import { HomeBody, type HomeFacts } from "./home-body.tsx";
 
 export interface HomeUseCases {
   readonly clock: Clock;
@@ -19,19 +18,6 @@ export interface HomeUseCases {
   readonly runningLists: (viewer: Viewer) => readonly RunningList[];
   readonly targets: (viewer: Viewer) => TargetFigures;
   readonly mailInName: (viewer: Viewer) => MailInName;
-}
-
-/** Everything that the home page shows. */
-export interface HomeFacts {
-  readonly attention: readonly AttentionItem[];
-  /** The last 30 days by day; the last one is today (UTC). */
-  readonly days: UsageReport;
-  readonly fromDay: number;
-  readonly toDay: number;
-  readonly lists: readonly RunningList[];
-  readonly targets: TargetFigures;
-  readonly mail: MailInName;
-  readonly latest: readonly VerificationRow[];
 }
 
 const DAYS = 30;

@@ -1,6 +1,6 @@
-import { CHOOSE_COLUMN } from "../../bulk/columns-address.ts";
-import type { Draft, DraftLayout, DraftPreview } from "../../bulk/drafts.ts";
-import type { Preview } from "../../bulk/preview.ts";
+import { CHOOSE_COLUMN } from "../../bulk/reading/columns-address.ts";
+import type { Draft, DraftLayout, DraftPreview } from "../../bulk/arrival/drafts.ts";
+import type { Preview } from "../../bulk/arrival/preview.ts";
 import { Button, Field, GetForm, PostForm, SelectField } from "../components/form.tsx";
 import { Link } from "../components/link.tsx";
 import { bytesText, countText, Num, numberText } from "../components/number.tsx";

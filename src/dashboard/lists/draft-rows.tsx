@@ -1,5 +1,5 @@
-import type { FileSample } from "../../bulk/csv.ts";
-import type { Preview } from "../../bulk/preview.ts";
+import type { FileSample } from "../../bulk/reading/csv.ts";
+import type { Preview } from "../../bulk/arrival/preview.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Panel } from "../components/panel.tsx";

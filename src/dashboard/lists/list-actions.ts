@@ -1,5 +1,6 @@
-import { AppError } from "../../base/errors.ts";
-import { formAction, type PageRoute, type Viewer } from "../page.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import { formAction, type PageRoute } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import type { ListUseCases } from "./list-use-cases.ts";
 import { listParams } from "./list-views.tsx";

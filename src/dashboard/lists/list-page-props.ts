@@ -1,5 +1,5 @@
 import type { JobPace } from "../../bulk/job-queries.ts";
-import type { Preview } from "../../bulk/preview.ts";
+import type { Preview } from "../../bulk/arrival/preview.ts";
 import type { RowsPanelProps } from "./list-rows.tsx";
 import type { ListFacts } from "./list-table.tsx";
 

@@ -1,4 +1,4 @@
-import type { WaitingRow } from "../../bulk/row-store.ts";
+import type { WaitingRow } from "../../bulk/results/row-store.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";

@@ -1,4 +1,4 @@
-import type { JobRow } from "../../bulk/job-store.ts";
+import type { JobRow } from "../../bulk/results/job-store.ts";
 import { listTitle } from "../../bulk/job-attention.ts";
 import { Badge } from "../components/badge.tsx";
 import { StackBar, type StackPart } from "../components/chart.tsx";

@@ -1,5 +1,5 @@
 import type { JobQueries } from "../../bulk/job-queries.ts";
-import type { JobRow } from "../../bulk/job-store.ts";
+import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { BulkJobs } from "../../bulk/jobs.ts";
 import type { ListFacts } from "./list-table.tsx";
 

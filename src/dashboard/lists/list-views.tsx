@@ -1,11 +1,12 @@
 import { z } from "zod";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../foundation/base/errors.ts";
 import { ROW_CHOICES, resultsWanted } from "../../bulk/job-queries.ts";
-import type { JobRow } from "../../bulk/job-store.ts";
-import { resultOfRow, rowHints } from "../../bulk/job-rows.ts";
+import type { JobRow } from "../../bulk/results/job-store.ts";
+import { resultOfRow, rowHints } from "../../bulk/results/job-rows.ts";
 import { listTitle } from "../../bulk/job-attention.ts";
 import { SUB_STATUSES, UNSETTLED } from "../../verify/result.ts";
-import { type PageRoute, page, type View, type Viewer } from "../page.ts";
+import { type PageRoute, page } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { type Confirmation, CONFIRMATIONS } from "./list-page-props.ts";
 import { AddressListPage } from "./list-page.tsx";
 import { type ListUseCases, listFacts } from "./list-use-cases.ts";

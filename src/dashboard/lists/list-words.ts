@@ -1,5 +1,5 @@
 import type { PAUSED_SENTENCES } from "../../bulk/job-attention.ts";
-import type { Preview } from "../../bulk/preview.ts";
+import type { Preview } from "../../bulk/arrival/preview.ts";
 import type { Kind } from "../components/badge.tsx";
 import { countText } from "../components/number.tsx";
 

@@ -1,9 +1,9 @@
 import type { JobQueries } from "../../bulk/job-queries.ts";
-import { isoTime } from "../../base/clock.ts";
-import { attachment } from "../../http/content-disposition.ts";
-import { csvLine } from "../../http/csv.ts";
-import { streamRows } from "../../http/response.ts";
-import type { Viewer } from "../page.ts";
+import { isoTime } from "../../foundation/base/clock.ts";
+import { attachment } from "../../foundation/http/content-disposition.ts";
+import { csvLine } from "../../foundation/http/csv.ts";
+import { streamRows } from "../../foundation/http/response.ts";
+import type { Viewer } from "../visit.ts";
 import { type ListUseCases, listFacts } from "./list-use-cases.ts";
 import type { ListFacts } from "./list-table.tsx";
 

@@ -1,4 +1,4 @@
-import type { Draft } from "../../bulk/drafts.ts";
+import type { Draft } from "../../bulk/arrival/drafts.ts";
 import { Empty } from "../components/empty.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { Link } from "../components/link.tsx";

@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { JOB_STATUSES } from "../../bulk/schemas.ts";
-import { type PageRoute, page, type View, type Viewer } from "../page.ts";
+import { JOB_STATUSES } from "../../bulk/results/schemas.ts";
+import { type PageRoute, page } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { type ListUseCases, listFacts } from "./list-use-cases.ts";
 import { sendLists } from "./lists-csv.ts";
 import { AddressListsPage, CSV_PATH } from "./lists-page.tsx";

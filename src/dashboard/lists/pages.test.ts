@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DRAFT_MS_MAX } from "../../bulk/drafts.ts";
+import { DRAFT_MS_MAX } from "../../bulk/arrival/drafts.ts";
 import { createApps, ENDLESS, type TestApp } from "../../testing/app.ts";
 import { signIn, type TestPage, type Visitor } from "../../testing/dashboard.ts";
 import { workbookOf } from "../../testing/workbook.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
 import type { PageRoute } from "../page.ts";
 import { createDraftPages } from "./draft-pages.tsx";
 import { createListActions } from "./list-actions.ts";

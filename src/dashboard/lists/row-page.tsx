@@ -1,6 +1,6 @@
 import { listTitle } from "../../bulk/job-attention.ts";
-import type { JobRow } from "../../bulk/job-store.ts";
-import type { WaitingRow } from "../../bulk/row-store.ts";
+import type { JobRow } from "../../bulk/results/job-store.ts";
+import type { WaitingRow } from "../../bulk/results/row-store.ts";
 import type { Evidence } from "../../verify/evidence.ts";
 import type { VerificationResult } from "../../verify/result.ts";
 import { Link } from "../components/link.tsx";

@@ -1,5 +1,5 @@
-import { LIST_BYTES_MAX } from "../../bulk/upload.ts";
-import { ROWS_MAX } from "../../bulk/csv.ts";
+import { LIST_BYTES_MAX } from "../../bulk/arrival/upload.ts";
+import { ROWS_MAX } from "../../bulk/reading/csv.ts";
 import { Button, Field, TextAreaField, UploadForm } from "../components/form.tsx";
 import { Icon } from "../components/icon.tsx";
 import { bytesText, numberText } from "../components/number.tsx";

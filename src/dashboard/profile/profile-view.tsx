@@ -9,7 +9,7 @@ import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/pane
 import { QrCode } from "../components/qr-code.tsx";
 import { SettingsTabs } from "../components/settings-tabs.tsx";
 import { Time } from "../components/time.tsx";
-import type { View, Viewer } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { browserName } from "./browser-name.ts";
 
 export interface ProfileFacts {

@@ -1,15 +1,16 @@
 import { z } from "zod";
 import { type Accounts, describeAccountProblem } from "../../accounts/accounts.ts";
 import type { Account, AccountStore } from "../../accounts/store.ts";
-import { AppError } from "../../base/errors.ts";
-import { rateOf } from "../../billing/plans.ts";
-import type { Balance } from "../../billing/store.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import { rateOf } from "../../accounts/billing/plans.ts";
+import type { Balance } from "../../accounts/billing/store.ts";
 import { Button, Field, PostForm } from "../components/form.tsx";
 import { Link } from "../components/link.tsx";
 import { Num } from "../components/number.tsx";
 import { Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
-import { formAction, page, type View, type Viewer } from "../page.ts";
+import { formAction, page } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 
 /** How long things are kept, as the operator has set it. */

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { auditChangeText } from "../../accounts/audit-change.ts";
 import { type AuditLog, auditView } from "../../accounts/audit-log.ts";
 import type { AuditEntry, AuditFilters } from "../../accounts/audit-store.ts";
-import { attachment } from "../../http/content-disposition.ts";
-import { csvLine } from "../../http/csv.ts";
+import { attachment } from "../../foundation/http/content-disposition.ts";
+import { csvLine } from "../../foundation/http/csv.ts";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";
 import { Field, Filters } from "../components/form.tsx";
@@ -11,7 +11,8 @@ import { DownloadLink } from "../components/link.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { page, type Viewer } from "../page.ts";
+import { page } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import { withParameters } from "../url.ts";
 
 export interface AuditUseCases {

@@ -1,8 +1,8 @@
-import type { IconName } from "../components/icon.tsx";
-import { Icon } from "../components/icon.tsx";
+import { type IconName, Icon } from "../components/icon.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
-import { type Access, page, type Viewer } from "../page.ts";
+import { page } from "../page.ts";
+import type { Access, Viewer } from "../visit.ts";
 import { hasRole } from "../roles.ts";
 
 interface Entry {

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { IssuedKey } from "../../accounts/keys.ts";
 import type { OwnKey, OwnKeys } from "../../accounts/own-keys.ts";
-import { DAY_MS } from "../../base/days.ts";
-import type { Clock } from "../../base/clock.ts";
-import { SCOPES } from "../../http/scopes.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
+import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Badge } from "../components/badge.tsx";
 import { Empty } from "../components/empty.tsx";
 import { Button, CheckField, Field, PostForm, SelectField } from "../components/form.tsx";
@@ -14,7 +14,8 @@ import { Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
 import { flag, listOf } from "../form-input.ts";
-import { formAction, page, type View, type Viewer } from "../page.ts";
+import { formAction, page } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 
 export interface KeyUseCases {

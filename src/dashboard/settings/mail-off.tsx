@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { AppError } from "../../base/errors.ts";
-import { MAIL_KIND_NAMES, type MailSubscriptions, offPath } from "../../notify/mail-subscriptions.ts";
-import type { MailSubscription } from "../../notify/subscription-store.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import { MAIL_KIND_NAMES, type MailSubscriptions, offPath } from "../../notifications/mail/mail-subscriptions.ts";
+import type { MailSubscription } from "../../notifications/mail/subscription-store.ts";
 import { Button, PostForm } from "../components/form.tsx";
-import { type PageRoute, publicAction, publicPage, type View } from "../page.ts";
+import { type PageRoute, publicAction, publicPage } from "../page.ts";
+import type { View } from "../visit.ts";
 
 export interface MailOffUseCases {
   readonly subscriptions: Pick<MailSubscriptions, "findByToken">;

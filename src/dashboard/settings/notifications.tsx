@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { AppError } from "../../base/errors.ts";
-import { SEVERITIES } from "../../dnsbl/blocklist.ts";
-import type { UrlPolicy } from "../../net/fetch-url.ts";
-import type { Notifications } from "../../notifications/notifications.ts";
-import { mailChangeSchema, notificationsChangeSchema } from "../../notifications/schemas.ts";
-import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../../notify/mail-subscriptions.ts";
-import { webhookUrlSchema } from "../../webhooks/webhook-urls.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import { SEVERITIES } from "../../foundation/base/severity.ts";
+import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
+import type { Notifications } from "../../notifications/settings/notifications.ts";
+import { mailChangeSchema, notificationsChangeSchema } from "../../notifications/settings/schemas.ts";
+import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../../notifications/mail/mail-subscriptions.ts";
+import { webhookUrlSchema } from "../../notifications/webhooks/webhook-urls.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";
@@ -14,7 +14,8 @@ import { Link } from "../components/link.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { formAction, page, type View, type Viewer } from "../page.ts";
+import { formAction, page } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 
 export interface NotificationUseCases {

@@ -1,4 +1,4 @@
-import type { LoggedProblem } from "../../base/recent-problems.ts";
+import type { LoggedProblem } from "../../foundation/base/recent-problems.ts";
 import type { DoctorAdvice } from "../../doctor/doctor-advice.ts";
 import type { RetentionFact } from "./account.tsx";
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { AppError } from "../../base/errors.ts";
-import { attachment } from "../../http/content-disposition.ts";
-import { csvLine } from "../../http/csv.ts";
-import type { Suppression } from "../../suppress/store.ts";
-import type { Suppressions } from "../../suppress/suppressions.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import { attachment } from "../../foundation/http/content-disposition.ts";
+import { csvLine } from "../../foundation/http/csv.ts";
+import type { Suppression } from "../../accounts/suppress/store.ts";
+import type { Suppressions } from "../../accounts/suppress/suppressions.ts";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";
 import { Button, CheckField, Field, Filters, PostForm, TextAreaField } from "../components/form.tsx";
@@ -13,7 +13,8 @@ import { Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { listOf, optionalText } from "../form-input.ts";
-import { formAction, page, type View } from "../page.ts";
+import { formAction, page } from "../page.ts";
+import type { View } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 
 export interface SuppressionUseCases {

@@ -8,10 +8,11 @@ import {
 } from "../../accounts/sessions.ts";
 import type { SetupLinks } from "../../accounts/setup-links.ts";
 import type { Users } from "../../accounts/users.ts";
-import { AppError, type Result } from "../../base/errors.ts";
+import { AppError, type Result } from "../../foundation/base/errors.ts";
 import { readSessionToken, sessionCookie } from "../cookies.ts";
 import type { Flash } from "../flash.ts";
-import { formAction, type PageRoute, publicAction, publicPage, type View, type Visit } from "../page.ts";
+import { formAction, type PageRoute, publicAction, publicPage } from "../page.ts";
+import type { View, Visit } from "../visit.ts";
 import { isOwnPath, redirectToPath } from "../redirect.ts";
 import { requireSame, userRefusal } from "../user-refusal.ts";
 import { brokenLinkView, codeView, setupView, signInView } from "./sign-in-views.tsx";

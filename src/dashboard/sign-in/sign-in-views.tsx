@@ -2,7 +2,7 @@ import { Empty } from "../components/empty.tsx";
 import { Button, Field, PostForm } from "../components/form.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
-import type { View } from "../page.ts";
+import type { View } from "../visit.ts";
 
 /** The sign-in. `hasUsers` is false on a service that nobody has set up. */
 export const signInView = (next: string, hasUsers: boolean): View => ({

@@ -1,5 +1,5 @@
-import type { Balance, LedgerEntry } from "../../billing/store.ts";
-import type { CreditForecast } from "../../usage/account-usage.ts";
+import type { Balance, LedgerEntry } from "../../accounts/billing/store.ts";
+import type { CreditForecast } from "../../accounts/usage/account-usage.ts";
 import { Empty } from "../components/empty.tsx";
 import { Link } from "../components/link.tsx";
 import { countText, numberText } from "../components/number.tsx";

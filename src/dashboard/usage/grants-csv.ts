@@ -1,6 +1,6 @@
-import { isoTime } from "../../base/clock.ts";
-import type { LedgerEntry } from "../../billing/store.ts";
-import { csvLine } from "../../http/csv.ts";
+import { isoTime } from "../../foundation/base/clock.ts";
+import type { LedgerEntry } from "../../accounts/billing/store.ts";
+import { csvLine } from "../../foundation/http/csv.ts";
 
 /** Granted credits as CSV. */
 export const grantsCsv = {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { DAY_MS, dayOfTime, isoDay } from "../../base/days.ts";
+import { DAY_MS, dayOfTime, isoDay } from "../../foundation/base/days.ts";
 import { createApps, type TestApp } from "../../testing/app.ts";
 import { signIn, type Visitor } from "../../testing/dashboard.ts";
-import { UsageStore, type UsageEntry } from "../../usage/usage-store.ts";
+import { UsageStore, type UsageEntry } from "../../accounts/usage/usage-store.ts";
 
 const start = createApps();
 const HOSTILE = `<img src=x onerror=alert(1)>"'`;

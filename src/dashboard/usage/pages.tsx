@@ -1,13 +1,19 @@
 import { z } from "zod";
-import { type DayRange, dayOfTime, isoDay } from "../../base/days.ts";
-import type { Clock } from "../../base/clock.ts";
-import type { Balance, Ledger } from "../../billing/store.ts";
-import { parseDay } from "../../http/day-range.ts";
-import { sendText, streamRows } from "../../http/response.ts";
-import { type AccountUsage, USAGE_DAYS_MAX, USAGE_GROUPS, type UsageGrouping } from "../../usage/account-usage.ts";
-import { type NameOfKey, usageCsv } from "../../usage/usage-csv.ts";
-import { attachment } from "../../http/content-disposition.ts";
-import { page, type Viewer } from "../page.ts";
+import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
+import type { Balance, Ledger } from "../../accounts/billing/store.ts";
+import { parseDay } from "../../foundation/http/day-range.ts";
+import { sendText, streamRows } from "../../foundation/http/response.ts";
+import {
+  type AccountUsage,
+  USAGE_DAYS_MAX,
+  USAGE_GROUPS,
+  type UsageGrouping,
+} from "../../accounts/usage/account-usage.ts";
+import { type NameOfKey, usageCsv } from "../../accounts/usage/usage-csv.ts";
+import { attachment } from "../../foundation/http/content-disposition.ts";
+import { page } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import { grantsCsv } from "./grants-csv.ts";
 import type { CreditFacts } from "./credits.tsx";
 import { UsagePage } from "./usage-page.tsx";

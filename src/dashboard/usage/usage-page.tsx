@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
-import { type DayRange, isoDay } from "../../base/days.ts";
-import type { UsageGroup, UsageReport } from "../../usage/account-usage.ts";
-import type { NameOfKey } from "../../usage/usage-csv.ts";
+import { type DayRange, isoDay } from "../../foundation/base/days.ts";
+import type { UsageGroup, UsageReport } from "../../accounts/usage/account-usage.ts";
+import type { NameOfKey } from "../../accounts/usage/usage-csv.ts";
 import { Badge } from "../components/badge.tsx";
 import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import type { InvitedUser, UserActor, UserOfAccount, Users } from "../../accounts/users.ts";
 import { setupUrl } from "../../accounts/setup-links.ts";
-import { AppError } from "../../base/errors.ts";
+import { AppError } from "../../foundation/base/errors.ts";
 import { readSessionToken } from "../cookies.ts";
-import { formAction, page, type PageRoute, type View, type Viewer } from "../page.ts";
+import { formAction, page, type PageRoute } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { userRefusal } from "../user-refusal.ts";
 import { linkView, usersView, userView } from "./users-view.tsx";

@@ -7,7 +7,7 @@ import { ButtonLink, Link } from "../components/link.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { SettingsTabs } from "../components/settings-tabs.tsx";
 import { Time } from "../components/time.tsx";
-import type { View, Viewer } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 
 const PATH = "/settings/users";
 

@@ -3,7 +3,7 @@ import type { ApiKey } from "../../accounts/store.ts";
 import type { HistoryFilters } from "../../verify/history-store.ts";
 import { SUB_STATUSES, VERDICTS, resultSchema } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
-import { isId } from "../../base/secrets.ts";
+import { isId } from "../../foundation/base/secrets.ts";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
@@ -15,7 +15,7 @@ import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
 import { localMidnight } from "../local-day.ts";
-import type { Viewer } from "../page.ts";
+import type { Viewer } from "../visit.ts";
 import { withPath } from "../url.ts";
 import { wordsOfReason, wordsOfVerdict } from "../verdict-words.ts";
 

@@ -1,6 +1,6 @@
-import { EVENT_TYPES, TEST_TYPE } from "../../webhooks/event-types.ts";
-import { DELIVERY_STATUSES, type Delivery, type DeliveryStatus } from "../../webhooks/delivery-store.ts";
-import type { EndpointStatus } from "../../webhooks/endpoints.ts";
+import { EVENT_TYPES, TEST_TYPE } from "../../notifications/webhooks/event-types.ts";
+import { DELIVERY_STATUSES, type Delivery, type DeliveryStatus } from "../../notifications/webhooks/delivery-store.ts";
+import type { EndpointStatus } from "../../notifications/webhooks/endpoints.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";

@@ -1,5 +1,5 @@
-import type { DeliveryAttempt } from "../../webhooks/attempt-store.ts";
-import type { Delivery } from "../../webhooks/delivery-store.ts";
+import type { DeliveryAttempt } from "../../notifications/webhooks/attempt-store.ts";
+import type { Delivery } from "../../notifications/webhooks/delivery-store.ts";
 import { Badge } from "../components/badge.tsx";
 import { Copyable, CopyBlock, Mono } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";

@@ -1,5 +1,5 @@
-import { TEST_TYPE, EVENT_TYPES } from "../../webhooks/event-types.ts";
-import { type EndpointStatus, PENDING_SHOWN_MAX } from "../../webhooks/endpoints.ts";
+import { TEST_TYPE, EVENT_TYPES } from "../../notifications/webhooks/event-types.ts";
+import { type EndpointStatus, PENDING_SHOWN_MAX } from "../../notifications/webhooks/endpoints.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty } from "../components/empty.tsx";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { newId } from "../../base/secrets.ts";
+import { newId } from "../../foundation/base/secrets.ts";
 import { createApps, type TestApp } from "../../testing/app.ts";
 import { signIn } from "../../testing/dashboard.ts";
 import { createReceivers } from "../../testing/receiver.ts";

@@ -1,4 +1,4 @@
-import type { WebhookSecret } from "../../webhooks/secret-store.ts";
+import type { WebhookSecret } from "../../notifications/webhooks/secret-store.ts";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";

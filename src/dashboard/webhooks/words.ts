@@ -1,6 +1,6 @@
-import type { DeliveryStatus } from "../../webhooks/delivery-store.ts";
-import type { EndpointState } from "../../webhooks/endpoints.ts";
-import type { UrlUse } from "../../webhooks/endpoint-store.ts";
+import type { DeliveryStatus } from "../../notifications/webhooks/delivery-store.ts";
+import type { EndpointState } from "../../notifications/webhooks/endpoints.ts";
+import type { UrlUse } from "../../notifications/webhooks/endpoint-store.ts";
 import type { Kind } from "../components/badge.tsx";
 import type { IconName } from "../components/icon.tsx";
 import { countText } from "../components/number.tsx";

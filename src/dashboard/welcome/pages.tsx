@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { FirstSteps, StepsOwner } from "../../accounts/first-steps-store.ts";
 import type { OwnKeys } from "../../accounts/own-keys.ts";
 import type { Doctor } from "../../doctor/doctor.ts";
-import { SCOPES } from "../../http/scopes.ts";
+import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Icon } from "../components/icon.tsx";
@@ -10,7 +10,8 @@ import { ButtonLink } from "../components/link.tsx";
 import { countText } from "../components/number.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { ShownKey } from "../components/shown-key.tsx";
-import { formAction, page, type View, type Viewer } from "../page.ts";
+import { formAction, page } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { type Step, stepsOf } from "./steps.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parseReply } from "../../net/smtp-reply.ts";
+import { parseReply } from "../../foundation/net/smtp-reply.ts";
 import { readReply } from "../replies.ts";
 
 const readingOf = (text: string): string => {

@@ -1,0 +1,177 @@
+import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { err, ok, type Result } from "../../foundation/base/errors.ts";
+import type { Db, Tx } from "../../foundation/db/open.ts";
+import { ledger } from "../../foundation/db/schema.ts";
+
+/** Credits of an account: available, and held for verifications that are not finished. */
+export interface Balance {
+  readonly available: number;
+  readonly held: number;
+}
+
+export interface TooFewCredits {
+  readonly required: number;
+  readonly available: number;
+}
+
+/** An entry of the ledger; the amounts are what it adds to `available` and `held`. */
+export interface LedgerEntry {
+  readonly accountId: string;
+  readonly kind: "grant" | "hold" | "settle" | "release";
+  readonly available: number;
+  readonly held: number;
+  readonly reference: string | null;
+  readonly note: string | null;
+  readonly atMs: number;
+}
+
+/** A hold or its end: of which account, for what (an id), when. */
+export interface LedgerMove {
+  readonly accountId: string;
+  readonly reference: string;
+  readonly atMs: number;
+}
+
+/** Holding credits for work, and ending the hold. */
+export type CreditHolds = Pick<Ledger, "balance" | "hold" | "settle" | "release" | "spend">;
+
+/** For test keys: there is always enough, and nothing is held or charged. */
+export const FREE_OF_CHARGE: CreditHolds = {
+  balance: () => ({ available: Number.POSITIVE_INFINITY, held: 0 }),
+  hold: () => ok(undefined),
+  settle: () => 0,
+  release: () => 0,
+  spend: () => ok(0),
+};
+
+/**
+ * The append-only ledger of credits. The balance of an account is the sum of its entries; `accounts` carries that sum,
+ * updated in the same transaction. One reference is held at most once and ended once (unique indexes), so that a verification
+ * which is concluded twice by mistake throws instead of charging twice.
+ */
+export class Ledger {
+  readonly #db: Db;
+  readonly #append;
+  readonly #appendSpent;
+  readonly #update;
+  readonly #read;
+
+  constructor(db: Db) {
+    this.#db = db;
+    this.#append = db.sqlite.prepare<
+      unknown,
+      [string, LedgerEntry["kind"], number, number, string | null, string | null, number]
+    >("INSERT INTO ledger (account_id, kind, available, held, reference, note, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)");
+    this.#appendSpent = db.sqlite.prepare<unknown, [string, string, number]>(
+      `INSERT INTO ledger (account_id, kind, available, held, reference, at_ms)
+        VALUES (?1, 'settle', -1, 0, ?2, ?3)`,
+    );
+    this.#update = db.sqlite.prepare<unknown, [number, number, string]>(
+      "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
+    );
+    this.#read = db.sqlite.prepare<Balance, [string]>(
+      "SELECT credits_available AS available, credits_held AS held FROM accounts WHERE id = ?",
+    );
+  }
+
+  balance(accountId: string): Balance {
+    return this.#read.get(accountId) ?? { available: 0, held: 0 };
+  }
+
+  grant(tx: Tx, entry: { accountId: string; credits: number; note: string; atMs: number }): void {
+    const { accountId, credits, note, atMs } = entry;
+    this.#enter(tx, { accountId, kind: "grant", available: credits, held: 0, reference: null, note, atMs });
+  }
+
+  /** Holds `credits`; an error when the account has fewer. */
+  hold(tx: Tx, move: LedgerMove, credits = 1): Result<void, TooFewCredits> {
+    const { available } = this.balance(move.accountId);
+    if (available < credits) return err({ required: credits, available });
+    this.#enter(tx, { ...move, kind: "hold", available: -credits, held: credits, note: null });
+    return ok(undefined);
+  }
+
+  /** Spends held credits. Returns how many. */
+  settle(tx: Tx, move: LedgerMove, credits = 1): number {
+    this.#enter(tx, { ...move, kind: "settle", available: 0, held: -credits, note: null });
+    return credits;
+  }
+
+  /**
+   * Spends one credit that was not held, with one entry. The reference is ended by it: it is never charged again. Returns how
+   * many were spent; an error when the account has none. What the reference names is inserted in the same transaction, so that
+   * it has no hold.
+   */
+  spend(tx: Tx, { accountId, reference, atMs }: LedgerMove): Result<number, TooFewCredits> {
+    const { available } = this.balance(accountId);
+    if (available < 1) return err({ required: 1, available });
+    this.#appendSpent.run(accountId, reference, atMs);
+    this.#update.run(-1, 0, accountId);
+    // In the metrics every spent credit was held.
+    this.#db.note(tx, { kind: "credits", move: "hold", credits: 1 });
+    this.#db.note(tx, { kind: "credits", move: "settle", credits: 1 });
+    return ok(1);
+  }
+
+  /** Gives held credits back; `note` says why they were not spent. Returns how many. */
+  release(tx: Tx, { credits = 1, ...move }: LedgerMove & { readonly credits?: number }, note: string): number {
+    this.#enter(tx, { ...move, kind: "release", available: credits, held: -credits, note });
+    return credits;
+  }
+
+  /** The balance computed from every entry. Slow for a long ledger; equals `balance` unless something is broken. */
+  sum(accountId: string): Balance {
+    const row = this.#db.orm
+      .select({
+        available: sql<number>`coalesce(sum(${ledger.available}), 0)`,
+        held: sql<number>`coalesce(sum(${ledger.held}), 0)`,
+      })
+      .from(ledger)
+      .where(eq(ledger.accountId, accountId))
+      .get();
+    return row ?? { available: 0, held: 0 };
+  }
+
+  /** Credits granted and spent so far. */
+  totals(accountId: string): { readonly granted: number; readonly spent: number } {
+    const row = this.#db.orm
+      .select({
+        granted: sql<number>`coalesce(sum(case when kind = 'grant' then available end), 0)`,
+        spent: sql<number>`coalesce(-sum(case when kind = 'settle' then available + held end), 0)`,
+      })
+      .from(ledger)
+      .where(eq(ledger.accountId, accountId))
+      .get();
+    return row ?? { granted: 0, spent: 0 };
+  }
+
+  /** The newest entries first. */
+  history(
+    accountId: string,
+    { grantsOnly, limit }: { readonly grantsOnly: boolean; readonly limit: number },
+  ): LedgerEntry[] {
+    const isShown = and(eq(ledger.accountId, accountId), grantsOnly ? eq(ledger.kind, "grant") : undefined);
+    return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
+  }
+
+  /** A page of the credits granted to an account, the newest first, older than the entry `before`. */
+  grants(
+    accountId: string,
+    { before, limit }: { readonly before: number | null; readonly limit: number },
+  ): ReadonlyArray<LedgerEntry & { readonly id: number }> {
+    const isShown = and(
+      eq(ledger.accountId, accountId),
+      sql`kind = 'grant'`,
+      before === null ? undefined : lt(ledger.id, before),
+    );
+    return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
+  }
+
+  #enter(tx: Tx, entry: LedgerEntry): void {
+    const { accountId, kind, available, held, reference, note, atMs } = entry;
+    this.#append.run(accountId, kind, available, held, reference, note, atMs);
+    this.#update.run(available, held, accountId);
+    const credits = Math.max(Math.abs(available), Math.abs(held));
+    this.#db.note(tx, { kind: "credits", move: kind, credits });
+  }
+}

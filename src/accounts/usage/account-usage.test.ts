@@ -1,0 +1,78 @@
+import { describe, expect, test } from "bun:test";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import { createApps } from "../../testing/app.ts";
+import { AccountUsage } from "./account-usage.ts";
+import { UsageStore } from "./usage-store.ts";
+
+const start = createApps();
+const TODAY = 20_000;
+
+describe("how long credits last", () => {
+  const owner = { accountId: "a", mode: "live" } as const;
+  const forecast = (used: ReadonlyArray<readonly [day: number, credits: number]>, available: number) => {
+    const { db } = start();
+    const store = new UsageStore(db);
+    const one = { ...owner, keyId: "k", source: "single", verdict: "risky", subStatus: "catch_all" } as const;
+    db.transact((tx) => {
+      for (const [day, credits] of used) store.add(tx, { ...one, day, credits, verifications: Math.max(1, credits) });
+    });
+    return new AccountUsage(store).forecast(owner, available, TODAY * DAY_MS + 1);
+  };
+
+  test("is unknown when nothing was used in 30 days", async () => {
+    expect(await forecast([], 100)).toEqual({ creditsPerDay: 0, days: 0, daysLeft: null });
+    expect(await forecast([[TODAY - 30, 10]], 100)).toMatchObject({ daysLeft: null });
+    expect(await forecast([[TODAY - 1, 0]], 100)).toEqual({ creditsPerDay: 0, days: 2, daysLeft: null });
+  });
+
+  test("is the mean since the first use, of 30 days at most", async () => {
+    expect(await forecast([[TODAY, 25]], 100)).toEqual({ creditsPerDay: 25, days: 1, daysLeft: 4 });
+    const uneven: ReadonlyArray<readonly [number, number]> = [
+      [TODAY - 9, 90],
+      [TODAY - 1, 10],
+    ];
+    expect(await forecast(uneven, 109)).toEqual({ creditsPerDay: 10, days: 10, daysLeft: 10 });
+    const long: ReadonlyArray<readonly [number, number]> = [
+      [TODAY - 30, 1_000],
+      [TODAY - 29, 60],
+    ];
+    expect(await forecast(long, 1)).toEqual({ creditsPerDay: 2, days: 30, daysLeft: 0 });
+  });
+});
+
+test("granted credits come in pages, the newest first, without what was held and settled", () => {
+  const app = start();
+  const accountId = app.newAccount("one", "free");
+  const { ledger } = app.service;
+  app.db.transact((tx) => {
+    for (const credits of [5, 6, 7]) ledger.grant(tx, { accountId, credits, note: `n${credits}`, atMs: credits });
+    const move = { accountId, reference: "r", atMs: 9 };
+    ledger.hold(tx, move);
+    ledger.settle(tx, move);
+    ledger.grant(tx, { accountId: app.newAccount("two", "free"), credits: 8, note: "other", atMs: 9 });
+  });
+  const first = ledger.grants(accountId, { before: null, limit: 2 });
+  expect(first.map(({ available, note }) => [available, note])).toEqual([
+    [7, "n7"],
+    [6, "n6"],
+  ]);
+  const rest = ledger.grants(accountId, { before: first[1]?.id ?? 0, limit: 9 });
+  expect(rest.map(({ available, note }) => [available, note])).toEqual([
+    [5, "n5"],
+    [100, "sign-up"],
+  ]);
+});
+
+test("callers are named by their key or their address, and not when they are gone", () => {
+  const app = start();
+  const key = app.newKey({ name: "shop" });
+  const { users, callerName } = app.service;
+  const invited = users.invite(
+    { accountId: app.accountId(), email: "ada@example.com", role: "owner", isOperator: true },
+    null,
+  );
+  const id = invited.ok ? invited.value.user.id : "";
+  expect([key.id, `user:${id}`, "user:none", "none", ""].map(callerName)).toEqual([
+    ...["shop", "ada@example.com", null, null, null],
+  ]);
+});

@@ -1,0 +1,131 @@
+import { backgroundTurn } from "../../foundation/base/background.ts";
+import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts";
+import type { UsageColumn, UsageOwner, UsageStore, UsageSum } from "./usage-store.ts";
+
+/** The longest range of days: a little over a year. */
+export const USAGE_DAYS_MAX = 400;
+
+export const USAGE_GROUPS = ["day", "key", "verdict", "sub_status"] as const;
+export type UsageGrouping = (typeof USAGE_GROUPS)[number];
+
+/** Verifications of a range of days, single ones and addresses of lists. */
+export interface UsageFigures {
+  readonly total: number;
+  readonly deliverable: number;
+  readonly risky: number;
+  readonly undeliverable: number;
+  /** Requests that the rate limit refused; null where they cannot be told apart: they have no result. */
+  readonly rateLimited: number | null;
+  /** Credits charged. */
+  readonly credits: number;
+}
+
+export interface UsageGroup extends UsageFigures {
+  /** The day (`YYYY-MM-DD`), the id of the key, the verdict or the sub_status. */
+  readonly group: string;
+}
+
+export interface UsageReport {
+  readonly groups: readonly UsageGroup[];
+  readonly total: UsageFigures;
+}
+
+/** How fast credits are spent. */
+export interface CreditForecast {
+  readonly creditsPerDay: number;
+  /** The days that the pace is the mean of; 0 when nothing was verified. */
+  readonly days: number;
+  /** Whole days; null when no credit was spent. */
+  readonly daysLeft: number | null;
+}
+
+/** The days that say how fast credits are spent. */
+const PACE_DAYS = 30;
+
+const COLUMN_OF: Readonly<Record<UsageGrouping, UsageColumn>> = {
+  day: "day",
+  key: "keyId",
+  verdict: "verdict",
+  sub_status: "subStatus",
+};
+
+const VERDICT_FIELDS = ["deliverable", "risky", "undeliverable"] as const;
+
+/** Days read in one go: an account with many keys has thousands of sums a month. */
+const DAYS_AT_ONCE = 50;
+
+interface Counts {
+  total: number;
+  deliverable: number;
+  risky: number;
+  undeliverable: number;
+  rateLimited: number | null;
+  credits: number;
+}
+
+const noCounts = (rateLimited: number | null): Counts => ({
+  ...{ total: 0, deliverable: 0, risky: 0, undeliverable: 0, rateLimited, credits: 0 },
+});
+
+const addSum = (counts: Counts, { verdict, verifications, credits }: UsageSum): void => {
+  counts.total += verifications;
+  counts.credits += credits;
+  const field = VERDICT_FIELDS.find((name) => name === verdict);
+  if (field !== undefined) counts[field] += verifications;
+};
+
+/** What an account used. */
+export class AccountUsage {
+  readonly #store: UsageStore;
+
+  constructor(store: UsageStore) {
+    this.#store = store;
+  }
+
+  /**
+   * The verifications of an account and mode in a range of days. By `day` every day of the range has a group, oldest
+   * first; other groups are only those with figures, the largest first.
+   */
+  async report(owner: UsageOwner, range: DayRange, by: UsageGrouping): Promise<UsageReport> {
+    const { accountId, mode } = owner;
+    const hasRefused = by === "day" || by === "key";
+    const groups = new Map<string, Counts>();
+    const total = noCounts(0);
+    const countsOf = (group: string): Counts => {
+      const counts = groups.get(group) ?? noCounts(hasRefused ? 0 : null);
+      groups.set(group, counts);
+      return counts;
+    };
+    if (by === "day") for (let day = range.fromDay; day <= range.toDay; day += 1) countsOf(isoDay(day));
+    for (let fromDay = range.fromDay; fromDay <= range.toDay; fromDay += DAYS_AT_ONCE) {
+      const piece = { fromDay, toDay: Math.min(range.toDay, fromDay + DAYS_AT_ONCE - 1) };
+      if (fromDay > range.fromDay) await backgroundTurn(accountId);
+      for (const sum of this.#store.sums({ accountId, mode }, COLUMN_OF[by], piece)) {
+        addSum(countsOf(typeof sum.group === "number" ? isoDay(sum.group) : sum.group), sum);
+        addSum(total, sum);
+      }
+      for (const { day, keyId, requests } of this.#store.rateLimited({ accountId, mode }, piece)) {
+        total.rateLimited = (total.rateLimited ?? 0) + requests;
+        if (!hasRefused) continue;
+        const counts = countsOf(by === "day" ? isoDay(day) : keyId);
+        counts.rateLimited = (counts.rateLimited ?? 0) + requests;
+      }
+    }
+    const found = [...groups].map(([group, counts]) => ({ group, ...counts }));
+    if (by === "day") return { groups: found, total };
+    const shown = found.filter((one) => one.total > 0 || one.credits > 0 || (one.rateLimited ?? 0) > 0);
+    return { groups: shown.toSorted((a, b) => b.total - a.total || (a.group < b.group ? -1 : 1)), total };
+  }
+
+  /** How long credits will last at the pace of the last 30 days, from the first of them with a verification on. */
+  async forecast(owner: UsageOwner, available: number, nowMs: number): Promise<CreditForecast> {
+    const toDay = dayOfTime(nowMs);
+    const { groups } = await this.report(owner, { fromDay: toDay - PACE_DAYS + 1, toDay }, "day");
+    const first = groups.findIndex(({ total, credits }) => total > 0 || credits > 0);
+    const days = first < 0 ? 0 : groups.length - first;
+    const credits = groups.reduce((sum, one) => sum + one.credits, 0);
+    if (credits === 0) return { creditsPerDay: 0, days, daysLeft: null };
+    const creditsPerDay = credits / days;
+    return { creditsPerDay, days, daysLeft: Math.floor(available / creditsPerDay) };
+  }
+}

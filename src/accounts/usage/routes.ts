@@ -1,0 +1,107 @@
+import { z } from "zod";
+import type { Clock } from "../../foundation/base/clock.ts";
+import { type DayRange, isoDay } from "../../foundation/base/days.ts";
+import { rangeFields, readDayRange } from "../../foundation/http/day-range.ts";
+import type { Guard } from "../../foundation/http/guard.ts";
+import { declareRoute, handle, serveRoutes } from "../../foundation/http/route.ts";
+import {
+  type AccountUsage,
+  USAGE_DAYS_MAX,
+  USAGE_GROUPS,
+  type UsageFigures,
+  type UsageGrouping,
+  type UsageReport,
+} from "./account-usage.ts";
+import type { NameOfKey } from "./usage-csv.ts";
+
+const count = (description: string) => z.int().meta({ description });
+
+const figuresSchema = {
+  total: count("Verifications that ended: single ones, and distinct addresses of lists."),
+  deliverable: count("Those with the verdict `deliverable`."),
+  risky: count("Those with the verdict `risky`."),
+  undeliverable: count("Those with the verdict `undeliverable`."),
+  rate_limited: z.int().nullable().meta({
+    description: "Requests refused by the rate limit (429). Null by verdict and sub_status: they have no result.",
+  }),
+  credits: count("Credits charged."),
+};
+
+const usageSchema = z
+  .object({
+    from: z.iso.date().meta({ description: "The first UTC day." }),
+    to: z.iso.date().meta({ description: "The last UTC day, inclusive." }),
+    by: z.enum(USAGE_GROUPS).meta({ description: "What the groups are." }),
+    total: z.object(figuresSchema).meta({ description: "The figures of the whole range." }),
+    groups: z
+      .array(
+        z.object({
+          group: z.string().meta({ description: "The day, the id of the API key, the verdict or the sub_status." }),
+          name: z
+            .string()
+            .nullable()
+            .meta({ description: "The name of the API key, or the user of the dashboard; null for other groups." }),
+          ...figuresSchema,
+        }),
+      )
+      .meta({ description: "By day: every day, oldest first. Otherwise: the largest group first." }),
+  })
+  .meta({ title: "Usage" });
+
+const EXAMPLE_FIGURES = { total: 3, deliverable: 2, risky: 0, undeliverable: 1, rate_limited: 0, credits: 3 };
+
+export const GET_USAGE = declareRoute({
+  ...{ method: "GET", path: "/v1/usage", operationId: "getUsage", tag: "Account" },
+  summary: "Get the usage of the account",
+  description: `Returns the verifications of the account, of all its keys of the mode of the calling key, by UTC day, key, verdict or sub_status, for at most ${USAGE_DAYS_MAX} days. A single verification counts on the day it ended. An address of a list counts once however many rows have it, on the day of its latest result. Rate-limited requests are counted within 5 seconds.`,
+  scope: "verifications:read",
+  query: z.strictObject({
+    ...rangeFields,
+    by: z.enum(USAGE_GROUPS).default("day").meta({ description: "How to group the figures." }),
+  }),
+  responses: {
+    200: {
+      description: "The usage.",
+      schema: usageSchema,
+      example: {
+        ...{ from: "2026-01-01", to: "2026-01-01", by: "day", total: EXAMPLE_FIGURES },
+        groups: [{ group: "2026-01-01", name: null, ...EXAMPLE_FIGURES }],
+      },
+    },
+  },
+});
+
+/** The routes of usage. */
+export const USAGE_ROUTES = [GET_USAGE] as const;
+
+const figuresView = ({ rateLimited, ...figures }: UsageFigures) => {
+  const { total, deliverable, risky, undeliverable, credits } = figures;
+  return { total, deliverable, risky, undeliverable, rate_limited: rateLimited, credits };
+};
+
+/** A report as the API shows it; `nameOf` says how a key is called. */
+export const usageView = (
+  { groups, total }: UsageReport,
+  { range, by, nameOf }: { readonly range: DayRange; readonly by: UsageGrouping; readonly nameOf: NameOfKey },
+) => ({
+  ...{ from: isoDay(range.fromDay), to: isoDay(range.toDay), by, total: figuresView(total) },
+  groups: groups.map((one) => ({
+    ...{ group: one.group, name: by === "key" ? nameOf(one.group) : null },
+    ...figuresView(one),
+  })),
+});
+
+export interface UsageRouteDeps {
+  readonly usage: AccountUsage;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly nameOf: NameOfKey;
+}
+
+/** Serves the usage of accounts. */
+export const createUsageRoutes = (guard: Guard, { usage, clock, nameOf }: UsageRouteDeps) =>
+  serveRoutes(guard, [
+    handle(GET_USAGE, async ({ caller, query: { by, ...days } }) => {
+      const range = readDayRange(days, clock.nowMs(), USAGE_DAYS_MAX);
+      return usageView(await usage.report(caller, range, by), { range, by, nameOf });
+    }),
+  ]);

@@ -1,0 +1,127 @@
+import type { Database as Sqlite } from "bun:sqlite";
+import type { DayRange } from "../../foundation/base/days.ts";
+import type { KeyMode } from "../../foundation/base/secrets.ts";
+import type { Db, Tx } from "../../foundation/db/open.ts";
+
+export interface UsageOwner {
+  readonly accountId: string;
+  readonly mode: KeyMode;
+}
+
+/** Verifications of one day, key, source and result. */
+export interface UsageEntry extends UsageOwner {
+  /** In days since 1970 (UTC). */
+  readonly day: number;
+  readonly keyId: string;
+  readonly source: "single" | "list";
+  readonly verdict: string;
+  readonly subStatus: string;
+  /** Negative when results are removed because the addresses are verified again. */
+  readonly verifications: number;
+  readonly credits: number;
+}
+
+export interface RateLimitedEntry extends UsageOwner {
+  readonly day: number;
+  readonly keyId: string;
+  readonly requests: number;
+}
+
+/** What a range of days sums up by. */
+export type UsageColumn = "day" | "keyId" | "verdict" | "subStatus";
+
+/** Verifications of one group and verdict. */
+export interface UsageSum {
+  readonly group: string | number;
+  readonly verdict: string;
+  readonly verifications: number;
+  readonly credits: number;
+}
+
+const COLUMNS: Readonly<Record<UsageColumn, string>> = {
+  day: "day",
+  keyId: "key_id",
+  verdict: "verdict",
+  subStatus: "sub_status",
+};
+
+/** Which results are counted; undefined: all. */
+export interface CountedResults {
+  readonly keyId?: string | undefined;
+  readonly verdict?: string | undefined;
+  readonly subStatus?: string | undefined;
+}
+
+type SingleParameters = [string, string, string | null, string | null, string | null];
+type RangeParameters = [string, string, number, number];
+
+const sumsBy = (sqlite: Sqlite, column: string) =>
+  sqlite.prepare<UsageSum, RangeParameters>(
+    `SELECT ${column} AS "group", verdict, sum(verifications) AS verifications, sum(credits) AS credits FROM usage_daily
+      WHERE account_id = ? AND mode = ? AND day >= ? AND day <= ? GROUP BY ${column}, verdict ORDER BY ${column}, verdict`,
+  );
+
+const prepareAll = (sqlite: Sqlite) => ({
+  add: sqlite.prepare<unknown, [string, string, number, string, string, string, string, number, number]>(
+    `INSERT INTO usage_daily (account_id, mode, day, key_id, source, sub_status, verdict, verifications, credits)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, day, key_id, source, sub_status)
+      DO UPDATE SET verifications = verifications + excluded.verifications, credits = credits + excluded.credits`,
+  ),
+  // An account that was deleted meanwhile gets no new rows.
+  addRateLimited: sqlite.prepare<unknown, [string, number, string, number, string]>(
+    `INSERT INTO rate_limited_daily (account_id, mode, day, key_id, requests)
+      SELECT id, ?, ?, ?, ? FROM accounts WHERE id = ? AND deleted_at_ms IS NULL
+      ON CONFLICT (account_id, mode, day, key_id) DO UPDATE SET requests = requests + excluded.requests`,
+  ),
+  sums: {
+    day: sumsBy(sqlite, COLUMNS.day),
+    keyId: sumsBy(sqlite, COLUMNS.keyId),
+    verdict: sumsBy(sqlite, COLUMNS.verdict),
+    subStatus: sumsBy(sqlite, COLUMNS.subStatus),
+  },
+  singleResults: sqlite.prepare<{ count: number }, SingleParameters>(
+    `SELECT coalesce(sum(verifications), 0) AS count FROM usage_daily WHERE account_id = ?1 AND mode = ?2 AND source = 'single'
+      AND (?3 IS NULL OR key_id = ?3) AND (?4 IS NULL OR verdict = ?4) AND (?5 IS NULL OR sub_status = ?5)`,
+  ),
+  rateLimited: sqlite.prepare<{ day: number; keyId: string; requests: number }, RangeParameters>(
+    `SELECT day, key_id AS keyId, requests FROM rate_limited_daily
+      WHERE account_id = ? AND mode = ? AND day >= ? AND day <= ? ORDER BY day, key_id`,
+  ),
+});
+
+/** Daily sums of verifications and of requests that the rate limit refused. */
+export class UsageStore {
+  readonly #sql: ReturnType<typeof prepareAll>;
+
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    this.#sql = prepareAll(sqlite);
+  }
+
+  add(_tx: Tx, entry: UsageEntry): void {
+    const { accountId, mode, day, keyId, source, subStatus, verdict, verifications, credits } = entry;
+    this.#sql.add.run(accountId, mode, day, keyId, source, subStatus, verdict, verifications, credits);
+  }
+
+  addRateLimited(_tx: Tx, { accountId, mode, day, keyId, requests }: RateLimitedEntry): void {
+    this.#sql.addRateLimited.run(mode, day, keyId, requests, accountId);
+  }
+
+  /** The verifications of a range of days by a column and verdict, in the order of the column. */
+  sums({ accountId, mode }: UsageOwner, column: UsageColumn, { fromDay, toDay }: DayRange): UsageSum[] {
+    return this.#sql.sums[column].all(accountId, mode, fromDay, toDay);
+  }
+
+  /** Single verifications that have ever ended with such a result, also those that have expired since. */
+  singleResults({ accountId, mode }: UsageOwner, { keyId, verdict, subStatus }: CountedResults): number {
+    const wanted = [keyId ?? null, verdict ?? null, subStatus ?? null] as const;
+    return this.#sql.singleResults.get(accountId, mode, ...wanted)?.count ?? 0;
+  }
+
+  /** The requests that the rate limit refused in a range of days. */
+  rateLimited(
+    { accountId, mode }: UsageOwner,
+    { fromDay, toDay }: DayRange,
+  ): Omit<RateLimitedEntry, keyof UsageOwner>[] {
+    return this.#sql.rateLimited.all(accountId, mode, fromDay, toDay);
+  }
+}

@@ -1,0 +1,131 @@
+import type { DnsResolver } from "../../foundation/net/dns.ts";
+import type { Blocklist } from "./blocklist.ts";
+import { zoneOf } from "./blocklist.ts";
+import type { DnsblPacing } from "./budget.ts";
+import type { DecodedResponse } from "./decode.ts";
+import { decodeResponse } from "./decode.ts";
+import { maskKey } from "./list-keys.ts";
+
+/** The response of a list to one query. */
+export interface ListResponse {
+  /** The name that was queried; a key in it is masked. */
+  readonly queryName: string;
+  /** The A records as received. */
+  readonly returnCodes: readonly string[];
+  readonly decoded: DecodedResponse;
+  /** Remaining TTL in seconds; 0 when the response has none. */
+  readonly ttlS: number;
+}
+
+/** The responses for all query names of a target (host, registrable domain) as one. */
+export interface TargetResponse extends Omit<ListResponse, "queryName"> {
+  readonly queryNames: readonly string[];
+  /** The prefix that decided the outcome. */
+  readonly prefix: string;
+}
+
+/**
+ * Record types that show whether a name exists. Resolvers cache each type separately, so such a query reaches the list
+ * although the A record is cached.
+ */
+export const PRESENCE_TYPES = ["TXT", "AAAA", "MX", "NS", "PTR", "SOA"] as const;
+export type PresenceType = (typeof PRESENCE_TYPES)[number];
+
+/**
+ * Whether a name exists: `records` and `no_records` (NOERROR without a record) mean that it may, `absent` (NXDOMAIN) that
+ * it does not. `unknown`: no usable response. A server may return `no_records` for names that do not exist: compare with
+ * a random name.
+ */
+export interface NamePresence {
+  readonly kind: "records" | "no_records" | "absent" | "unknown";
+  readonly ttlS: number;
+}
+
+const TEXT_CHARACTERS_MAX = 500;
+const TEXT_RECORDS_MAX = 4;
+const TEXT_TIMEOUT_MS = 5000;
+
+/** Sends queries to lists, within their budgets. No method rejects for anything that a list, a resolver or a budget does. */
+export class ListClient {
+  constructor(
+    private readonly resolver: DnsResolver,
+    private readonly pacing: DnsblPacing,
+  ) {}
+
+  /** Queries the A records of a prefix (see `formQueries`). */
+  async query(list: Blocklist, prefix: string, signal?: AbortSignal): Promise<ListResponse> {
+    const zone = zoneOf(list);
+    if (zone === null) return notSent(prefix, `${list.name} requires a key.`);
+    const name = `${prefix}.${zone}`;
+    const queryName = maskKey(list, name);
+    const permit = await this.pacing.acquire(list);
+    if (!permit.ok) return notSent(queryName, permit.error.problem);
+    const response = await this.resolver.resolve(name, "A", signal === undefined ? {} : { signal });
+    return { queryName, returnCodes: response.records, decoded: decodeResponse(list, response), ttlS: response.ttlS };
+  }
+
+  /**
+   * Queries every prefix of a target. One listed prefix makes the target listed; otherwise one unknown prefix makes it
+   * unknown. A response outside 127.0.0.0/8 invalidates all others. `prefixes` is never empty.
+   */
+  async queryTarget(list: Blocklist, prefixes: readonly string[], signal?: AbortSignal): Promise<TargetResponse> {
+    const responses = await Promise.all(
+      prefixes.map(async (prefix) => ({ prefix, ...(await this.query(list, prefix, signal)) })),
+    );
+    const decisive = responses.toSorted((a, b) => precedenceOf(a.decoded) - precedenceOf(b.decoded))[0];
+    if (decisive === undefined) throw new Error("A target without a query name.");
+    return {
+      prefix: decisive.prefix,
+      decoded: decisive.decoded.outcome === "listed" ? mergeListings(responses) : decisive.decoded,
+      queryNames: responses.map(({ queryName }) => queryName),
+      returnCodes: [...new Set(responses.flatMap(({ returnCodes }) => returnCodes))],
+      ttlS: Math.min(...responses.map(({ ttlS }) => ttlS)),
+    };
+  }
+
+  /** Queries whether a name exists, by another record type than A. */
+  async queryPresence(list: Blocklist, prefix: string, type: PresenceType): Promise<NamePresence> {
+    const zone = zoneOf(list);
+    if (zone === null || !(await this.pacing.acquire(list)).ok) return UNKNOWN;
+    const { outcome, ttlS } = await this.resolver.resolve(`${prefix}.${zone}`, type, { timeoutMs: TEXT_TIMEOUT_MS });
+    if (outcome === "answer") return { kind: "records", ttlS };
+    // Empty responses of a zone without an SOA record are never confirmed; a random name that is absent confirms them.
+    if (outcome === "no_data" || outcome === "unconfirmed") return { kind: "no_records", ttlS };
+    return outcome === "nxdomain" ? { kind: "absent", ttlS } : UNKNOWN;
+  }
+
+  /** Queries the list's explanation of a listing (TXT, RFC 5782 §2.1), a key in it masked; null when there is none. */
+  async queryText(list: Blocklist, prefix: string, signal?: AbortSignal): Promise<string | null> {
+    const zone = zoneOf(list);
+    if (zone === null || !(await this.pacing.acquire(list)).ok) return null;
+    const options = { timeoutMs: TEXT_TIMEOUT_MS, ...(signal === undefined ? {} : { signal }) };
+    const { records } = await this.resolver.resolve(`${prefix}.${zone}`, "TXT", options);
+    const texts = records.slice(0, TEXT_RECORDS_MAX).map(printable);
+    const text = maskKey(list, texts.filter((line) => line !== "").join(" ")).slice(0, TEXT_CHARACTERS_MAX);
+    return text === "" ? null : text;
+  }
+}
+
+const UNKNOWN: NamePresence = { kind: "unknown", ttlS: 0 };
+
+const notSent = (queryName: string, reason: string): ListResponse => ({
+  queryName,
+  returnCodes: [],
+  decoded: { outcome: "failed", cause: "not_sent", reason },
+  ttlS: 0,
+});
+
+const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
+
+const PRECEDENCE = ["listed", "refused", "failed", "not_listed"] as const;
+
+const precedenceOf = (decoded: DecodedResponse): number =>
+  decoded.outcome === "failed" && decoded.cause === "outside_loopback" ? -1 : PRECEDENCE.indexOf(decoded.outcome);
+
+const mergeListings = (responses: readonly ListResponse[]): DecodedResponse => {
+  const listings = responses.flatMap(({ decoded }) => (decoded.outcome === "listed" ? decoded.listings : []));
+  return {
+    outcome: "listed",
+    listings: listings.filter(({ id }, index) => listings.findIndex((other) => other.id === id) === index),
+  };
+};

@@ -1,0 +1,279 @@
+import { rm } from "node:fs/promises";
+import { AppError } from "../../foundation/base/errors.ts";
+import { type KeyMode, newId } from "../../foundation/base/secrets.ts";
+import type { CreditHolds } from "../../accounts/billing/store.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { FileSample } from "../reading/csv.ts";
+import { sampleFile } from "./list-file.ts";
+import { rewritePasted } from "../reading/pasted-list.ts";
+import { type Preview, previewSubmission } from "./preview.ts";
+import type { UploadOrder } from "../results/schemas.ts";
+import { isSmallFile, type Submission, type SubmissionContext, withStoredList } from "./submission.ts";
+import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
+import { UploadBudget, type UploadReservation } from "./upload-budget.ts";
+
+/** Whose a draft is: users of the account see it in this mode. */
+interface DraftOwner {
+  readonly accountId: string;
+  readonly mode: KeyMode;
+}
+
+/** An uploaded list that is not started yet. */
+export interface Draft {
+  readonly id: string;
+  /** Null for a text that was pasted. */
+  readonly fileName: string | null;
+  readonly bytes: number;
+  readonly expiresAtMs: number;
+  /** The job that was made of it; null before. */
+  readonly jobId: string | null;
+  /** The credits that its latest preview asks for; null before the first. */
+  readonly required: number | null;
+}
+
+/** How the file is read; as for the query of an upload. */
+export type DraftLayout = Pick<UploadOrder, "column" | "header" | "encoding">;
+
+/** What a draft would be as a list, or why it cannot be read and what its first rows hold. */
+export type DraftPreview =
+  | { readonly kind: "list"; readonly preview: Preview }
+  | {
+      readonly kind: "refused";
+      readonly message: string;
+      readonly issues: ReadonlyArray<{ readonly path: string; readonly message: string }>;
+      readonly sample: FileSample | null;
+    };
+
+/** How long a file waits to be started. */
+export const DRAFT_MS_MAX = 60 * 60_000;
+/** More drafts of an account replace its oldest. */
+export const DRAFTS_PER_ACCOUNT_MAX = 5;
+const MIB = 1024 * 1024;
+/** Disk space of drafts: a part of that of all uploads, so that lists can be submitted by the API. Twice the files, for those that are received or still read. */
+const LIMITS = {
+  filesPerAccountMax: 2 * DRAFTS_PER_ACCOUNT_MAX,
+  bytesPerAccountMax: 512 * MIB,
+  bytesMax: 2 * 1024 * MIB,
+};
+/** Readings of one draft that are kept. */
+const PREVIEWS_MAX = 10;
+const SAMPLE_ROWS = 6;
+
+const notFound = (): AppError =>
+  new AppError("not_found", { message: "This upload has expired. Upload the file again." });
+
+interface Stored {
+  readonly draft: Omit<Draft, "jobId" | "required">;
+  readonly owner: DraftOwner;
+  readonly upload: Upload;
+  readonly previews: Map<string, Promise<DraftPreview>>;
+  /** The start, once requested: it happens once. */
+  start: Promise<string> | null;
+  jobId: string | null;
+  required: number | null;
+  /** Readings under way: the file is deleted after the last. */
+  readers: number;
+  isDropped: boolean;
+  readonly cancelExpiry: () => void;
+  readonly reservations: readonly UploadReservation[];
+}
+
+const shown = ({ draft, jobId, required }: Stored): Draft => ({ ...draft, jobId, required });
+
+/**
+ * Lists that users upload and look at before they start them. A file is received once and waits in the uploads folder; a
+ * restart or an hour discards it.
+ */
+export class ListDrafts {
+  readonly #drafts = new Map<string, Stored>();
+  readonly #held = new UploadBudget(LIMITS);
+
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly options: {
+      readonly contextOf: (owner: DraftOwner) => SubmissionContext;
+      readonly credits: CreditHolds;
+    },
+  ) {}
+
+  /** Receives a form with a file. 400, 413, 415; 503 when too many files wait or the disk is full. */
+  async receive(owner: DraftOwner, request: Request): Promise<Draft> {
+    await this.#makeRoom(owner);
+    const context = this.options.contextOf(owner);
+    const bytesMax = uploadBytesMax(request);
+    const reservations: UploadReservation[] = [];
+    let upload: Upload | null = null;
+    try {
+      reservations.push(this.#held.reserve(owner.accountId, bytesMax));
+      reservations.push(context.reserveUpload(bytesMax));
+      upload = await receiveUpload(request, context);
+      const { bytes } = upload;
+      for (const reservation of reservations) reservation.shrink(bytes);
+      if (upload.fileName === null) await rewritePasted(upload.path);
+      return this.#keep(owner, upload, reservations);
+    } catch (error) {
+      if (upload !== null) await rm(upload.path, { force: true });
+      for (const reservation of reservations) reservation.release();
+      throw error;
+    }
+  }
+
+  /** 404 when it has expired or is another account's. */
+  get(owner: DraftOwner, id: string): Draft {
+    return shown(this.#find(owner, id));
+  }
+
+  /** The drafts of an account that wait to be started, oldest first. */
+  waiting({ accountId, mode }: DraftOwner): Draft[] {
+    const own = this.#ofAccount(accountId).filter(({ owner, jobId }) => owner.mode === mode && jobId === null);
+    return own.map(shown);
+  }
+
+  /** How a draft is read and what it would cost. Reads it to its end, at most once for each layout. 404, 503. */
+  async preview(owner: DraftOwner, id: string, layout: DraftLayout): Promise<DraftPreview> {
+    const stored = this.#find(owner, id);
+    if (stored.isDropped) throw notFound();
+    const key = JSON.stringify([layout.column ?? null, layout.header, layout.encoding ?? null]);
+    const earlier = stored.previews.get(key);
+    const reading = earlier ?? this.#read(stored, layout);
+    if (earlier === undefined) {
+      stored.previews.set(key, reading);
+      reading.catch(() => stored.previews.delete(key));
+      const [oldest] = stored.previews.keys();
+      if (stored.previews.size > PREVIEWS_MAX && oldest !== undefined) stored.previews.delete(oldest);
+    }
+    const read = await reading;
+    stored.required = read.kind === "refused" ? null : read.preview.credits.required;
+    if (read.kind === "refused") return read;
+    // Granted or spent meanwhile.
+    const { available } = this.options.credits.balance(owner.accountId);
+    return { kind: "list", preview: { ...read.preview, credits: { ...read.preview.credits, available } } };
+  }
+
+  /**
+   * Makes a job of a draft by `create` and deletes the file. A draft is started once: repeated and concurrent calls return
+   * the id of the same job. 404, and what `create` throws; the draft stays then.
+   */
+  async start(
+    owner: DraftOwner,
+    id: string,
+    {
+      options,
+      create,
+    }: { readonly options: UploadOrder; readonly create: (submission: Submission) => Promise<string> },
+  ): Promise<string> {
+    const stored = this.#find(owner, id);
+    stored.start ??= this.#submit(stored, options, create).catch((error: unknown) => {
+      stored.start = null;
+      throw error;
+    });
+    return await stored.start;
+  }
+
+  /** Deletes a draft. 404. */
+  discard(owner: DraftOwner, id: string): Promise<void> {
+    return this.#drop(this.#find(owner, id));
+  }
+
+  /** Cancels the timers. The files are deleted at the next start. */
+  stop(): void {
+    for (const { cancelExpiry } of this.#drafts.values()) cancelExpiry();
+    this.#drafts.clear();
+  }
+
+  async #submit(stored: Stored, options: UploadOrder, create: (submission: Submission) => Promise<string>) {
+    stored.jobId = await this.#using(stored, (context) => withStoredList(stored.upload, { options, context }, create));
+    await this.#drop(stored, { isKnown: true });
+    return stored.jobId;
+  }
+
+  async #read(stored: Stored, layout: DraftLayout): Promise<DraftPreview> {
+    const { available } = this.options.credits.balance(stored.owner.accountId);
+    const credits = { available, isHeld: stored.owner.mode === "live" };
+    try {
+      return await this.#using(stored, async (context) => ({
+        kind: "list",
+        preview: await withStoredList(stored.upload, { options: layout, context }, (submission) =>
+          previewSubmission(submission, { credits, random: this.runtime.random }),
+        ),
+      }));
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== "Invalid request body") throw error;
+      return {
+        kind: "refused",
+        message: error.message,
+        issues: error.details.issues ?? [],
+        sample: await this.#sample(stored),
+      };
+    }
+  }
+
+  #sample(stored: Stored): Promise<FileSample | null> {
+    const { path } = stored.upload;
+    const sheetPath = `${path}.${newId()}.sheet`;
+    return this.#using(stored, () => sampleFile(path, { sheetPath, rowsMax: SAMPLE_ROWS }));
+  }
+
+  /** Reads the file when a slot is free; it is not deleted meanwhile. */
+  async #using<T>(stored: Stored, work: (context: SubmissionContext) => Promise<T>): Promise<T> {
+    const context = this.options.contextOf(stored.owner);
+    stored.readers++;
+    try {
+      return await context.runInSlot(await isSmallFile(stored.upload), () => work(context));
+    } finally {
+      stored.readers--;
+      if (stored.isDropped) await this.#deleteFile(stored);
+    }
+  }
+
+  #keep(owner: DraftOwner, upload: Upload, reservations: readonly UploadReservation[]): Draft {
+    const { clock } = this.runtime;
+    const { fileName, bytes } = upload;
+    const draft = { id: newId(), fileName, bytes, expiresAtMs: clock.nowMs() + DRAFT_MS_MAX };
+    const cancelExpiry = clock.after(DRAFT_MS_MAX, () => this.#dropLater(stored));
+    const stored: Stored = {
+      ...{ draft, owner, upload, reservations, cancelExpiry, previews: new Map(), jobId: null },
+      ...{ required: null, start: null, readers: 0, isDropped: false },
+    };
+    this.#drafts.set(draft.id, stored);
+    return shown(stored);
+  }
+
+  /** Drops the draft of an account that is needed least when it has as many as it may: a started one, else the oldest. */
+  async #makeRoom({ accountId }: DraftOwner): Promise<void> {
+    const own = this.#ofAccount(accountId);
+    const [least] = own.toSorted((a, b) => Number(a.jobId === null) - Number(b.jobId === null));
+    if (own.length >= DRAFTS_PER_ACCOUNT_MAX && least !== undefined) await this.#drop(least);
+  }
+
+  #dropLater(stored: Stored): void {
+    this.#drop(stored).catch((error: unknown) => this.runtime.log.error("could not delete an upload", { error }));
+  }
+
+  /** Forgets a draft and deletes its file; `isKnown`: only its file. */
+  async #drop(stored: Stored, { isKnown = false }: { readonly isKnown?: boolean } = {}): Promise<void> {
+    if (!isKnown) {
+      stored.cancelExpiry();
+      this.#drafts.delete(stored.draft.id);
+    }
+    if (stored.isDropped) return;
+    stored.isDropped = true;
+    if (stored.readers === 0) await this.#deleteFile(stored);
+  }
+
+  async #deleteFile({ upload, reservations, readers }: Stored): Promise<void> {
+    if (readers > 0) return;
+    await rm(upload.path, { force: true });
+    for (const reservation of reservations) reservation.release();
+  }
+
+  #ofAccount(accountId: string): Stored[] {
+    return [...this.#drafts.values()].filter(({ owner }) => owner.accountId === accountId);
+  }
+
+  #find({ accountId, mode }: DraftOwner, id: string): Stored {
+    const stored = this.#drafts.get(id);
+    if (stored === undefined || stored.owner.accountId !== accountId || stored.owner.mode !== mode) throw notFound();
+    return stored;
+  }
+}

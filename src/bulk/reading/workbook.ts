@@ -1,0 +1,241 @@
+import { open } from "node:fs/promises";
+import { written } from "../../foundation/http/csv.ts";
+import { ROWS_MAX } from "./csv.ts";
+import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX } from "./csv-records.ts";
+import { openWorkbook, type PartHandler, type WorkbookParts, WorkbookRefused } from "./workbook-parts.ts";
+import { readSharedStrings, type SharedStrings } from "./workbook-strings.ts";
+
+const WORKBOOK = "xl/workbook.xml";
+/** The contents of an .ods (ODF 1.3, part 2, §3.1). */
+const OPEN_DOCUMENT = "content.xml";
+const RELATIONS = "xl/_rels/workbook.xml.rels";
+const SMALL_PART_BYTES_MAX = 4 * 1024 * 1024;
+/** Rows, header and titles. */
+const LINES_MAX = ROWS_MAX + 20;
+/** A million rows of twenty columns. */
+const SHEET_BYTES_MAX = 1024 * 1024 * 1024;
+const WRITTEN_AT_ONCE = 256 * 1024;
+const ZIP_MAGIC = [0x50, 0x4b, 0x03, 0x04];
+
+/** Whether a file starts like a ZIP archive, as every .xlsx does. */
+export const isArchive = async (path: string): Promise<boolean> => {
+  const head = await Bun.file(path).slice(0, ZIP_MAGIC.length).bytes();
+  return ZIP_MAGIC.every((byte, at) => head[at] === byte);
+};
+
+interface SheetLocation {
+  readonly part: string;
+  readonly isFrom1904: boolean;
+}
+
+/** Finds the first visible sheet. */
+const findSheet = async (parts: WorkbookParts): Promise<SheetLocation> => {
+  if (!parts.has(WORKBOOK))
+    throw new WorkbookRefused(
+      `This is ${parts.has(OPEN_DOCUMENT) ? "an OpenDocument file (such as .ods)" : "a ZIP archive"}, not an Excel workbook (.xlsx). Save the list as CSV (UTF-8).`,
+    );
+  let relation: string | null = null;
+  let isFrom1904 = false;
+  await parts.read(WORKBOOK, {
+    bytesMax: SMALL_PART_BYTES_MAX,
+    handler: {
+      open(name, { id = "", state = "visible", date1904 = "" }) {
+        if (name === "sheet" && state === "visible") relation ??= id;
+        if (name === "workbookPr") isFrom1904 = date1904 === "1" || date1904 === "true";
+      },
+    },
+  });
+  let target = "worksheets/sheet1.xml";
+  await parts.read(RELATIONS, {
+    bytesMax: SMALL_PART_BYTES_MAX,
+    handler: {
+      open(name, attributes) {
+        if (name === "Relationship" && attributes.Id === relation) target = attributes.Target ?? target;
+      },
+    },
+  });
+  const part = target.startsWith("/") ? target.slice(1) : `xl/${target}`;
+  if (relation === null || !parts.has(part)) throw new WorkbookRefused("The Excel workbook has no visible sheet.");
+  return { part, isFrom1904 };
+};
+
+/** Zero-based column of a reference such as `AB12`; null without one. */
+const columnOf = (reference: string | undefined): number | null => {
+  const letters = /^[A-Z]{1,3}/.exec(reference ?? "")?.[0];
+  if (letters === undefined) return null;
+  return [...letters].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1;
+};
+
+interface SheetDeps {
+  readonly strings: SharedStrings;
+  readonly dateStyles: ReadonlySet<number>;
+  readonly isFrom1904: boolean;
+  /** Called for every row with its CSV line. */
+  readonly onLine: (line: string) => void;
+}
+
+const cellText = (raw: string, type: string, isDate: boolean, { strings, isFrom1904 }: SheetDeps): string => {
+  if (type === "s") return strings.at(Number(raw));
+  if (type === "b") return raw === "1" ? "TRUE" : "FALSE";
+  if (type !== "n" || raw === "") return raw;
+  const date = isDate ? serialDate(Number(raw), isFrom1904) : null;
+  return date ?? (/e/i.test(raw) ? String(Number(raw)) : raw);
+};
+
+/** Reads the cells of a sheet: values without number formats, formulas as their results. */
+const createSheetHandler = (deps: SheetDeps): PartHandler => {
+  let cells: string[] = [];
+  let rowBytes = 0;
+  let rowNumber = 0;
+  let cell = { column: 0, type: "n", isDate: false };
+  let raw = "";
+  let isValue = false;
+
+  const refuse = (reason: string): never => {
+    throw new WorkbookRefused(`Row ${rowNumber} of the sheet cannot be read: ${reason}.`);
+  };
+  const endCell = (): void => {
+    const text = cellText(raw, cell.type, cell.isDate, deps);
+    rowBytes += text.length;
+    if (rowBytes > CSV_ROW_BYTES_MAX) refuse(`longer than ${CSV_ROW_BYTES_MAX / 1024} KiB`);
+    if (text === "") return;
+    while (cells.length < cell.column) cells.push("");
+    cells[cell.column] = text;
+  };
+
+  return {
+    open(name, { r, t = "n", s = "" }) {
+      if (name === "row") {
+        rowNumber = r === undefined ? rowNumber + 1 : Number(r);
+        cells = [];
+        rowBytes = 0;
+        cell = { column: -1, type: "n", isDate: false };
+      } else if (name === "c") {
+        const column = columnOf(r) ?? cell.column + 1;
+        if (column >= CSV_ROW_CELLS_MAX) refuse(`more than ${CSV_ROW_CELLS_MAX} cells`);
+        cell = { column, type: t, isDate: deps.dateStyles.has(Number(s)) };
+        raw = "";
+      } else if (name === "v" || name === "t") isValue = true;
+      else if (name === "rPh") isValue = false;
+    },
+    text(piece) {
+      if (isValue) raw += piece;
+      if (raw.length > CSV_ROW_BYTES_MAX) refuse(`longer than ${CSV_ROW_BYTES_MAX / 1024} KiB`);
+    },
+    close(name) {
+      if (name === "v" || name === "t") isValue = false;
+      else if (name === "c") endCell();
+      else if (name === "row" && cells.length > 0) deps.onLine(`${cells.map(written).join(",")}\r\n`);
+    },
+  };
+};
+
+export interface WorkbookLimits {
+  /** Maximum size of the CSV. */
+  readonly bytesMax: number;
+}
+
+/**
+ * Writes the first visible sheet of the workbook at `path` as CSV to the new file `target`: UTF-8 with a byte order mark,
+ * commas, CRLF. Dates are written as ISO 8601. The workbook is streamed; only the shared strings are kept in memory.
+ * Throws `WorkbookRefused` with a sentence for people and may leave a partial `target`.
+ */
+export const writeWorkbookAsCsv = async (path: string, target: string, { bytesMax }: WorkbookLimits): Promise<void> => {
+  const parts = await openWorkbook(path);
+  const file = await open(target, "wx", 0o600).catch((error: unknown) => {
+    parts.close();
+    throw error;
+  });
+  try {
+    const { part, isFrom1904 } = await findSheet(parts);
+    const [strings, dateStyles] = [await readSharedStrings(parts), await readDateStyles(parts)];
+    let pending = "\ufeff";
+    let bytes = 0;
+    let lines = 0;
+    let writing: Promise<unknown> = Promise.resolve();
+    const flush = (): void => {
+      const text = Buffer.from(pending);
+      pending = "";
+      bytes += text.length;
+      if (bytes > bytesMax)
+        throw new WorkbookRefused(`The sheet exceeds ${bytesMax.toLocaleString("en")} bytes as CSV.`);
+      writing = writing.then(() => file.writeFile(text));
+      // Awaited at the end; if the sheet is refused before, the rejection must be handled.
+      writing.catch(() => undefined);
+    };
+    const onLine = (line: string): void => {
+      lines++;
+      if (lines > LINES_MAX)
+        throw new WorkbookRefused(`The sheet has more than ${ROWS_MAX.toLocaleString("en")} rows. Split it.`);
+      pending += line;
+      if (pending.length >= WRITTEN_AT_ONCE) flush();
+    };
+    const handler = createSheetHandler({ strings, dateStyles, isFrom1904, onLine });
+    await parts.read(part, { handler, bytesMax: SHEET_BYTES_MAX });
+    flush();
+    await writing;
+  } finally {
+    await file.close();
+    parts.close();
+  }
+};
+
+const PART_BYTES_MAX = 16 * 1024 * 1024;
+const STYLES_MAX = 65_536;
+const DAY_MS = 86_400_000;
+const SECOND_MS = 1_000;
+/** Day 0 of Excel: day 60 is 29 February 1900, which did not exist (ECMA-376 §18.17.4.1). */
+const EPOCH_1900_MS = Date.UTC(1899, 11, 30);
+const EPOCH_1904_MS = Date.UTC(1904, 0, 1);
+const YEAR_10000_MS = Date.UTC(10_000, 0, 1);
+
+/** Built-in number formats of dates and times (ECMA-376 §18.8.30). */
+const isBuiltInDate = (id: number): boolean =>
+  (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58);
+
+/** Excel refuses longer formats. */
+const FORMAT_CHARACTERS_MAX = 255;
+// input ≤ 255 characters
+const IGNORED_IN_FORMAT = /"[^"]*"|\\.|_.|\[[^\]]*\]/g;
+
+/** Ignores quoted texts, escapes, colours and conditions of a format. */
+const isDateFormat = (code: string): boolean =>
+  code.length <= FORMAT_CHARACTERS_MAX && /[dmyhs]/i.test(code.replace(IGNORED_IN_FORMAT, ""));
+
+/** The styles that show a number as a date: the indices in the attribute `s` of cells. */
+export const readDateStyles = async (parts: WorkbookParts): Promise<ReadonlySet<number>> => {
+  const dateFormats = new Set<number>();
+  const styles = new Set<number>();
+  let at = 0;
+  let isInCells = false;
+  await parts.read("xl/styles.xml", {
+    bytesMax: PART_BYTES_MAX,
+    handler: {
+      open(name, { numFmtId = "", formatCode = "" }) {
+        if (name === "numFmt" && isDateFormat(formatCode) && dateFormats.size < STYLES_MAX)
+          dateFormats.add(Number(numFmtId));
+        else if (name === "cellXfs") isInCells = true;
+        else if (name === "xf" && isInCells) {
+          const id = Number(numFmtId);
+          if ((isBuiltInDate(id) || dateFormats.has(id)) && at < STYLES_MAX) styles.add(at);
+          at++;
+        }
+      },
+      close(name) {
+        if (name === "cellXfs") isInCells = false;
+      },
+    },
+  });
+  return styles;
+};
+
+/** A serial number as ISO 8601: a date, a time of day, or both separated by a space. Null when it is invalid. */
+export const serialDate = (serial: number, isFrom1904: boolean): string | null => {
+  const ms = Math.round((serial * DAY_MS) / SECOND_MS) * SECOND_MS;
+  const timeMs = (isFrom1904 ? EPOCH_1904_MS : EPOCH_1900_MS) + ms;
+  if (!(serial >= 0 && timeMs < YEAR_10000_MS)) return null;
+  const iso = new Date(timeMs).toISOString();
+  const [date, time] = [iso.slice(0, 10), iso.slice(11, 19)];
+  if (serial < 1) return time;
+  return ms % DAY_MS === 0 ? date : `${date} ${time}`;
+};

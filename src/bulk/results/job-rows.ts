@@ -1,0 +1,126 @@
+import { z } from "zod";
+import type { ListSource } from "../../foundation/http/list-page.ts";
+import { beginEvidence } from "../../verify/address-evidence.ts";
+import type { VerificationEngine } from "../../verify/engine.ts";
+import type { Evidence } from "../../verify/evidence.ts";
+import { unpackEvidence } from "../../verify/evidence-store.ts";
+import { VERDICT_OF, type VerificationResult } from "../../verify/result.ts";
+import { TEST_PLATFORM } from "../../verify/test-platform.ts";
+import type { ListedRow, ListStore } from "./list-store.ts";
+import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
+import type { ResultRow } from "./results-csv.ts";
+import type { ListRowFilter } from "./row-store.ts";
+import { hasSuggestion, addressHints, NO_HINTS, type AddressHints } from "./address-hints.ts";
+import type { ItemFilters } from "./schemas.ts";
+
+const EXPORTED_AT_ONCE = 500;
+/** Rows read at once, which takes a few milliseconds. */
+const ROWS_AT_ONCE = 2_000;
+
+const columnsOf = (row: ListedRow): ResultColumns | null => {
+  const { subStatus } = row;
+  return subStatus === null ? null : { ...row, subStatus };
+};
+
+/** The result of a row; null until it is finished. */
+export const resultOfRow = (row: ListedRow): VerificationResult | null => {
+  const columns = columnsOf(row);
+  return columns === null ? null : toResult(columns, row.submittedEmail, row.normalizedEmail);
+};
+
+const itemJson = (row: ListedRow): string => {
+  const { rowIndex, submittedEmail, normalizedEmail } = row;
+  const columns = columnsOf(row);
+  const result = columns === null ? "null" : toResultJson(columns, submittedEmail, normalizedEmail);
+  return (
+    `{"row_index":${rowIndex},"submitted_email":${JSON.stringify(submittedEmail)},` +
+    `"normalized_email":${JSON.stringify(normalizedEmail)},"result":${result}}`
+  );
+};
+
+/** The filters of an export: those of the API, or the sub_statuses that are wanted (`"unfinished"`: rows without a result). */
+export type ExportFilters = ItemFilters | { readonly results: ListRowFilter["results"] };
+
+const matches = ({ subStatus }: ListedRow, filters: ExportFilters): boolean => {
+  if ("results" in filters) {
+    const { results } = filters;
+    if (results === "unfinished" || results === null) return results === null || subStatus === null;
+    return subStatus !== null && results.includes(subStatus);
+  }
+  if (filters.verdict === undefined && filters.sub_status === undefined) return true;
+  if (subStatus === null) return false;
+  return (
+    (filters.verdict === undefined || VERDICT_OF[subStatus] === filters.verdict) &&
+    (filters.sub_status === undefined || subStatus === filters.sub_status)
+  );
+};
+
+/** The rows of a job that match the filters, in order. */
+export const itemSource = (lists: ListStore, job: number, filters: ItemFilters): ListSource<ListedRow> => {
+  const isFiltered = filters.verdict !== undefined || filters.sub_status !== undefined;
+  const keyOf = ({ rowIndex }: ListedRow): string => String(rowIndex);
+  return {
+    read(behind, looks, wanted) {
+      const rows = lists.rowsBehind(job, Number(behind ?? -1), isFiltered ? Math.min(looks, ROWS_AT_ONCE) : wanted);
+      const last = rows.at(-1);
+      return { rows: rows.filter((row) => matches(row, filters)), end: last === undefined ? null : keyOf(last) };
+    },
+    keyOf,
+    json: itemJson,
+  };
+};
+
+const cellsSchema = z.array(z.string());
+
+const cellsOf = (cells: string | null, email: string): string[] =>
+  cells === null ? [email] : cellsSchema.parse(JSON.parse(cells));
+
+/** The hints for a row. Triggers of test keys are valid addresses; the test platform has the reason why they are treated as invalid. */
+export const rowHints = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): AddressHints => {
+  if (subStatus === null) return NO_HINTS;
+  if (subStatus !== "invalid_syntax") return hasSuggestion(normalizedEmail) ? addressHints(submittedEmail) : NO_HINTS;
+  const hints = addressHints(submittedEmail);
+  if (hints.problem !== null) return hints;
+  return { suggestion: null, problem: beginEvidence(submittedEmail.trim(), TEST_PLATFORM.classify).address.problem };
+};
+
+/** The rows of a job that match the filters, for its export, in batches. A batch may be empty. */
+export async function* exportRows(
+  lists: ListStore,
+  job: number,
+  filters: ExportFilters = {},
+): AsyncGenerator<readonly ResultRow[], void> {
+  for (let after = -1; ;) {
+    const rows = lists.cellsBehind(job, after, EXPORTED_AT_ONCE);
+    if (rows.length === 0) return;
+    after = rows.at(-1)?.rowIndex ?? after;
+    const matching = rows.filter((row) => matches(row, filters));
+    yield matching.map((row) => ({
+      cells: cellsOf(row.cells, row.submittedEmail),
+      result: resultOfRow(row),
+      ...rowHints(row),
+    }));
+  }
+}
+
+export interface EvidenceSource {
+  /** The engine of the job's mode. */
+  readonly engine: VerificationEngine;
+  readonly stored: Uint8Array | undefined;
+}
+
+/**
+ * The evidence of the address of a row, with the text of the row; incomplete until the address is finished. Null for a row
+ * that was verified by a version without evidence of lists.
+ */
+export const evidenceOfRow = async (row: ListedRow, { engine, stored }: EvidenceSource): Promise<Evidence | null> => {
+  const text = row.submittedEmail.trim();
+  const begun = engine.beginCell(text);
+  if (stored !== undefined) {
+    const { address, ...rest } = unpackEvidence(stored);
+    return { ...rest, address: { ...address, submitted: text, read_as: begun.address.read_as } };
+  }
+  if (row.subStatus === null) return begun;
+  const { evidence } = engine.conclude(await engine.reproduce(begun), row.verifiedAtMs);
+  return evidence.conclusion?.sub_status === row.subStatus ? evidence : null;
+};

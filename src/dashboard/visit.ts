@@ -1,0 +1,81 @@
+import type { ComponentChildren } from "preact";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { Caller } from "../foundation/http/guard.ts";
+
+/** The sections of the navigation. */
+export type Section = "home" | "verify" | "lists" | "dmarc" | "blocklists" | "usage" | "webhooks" | "settings";
+
+export type Role = "owner" | "member";
+
+/** Who is signed in, and where: the account and the mode of the page. */
+export interface Viewer {
+  readonly user: { readonly id: string; readonly email: string; readonly role: Role; readonly isOperator: boolean };
+  readonly account: { readonly id: string; readonly name: string };
+  readonly mode: KeyMode;
+  /** For the use cases: all scopes, `keyId` is `user:<id>`. */
+  readonly caller: Caller;
+  readonly sessionId: string;
+  readonly csrfToken: string;
+  /** A name of the IANA time zone database. */
+  readonly timeZone: string;
+  /** The path of a page in the viewer's mode: test pages begin with `/test`. */
+  href(path: string): string;
+}
+
+/** What a form was sent with, and what is wrong with it, for the page that shows it again. */
+export interface FormState {
+  /** The `action` of the form, so that only its own fields show it. */
+  readonly action: string;
+  readonly values: Readonly<Record<string, string | readonly string[]>>;
+  /** Field → what is wrong. */
+  readonly errors: Readonly<Record<string, string>>;
+  /** What is wrong with the whole form. */
+  readonly message: string | null;
+}
+
+/** A page: its title and body; the frame is added around it. */
+export interface View {
+  readonly title: string;
+  readonly section: Section | null;
+  readonly body: ComponentChildren;
+  /** Default: 200. */
+  readonly status?: number;
+  /** Such as Retry-After. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An entry of the audit log, where it is not what the route says. Never put a secret or an email address in. */
+export interface FormEntry {
+  /** What the form does, where it has several acts; null for nothing. */
+  action?: string | null;
+  /** Default: the first parameter of the path. */
+  subject?: string;
+  after?: Readonly<Record<string, unknown>>;
+}
+
+/** A request for a page, before its parameters are read. `viewer` is null on pages for anyone. */
+export interface Visit {
+  readonly request: Request;
+  readonly params: unknown;
+  readonly viewer: Viewer | null;
+  /** The page in its own mode, without the prefix, with its parameters: the `action` of a form that posts here. */
+  readonly path: string;
+  /** What the audit log says of the form, set before it changes anything. */
+  readonly done: FormEntry;
+  /** Identifies a browser without a session; null with one. */
+  readonly visitor: string | null;
+  /** The token that forms of this visitor must send. */
+  readonly csrfToken: string;
+  /** Whether the browser came by HTTPS. */
+  readonly isSecure: boolean;
+  /** Resolves when the page may be read and rendered (`PageTurns`). */
+  turn(): Promise<void>;
+}
+
+export interface Outcome {
+  readonly view: View;
+  /** Set when the page shows a form again. */
+  readonly form?: FormState;
+}
+
+export type Access = "anyone" | Role | "operator";

@@ -1,0 +1,182 @@
+import type { AttentionItem } from "../../../foundation/base/attention.ts";
+import type { Clock } from "../../../foundation/base/clock.ts";
+import { DAY_MS } from "../../../foundation/base/days.ts";
+import { AppError } from "../../../foundation/base/errors.ts";
+import { orRefusal } from "../../../foundation/db/refusal.ts";
+import type { Db } from "../../../foundation/db/open.ts";
+import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
+import type { DomainOwner, DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
+import { SILENT_AFTER_MS } from "../../records/domains/domain-view.ts";
+import { percentOf } from "../../insight/sources/day-range.ts";
+import type { AlertRule } from "../../records/domains/raise.ts";
+import { alertAttention } from "./alert-attention.ts";
+import { statusAttention } from "./domain-attention.ts";
+import type { OpenAlertStore } from "./open-alert-store.ts";
+import { findOpenAlerts, OPEN_DAYS_MAX, OPEN_RULES, type OpenAlert } from "./open-alerts.ts";
+import type { DomainOverview } from "./domain-overview.ts";
+import type { DomainOrder, ListedStatus, DomainOverviewStore } from "./domain-overview-store.ts";
+
+export interface DmarcOverviewStores {
+  readonly overviews: DomainOverviewStore;
+  readonly alerts: OpenAlertStore;
+  readonly raised: Pick<DmarcAlertStore, "lastRaisedMs">;
+  readonly domains: Pick<DomainStore, "findByNumber" | "list">;
+}
+
+/** Which domains a list shows. */
+export interface DomainListQuery {
+  readonly status: ListedStatus | null;
+  /** Part of the name or the label; empty for all. */
+  readonly text: string;
+  readonly order: DomainOrder;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** A domain in a list. */
+export interface DomainListItem {
+  readonly row: DomainRow;
+  readonly status: ListedStatus;
+  /** Null before it is computed for the first time, within a minute. */
+  readonly overview: DomainOverview | null;
+  /** What needs somebody, worst first. */
+  readonly attention: readonly AttentionItem[];
+}
+
+export interface DomainList {
+  readonly domains: readonly DomainListItem[];
+  readonly hasMore: boolean;
+}
+
+/** Mail in the name of all domains of an owner in the last seven days. */
+export interface MailInName {
+  readonly domains: number;
+  readonly messages: number;
+  readonly aligned: number;
+  /** Null when there are no messages. */
+  readonly alignedPercent: number | null;
+  /** When the oldest of the counts were computed; null before the first. */
+  readonly computedAtMs: number | null;
+}
+
+/** An open alert in the words of the dashboard. */
+export interface ShownAlert extends AttentionItem {
+  readonly id: string;
+  readonly rule: OpenAlert["rule"];
+}
+
+/** Alerts and domains read for one page. */
+const ALERTS_MAX = 500;
+const DOMAINS_MAX = 100;
+const SEVERITIES: readonly AttentionItem["severity"][] = ["bad", "warn", "unknown"];
+
+/** What the dashboard shows across domains: lists, sums, and what needs somebody. A caller sees those of its account and mode. */
+export class DmarcOverview {
+  readonly #runtime: { readonly db: Db; readonly clock: Clock };
+  readonly #stores: DmarcOverviewStores;
+
+  constructor(runtime: { readonly db: Db; readonly clock: Clock }, stores: DmarcOverviewStores) {
+    this.#runtime = runtime;
+    this.#stores = stores;
+  }
+
+  list(owner: DomainOwner, query: DomainListQuery): DomainList {
+    const { overviews } = this.#stores;
+    return this.#runtime.db.snapshot(() => {
+      const found = overviews.list(owner, { ...query, ...this.#silence(), limit: query.limit + 1 });
+      const rows = found.slice(0, query.limit).flatMap((number) => this.#stores.domains.findByNumber(number) ?? []);
+      const numbers = rows.map(({ number }) => number);
+      const open = Map.groupBy(this.#openAlerts(owner, numbers), ({ number }) => number);
+      return {
+        domains: rows.map((row) => ({
+          ...{ row, status: this.statusOf(row), overview: overviews.read(row.number) },
+          attention: (open.get(row.number) ?? []).map(alertAttention).toSorted(byUrgency),
+        })),
+        hasMore: found.length > query.limit,
+      };
+    });
+  }
+
+  /** How many domains there are by status. */
+  countByStatus(owner: DomainOwner): ReadonlyMap<ListedStatus, number> {
+    return this.#stores.overviews.countByStatus(owner, this.#silence().silentBeforeMs);
+  }
+
+  /** The status that a list shows. */
+  statusOf({ monitoringEnabled, status, lastReportAtMs }: DomainRow): ListedStatus {
+    if (!monitoringEnabled) return "paused";
+    if (status !== "active") return status;
+    const { silentBeforeMs } = this.#silence();
+    return lastReportAtMs !== null && lastReportAtMs < silentBeforeMs ? "silent" : "active";
+  }
+
+  /** What lists show of a domain; null before it is computed for the first time. */
+  overviewOf({ number }: DomainRow): DomainOverview | null {
+    return this.#stores.overviews.read(number);
+  }
+
+  mailInName(owner: DomainOwner): MailInName {
+    const { domains, messages, aligned, computedAtMs } = this.#stores.overviews.sums(owner);
+    return { domains, messages, aligned, alignedPercent: percentOf(aligned, messages), computedAtMs };
+  }
+
+  /** What needs somebody in DMARC, worst first, then newest first: failed checks of the DNS, and alerts that still hold. */
+  attention(owner: DomainOwner): readonly AttentionItem[] {
+    const { domains, raised } = this.#stores;
+    return this.#runtime.db.snapshot(() => {
+      const filters = { status: "action_required", monitoringEnabled: true } as const;
+      const failing = domains.list(owner, filters, { before: null, limit: DOMAINS_MAX });
+      const statuses = failing.map((row) =>
+        statusAttention(row, raised.lastRaisedMs(row.number, "status_changed", "action_required")),
+      );
+      const isFailing = new Set(failing.map(({ number }) => number));
+      // That the record is gone or changed is said already, and so is the reason why reports stopped.
+      const alerts = this.#openAlerts(owner, null).filter(
+        ({ number, rule }) => !(isFailing.has(number) && (rule === "policy_weakened" || rule === "reports_stopped")),
+      );
+      return [...statuses, ...alerts.map(alertAttention)].toSorted(byUrgency);
+    });
+  }
+
+  /** The alerts of a domain that still hold and that nobody acknowledged, worst first. */
+  openAlertsOf(owner: DomainOwner, { number }: DomainRow): readonly ShownAlert[] {
+    const open = this.#runtime.db.snapshot(() => this.#openAlerts(owner, [number]));
+    return open.map((alert) => ({ ...alertAttention(alert), id: alert.id, rule: alert.rule })).toSorted(byUrgency);
+  }
+
+  /**
+   * Ends an alert: it needs nobody any more. The same happening again raises another one. Throws `not_found` for an alert that the
+   * domain does not have. `findDomain` is called inside the transaction.
+   */
+  async acknowledge(findDomain: () => DomainRow, alertId: string): Promise<void> {
+    const { db, clock } = this.#runtime;
+    const done = await db.commit((tx) => {
+      const domain = orRefusal(findDomain);
+      if (domain instanceof AppError) return domain;
+      return this.#stores.alerts.acknowledge(tx, domain.number, alertId, clock.nowMs());
+    });
+    if (done instanceof AppError) throw done;
+    if (!done) throw new AppError("not_found", { message: "There is no such alert." });
+  }
+
+  #silence(): { readonly silentBeforeMs: number } {
+    return { silentBeforeMs: this.#runtime.clock.nowMs() - SILENT_AFTER_MS };
+  }
+
+  /** Of some domains, or of all that are not paused. */
+  #openAlerts(owner: DomainOwner, domains: readonly number[] | null): readonly OpenAlert[] {
+    const { alerts } = this.#stores;
+    const nowMs = this.#runtime.clock.nowMs();
+    const sinceMs = nowMs - OPEN_DAYS_MAX * DAY_MS;
+    const recent = alerts.recent(owner, { rules: OPEN_RULES, sinceMs, limit: ALERTS_MAX, domains });
+    const withRule = (rule: AlertRule): readonly number[] => [
+      ...new Set(recent.flatMap((alert) => (alert.rule === rule ? [alert.number] : []))),
+    ];
+    const classified = alerts.classifiedSources(withRule("new_source"));
+    const excessive = alerts.excessiveReporters(withRule("excessive_reporter"));
+    return findOpenAlerts(recent, { nowMs, classified, excessive });
+  }
+}
+
+const byUrgency = (a: AttentionItem, b: AttentionItem): number =>
+  SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) || (b.sinceMs ?? 0) - (a.sinceMs ?? 0);

@@ -1,0 +1,143 @@
+import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
+import type { Db, Tx } from "../../../foundation/db/open.ts";
+import type { DomainOwner } from "../../records/domains/domain-store.ts";
+import { type DomainOverview, overviewBodySchema } from "./domain-overview.ts";
+
+/** What a list of domains is restricted to. `silent`: active, but no report for three days. */
+export const LISTED_STATUSES = ["action_required", "silent", "pending", "active", "paused"] as const;
+export type ListedStatus = (typeof LISTED_STATUSES)[number];
+
+export const DOMAIN_ORDERS = ["worst", "name", "messages", "aligned", "last_report"] as const;
+export type DomainOrder = (typeof DOMAIN_ORDERS)[number];
+
+export interface ListQuery {
+  readonly status: ListedStatus | null;
+  /** Part of the name or the label, in any case; empty for all. */
+  readonly text: string;
+  readonly order: DomainOrder;
+  /** A domain whose last report is older is silent. */
+  readonly silentBeforeMs: number;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** Sums over the domains of an owner. */
+export interface OverviewSums {
+  readonly domains: number;
+  /** Those of the domains whose counts are known. */
+  readonly counted: number;
+  readonly messages: number;
+  readonly aligned: number;
+  /** When the oldest of the counts were computed; null when none are known. */
+  readonly computedAtMs: number | null;
+}
+
+type Stored = Omit<DomainOverview, keyof typeof overviewBodySchema.shape> & { readonly body: string };
+
+const COLUMNS = `computed_at_ms computedAtMs, messages_7 messages7, aligned_7 aligned7, messages_30 messages30,
+  aligned_30 aligned30, actionable_30 actionable30, body`;
+
+const OF_OWNER = "d.account_id = $account AND d.mode = $mode AND d.deleted_at_ms IS NULL";
+const STATUS = `CASE WHEN d.monitoring_enabled = 0 THEN 'paused' WHEN d.status <> 'active' THEN d.status
+  WHEN d.last_report_at_ms < $silent THEN 'silent' ELSE 'active' END`;
+const RANKS = LISTED_STATUSES.map((status, rank) => `WHEN '${status}' THEN ${status === "active" ? 2 : rank}`).join(
+  " ",
+);
+
+/** SQLite sorts null first in ascending order. */
+const ORDERS: Readonly<Record<DomainOrder, string>> = {
+  // Pending and active ones by what fails; nothing is known of a pending one.
+  worst: `CASE ${STATUS} ${RANKS} END, coalesce(o.actionable_30, 0) DESC, d.domain`,
+  name: "d.domain",
+  messages: "o.messages_30 DESC, d.domain",
+  aligned: "o.messages_30 IS NULL OR o.messages_30 = 0, 1.0 * o.aligned_30 / o.messages_30, d.domain",
+  last_report: "d.last_report_at_ms IS NULL, d.last_report_at_ms DESC, d.domain",
+};
+
+/** Stored by `overview-job.ts`: what lists show of domains. `domain` is the `number` of a domain. */
+export class DomainOverviewStore {
+  readonly #sqlite: Db["sqlite"];
+
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    this.#sqlite = sqlite;
+  }
+
+  /** Saves the overview of a domain, unless the domain was deleted meanwhile. */
+  save(_tx: Tx, domain: number, overview: DomainOverview): void {
+    const { computedAtMs, messages7, aligned7, messages30, aligned30, actionable30, ...body } = overview;
+    this.#sqlite
+      .query(
+        `INSERT OR REPLACE INTO dmarc_overviews SELECT number, ?, ?, ?, ?, ?, ?, ? FROM dmarc_domains
+          WHERE number = ? AND deleted_at_ms IS NULL`,
+      )
+      .run(computedAtMs, messages7, aligned7, messages30, aligned30, actionable30, JSON.stringify(body), domain);
+  }
+
+  /** Null before the first, and when another version wrote it. */
+  read(domain: number): DomainOverview | null {
+    const row = this.#sqlite
+      .query<Stored, [number]>(`SELECT ${COLUMNS} FROM dmarc_overviews WHERE domain = ?`)
+      .get(domain);
+    if (row === null) return null;
+    const { body, ...counts } = row;
+    const read = overviewBodySchema.safeParse(JSON.parse(body));
+    return read.success ? { ...counts, ...read.data } : null;
+  }
+
+  /**
+   * Domains after a number without an overview, or whose overview is of an earlier day; and those that changed, were reported
+   * about or classified since, if it is older than `changedBeforeMs`.
+   */
+  due(after: number, times: { readonly dayMs: number; readonly changedBeforeMs: number }, limit: number): number[] {
+    return this.#sqlite
+      .query<{ number: number }, [number, number, number, number]>(
+        `SELECT number FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number
+          WHERE number > ?1 AND deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT} AND (
+            o.domain IS NULL OR o.computed_at_ms < ?2 OR (o.computed_at_ms < ?3 AND (
+              d.updated_at_ms >= o.computed_at_ms OR d.last_report_at_ms >= o.computed_at_ms
+              OR EXISTS (SELECT 1 FROM dmarc_source_words w WHERE w.domain = d.number AND w.at_ms >= o.computed_at_ms))))
+          ORDER BY number LIMIT ?4`,
+      )
+      .all(after, times.dayMs, times.changedBeforeMs, limit)
+      .map(({ number }) => number);
+  }
+
+  /** The numbers of an owner's domains in an order. */
+  list({ accountId, mode }: DomainOwner, query: ListQuery): number[] {
+    const { text, status, silentBeforeMs, limit, offset } = query;
+    return this.#sqlite
+      .query<{ number: number }, Record<string, string | number | null>>(
+        `SELECT d.number FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number
+          WHERE ${OF_OWNER} AND ($status IS NULL OR $status = ${STATUS})
+            AND ($text = '' OR instr(d.domain, $text) > 0 OR instr(lower(coalesce(d.label, '')), $text) > 0)
+          ORDER BY ${ORDERS[query.order]} LIMIT $limit OFFSET $offset`,
+      )
+      .all({
+        ...{ account: accountId, mode, status, silent: silentBeforeMs, limit, offset },
+        text: text.toLowerCase(),
+      })
+      .map(({ number }) => number);
+  }
+
+  /** How many domains of an owner there are by status. */
+  countByStatus({ accountId, mode }: DomainOwner, silentBeforeMs: number): ReadonlyMap<ListedStatus, number> {
+    const rows = this.#sqlite
+      .query<{ status: ListedStatus; domains: number }, Record<string, string | number>>(
+        `SELECT ${STATUS} status, count(*) domains FROM dmarc_domains d WHERE ${OF_OWNER} GROUP BY 1`,
+      )
+      .all({ account: accountId, mode, silent: silentBeforeMs });
+    return new Map(rows.map(({ status, domains }) => [status, domains]));
+  }
+
+  /** The messages of seven days of all domains of an owner. */
+  sums({ accountId, mode }: DomainOwner): OverviewSums {
+    const row = this.#sqlite
+      .query<OverviewSums, Record<string, string>>(
+        `SELECT count(*) domains, count(o.domain) counted, coalesce(sum(o.messages_7), 0) messages,
+          coalesce(sum(o.aligned_7), 0) aligned, min(o.computed_at_ms) computedAtMs
+          FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number WHERE ${OF_OWNER}`,
+      )
+      .get({ account: accountId, mode });
+    return row ?? { domains: 0, counted: 0, messages: 0, aligned: 0, computedAtMs: null };
+  }
+}

@@ -1,0 +1,95 @@
+import { forEachIsolated } from "../../../foundation/base/for-each-isolated.ts";
+import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DomainStore } from "../../records/domains/domain-store.ts";
+import type { RaiseAlert } from "../../records/domains/raise.ts";
+import type { SilentDomain } from "./alert-rule-store.ts";
+import { createDomainReview, type DomainReview } from "./domain-review.ts";
+import { findReportsStopped, SILENCE_MS_MIN } from "./reports-stopped.ts";
+import type { ReviewStores } from "./review-facts.ts";
+
+export interface AlertJobOptions extends ReviewStores {
+  readonly domains: Pick<DomainStore, "findByNumber" | "listHistory">;
+  readonly raise: RaiseAlert;
+}
+
+type AlertRuntime = Pick<Runtime, "db" | "clock" | "log">;
+
+const DOMAINS_AT_ONCE = 100;
+/** After this service was down, reporters need this long to retry their mail (RFC 5321 §4.5.4.1). */
+const RETRY_MS = 6 * 60 * 60_000;
+
+/** The scheduled job for alerts: reviews the domains for which reports arrived, and those for which none arrive any more. */
+export class AlertJob {
+  readonly #runtime: AlertRuntime;
+  readonly #options: AlertJobOptions;
+  readonly #review: DomainReview;
+  readonly #startedMs: number;
+  readonly #stopping = new AbortController();
+
+  constructor(runtime: AlertRuntime, options: AlertJobOptions) {
+    this.#runtime = runtime;
+    this.#options = options;
+    this.#review = createDomainReview(options, options.raise);
+    this.#startedMs = runtime.clock.monotonicMs();
+  }
+
+  /** Reviews all domains once. A failure of one does not stop the others. */
+  async run(): Promise<void> {
+    const { rules } = this.#options.all;
+    const { clock } = this.#runtime;
+    await this.#forEachPage(
+      (after) => rules.unreviewedDomains(after, DOMAINS_AT_ONCE).map((number) => ({ number })),
+      ({ number }) => this.#reviewDomain(number),
+    );
+    if (clock.monotonicMs() - this.#startedMs < RETRY_MS) return;
+    await this.#forEachPage(
+      (after) => rules.silentDomains(after, clock.nowMs() - SILENCE_MS_MIN, DOMAINS_AT_ONCE),
+      (silent) => this.#reviewSilence(silent),
+    );
+  }
+
+  /** Ends a run after the domain that is being reviewed. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  async #forEachPage<T extends { readonly number: number }>(
+    read: (after: number) => readonly T[],
+    review: (domain: T) => Promise<void>,
+  ): Promise<void> {
+    for (let after = 0; !this.#stopping.signal.aborted;) {
+      const page = read(after);
+      const last = page.at(-1);
+      if (last === undefined) return;
+      await forEachIsolated(page, review, {
+        isStopping: () => this.#stopping.signal.aborted,
+        onFailure: ({ number }, error) =>
+          this.#runtime.log.error("alert rules failed for a domain, will be retried in the next run", {
+            number,
+            error,
+          }),
+      });
+      after = last.number;
+    }
+  }
+
+  #reviewDomain(number: number): Promise<void> {
+    const { db, clock } = this.#runtime;
+    return db.commit((tx) => {
+      const domain = this.#options.domains.findByNumber(number);
+      if (domain !== undefined) this.#review(tx, domain, clock.nowMs());
+    });
+  }
+
+  async #reviewSilence(silent: SilentDomain): Promise<void> {
+    const { db, clock } = this.#runtime;
+    const { all, domains, raise } = this.#options;
+    const alert = findReportsStopped(all.rollups, silent, clock.nowMs());
+    if (alert === null) return;
+    await db.commit((tx) => {
+      const domain = domains.findByNumber(silent.number);
+      // A report may have arrived meanwhile.
+      if (domain?.lastReportAtMs === silent.lastReportAtMs) raise(tx, domain, alert, clock.nowMs());
+    });
+  }
+}

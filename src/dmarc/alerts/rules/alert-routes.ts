@@ -1,0 +1,80 @@
+import { z } from "zod";
+import { isoTime } from "../../../foundation/base/clock.ts";
+import { isId } from "../../../foundation/base/secrets.ts";
+import type { Guard } from "../../../foundation/http/guard.ts";
+import { readPlainly, rowsById, sendPage } from "../../../foundation/http/list-page.ts";
+import { declareRoute, handle, serveRoutes } from "../../../foundation/http/route.ts";
+import { idParameter, pageQuery } from "../../../foundation/http/route-input.ts";
+import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
+import { ALERT_RULES } from "../../records/domains/raise.ts";
+import { readAlertBody } from "./alert-data.ts";
+import type { DomainAlerts } from "./domain-alerts.ts";
+
+const alertSchema = z
+  .object({
+    id: z.uuid().meta({ description: "Identifier of the alert." }),
+    rule: z.enum(ALERT_RULES).meta({ description: "The rule that raised it." }),
+    subject: z.string().meta({ description: "What it is about: a source, a name, a day." }),
+    at: z.iso.datetime({ precision: 3 }).meta({ description: "When it was raised." }),
+    summary: z.string().meta({ description: "What happened, in one sentence." }),
+    data: z.record(z.string(), z.unknown()).meta({
+      description: "As in the event `dmarc.<rule>`, without the fields about the domain.",
+    }),
+  })
+  .meta({ title: "DmarcAlert" });
+
+export const alertsSchema = z.object({
+  alerts: z.array(alertSchema).meta({ description: "The alerts of the page, newest first." }),
+  next_cursor: z.string().nullable().meta({ description: "`cursor` of the next page; null on the last page." }),
+});
+
+export const LIST_DMARC_ALERTS = declareRoute({
+  method: "GET",
+  path: "/v1/dmarc/domains/:id/alerts",
+  operationId: "listDmarcAlerts",
+  tag: "DMARC monitoring",
+  summary: "List the alerts of a domain",
+  description:
+    "Returns the alerts raised by the rules that are on, newest first, whether or not the domain has a webhook or recipients. An alert about the same subject is raised at most once in 24 hours.",
+  scope: "dmarc:read",
+  params: z.object({ id: idParameter("domain") }),
+  query: pageQuery(isId, {}),
+  responses: {
+    200: {
+      description: "A page of alerts.",
+      schema: alertsSchema,
+      example: {
+        alerts: [
+          {
+            id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a61",
+            rule: "reports_stopped",
+            subject: "2026-01-01",
+            at: "2026-01-04T05:15:00.000Z",
+            summary: "no reports since 2026-01-01",
+            data: { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
+          },
+        ],
+        next_cursor: null,
+      },
+    },
+  },
+});
+
+export interface AlertRouteOptions {
+  readonly guard: Guard;
+  readonly alerts: DomainAlerts;
+}
+
+const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
+  ...{ id, rule, subject, at: isoTime(atMs) },
+  ...readAlertBody(body),
+});
+
+/** Serves the list of a domain's alerts. */
+export const createAlertRoutes = ({ guard, alerts }: AlertRouteOptions) =>
+  serveRoutes(guard, [
+    handle(LIST_DMARC_ALERTS, ({ caller, params, query, request }) => {
+      const read = readPlainly((window) => [...alerts.list(caller, params.id)(window)]);
+      return sendPage(request, { name: "alerts", page: query }, rowsById(read, alertView));
+    }),
+  ]);

@@ -1,0 +1,188 @@
+import { isoDay } from "../../../foundation/base/days.ts";
+import type { DigestPeriod } from "../../../foundation/base/digest-schedule.ts";
+import {
+  action,
+  line,
+  list,
+  type MailBlock,
+  type MailContent,
+  type MailItem,
+  type MailSection,
+  type MailTone,
+} from "../../../notifications/mail/mail-content.ts";
+import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
+import { parseDay } from "../../../foundation/http/day-range.ts";
+import { percentOf } from "../../insight/sources/day-range.ts";
+import type { Totals } from "../../insight/sources/totals.ts";
+import { trustSentence } from "../../insight/queries/reporter.ts";
+import { UNAUTHENTICATED_KEY } from "../../insight/sources/unauthenticated-mail.ts";
+import { isForeign, actionableFailures } from "../../insight/sources/domain-sources.ts";
+import type { Source } from "../../insight/sources/source-response.ts";
+import { type DomainDigestFacts, incompleteDay } from "./digest-facts.ts";
+import { allDomainsLink, domainLink, publishActions } from "./domain-links.ts";
+import { isLearned } from "./learning.ts";
+
+const SOURCES_MAX = 5;
+const REPORTERS_MAX = 3;
+const HUNDRED = 100;
+const TONES: Readonly<Record<string, MailTone>> = { authorized: "good", threat: "bad", misconfigured: "bad" };
+const PREVIOUS: Readonly<Record<DigestPeriod, string>> = {
+  daily: "the day before",
+  weekly: "the week before",
+  monthly: "the month before",
+};
+
+/** A digest about some domains, never none; `more` are left out. Pure. */
+export const dmarcDigestMail = (digests: readonly DomainDigestFacts[], more: number): MailContent => ({
+  subject: subjectOf(digests),
+  sections: digests.map(sectionOf),
+  closing: [
+    ...(more > 0 ? [`and ${formatCount(more)} more domains.`, allDomainsLink()] : []),
+    "You receive this digest as a recipient of these domains.",
+  ],
+});
+
+const subjectOf = (digests: readonly DomainDigestFacts[]): string => {
+  const [only] = digests;
+  if (digests.length === 1 && only !== undefined) {
+    return `DMARC digest for ${only.domain.domain}, ${daysOf(only)}: ${only.reports > 0 ? mailOf(only.totals) : "no reports"}`;
+  }
+  const problems = digests.filter((facts) => facts.reports === 0 || problemsOf(facts).length > 0).length;
+  return `DMARC digest: ${digests.length} domains${problems === 0 ? "" : `, ${problems} without reports or with problems`}`;
+};
+
+const sectionOf = (facts: DomainDigestFacts): MailSection => {
+  const { domain, totals, reports, sources, untrusted } = facts;
+  const failing = sources.filter((source) => actionableFailures(source) > 0);
+  const untrustedShare = trustSentence({
+    ...{ reports, messages: totals.messages },
+    ...{ untrustedReports: untrusted.reports, untrustedMessages: untrusted.messages },
+  });
+  return {
+    heading: domain.domain,
+    label: domain.label,
+    blocks: [
+      line(daysOf(facts), "muted"),
+      ...problemsOf(facts).map((problem) => line(problem, "bad")),
+      line(reports > 0 ? mailOf(totals) : noReports(facts), "strong"),
+      line(reports > 0 ? changeOf(facts) : null),
+      line(reports > 0 ? incompleteOf(facts) : null, "muted"),
+      list(
+        "Failing sources",
+        failing.map((source) => item(source, failingOf(source))),
+        { max: SOURCES_MAX },
+      ),
+      list(
+        "New sources",
+        newSources(facts).map((source) => item(source, plural(source.messages, "message"))),
+        { max: SOURCES_MAX },
+      ),
+      line(unauthenticatedOf(sources)),
+      line(reports > 0 ? `Reporters: ${reportersOf(facts)}` : null),
+      line(untrustedShare),
+      line(`Status: ${domain.status.replace("_", " ")}, ${policyOf(facts.policy)}`),
+      ...nextActions(facts),
+    ],
+  };
+};
+
+/** `2026-11-18`, `2026-11-16 to 2026-11-22`. */
+const daysOf = ({ range: { fromDay, toDay } }: DomainDigestFacts): string =>
+  fromDay === toDay ? isoDay(fromDay) : `${isoDay(fromDay)} to ${isoDay(toDay)}`;
+
+const item = (source: Source, count: string): MailItem => {
+  const { name, service, classification } = source;
+  const shown = service === null || service === name ? name : `${name} (${service})`;
+  return { text: `${shortName(shown)}, ${classification}: ${count}`, tone: TONES[classification] ?? "plain" };
+};
+
+const failingOf = (source: Source): string =>
+  `${formatCount(actionableFailures(source))} of ${formatCount(source.messages)} fail`;
+
+/** The next step, and what to do for it. What fails was said before. */
+const nextActions = (facts: DomainDigestFacts): readonly MailBlock[] => {
+  const { next, domain, recordToPublish } = facts;
+  const { action: code = null, record = null, why } = next ?? { why: "nothing is left to do." };
+  if (record !== null) return [action(`Next step: ${why}`), ...publishActions(domain, record)];
+  if (code === "mend_record" || code === "publish_record") {
+    return [
+      action("Next step: correct the DNS record, so that reports arrive."),
+      ...publishActions(domain, recordToPublish),
+    ];
+  }
+  const isAboutSources = code === "classify_sources" || code === "fix_sources";
+  return [
+    action(`Next step: ${why}`),
+    isAboutSources
+      ? domainLink(domain, "sources", "Show the sources")
+      : domainLink(domain, "overview", "Show the domain"),
+  ];
+};
+
+/** Sources of the period that were not seen before, except those seen while the domain was learned. */
+const newSources = ({ range, sources, learning }: DomainDigestFacts): readonly Source[] => {
+  const from = isoDay(range.fromDay);
+  return sources
+    .filter((source) => !isForeign(source))
+    .filter(({ first_day }) => first_day >= from && isLearned(learning, parseDay(first_day) ?? 0))
+    .toSorted((a, b) => b.messages - a.messages);
+};
+
+/** `Unauthenticated mail from 41 networks: 312 messages, …`; null when there was none. */
+const unauthenticatedOf = (sources: readonly Source[]): string | null => {
+  const forged = sources.find(({ key }) => key === UNAUTHENTICATED_KEY);
+  if (forged === undefined) return null;
+  const { name, messages, rejected, quarantined } = forged;
+  return `${name}: ${plural(messages, "message")}, ${formatCount(rejected)} rejected, ${formatCount(quarantined)} quarantined`;
+};
+
+/** What keeps reports from arriving. */
+const problemsOf = ({ domain, failingChecks }: DomainDigestFacts): readonly string[] => {
+  if (domain.status === "active") return [];
+  return domain.status === "action_required" && failingChecks.length === 0
+    ? ["The DNS records are incorrect."]
+    : failingChecks;
+};
+
+const noReports = ({ lastReportAtMs }: DomainDigestFacts): string =>
+  lastReportAtMs === null
+    ? "No reports have arrived yet. The first takes 24 to 48 hours after the record is published."
+    : `No reports about these days. The last report arrived on ${new Date(lastReportAtMs).toISOString().slice(0, 10)}.`;
+
+/** `1,790 messages, 98.2 % passed DMARC, 60 forwarded`. */
+const mailOf = ({ messages, aligned, forwarded }: Totals): string => {
+  const share = percentOf(aligned, messages);
+  if (share === null) return "No mail";
+  const passed = `${plural(messages, "message")}, ${share} % passed DMARC`;
+  return forwarded > 0 ? `${passed}, ${formatCount(forwarded)} forwarded` : passed;
+};
+
+const changeOf = ({ period, range, compared: { days, now, before } }: DomainDigestFacts): string | null => {
+  const [share, shareBefore] = [percentOf(now.aligned, now.messages), percentOf(before.aligned, before.messages)];
+  if (share === null || shareBefore === null) return null;
+  const points = Math.round((share - shareBefore) * 10) / 10;
+  const mail = Math.round((now.messages / before.messages - 1) * HUNDRED);
+  const isPart = days <= range.toDay - range.fromDay;
+  const part = isPart ? ` on the first ${days} days, compared with those of` : " compared with";
+  return `${signed(points)} percentage points and ${signed(mail)} % messages${part} ${PREVIOUS[period]}`;
+};
+
+const incompleteOf = ({ period, range }: DomainDigestFacts): string | null => {
+  const day = incompleteDay(period, range);
+  return day === null ? null : `Reports about ${isoDay(day)} may still arrive.`;
+};
+
+const signed = (value: number): string =>
+  value === 0 ? "±0" : `${value > 0 ? "+" : "−"}${formatCount(Math.abs(value))}`;
+
+const reportersOf = ({ reports, reporters }: DomainDigestFacts): string => {
+  const names = reporters.slice(0, REPORTERS_MAX).join(", ");
+  const more = reporters.length - REPORTERS_MAX;
+  return `${plural(reports, "report")} from ${more > 0 ? `${names} and ${more} more` : names}`;
+};
+
+const policyOf = (policy: DomainDigestFacts["policy"]): string => {
+  if (policy === null) return "no policy known";
+  const test = policy.t === "y" ? "; t=y" : "";
+  return `p=${policy.p}${test}${policy.inherited_from === null ? "" : ` from ${policy.inherited_from}`}`;
+};

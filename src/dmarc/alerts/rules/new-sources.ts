@@ -1,0 +1,158 @@
+import type { Alert } from "../../records/domains/raise.ts";
+import { parseDay } from "../../../foundation/http/day-range.ts";
+import { isForeign } from "../../insight/sources/domain-sources.ts";
+import type { KeyedSource } from "../../insight/sources/source-keys.ts";
+import type { Source } from "../../insight/sources/source-response.ts";
+import { plural } from "../../../notifications/mail/mail-text.ts";
+import type { AlertData } from "./alert-data.ts";
+import { judgeNewcomer } from "./learning.ts";
+import { groupFindings, NO_ALERTS, type ReviewFacts, type RuleResult, subjectOfMany } from "./review-facts.ts";
+
+/** The rule waits this long for the reverse name of an address: it may show that the sender is another one. */
+const REVERSE_NAME_WAIT_MS = 60 * 60_000;
+/** A sender of aligned mail is alerted from this many messages. */
+const ALIGNED_MESSAGES_MIN = 5;
+/** What a sender without aligned mail sent within so many days decides whether it was known before its mail became aligned. */
+const KNOWN_DAYS = 35;
+const ALERT_SOURCES_MAX = 10;
+/** Signatures, envelope domains and addresses of a source in an event. */
+const EVIDENCE_MAX = 3;
+
+/**
+ * New sources whose mail could be the user's: it is aligned, or authenticates for some domain, or comes from a known service or the
+ * domain's own network. Unauthenticated mail of others raises no alert, however much it is: see `spoofing.ts`.
+ */
+export const findNewSources = (facts: ReviewFacts): RuleResult => {
+  const { domain, nowMs, recent, rules } = facts;
+  const unreviewed = new Set(rules.unreviewedSources(domain.number));
+  if (unreviewed.size === 0) return NO_ALERTS;
+  const keyed = facts.keyedSources(recent);
+  const reviewed = keyed.filter((source) => !unreviewed.has(source.number) && hasEvidence(source));
+  const reviewedByKey = Map.groupBy(reviewed, ({ shownKey }) => shownKey);
+  const candidates = Map.groupBy(
+    keyed.filter(({ number }) => unreviewed.has(number)),
+    ({ shownKey }) => shownKey,
+  );
+  const reviewedSources: number[] = [];
+  const found: Source[] = [];
+  let isPending = false;
+  for (const [key, members] of candidates) {
+    // Nothing is looked up for test domains.
+    const isNamePending =
+      domain.mode === "live" &&
+      members.some((member) => member.isNamePending && nowMs - member.firstSeenAtMs < REVERSE_NAME_WAIT_MS);
+    isPending ||= isNamePending;
+    if (isNamePending) continue;
+    const source = facts.sources(recent).get(key);
+    const isKnown = wasReviewed(members, reviewedByKey.get(key), facts);
+    const judgement = isKnown ? "reviewed" : judgeSource(key, members, source, facts);
+    if (judgement === "wait") continue;
+    reviewedSources.push(...members.map(({ number }) => number));
+    if (judgement === "alert" && source !== undefined) found.push(source);
+  }
+  const alerts = groupFindings(found.toSorted((a, b) => b.messages - a.messages)).map(newSourcesAlert);
+  return { alerts, reviewedSources, isPending };
+};
+
+const hasEvidence = ({ evidence: { signer, envelope, foreign } }: KeyedSource): boolean =>
+  signer !== null || envelope !== null || foreign !== null;
+
+const signsForDomain = ({ evidence: { signer } }: KeyedSource): boolean => signer !== null;
+
+/**
+ * Whether a source is among those that were reviewed. One that signs for the domain now, and never did before, counts as reviewed only
+ * if it sent enough to be noticed: otherwise a few messages would hide that somebody can sign for the domain.
+ */
+const wasReviewed = (
+  members: readonly KeyedSource[],
+  reviewed: readonly KeyedSource[] | undefined,
+  facts: ReviewFacts,
+): boolean => {
+  if (reviewed === undefined) return false;
+  const isAlignedBefore = reviewed.some(
+    ({ evidence, isPlausible }) => evidence.signer !== null || (isPlausible && evidence.envelope !== null),
+  );
+  if (isAlignedBefore || !members.some(signsForDomain)) return true;
+  const { today, domain, thresholds, rollups } = facts;
+  const range = { fromDay: today - KNOWN_DAYS, toDay: today };
+  const numbers = new Set(reviewed.map(({ number }) => number));
+  const messages = facts
+    .keyedSources(range)
+    .reduce((sum, { number, totals }) => sum + (numbers.has(number) ? totals.messages : 0), 0);
+  const all = rollups.totals(domain.number, range).messages;
+  return messages >= thresholds.new_source_messages && messages * 100 >= thresholds.new_source_percent * all;
+};
+
+const judgeSource = (
+  key: string,
+  members: readonly KeyedSource[],
+  source: Source | undefined,
+  facts: ReviewFacts,
+): ReturnType<typeof judgeNewcomer> => {
+  // Earlier mail without a signature does not make a signature known.
+  const signing = members.filter(signsForDomain);
+  const seenDay = Math.min(...(signing.length > 0 ? signing : members).map((member) => member.firstDay));
+  const isOlder = source !== undefined && signing.length === 0;
+  const firstDay = isOlder ? Math.min(seenDay, parseDay(source.first_day) ?? seenDay) : seenDay;
+  if (source?.classified_by === "user") return "reviewed";
+  // An identity without evidence leaves no other trace than its alert.
+  if (facts.alerts.lastRaisedMs(facts.domain.number, "new_source", key) !== null) return "reviewed";
+  const hasWeight = source !== undefined && couldBeOwn(source, members) && sentEnough(source, facts);
+  return judgeNewcomer({ firstDay, hasWeight }, facts);
+};
+
+const couldBeOwn = (source: Source, members: readonly KeyedSource[]): boolean => {
+  const { kind, aligned, authenticated_unaligned } = source;
+  // A forwarder that turns out to be none later is still new then.
+  if (isForeign(source)) return false;
+  if (aligned > 0 || authenticated_unaligned > 0) return true;
+  return kind === "own" || kind === "service" || members.some(({ isBesideOwn }) => isBesideOwn);
+};
+
+/** A few messages that pass DMARC are enough; other mail needs a number of messages and a share of the domain's mail. */
+const sentEnough = ({ messages, aligned }: Source, facts: ReviewFacts): boolean => {
+  const { thresholds, recent } = facts;
+  if (aligned >= ALIGNED_MESSAGES_MIN) return true;
+  if (messages < thresholds.new_source_messages) return false;
+  const all = [...facts.sources(recent).values()].reduce(
+    (sum, source) => sum + (source.classification === "threat" ? 0 : source.messages),
+    0,
+  );
+  return messages * 100 >= thresholds.new_source_percent * all;
+};
+
+/** One source, or many together; the most messages first. */
+const newSourcesAlert = (sources: readonly Source[]): Alert => {
+  const [first] = sources;
+  const isOne = sources.length === 1 && first !== undefined;
+  const data: AlertData<"new_source"> = {
+    count: sources.length,
+    sources: sources.slice(0, ALERT_SOURCES_MAX).map(eventSource),
+  };
+  return {
+    rule: "new_source",
+    subject: isOne ? first.key : subjectOfMany(sources.map(({ key }) => key)),
+    data,
+    summary: isOne
+      ? `new source ${nameWithSelector(first)}: ${plural(first.messages, "message")}, ${first.aligned} passed DMARC`
+      : `${sources.length} new sources`,
+    cooldown: true,
+  };
+};
+
+/** A source as it stands in an event. */
+export const eventSource = (source: Source): AlertData<"new_source">["sources"][number] => {
+  const { key, name, kind, service, classification, first_day, messages, aligned, dkim, spf, addresses } = source;
+  return {
+    ...{ key, name, kind, service, classification, first_day, messages, aligned },
+    dkim: dkim.slice(0, EVIDENCE_MAX),
+    spf: spf.slice(0, EVIDENCE_MAX),
+    addresses: addresses.slice(0, EVIDENCE_MAX),
+  };
+};
+
+/** The name of a source, with the selector that it signs with for the domain. */
+const nameWithSelector = ({ name, dkim }: Source): string => {
+  const own = dkim.find(({ aligned, selector }) => aligned && selector !== null);
+  return own === undefined ? name : `${name} (signs as ${own.domain}, selector ${own.selector})`;
+};

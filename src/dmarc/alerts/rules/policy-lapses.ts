@@ -1,0 +1,139 @@
+import { isoTime } from "../../../foundation/base/clock.ts";
+import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
+import { isEnforced } from "../../records/domains/dns-changes.ts";
+import { historyBodySchema, readState, recordOf, type StatePolicy } from "../../records/domains/domain-state.ts";
+import type { Alert } from "../../records/domains/raise.ts";
+import type { PolicyKeyword } from "../../reports/report/report-values.ts";
+import type { PublishedPolicy } from "../../reports/report/report.ts";
+import type { AlertData } from "./alert-data.ts";
+import type { ReportedPolicy } from "./alert-rule-store.ts";
+import { ALERT_DAYS } from "./learning.ts";
+import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
+
+/** Days on which reporters found a weaker policy than the DNS checks ever did. */
+export interface PolicyLapse {
+  readonly firstDay: number;
+  readonly lastDay: number;
+  /** The weakest policy found. */
+  readonly policy: PublishedPolicy;
+  /** Who found a policy that is too weak; sorted. */
+  readonly reporters: readonly string[];
+}
+
+/** The policy of a domain by the DNS checks. */
+export interface OwnPolicy {
+  readonly p: PolicyKeyword;
+  /** Since when the checks found no weaker one. */
+  readonly sinceMs: number;
+}
+
+/** Days of reports that are read. */
+const WINDOW_DAYS = 14;
+/** Receivers may apply the policy from before a change while they have it cached, and report about the day of the change. */
+const CHANGE_MS = 3 * DAY_MS;
+/** Days between two findings of one lapse. */
+const GAP_DAYS = 2;
+const HISTORY_MAX = 100;
+const REPORTERS_MAX = 10;
+const STRENGTHS: readonly PolicyKeyword[] = ["none", "quarantine", "reject"];
+const SUBJECT = "reports:";
+
+const strengthOf = (p: PolicyKeyword): number => STRENGTHS.indexOf(p);
+
+/** Lapses of an enforced policy that began and ended between two DNS checks, as reports prove them; each once, as `policy_weakened`. */
+export const findPolicyLapses = (facts: ReviewFacts): RuleResult => {
+  const { domain, nowMs, today, rules } = facts;
+  const state = readState(domain.state);
+  const policy = state?.believed.policy ?? null;
+  if (state === null || policy === null || !policy.own || policy.p === "none" || !isEnforced(policy)) return NO_ALERTS;
+  // A change that is to be confirmed is decided by the next DNS check, which raises the alert itself.
+  if (state.doubts.policy !== undefined) return NO_ALERTS;
+  const range = { fromDay: today - WINDOW_DAYS, toDay: today };
+  const reported = rules.reportedPolicies(domain.number, range, domain.domain);
+  if (!reported.some((one) => isWeaker(one, policy.p))) return NO_ALERTS;
+  const alerted = rules
+    .alertedLapses(domain.number, nowMs - 2 * WINDOW_DAYS * DAY_MS)
+    .map((subject) => dayOfTime(Date.parse(subject.slice(SUBJECT.length))));
+  const record = recordOf(state.believed);
+  const alerts = findLapses({ p: policy.p, sinceMs: heldSinceMs(facts, policy.p) }, reported)
+    .filter(({ firstDay }) => firstDay >= today - ALERT_DAYS)
+    .filter(({ firstDay, lastDay }) => !alerted.some((day) => day >= firstDay - GAP_DAYS && day <= lastDay + GAP_DAYS))
+    .map((lapse) => lapseAlert(lapse, policy, { record, nowMs }));
+  return { alerts };
+};
+
+/** Since when the DNS checks found no weaker `p`. */
+const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: PolicyKeyword): number => {
+  let sinceMs = nowMs;
+  for (const { body, atMs } of domains.listHistory(domain.number, { before: null, limit: HISTORY_MAX })) {
+    const { policy } = historyBodySchema.parse(JSON.parse(body));
+    if (policy === null || strengthOf(policy.p) < strengthOf(p)) break;
+    sinceMs = atMs;
+  }
+  return sinceMs;
+};
+
+const isWeaker = ({ policy }: ReportedPolicy, p: PolicyKeyword): boolean =>
+  policy.p !== null && strengthOf(policy.p) < strengthOf(p);
+
+/**
+ * The lapses that reports prove: a reporter that found the policy, or a stronger one, found a weaker one on a later day. Findings with
+ * at most a day between them are one lapse, the newest first. Pure.
+ */
+export const findLapses = (own: OwnPolicy, reported: readonly ReportedPolicy[]): readonly PolicyLapse[] => {
+  const soundSince = new Map<string, number>();
+  for (const one of reported) {
+    if (one.policy.p === null || isWeaker(one, own.p)) continue;
+    soundSince.set(one.reporter, Math.min(one.endMs, soundSince.get(one.reporter) ?? one.endMs));
+  }
+  const weak = reported
+    .filter((one) => isWeaker(one, own.p) && one.beginMs >= own.sinceMs + CHANGE_MS)
+    .filter(({ reporter, endMs }) => (soundSince.get(reporter) ?? Number.POSITIVE_INFINITY) < endMs)
+    .toSorted((a, b) => b.day - a.day);
+  const lapses: PolicyLapse[] = [];
+  for (const { day, policy, reporter } of weak) {
+    const lapse = lapses.at(-1);
+    if (lapse === undefined || lapse.firstDay - day > GAP_DAYS) {
+      lapses.push({ firstDay: day, lastDay: day, policy, reporters: [reporter] });
+      continue;
+    }
+    const isWeakest = strengthOf(policy.p ?? "none") < strengthOf(lapse.policy.p ?? "none");
+    lapses[lapses.length - 1] = {
+      ...lapse,
+      firstDay: day,
+      policy: isWeakest ? policy : lapse.policy,
+      reporters: [...new Set([...lapse.reporters, reporter])].toSorted(),
+    };
+  }
+  return lapses;
+};
+
+const lapseAlert = (
+  { firstDay, lastDay, policy: found, reporters }: PolicyLapse,
+  own: StatePolicy,
+  { record, nowMs }: { readonly record: string | null; readonly nowMs: number },
+): Alert => {
+  const [first, last] = [isoDay(firstDay), isoDay(lastDay)];
+  const p = found.p ?? "none";
+  const sp = found.sp ?? p;
+  const t = found.testing === true ? "y" : "n";
+  const weaker: StatePolicy = { ...own, p, sp, np: found.np ?? sp, t, pct: found.pct ?? 100 };
+  const names = reporters.map((name) => (name === "" ? "a reporter without a name" : name));
+  const others = names.length > 1 ? ` and ${names.length - 1} more` : "";
+  const when = first === last ? `on ${first}` : `from ${first} to ${last}`;
+  const data: AlertData<"policy_weakened"> = {
+    previous_policy: own,
+    policy: weaker,
+    record,
+    trigger: "reports",
+    checked_at: isoTime(nowMs),
+    reported: { first_day: first, last_day: last, reporters: names.slice(0, REPORTERS_MAX) },
+  };
+  return {
+    rule: "policy_weakened",
+    subject: `${SUBJECT}${first}`,
+    data,
+    summary: `receivers found p=${p} instead of p=${own.p} ${when}, reported by ${names[0] ?? ""}${others}`,
+    cooldown: false,
+  };
+};

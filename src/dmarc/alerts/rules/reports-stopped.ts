@@ -1,0 +1,57 @@
+import { isoTime } from "../../../foundation/base/clock.ts";
+import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
+import type { Alert } from "../../records/domains/raise.ts";
+import type { RollupStore } from "../../insight/sources/rollup-store.ts";
+import type { AlertData } from "./alert-data.ts";
+import type { SilentDomain } from "./alert-rule-store.ts";
+
+const HOUR_MS = 60 * 60_000;
+
+/** Days from which the usual gap between reports is derived. */
+const WINDOW_DAYS = 60;
+/** Reporters send about daily; two may fail in a row. */
+export const SILENCE_MS_MIN = 72 * HOUR_MS;
+/** Before a week is known, its quiet days may be still to come. */
+const EARLY_SILENCE_MS = 5 * DAY_MS;
+const EARLY_DAYS = 7;
+/** Without reports on this many days, their end is not worth an alert. */
+const REPORTED_DAYS_MIN = 3;
+const GAPS_MAX = 3;
+/** Gaps as long as one in ten are not unusual: weekends, the days between two monthly newsletters. */
+const LONG_GAP_SHARE = 0.9;
+/** How much later than usual the report after a long gap may be. */
+const LATE_MS = 2 * DAY_MS;
+
+/** The alert that reports about a domain have stopped; null while they have not. It is raised once until reports arrive again. */
+export const findReportsStopped = (
+  rollups: Pick<RollupStore, "reportsPerDay" | "totals">,
+  { number, lastReportAtMs }: SilentDomain,
+  nowMs: number,
+): Alert | null => {
+  // The time of arrival is ours; the day of a report is what its reporter says.
+  const toDay = dayOfTime(lastReportAtMs);
+  const range = { fromDay: toDay - WINDOW_DAYS, toDay };
+  // Receivers report about a domain without mail of its own only when it is spoofed.
+  if (rollups.totals(number, range).aligned === 0) return null;
+  const days = rollups.reportsPerDay(number, range).map(({ day }) => day);
+  const [lastDay, waitMs] = [days.at(-1), silenceMs(days)];
+  if (lastDay === undefined || waitMs === null || nowMs - lastReportAtMs < waitMs) return null;
+  const data: AlertData<"reports_stopped"> = { last_report_at: isoTime(lastReportAtMs), last_day: isoDay(lastDay) };
+  const since = isoDay(toDay);
+  return { rule: "reports_stopped", subject: since, data, summary: `no reports since ${since}`, cooldown: false };
+};
+
+/**
+ * After how long without a report the reports of a domain have stopped: 72 hours, or three times the usual gap between the reported
+ * days, whichever is longer, and always longer than the gaps that occur now and then. `days` are the reported days of the last 60, in
+ * order. Null while there are too few.
+ */
+export const silenceMs = (days: readonly number[]): number | null => {
+  if (days.length < REPORTED_DAYS_MIN) return null;
+  const gaps = days.slice(1).map((day, at) => day - (days[at] ?? day));
+  gaps.sort((a, b) => a - b);
+  const gapAt = (share: number): number => gaps[Math.floor(gaps.length * share)] ?? 0;
+  const usual = GAPS_MAX * gapAt(1 / 2) * DAY_MS;
+  const early = days.length < EARLY_DAYS ? EARLY_SILENCE_MS : 0;
+  return Math.max(SILENCE_MS_MIN, early, usual, gapAt(LONG_GAP_SHARE) * DAY_MS + LATE_MS);
+};

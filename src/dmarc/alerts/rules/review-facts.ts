@@ -1,0 +1,132 @@
+import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { type AlertThresholds, thresholdsOf } from "../../records/domains/alert-thresholds.ts";
+import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
+import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
+import type { Alert } from "../../records/domains/raise.ts";
+import { entryOf } from "../../reports/ingest/rollup.ts";
+import type { RecordStore } from "../../insight/queries/record-store.ts";
+import { DomainSources } from "../../insight/sources/domain-sources.ts";
+import type { RollupStore } from "../../insight/sources/rollup-store.ts";
+import type { KeyedSource } from "../../insight/sources/source-keys.ts";
+import type { Source } from "../../insight/sources/source-response.ts";
+import type { AlertRuleStore, ReporterMarks } from "./alert-rule-store.ts";
+import { ALERT_DAYS, type Learning, learningFromDay } from "./learning.ts";
+
+/** What a rule found about a domain. Rules read facts and write nothing. */
+export interface RuleResult {
+  readonly alerts: readonly Alert[];
+  /** Numbers of the stored sources, and names in From, that need no further review. */
+  readonly reviewedSources?: readonly number[];
+  readonly reviewedNames?: readonly string[];
+  readonly reporters?: ReporterMarks;
+  /** The domain has to be reviewed again although no new report arrives. */
+  readonly isPending?: boolean;
+}
+
+export const NO_ALERTS: RuleResult = { alerts: [] };
+
+/** The daily sums and the review marks: of all reports, or only of trusted ones. */
+export interface ReportData {
+  readonly rollups: RollupStore;
+  readonly rules: AlertRuleStore;
+}
+
+export interface ReviewStores {
+  readonly all: ReportData;
+  readonly trusted: ReportData;
+  readonly alerts: Pick<DmarcAlertStore, "lastRaisedMs" | "listByRule">;
+  readonly records: RecordStore;
+  readonly domains: Pick<DomainStore, "listHistory">;
+}
+
+/**
+ * A domain that known reporters cover, or with trusted reports on this many of the last days, is judged by those alone: anybody can
+ * send the others.
+ */
+const TRUSTED_DAYS_MIN = 3;
+const TRUSTED_WINDOW_DAYS = 14;
+
+/** What the rules know about a domain. Sources are read when a rule needs them, and each range once. */
+export class ReviewFacts {
+  readonly domain: DomainRow;
+  readonly nowMs: number;
+  readonly today: number;
+  /** The days that raise alerts. */
+  readonly recent: DayRange;
+  readonly learning: Learning;
+  readonly thresholds: AlertThresholds;
+  readonly alerts: ReviewStores["alerts"];
+  readonly records: RecordStore;
+  readonly domains: ReviewStores["domains"];
+  readonly rollups: RollupStore;
+  /** The daily sums of all reports, those included on which nothing else relies. */
+  readonly everyone: RollupStore;
+  readonly rules: AlertRuleStore;
+  readonly #isTrusted: boolean;
+  readonly #byKey = new Map<string, ReadonlyMap<string, Source>>();
+  readonly #keyed = new Map<string, readonly KeyedSource[]>();
+  #sources: DomainSources | null = null;
+
+  constructor({ all, trusted, alerts, records, domains }: ReviewStores, domain: DomainRow, nowMs: number) {
+    const today = dayOfTime(nowMs);
+    const window = { fromDay: today - TRUSTED_WINDOW_DAYS, toDay: today };
+    this.#isTrusted =
+      all.rollups.domainReporters(domain.number).isCovered ||
+      trusted.rules.reportedDays(domain.number, window).length >= TRUSTED_DAYS_MIN;
+    const { rollups, rules } = this.#isTrusted ? trusted : all;
+    const enrolledDay = dayOfTime(domain.createdAtMs);
+    const known = { fromDay: learningFromDay(enrolledDay, today - ALERT_DAYS), toDay: today };
+    this.domain = domain;
+    this.nowMs = nowMs;
+    this.today = today;
+    this.recent = { fromDay: today - ALERT_DAYS, toDay: today };
+    this.learning = { enrolledDay, reportedDays: rules.reportedDays(domain.number, known) };
+    this.thresholds = thresholdsOf(domain);
+    this.alerts = alerts;
+    this.records = records;
+    this.domains = domains;
+    this.rollups = rollups;
+    this.everyone = all.rollups;
+    this.rules = rules;
+  }
+
+  /** The sources of a range by their keys. */
+  sources(range: DayRange): ReadonlyMap<string, Source> {
+    return entryOf(
+      this.#byKey,
+      rangeKey(range),
+      () =>
+        new Map(
+          this.#open()
+            .sources(range)
+            .map((source) => [source.key, source]),
+        ),
+    );
+  }
+
+  /** The stored sources of a range, those that the reports in use name. */
+  keyedSources(range: DayRange): readonly KeyedSource[] {
+    return entryOf(this.#keyed, rangeKey(range), () =>
+      this.#open()
+        .keyed(range)
+        .filter(({ isVouched }) => isVouched || !this.#isTrusted),
+    );
+  }
+
+  #open(): DomainSources {
+    this.#sources ??= new DomainSources(this.rollups, this.domain);
+    return this.#sources;
+  }
+}
+
+const rangeKey = ({ fromDay, toDay }: DayRange): string => `${fromDay}-${toDay}`;
+
+const SINGLE_MAX = 10;
+
+/** Up to ten findings get an alert each; more of them one together. */
+export const groupFindings = <T>(found: readonly T[]): readonly (readonly T[])[] =>
+  found.length > SINGLE_MAX ? [found] : found.map((one) => [one]);
+
+/** The subject of an alert about several things: other things on the same day are another subject. */
+export const subjectOfMany = (keys: readonly string[]): string =>
+  `many:${Bun.hash(keys.toSorted().join("\n")).toString(16)}`;

@@ -1,0 +1,99 @@
+import { dayOfTime, isoDay } from "../../../foundation/base/days.ts";
+import { plural } from "../../../notifications/mail/mail-text.ts";
+import type { Alert } from "../../records/domains/raise.ts";
+import type { Source } from "../../insight/sources/source-response.ts";
+import { UNAUTHENTICATED_KEY } from "../../insight/sources/unauthenticated-mail.ts";
+import type { AlertData } from "./alert-data.ts";
+import { isLearned } from "./learning.ts";
+import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
+
+/** Forged mail of a day: unauthenticated, from addresses without a proper reverse name. */
+export interface ForgedDay {
+  readonly day: number;
+  readonly forged: number;
+}
+
+export interface Campaign {
+  /** The first day with far more forged mail than usual. */
+  readonly startedDay: number;
+  readonly day: number;
+  readonly forged: number;
+}
+
+const WINDOW_DAYS = 35;
+/** A campaign has this many times the usual number of messages a day. */
+const USUAL_FACTOR = 5;
+/** The usual number is the average of this many days at least, and at most. */
+const USUAL_DAYS_MIN = 7;
+const USUAL_DAYS_MAX = 28;
+/** Longer than this without a campaign day, and the next one is a campaign of its own. */
+const CAMPAIGN_GAP_DAYS = 14;
+/** Alerts read to find the last one. */
+const ALERTS_MAX = 20;
+
+/** A spoofing campaign, once: far more unauthenticated mail from addresses without a proper reverse name than usual. */
+export const findSpoofingCampaign = (facts: ReviewFacts): RuleResult => {
+  const { domain, nowMs, today, recent, learning, thresholds, alerts, rollups, rules } = facts;
+  const messagesMin = thresholds.spoofing_messages;
+  // Mail that passes, or that receivers recognize as forwarded, is none of it.
+  const { messages, aligned, forwarded } = rollups.totals(domain.number, recent);
+  if (messages - aligned - forwarded < messagesMin) return NO_ALERTS;
+  if ((facts.sources(recent).get(UNAUTHENTICATED_KEY)?.messages ?? 0) < messagesMin) return NO_ALERTS;
+  const range = { fromDay: today - WINDOW_DAYS, toDay: today };
+  const numbers = facts
+    .keyedSources(range)
+    .flatMap(({ number, unauthenticatedKey }) => (unauthenticatedKey === UNAUTHENTICATED_KEY ? [number] : []));
+  const days = forgedDays(rules.sourceDays(domain.number, range, numbers));
+  const campaign = findCampaign(days, { fromDay: range.fromDay, messagesMin });
+  if (campaign === null || campaign.day < recent.fromDay || !isLearned(learning, campaign.startedDay)) return NO_ALERTS;
+  // Alerts in the future, raised while the clock was ahead, do not count.
+  const last = alerts.listByRule(domain.number, "spoofing_campaign", ALERTS_MAX).find(({ atMs }) => atMs <= nowMs);
+  if (last !== undefined && dayOfTime(last.atMs) >= campaign.startedDay - CAMPAIGN_GAP_DAYS) return NO_ALERTS;
+  const source = facts.sources({ fromDay: campaign.startedDay, toDay: today }).get(UNAUTHENTICATED_KEY);
+  return { alerts: [campaignAlert(campaign, source)] };
+};
+
+/**
+ * The last campaign among some days, in any order; days without forged mail may be absent. `fromDay` is the first day that is known.
+ * Null when there is none.
+ */
+export const findCampaign = (
+  days: readonly ForgedDay[],
+  { fromDay, messagesMin }: { readonly fromDay: number; readonly messagesMin: number },
+): Campaign | null =>
+  days
+    .toSorted((a, b) => a.day - b.day)
+    .reduce<Campaign | null>((campaign, { day, forged }) => {
+      const isOver = campaign !== null && day - campaign.day > CAMPAIGN_GAP_DAYS;
+      const current = isOver ? null : campaign;
+      const usual = usualBefore(days, fromDay, current?.startedDay ?? day);
+      if (forged < messagesMin || usual === null || forged < USUAL_FACTOR * usual) return campaign;
+      return { startedDay: current?.startedDay ?? day, day, forged: (current?.forged ?? 0) + forged };
+    }, null);
+
+/** The forged messages of an average day before one; null when too few days are known. */
+const usualBefore = (days: readonly ForgedDay[], fromDay: number, beforeDay: number): number | null => {
+  const known = Math.min(USUAL_DAYS_MAX, beforeDay - fromDay);
+  if (known < USUAL_DAYS_MIN) return null;
+  const before = days.filter(({ day }) => day < beforeDay && day >= beforeDay - known);
+  return before.reduce((sum, { forged }) => sum + forged, 0) / known;
+};
+
+const forgedDays = (rows: readonly { readonly day: number; readonly messages: number }[]): readonly ForgedDay[] =>
+  [...Map.groupBy(rows, ({ day }) => day)].map(([day, of]) => ({
+    day,
+    forged: of.reduce((sum, { messages }) => sum + messages, 0),
+  }));
+
+/** `source` is the unauthenticated mail since the campaign started. */
+const campaignAlert = ({ startedDay, day, forged }: Campaign, source: Source | undefined): Alert => {
+  const networks = source?.network_count ?? 0;
+  const since = isoDay(startedDay);
+  const data: AlertData<"spoofing_campaign"> = {
+    ...{ started_day: since, day: isoDay(day), messages: forged, networks },
+    quarantined: source?.quarantined ?? 0,
+    rejected: source?.rejected ?? 0,
+  };
+  const summary = `spoofing campaign since ${since}: ${plural(forged, "message")} from ${plural(networks, "network")}, all unauthenticated`;
+  return { rule: "spoofing_campaign", subject: since, data, summary, cooldown: false };
+};

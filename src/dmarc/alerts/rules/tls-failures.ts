@@ -1,0 +1,179 @@
+import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
+import { formatCount } from "../../../notifications/mail/mail-text.ts";
+import type { Alert } from "../../records/domains/raise.ts";
+import { ALERT_DATA, type AlertData, readAlertBody, shareOf } from "./alert-data.ts";
+import type { StoredTlsReport } from "./alert-rule-store.ts";
+import { ALERT_DAYS } from "./learning.ts";
+import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
+import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "../../reports/report/tls-failure-texts.ts";
+
+/** The sessions under one policy on the last days with reports, and those that failed with one result type. */
+export interface TlsFailures {
+  readonly policyDomain: string;
+  /** `sts`, `tlsa`, `no-policy-found`, or what the reporter wrote; empty when it did not say. */
+  readonly policyType: string;
+  readonly resultType: string;
+  readonly firstDay: number;
+  readonly lastDay: number;
+  readonly sessions: number;
+  readonly failed: number;
+  /** MX hosts that were named, the most failed sessions first. */
+  readonly mxHosts: ReadonlyArray<{ readonly host: string; readonly sessions: number }>;
+  /** Who reported failures; sorted. */
+  readonly reporters: readonly string[];
+}
+
+type TlsPolicy = StoredTlsReport["policies"][number];
+
+interface PolicyDay {
+  readonly day: number;
+  readonly org: string | null;
+  readonly policy: TlsPolicy;
+}
+
+/** The last days with reports about a policy that are judged together. */
+const DAYS_JUDGED = 2;
+const FAILED_MIN = 10;
+const FAILED_SHARE_MIN = 0.05;
+/** Failures have ended below half of the share that begins an incident, so that it does not begin and end in turns. */
+const ENDED_SHARE = FAILED_SHARE_MIN / 2;
+/** Reports arrive a day or two after the day they are about. */
+const LATE_DAYS = 3;
+/** Incidents that begin in one review, those with the most failed sessions; the next review continues. */
+const BEGAN_MAX = 5;
+const HOSTS_MAX = 10;
+const REPORTERS_MAX = 10;
+
+const stateSchema = ALERT_DATA.tls_failures.pick({ state: true, first_day: true });
+
+/** TLS sessions under a policy that begin to fail for a reason, and that no longer do. */
+export const findTlsFailures = ({ domain, nowMs, rules }: ReviewFacts): RuleResult => {
+  const reports = rules.tlsReportsSince(domain.number, nowMs - (ALERT_DAYS + LATE_DAYS) * DAY_MS);
+  if (reports.length === 0) return NO_ALERTS;
+  const open = new Map(
+    rules.lastTlsAlerts(domain.number).flatMap(({ subject, body }) => {
+      const read = stateSchema.safeParse(readAlertBody(body).data);
+      return read.success && read.data.state === "began" ? [[subject, read.data.first_day] as const] : [];
+    }),
+  );
+  const sums = sumTlsFailures(reports, dayOfTime(nowMs), new Set(open.keys())).toSorted((a, b) => b.failed - a.failed);
+  const began = sums.filter((sum) => judgeTlsFailures(sum) === "failing" && !open.has(subjectOf(sum)));
+  const ended = sums.flatMap((sum) => {
+    const since = open.get(subjectOf(sum));
+    return since !== undefined && judgeTlsFailures(sum) === "ended" ? [endedAlert(sum, since)] : [];
+  });
+  return { alerts: [...began.slice(0, BEGAN_MAX).map(beganAlert), ...ended] };
+};
+
+/** Whether failures are an incident, are none any more, or too few to say either. */
+export const judgeTlsFailures = ({
+  sessions,
+  failed,
+}: Pick<TlsFailures, "sessions" | "failed">): "failing" | "ended" | "unclear" => {
+  if (failed >= FAILED_MIN && failed >= sessions * FAILED_SHARE_MIN) return "failing";
+  return sessions > 0 && failed < sessions * ENDED_SHARE ? "ended" : "unclear";
+};
+
+/** The day that most of a report is about. */
+const dayOf = ({ beginMs, endMs, receivedAtMs }: StoredTlsReport): number =>
+  dayOfTime(beginMs === null ? receivedAtMs : Math.min((beginMs + (endMs ?? beginMs)) / 2, receivedAtMs));
+
+/** Failed sessions by the result types of RFC 8460; sessions without failure details are unspecified. */
+const failuresOf = (policy: TlsPolicy): TlsPolicy["failures"] => {
+  const rest = policy.failedSessions - detailedSessions(policy);
+  const known = policy.failures.map((each) => ({ ...each, resultType: knownResultType(each.resultType) }));
+  return rest > 0 ? [...known, { resultType: UNSPECIFIED_FAILURE, sessions: rest, mxHost: null }] : known;
+};
+
+const detailedSessions = ({ failures }: TlsPolicy): number => failures.reduce((sum, { sessions }) => sum + sessions, 0);
+
+/**
+ * Sums up what reports say about each policy on the last two days with reports, by result type. `open` are incidents as
+ * `policyDomain policyType resultType`: their types are in the result even when nothing failed with them. Pure.
+ */
+export const sumTlsFailures = (
+  reports: readonly StoredTlsReport[],
+  today: number,
+  open: ReadonlySet<string>,
+): readonly TlsFailures[] => {
+  const days = reports.flatMap((report): PolicyDay[] =>
+    report.policies.map((policy) => ({ day: dayOf(report), org: report.org, policy })),
+  );
+  const recent = days.filter(({ day, policy }) => policy.domain !== null && day >= today - ALERT_DAYS);
+  const byPolicy = Map.groupBy(recent, ({ policy }) => policyKey(policy));
+  return [...byPolicy].flatMap(([key, all]) => sumPolicy(key, all, open));
+};
+
+const policyKey = ({ domain, policyType }: TlsPolicy): string =>
+  `${domain ?? ""} ${(policyType ?? "").replace(/\s+/g, "-")}`;
+
+/** The subject of the alerts of an incident. */
+const subjectOf = ({ policyDomain, policyType, resultType }: TlsFailures): string =>
+  `${policyDomain} ${policyType} ${resultType}`;
+
+const sumPolicy = (key: string, all: readonly PolicyDay[], open: ReadonlySet<string>): readonly TlsFailures[] => {
+  const last = [...new Set(all.map(({ day }) => day))].toSorted((a, b) => b - a).slice(0, DAYS_JUDGED);
+  const judged = all.filter(({ day }) => last.includes(day));
+  const failing = judged.flatMap(({ org, policy }) => failuresOf(policy).map((failure) => ({ org, ...failure })));
+  const openTypes = [...open].flatMap((subject) =>
+    subject.startsWith(`${key} `) ? [subject.slice(key.length + 1)] : [],
+  );
+  const sessions = judged.reduce(
+    (sum, { policy }) => sum + policy.successfulSessions + Math.max(policy.failedSessions, detailedSessions(policy)),
+    0,
+  );
+  const [policyDomain = "", policyType = ""] = key.split(" ");
+  return [...new Set([...failing.map(({ resultType }) => resultType), ...openTypes])].map((resultType) => {
+    const of = failing.filter((failure) => failure.resultType === resultType && failure.sessions > 0);
+    return {
+      ...{ policyDomain, policyType, resultType, sessions },
+      firstDay: Math.min(...last),
+      lastDay: Math.max(...last),
+      failed: of.reduce((sum, failure) => sum + failure.sessions, 0),
+      mxHosts: hostsOf(of),
+      reporters: [...new Set(of.flatMap(({ org }) => org ?? []))].toSorted(),
+    };
+  });
+};
+
+const hostsOf = (failures: TlsPolicy["failures"]): TlsFailures["mxHosts"] => {
+  const byHost = Map.groupBy(failures, ({ mxHost }) => mxHost ?? "");
+  // Reports stored by older versions name no host.
+  byHost.delete("");
+  return [...byHost]
+    .map(([host, of]) => ({ host, sessions: of.reduce((sum, { sessions }) => sum + sessions, 0) }))
+    .toSorted((a, b) => b.sessions - a.sessions);
+};
+
+const dataOf = (failures: TlsFailures, state: "began" | "ended", firstDay: string): AlertData<"tls_failures"> => {
+  const { policyDomain, policyType, resultType, sessions, failed, mxHosts, reporters, lastDay } = failures;
+  return {
+    state,
+    policy_domain: policyDomain,
+    policy_type: policyType === "" ? null : policyType,
+    result_type: resultType,
+    ...tlsFailureText(resultType, policyDomain),
+    sessions,
+    failed_sessions: failed,
+    failing_share: shareOf(failed, sessions),
+    mx_hosts: mxHosts.slice(0, HOSTS_MAX),
+    reporters: reporters.slice(0, REPORTERS_MAX),
+    first_day: firstDay,
+    last_day: isoDay(lastDay),
+  };
+};
+
+const beganAlert = (failures: TlsFailures): Alert => {
+  const data = dataOf(failures, "began", isoDay(failures.firstDay));
+  const [worst] = failures.mxHosts;
+  const where = worst === undefined ? "" : ` with ${worst.host}`;
+  const count = `${formatCount(failures.failed)} of ${formatCount(failures.sessions)}`;
+  const summary = `${count} inbound TLS sessions${where} failed: ${data.meaning}`;
+  return { rule: "tls_failures", subject: subjectOf(failures), data, summary, cooldown: false };
+};
+
+const endedAlert = (failures: TlsFailures, since: string): Alert => {
+  const data = dataOf(failures, "ended", since);
+  const summary = `inbound TLS sessions no longer fail as they did since ${since} (${data.meaning})`;
+  return { rule: "tls_failures", subject: subjectOf(failures), data, summary, cooldown: false };
+};

@@ -1,0 +1,248 @@
+import { type AdvisedSource, type AdviceFacts, failingMessages, weighMail } from "./advice-facts.ts";
+import { notesOf } from "./advice-notes.ts";
+import { nonePassed, requirementsFor } from "./advice-requirements.ts";
+import type {
+  Advice,
+  AdviceAction,
+  AdviceObstacle,
+  AdviceRequirement,
+  AdviceStage,
+  AdviceStep,
+} from "./advice-schema.ts";
+import { correctedPolicy, hasTag, strengthened } from "./record-edit.ts";
+import { fixOf, questionOf, type SourceFix } from "./source-fix.ts";
+import { percentOf } from "../sources/day-range.ts";
+import type { StatePolicy } from "../../records/domains/domain-state.ts";
+
+/**
+ * Advises the next step towards enforcement (RFC 9989 §5): monitoring, a rehearsal with `t=y`, quarantine, and where nobody writes to
+ * mailing lists, reject; each for at least 14 days with reports. Pure. It never advises to publish what protects less than the present
+ * record: no policy, alignment or test mode is ever relaxed.
+ */
+export const advise = (facts: AdviceFacts): Advice => {
+  const stage = stageOf(facts.policy);
+  const requirements = requirementsFor(stage, facts);
+  const ready = requirements.every(({ met }) => met);
+  const next = nextStep({ facts, stage, requirements, ready });
+  const counted = facts.sources.reduce((sum, { messages }) => sum + messages, 0);
+  const unauthenticated_percent = percentOf(facts.unauthenticated, counted + facts.unauthenticated);
+  const obstacles = obstaclesOf({ facts, stage, requirements, ready });
+  return { stage, ready, next, requirements, obstacles, notes: notesOf(stage, facts), unauthenticated_percent };
+};
+
+/**
+ * The advice that holds whatever any single unknown reporter says. `first`: by all that decides; `others`: by parts of it. When the
+ * first one moves on, but another one does not, that one is the advice.
+ */
+export const mostCautious = (first: Advice, others: readonly Advice[]): Advice =>
+  isCautious(first) ? first : others.reduce((worst, one) => (openOf(one) > openOf(worst) ? one : worst), first);
+
+const isCautious = ({ ready, next }: Advice): boolean => !ready && next?.record == null;
+
+/** How much speaks against the next stage. */
+const openOf = ({ requirements, next }: Advice): number =>
+  2 * requirements.filter(({ met }) => !met).length + (next?.record == null ? 1 : 0);
+
+const stageOf = (policy: StatePolicy | null): AdviceStage => {
+  if (policy === null) return "none";
+  if (policy.p === "none") return "monitoring";
+  if (policy.p === "quarantine") return policy.t === "y" ? "rehearsal" : "quarantine";
+  return policy.t === "y" ? "reject_rehearsal" : "reject";
+};
+
+interface Situation {
+  readonly facts: AdviceFacts;
+  readonly stage: AdviceStage;
+  readonly requirements: readonly AdviceRequirement[];
+  readonly ready: boolean;
+}
+
+const step = (action: AdviceAction, why: string, record: string | null = null): AdviceStep => ({
+  ...{ action, record, why },
+  source: null,
+  steps: [],
+});
+
+const nextStep = (situation: Situation): AdviceStep | null => {
+  const { facts, stage, ready } = situation;
+  const first = recordStep(facts);
+  if (first !== null) return first;
+  if (facts.record === null) return parentStep(facts, stage);
+  if (facts.sendsMail === false) return rejectAllStep(facts, facts.record, situation);
+  const higher = ready ? higherStep(stage, facts.record) : null;
+  return higher ?? obstacleStep(situation) ?? belowStep(facts, stage, facts.record) ?? waitStep(situation);
+};
+
+/** Without reports nothing is known: the record is the first step. */
+const recordStep = ({ domain, status, failing, record, policy }: AdviceFacts): AdviceStep | null => {
+  if (status === "action_required") {
+    const what = failing.map(({ message }) => message).join(" ");
+    return step(
+      "mend_record",
+      `Publish the dns_records of the domain, so that reports arrive.${what === "" ? "" : ` ${what}`}`,
+    );
+  }
+  const corrected = record === null ? null : correctedPolicy(record);
+  if (corrected !== null && status === "active") return step("mend_record", corrected.why, corrected.text);
+  if (status === "pending" || (record === null && policy === null)) {
+    return step("publish_record", `Publish the dns_records of ${domain}, then call verify.`);
+  }
+  return null;
+};
+
+const parentStep = ({ domain, policy }: AdviceFacts, stage: AdviceStage): AdviceStep | null => {
+  const from = policy?.inherited_from;
+  if (from == null || stage === "reject" || stage === "quarantine") return null;
+  return step("raise_parent", `${domain} has no record of its own: the policy published at ${from} applies.`);
+};
+
+const higherStep = (stage: AdviceStage, record: string): AdviceStep | null => {
+  switch (stage) {
+    case "none":
+    case "monitoring":
+      return (
+        publish(
+          "rehearse_quarantine",
+          record,
+          [
+            ["p", "quarantine"],
+            ["t", "y"],
+          ],
+          REHEARSE,
+        ) ?? publish("quarantine", record, [["p", "quarantine"]], NO_REHEARSAL)
+      );
+    case "rehearsal":
+      return publish(
+        "end_rehearsal",
+        record,
+        [["t", "n"]],
+        "Nearly all mail passed in test mode: let receivers apply quarantine.",
+      );
+    case "quarantine":
+      return publish("reject", record, [["p", "reject"]], "Nearly all mail passes: let receivers reject what fails.");
+    case "reject_rehearsal":
+      return publish(
+        "end_rehearsal",
+        record,
+        [["t", "n"]],
+        "Nearly all mail passed in test mode: let receivers apply reject.",
+      );
+    case "reject":
+      return null;
+    default:
+      return stage satisfies never;
+  }
+};
+
+const REHEARSE =
+  "Nearly all mail passes: test quarantine. With t=y receivers apply none; older ones that do not know t apply quarantine.";
+const NO_REHEARSAL =
+  "Nearly all mail passes: publish quarantine in one step, because t=y would also relax sp or np, which protect subdomains today.";
+
+const publish = (
+  action: AdviceAction,
+  record: string,
+  tags: Parameters<typeof strengthened>[1],
+  why: string,
+): AdviceStep | null => {
+  const text = strengthened(record, tags);
+  return text === null || text === record ? null : step(action, why, text);
+};
+
+/**
+ * Protects subdomains, when no larger step is open. Never before `p` is enforced: the rehearsal by `t=y` would relax their policy
+ * (RFC 9989 §4.7).
+ */
+const belowStep = (facts: AdviceFacts, stage: AdviceStage, record: string): AdviceStep | null => {
+  if (stage !== "quarantine" && stage !== "reject") return null;
+  return missingNamesStep(facts, record) ?? subdomainsStep(facts, record);
+};
+
+/** A name that does not exist sends no mail, so `np=reject` is safe (RFC 9989 §4.7). */
+const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null => {
+  const isSafe = facts.names.every(({ exists }) => exists === true);
+  const isOpen = facts.policy?.np !== "reject" && !hasTag(record, "np");
+  if (!facts.isOrganisational || !isSafe || !isOpen || facts.reportedDays === 0) return null;
+  const why = "Subdomains that do not exist send no mail: let receivers reject forged mail from them.";
+  return publish("protect_missing_names", record, [["np", "reject"]], why);
+};
+
+const SUBDOMAIN_SHARE_MIN = 0.99;
+
+/** `sp` may follow `p` when the mail of the names below passes. */
+const subdomainsStep = ({ policy, names, isOrganisational }: AdviceFacts, record: string): AdviceStep | null => {
+  if (policy === null || !isOrganisational || !hasTag(record, "sp") || policy.sp === policy.p) return null;
+  const messages = names.reduce((sum, name) => sum + name.messages, 0);
+  const aligned = names.reduce((sum, name) => sum + name.aligned, 0);
+  if (aligned < messages * SUBDOMAIN_SHARE_MIN) return null;
+  const why = `sp=${policy.sp} protects subdomains less than p=${policy.p} protects the domain, and their mail passes.`;
+  return publish("protect_subdomains", record, [["sp", policy.p]], why);
+};
+
+/** A domain without mail needs no rehearsal: all mail from it is forged. */
+const rejectAllStep = (
+  { isOrganisational, passedLately, reportedLately }: AdviceFacts,
+  record: string,
+  situation: Situation,
+): AdviceStep | null => {
+  if (passedLately > 0) return waitStep(situation);
+  const reports = reportedLately === 0 ? "" : ` ${nonePassed(reportedLately)}`;
+  const why = `You declared that this domain sends no mail: let receivers reject all mail from it.${reports}`;
+  const below = isOrganisational ? (["sp", "np"] as const).filter((tag) => hasTag(record, tag)) : [];
+  const test = hasTag(record, "t") ? ([["t", "n"]] as const) : [];
+  return publish(
+    "reject_all",
+    record,
+    [["p", "reject"], ...below.map((tag) => [tag, "reject"] as const), ...test],
+    why,
+  );
+};
+
+/** The sender with the most mail that keeps the domain from the next stage. */
+const obstacleStep = ({ facts, requirements }: Situation): AdviceStep | null => {
+  const isOpen = (...codes: readonly AdviceRequirement["code"][]): boolean =>
+    requirements.some(({ code, met }) => !met && codes.includes(code));
+  const month = weighMail(facts.sources);
+  const worst = month.failing[0] ?? weighMail(facts.recentSources).failing[0];
+  const failing = isOpen("aligned_share", "recent_share") ? worst : undefined;
+  const unknown = isOpen("unknown_sources") ? month.unknown[0] : undefined;
+  if (failing !== undefined && (unknown === undefined || failingMessages(failing) >= unknown.messages)) {
+    return about("fix_sources", failing, fixOf(failing, facts));
+  }
+  return unknown === undefined ? null : about("classify_sources", unknown, questionOf(unknown, facts));
+};
+
+const OBSTACLES_MAX = 20;
+
+/** All senders that keep an open requirement from being met. */
+const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
+  const isOpen = (...codes: readonly AdviceRequirement["code"][]): boolean =>
+    requirements.some(({ code, met }) => !met && codes.includes(code));
+  const month = weighMail(facts.sources);
+  const view = (problem: AdviceObstacle["problem"], source: AdvisedSource): AdviceObstacle => ({
+    ...{ source: source.key, name: source.name, problem },
+    ...{ messages: source.messages, failing: failingMessages(source) },
+  });
+  return [
+    ...(isOpen("aligned_share", "recent_share") ? month.failing.map((source) => view("failing", source)) : []),
+    ...(isOpen("unknown_sources") ? month.unknown.map((source) => view("unclassified", source)) : []),
+  ]
+    .toSorted((a, b) => concerned(b) - concerned(a))
+    .slice(0, OBSTACLES_MAX);
+};
+
+const concerned = ({ problem, messages, failing }: AdviceObstacle): number =>
+  problem === "failing" ? failing : messages;
+
+const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: SourceFix): AdviceStep => ({
+  ...{ action, record: null, source: key, steps: [...steps] },
+  why: [why, ...steps.slice(0, 1)].join(" "),
+});
+
+/** Time alone meets what is missing. */
+const waitStep = ({ stage, requirements, ready }: Situation): AdviceStep | null => {
+  if (stage === "reject" || ready) return null;
+  const open = requirements.filter(({ met }) => !met);
+  const isFinal = open.every(({ code }) => code === "few_forwarded");
+  return isFinal ? null : step("wait", open.map(({ message }) => message).join(" "));
+};

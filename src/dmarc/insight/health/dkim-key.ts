@@ -1,0 +1,119 @@
+import { splitRecord, type RecordTag } from "../../records/record/record-tags.ts";
+import { readRsaKey } from "./dkim-der.ts";
+import { quoteText } from "./health-finding.ts";
+
+/** A DKIM key record (RFC 6376 §3.6.1) as verifiers take it. */
+export interface DkimKey {
+  /** `invalid`: verifiers ignore the record. `revoked`: `p` is empty. */
+  readonly state: "valid" | "revoked" | "invalid";
+  /** Null for an algorithm that is not known. */
+  readonly type: "rsa" | "ed25519" | null;
+  /** Bits of the RSA modulus, 256 for Ed25519; null where there is no readable key. */
+  readonly bits: number | null;
+  /** `t=y`: verifiers treat signed mail as unsigned. */
+  readonly isTesting: boolean;
+  /** `t=s`: the domain of `i=` must equal `d=`. */
+  readonly isStrict: boolean;
+  /** The hash algorithms that `h` allows; null for all. */
+  readonly hashes: readonly string[] | null;
+  /** The service types of `s`. */
+  readonly services: readonly string[];
+  /** Text for administrators in `n`. */
+  readonly notes: string | null;
+  /** Why the record is invalid, as clauses that complete "The key …". */
+  readonly faults: readonly string[];
+}
+
+const VERSION = "DKIM1";
+const ED25519_OCTETS = 32;
+const ED25519_BITS = 256;
+/** RFC 1035 §3.2.1. */
+const TEXT_CHARACTERS_MAX = 65_535;
+const NOTES_CHARACTERS_MAX = 200;
+
+/** Whether a text looks like a DKIM key record at all: names below `_domainkey` also answer wildcard TXT records. */
+export const isDkimKeyText = (text: string): boolean =>
+  /(?:^|[;\s])p\s*=/i.test(text) || /^\s*v\s*=\s*DKIM1/i.test(text);
+
+/**
+ * Reads the text of a TXT record as a DKIM key: RFC 6376 §3.6.1, RFC 8301 (key sizes are reported, not judged), RFC 8463
+ * (Ed25519). Never throws; unknown tags are ignored, a repeated tag makes the record invalid (RFC 6376 §3.2).
+ */
+export const parseDkimKey = (text: string): DkimKey => {
+  const faults: string[] = [];
+  const tags = text.length > TEXT_CHARACTERS_MAX ? [] : tagsOf(text, faults);
+  const textOf = (name: string): string | undefined => tags.find((tag) => tag.name === name)?.value;
+  readVersion(tags, faults);
+  const type = readType(textOf("k"), faults);
+  const flags = listOf(textOf("t"));
+  const hashes = textOf("h") === undefined ? null : listOf(textOf("h"));
+  const services = textOf("s") === undefined ? ["*"] : listOf(textOf("s"));
+  const p = textOf("p")?.replace(/\s+/g, "");
+  if (p === undefined) faults.push("has no p tag");
+  const bits = p === undefined || p === "" || type === null ? null : readBits(p, type, faults);
+  const state = faults.length > 0 ? "invalid" : p === "" ? "revoked" : "valid";
+  const notes = textOf("n") ?? null;
+  return {
+    state,
+    type,
+    bits,
+    isTesting: flags.includes("y"),
+    isStrict: flags.includes("s"),
+    hashes,
+    services,
+    notes: notes === null ? null : notes.slice(0, NOTES_CHARACTERS_MAX).toWellFormed(),
+    faults,
+  };
+};
+
+const tagsOf = (text: string, faults: string[]): readonly RecordTag[] => {
+  const names = new Set<string>();
+  const tags: RecordTag[] = [];
+  for (const part of splitRecord(text)) {
+    if (part.kind === "other") faults.push(`contains ${quoteText(part.text)}, which is not a tag`);
+    if (part.kind !== "tag") continue;
+    if (names.has(part.tag.name)) faults.push(`has more than one ${part.tag.name} tag`);
+    names.add(part.tag.name);
+    tags.push(part.tag);
+  }
+  return tags;
+};
+
+const readVersion = (tags: readonly RecordTag[], faults: string[]): void => {
+  const at = tags.findIndex(({ name }) => name === "v");
+  const value = tags[at]?.value;
+  if (value === undefined) return;
+  if (value === `${VERSION}\\`) faults.push("contains backslashes before its semicolons");
+  else if (value !== VERSION) faults.push(`has v=${quoteText(value)} in place of v=DKIM1`);
+  else if (at > 0) faults.push("has v=DKIM1 behind other tags, but it must be the first");
+};
+
+const readType = (k: string | undefined, faults: string[]): DkimKey["type"] => {
+  const type = (k ?? "rsa").toLowerCase();
+  if (type === "rsa" || type === "ed25519") return type;
+  faults.push(`has the unknown key type ${quoteText(type)}`);
+  return null;
+};
+
+const readBits = (p: string, type: "rsa" | "ed25519", faults: string[]): number | null => {
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(p) || p.replace(/(?<!=)=+$/, "").length % 4 === 1) {
+    faults.push("has a p tag that is not valid base64");
+    return null;
+  }
+  const bytes = Buffer.from(p, "base64");
+  if (type === "ed25519") {
+    if (bytes.length === ED25519_OCTETS) return ED25519_BITS;
+    faults.push(`has ${bytes.length} octets in p, but an Ed25519 key has ${ED25519_OCTETS}`);
+    return null;
+  }
+  const key = readRsaKey(bytes);
+  if (key === null) faults.push("has a p tag that holds no RSA public key, or only a part of one");
+  else if (!key.hasSoundExponent) faults.push("has an unusable RSA exponent");
+  return key?.bits ?? null;
+};
+
+const listOf = (value: string | undefined): readonly string[] =>
+  (value ?? "")
+    .split(":")
+    .map((item) => item.trim().toLowerCase())
+    .filter((item) => item !== "");

@@ -1,0 +1,108 @@
+import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
+import type { Db, Tx } from "../../../foundation/db/open.ts";
+import type { KeyMode } from "../../../foundation/base/secrets.ts";
+import { RANK_STEP } from "../../reports/ingest/row-facts.ts";
+import { parseRecordBody, type RecordBody } from "../../reports/report/report-json.ts";
+import { type DomainHealth, domainHealthSchema } from "./health-sections.ts";
+
+/** A domain whose health is due to be checked. */
+export interface DueHealth {
+  readonly number: number;
+  readonly id: string;
+  readonly accountId: string;
+  readonly mode: KeyMode;
+  readonly domain: string;
+  /** Whether the domain is monitored: neither paused nor deleted. */
+  readonly isActive: boolean;
+}
+
+/** A domain, and whether a check of it is planned or none is needed. */
+export interface ListedDomain {
+  readonly number: number;
+  readonly id: string;
+  readonly isPlanned: boolean;
+}
+
+/** The signatures in a record of a report. */
+export interface SignedRecord {
+  /** Messages. */
+  readonly count: number;
+  readonly dkimResults: RecordBody["dkimResults"];
+}
+
+/** Records read of a day, each of those that are aligned and those that are not; the largest first. */
+const RECORDS_PER_DAY_MAX = 50;
+
+/** The last health of each live domain, when the next check is due, and the selectors in reports. */
+export class HealthStore {
+  readonly #sqlite: Db["sqlite"];
+
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    this.#sqlite = sqlite;
+  }
+
+  /** The last health of a domain; null before its first check, and when another version wrote it. */
+  readHealth(number: number): DomainHealth | null {
+    const row = this.#sqlite
+      .query<{ body: string | null }, [number]>("SELECT body FROM dmarc_health WHERE domain = ?")
+      .get(number);
+    const body = row?.body ?? null;
+    const parsed = body === null ? null : domainHealthSchema.safeParse(JSON.parse(body));
+    return parsed?.success ? parsed.data : null;
+  }
+
+  /** Saves the health of a domain, unless it was deleted meanwhile, and plans the next check. */
+  save(_tx: Tx, number: number, health: DomainHealth, dueAtMs: number): void {
+    this.#sqlite
+      .query(
+        `INSERT INTO dmarc_health (domain, due_at_ms, body)
+          SELECT number, ?2, ?3 FROM dmarc_domains WHERE number = ?1 AND deleted_at_ms IS NULL
+          ON CONFLICT (domain) DO UPDATE SET due_at_ms = excluded.due_at_ms, body = excluded.body`,
+      )
+      .run(number, dueAtMs, JSON.stringify(health));
+  }
+
+  postpone(_tx: Tx, number: number, dueAtMs: number): void {
+    this.#sqlite.query("UPDATE dmarc_health SET due_at_ms = ? WHERE domain = ?").run(dueAtMs, number);
+  }
+
+  plan(_tx: Tx, number: number, dueAtMs: number): void {
+    this.#sqlite.query("INSERT OR IGNORE INTO dmarc_health (domain, due_at_ms) VALUES (?, ?)").run(number, dueAtMs);
+  }
+
+  /** Domains after a number, in the order of their numbers. */
+  domainsAfter(number: number, limit: number): ListedDomain[] {
+    return this.#sqlite
+      .query<Omit<ListedDomain, "isPlanned"> & { isPlanned: 0 | 1 }, [number, number]>(
+        `SELECT d.number, d.id, d.mode <> 'live' OR d.deleted_at_ms IS NOT NULL OR h.domain IS NOT NULL AS isPlanned
+          FROM dmarc_domains d LEFT JOIN dmarc_health h ON h.domain = d.number WHERE d.number > ? ORDER BY d.number LIMIT ?`,
+      )
+      .all(number, limit)
+      .map((row) => ({ ...row, isPlanned: row.isPlanned === 1 }));
+  }
+
+  /** Domains whose check is due, the longest overdue first; paused ones too (`isActive` false). */
+  due(nowMs: number, limit: number): DueHealth[] {
+    return this.#sqlite
+      .query<Omit<DueHealth, "isActive"> & { isActive: 0 | 1 }, [number, number]>(
+        `SELECT d.number, d.id, d.account_id AS accountId, d.mode, d.domain,
+          d.monitoring_enabled = 1 AND d.deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT} AS isActive
+          FROM dmarc_health h JOIN dmarc_domains d ON d.number = h.domain
+          WHERE h.due_at_ms <= ? ORDER BY h.due_at_ms LIMIT ?`,
+      )
+      .all(nowMs, limit)
+      .map((row) => ({ ...row, isActive: row.isActive === 1 }));
+  }
+
+  /** The signatures in the largest records of a day, aligned and not. */
+  signedRecords(number: number, day: number): SignedRecord[] {
+    const largest = this.#sqlite.query<{ count: number; body: string }, [number, number, number, number]>(
+      `SELECT count, body FROM dmarc_records WHERE domain = ? AND day = ? AND rank >= ? AND rank < ?
+        ORDER BY rank DESC LIMIT ${RECORDS_PER_DAY_MAX}`,
+    );
+    return [
+      ...largest.all(number, day, 0, RANK_STEP),
+      ...largest.all(number, day, RANK_STEP, Number.MAX_SAFE_INTEGER),
+    ].map(({ count, body }) => ({ count, dkimResults: parseRecordBody(body).dkimResults }));
+  }
+}

@@ -1,0 +1,194 @@
+import type { Getter } from "../../../foundation/net/fetch.ts";
+import type { HealthDns } from "./health-dns.ts";
+import { quoteText, SectionReport } from "./health-finding.ts";
+import type { MtaStsSection, MxSection } from "./health-sections.ts";
+import { coversMxHost, type MtaStsPolicy, parseMtaStsPolicy } from "./mta-sts-policy.ts";
+import { readTags } from "./txt-tags.ts";
+
+export interface MtaStsOptions {
+  readonly dns: HealthDns;
+  readonly get: Getter;
+  readonly signal: AbortSignal;
+}
+
+const DAY_S = 86_400;
+const POLICY_BYTES_MAX = "64 KiB";
+const RECORD = "v=STSv1; id=1;";
+
+/**
+ * Checks MTA-STS (RFC 8461): the record, the policy file over HTTPS, and whether its patterns cover the MX hosts. The file is
+ * fetched from public addresses only, without redirects (§3.3). A failed connection is unknown: this machine may not be allowed to
+ * connect. An invalid certificate, a status other than 200 and an invalid policy are findings, because senders ignore them.
+ */
+export const checkMtaSts = async (options: MtaStsOptions, domain: string, mx: MxSection): Promise<MtaStsSection> => {
+  const host = `_mta-sts.${domain}`;
+  const report = new SectionReport();
+  const response = await options.dns.resolve(host, "TXT");
+  const records = response.records.filter((text) => /^v=STSv1\s*(?:;|$)/.test(text));
+  const [only] = records;
+  const record = records.length === 1 && only !== undefined ? only : null;
+  let policy: MtaStsPolicy | null = null;
+  if (record !== null) {
+    reportRecord(report, host, record);
+    policy = await fetchPolicy(report, options, domain);
+    if (policy !== null) reportPolicy(report, domain, policy, mx);
+  } else if (report.isAnswered(response)) reportNoRecord(report, domain, records, mx);
+  return {
+    code: "mta_sts",
+    ...report.result(),
+    record,
+    policy: policy === null ? null : { mode: policy.mode, max_age_s: policy.maxAgeS, mx: [...policy.mx] },
+  };
+};
+
+const reportNoRecord = (report: SectionReport, domain: string, records: readonly string[], mx: MxSection): void => {
+  const host = `_mta-sts.${domain}`;
+  if (records.length > 1) {
+    report.error({
+      code: "mta_sts_several",
+      message: `${host} has ${records.length} MTA-STS records; senders then use none.`,
+      observed: records.join("\n"),
+      fix: `Keep one TXT record at ${host}.`,
+    });
+    return;
+  }
+  if (mx.null_mx) {
+    report.info({
+      code: "mta_sts_not_needed",
+      message: `${domain} receives no mail (null MX), so it needs no MTA-STS.`,
+    });
+    return;
+  }
+  report.info({
+    code: "mta_sts_missing",
+    message: `${domain} does not publish MTA-STS, so mail to it can be downgraded to unencrypted SMTP.`,
+    fix: `Serve a policy with "mode: testing" at https://mta-sts.${domain}/.well-known/mta-sts.txt and publish the TXT record.`,
+    record: { host, value: RECORD },
+  });
+};
+
+const reportRecord = (report: SectionReport, host: string, record: string): void => {
+  const id = readTags(record).get("id") ?? "";
+  if (/^[A-Za-z0-9]{1,32}$/.test(id)) return;
+  report.error({
+    code: "mta_sts_syntax",
+    message: `${host} has id=${quoteText(id)}; senders ignore the record unless id is 1 to 32 letters and digits.`,
+    observed: record,
+    fix: "Publish the record with a valid id, and a new one at each change of the policy.",
+    record: { host, value: RECORD },
+  });
+};
+
+/** The policy file; null when senders would ignore it or it could not be fetched, which the report then says. */
+const fetchPolicy = async (
+  report: SectionReport,
+  { dns, get, signal }: MtaStsOptions,
+  domain: string,
+): Promise<MtaStsPolicy | null> => {
+  const host = `mta-sts.${domain}`;
+  const url = `https://${host}/.well-known/mta-sts.txt`;
+  const [a, aaaa] = await Promise.all([dns.resolve(host, "A"), dns.resolve(host, "AAAA")]);
+  if (a.records.length + aaaa.records.length === 0) {
+    if (report.isAnswered(a) && report.isAnswered(aaaa)) {
+      report.error({
+        code: "mta_sts_host_missing",
+        message: `${host} has no address, so senders find no MTA-STS policy.`,
+        fix: `Publish the address of a web server at ${host} that serves the policy, or remove the TXT record at _mta-sts.${domain}.`,
+      });
+    }
+    return null;
+  }
+  const fetched = await get({ url, headers: { accept: "text/plain" }, signal });
+  if (!fetched.ok) {
+    const { kind, problem } = fetched.error;
+    if (kind === "certificate") {
+      report.error({
+        code: "mta_sts_certificate",
+        message: `The certificate of ${host} is not valid, so senders ignore the policy: ${problem}`,
+        observed: problem,
+        fix: `Install a certificate for ${host} from a public certificate authority, with its whole chain.`,
+      });
+    } else report.leaveUnchecked(`Could not be checked: ${url}: ${problem}`);
+    return null;
+  }
+  const { status, body, isWhole, contentType } = fetched.value;
+  if (status !== 200 || !isWhole) {
+    const problem =
+      status === 200
+        ? `The policy at ${url} is longer than ${POLICY_BYTES_MAX} or incomplete, so senders ignore it.`
+        : `${url} returns HTTP status ${status}; senders accept only 200 and follow no redirects.`;
+    report.error({
+      code: "mta_sts_response",
+      message: problem,
+      observed: status === 200 ? null : String(status),
+      fix: status === 200 ? `Serve a policy of a few lines at ${url}.` : `Serve the policy at ${url} with status 200.`,
+    });
+    return null;
+  }
+  if (contentType !== "text/plain") {
+    report.warning({
+      code: "mta_sts_content_type",
+      message: `${url} is served as ${contentType ?? "no content type"}; RFC 8461 requires text/plain, and some senders ignore anything else.`,
+      observed: contentType,
+      fix: "Serve the policy with the header Content-Type: text/plain.",
+    });
+  }
+  return parseMtaStsPolicy(body);
+};
+
+const reportPolicy = (report: SectionReport, domain: string, policy: MtaStsPolicy, mx: MxSection): void => {
+  if (policy.faults.length > 0) {
+    report.error({
+      code: "mta_sts_policy",
+      message: `The MTA-STS policy of ${domain} is invalid, so senders ignore it: ${policy.faults.join(" ")}`,
+      observed: policy.faults.join(" "),
+      fix: "Correct the policy file, and change the id in the TXT record.",
+    });
+    return;
+  }
+  const { mode, maxAgeS } = policy;
+  if (mode === "testing" || mode === "none") {
+    const effect = mode === "testing" ? "senders report failures but deliver without TLS" : "senders ignore it";
+    report.info({
+      code: "mta_sts_mode",
+      message: `The MTA-STS policy of ${domain} has mode: ${mode}, so ${effect}.`,
+      observed: mode,
+      fix: mode === "testing" ? "Change it to mode: enforce when TLS reports show no failures." : null,
+    });
+  }
+  if (mode === "none") return;
+  if (maxAgeS !== null && maxAgeS < DAY_S) {
+    report.warning({
+      code: "mta_sts_max_age",
+      message: `The MTA-STS policy of ${domain} has max_age: ${maxAgeS}, less than a day, so it protects little.`,
+      observed: String(maxAgeS),
+      fix: "Set max_age to some weeks, such as 1209600.",
+    });
+  }
+  reportUncovered(report, domain, policy, mx);
+};
+
+const reportUncovered = (
+  report: SectionReport,
+  domain: string,
+  { mode, mx: patterns }: MtaStsPolicy,
+  { hosts }: MxSection,
+): void => {
+  const uncovered = hosts
+    .map(({ exchange }) => exchange)
+    .filter((exchange) => exchange !== "." && !patterns.some((pattern) => coversMxHost(pattern, exchange)));
+  if (uncovered.length === 0) return;
+  const names = uncovered.join(", ");
+  const isEnforced = mode === "enforce";
+  const effect = isEnforced
+    ? "senders refuse to deliver there"
+    : "senders would refuse to deliver there in enforce mode";
+  const finding = {
+    code: "mta_sts_mx" as const,
+    message: `The MTA-STS policy of ${domain} does not cover the MX hosts ${names}; ${effect}.`,
+    observed: names,
+    fix: `Add ${uncovered.map((exchange) => `"mx: ${exchange}"`).join(", ")} to the policy, and change the id in the TXT record.`,
+  };
+  if (isEnforced) report.error(finding);
+  else report.warning(finding);
+};

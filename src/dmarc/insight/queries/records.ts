@@ -1,0 +1,205 @@
+import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
+import { isoTime } from "../../../foundation/base/clock.ts";
+import { authenticatedOrganisation, reporterView } from "./reporter.ts";
+import type { Cell } from "../../../foundation/http/csv.ts";
+import { RANK_STEP } from "../../reports/ingest/row-facts.ts";
+import type { RecordKey, RecordScope, RecordRow, RecordStore, RecordConditions } from "./record-store.ts";
+import { type RecordFilters, recordSchema, type ShownRecord } from "./record-schemas.ts";
+import { walk } from "../../../foundation/base/walk.ts";
+import { parseRecordBody } from "../../reports/report/report-json.ts";
+import type { SourceName } from "../sources/domain-sources.ts";
+
+/** The filters that each record must pass, besides the scope. `source` is a source key. */
+export type RowFilters = Pick<
+  RecordFilters,
+  "source" | "source_ip" | "disposition" | "aligned" | "header_from" | "reporter"
+>;
+
+/** Which records to read. */
+export interface RecordQuery {
+  readonly scope: RecordScope;
+  readonly range: DayRange;
+  readonly filters: RowFilters;
+  /** The names of sources in the range, by their numbers: see `DomainSources.names`. */
+  readonly names: ReadonlyMap<number, SourceName>;
+}
+
+export interface RecordPage {
+  readonly records: readonly ShownRecord[];
+  readonly next: string | null;
+}
+
+/** Rows read in one step where filters apply: some ten milliseconds. */
+const STEP = 5_000;
+/** The same where each step sorts all rows. */
+const STEP_SORTED = 20_000;
+/** Each record may have kilobytes of results and reasons. */
+const ROWS_AT_ONCE = 250;
+/** Size of a record in a page without its results and reasons. */
+const RECORD_BYTES = 600;
+const EXPORTED_AT_ONCE = 500;
+
+const CURSOR = /^(\d{1,6})\.(\d{1,12})\.(\d{1,15})\.(\d{1,9})$/;
+
+export const isRecordCursor = (text: string): boolean => CURSOR.test(text);
+
+const readCursor = (text: string): RecordKey => {
+  const [day = 0, rank = 0, report = 0, position = 0] = text.split(".").map(Number);
+  return { day, rank, report, position };
+};
+
+const writeKey = ({ day, rank, report, position }: RecordKey): string => `${day}.${rank}.${report}.${position}`;
+
+/** Sorts after every record of a day. */
+const endOf = (day: number): RecordKey => ({ day, rank: -1, report: -1, position: -1 });
+
+/** A source that was stored while the records were read has no name yet. */
+const shownNameOf = ({ source }: RecordRow, { names }: Pick<RecordQuery, "names">): SourceName =>
+  names.get(source) ?? { key: "pending", name: "pending" };
+
+/** The filters that SQLite cannot evaluate, or that no index supports. */
+const passes = (row: RecordRow, query: Pick<RecordQuery, "filters" | "names">): boolean => {
+  const { source, reporter } = query.filters;
+  return (
+    (source === undefined || shownNameOf(row, query).key === source) &&
+    (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter)
+  );
+};
+
+const traitsOf = ({ source_ip, disposition, aligned, header_from, reporter }: RowFilters): RecordConditions => ({
+  sourceIp: source_ip ?? null,
+  disposition: disposition ?? null,
+  aligned: aligned ?? null,
+  headerFrom: header_from ?? null,
+  reporter: reporter ?? null,
+});
+
+/**
+ * A page of records: the newest day first; within a day failing before forwarded before aligned records, and of each the most
+ * messages first.
+ */
+export const readRecords = async (
+  store: RecordStore,
+  query: RecordQuery,
+  page: { readonly after: string | null; readonly limit: number },
+): Promise<RecordPage> => {
+  const { scope, range, filters } = query;
+  const start = endOf(range.toDay + 1);
+  const first = page.after === null ? start : readCursor(page.after);
+  const bottom = endOf(range.fromDay);
+  const traits = traitsOf(filters);
+  const isSorted = "report" in scope || ("sources" in scope && scope.sources.length > 1);
+  const { rows, next } = await walk<RecordRow, RecordKey>(
+    {
+      read: (before, looks, wanted) => {
+        const window = { before, end: store.keyAt(scope, { before, end: bottom }, looks) };
+        const found = store.records(scope, { before, end: window.end ?? bottom }, traits, wanted);
+        const last = found.at(-1);
+        const isCut = last !== undefined && found.length === wanted;
+        return { rows: found.filter((row) => passes(row, query)), end: isCut ? last : nextWindow(window.end, filters) };
+      },
+      keyOf: (row) => row,
+      step: isSorted ? STEP_SORTED : STEP,
+      rowsAtOnce: ROWS_AT_ONCE,
+      weigh: ({ body }) => body.length + RECORD_BYTES,
+    },
+    {
+      before: first.day > range.toDay ? start : first,
+      limit: page.limit,
+    },
+  );
+  return { records: rows.map((row) => recordView(row, query)), next: next === null ? null : writeKey(next) };
+};
+
+/** Where the next window begins. After the first aligned record of a day no failing one follows. */
+const nextWindow = (end: RecordKey | undefined, { aligned }: RowFilters): RecordKey | null => {
+  if (end === undefined) return null;
+  return aligned === false && end.rank < RANK_STEP ? endOf(end.day) : end;
+};
+
+/** All records after a cursor, in batches. */
+export async function* recordBatches(
+  store: RecordStore,
+  query: RecordQuery,
+  from: string | null,
+): AsyncGenerator<readonly ShownRecord[], void> {
+  for (let after = from; ;) {
+    const { records, next } = await readRecords(store, query, { after, limit: EXPORTED_AT_ONCE });
+    yield records;
+    if (next === null) return;
+    after = next;
+  }
+}
+
+/** The same records as rows of CSV. */
+export async function* exportRecords(
+  store: RecordStore,
+  query: RecordQuery,
+  from: string | null,
+): AsyncGenerator<ReadonlyArray<readonly Cell[]>, void> {
+  for await (const records of recordBatches(store, query, from)) yield records.map(recordCells);
+}
+
+/** A record as the API returns it. */
+export const recordView = (row: RecordRow, query: Pick<RecordQuery, "names">): ShownRecord => {
+  const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = parseRecordBody(row.body);
+  const { key: source, name: source_name } = shownNameOf(row, query);
+  return {
+    date: isoDay(row.day),
+    source_ip: row.sourceIp,
+    reverse_name: row.isConfirmed === 1 ? row.reverseName : null,
+    asn: row.asn,
+    as_name: row.asName,
+    country: row.country,
+    source,
+    source_name,
+    count: row.count,
+    aligned: row.isAligned === 1,
+    dkim: row.dkim,
+    spf: row.spf,
+    disposition: row.disposition,
+    forwarded: row.isForwarded === 1,
+    header_from: row.headerFrom,
+    envelope_from: envelopeFrom,
+    envelope_to: envelopeTo,
+    reasons: [...reasons],
+    dkim_results: dkimResults.map(({ humanResult, ...result }) => ({ ...result, human_result: humanResult })),
+    spf_results: spfResults.map(({ humanResult, ...result }) => ({ ...result, human_result: humanResult })),
+    report: {
+      id: row.reportRef,
+      org_name: row.org,
+      reporter: reporterView({ ...row, authenticatedAs: authenticatedOrganisation(row.authenticatedFrom) }),
+      report_id: row.reportId,
+      begin: isoTime(row.beginMs),
+      end: isoTime(row.endMs),
+    },
+  };
+};
+
+/** The columns of the CSV export. The entries of a list are in one cell, separated by `; `. */
+export const RECORD_COLUMNS = [
+  ...recordSchema.keyof().options,
+  ...(["org_name", "report_id", "begin", "end", "authenticated_as", "trusted"] as const),
+];
+
+const recordCells = (record: ShownRecord): Cell[] => {
+  const { report, reasons, dkim_results, spf_results } = record;
+  const { id, reporter, ...reportCells } = report;
+  const flat: Record<(typeof RECORD_COLUMNS)[number], Cell> = {
+    ...record,
+    reasons: reasons.map(({ type, comment }) => (comment === null ? type : `${type}: ${comment}`)).join("; "),
+    dkim_results: dkim_results
+      .map(({ domain, selector, result }) => {
+        return `${selector === null ? "" : `${selector}._domainkey.`}${domain ?? ""}=${result}`;
+      })
+      .join("; "),
+    spf_results: spf_results
+      .map(({ domain, scope, result }) => `${scope ?? "mfrom"}:${domain ?? ""}=${result}`)
+      .join("; "),
+    report: id,
+    ...reportCells,
+    authenticated_as: reporter.authenticated_as,
+    trusted: reporter.trusted,
+  };
+  return RECORD_COLUMNS.map((column) => flat[column]);
+};

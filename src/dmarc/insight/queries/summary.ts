@@ -1,0 +1,204 @@
+import { z } from "zod";
+import { countField } from "../../../foundation/http/schema-fields.ts";
+import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
+import { percentOf } from "../sources/day-range.ts";
+import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
+import { CLASSIFICATIONS, type RollupStore } from "../sources/rollup-store.ts";
+import { type Source, sourceSchema } from "../sources/source-response.ts";
+import type { ReporterTotals } from "../sources/rollup-rows.ts";
+import { REPORTER_STANDINGS, standingOf } from "../../records/domains/reporter-store.ts";
+import {
+  reporterSchema,
+  reporterView,
+  trustSentence,
+  type UnknownFigures,
+  unknownReporterSentence,
+} from "./reporter.ts";
+
+const percent = (of: string) =>
+  z
+    .number()
+    .nullable()
+    .meta({ description: `${of} in percent, with one decimal; null when there are no messages.` });
+const firstDay = (which: string) =>
+  z.iso
+    .date()
+    .nullable()
+    .meta({ description: `The ${which} day in any report, whatever the range; null before the first report.` });
+
+const messages = countField("Messages in reports.");
+const aligned = countField("Messages that passed DMARC, by aligned DKIM or aligned SPF.");
+const reports = countField("Number of reports.");
+
+export const summarySchema = z
+  .object({
+    domain_id: z.uuid().meta({ description: "The id of the domain." }),
+    domain: z.string().meta({ description: "The domain, in lower-case A-labels." }),
+    from: z.iso.date().meta({ description: "The first UTC day of the range." }),
+    to: z.iso.date().meta({ description: "The last UTC day of the range, inclusive." }),
+    reports,
+    reporters: countField("Number of reporters."),
+    messages,
+    aligned,
+    failing: countField("Messages that failed DMARC."),
+    aligned_percent: percent("Share of aligned messages"),
+    unauthenticated_messages: countField(
+      "Messages in untrusted reports, whose mail is not authenticated as the reporter's. They are counted here; advice ignores them.",
+    ),
+    unauthenticated_percent: percent("Share of messages in untrusted reports"),
+    unauthenticated_reports: countField("Number of untrusted reports."),
+    unauthenticated_note: z
+      .string()
+      .nullable()
+      .meta({ description: "How much of the figures comes from untrusted reports, in a sentence; null for nothing." }),
+    dkim_aligned: countField("Messages with an aligned DKIM signature that passed."),
+    spf_aligned: countField("Messages that passed SPF for an aligned envelope domain."),
+    forwarded: countField("Failing messages that the receiver recognized as forwarded."),
+    authenticated_unaligned: countField("Failing messages for which DKIM or SPF passed for another domain."),
+    dispositions: z
+      .object({
+        none: countField("Messages delivered, as far as DMARC decides."),
+        quarantine: countField("Messages quarantined."),
+        reject: countField("Messages rejected."),
+      })
+      .meta({ description: "What receivers did with the messages." }),
+    classes: z
+      .array(
+        z.object({
+          classification: z.enum(CLASSIFICATIONS).meta({ description: "The class." }),
+          sources: countField("Number of sources of this class."),
+          ...{ messages, aligned },
+        }),
+      )
+      .meta({ description: "The messages by class of their source; always all five classes." }),
+    unknown_reporter_messages: countField(
+      "Messages in reports of unknown reporters. They are counted here; where known reporters cover the domain, advice and alerts ignore them.",
+    ),
+    unknown_reporter_note: z.string().nullable().meta({
+      description: "How much of the figures comes from unknown reporters, in a sentence; null for nothing.",
+    }),
+    top_sources: z.array(sourceSchema).meta({ description: "The five sources with the most actionable failures." }),
+    top_reporters: z
+      .array(
+        z.object({
+          org_name: z.string().nullable().meta({ description: "The name in the reports; null when there is none." }),
+          reporter: reporterSchema,
+          standing: z.enum(REPORTER_STANDINGS).meta({
+            description:
+              "`known`: in the list that ships with the product, or you uploaded its reports; `accepted`: by you; `unknown`: authenticated, but anybody can be one; `unauthenticated`.",
+          }),
+          ...{ reports, messages, aligned },
+        }),
+      )
+      .meta({
+        description:
+          "The ten reporters with the most messages, by the latest spelling of their name, ignoring case. A reporter that uses the name of another one is listed separately.",
+      }),
+    names: z
+      .array(
+        z.object({
+          header_from: z
+            .string()
+            .nullable()
+            .meta({ description: "The domain in From; null for all that are not at or below the domain." }),
+          ...{ messages, aligned },
+        }),
+      )
+      .meta({ description: "The header_from domains, at most twenty." }),
+    first_day: firstDay("first"),
+    last_day: firstDay("last"),
+  })
+  .meta({ title: "DmarcSummary" });
+
+export type Summary = Readonly<z.infer<typeof summarySchema>>;
+
+const TOP_SOURCES = 5;
+const TOP_REPORTERS = 10;
+const TOP_NAMES = 20;
+
+/** The summary of a domain. Its counts are the sums of all sources: every message belongs to exactly one. */
+export const summarizeDomain = (
+  rollups: RollupStore,
+  domain: SourceDomain,
+  range: DayRange,
+  sources: readonly Source[] = new DomainSources(rollups, domain).sources(range),
+): Summary => {
+  const { number } = domain;
+  const sum = (part: SummedField) => sumOf(sources, part);
+  const [all, passed, quarantine, reject] = [sum("messages"), sum("aligned"), sum("quarantined"), sum("rejected")];
+  const reporters = rollups.reporters(number, range);
+  const reportCount = reporters.reduce((total, each) => total + each.reports, 0);
+  const { messages: untrustedMessages, reports: untrustedReports } = rollups.untrusted(number, range);
+  const unknown = unknownFigures(rollups, number, reporters);
+  const span = rollups.span(number);
+  return {
+    domain_id: domain.id,
+    domain: domain.domain,
+    from: isoDay(range.fromDay),
+    to: isoDay(range.toDay),
+    reports: reportCount,
+    reporters: reporters.length,
+    messages: all,
+    aligned: passed,
+    failing: all - passed,
+    aligned_percent: percentOf(passed, all),
+    unauthenticated_messages: untrustedMessages,
+    unauthenticated_percent: percentOf(untrustedMessages, all),
+    unauthenticated_reports: untrustedReports,
+    unauthenticated_note: trustSentence({ reports: reportCount, messages: all, untrustedReports, untrustedMessages }),
+    unknown_reporter_messages: unknown.messages,
+    unknown_reporter_note: unknownReporterSentence({ ...unknown, ofMessages: all }),
+    dkim_aligned: sum("dkim_aligned"),
+    spf_aligned: sum("spf_aligned"),
+    forwarded: sum("forwarded"),
+    authenticated_unaligned: sum("authenticated_unaligned"),
+    dispositions: { none: all - quarantine - reject, quarantine, reject },
+    classes: classesOf(sources),
+    top_sources: sources.filter((source) => actionableFailures(source) > 0).slice(0, TOP_SOURCES),
+    top_reporters: topReportersOf(rollups, number, reporters.slice(0, TOP_REPORTERS)),
+    names: rollups
+      .names(number, range)
+      .slice(0, TOP_NAMES)
+      .map(({ name, ...counts }) => ({ header_from: name === "" ? null : name, ...counts })),
+    first_day: span === null ? null : isoDay(span.firstDay),
+    last_day: span === null ? null : isoDay(span.lastDay),
+  };
+};
+
+type SummedField = {
+  [K in keyof Source]: Source[K] extends number ? K : never;
+}[keyof Source];
+
+const sumOf = (sources: readonly Source[], part: SummedField): number =>
+  sources.reduce((sum, source) => sum + source[part], 0);
+
+const classesOf = (sources: readonly Source[]): Summary["classes"] =>
+  CLASSIFICATIONS.map((classification) => {
+    const of = sources.filter((source) => source.classification === classification);
+    return { classification, sources: of.length, messages: sumOf(of, "messages"), aligned: sumOf(of, "aligned") };
+  });
+
+const unknownFigures = (rollups: RollupStore, number: number, reporters: readonly ReporterTotals[]): UnknownFigures => {
+  const { isCovered, ...standings } = rollups.domainReporters(number);
+  const unknown = reporters.filter(({ voucher }) => standingOf({ isCovered, ...standings }, voucher) === "unknown");
+  return {
+    isCovered,
+    reporters: new Set(unknown.map(({ voucher }) => voucher)).size,
+    messages: unknown.reduce((sum, one) => sum + one.messages, 0),
+  };
+};
+
+const topReportersOf = (
+  rollups: RollupStore,
+  number: number,
+  reporters: readonly ReporterTotals[],
+): Summary["top_reporters"] => {
+  const written = rollups.writtenNames(number, reporters);
+  const standings = rollups.domainReporters(number);
+  return reporters.map(({ reporter, author, authenticatedAs, voucher, reports, messages, aligned }) => {
+    const org = reporter === "" ? null : (written.get(reporter) ?? reporter);
+    const standing = standingOf(standings, voucher);
+    const shown = reporterView({ org, author, authenticatedAs });
+    return { org_name: org, reporter: shown, standing, reports, messages, aligned };
+  });
+};

@@ -1,0 +1,293 @@
+import { nextTurn } from "../../../foundation/base/clock.ts";
+import type { DayRange } from "../../../foundation/base/days.ts";
+import type { SourceRule } from "../../records/domains/source-rules.ts";
+import { entryOf } from "../../reports/ingest/rollup.ts";
+import { findRelayed } from "./relayed-mail.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
+import type { Classification, RollupStore } from "./rollup-store.ts";
+import { type ClassificationReason, judgeMembers } from "./source-classification.ts";
+import {
+  type IdentifiedSource,
+  SourceIdentities,
+  type SourceWithEvidence,
+  trustedEvidence,
+  withEvidence,
+} from "./source-identity.ts";
+import { NO_TOTALS } from "./totals.ts";
+import { assignKeys, type KeyedSource, shownIdentity, UNRELATED_SUFFIX } from "./source-keys.ts";
+import { sourceResponse } from "./source-response.ts";
+import type { Source } from "./source-response.ts";
+import { findUnauthenticated, type UnauthenticatedMail } from "./unauthenticated-mail.ts";
+import { earlierClassificationOf, ruleClassificationOf, userClassificationOf } from "./user-classification.ts";
+
+/** The monitored domain whose sources are read. */
+export interface SourceDomain {
+  readonly number: number;
+  readonly id: string;
+  readonly domain: string;
+  readonly sourceRules: readonly SourceRule[];
+}
+
+export interface SourceOptions {
+  /** Lists each network of unauthenticated mail as a source of its own, not all of them as one. */
+  readonly byNetwork?: boolean;
+}
+
+/** The key and the name that users see a stored source under. */
+export type SourceName = Pick<Source, "key" | "name">;
+
+/** A source with what its class rests on. */
+export interface ExplainedSource {
+  readonly source: Source;
+  /** Of the automatic class. */
+  readonly reason: ClassificationReason;
+  /** The user's rule that its addresses match; null for none. */
+  readonly rule: SourceRule | null;
+  readonly addresses: readonly SenderAddress[];
+  /** The numbers of its stored sources. */
+  readonly numbers: readonly number[];
+}
+
+/** An address of a source with its messages in the range. */
+export interface SenderAddress {
+  readonly address: SourceAddress;
+  readonly messages: number;
+  readonly aligned: number;
+  /** The last day in any report. */
+  readonly lastDay: number;
+}
+
+export interface ClassifiedSources {
+  readonly sources: readonly Source[];
+  /** The classes of the stored sources with failing messages, by their numbers. */
+  readonly failing: ReadonlyMap<number, Classification>;
+}
+
+interface ShownGroup {
+  readonly source: Source;
+  readonly reason: ClassificationReason;
+  readonly members: readonly KeyedSource[];
+}
+
+/** What is computed once for a range of days. */
+interface RangeSources extends UnauthenticatedMail {
+  readonly identified: readonly IdentifiedSource[];
+  readonly relayed: ReadonlySet<number>;
+}
+
+/**
+ * Who sends in a domain's name. Reads the stored sources and addresses once; everything it returns belongs to one state of the
+ * database only while it is used within one transaction or snapshot.
+ */
+export class DomainSources {
+  readonly #rollups: RollupStore;
+  readonly #domain: SourceDomain;
+  readonly #stored: readonly SourceWithEvidence[];
+  readonly #addresses: ReadonlyMap<string, SourceAddress>;
+  readonly #identities: SourceIdentities;
+  readonly #ranges = new Map<string, RangeSources>();
+
+  constructor(rollups: RollupStore, domain: SourceDomain) {
+    this.#rollups = rollups;
+    this.#domain = domain;
+    this.#stored = rollups.storedSources(domain.number).map(withEvidence);
+    this.#addresses = rollups.addresses(domain.number);
+    this.#identities = new SourceIdentities({
+      domain: domain.domain,
+      sources: trustedEvidence(this.#stored),
+      addresses: this.#addresses,
+    });
+  }
+
+  /**
+   * Identifies every source, a few in each turn of the event loop: of 20,000 that is half of what the first range takes. What
+   * is read later finds the identities. A source that is added meanwhile is not among those that are read.
+   */
+  async identifyAll(): Promise<void> {
+    for (let at = 0; at < this.#stored.length; at += IDENTIFIED_PER_TURN) {
+      await nextTurn();
+      for (const source of this.#stored.slice(at, at + IDENTIFIED_PER_TURN)) this.#identities.identityOf(source);
+    }
+  }
+
+  /** The sources that sent something in the range, worst first: see `byWorst`. */
+  sources(range: DayRange, { byNetwork = false }: SourceOptions = {}): Source[] {
+    return this.#show(range, { byNetwork, wanted: null }).map(({ source }) => source);
+  }
+
+  /** The same, with the classes of those that have failing messages. */
+  classified(range: DayRange): ClassifiedSources {
+    const shown = this.#show(range, { byNetwork: false, wanted: null });
+    return {
+      sources: shown.map(({ source }) => source),
+      failing: new Map(
+        shown.flatMap(({ source, members }) =>
+          members
+            .filter(({ totals }) => totals.messages > totals.aligned)
+            .map(({ number }) => [number, source.classification] as const),
+        ),
+      ),
+    };
+  }
+
+  /** A source by its key with what its class rests on; undefined for a key that no report names. */
+  explain(key: string, range: DayRange): ExplainedSource | undefined {
+    const [shown] = this.#show(range, { byNetwork: isNetwork(key), wanted: new Set([key]) });
+    if (shown === undefined) return undefined;
+    const { source, reason, members } = shown;
+    const rule = members.find((member) => member.rule !== null)?.rule ?? null;
+    const numbers = members.map(({ number }) => number);
+    return { source, reason, rule, addresses: sendersOf(members, this.#addresses), numbers };
+  }
+
+  /**
+   * Sources by their keys with their counts in the range, even if they are zero. Keys that no report names are absent. A network
+   * of unauthenticated mail can be found by its own key although it is listed with the others.
+   */
+  findAll(keys: readonly string[], range: DayRange): ReadonlyMap<string, Source> {
+    const found = [false, true].flatMap((byNetwork) => {
+      const wanted = new Set(keys.filter((key) => isNetwork(key) === byNetwork));
+      return wanted.size === 0 ? [] : this.#show(range, { byNetwork, wanted });
+    });
+    return new Map(found.map(({ source }) => [source.key, source]));
+  }
+
+  find(key: string, range: DayRange): Source | undefined {
+    return this.findAll([key], range).get(key);
+  }
+
+  /** The keys of the user's classifications that apply to sources: their own, and those that they had earlier. */
+  classifiedKeysOf(keys: readonly string[], range: DayRange): ReadonlySet<string> {
+    const context = this.#userContext();
+    const sources = this.keyed(range);
+    const held = new Set(keys);
+    for (const keyOf of [shownKeyOf, networkKeyOf]) {
+      for (const source of sources) {
+        const earlier = held.has(keyOf(source)) ? earlierClassificationOf(source, context) : undefined;
+        if (earlier !== undefined) held.add(earlier.key);
+      }
+    }
+    return held;
+  }
+
+  /** The stored sources with the keys that they have in the range. */
+  keyed(range: DayRange): readonly KeyedSource[] {
+    const { identified, ...context } = entryOf(this.#ranges, `${range.fromDay}-${range.toDay}`, () =>
+      this.#read(range),
+    );
+    const { userClassifications } = this.#userContext();
+    const rules = this.#domain.sourceRules;
+    const [addresses, identities] = [this.#addresses, this.#identities];
+    return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
+  }
+
+  /** The numbers of the stored sources behind the keys that the range shows. */
+  numbersByKey(range: DayRange): ReadonlyMap<string, readonly number[]> {
+    const groups = Map.groupBy(this.keyed(range), shownKeyOf);
+    return new Map([...groups].map(([key, members]) => [key, members.map(({ number }) => number)]));
+  }
+
+  /** The names of stored sources in the range, by their numbers. */
+  names(range: DayRange, { byNetwork = false }: SourceOptions = {}): ReadonlyMap<number, SourceName> {
+    const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
+    return new Map(
+      this.keyed(range).map((source) => {
+        const { key, name } = shownIdentity(keyOf(source), source);
+        return [source.number, { key, name }];
+      }),
+    );
+  }
+
+  /** The numbers of the stored sources that have a key in the range; none when no report names it. */
+  numbersOf(key: string, range: DayRange): number[] {
+    const keyOf = isNetwork(key) ? networkKeyOf : shownKeyOf;
+    return this.keyed(range).flatMap((source) => (keyOf(source) === key ? [source.number] : []));
+  }
+
+  #userContext() {
+    return {
+      userClassifications: this.#rollups.userClassifications(this.#domain.number),
+      addresses: this.#addresses,
+    };
+  }
+
+  #read(range: DayRange): RangeSources {
+    const [addresses, identities] = [this.#addresses, this.#identities];
+    const sums = this.#rollups.sourceTotals(this.#domain.number, range);
+    const identified = this.#stored.map((source): IdentifiedSource => {
+      const { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence } = source;
+      const { totals, trusted } = sums.get(number) ?? NOTHING;
+      const identity = identities.identityOf(source);
+      return { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence, identity, totals, trusted };
+    });
+    const relayed = findRelayed(identified, identities);
+    return { identified, relayed, ...findUnauthenticated(identified, { addresses, identities, relayed }) };
+  }
+
+  #show(
+    range: DayRange,
+    { byNetwork, wanted }: { readonly byNetwork: boolean; readonly wanted: ReadonlySet<string> | null },
+  ): ShownGroup[] {
+    const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
+    const context = this.#userContext();
+    const keyed = this.keyed(range).filter((source) => wanted?.has(keyOf(source)) !== false);
+    const shown = [...Map.groupBy(keyed, keyOf)].flatMap(([key, members]) => {
+      if (wanted === null && members.every(({ totals }) => totals.messages === 0)) return [];
+      const byUser = userClassificationOf(key, members, context) ?? ruleClassificationOf(members);
+      const { classification, reason } = judgeMembers(key, members);
+      const classes = {
+        classification: byUser ?? classification,
+        classifiedBy: byUser === null ? "service" : "user",
+      } as const;
+      return sourceResponse({ key, members, ...classes }, this.#addresses).map((source) => ({
+        source,
+        reason,
+        members,
+      }));
+    });
+    return shown.sort((a, b) => byWorst(a.source, b.source));
+  }
+}
+
+const IDENTIFIED_PER_TURN = 1_000;
+const NOTHING = { totals: NO_TOTALS, trusted: NO_TOTALS };
+
+/** The addresses of a source, those with the most messages first. */
+const sendersOf = (
+  members: readonly KeyedSource[],
+  known: ReadonlyMap<string, SourceAddress>,
+): readonly SenderAddress[] => {
+  const byIp = Map.groupBy(
+    members.filter(({ evidence }) => evidence.ip !== null),
+    ({ evidence }) => evidence.ip ?? "",
+  );
+  return [...byIp]
+    .map(([ip, of]) => ({
+      address: known.get(ip) ?? { ...UNKNOWN_ADDRESS, ip },
+      messages: of.reduce((sum, { totals }) => sum + totals.messages, 0),
+      aligned: of.reduce((sum, { totals }) => sum + totals.aligned, 0),
+      lastDay: Math.max(...of.map(({ lastDay }) => lastDay)),
+    }))
+    .toSorted((a, b) => b.messages - a.messages || b.lastDay - a.lastDay);
+};
+
+const UNKNOWN_ADDRESS = { name: null, isConfirmed: false, isAsked: false, asn: null, asName: null, country: null };
+
+const shownKeyOf = ({ shownKey }: KeyedSource): string => shownKey;
+const networkKeyOf = ({ networkKey }: KeyedSource): string => networkKey;
+const isNetwork = (key: string): boolean => key.startsWith("net:");
+
+/** Failing messages that somebody must act on: neither forwarded nor forged ones. */
+export const actionableFailures = ({ classification, failing, forwarded }: Source): number =>
+  classification === "forwarder" || classification === "threat" ? 0 : failing - forwarded;
+
+/** Whether mail of a source is not sent for the domain: it is forwarded, forged, or of another account at a provider. */
+export const isForeign = ({ key, kind, classification }: Source): boolean =>
+  kind === "unauthenticated" ||
+  key.endsWith(UNRELATED_SUFFIX) ||
+  classification === "forwarder" ||
+  classification === "threat";
+
+/** The most actionable failures first, then the most messages, then by key. */
+export const byWorst = (a: Source, b: Source): number =>
+  actionableFailures(b) - actionableFailures(a) || b.messages - a.messages || (a.key < b.key ? -1 : 1);

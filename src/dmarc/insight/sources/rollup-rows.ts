@@ -1,0 +1,71 @@
+import type { Counts } from "../../reports/ingest/rollup.ts";
+
+export interface DayTotals extends Readonly<Counts> {
+  readonly day: number;
+}
+
+export interface ReporterTotals {
+  /** Lower case; empty for reporters without a name. */
+  readonly reporter: string;
+  /** For untrusted reporters: the domain that authenticated their mail, or `UNAUTHENTICATED`; empty for trusted ones. */
+  readonly author: string;
+  /** For trusted reporters: the domain that authenticated their mail; null when not all of their reports came in such mail. */
+  readonly authenticatedAs: string | null;
+  /** See `ReporterStore`. */
+  readonly voucher: number;
+  readonly reports: number;
+  readonly messages: number;
+  readonly aligned: number;
+  /** Their last reported day in the range. */
+  readonly lastDay: number;
+}
+
+export interface NameTotals {
+  /** The header_from domain; empty for all that are not at or below the monitored domain. */
+  readonly name: string;
+  readonly messages: number;
+  readonly aligned: number;
+}
+
+export interface ReportedDay {
+  readonly day: number;
+  /** Each once, separated by commas. */
+  readonly policies: string | null;
+}
+
+/** The messages of a domain on a day. */
+export interface DomainDay {
+  readonly domain: number;
+  readonly day: number;
+  readonly messages: number;
+  readonly aligned: number;
+}
+
+/** The reports of a domain on a day, and the messages in them. */
+export interface ReportDay {
+  readonly day: number;
+  readonly reports: number;
+  readonly messages: number;
+  readonly aligned: number;
+}
+
+/** Untrusted reports, and the messages in them. */
+export interface UntrustedTotals {
+  readonly reports: number;
+  readonly messages: number;
+}
+
+/** What the DNS or the operator's GeoIP database says about an address. */
+export interface SourceAddress {
+  readonly ip: string;
+  /** The reverse name; null when there is none, or it is not known yet. */
+  readonly name: string | null;
+  /** Whether the name resolves to the address. */
+  readonly isConfirmed: boolean;
+  /** Whether the reverse name was ever looked up successfully. */
+  readonly isAsked: boolean;
+  readonly asn: number | null;
+  readonly asName: string | null;
+  /** ISO 3166-1 alpha-2. */
+  readonly country: string | null;
+}

@@ -1,0 +1,260 @@
+import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
+import { entryOf } from "../../reports/ingest/rollup.ts";
+import { ipNetworkOf } from "../addresses/ip-network.ts";
+import { isGenericName } from "../addresses/generic-reverse-name.ts";
+import { readSourceKey, type SourceEvidence } from "../../reports/ingest/source-key.ts";
+import { findService, type KnownService, serviceOfAsn } from "../../records/services/services.ts";
+import type { SourceAddress } from "./rollup-rows.ts";
+import type { StoredSource } from "./rollup-store.ts";
+import type { Totals } from "./totals.ts";
+
+export const SOURCE_KINDS = ["own", "service", "organization", "network", "unauthenticated"] as const;
+export type SourceKind = (typeof SOURCE_KINDS)[number];
+
+/** Who sends: the service or organization behind an address. */
+export interface SourceIdentity {
+  /** `own`, `service:<id>`, `org:<domain>`, `net:<network>`, or `other` for addresses beyond the most that are kept for a domain. */
+  readonly key: string;
+  readonly kind: SourceKind;
+  /** For people. */
+  readonly name: string;
+  readonly service: KnownService | null;
+}
+
+const KEY = /^(?:own|other|unauthenticated|pending|(?:service|org|net):\S+)$/;
+
+/** Whether a text has the form of a source key. */
+export const isSourceKey = (text: string): boolean => KEY.test(text);
+
+/**
+ * What the reverse name of an address says: `pending` until it was looked up, `absent` when no name resolves back to the
+ * address, `generic` for the names that providers give to all of their customers, `hosting` for those of hosting providers.
+ */
+export type ReverseNameKind = "pending" | "absent" | "generic" | "hosting" | "named";
+
+/** A stored source with what its key says. */
+export interface SourceWithEvidence extends StoredSource {
+  readonly evidence: SourceEvidence;
+}
+
+/** A stored source with its identity, and its messages in a range of days. */
+export interface IdentifiedSource extends SourceWithEvidence {
+  readonly identity: SourceIdentity;
+  readonly totals: Totals;
+  /** Those of the messages that trusted reports count. */
+  readonly trusted: Totals;
+}
+
+/**
+ * The sources whose evidence identifies an address. Anybody can send a report about anything: once trusted reports name an
+ * address, untrusted reports no longer say who it is.
+ */
+export const trustedEvidence = <T extends SourceWithEvidence>(sources: readonly T[]): readonly T[] => {
+  const vouched = new Set(sources.filter(({ isVouched }) => isVouched).map(({ evidence }) => evidence.ip));
+  return sources.filter(({ isVouched, evidence }) => isVouched || !vouched.has(evidence.ip));
+};
+
+export const withEvidence = ({
+  number,
+  key,
+  firstDay,
+  lastDay,
+  firstSeenAtMs,
+  isVouched,
+}: StoredSource): SourceWithEvidence => {
+  return { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence: readSourceKey(key) };
+};
+
+/** The organizational domain of a name; the name itself where it has none. */
+export const organisationOf = (name: string): string => organisationalDomain(name) ?? name;
+
+export const reverseNameKindOf = (address: SourceAddress | undefined): ReverseNameKind => {
+  if (address === undefined || !address.isAsked) return "pending";
+  if (address.name === null || !address.isConfirmed) return "absent";
+  const service = findService(address.name);
+  const isGeneric = isGenericName(address.name, address.ip);
+  if (service === null) return isGeneric ? "generic" : "named";
+  if (service.kind === "hosting") return isGeneric ? "generic" : "hosting";
+  // Mailbox providers are often access providers, too.
+  return isGeneric && service.kind === "mailbox provider" ? "generic" : "named";
+};
+
+/** What the sources of one domain are identified by. */
+export interface IdentityContext {
+  /** The monitored domain. */
+  readonly domain: string;
+  /** See `trustedEvidence`. */
+  readonly sources: readonly SourceWithEvidence[];
+  readonly addresses: ReadonlyMap<string, SourceAddress>;
+}
+
+const OTHER: SourceIdentity = { key: "other", kind: "network", name: "Other addresses", service: null };
+/** Where providers sign with a domain for every account. */
+const TENANT_DOMAINS = [".gappssmtp.com", ".onmicrosoft.com"];
+
+const serviceIdentity = (service: KnownService): SourceIdentity => ({
+  key: `service:${service.id}`,
+  kind: "service",
+  name: service.name,
+  service,
+});
+const organisationIdentity = (host: string): SourceIdentity => {
+  const name = organisationOf(host);
+  return { key: `org:${name}`, kind: "organization", name, service: null };
+};
+const networkIdentity = (ip: string): SourceIdentity => {
+  const network = ipNetworkOf(ip);
+  return { key: `net:${network}`, kind: "network", name: network, service: null };
+};
+
+/** The service that a name belongs to, if it sends mail itself: hosting providers rent their servers to anybody. */
+const sendingService = (name: string | null): KnownService | null => {
+  const service = name === null ? null : findService(name);
+  return service?.kind === "hosting" ? null : service;
+};
+const firstService = (names: readonly string[]): KnownService | null =>
+  names.map(sendingService).find((service) => service !== null) ?? null;
+
+/**
+ * Identifies the sources of a domain. Every address has one identity, by the first of these rules that applies:
+ *
+ * 1. `own`: its confirmed reverse name is in the domain's organization, and it is not a dedicated IP of a service.
+ * 2. A known service: by its confirmed reverse name, else by an envelope domain that passed SPF there, else by its AS number.
+ * 3. `own`: it passed SPF for the domain, and its reverse name names no other organization.
+ * 4. An organization: by its reverse name, else by an envelope domain that passed SPF there.
+ * 5. `own`: it signs for the domain with a selector that no other sender uses.
+ * 6. A service or organization by its own signature. Last, because signatures survive forwarding.
+ * 7. Its network.
+ *
+ * Mail of a service or organization on another one's servers is attributed by its envelope domain.
+ */
+export class SourceIdentities {
+  readonly #context: IdentityContext;
+  readonly #own: SourceIdentity;
+  readonly #organisation: string;
+  readonly #parent: string | null;
+  readonly #byAddress: ReadonlyMap<string | null, readonly SourceWithEvidence[]>;
+  readonly #reverseNames = new Map<string, ReverseNameKind>();
+  readonly #proven = new Map<string, { readonly identity: SourceIdentity | null }>();
+  readonly #identities = new Map<string, SourceIdentity>();
+  #selectorUsers: ReadonlyMap<string, ReadonlySet<string>> | null = null;
+
+  constructor(context: IdentityContext) {
+    const { domain, sources } = context;
+    this.#context = context;
+    this.#own = { key: "own", kind: "own", name: `${domain} (own servers)`, service: null };
+    this.#organisation = organisationOf(domain);
+    this.#parent = organisationalDomain(this.#organisation);
+    this.#byAddress = Map.groupBy(sources, ({ evidence }) => evidence.ip);
+  }
+
+  identityOf({ evidence: { ip, envelope, signer } }: Pick<SourceWithEvidence, "evidence">): SourceIdentity {
+    const tenant = this.isOwn(envelope) ? null : sendingService(envelope);
+    if (ip === null) {
+      if (tenant !== null) return serviceIdentity(tenant);
+      return this.isOwn(signer ?? envelope) ? this.#own : OTHER;
+    }
+    const identity = entryOf(this.#identities, ip, () => this.#provenIdentity(ip) ?? this.#identityBySignature(ip));
+    return tenant === null || identity.kind === "own" ? identity : serviceIdentity(tenant);
+  }
+
+  /** Whether a name is in the organization of the domain. */
+  isOwn(name: string | null): boolean {
+    if (name === null || name === this.#organisation) return name !== null;
+    // The suffix test comes first: most names need no look at the public suffix list.
+    return this.#parent !== null && name.endsWith(this.#parent) && organisationalDomain(name) === this.#parent;
+  }
+
+  reverseNameKind(ip: string): ReverseNameKind {
+    return entryOf(this.#reverseNames, ip, () => reverseNameKindOf(this.#context.addresses.get(ip)));
+  }
+
+  /**
+   * Whether an unaligned signature is that of the domain's own account at a provider that signs with a domain for every
+   * account: `example-com.20230601.gappssmtp.com` at Google, `example.onmicrosoft.com` at Microsoft.
+   */
+  isTenant(foreign: string | null): boolean {
+    if (foreign === null || !TENANT_DOMAINS.some((parent) => foreign.endsWith(parent))) return false;
+    const [tenant = ""] = foreign.split(".");
+    const [label = ""] = this.#organisation.split(".");
+    return [this.#context.domain.replaceAll(".", "-"), this.#organisation.replaceAll(".", "-"), label].includes(tenant);
+  }
+
+  /** Rules 1 to 4: the identity that does not rest on a signature, which may have been forwarded. */
+  #provenIdentity(ip: string): SourceIdentity | null {
+    return entryOf(this.#proven, ip, () => ({ identity: this.#proveIdentity(ip) })).identity;
+  }
+
+  #proveIdentity(ip: string): SourceIdentity | null {
+    const address = this.#context.addresses.get(ip);
+    const sources = this.#byAddress.get(ip) ?? [];
+    const name = address?.isConfirmed === true ? address.name : null;
+    if (this.isOwn(name)) {
+      const service = dedicatedIpService(address, sources);
+      return service === null ? this.#own : serviceIdentity(service);
+    }
+    const kind = this.reverseNameKind(ip);
+    const envelopes = this.#foreignNames(sources, "envelope");
+    const service =
+      (kind === "named" ? sendingService(name) : null) ??
+      firstService(envelopes) ??
+      (address?.asn == null || kind === "generic" ? null : serviceOfAsn(address.asn));
+    if (service !== null) return serviceIdentity(service);
+    if (kind !== "named" && sources.some(({ evidence }) => this.isOwn(evidence.envelope))) return this.#own;
+    const organisation = kind === "named" ? name : (envelopes[0] ?? null);
+    return organisation === null ? null : organisationIdentity(organisation);
+  }
+
+  /** Rules 5 to 7. */
+  #identityBySignature(ip: string): SourceIdentity {
+    const sources = this.#byAddress.get(ip) ?? [];
+    const signsAsOwn = sources.some(({ evidence: { signer, selector } }) => {
+      const users = signer === null ? null : this.#usersOf(signer, selector);
+      return users !== null && (users === undefined || users.has(this.#own.key));
+    });
+    if (signsAsOwn) return this.#own;
+    const signers = this.#foreignNames(sources, "foreign");
+    const service = firstService(signers);
+    if (service !== null) return serviceIdentity(service);
+    const [signer] = signers;
+    return signer === undefined ? networkIdentity(ip) : organisationIdentity(signer);
+  }
+
+  #foreignNames(sources: readonly SourceWithEvidence[], part: "envelope" | "foreign"): readonly string[] {
+    return sources.flatMap(({ evidence }) => {
+      const name = evidence[part];
+      return name === null || this.isOwn(name) ? [] : [name];
+    });
+  }
+
+  /** The keys of the proven senders that sign with a selector; undefined for none. */
+  #usersOf(signer: string, selector: string | null): ReadonlySet<string> | undefined {
+    this.#selectorUsers ??= this.#findSelectorUsers();
+    return this.#selectorUsers.get(`${signer}/${selector ?? "-"}`);
+  }
+
+  #findSelectorUsers(): ReadonlyMap<string, ReadonlySet<string>> {
+    const users = new Map<string, Set<string>>();
+    const { sources } = this.#context;
+    const hasVouched = sources.some(({ isVouched }) => isVouched);
+    for (const { evidence, isVouched } of sources) {
+      if (hasVouched && !isVouched) continue;
+      const { ip, signer, selector } = evidence;
+      const identity = signer === null || ip === null ? null : this.#provenIdentity(ip);
+      if (identity !== null) entryOf(users, `${signer}/${selector ?? "-"}`, () => new Set<string>()).add(identity.key);
+    }
+    return users;
+  }
+}
+
+/** Services let large customers name their dedicated IPs: the AS or the service's own signature beside the customer's shows it. */
+const dedicatedIpService = (
+  address: SourceAddress | undefined,
+  sources: readonly SourceWithEvidence[],
+): KnownService | null => {
+  const signed = sources.flatMap(({ evidence: { signer, foreign } }) =>
+    signer === null || foreign === null ? [] : foreign,
+  );
+  const services = [address?.asn == null ? null : serviceOfAsn(address.asn), ...signed.map(sendingService)];
+  return services.find((service) => service?.kind === "bulk sender") ?? null;
+};

@@ -1,0 +1,173 @@
+import { z } from "zod";
+import type { DayRange } from "../../../foundation/base/days.ts";
+import type { Db } from "../../../foundation/db/open.ts";
+import { addTotals, NO_TOTALS, type Totals } from "./totals.ts";
+
+/** A week of `dmarc_weekly` begins on a day that is a multiple of this. */
+const WEEK_DAYS = 7;
+
+/** A row has 10^9 messages at most (`COUNT_MAX`): sums stay exact. */
+const SUMS = `sum(messages) messages, sum(aligned) aligned, sum(aligned_dkim) alignedDkim, sum(aligned_spf) alignedSpf,
+  sum(forwarded) forwarded, sum(authenticated) authenticated, sum(quarantined) quarantined, sum(rejected) rejected`;
+
+/** Messages of a stored source, in reports with one voucher. */
+interface Row extends Totals {
+  readonly number: number;
+  readonly voucher: number;
+}
+
+/** The messages of a stored source in a range. */
+export interface SourceTotals {
+  readonly totals: Totals;
+  /** Those of them in reports that decide. */
+  readonly trusted: Totals;
+}
+
+const UNKNOWN_SOURCES = `SELECT DISTINCT source FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown
+  WHERE domain = ?1 AND is_trusted > 1 AND is_trusted IN (SELECT value FROM json_each(?2))`;
+const OF_SOURCES = `domain = ?1 AND source IN (SELECT value FROM json_each(?2)) AND is_trusted IN (SELECT value FROM json_each(?3))`;
+
+interface Ends {
+  readonly first: number | null;
+  readonly last: number | null;
+}
+
+type Between = [domain: number, from: number, to: number, deciding: string];
+
+/**
+ * The parts that sum up a range: weeks (their numbers, both inclusive) and days, less the days in those weeks that are not in the
+ * range.
+ */
+export interface RangeParts {
+  readonly weeks: { readonly from: number; readonly to: number } | null;
+  readonly added: readonly DayRange[];
+  readonly subtracted: readonly DayRange[];
+}
+
+/** Splits a range into parts with few days, which cost more than weeks. Nothing is counted outside of `counted`. */
+export const splitRange = (range: DayRange, counted: DayRange): RangeParts => {
+  const fromDay = Math.max(range.fromDay, counted.fromDay);
+  const toDay = Math.min(range.toDay, counted.toDay);
+  if (fromDay > toDay) return { weeks: null, added: [], subtracted: [] };
+  const [first, last] = [Math.floor(fromDay / WEEK_DAYS), Math.floor(toDay / WEEK_DAYS)];
+  const edges = [
+    {
+      inside: { fromDay, toDay: first * WEEK_DAYS + WEEK_DAYS - 1 },
+      outside: { fromDay: Math.max(first * WEEK_DAYS, counted.fromDay), toDay: fromDay - 1 },
+    },
+    {
+      inside: { fromDay: last * WEEK_DAYS, toDay },
+      outside: { fromDay: toDay + 1, toDay: Math.min(last * WEEK_DAYS + WEEK_DAYS - 1, counted.toDay) },
+    },
+  ] as const;
+  const [isFirstWhole, isLastWhole] = edges.map(({ inside, outside }) => lengthOf(outside) <= lengthOf(inside));
+  const weeks = { from: isFirstWhole ? first : first + 1, to: isLastWhole ? last : last - 1 };
+  if (weeks.from > weeks.to) return { weeks: null, added: [{ fromDay, toDay }], subtracted: [] };
+  return {
+    weeks,
+    added: edges.flatMap(({ inside, outside }) => (lengthOf(outside) > lengthOf(inside) ? [inside] : [])),
+    subtracted: edges.flatMap(({ inside, outside }) =>
+      lengthOf(outside) > 0 && lengthOf(outside) <= lengthOf(inside) ? [outside] : [],
+    ),
+  };
+};
+
+const lengthOf = ({ fromDay, toDay }: DayRange): number => toDay - fromDay + 1;
+
+/** Sums up the messages of each source of a domain in a range, from the sums by week and, at its edges, by day. */
+export class SourceTotalsStore {
+  readonly #days;
+  readonly #weeks;
+  readonly #unknownWeeks;
+  readonly #counted;
+  readonly #unknownSources;
+  readonly #countedWeeks;
+  readonly #countedDays;
+
+  constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly }: { readonly trustedOnly: boolean }) {
+    const restriction = trustedOnly ? "AND is_trusted IN (SELECT value FROM json_each(?4))" : "AND ?4 IS NOT NULL";
+    this.#days = sqlite.prepare<Row, Between>(
+      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_daily WHERE domain = ?1 AND day BETWEEN ?2 AND ?3
+        ${restriction} GROUP BY source, is_trusted`,
+    );
+    // Names every column of the key: rows come in its order, without sorting.
+    this.#weeks = sqlite.prepare<Row, Between>(
+      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly WHERE domain = ?1
+        AND source IN (SELECT number FROM dmarc_sources WHERE domain = ?1) AND is_trusted IN (0, 1)
+        ${restriction} AND week BETWEEN ?2 AND ?3 GROUP BY source, is_trusted`,
+    );
+    // Unknown reporters have an index of their own: there may be many of them, with few sources each.
+    this.#unknownWeeks = sqlite.prepare<Row, Between>(
+      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown
+        WHERE domain = ?1 AND week BETWEEN ?2 AND ?3 AND is_trusted > 1 ${restriction} GROUP BY source, is_trusted`,
+    );
+    this.#unknownSources = sqlite.prepare<{ source: number }, [number, string]>(UNKNOWN_SOURCES);
+    this.#countedWeeks = sqlite.prepare<Ends, [number, string, string]>(
+      `SELECT min(week) first, max(week) last FROM dmarc_weekly WHERE ${OF_SOURCES}`,
+    );
+    this.#countedDays = sqlite.prepare<Ends, [number, string, string, number, number]>(
+      `SELECT min(day) first, max(day) last FROM dmarc_daily WHERE ${OF_SOURCES} AND day BETWEEN ?4 AND ?5`,
+    );
+    this.#counted = sqlite.prepare<{ fromDay: number | null; toDay: number | null }, [number, number]>(
+      `SELECT (SELECT min(day) FROM dmarc_daily WHERE domain = ?) fromDay, (SELECT max(day) FROM dmarc_daily WHERE domain = ?) toDay`,
+    );
+  }
+
+  /** By the numbers of stored sources; those without messages may be absent. `deciding`: vouchers of reports that decide, as JSON. */
+  read(domain: number, range: DayRange, deciding: string): ReadonlyMap<number, SourceTotals> {
+    const counted = this.#counted.get(domain, domain);
+    const { weeks, added, subtracted } = splitRange(range, {
+      fromDay: counted?.fromDay ?? 1,
+      toDay: counted?.toDay ?? 0,
+    });
+    const sums = new Sums(deciding);
+    if (weeks !== null) {
+      sums.add(this.#weeks.all(domain, weeks.from, weeks.to, deciding));
+      sums.add(this.#unknownWeeks.all(domain, weeks.from, weeks.to, deciding));
+    }
+    for (const { fromDay, toDay } of added) sums.add(this.#days.all(domain, fromDay, toDay, deciding));
+    for (const { fromDay, toDay } of subtracted) sums.add(this.#days.all(domain, fromDay, toDay, deciding), -1);
+    return sums.bySource;
+  }
+
+  /** The numbers of the stored sources that deciding reports of unknown reporters name. */
+  namedByUnknown(domain: number, deciding: string): ReadonlySet<number> {
+    return new Set(this.#unknownSources.all(domain, deciding).map(({ source }) => source));
+  }
+
+  /** The first and last day on which deciding reports name one of some stored sources; null for none. */
+  sightings(domain: number, among: readonly number[], deciding: string): DayRange | null {
+    const sources = JSON.stringify(among);
+    const weeks = this.#countedWeeks.get(domain, sources, deciding);
+    if (weeks === null || weeks.first === null || weeks.last === null) return null;
+    const daysOf = (week: number) =>
+      this.#countedDays.get(domain, sources, deciding, week * WEEK_DAYS, week * WEEK_DAYS + WEEK_DAYS - 1);
+    const [fromDay, toDay] = [daysOf(weeks.first)?.first ?? null, daysOf(weeks.last)?.last ?? null];
+    return fromDay === null || toDay === null ? null : { fromDay, toDay };
+  }
+}
+
+/** Adds up rows by their source. */
+class Sums {
+  readonly bySource = new Map<number, SourceTotals>();
+  readonly #deciding: ReadonlySet<number>;
+
+  constructor(deciding: string) {
+    this.#deciding = new Set(z.array(z.number()).parse(JSON.parse(deciding)));
+  }
+
+  add(rows: readonly Row[], sign: 1 | -1 = 1): void {
+    for (const row of rows) {
+      const trusted = this.#deciding.has(row.voucher) ? row : NO_TOTALS;
+      const sum = this.bySource.get(row.number);
+      if (sum === undefined && sign === 1) this.bySource.set(row.number, { totals: row, trusted });
+      else {
+        const { totals, trusted: before } = sum ?? NOTHING;
+        const sums = { totals: addTotals(totals, row, sign), trusted: addTotals(before, trusted, sign) };
+        this.bySource.set(row.number, sums);
+      }
+    }
+  }
+}
+
+const NOTHING: SourceTotals = { totals: NO_TOTALS, trusted: NO_TOTALS };

@@ -1,0 +1,104 @@
+import { z } from "zod";
+import fixture from "../../../../fixtures/dmarc/test-domains.json" with { type: "json" };
+import type { KeyMode } from "../../../foundation/base/secrets.ts";
+import {
+  type DnsRecordData,
+  type DnsResponse,
+  type DnsResolver,
+  type DnsType,
+  emptyResponse,
+} from "../../../foundation/net/dns.ts";
+import { authorisationName, serviceRecords } from "../record/authorisation.ts";
+import { mergeRua } from "../record/merge.ts";
+import { recordHost } from "../record/record-published.ts";
+
+/** A domain whose DNS is checked. */
+export interface TestDomain {
+  readonly domain: string;
+  /** Its reporting address. */
+  readonly ours: string;
+  readonly reportHost: string;
+  /** Whether the owner has published the record. Test domains have, except for the names that never do. */
+  readonly isSetUp: boolean;
+}
+
+/** What monitored domains of a mode depend on. Those of test keys have a fixed DNS and no network. */
+export interface DomainPlatform {
+  /** Where reports are sent, in lower-case A-labels; null when the service receives none. */
+  readonly reportHost: string | null;
+  /** The address of the mailbox that all reports are sent to; null where each domain has its own at the report host. */
+  readonly mailbox: string | null;
+  /** The host that receives mail for the report host; null while the HELO name is not a full host name. */
+  readonly mailHost: string | null;
+  resolverFor(domain: TestDomain): DnsResolver;
+}
+
+export type DomainPlatforms = Readonly<Record<KeyMode, DomainPlatform>>;
+
+export interface DomainPlatformOptions {
+  /** A resolver without a cache, so that a record that was just published is seen. */
+  readonly resolver: DnsResolver;
+  readonly reportHost: string | null;
+  /** The address of the mailbox that is fetched by IMAP, used without a report host. */
+  readonly mailbox?: string | null;
+  readonly mailHost: string | null;
+}
+
+/** The address that receivers send the reports about a domain to; null when the service receives none. */
+export const reportingAddressOf = (
+  { reportHost, mailbox }: Pick<DomainPlatform, "reportHost" | "mailbox">,
+  token: string,
+): string | null => mailbox ?? (reportHost === null ? null : `${token}@${reportHost}`);
+
+const domainPart = (address: string): string => address.slice(address.lastIndexOf("@") + 1);
+
+const table = z
+  .strictObject({
+    report_host: z.string(),
+    published: z.record(z.string(), z.array(z.string())),
+    never_set_up: z.array(z.string()),
+  })
+  .parse(fixture);
+
+/** Test domains receive no reports, so their report host is fictitious where the service has none. */
+export const createDomainPlatforms = (options: DomainPlatformOptions): DomainPlatforms => {
+  const { resolver, mailHost } = options;
+  const mailbox = options.reportHost === null ? (options.mailbox ?? null) : null;
+  const reportHost = mailbox === null ? options.reportHost : domainPart(mailbox);
+  const testHost = options.reportHost ?? table.report_host;
+  return {
+    live: { reportHost, mailbox, mailHost, resolverFor: () => resolver },
+    test: { reportHost: testHost, mailbox: null, mailHost: testHost, resolverFor: createTestResolver },
+  };
+};
+
+/** A resolver with the DNS of a test domain (contract §3): the same reply every time, without any network. */
+export const createTestResolver = (test: TestDomain): DnsResolver => {
+  const { domain, reportHost } = test;
+  const authorisation = authorisationName(domain, reportHost);
+  const zone = new Map<string, readonly string[]>([[recordHost(domain), textsOf(test)]]);
+  if (authorisation.ok) {
+    const records = serviceRecords(reportHost, reportHost);
+    zone.set(
+      authorisation.value,
+      records.flatMap(({ type, value }) => (type === "TXT" ? [value] : [])),
+    );
+  }
+  return {
+    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
+      const texts = type === "TXT" ? (zone.get(name) ?? []) : [];
+      return {
+        ...emptyResponse(name, type, texts.length > 0 ? "answer" : "nxdomain"),
+        // Only TXT queries return records, and these are strings.
+        records: texts as ReadonlyArray<DnsRecordData[T]>,
+      };
+    },
+  };
+};
+
+const textsOf = ({ domain, ours, isSetUp }: TestDomain): readonly string[] => {
+  const texts = table.published[domain] ?? [];
+  if (!isSetUp || table.never_set_up.includes(domain)) return texts;
+  const merged = mergeRua({ domain, published: { kind: "texts", texts }, ours, inherited: null });
+  return merged.ok && merged.value.value !== null ? [merged.value.value] : texts;
+};

@@ -1,0 +1,127 @@
+import { z } from "zod";
+import { flagField, nullableText } from "../../../foundation/http/schema-fields.ts";
+import { DOMAIN_STATUSES } from "./domain-store.ts";
+
+/** The kinds of changes of a domain. */
+export const CHANGE_CODES = [
+  "record_added",
+  "record_removed",
+  "record_changed",
+  "policy_weakened",
+  "reporting_address_removed",
+  "reporting_address_added",
+  "authorisation_lost",
+  "authorisation_gained",
+  "status",
+] as const;
+export type ChangeCode = (typeof CHANGE_CODES)[number];
+
+/** The checks of a domain. Reports arrive when all three pass. */
+export const CHECK_CODES = ["record", "reporting_address", "authorisation"] as const;
+
+const policyOf = (names: string) =>
+  z.enum(["none", "quarantine", "reject"]).meta({ description: `The policy for ${names}.` });
+const alignmentOf = (mechanism: string) =>
+  z.enum(["r", "s"]).meta({ description: `${mechanism} alignment: \`r\` relaxed, \`s\` strict.` });
+
+/** The policy that receivers apply. Old rows may lack `t` and `pct`. */
+export const policySchema = z
+  .object({
+    p: policyOf("the domain"),
+    sp: policyOf("subdomains"),
+    np: policyOf("subdomains that do not exist"),
+    adkim: alignmentOf("DKIM"),
+    aspf: alignmentOf("SPF"),
+    own: flagField("Whether the domain has its own record."),
+    inherited_from: nullableText("The domain whose record applies; null when the domain has its own."),
+    t: z.enum(["y", "n"]).default("n").meta({ description: "`y`: test mode; receivers apply the next weaker policy." }),
+    pct: z.int().default(100).meta({
+      description: "Percentage of failing mail that the policy applies to; RFC 9989 no longer defines it.",
+    }),
+  })
+  .meta({ title: "DmarcPolicy" });
+export type StatePolicy = z.output<typeof policySchema>;
+
+/** The definite DNS responses. A field without one is absent: an unknown value is not a negative one. */
+export const observationSchema = z.object({
+  /** The texts at the name that are DMARC records; only a single one counts. */
+  records: z.array(z.string()).optional(),
+  holds_ours: z.boolean().optional(),
+  policy: policySchema.nullable().optional(),
+  authorisation: z.enum(["authorised", "not_needed", "missing", "redirected"]).optional(),
+});
+export type DnsObservation = z.output<typeof observationSchema>;
+
+export const OBSERVED_FIELDS = [
+  "records",
+  "holds_ours",
+  "policy",
+  "authorisation",
+] as const satisfies (keyof DnsObservation)[];
+export type ObservedField = (typeof OBSERVED_FIELDS)[number];
+
+/** Since when a field is worse than its known state, in every response; a second check must confirm it. */
+const doubtsSchema = z.partialRecord(z.enum(OBSERVED_FIELDS), z.int());
+export type Unconfirmed = Readonly<z.output<typeof doubtsSchema>>;
+
+/** The stored state of a domain: what is known, and what scheduled checks found that a second one must confirm. */
+export const stateSchema = z.object({
+  believed: observationSchema,
+  doubts: doubtsSchema.default({}),
+  /** The checks that have failed since `badSinceMs`, without a good result since. */
+  failing: z.array(z.enum(CHECK_CODES)).default([]),
+});
+export type DomainState = z.output<typeof stateSchema>;
+
+const time = z.iso.datetime({ precision: 3 });
+const text = z.string().nullable();
+
+export const dnsCheckSchema = z
+  .object({
+    code: z.enum(CHECK_CODES).meta({
+      description:
+        "`record`: there is exactly one valid DMARC record. `reporting_address`: it has the reporting address in `rua`. `authorisation`: receivers may send reports about the domain to the report host (RFC 9990 section 4).",
+    }),
+    ok: z.boolean().nullable().meta({ description: "Whether the check passed; null without a DNS response." }),
+    observed: text.meta({ description: "What was found, one record per line; null for nothing." }),
+    expected: text.meta({
+      description: "What should be published; null where only the owner can decide.",
+    }),
+    message: z.string().meta({ description: "The result in a sentence." }),
+  })
+  .meta({ title: "DmarcCheck" });
+export type DnsCheck = z.output<typeof dnsCheckSchema>;
+
+export const lastCheckSchema = z
+  .object({
+    at: time.meta({ description: "When the DNS was checked." }),
+    ok: z
+      .boolean()
+      .nullable()
+      .meta({ description: "True when all checks passed, false when one failed, null when one is unknown." }),
+    checks: z.array(dnsCheckSchema).meta({ description: "The checks, in a fixed order." }),
+  })
+  .meta({ title: "DmarcLastCheck" });
+export type LastCheck = z.output<typeof lastCheckSchema>;
+
+/** The JSON of a history entry. */
+export const historyBodySchema = z.object({
+  status: z.enum(DOMAIN_STATUSES),
+  previous_status: z.enum(DOMAIN_STATUSES),
+  record: text,
+  policy: policySchema.nullable(),
+  checks: z.array(dnsCheckSchema),
+  changes: z.array(z.enum(CHANGE_CODES)),
+});
+export type HistoryBody = z.output<typeof historyBodySchema>;
+
+/** Parses the stored state of a domain; null before the first definite response. */
+export const readState = (json: string | null): DomainState | null =>
+  json === null ? null : stateSchema.parse(JSON.parse(json));
+
+export const readLastCheck = (json: string | null): LastCheck | null =>
+  json === null ? null : lastCheckSchema.parse(JSON.parse(json));
+
+/** The one record that counts, null when there is none or more than one. */
+export const recordOf = ({ records = [] }: Pick<DnsObservation, "records">): string | null =>
+  records.length === 1 ? (records[0] ?? null) : null;

@@ -1,0 +1,128 @@
+import type { Clock } from "../../../foundation/base/clock.ts";
+import { AppError } from "../../../foundation/base/errors.ts";
+import type { Db } from "../../../foundation/db/open.ts";
+import type { WebhookUrls } from "../../../notifications/webhooks/webhook-urls.ts";
+import { authorisationName } from "../record/authorisation.ts";
+import type { DomainPlatforms } from "./domain-platform.ts";
+import { domainIssue, type MailSettings, refuseRecipients, reportHostOrThrow } from "./domain-refusals.ts";
+import type { DomainOwner, DomainRow, DomainStore } from "./domain-store.ts";
+import { type EnrolmentRequest, newDomain } from "./new-domain.ts";
+import { parseMonitoredDomain } from "./parse-domain.ts";
+
+export interface EnrolmentsDeps extends MailSettings {
+  readonly store: DomainStore;
+  readonly platforms: DomainPlatforms;
+  readonly urls: Pick<WebhookUrls, "enable">;
+  /** Whether the reports of the mailbox belong to an account. */
+  readonly ownsMailbox: (accountId: string) => boolean;
+  /** `raw_retention_days` of new domains; null: as long as possible. */
+  readonly rawRetentionDays?: number | null;
+}
+
+/** A domain that is enrolled now, or was before (`created` is false). Its DNS is still to be checked. */
+export interface EnrolledDomain {
+  readonly created: boolean;
+  readonly domain: DomainRow;
+}
+
+/** Bounds the DNS queries that one account can cause. */
+const DOMAINS_PER_ACCOUNT_MAX = 10_000;
+/** Domains of one paste. */
+export const ENROLLED_AT_ONCE_MAX = 500;
+const PROBLEMS_SHOWN_MAX = 5;
+
+/** Puts domains under monitoring, without looking at their DNS. */
+export class Enrolments {
+  readonly #runtime: { readonly db: Db; readonly clock: Clock };
+  readonly #deps: EnrolmentsDeps;
+
+  constructor(runtime: { readonly db: Db; readonly clock: Clock }, deps: EnrolmentsDeps) {
+    this.#runtime = runtime;
+    this.#deps = deps;
+  }
+
+  /** Enrols one domain. Throws an AppError about the field `domain`, and `conflict`. */
+  async enrol(caller: DomainOwner, request: EnrolmentRequest): Promise<EnrolledDomain> {
+    const [enrolled] = await this.#register(caller, [this.#newRow(caller, request)]);
+    if (enrolled === undefined) throw new Error("a domain was not registered");
+    return enrolled;
+  }
+
+  /**
+   * Enrols the domains in a text, separated by white space, commas or semicolons: all of them, or with an AppError about the field
+   * `domains` none. Repeated ones count once.
+   */
+  async enrolText(caller: DomainOwner, text: string): Promise<readonly EnrolledDomain[]> {
+    const names = [...new Set(text.split(/[\s,;]+/u).filter((name) => name !== ""))];
+    if (names.length === 0) throw domainIssue("domains", "Must be one or more domains, such as example.com");
+    if (names.length > ENROLLED_AT_ONCE_MAX) {
+      throw domainIssue("domains", `At most ${ENROLLED_AT_ONCE_MAX} domains at once; these are ${names.length}`);
+    }
+    const problems: string[] = [];
+    const rows = names.flatMap((domain) => {
+      try {
+        return [this.#newRow(caller, { domain, label: null, webhookUrl: null, recipients: [] })];
+      } catch (error) {
+        const [issue] = error instanceof AppError ? (error.details.issues ?? []) : [];
+        if (issue === undefined) throw error;
+        problems.push(`${shortName(domain)}: ${issue.message}`);
+        return [];
+      }
+    });
+    if (problems.length > 0) throw unreadable(problems, names.length);
+    return this.#register(caller, [...new Map(rows.map((row) => [row.domain, row])).values()]);
+  }
+
+  /** All of the rows, or none. */
+  async #register(caller: DomainOwner, rows: readonly Omit<DomainRow, "number">[]): Promise<readonly EnrolledDomain[]> {
+    const { store, urls } = this.#deps;
+    const enrolled = await this.#runtime.db.commit((tx) => {
+      const found = rows.map((row) => ({ row, same: store.findSame(caller, row.domain) }));
+      const added = found.filter(({ same }) => same === undefined).length;
+      if (added > 0 && store.count(caller) + added > DOMAINS_PER_ACCOUNT_MAX) return null;
+      return found.map(({ row, same }): EnrolledDomain => {
+        if (same !== undefined) return { domain: same, created: false };
+        const domain = store.insert(tx, row);
+        if (row.webhookUrl !== null) urls.enable(tx, row, row.webhookUrl);
+        return { domain, created: true };
+      });
+    });
+    if (enrolled !== null) return enrolled;
+    throw new AppError("conflict", { message: `An account can monitor ${DOMAINS_PER_ACCOUNT_MAX} domains.` });
+  }
+
+  #newRow(caller: DomainOwner, request: EnrolmentRequest): Omit<DomainRow, "number"> {
+    const { platforms, rawRetentionDays } = this.#deps;
+    const parsed = parseMonitoredDomain(request.domain, caller.mode);
+    if (!parsed.ok) throw domainIssue("domain", parsed.error);
+    refuseRecipients(this.#deps, request.recipients);
+    const domain = parsed.value;
+    this.#refuseForeignMailbox(caller);
+    const named = authorisationName(domain, reportHostOrThrow(platforms[caller.mode]));
+    if (named.ok) return newDomain(caller, { ...request, domain, rawRetentionDays }, this.#runtime.clock.nowMs());
+    const { octets, octetsMax } = named.error;
+    throw domainIssue(
+      "domain",
+      `Too long: receivers would have to look up a name of ${octets} octets; the DNS allows ${octetsMax}.`,
+    );
+  }
+
+  #refuseForeignMailbox({ accountId, mode }: DomainOwner): void {
+    if (this.#deps.platforms[mode].mailbox === null || this.#deps.ownsMailbox(accountId)) return;
+    throw new AppError("conflict", { message: "The reports of this service's mailbox belong to another account." });
+  }
+}
+
+const SHOWN_CHARACTERS_MAX = 60;
+
+const shortName = (name: string): string =>
+  name.length > SHOWN_CHARACTERS_MAX ? `${name.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…` : name;
+
+const unreadable = (problems: readonly string[], names: number): AppError => {
+  const more = problems.length - PROBLEMS_SHOWN_MAX;
+  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX).join(" ");
+  return new AppError("Invalid request body", {
+    message: `Nothing was enrolled: ${problems.length} of ${names} cannot be monitored.`,
+    issues: [{ path: "domains", message: `${shown}${more > 0 ? ` And ${more} more.` : ""}` }],
+  });
+};

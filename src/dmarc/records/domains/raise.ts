@@ -1,0 +1,100 @@
+import { newId } from "../../../foundation/base/secrets.ts";
+import type { Tx } from "../../../foundation/db/open.ts";
+import type { DmarcAlertStore } from "./alert-store.ts";
+import type { DomainOwner, DomainRow } from "./domain-store.ts";
+
+/** The alert rules. Each is an event `dmarc.<rule>` and can be turned off. */
+export const ALERT_RULES = [
+  "status_changed",
+  "record_changed",
+  "policy_weakened",
+  "new_source",
+  "new_subdomain",
+  "failure_spike",
+  "spoofing_campaign",
+  "reports_stopped",
+  "tls_failures",
+  "excessive_reporter",
+] as const;
+export type AlertRule = (typeof ALERT_RULES)[number];
+
+/** Which rules are on by default. */
+export const DEFAULT_ALERTS: Readonly<Record<AlertRule, boolean>> = {
+  status_changed: true,
+  record_changed: true,
+  policy_weakened: true,
+  new_source: true,
+  new_subdomain: true,
+  failure_spike: true,
+  spoofing_campaign: true,
+  reports_stopped: true,
+  tls_failures: true,
+  excessive_reporter: true,
+};
+
+/** An alert about a domain. */
+export interface Alert {
+  readonly rule: AlertRule;
+  /** What it is about, within the rule: a status, a source, a day. */
+  readonly subject: string;
+  /** The event's `data`, beside the four fields about the domain. */
+  readonly data: Readonly<Record<string, unknown>>;
+  /**
+   * One sentence that can be the subject of a mail. The domain is put before it if it does not name the domain; it has no full
+   * stop: `failures rose from 1 % to 23 % on 2026-11-19`.
+   */
+  readonly summary: string;
+  /** Whether the same rule about the same subject is raised at most once in 24 hours. */
+  readonly cooldown: boolean;
+}
+
+/**
+ * Raises an alert inside the transaction that changed the state: the alert itself, the event `dmarc.<rule>`, and a line for the next
+ * mail to each recipient, those of the account included (of live domains, where the service sends mail). False, and nothing written,
+ * when the rule is off or the same thing was raised within the cooldown.
+ */
+export type RaiseAlert = (tx: Tx, domain: DomainRow, alert: Alert, atMs: number) => boolean;
+
+export interface AlertRaiserDeps {
+  readonly store: DmarcAlertStore;
+  /** Whether the service can send mail. */
+  readonly hasMail: boolean;
+  /** The recipients of all alert mail of an account and mode, beside those of a domain. */
+  readonly defaultRecipients: (owner: DomainOwner) => readonly string[];
+}
+
+const COOLDOWN_MS = 24 * 60 * 60_000;
+
+/** Whether an alert rule is on for a domain. */
+export const isRuleOn = ({ alerts }: Pick<DomainRow, "alerts">, rule: AlertRule): boolean =>
+  alerts[rule] ?? DEFAULT_ALERTS[rule];
+
+export const createAlertRaiser =
+  ({ store, hasMail, defaultRecipients }: AlertRaiserDeps): RaiseAlert =>
+  (tx, domain, { rule, subject, data, summary, cooldown }, atMs) => {
+    if (!isRuleOn(domain, rule)) return false;
+    if (cooldown) {
+      // An alert raised while the clock was ahead suppresses nothing.
+      const lastMs = store.lastRaisedMs(domain.number, rule, subject, atMs);
+      if (lastMs !== null && atMs - lastMs < COOLDOWN_MS) return false;
+    }
+    const id = newId();
+    const body = JSON.stringify({ summary, data });
+    store.insertAlert(tx, { id, domain: domain.number, rule, subject, atMs, body, acknowledgedAtMs: null });
+    const { id: domain_id, domain: name, label, mode, accountId, webhookUrl: url } = domain;
+    store.insertEvent(tx, {
+      accountId,
+      mode,
+      type: `dmarc.${rule}`,
+      subject: `domain:${domain_id}`,
+      data: { domain_id, domain: name, label, mode, ...data },
+      url,
+      createdAtMs: atMs,
+    });
+    if (hasMail && mode === "live") {
+      for (const recipient of new Set([...domain.recipients, ...defaultRecipients(domain)])) {
+        store.insertMail(tx, { id: newId(), recipient, alert: id, createdAtMs: atMs });
+      }
+    }
+    return true;
+  };

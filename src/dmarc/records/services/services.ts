@@ -1,0 +1,134 @@
+import { z } from "zod";
+import { cached } from "../../../foundation/base/cached.ts";
+import table from "../../../../fixtures/dmarc/services.json" with { type: "json" };
+import { matchesHostPattern, matchesWildcard } from "./host-pattern.ts";
+
+export const SERVICE_KINDS = ["mailbox provider", "bulk sender", "business", "gateway", "hosting"] as const;
+export type ServiceKind = (typeof SERVICE_KINDS)[number];
+
+/** A service that sends mail for others. */
+export interface SendingService {
+  readonly name: string;
+  readonly kind: ServiceKind;
+}
+
+const address = z.url({ protocol: /^https$/ });
+
+/** What to publish so that mail from the service is aligned. A field that is absent is unknown. */
+const configureSchema = z.strictObject({
+  /** The service's documentation of DKIM for a customer's domain, and the type of the records to publish. */
+  dkim: z
+    .strictObject({ url: address, how: z.enum(["cname", "txt", "ns"]).optional(), note: z.string().min(10).optional() })
+    .optional(),
+  /** The SPF include; null if the service uses an envelope that needs none. */
+  spf: z
+    .strictObject({ include: z.string().min(4) })
+    .nullable()
+    .optional(),
+  /** Whether the envelope can have the customer's domain. */
+  return_path: z.strictObject({ supported: z.boolean(), url: address.optional() }).optional(),
+});
+
+const entrySchema = z.strictObject({
+  /** Stable; in kebab case. */
+  id: z.string().regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/),
+  name: z.string().min(1),
+  kind: z.enum(SERVICE_KINDS),
+  /** What people use it for, in a few words. */
+  purpose: z.string().min(2).max(60),
+  /** Domains of its SPF records, signatures and envelopes, and those that the reverse names of its hosts are in. */
+  domains: z.array(z.string()).min(1),
+  /** Patterns of reverse names, for hosts whose domain another service shares; see `matchesHostPattern`. */
+  hosts: z.array(z.string()).min(1).optional(),
+  /** DKIM selectors that are typical of this service only; `*` stands for any characters. */
+  selectors: z.array(z.string()).min(1).optional(),
+  /** Autonomous systems in which nobody else rents hosts. */
+  asn: z.array(z.int().positive()).min(1).optional(),
+  /** It forwards mail of others: there is nothing to configure. */
+  forwards: z.literal(true).optional(),
+  configure: configureSchema.optional(),
+});
+
+/** An entry of the table. */
+export interface KnownService extends Readonly<z.infer<typeof entrySchema>> {}
+
+interface Index {
+  readonly all: readonly KnownService[];
+  readonly byId: ReadonlyMap<string, KnownService>;
+  readonly byDomain: ReadonlyMap<string, KnownService>;
+  readonly byHost: readonly (readonly [string, KnownService])[];
+  readonly bySelector: ReadonlyMap<string, KnownService>;
+  readonly bySelectorPattern: readonly (readonly [string, KnownService])[];
+  readonly byAsn: ReadonlyMap<number, KnownService>;
+}
+
+const pairs = <Key>(
+  all: readonly KnownService[],
+  keysOf: (service: KnownService) => readonly Key[] | undefined,
+): (readonly [Key, KnownService])[] =>
+  all.flatMap((service) => (keysOf(service) ?? []).map((key) => [key, service] as const));
+
+const readTable = (): Index => {
+  const all = z.array(entrySchema).parse(table);
+  const selectors = pairs(all, (service) => service.selectors);
+  return {
+    all,
+    byId: new Map(pairs(all, ({ id }) => [id])),
+    byDomain: new Map(pairs(all, ({ domains }) => domains)),
+    byHost: pairs(all, ({ hosts }) => hosts),
+    bySelector: new Map(selectors),
+    bySelectorPattern: selectors.filter(([selector]) => selector.includes("*")),
+    byAsn: new Map(pairs(all, ({ asn }) => asn)),
+  };
+};
+
+let read: Index | null = null;
+
+/** The table, read once. Throws if it breaks the schema. */
+const index = (): Index => {
+  read ??= readTable();
+  return read;
+};
+
+/** Every known service, in the order of the table. */
+export const knownServices = (): readonly KnownService[] => index().all;
+
+export const serviceById = (id: string): KnownService | null => index().byId.get(id) ?? null;
+
+/** No name in the DNS is longer (RFC 1035 section 3.1). */
+const NAME_MAX = 253;
+
+const CACHED_MAX = 20_000;
+
+const searchService = cached(CACHED_MAX, (name: string): KnownService | null => {
+  const { byDomain, byHost } = index();
+  const host = byHost.find(([pattern]) => matchesHostPattern(pattern, name));
+  if (host !== undefined) return host[1];
+  for (let rest = name; ;) {
+    const found = byDomain.get(rest);
+    if (found !== undefined) return found;
+    const dot = rest.indexOf(".");
+    if (dot === -1) return null;
+    rest = rest.slice(dot + 1);
+  }
+});
+
+/**
+ * The service that a name belongs to: an SPF or DKIM domain, or a reverse name, in lower case. A host pattern comes
+ * first, then the longest domain that the name equals or lies below.
+ */
+export const findService = (name: string): KnownService | null => (name.length > NAME_MAX ? null : searchService(name));
+
+/** The service that alone uses an autonomous system; null for one in which others rent hosts. */
+export const serviceOfAsn = (asn: number): KnownService | null => index().byAsn.get(asn) ?? null;
+
+/**
+ * The service that a DKIM selector is typical of; null for one that several use, such as `s1`, `k1` or `default`. A
+ * selector is only a hint: the owner of a domain may choose any.
+ */
+export const serviceOfSelector = (selector: string): KnownService | null => {
+  const wanted = selector.toLowerCase();
+  if (wanted.length > NAME_MAX) return null;
+  const { bySelector, bySelectorPattern } = index();
+  return bySelector.get(wanted) ?? bySelectorPattern.find(([pattern]) => matchesWildcard(pattern, wanted))?.[1] ?? null;
+};

@@ -1,0 +1,134 @@
+import { mapConcurrently, waitFor } from "../../../foundation/base/wait.ts";
+import type { Runtime } from "../../../foundation/db/runtime.ts";
+import { type AuthenticationResults, notAuthenticated } from "./authentication-results.ts";
+import type { AuthenticationStore, PendingMail } from "./authentication-store.ts";
+import type { AuthenticateMail } from "./mail-authentication.ts";
+
+/** What the job uses beside the runtime. */
+export interface AuthenticationJobParts {
+  readonly store: AuthenticationStore;
+  readonly authenticate: AuthenticateMail;
+}
+
+/** Mails authenticated at a time; each is in memory meanwhile. */
+export const AUTHENTICATIONS_AT_ONCE = 4;
+/** Mails authenticated in one run. */
+export const AUTHENTICATIONS_A_RUN_MAX = 500;
+const REPORTS_AT_ONCE = 500;
+/** Delays before the second and the third attempt after a temporary failure. There is no fourth. */
+const RETRY_DELAYS_MS = [10 * 60_000, 2 * 60 * 60_000] as const;
+/** An older mail is not tried again. */
+const TRIED_FOR_MS = 24 * 60 * 60_000;
+/** Mails whose attempts are kept in memory. One that is evicted has all its attempts again, until it is too old. */
+const ATTEMPTS_MAX = 10_000;
+
+interface Attempts {
+  readonly count: number;
+  readonly nextAtMs: number;
+}
+
+/** A mail, and the numbers of the reports that came in it. */
+interface ReportsOfMail {
+  readonly mail: PendingMail;
+  readonly reports: readonly number[];
+}
+
+/** Authenticates mails among uploaded files, for information, in the background. */
+export class AuthenticationJob {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #parts: AuthenticationJobParts;
+  readonly #stopping = new AbortController();
+  /** By ingestion. In memory only: a restart begins again. */
+  readonly #attempts = new Map<string, Attempts>();
+
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: AuthenticationJobParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
+
+  /** Authenticates the mails that are due, oldest first. */
+  async run(): Promise<void> {
+    let left = AUTHENTICATIONS_A_RUN_MAX;
+    let after = 0;
+    /** A mail may have reports on two pages. */
+    const known = new Map<string, AuthenticationResults>();
+    while (left > 0 && !this.#stopping.signal.aborted) {
+      const rows = this.#parts.store.pending(after, REPORTS_AT_ONCE);
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      after = last.report;
+      const due = byMail(rows).filter(({ mail }) => this.#isDue(mail));
+      const taken = due.slice(0, left);
+      left -= taken.length;
+      await mapConcurrently(taken, AUTHENTICATIONS_AT_ONCE, (one) => this.#process(one, known));
+    }
+  }
+
+  /** Ends a run at once. What is not written yet is done after the next start. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  #isDue({ ingestion }: PendingMail): boolean {
+    return (this.#attempts.get(ingestion)?.nextAtMs ?? 0) <= this.#runtime.clock.nowMs();
+  }
+
+  async #process({ mail, reports }: ReportsOfMail, known: Map<string, AuthenticationResults>): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    const { ingestion } = mail;
+    try {
+      const results = known.get(ingestion) ?? (await this.#authenticate(mail));
+      if (results === null) return;
+      if (results.temporary === true && !known.has(ingestion) && this.#postpone(mail)) return;
+      known.set(ingestion, results);
+      this.#attempts.delete(ingestion);
+      const body = JSON.stringify(results);
+      await this.#runtime.db.commit((tx) => {
+        for (const report of reports) this.#parts.store.finish(tx, report, results.authenticity, body);
+      });
+    } catch (error) {
+      const message = "the authentication results of a report mail could not be stored; it is tried again";
+      this.#runtime.log.error(message, { ingestion, error });
+      this.#keep(ingestion, { count: 1, nextAtMs: this.#runtime.clock.nowMs() + RETRY_DELAYS_MS[0] });
+    }
+  }
+
+  /** Null when the service ends. */
+  async #authenticate({ ingestion, mode, ...mail }: PendingMail): Promise<AuthenticationResults | null> {
+    const { store, authenticate } = this.#parts;
+    if (mode === "test") return notAuthenticated("Mail for test keys is not authenticated: no DNS queries are made.");
+    const bytes = store.findMail(ingestion);
+    if (mode === null || bytes === undefined) return notAuthenticated("The mail is no longer kept.");
+    try {
+      const work = authenticate({ ...mail, bytes });
+      const waited = await waitFor(this.#runtime.clock, work, { signal: this.#stopping.signal });
+      return waited.ok ? waited.value : null;
+    } catch (error) {
+      this.#runtime.log.error("a report mail could not be authenticated; it is tried again", { ingestion, error });
+      return notAuthenticated("Authentication failed with an internal error; see the log.", { temporary: true });
+    }
+  }
+
+  /** Plans another attempt; false when there is none. */
+  #postpone({ ingestion, receivedAtMs }: PendingMail): boolean {
+    const nowMs = this.#runtime.clock.nowMs();
+    const count = (this.#attempts.get(ingestion)?.count ?? 0) + 1;
+    this.#attempts.delete(ingestion);
+    const delayMs = RETRY_DELAYS_MS[count - 1];
+    if (delayMs === undefined || nowMs - receivedAtMs >= TRIED_FOR_MS) return false;
+    this.#keep(ingestion, { count, nextAtMs: nowMs + delayMs });
+    return true;
+  }
+
+  #keep(ingestion: string, attempts: Attempts): void {
+    const [oldest] = this.#attempts.keys();
+    if (this.#attempts.size >= ATTEMPTS_MAX && oldest !== undefined) this.#attempts.delete(oldest);
+    this.#attempts.set(ingestion, attempts);
+  }
+}
+
+const byMail = (rows: readonly PendingMail[]): readonly ReportsOfMail[] =>
+  [...Map.groupBy(rows, ({ ingestion }) => ingestion).values()].flatMap((same) => {
+    const [mail] = same;
+    return mail === undefined ? [] : [{ mail, reports: same.map(({ report }) => report) }];
+  });

@@ -1,0 +1,262 @@
+import { and, desc, eq, gte, lt, or, type SQL, sql } from "drizzle-orm";
+import type { KeyMode } from "../../../foundation/base/secrets.ts";
+import type { Db, Tx } from "../../../foundation/db/open.ts";
+import { dmarcIngestions } from "../../../foundation/db/schema-dmarc.ts";
+import { type IngestionConclusion, parseFindings, type StoredFinding } from "./ingestion-finding.ts";
+
+/** A stored mail or file. `findings` is JSON: see `parseFindings`. */
+export type IngestionRow = Readonly<typeof dmarcIngestions.$inferSelect>;
+
+/** A mail or file with the id that it got. */
+export interface NewIngestion extends IncomingReport {
+  readonly id: string;
+  readonly receivedAtMs: number;
+  /** When the owner accepted it although it is not authenticated; absent or null otherwise. */
+  readonly acceptedAtMs?: number | null;
+}
+
+/** What was found, and when. */
+export interface IngestionResult extends IngestionConclusion {
+  readonly findings: readonly StoredFinding[];
+  readonly finishedAtMs: number;
+}
+
+export interface IngestionOwner {
+  readonly accountId: string;
+  readonly mode: KeyMode;
+}
+
+export interface IngestionFilters {
+  readonly status?: IngestionRow["status"] | undefined;
+  readonly outcome?: StoredFinding["outcome"] | undefined;
+  readonly reason?: string | undefined;
+  readonly via?: IncomingReport["via"] | undefined;
+  /** The domain whose address received the mail, or that a finding counts for. */
+  readonly domain?: { readonly number: number; readonly id: string } | undefined;
+  readonly receivedFromMs?: number | undefined;
+  readonly receivedBeforeMs?: number | undefined;
+}
+
+export interface IngestionPage {
+  readonly before: string | null;
+  readonly from?: string;
+  readonly limit: number;
+}
+
+/** An ingestion that waits to be read, without its bytes. */
+export interface PendingIngestion extends Omit<NewIngestion, "bytes"> {
+  readonly size: number;
+  readonly attempts: number;
+}
+
+/** Greater than every id. */
+const AFTER_ALL_IDS = "~";
+
+/** The ages at which a mail whose authentication had a temporary error is checked again, all within a day. */
+const AUTHENTICATED_AGAIN_AFTER_MS = [10 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
+const AUTHENTICATED_AGAIN_WITHIN_MS = 24 * 3_600_000;
+
+/** Whether a mail whose authentication has a temporary error now will be checked again. */
+export const isAuthenticatedAgain = (receivedAtMs: number, nowMs: number): boolean =>
+  AUTHENTICATED_AGAIN_AFTER_MS.some((ms) => nowMs < receivedAtMs + ms);
+
+const INSERT = `INSERT INTO dmarc_ingestions (id, account_id, mode, domain, via, received_at_ms, name, bytes, client, helo, mail_from,
+  delivered_at_ms, status, outcome, reason, findings, finished_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+const PENDING = `SELECT id, account_id AS accountId, mode, domain, via, received_at_ms AS receivedAtMs, name, bytes AS size, client, helo,
+  mail_from AS mailFrom, delivered_at_ms AS deliveredAtMs, attempts, accepted_at_ms AS acceptedAtMs FROM dmarc_ingestions WHERE status = 'pending'`;
+
+const UNDECIDED = `SELECT id FROM dmarc_ingestions WHERE received_at_ms > $now - ${AUTHENTICATED_AGAIN_WITHIN_MS} AND via IN ('smtp', 'imap')
+  AND status = 'done' AND outcome IN ('rejected', 'quarantined') AND has_raw = 1 AND instr(findings, '"again":true') > 0 AND (${AUTHENTICATED_AGAIN_AFTER_MS.map(
+    (ms) => `(finished_at_ms < received_at_ms + ${ms} AND received_at_ms + ${ms} <= $now)`,
+  ).join(" OR ")}) ORDER BY received_at_ms LIMIT $limit`;
+
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
+  insert: sqlite.prepare(INSERT),
+  insertRaw: sqlite.prepare("INSERT INTO dmarc_raw (ingestion, bytes) VALUES (?, ?)"),
+  findRaw: sqlite.prepare<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
+  findings: sqlite.prepare<{ findings: string }, [string]>(
+    "SELECT findings FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND findings IS NOT NULL",
+  ),
+  conclude: sqlite.prepare("UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?"),
+  pending: sqlite.prepare<PendingIngestion, [number]>(`${PENDING} ORDER BY id LIMIT ?`),
+  pendingElsewhere: sqlite.prepare<PendingIngestion, [string, number]>(
+    `${PENDING} AND coalesce(domain, -1) NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?`,
+  ),
+  undecided: sqlite.prepare<{ id: string }, { now: number; limit: number }>(UNDECIDED),
+  findPending: sqlite.prepare<PendingIngestion, [string]>(`${PENDING} AND id = ?`),
+  isPending: sqlite.prepare<unknown, [string]>("SELECT 1 FROM dmarc_ingestions WHERE id = ? AND status = 'pending'"),
+  countAttempt: sqlite.prepare("UPDATE dmarc_ingestions SET attempts = attempts + 1 WHERE id = ?"),
+  finish: sqlite.prepare(
+    "UPDATE dmarc_ingestions SET status = 'done', outcome = ?, reason = ?, findings = ?, finished_at_ms = ? WHERE id = ?",
+  ),
+  setPending: sqlite.prepare(
+    `UPDATE dmarc_ingestions SET status = 'pending', attempts = 0, outcome = NULL, reason = NULL, findings = NULL,
+      finished_at_ms = NULL WHERE id = ? AND status = 'done' AND has_raw = 1`,
+  ),
+  accept: sqlite.prepare("UPDATE dmarc_ingestions SET accepted_at_ms = ? WHERE id = ? AND accepted_at_ms IS NULL"),
+  idAfter: sqlite.prepare<{ id: string }, [string, string, string, number]>(
+    "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+  ),
+  scan: sqlite.prepare<{ id: string; isRetriable: number }, [string, string, string, number]>(
+    `SELECT id, status = 'done' AND has_raw = 1 AND outcome IN ('rejected', 'quarantined') AS isRetriable
+      FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id > ? ORDER BY id LIMIT ?`,
+  ),
+});
+
+/** Every mail and file that came in, and its bytes. */
+export class IngestionStore {
+  readonly #orm: Db["orm"];
+  readonly #sql: ReturnType<typeof prepareStatements>;
+
+  constructor(db: Pick<Db, "orm" | "sqlite">) {
+    this.#orm = db.orm;
+    this.#sql = prepareStatements(db);
+  }
+
+  /** Stores an ingestion that is to be read later. */
+  insertPending(_tx: Tx, row: NewIngestion): void {
+    this.#insert(row, ["pending", null, null, null, null]);
+  }
+
+  /** Stores an ingestion with what was found in it. */
+  insertDone(_tx: Tx, row: NewIngestion, result: IngestionResult): void {
+    this.#insert(row, ["done", ...resultColumns(result)]);
+  }
+
+  #insert(row: NewIngestion, state: readonly (string | number | null)[]): void {
+    const { id, accountId, mode, domain, via, receivedAtMs, name, bytes, client, helo, mailFrom } = row;
+    this.#sql.insert.run(
+      ...[id, accountId, mode, domain, via, receivedAtMs, name, bytes.byteLength],
+      ...[client, helo, mailFrom, row.deliveredAtMs ?? null, ...state],
+    );
+    this.#sql.insertRaw.run(id, bytes);
+  }
+
+  /** Pending ingestions, oldest first. */
+  pending(limit: number): PendingIngestion[] {
+    return this.#sql.pending.all(limit);
+  }
+
+  /** Pending ingestions of all but some domains, oldest first; -1 stands for files, which came to no domain. */
+  pendingElsewhere(domains: readonly number[], limit: number): PendingIngestion[] {
+    return this.#sql.pendingElsewhere.all(JSON.stringify(domains), limit);
+  }
+
+  /** Quarantined mails whose authentication had a temporary error and is due again. */
+  undecided(now: number, limit: number): string[] {
+    return this.#sql.undecided.all({ now, limit }).map(({ id }) => id);
+  }
+
+  /** Null for one that is not pending (any more). */
+  findPending(id: string): PendingIngestion | null {
+    return this.#sql.findPending.get(id);
+  }
+
+  isPending(id: string): boolean {
+    return this.#sql.isPending.get(id) !== null;
+  }
+
+  /** The original bytes; undefined when they are no longer kept. */
+  findRaw(id: string): Uint8Array | undefined {
+    return this.#sql.findRaw.get(id)?.bytes;
+  }
+
+  /** What was found in one that was read; undefined while it is pending, and when it was deleted. */
+  findingsOf(id: string): StoredFinding[] | undefined {
+    const found = this.#sql.findings.get(id);
+    return found === null ? undefined : parseFindings(found);
+  }
+
+  /** Notes that the owner accepted a mail, unless that is noted already. */
+  accept(_tx: Tx, id: string, atMs: number): void {
+    this.#sql.accept.run(atMs, id);
+  }
+
+  /** Changes what was found in one that was read. */
+  conclude(_tx: Tx, id: string, { outcome, reason, findings }: Omit<IngestionResult, "finishedAtMs">): void {
+    this.#sql.conclude.run(outcome, reason, JSON.stringify(findings), id);
+  }
+
+  /** Counts an attempt to read it. */
+  countAttempt(_tx: Tx, id: string): void {
+    this.#sql.countAttempt.run(id);
+  }
+
+  finish(_tx: Tx, id: string, result: IngestionResult): void {
+    this.#sql.finish.run(...resultColumns(result), id);
+  }
+
+  /** Makes one pending again; false when it is pending already, or its bytes were purged. */
+  setPending(_tx: Tx, id: string): boolean {
+    return this.#sql.setPending.run(id).changes > 0;
+  }
+
+  /** An owner's ingestions after the id `after`, oldest first, and whether they can be retried. */
+  scan({ accountId, mode }: IngestionOwner, after: string, limit: number): { id: string; isRetriable: number }[] {
+    return this.#sql.scan.all(accountId, mode, after, limit);
+  }
+
+  find({ accountId, mode }: IngestionOwner, id: string): IngestionRow | undefined {
+    const { id: column, accountId: account, mode: kind } = dmarcIngestions;
+    const condition = and(eq(column, id), eq(account, accountId), eq(kind, mode));
+    return this.#orm.select().from(dmarcIngestions).where(condition).get();
+  }
+
+  /** The id `places` after the newest that is older than `before`; null when there are fewer. */
+  idBehind({ accountId, mode }: IngestionOwner, before: string | null, places: number): string | null {
+    return this.#sql.idAfter.get(accountId, mode, before ?? AFTER_ALL_IDS, places)?.id ?? null;
+  }
+
+  /** Newest first, older than the id `before`, and not older than `from`. */
+  list({ accountId, mode }: IngestionOwner, filters: IngestionFilters, page: IngestionPage): IngestionRow[] {
+    const table = dmarcIngestions;
+    const { status, outcome, reason, via, domain, receivedFromMs, receivedBeforeMs } = filters;
+    const when = <T>(value: T | null | undefined, condition: (value: T) => SQL | undefined): SQL | undefined =>
+      value === undefined || value === null ? undefined : condition(value);
+    const conditions = [
+      eq(table.accountId, accountId),
+      eq(table.mode, mode),
+      when(page.before, (id) => lt(table.id, id)),
+      when(page.from, (id) => gte(table.id, id)),
+      when(status, (value) => eq(table.status, value)),
+      when(outcome, (value) => eq(table.outcome, value)),
+      when(reason, (value) => eq(table.reason, value)),
+      when(via, (value) => eq(table.via, value)),
+      when(domain, ({ number, id }) => or(eq(table.domain, number), namesDomain(id))),
+      when(receivedFromMs, (ms) => gte(table.receivedAtMs, ms)),
+      when(receivedBeforeMs, (ms) => lt(table.receivedAtMs, ms)),
+    ];
+    const query = this.#orm.select().from(table);
+    return query
+      .where(and(...conditions))
+      .orderBy(desc(table.id))
+      .limit(page.limit)
+      .all();
+  }
+}
+
+/** Whether a finding counts for a domain. */
+const namesDomain = (domainId: string): SQL => sql`instr(findings, ${`"domain_id":"${domainId}"`}) > 0`;
+
+const resultColumns = ({ outcome, reason, findings, finishedAtMs }: IngestionResult) =>
+  [outcome, reason, JSON.stringify(findings), finishedAtMs] as const;
+
+/** A mail or file that was received, and its owner. */
+export interface IncomingReport {
+  readonly accountId: string;
+  readonly mode: KeyMode;
+  /** `number` of the domain whose reporting address received it; null for files. */
+  readonly domain: number | null;
+  readonly via: "smtp" | "http" | "import" | "imap";
+  /** The name of the file; null for mails. */
+  readonly name: string | null;
+  /** As they came; not to be changed afterwards. */
+  readonly bytes: Uint8Array;
+  /** The address of the SMTP client, its HELO name and the envelope sender; null for files. */
+  readonly client: string | null;
+  readonly helo: string | null;
+  readonly mailFrom: string | null;
+  /** When a mailbox received a mail that was fetched from it; absent or null otherwise. */
+  readonly deliveredAtMs?: number | null;
+}

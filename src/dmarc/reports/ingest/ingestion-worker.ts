@@ -1,0 +1,169 @@
+import { nextTurn } from "../../../foundation/base/clock.ts";
+import { Recurring } from "../../../foundation/base/recurring.ts";
+import { newId } from "../../../foundation/base/secrets.ts";
+import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DiskReserve } from "./disk-reserve.ts";
+import { FairBatches } from "./fair-batches.ts";
+import type { Ingest, IngestItem } from "./ingest.ts";
+import type { IngestionStore, PendingIngestion } from "./ingestion-store.ts";
+
+/** What the worker uses beside the runtime. */
+export interface IngestionWorkerParts {
+  readonly store: IngestionStore;
+  readonly ingest: Pick<Ingest, "process">;
+  /** Nothing is read while the disk is low: reports take more space than the mails they came in. */
+  readonly reserve: Pick<DiskReserve, "isLow">;
+}
+
+/** Mails after which the garbage is collected: takes 30 ms, and saves 20 MB while many mails arrive. */
+const COLLECT_AFTER = 1_024;
+/** How often an ingestion is read that ends the process. */
+export const READ_ATTEMPTS_MAX = 5;
+/** How long after the start it is read again, for each attempt. */
+export const REREAD_AFTER_MS = 3_000;
+/** How often mails whose authentication had a temporary error are looked up, and how many are checked again then. */
+const UNDECIDED_EVERY_MS = 10 * 60_000;
+const UNDECIDED_MAX = 500;
+/** How often the worker looks for pending ingestions without being notified: another process may have added some. */
+const POLL_EVERY_MS = 30_000;
+/** Delays after failures of the database. */
+const RETRY_MS_MIN = 1_000;
+const RETRY_MS_MAX = 60_000;
+
+/**
+ * Reads pending ingestions, of each domain the oldest first. They survive restarts, and wait while the database cannot be
+ * written. An attempt is counted before it begins for those that were pending at the start, so that a mail that ends the
+ * process is not read for ever: after an attempt it is read alone and later, so that no other is blamed for it.
+ */
+export class IngestionWorker {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #parts: IngestionWorkerParts;
+  readonly #batches: FairBatches;
+  /** Attempts that this process, which evidently lives, has counted. */
+  readonly #begun = new Set<string>();
+  readonly #reading: Recurring;
+  #isStarted: boolean = false;
+  #sinceCollect = 0;
+  /** An id of the moment of the start: ids of what was pending then are smaller. */
+  #startId = "";
+  #startedMs = 0;
+  #undecidedAtMs = 0;
+  /** The time until an ingestion may be read again; null when none waits for that. */
+  #deferredMs: number | null = null;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: IngestionWorkerParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+    this.#batches = new FairBatches({
+      store: parts.store,
+      attemptsOf: (one) => this.#attemptsOf(one),
+      isDeferred: (one) => this.#isDeferred(one),
+    });
+    this.#reading = new Recurring(runtime, {
+      name: "report ingestion",
+      run: (signal, succeeded) => this.#readPending(signal, succeeded),
+      retryMs: (_, failures) => Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** (failures - 1)),
+    });
+  }
+
+  /** What a crash left incomplete has to be removed before. */
+  start(): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    this.#startId = newId();
+    this.#startedMs = this.#runtime.clock.monotonicMs();
+    this.#undecidedAtMs = this.#startedMs;
+    void this.#reading.run();
+  }
+
+  /** Resolves after the present batch. */
+  stop(): Promise<void> {
+    return this.#reading.stop();
+  }
+
+  /** Notifies the worker of a pending ingestion. While the database fails it waits for the next retry. */
+  kick(): void {
+    if (this.#isStarted && !this.#reading.isFailing) void this.#reading.run();
+  }
+
+  /** Resolves when nothing is being read: everything is done, or the database cannot be written. */
+  idle(): Promise<void> {
+    return this.#reading.idle();
+  }
+
+  /** Reads until nothing is pending. Returns when to look again. */
+  async #readPending(signal: AbortSignal, succeeded: () => void): Promise<number> {
+    while (!signal.aborted && ((await this.#processBatch()) || (await this.#retryUndecided()))) succeeded();
+    return Math.min(POLL_EVERY_MS, this.#deferredMs ?? POLL_EVERY_MS);
+  }
+
+  /** False when nothing is to be read now. */
+  async #processBatch(): Promise<boolean> {
+    this.#deferredMs = null;
+    if (this.#parts.reserve.isLow()) return false;
+    const batch = this.#batches.next();
+    if (batch.length === 0) return false;
+    const isGivenUp = batch.some((one) => this.#attemptsOf(one) >= READ_ATTEMPTS_MAX);
+    if (!isGivenUp) await this.#countAttempts(batch);
+    // A mail of 20 MB was just written, which held the event loop for long.
+    await nextTurn();
+    await this.#parts.ingest.process(batch.map((one) => this.#itemOf(one, isGivenUp)));
+    for (const { id } of batch) this.#begun.delete(id);
+    this.#collectGarbage(batch.length);
+    return true;
+  }
+
+  #itemOf(pending: PendingIngestion, isGivenUp: boolean): IngestItem {
+    if (isGivenUp) {
+      const fields = { ingestion: pending.id };
+      this.#runtime.log.error("the service ended several times while it read an ingestion; giving up", fields);
+    }
+    const bytes = isGivenUp ? undefined : this.#parts.store.findRaw(pending.id);
+    return { ingestion: { ...pending, bytes: bytes ?? new Uint8Array() }, isNew: false, isGivenUp };
+  }
+
+  /** Makes mails pending again whose authentication had a temporary error; false when there are none. */
+  async #retryUndecided(): Promise<boolean> {
+    const { db, clock } = this.#runtime;
+    const { store, reserve } = this.#parts;
+    if (clock.monotonicMs() < this.#undecidedAtMs || reserve.isLow()) return false;
+    this.#undecidedAtMs = clock.monotonicMs() + UNDECIDED_EVERY_MS;
+    const ids = store.undecided(clock.nowMs(), UNDECIDED_MAX);
+    if (ids.length === 0) return false;
+    await db.commit((tx) => {
+      for (const id of ids) store.setPending(tx, id);
+    });
+    return true;
+  }
+
+  async #countAttempts(batch: readonly PendingIngestion[]): Promise<void> {
+    const uncounted = batch.filter(({ id }) => id < this.#startId && !this.#begun.has(id));
+    if (uncounted.length === 0) return;
+    await this.#runtime.db.commit((tx) => {
+      for (const { id } of uncounted) this.#parts.store.countAttempt(tx, id);
+    });
+    for (const { id } of uncounted) this.#begun.add(id);
+  }
+
+  /** How often processes began to read it that did not live to finish it. */
+  #attemptsOf({ id, attempts }: PendingIngestion): number {
+    return attempts - (this.#begun.has(id) ? 1 : 0);
+  }
+
+  /** What ended a process is left alone for a while, so that it is not the first thing that every restart reads. */
+  #isDeferred(one: PendingIngestion): boolean {
+    const attempts = this.#attemptsOf(one);
+    const waitMs = attempts * REREAD_AFTER_MS - (this.#runtime.clock.monotonicMs() - this.#startedMs);
+    if (attempts === 0 || waitMs <= 0) return false;
+    this.#deferredMs = Math.min(this.#deferredMs ?? waitMs, waitMs);
+    return true;
+  }
+
+  /** Otherwise the heap keeps growing while many mails arrive. */
+  #collectGarbage(mails: number): void {
+    this.#sinceCollect += mails;
+    if (this.#sinceCollect < COLLECT_AFTER) return;
+    this.#sinceCollect = 0;
+    Bun.gc(true);
+  }
+}

@@ -1,0 +1,185 @@
+import { AppError } from "../../../foundation/base/errors.ts";
+import { newId } from "../../../foundation/base/secrets.ts";
+import type { IdSource } from "../../../foundation/base/walk.ts";
+import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { Ingest, IngestItem } from "./ingest.ts";
+import type { IngestedItem } from "./ingest-write.ts";
+import type { IngestionConclusion } from "./ingestion-finding.ts";
+import type {
+  IngestionFilters,
+  IngestionOwner,
+  IngestionRow,
+  IngestionStore,
+  IncomingReport,
+} from "./ingestion-store.ts";
+import { isUnsolicitedMail } from "./report-trust.ts";
+
+/** What the use cases use beside the runtime. */
+export interface IngestionsParts {
+  readonly store: IngestionStore;
+  readonly ingest: Pick<Ingest, "process">;
+  /** Called when ingestions are pending again. */
+  readonly kick: () => void;
+}
+
+/** Ingestions made pending in one transaction when all are retried. */
+const RETRIED_AT_ONCE = 500;
+/** Ingestions in memory at a time while they are read immediately. */
+const READ_AT_ONCE = 64;
+const READ_BYTES_AT_ONCE = 8 * 1024 * 1024;
+
+/** How an ingestion is retried. */
+export interface RetryOptions {
+  /** The owner accepts the mail, whoever sent it. That cannot be undone. */
+  readonly isAccepted?: boolean;
+}
+
+/** The use cases of uploads and imports, and of the list of ingestions. */
+export class Ingestions {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #parts: IngestionsParts;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: IngestionsParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
+
+  /**
+   * Reads and stores files; durable when this resolves, with a row for each file in their order. Rejects when the database
+   * cannot be written: what was stored by then stays, and is a duplicate the next time. Files that unpack to more than
+   * `unpackedBytesMax` in all are `rejected` from there on, and can be retried.
+   */
+  async ingestFiles(files: readonly IncomingReport[], unpackedBytesMax?: number): Promise<IngestionRow[]> {
+    const receivedAtMs = this.#runtime.clock.nowMs();
+    const items = files.map((file) => ({ ingestion: { ...file, id: newId(), receivedAtMs }, isNew: true }));
+    const ingested = await this.#parts.ingest.process(items, unpackedBytesMax);
+    return ingested.flatMap((one) => (one === null ? [] : rowOf(one)));
+  }
+
+  /** Throws `not_found`. */
+  find(owner: IngestionOwner, id: string): IngestionRow {
+    const found = this.#parts.store.find(owner, id);
+    if (found === undefined) throw new AppError("not_found", { message: "No such ingestion." });
+    return found;
+  }
+
+  /** The owner's ingestions that match, newest first. */
+  list(owner: IngestionOwner, filters: IngestionFilters): IdSource<IngestionRow> {
+    const { store } = this.#parts;
+    return {
+      idBehind: (before, places) => store.idBehind(owner, before, places),
+      list: ({ before, from, limit }) =>
+        store.list(owner, filters, { before, limit, ...(from === undefined ? {} : { from }) }),
+    };
+  }
+
+  /** The original bytes; throws `not_found`, and `conflict` when they are no longer kept. */
+  raw(owner: IngestionOwner, id: string): Uint8Array {
+    const bytes = this.#parts.store.findRaw(this.find(owner, id).id);
+    if (bytes === undefined) throw rawGone();
+    return bytes;
+  }
+
+  /** Has an ingestion read again in the background, and returns its present state. */
+  async retry(owner: IngestionOwner, id: string, options: RetryOptions = {}): Promise<IngestionRow> {
+    await this.#makePending(owner, id, options);
+    this.#parts.kick();
+    return this.find(owner, id);
+  }
+
+  /** Has everything read again that was rejected or quarantined and whose bytes are kept; returns how many. */
+  async retryAll(owner: IngestionOwner): Promise<number> {
+    let retried = 0;
+    for await (const ids of this.#makeAllPending(owner)) retried += ids.length;
+    if (retried > 0) this.#parts.kick();
+    return retried;
+  }
+
+  /**
+   * Reads some ingestions again now, or all that `retryAll` means; returns how many. A server on the same database may
+   * read some of them first. `onRead` is called for those that were read here.
+   */
+  async readAgain(
+    owner: IngestionOwner,
+    which: readonly string[] | "all",
+    onRead: (id: string, conclusion: IngestionConclusion) => void = () => undefined,
+    options: RetryOptions = {},
+  ): Promise<number> {
+    if (which !== "all") {
+      for (const id of which) await this.#makePending(owner, id, options);
+      await this.#readPending(which, onRead);
+      return which.length;
+    }
+    let retried = 0;
+    for await (const ids of this.#makeAllPending(owner)) {
+      await this.#readPending(ids, onRead);
+      retried += ids.length;
+    }
+    return retried;
+  }
+
+  async #makePending(owner: IngestionOwner, id: string, { isAccepted = false }: RetryOptions): Promise<void> {
+    const row = this.find(owner, id);
+    if (!row.hasRaw) throw rawGone();
+    if (isAccepted && !isUnsolicitedMail(row)) throw notAMail();
+    const { store } = this.#parts;
+    await this.#runtime.db.commit((tx) => {
+      if (isAccepted) store.accept(tx, row.id, this.#runtime.clock.nowMs());
+      store.setPending(tx, row.id);
+    });
+  }
+
+  /** Makes everything pending that can be retried, page by page; yields the ids. */
+  async *#makeAllPending(owner: IngestionOwner): AsyncGenerator<readonly string[]> {
+    const { store } = this.#parts;
+    let after = "";
+    for (;;) {
+      const page = store.scan(owner, after, RETRIED_AT_ONCE);
+      const last = page.at(-1);
+      if (last === undefined) return;
+      after = last.id;
+      const retriable = page.filter(({ isRetriable }) => isRetriable === 1);
+      yield await this.#runtime.db.commit((tx) =>
+        retriable.flatMap(({ id }) => (store.setPending(tx, id) ? [id] : [])),
+      );
+    }
+  }
+
+  /** Reads pending ingestions, a few in memory at a time. */
+  async #readPending(
+    ids: readonly string[],
+    onRead: (id: string, conclusion: IngestionConclusion) => void,
+  ): Promise<void> {
+    const { store, ingest } = this.#parts;
+    let items: IngestItem[] = [];
+    let size = 0;
+    const read = async (): Promise<void> => {
+      for (const one of await ingest.process(items)) if (one !== null) onRead(one.ingestion.id, one.result);
+      items = [];
+      size = 0;
+    };
+    for (const id of ids) {
+      const pending = store.findPending(id);
+      if (pending === null) continue;
+      items.push({ ingestion: { ...pending, bytes: store.findRaw(id) ?? new Uint8Array() }, isNew: false });
+      size += pending.size;
+      if (items.length >= READ_AT_ONCE || size >= READ_BYTES_AT_ONCE) await read();
+    }
+    await read();
+  }
+}
+
+const rawGone = () =>
+  new AppError("conflict", { message: "The bytes of this ingestion are no longer kept, so it cannot be retried." });
+
+const notAMail = () =>
+  new AppError("conflict", { message: "Only mail can be accepted; what you uploaded is trusted already." });
+
+const rowOf = ({ ingestion, result }: IngestedItem): IngestionRow => {
+  const { bytes, acceptedAtMs = null, deliveredAtMs = null, ...row } = ingestion;
+  const { outcome, reason, findings, finishedAtMs } = result;
+  return {
+    ...{ ...row, acceptedAtMs, deliveredAtMs, bytes: bytes.byteLength, status: "done", attempts: 0, hasRaw: true },
+    ...{ outcome, reason, findings: JSON.stringify(findings), finishedAtMs },
+  };
+};

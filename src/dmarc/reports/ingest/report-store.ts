@@ -1,0 +1,262 @@
+import type { Db, Tx } from "../../../foundation/db/open.ts";
+import { prepareRowInsert } from "../../../foundation/db/row-insert.ts";
+import { countMessages, type Report } from "../report/report.ts";
+import { parseRecordBody, type RecordBody, type ReportBody, type TlsReportBody } from "../report/report-json.ts";
+import type { ReportRow } from "../report/report-row.ts";
+import type { TlsReport } from "../report/tls-report.ts";
+import type { RowFacts } from "./row-facts.ts";
+
+/** A report to be stored. */
+export interface NewReport {
+  readonly id: string;
+  readonly domain: number;
+  readonly ingestion: string;
+  readonly report: Report;
+  readonly day: number;
+  readonly receivedAtMs: number;
+  readonly fingerprint: string;
+  readonly rowsHash: string;
+  /** See `ReporterStore`. */
+  readonly voucher: number;
+  readonly authenticity: "pending" | "pass" | "fail" | "unknown" | null;
+  readonly authenticityBody: string | null;
+  /** Its messages that passed DMARC; null for a report that is incomplete until `complete` is called. */
+  readonly aligned: number | null;
+}
+
+/** An incomplete report whose rows are being written, under a fingerprint that no other report has. */
+export interface StagedReport {
+  readonly number: number;
+  readonly stagedAs: string;
+}
+
+interface CompletedReport {
+  readonly fingerprint: string;
+  readonly aligned: number;
+}
+
+/** A record to be stored. */
+export interface NewRecord {
+  /** `number` of the report, and the position of the row in it. */
+  readonly report: number;
+  readonly position: number;
+  readonly domain: number;
+  readonly day: number;
+  readonly row: ReportRow;
+  readonly source: number;
+  readonly facts: RowFacts;
+}
+
+/** A TLS report to be stored for one domain. */
+export interface NewTlsReport {
+  readonly id: string;
+  readonly domain: number;
+  readonly ingestion: string;
+  /** With the policies of that domain only. */
+  readonly report: TlsReport;
+  readonly fingerprint: string;
+  readonly voucher: number;
+  readonly receivedAtMs: number;
+}
+
+/** A stored report with the same fingerprint. */
+export interface SameReport {
+  readonly number: number;
+  readonly id: string;
+  readonly ingestion: string;
+  readonly rowsHash: string;
+  readonly day: number;
+  readonly org: string | null;
+  readonly messages: number;
+  readonly policy: string;
+  /** Who sent a report that is not trusted, as in its fingerprint; empty for a trusted one. */
+  readonly author: string;
+}
+
+/** A stored record and the source under which it is counted. */
+export interface CountedRecord {
+  readonly source: number;
+  readonly row: ReportRow;
+}
+
+/** The author in the fingerprint of a report that is not trusted; empty for a trusted one. */
+export const AUTHOR =
+  "CASE instr(r.sameness, ' ') WHEN 0 THEN '' ELSE substr(r.sameness, instr(r.sameness, ' ') + 1) END";
+
+const RECORDS_PER_PAGE = 1_000;
+
+type StoredRecord = Omit<ReportRow, keyof RecordBody> & {
+  readonly position: number;
+  readonly source: number;
+  readonly body: string;
+};
+
+const SAME = `SELECT r.number, r.id, r.ingestion, r.content AS rowsHash, r.day, r.org, r.messages, r.policy, ${AUTHOR} AS author
+  FROM dmarc_reports r WHERE r.domain = ?`;
+
+const RECORDS = `SELECT position, source, source_ip AS sourceIp, count, disposition, dkim, spf, header_from AS headerFrom, body
+  FROM dmarc_records WHERE report = ? AND position > ? ORDER BY position LIMIT ?`;
+
+const INSERT_REPORT = `INSERT INTO dmarc_reports (id, domain, ingestion, org, email, report_id, begin_ms, end_ms, day, received_at_ms,
+  policy_domain, policy, body, rows, messages, aligned, sameness, content, voucher, authenticity, authenticity_body, is_complete)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+const RECORD_COLUMNS = [
+  ...["report", "position", "domain", "day", "source", "source_ip", "count", "disposition", "dkim", "spf"],
+  ...["is_aligned", "is_forwarded", "header_from", "rank", "body"],
+];
+
+const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, report_id, begin_ms, end_ms, successful_sessions,
+  failed_sessions, body, sameness, voucher, received_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+/** Prepared once: an import spends its time here. */
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
+  insertReport: sqlite.prepare(INSERT_REPORT),
+  insertRecords: prepareRowInsert(
+    { sqlite },
+    { into: `dmarc_records (${RECORD_COLUMNS.join(", ")})`, columns: RECORD_COLUMNS.length },
+  ),
+  insertTls: sqlite.prepare(INSERT_TLS),
+  same: sqlite.prepare<SameReport, [number, string]>(`${SAME} AND r.sameness = ?`),
+  // Without columns: naming those of a row costs more than looking for one that hardly ever exists.
+  hasTwin: sqlite.prepare<unknown, [number, string, string]>(
+    "SELECT 1 FROM dmarc_reports WHERE domain = ? AND sameness > ? AND sameness < ? LIMIT 1",
+  ),
+  twins: sqlite.prepare<SameReport, [number, string, string, number]>(
+    `${SAME} AND r.sameness > ? AND r.sameness < ? LIMIT ?`,
+  ),
+  records: sqlite.prepare<StoredRecord, [number, number, number]>(RECORDS),
+  withdraw: sqlite.prepare("UPDATE dmarc_reports SET is_complete = 0, sameness = 'replaced ' || id WHERE number = ?"),
+  sameTls: sqlite.prepare<{ id: string; ingestion: string }, [number, string]>(
+    "SELECT id, ingestion FROM dmarc_tls_reports WHERE domain = ? AND sameness = ?",
+  ),
+  isIncomplete: sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0"),
+  isStaged: sqlite.prepare<unknown, [number, string]>(
+    "SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0 AND sameness = ?",
+  ),
+  complete: sqlite.prepare(
+    "UPDATE dmarc_reports SET is_complete = 1, sameness = ?, aligned = ? WHERE number = ? AND is_complete = 0 AND sameness = ?",
+  ),
+  incomplete: sqlite.prepare<{ number: number }, []>(
+    "SELECT number FROM dmarc_reports WHERE is_complete = 0 ORDER BY number",
+  ),
+  removeRecords: sqlite.prepare(
+    "DELETE FROM dmarc_records WHERE rowid IN (SELECT rowid FROM dmarc_records WHERE report = ? LIMIT ?)",
+  ),
+  removeReport: sqlite.prepare("DELETE FROM dmarc_reports WHERE number = ? AND is_complete = 0"),
+});
+
+/** Aggregate reports with their records, and TLS reports. `domain` is always the `number` of a domain. */
+export class ReportStore {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+
+  constructor(db: Pick<Db, "sqlite">) {
+    this.#sql = prepareStatements(db);
+  }
+
+  /** The report of a domain with this fingerprint. */
+  findSame(domain: number, fingerprint: string): SameReport | null {
+    return this.#sql.same.get(domain, fingerprint);
+  }
+
+  /** Reports with this fingerprint that are not trusted, from any sender. */
+  findUntrustedTwins(domain: number, fingerprint: string, limit: number): SameReport[] {
+    const range = [`${fingerprint} `, `${fingerprint}!`] as const;
+    return this.#sql.hasTwin.get(domain, ...range) === null ? [] : this.#sql.twins.all(domain, ...range, limit);
+  }
+
+  /** Stores a report without its rows and returns its number. Throws when the domain has the fingerprint. */
+  insertReport(_tx: Tx, { report, ...row }: NewReport): number {
+    const { orgName, email, reportId, beginMs, endMs, policy, rows } = report;
+    const { version, extraContactInfo, generator, errors, notices, skippedRows } = report;
+    const body: ReportBody = { version, extraContactInfo, generator, errors, notices, skippedRows };
+    const { lastInsertRowid } = this.#sql.insertReport.run(
+      ...[row.id, row.domain, row.ingestion, orgName, email, reportId, beginMs, endMs, row.day, row.receivedAtMs],
+      ...[policy.domain, JSON.stringify(policy), JSON.stringify(body), rows.length, countMessages(report)],
+      ...[row.aligned ?? 0, row.fingerprint, row.rowsHash, row.voucher, row.authenticity, row.authenticityBody],
+      row.aligned === null ? 0 : 1,
+    );
+    return Number(lastInsertRowid);
+  }
+
+  insertRecords(_tx: Tx, records: readonly NewRecord[]): void {
+    this.#sql.insertRecords(
+      records.map(({ report, position, domain, day, row, source, facts }) => {
+        const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = row;
+        const body: RecordBody = { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults };
+        return [
+          ...[report, position, domain, day, source, row.sourceIp, row.count, row.disposition, row.dkim, row.spf],
+          ...[facts.isAligned ? 1 : 0, facts.isForwarded ? 1 : 0, row.headerFrom, facts.rank, JSON.stringify(body)],
+        ];
+      }),
+    );
+  }
+
+  /**
+   * Completes a report that `isStaged`: from now on it counts and is known by its fingerprint. `aligned`: its messages that passed
+   * DMARC. False, and nothing changed, when it is not staged.
+   */
+  complete(_tx: Tx, { number, stagedAs }: StagedReport, { fingerprint, aligned }: CompletedReport): boolean {
+    return this.#sql.complete.run(fingerprint, aligned, number, stagedAs).changes > 0;
+  }
+
+  /** Whether an incomplete report still has all rows that were written. False once its removal began, here or in another process. */
+  isStaged({ number, stagedAs }: StagedReport): boolean {
+    return this.#sql.isStaged.get(number, stagedAs) !== null;
+  }
+
+  /** Whether there is such a report and it has to be completed or removed. */
+  isIncomplete(number: number): boolean {
+    return this.#sql.isIncomplete.get(number) !== null;
+  }
+
+  /** Numbers of the reports that are being written or removed, or were when the service ended. */
+  incomplete(): number[] {
+    return this.#sql.incomplete.all().map(({ number }) => number);
+  }
+
+  /** Makes a complete report incomplete and gives its fingerprint free. It has to be removed then. */
+  withdraw(_tx: Tx, number: number): void {
+    this.#sql.withdraw.run(number);
+  }
+
+  /**
+   * Removes up to `limit` records of an incomplete report, then the report; true when it is deleted. From the first step on it
+   * cannot be completed.
+   */
+  removeIncomplete(tx: Tx, number: number, limit: number): boolean {
+    if (!this.isIncomplete(number)) return true;
+    this.withdraw(tx, number);
+    if (this.#sql.removeRecords.run(number, limit).changes >= limit) return false;
+    this.#sql.removeReport.run(number);
+    return true;
+  }
+
+  /** All records of a report in their order, read in pages. */
+  *records(number: number): Generator<CountedRecord> {
+    for (let after = -1; ;) {
+      const page = this.#sql.records.all(number, after, RECORDS_PER_PAGE);
+      const last = page.at(-1);
+      if (last === undefined) return;
+      after = last.position;
+      for (const { source, body, position: _, ...row } of page) {
+        yield { source, row: { ...row, ...parseRecordBody(body) } };
+      }
+    }
+  }
+
+  findSameTls(domain: number, fingerprint: string): { readonly id: string; readonly ingestion: string } | null {
+    return this.#sql.sameTls.get(domain, fingerprint);
+  }
+
+  insertTls(_tx: Tx, { id, domain, ingestion, report, fingerprint, voucher, receivedAtMs }: NewTlsReport): void {
+    const { orgName, reportId, contact, beginMs, endMs, policies } = report;
+    const successful = policies.reduce((sum, { successfulSessions }) => sum + successfulSessions, 0);
+    const failed = policies.reduce((sum, { failedSessions }) => sum + failedSessions, 0);
+    const body: TlsReportBody = { contact, policies };
+    this.#sql.insertTls.run(
+      ...[id, domain, ingestion, orgName, reportId, beginMs, endMs],
+      ...[successful, failed, JSON.stringify(body), fingerprint, voucher, receivedAtMs],
+    );
+  }
+}

@@ -1,0 +1,199 @@
+import type { Db, Tx } from "../../../foundation/db/open.ts";
+import type { IngestionOwner, IngestionResult } from "./ingestion-store.ts";
+
+/** The last ingestion that a walk by age has seen. */
+export interface AgeCursor {
+  readonly receivedAtMs: number;
+  readonly rowid: number;
+}
+
+/** An ingestion whose bytes are kept. `findings` is JSON: see `parseFindings`. */
+export interface RawHolder extends AgeCursor {
+  readonly id: string;
+  readonly domain: number | null;
+  readonly findings: string | null;
+}
+
+/** An ingestion as far as purging a domain needs it. */
+export interface OwnedIngestion {
+  readonly id: string;
+  readonly domain: number | null;
+  readonly isPending: 0 | 1;
+  /** JSON; null while it is pending. */
+  readonly findings: string | null;
+}
+
+/** A domain that is not deleted, and how many days it keeps reports and bytes. */
+export interface RetainedDomain {
+  readonly number: number;
+  readonly id: string;
+  readonly retentionDays: number;
+  readonly rawRetentionDays: number;
+}
+
+/** Tables with data of a day; records before their report. */
+const BY_DAY = ["dmarc_records", "dmarc_daily", "dmarc_daily_reporters", "dmarc_daily_names", "dmarc_reports"];
+/** Tables with data of a domain, in the order in which they are purged. */
+const OF_DOMAIN = [
+  ...["dmarc_records", "dmarc_reports", "dmarc_tls_reports", "dmarc_failure_reports", "dmarc_daily"],
+  ...[
+    "dmarc_daily_reporters",
+    "dmarc_daily_names",
+    "dmarc_report_authors",
+    "dmarc_reporters",
+    "dmarc_names",
+    "dmarc_source_words",
+  ],
+  ...["dmarc_history", "dmarc_sources", "dmarc_health", "dmarc_overviews"],
+];
+
+/** Removes some rows of a domain. */
+const deleteSome = (table: string, condition = ""): string =>
+  `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE domain = ? ${condition} LIMIT ?)`;
+
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
+  byDay: BY_DAY.map((table) => sqlite.prepare(deleteSome(table, "AND day < ?"))),
+  ofDomain: OF_DOMAIN.map((table) => sqlite.prepare(deleteSome(table))),
+  oldFailures: sqlite.prepare(deleteSome("dmarc_failure_reports", "AND received_at_ms < ?")),
+  oldTls: sqlite.prepare(deleteSome("dmarc_tls_reports", "AND received_at_ms < ?")),
+  history: ["dmarc_alerts", "dmarc_history"].map((table) => sqlite.prepare(deleteSome(table, "AND at_ms < ?"))),
+  holders: sqlite.prepare<RawHolder, [number, number, number, number]>(
+    `SELECT rowid, id, domain, received_at_ms AS receivedAtMs, findings FROM dmarc_ingestions
+      WHERE has_raw = 1 AND (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? AND status = 'done'
+      ORDER BY received_at_ms, rowid LIMIT ?`,
+  ),
+  removeRaw: sqlite.prepare("DELETE FROM dmarc_raw WHERE ingestion = ?"),
+  noteRawGone: sqlite.prepare("UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?"),
+  removeIngestion: sqlite.prepare("DELETE FROM dmarc_ingestions WHERE id = ?"),
+  removeOldIngestion: sqlite.prepare("DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND has_raw = 0"),
+  detachIngestion: sqlite.prepare("UPDATE dmarc_ingestions SET domain = NULL WHERE id = ?"),
+  conclude: sqlite.prepare("UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?"),
+  oldIngestions: sqlite.prepare<AgeCursor & { id: string; isHeld: 0 | 1 }, [number, number, number, number]>(
+    `SELECT rowid, id, received_at_ms AS receivedAtMs, status <> 'done' OR has_raw = 1 AS isHeld FROM dmarc_ingestions
+      WHERE (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? ORDER BY received_at_ms, rowid LIMIT ?`,
+  ),
+  ingestionsOf: sqlite.prepare<OwnedIngestion, [string, string, string, number]>(
+    `SELECT id, domain, status = 'pending' AS isPending, findings FROM dmarc_ingestions
+      WHERE account_id = ? AND mode = ? AND id > ? ORDER BY id LIMIT ?`,
+  ),
+  sources: sqlite.prepare<{ number: number; key: string; lastDay: number }, [number, string, number]>(
+    "SELECT number, key, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key > ? ORDER BY key LIMIT ?",
+  ),
+  removeOldSource: sqlite.prepare("DELETE FROM dmarc_sources WHERE number = ? AND last_day < ?"),
+  alerts: sqlite.prepare<{ id: string }, [number, number]>(
+    "SELECT id FROM dmarc_alerts WHERE domain = ? ORDER BY id LIMIT ?",
+  ),
+  removeAlertMails: sqlite.prepare("DELETE FROM dmarc_alert_mails WHERE alert = ?"),
+  removeAlert: sqlite.prepare("DELETE FROM dmarc_alerts WHERE id = ?"),
+  domains: sqlite.prepare<RetainedDomain, []>(
+    `SELECT number, id, retention_days AS retentionDays, raw_retention_days AS rawRetentionDays
+      FROM dmarc_domains WHERE deleted_at_ms IS NULL ORDER BY number`,
+  ),
+});
+
+/**
+ * Removes expired data, a limited number of rows at a time. Methods with a `limit` remove up to so many rows and return how
+ * many. `domain` is the `number` of a domain.
+ */
+export class RetentionStore {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+
+  constructor(db: Pick<Db, "sqlite">) {
+    this.#sql = prepareStatements(db);
+  }
+
+  /** The domains that are not deleted. */
+  domains(): RetainedDomain[] {
+    return this.#sql.domains.all();
+  }
+
+  /** Ingestions with bytes that were read and received before a time, oldest first. */
+  holders(after: AgeCursor, beforeMs: number, limit: number): RawHolder[] {
+    return this.#sql.holders.all(after.receivedAtMs, after.rowid, beforeMs, limit);
+  }
+
+  removeRaw(_tx: Tx, id: string): void {
+    this.#sql.removeRaw.run(id);
+    this.#sql.noteRawGone.run(id);
+  }
+
+  /** Removes reports, records and daily counts of days before `day`. */
+  removeBeforeDay(_tx: Tx, domain: number, day: number, limit: number): number {
+    let left = limit;
+    for (const statement of this.#sql.byDay) if (left > 0) left -= statement.run(domain, day, left).changes;
+    return limit - left;
+  }
+
+  /** Removes TLS reports that arrived before a time. */
+  removeTlsBefore(_tx: Tx, domain: number, beforeMs: number, limit: number): number {
+    return this.#sql.oldTls.run(domain, beforeMs, limit).changes;
+  }
+
+  /** Removes failure reports that arrived before a time. */
+  removeFailuresBefore(_tx: Tx, domain: number, beforeMs: number, limit: number): number {
+    return this.#sql.oldFailures.run(domain, beforeMs, limit).changes;
+  }
+
+  /** Removes alerts and changes of records from before a time. */
+  removeHistory(_tx: Tx, domain: number, beforeMs: number, limit: number): number {
+    return this.#sql.history.reduce((sum, statement) => sum + statement.run(domain, beforeMs, limit).changes, 0);
+  }
+
+  /** Sources after a key, in the order of their keys. */
+  sourcesAfter(domain: number, key: string, limit: number): { number: number; key: string; lastDay: number }[] {
+    return this.#sql.sources.all(domain, key, limit);
+  }
+
+  /** Removes a source unless it was seen on `day` or later. */
+  removeSource(_tx: Tx, { number }: { readonly number: number }, day: number): void {
+    this.#sql.removeOldSource.run(number, day);
+  }
+
+  /** Ingestions received before a time, oldest first; `isHeld` for those that are pending or have bytes. */
+  ingestionsBefore(after: AgeCursor, beforeMs: number, limit: number): (AgeCursor & { id: string; isHeld: 0 | 1 })[] {
+    return this.#sql.oldIngestions.all(after.receivedAtMs, after.rowid, beforeMs, limit);
+  }
+
+  /** Removes an ingestion unless it is pending or has bytes. */
+  removeOldIngestion(_tx: Tx, id: string): void {
+    this.#sql.removeOldIngestion.run(id);
+  }
+
+  /** Ingestions of an owner after one, in the order of their ids. */
+  ingestionsOf({ accountId, mode }: IngestionOwner, after: string, limit: number): OwnedIngestion[] {
+    return this.#sql.ingestionsOf.all(accountId, mode, after, limit);
+  }
+
+  /** Removes an ingestion with its bytes. */
+  removeIngestion(_tx: Tx, id: string): void {
+    this.#sql.removeRaw.run(id);
+    this.#sql.removeIngestion.run(id);
+  }
+
+  /** Detaches an ingestion from the domain whose address it came to. */
+  detachIngestion(_tx: Tx, id: string): void {
+    this.#sql.detachIngestion.run(id);
+  }
+
+  /** Changes what was found in an ingestion. */
+  conclude(_tx: Tx, id: string, { outcome, reason, findings }: Omit<IngestionResult, "finishedAtMs">): void {
+    this.#sql.conclude.run(outcome, reason, JSON.stringify(findings), id);
+  }
+
+  /** Removes some of everything that a domain has, but for ingestions; 0 when nothing is left but its own row. */
+  removeOfDomain(_tx: Tx, domain: number, limit: number): number {
+    let left = limit;
+    for (const statement of this.#sql.ofDomain) if (left > 0) left -= statement.run(domain, left).changes;
+    if (left > 0) left -= this.#removeAlerts(domain, left);
+    return limit - left;
+  }
+
+  #removeAlerts(domain: number, limit: number): number {
+    const alerts = this.#sql.alerts.all(domain, limit);
+    for (const { id } of alerts) {
+      this.#sql.removeAlertMails.run(id);
+      this.#sql.removeAlert.run(id);
+    }
+    return alerts.length;
+  }
+}

@@ -1,0 +1,114 @@
+import { isSameOrganisation } from "../../../foundation/mail/organisational-domain.ts";
+import type { ReportRow } from "../report/report-row.ts";
+
+/**
+ * What a row says about the sender of its messages: the IP address, and what authenticated them. Together they are the key of a
+ * stored source. The service or organization is determined when sources are queried, because reverse names and AS numbers are
+ * looked up later.
+ */
+export interface SourceEvidence {
+  /** Canonical; null for messages of addresses beyond the limit of a domain. */
+  readonly ip: string | null;
+  /** `d=` of the first signature that passes and is aligned, with its selector. */
+  readonly signer: string | null;
+  readonly selector: string | null;
+  /** The domain of the first SPF check that passed, an aligned one before others; cut to `NAME_LABELS_MAX` labels. */
+  readonly envelope: string | null;
+  /** `d=` of the first signature that passes and is not aligned; cut likewise. */
+  readonly foreign: string | null;
+}
+
+/** Enough to identify a service, and few enough that envelope domains per message do not become sources per message. */
+const NAME_LABELS_MAX = 4;
+const ABSENT = "-";
+const SELECTOR = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
+
+/**
+ * What a row says about its sender, for the enrolled domain. Aligned means: within the organizational domain of header_from and
+ * of the enrolled domain, in rows whose header_from is the enrolled domain, one below it, or missing. Signatures of other domains
+ * under other header_from domains prove nothing.
+ */
+export const evidenceOf = (row: ReportRow, domain: string): SourceEvidence => {
+  const from = row.headerFrom ?? domain;
+  const isOurs = from === domain || from.endsWith(`.${domain}`);
+  const isAligned = (name: string): boolean =>
+    isOurs && isSameOrganisation(name, from) && isSameOrganisation(name, domain);
+  const signatures = row.dkimResults.flatMap(({ domain: signer, selector, result }) =>
+    result === "pass" && signer !== null ? [{ signer, selector }] : [],
+  );
+  const own = signatures.find(({ signer }) => isAligned(signer));
+  const foreign = signatures.find(({ signer }) => !isAligned(signer))?.signer ?? null;
+  const envelopes = row.spfResults.flatMap(({ domain: name, result }) =>
+    result === "pass" && name !== null ? [name] : [],
+  );
+  // A "pass" without details means that the envelope domain was aligned with header_from. Not so for signatures, which survive
+  // forwarding.
+  const isSent = isOurs && row.spf === "pass" && row.spfResults.length === 0;
+  const envelope = envelopes.find(isAligned) ?? envelopes[0] ?? (isSent ? from : null);
+  return {
+    ip: row.sourceIp,
+    signer: own?.signer ?? null,
+    selector: own === undefined ? null : readSelector(own.selector),
+    envelope: envelope === null ? null : lastLabels(envelope),
+    foreign: foreign === null ? null : lastLabels(foreign),
+  };
+};
+
+const readSelector = (selector: string | null): string | null => {
+  const plain = selector?.toLowerCase() ?? "";
+  return SELECTOR.test(plain) ? plain : null;
+};
+
+const lastLabels = (name: string): string => name.split(".").slice(-NAME_LABELS_MAX).join(".");
+
+/** The key under which a source is stored: `<ip> <d=>/<selector> <envelope> <foreign d=>`, `-` for what is absent, `*` for no single address. */
+export const keyOfEvidence = ({ ip, signer, selector, envelope, foreign }: SourceEvidence): string =>
+  `${ip ?? "*"} ${signer ?? ABSENT}/${selector ?? ABSENT} ${envelope ?? ABSENT} ${foreign ?? ABSENT}`;
+
+export const sourceKeyOf = (row: ReportRow, domain: string): string => keyOfEvidence(evidenceOf(row, domain));
+
+/** The key without its address, under which messages of addresses beyond the limit are counted. */
+export const overflowKeyOf = (key: string): string => `*${key.slice(key.indexOf(" "))}`;
+
+/** The key under which everything is counted that is also beyond the limit of keys without an address. */
+export const OVERFLOW_REST = `* ${ABSENT}/${ABSENT} ${ABSENT} ${ABSENT}`;
+
+/**
+ * Parses a stored key, also the legacy keys of earlier versions (`dkim:`, `spf:`, `ip:`, `other`), which exist until the rebuild
+ * has replaced them.
+ */
+export const readSourceKey = (key: string): SourceEvidence => {
+  const [ip = "", signed = "", envelope = "", foreign] = key.split(" ");
+  if (foreign === undefined) return readLegacyKey(key);
+  const slash = signed.lastIndexOf("/");
+  return {
+    ip: ip === "*" ? null : ip,
+    signer: present(signed.slice(0, slash)),
+    selector: present(signed.slice(slash + 1)),
+    envelope: present(envelope),
+    foreign: present(foreign),
+  };
+};
+
+const present = (word: string): string | null => (word === ABSENT ? null : word);
+
+/** Whether nothing was authenticated in the mail of a source. */
+export const isUnproven = (key: string): boolean => overflowKeyOf(key) === OVERFLOW_REST;
+
+/** Whether an earlier version stored the key, without an address. */
+export const isLegacyKey = (key: string): boolean => !key.includes(" ");
+
+/** The key that a source had in earlier versions. */
+export const legacyKeyOf = (key: string): string => {
+  const { ip, signer, envelope } = readSourceKey(key);
+  if (signer !== null) return `dkim:${signer}`;
+  return envelope === null ? `ip:${ip ?? ""}` : `spf:${envelope}`;
+};
+
+const readLegacyKey = (key: string): SourceEvidence => {
+  const nothing = { ip: null, signer: null, selector: null, envelope: null, foreign: null };
+  const name = key.slice(key.indexOf(":") + 1);
+  if (key.startsWith("dkim:")) return { ...nothing, signer: name };
+  if (key.startsWith("spf:")) return { ...nothing, envelope: name };
+  return key.startsWith("ip:") ? { ...nothing, ip: name } : nothing;
+};

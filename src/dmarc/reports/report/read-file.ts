@@ -1,0 +1,126 @@
+import { type MimeMessage, readMessage } from "../../../foundation/mail/message.ts";
+import type { MimePart } from "../../../foundation/mail/mime-reader.ts";
+import { readFailureReport } from "./failure-report.ts";
+import { empty, type ReportReading, type RejectReason, quarantined, reportReading, rejected } from "./outcome.ts";
+import { findXmlInText, kindOfPayload } from "./payload.ts";
+import { createReadingBudget, type ReadingBudget, readReport } from "./read-report.ts";
+import { readTlsReport } from "./tls-report.ts";
+import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget, type Unpacked, unpack } from "./unpack.ts";
+
+/**
+ * Unpacks and parses whatever may contain reports: a mail, an archive, XML, a TLS report. Returns at least one reading, and
+ * one for each report, rejected entry and other recognized message; images, signatures and text are ignored if there is
+ * anything else. `UNPACK_LIMITS` apply to all of it together. Never throws, whatever the bytes.
+ */
+export const readReportFile = async (
+  bytes: Uint8Array,
+  name: string | null = null,
+  budget: UnpackBudget = createUnpackBudget(),
+): Promise<ReportReading[]> => {
+  const within: Within = { budget, reading: createReadingBudget(), depth: 0 };
+  const readings =
+    kindOfPayload(bytes) === "message" ? await readMail(bytes, within) : await readPart({ bytes, name }, within);
+  return readings.length > 0 ? readings : [rejected("no_report", name)];
+};
+
+interface Within {
+  readonly budget: UnpackBudget;
+  readonly reading: ReadingBudget;
+  /** How deep this mail is nested in others. */
+  readonly depth: number;
+}
+
+const readMail = async (bytes: Uint8Array, within: Within): Promise<ReportReading[]> => {
+  const message = await readMessage(bytes);
+  if (!message.ok) return [rejected(message.error)];
+  const { kind, parts } = message.value;
+  if (kind === "failure_report") return [failureReading(message.value)];
+  // A bounce contains a report that somebody sent under our name: it must not count.
+  if (kind === "delivery_report") return [quarantined("delivery_report")];
+  const readings: ReportReading[] = [];
+  for (const part of parts) readings.push(...(await readPart(part, within)));
+  const telling = readings.filter(({ reason }) => reason !== "unused");
+  if (telling.length > 0) return telling;
+  if (readings.length > 0) return [empty("unused")];
+  if (isFailureReportInWords(message.value)) return [quarantined("failure_report")];
+  return isFromMailSystem(message.value) ? [quarantined("delivery_report")] : [];
+};
+
+/** Failure reports as plain text, as some Exim configurations send them: recognized by their subject only. */
+const isFailureReportInWords = ({ subject }: MimeMessage): boolean =>
+  /\bdmarc\b.*\b(?:failure|forensic)\s+report\b/i.test(subject ?? "");
+
+/** Bounces without the content type of a bounce: those of qmail and of many forwarders. */
+const isFromMailSystem = ({ from, subject }: MimeMessage): boolean =>
+  /^(?:mailer-daemon|postmaster)@/i.test(from ?? "") &&
+  /undeliver|returned|failure|failed|rejected|delivery status/i.test(subject ?? "");
+
+/** Content types of the enclosed message that failed, or of its header (RFC 5965 §2). */
+const ENCLOSED: ReadonlySet<string> = new Set([
+  ...["message/rfc822", "text/rfc822-headers", "text/rfc822", "message/global", "message/global-headers"],
+]);
+
+const failureReading = ({ parts }: MimeMessage): ReportReading => {
+  const part = parts.find(({ contentType }) => contentType === "message/feedback-report");
+  if (part === undefined) return quarantined("failure_report");
+  const original = parts.find(({ contentType }) => ENCLOSED.has(contentType));
+  return quarantined("failure_report", { failureReport: readFailureReport(part.bytes, original?.bytes ?? null) });
+};
+
+const readPart = async (part: Pick<MimePart, "bytes" | "name">, within: Within): Promise<ReportReading[]> => {
+  const readings: ReportReading[] = [];
+  const waiting = await unpack(part.bytes, part.name, within.budget);
+  // Shifted, so that the bytes of parsed ones can be freed.
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    readings.push(...(await readUnpacked(next, within)));
+  }
+  return readings;
+};
+
+const readUnpacked = async (found: Unpacked, within: Within): Promise<ReportReading[]> => {
+  const { name } = found;
+  switch (found.kind) {
+    case "refused":
+      return [rejected(found.reason, name)];
+    case "xml":
+      return [await readXml(found, within)];
+    case "json":
+      return readJson(found.bytes, name);
+    case "unused":
+      return [empty("unused", { name })];
+    case "message": {
+      if (within.depth >= UNPACK_LIMITS.depthMax) return [rejected("nested_too_deep", name)];
+      const readings = await readMail(found.bytes, { ...within, depth: within.depth + 1 });
+      // A text that begins with "Hello:" looks like a message, too.
+      return readings.length > 0 ? readings : readXmlInText(found, within);
+    }
+    case "other":
+      return readXmlInText(found, within);
+    default:
+      return found satisfies never;
+  }
+};
+
+type Document = Exclude<Unpacked, { kind: "refused" }>;
+
+const readXmlInText = async (found: Document, within: Within): Promise<ReportReading[]> => {
+  const bytes = findXmlInText(found.bytes);
+  const reading = bytes === null ? null : await readXml({ ...found, bytes }, within);
+  // A text that quotes some XML is not a damaged report.
+  return reading === null || reading.reason === "not_a_report" ? [] : [reading];
+};
+
+const readXml = async ({ bytes, name, isTruncated }: Document, within: Within): Promise<ReportReading> => {
+  const report = await readReport(bytes, within.reading);
+  if (report.ok) return reportReading(report.value, name);
+  const { problem, line } = report.error;
+  return rejected(isTruncated && problem !== "doctype" ? "truncated" : problem, name, line);
+};
+
+const readJson = (bytes: Uint8Array, name: string | null): ReportReading[] => {
+  const report = readTlsReport(bytes);
+  if (report.ok) return [quarantined("tls_report", { name, tlsReport: report.value })];
+  // Other JSON is ignored; truncated JSON may have been a report.
+  const reason: RejectReason = "tls_report_damaged";
+  return report.error === "damaged" ? [rejected(reason, name)] : [];
+};

@@ -1,0 +1,86 @@
+// Written by `npm run migrations`. Do not edit.
+import m0000 from "../../../drizzle/0000_foundation.sql" with { type: "text" };
+import m0001 from "../../../drizzle/0001_append_only_ledger.sql" with { type: "text" };
+import m0002 from "../../../drizzle/0002_suppressions.sql" with { type: "text" };
+import m0003 from "../../../drizzle/0003_bulk.sql" with { type: "text" };
+import m0004 from "../../../drizzle/0004_webhooks_and_blocklists.sql" with { type: "text" };
+import m0005 from "../../../drizzle/0005_dmarc.sql" with { type: "text" };
+import m0006 from "../../../drizzle/0006_webhook_modes_and_ledger_inserts.sql" with { type: "text" };
+import m0007 from "../../../drizzle/0007_list_reading_and_evidence.sql" with { type: "text" };
+import m0008 from "../../../drizzle/0008_bulk_rounds.sql" with { type: "text" };
+import m0009 from "../../../drizzle/0009_report-trust.sql" with { type: "text" };
+import m0010 from "../../../drizzle/0010_notifications_and_subjects.sql" with { type: "text" };
+import m0011 from "../../../drizzle/0011_blocklist_listings_and_ranges.sql" with { type: "text" };
+import m0012 from "../../../drizzle/0012_blocklist-trust.sql" with { type: "text" };
+import m0013 from "../../../drizzle/0013_blocklist-usability.sql" with { type: "text" };
+import m0014 from "../../../drizzle/0014_address-networks.sql" with { type: "text" };
+import m0015 from "../../../drizzle/0015_report-authors.sql" with { type: "text" };
+import m0016 from "../../../drizzle/0016_failure-reports.sql" with { type: "text" };
+import m0017 from "../../../drizzle/0017_domain-health.sql" with { type: "text" };
+import m0018 from "../../../drizzle/0018_foamy_lake.sql" with { type: "text" };
+import m0019 from "../../../drizzle/0019_imap_intake.sql" with { type: "text" };
+import m0020 from "../../../drizzle/0020_furry_susan_delgado.sql" with { type: "text" };
+import m0021 from "../../../drizzle/0021_accounts_audit.sql" with { type: "text" };
+import m0022 from "../../../drizzle/0022_deleted_accounts.sql" with { type: "text" };
+import m0023 from "../../../drizzle/0023_gigantic_inertia.sql" with { type: "text" };
+import m0024 from "../../../drizzle/0024_users.sql" with { type: "text" };
+import m0025 from "../../../drizzle/0025_legal_nightmare.sql" with { type: "text" };
+import m0026 from "../../../drizzle/0026_flippant_tiger_shark.sql" with { type: "text" };
+import m0027 from "../../../drizzle/0027_usage.sql" with { type: "text" };
+import m0028 from "../../../drizzle/0028_dmarc_overviews.sql" with { type: "text" };
+import m0029 from "../../../drizzle/0029_dmarc_weekly.sql" with { type: "text" };
+import m0030 from "../../../drizzle/0030_report_filters.sql" with { type: "text" };
+import m0031 from "../../../drizzle/0031_doubtful_reports.sql" with { type: "text" };
+import m0032 from "../../../drizzle/0032_history_indexes.sql" with { type: "text" };
+import m0033 from "../../../drizzle/0033_unknown_reporters.sql" with { type: "text" };
+import m0034 from "../../../drizzle/0034_purge_and_erase_indexes.sql" with { type: "text" };
+import m0035 from "../../../drizzle/0035_removed_targets.sql" with { type: "text" };
+import finalSchema from "./final-schema.sql" with { type: "text" };
+
+export interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** Every migration in its order. The database's `user_version` counts how many of them it has. */
+export const MIGRATIONS: readonly Migration[] = [
+  { name: "0000_foundation", sql: m0000 },
+  { name: "0001_append_only_ledger", sql: m0001 },
+  { name: "0002_suppressions", sql: m0002 },
+  { name: "0003_bulk", sql: m0003 },
+  { name: "0004_webhooks_and_blocklists", sql: m0004 },
+  { name: "0005_dmarc", sql: m0005 },
+  { name: "0006_webhook_modes_and_ledger_inserts", sql: m0006 },
+  { name: "0007_list_reading_and_evidence", sql: m0007 },
+  { name: "0008_bulk_rounds", sql: m0008 },
+  { name: "0009_report-trust", sql: m0009 },
+  { name: "0010_notifications_and_subjects", sql: m0010 },
+  { name: "0011_blocklist_listings_and_ranges", sql: m0011 },
+  { name: "0012_blocklist-trust", sql: m0012 },
+  { name: "0013_blocklist-usability", sql: m0013 },
+  { name: "0014_address-networks", sql: m0014 },
+  { name: "0015_report-authors", sql: m0015 },
+  { name: "0016_failure-reports", sql: m0016 },
+  { name: "0017_domain-health", sql: m0017 },
+  { name: "0018_foamy_lake", sql: m0018 },
+  { name: "0019_imap_intake", sql: m0019 },
+  { name: "0020_furry_susan_delgado", sql: m0020 },
+  { name: "0021_accounts_audit", sql: m0021 },
+  { name: "0022_deleted_accounts", sql: m0022 },
+  { name: "0023_gigantic_inertia", sql: m0023 },
+  { name: "0024_users", sql: m0024 },
+  { name: "0025_legal_nightmare", sql: m0025 },
+  { name: "0026_flippant_tiger_shark", sql: m0026 },
+  { name: "0027_usage", sql: m0027 },
+  { name: "0028_dmarc_overviews", sql: m0028 },
+  { name: "0029_dmarc_weekly", sql: m0029 },
+  { name: "0030_report_filters", sql: m0030 },
+  { name: "0031_doubtful_reports", sql: m0031 },
+  { name: "0032_history_indexes", sql: m0032 },
+  { name: "0033_unknown_reporters", sql: m0033 },
+  { name: "0034_purge_and_erase_indexes", sql: m0034 },
+  { name: "0035_removed_targets", sql: m0035 },
+];
+
+/** Creates in an empty database what all migrations together would make of it. */
+export const FINAL_SCHEMA = finalSchema;

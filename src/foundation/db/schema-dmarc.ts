@@ -1,0 +1,212 @@
+import { sql } from "drizzle-orm";
+import { blob, index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+interface SourceRuleColumn {
+  readonly reverse_name?: string;
+  readonly network?: string;
+  readonly asn?: number;
+  readonly country?: string;
+  readonly authenticated?: boolean;
+  readonly classification: "authorized" | "misconfigured" | "forwarder" | "unknown" | "threat";
+}
+
+/** Enrolled domains. A deleted one is kept until its data is purged. */
+export const dmarcDomains = sqliteTable(
+  "dmarc_domains",
+  {
+    /** Identifies the domain in the large tables. */
+    number: integer().primaryKey({ autoIncrement: true }),
+    id: text().notNull().unique(),
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    /** Lower-case A-labels. */
+    domain: text().notNull(),
+    /** The local part of the reporting address. */
+    token: text().notNull().unique(),
+    status: text({ enum: ["pending", "active", "action_required"] }).notNull(),
+    label: text(),
+    monitoringEnabled: integer("monitoring_enabled", { mode: "boolean" }).notNull().default(true),
+    webhookUrl: text("webhook_url"),
+    /** Recipients of alert mail and digests. */
+    recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
+    /** Rules that the user enabled or disabled; the others have their defaults. */
+    alerts: text({ mode: "json" }).$type<Readonly<Record<string, boolean>>>().notNull(),
+    /** Thresholds that the user set; see `dmarc/records/domains/alert-thresholds.ts`. */
+    alertThresholds: text("alert_thresholds", { mode: "json" })
+      .$type<Readonly<Record<string, number>>>()
+      .notNull()
+      .default({}),
+    /** The user's rules about sources; see `dmarc/records/domains/source-rules.ts`. */
+    sourceRules: text("source_rules", { mode: "json" }).$type<readonly SourceRuleColumn[]>().notNull().default([]),
+    digest: text({ enum: ["off", "daily", "weekly", "monthly"] }).notNull(),
+    retentionDays: integer("retention_days").notNull(),
+    rawRetentionDays: integer("raw_retention_days").notNull(),
+    /** Whether the domain sends mail; null if the user has not stated it. */
+    sendsMail: integer("sends_mail", { mode: "boolean" }),
+    requireAuthenticReports: integer("require_authentic_reports", { mode: "boolean" }).notNull(),
+    /** Whether failure reports are stored, and whether without personal data. */
+    storeFailureReports: integer("store_failure_reports", { mode: "boolean" }).notNull().default(false),
+    failureReportsRedact: integer("failure_reports_redact", { mode: "boolean" }).notNull().default(true),
+    /** The last definite DNS responses, as JSON; null before the first. */
+    state: text(),
+    /** The last check as the API shows it, as JSON; null before the first. */
+    lastCheck: text("last_check"),
+    /** Time of the first definite negative response that has not changed the status yet. */
+    badSinceMs: integer("bad_since_ms"),
+    nextCheckAtMs: integer("next_check_at_ms").notNull(),
+    /** The last day (since 1970, UTC) with report mail, and its bytes on that day. */
+    usageDay: integer("usage_day").notNull().default(0),
+    usageBytes: integer("usage_bytes").notNull().default(0),
+    /** When the last report arrived. */
+    lastReportAtMs: integer("last_report_at_ms"),
+    /** When the next digest is due; null if digests are off. */
+    digestDueAtMs: integer("digest_due_at_ms"),
+    /** Whether reports arrived since the last evaluation of the alert rules. */
+    isUnreviewed: integer("is_unreviewed", { mode: "boolean" }).notNull().default(false),
+    createdAtMs: integer("created_at_ms").notNull(),
+    updatedAtMs: integer("updated_at_ms").notNull(),
+    deletedAtMs: integer("deleted_at_ms"),
+  },
+  (table) => [
+    uniqueIndex("dmarc_domains_once")
+      .on(table.accountId, table.mode, table.domain)
+      .where(sql`deleted_at_ms is null`),
+    index("dmarc_domains_by_account").on(table.accountId, table.mode, table.id),
+    index("dmarc_domains_due")
+      .on(table.nextCheckAtMs)
+      .where(sql`deleted_at_ms is null and monitoring_enabled = 1`),
+    index("dmarc_domains_deleted")
+      .on(table.deletedAtMs)
+      .where(sql`deleted_at_ms is not null`),
+  ],
+);
+
+/** The DNS history of a domain. */
+export const dmarcHistory = sqliteTable(
+  "dmarc_history",
+  {
+    id: text().primaryKey(),
+    domain: integer().notNull(),
+    trigger: text({ enum: ["enrolled", "scheduled", "manual"] }).notNull(),
+    atMs: integer("at_ms").notNull(),
+    /** Statuses, record, policy, authorization and changes, as JSON. */
+    body: text().notNull(),
+  },
+  (table) => [index("dmarc_history_by_domain").on(table.domain, table.id)],
+);
+
+/** Received mails and files; stored before they are acknowledged. */
+export const dmarcIngestions = sqliteTable(
+  "dmarc_ingestions",
+  {
+    id: text().primaryKey(),
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    /** The domain of the reporting address; null for uploads and imports. */
+    domain: integer(),
+    via: text({ enum: ["smtp", "http", "import", "imap"] }).notNull(),
+    receivedAtMs: integer("received_at_ms").notNull(),
+    /** When the mailbox received a fetched mail; signatures are verified as of then. */
+    deliveredAtMs: integer("delivered_at_ms"),
+    /** The name of the file; null for mails. */
+    name: text(),
+    bytes: integer().notNull(),
+    /** Client address, EHLO name and envelope sender of a mail; null for files. */
+    client: text(),
+    helo: text(),
+    mailFrom: text("mail_from"),
+    status: text({ enum: ["pending", "done"] }).notNull(),
+    /** Attempts at processing: a mail that crashes the service is not retried forever. */
+    attempts: integer().notNull().default(0),
+    /** The most significant outcome; null while pending. */
+    outcome: text({ enum: ["stored", "duplicate", "empty", "quarantined", "rejected"] }),
+    reason: text(),
+    /** All outcomes, as JSON; null while pending. */
+    findings: text(),
+    /** Whether the bytes are still kept. */
+    hasRaw: integer("has_raw", { mode: "boolean" }).notNull().default(true),
+    /** When the owner accepted an unauthenticated mail; null otherwise. */
+    acceptedAtMs: integer("accepted_at_ms"),
+    finishedAtMs: integer("finished_at_ms"),
+  },
+  (table) => [
+    index("dmarc_ingestions_by_account").on(table.accountId, table.mode, table.id),
+    index("dmarc_ingestions_by_domain").on(table.domain, table.id),
+    index("dmarc_ingestions_pending")
+      .on(table.id)
+      .where(sql`status = 'pending'`),
+    index("dmarc_ingestions_raw")
+      .on(table.receivedAtMs)
+      .where(sql`has_raw = 1`),
+    index("dmarc_ingestions_by_age").on(table.receivedAtMs),
+  ],
+);
+
+/** The raw mails and files. */
+export const dmarcRaw = sqliteTable("dmarc_raw", {
+  ingestion: text().primaryKey(),
+  bytes: blob({ mode: "buffer" }).notNull(),
+});
+
+/** Alerts. After one, the same rule about the same subject is suppressed for a day. */
+export const dmarcAlerts = sqliteTable(
+  "dmarc_alerts",
+  {
+    id: text().primaryKey(),
+    domain: integer().notNull(),
+    rule: text().notNull(),
+    subject: text().notNull(),
+    atMs: integer("at_ms").notNull(),
+    /** The event, as JSON. */
+    body: text().notNull(),
+    /** When a user acknowledged it; null until then. */
+    acknowledgedAtMs: integer("acknowledged_at_ms"),
+  },
+  (table) => [
+    index("dmarc_alerts_by_subject").on(table.domain, table.rule, table.subject, table.atMs),
+    index("dmarc_alerts_by_domain").on(table.domain, table.id),
+  ],
+);
+
+/** Alerts that wait for the next mail to a recipient. */
+export const dmarcAlertMails = sqliteTable(
+  "dmarc_alert_mails",
+  {
+    id: text().primaryKey(),
+    recipient: text().notNull(),
+    /** `id` of the alert. */
+    alert: text().notNull(),
+    createdAtMs: integer("created_at_ms").notNull(),
+  },
+  (table) => [index("dmarc_alert_mails_by_recipient").on(table.recipient, table.id)],
+);
+
+/** The last domain health check. */
+export const dmarcHealth = sqliteTable(
+  "dmarc_health",
+  {
+    /** `number` of the domain. */
+    domain: integer().primaryKey(),
+    /** When the next daily check is due. */
+    dueAtMs: integer("due_at_ms").notNull(),
+    /** The findings, as JSON; null before the first check. */
+    body: text(),
+  },
+  (table) => [index("dmarc_health_due").on(table.dueAtMs)],
+);
+
+/** What lists show of a domain, as it was last computed: see `dmarc/alerts/overview/overview-job.ts`. */
+export const dmarcOverviews = sqliteTable("dmarc_overviews", {
+  /** `number` of the domain. */
+  domain: integer().primaryKey(),
+  computedAtMs: integer("computed_at_ms").notNull(),
+  /** Messages of the last seven and the last 30 days, including the day on which this was computed. */
+  messages7: integer("messages_7").notNull(),
+  aligned7: integer("aligned_7").notNull(),
+  messages30: integer("messages_30").notNull(),
+  aligned30: integer("aligned_30").notNull(),
+  /** Failing messages of 30 days that somebody must act on: neither forwarded nor forged. */
+  actionable30: integer("actionable_30").notNull(),
+  /** Messages of each day, and the next step, as JSON. */
+  body: text().notNull(),
+});

@@ -1,0 +1,290 @@
+import { sql } from "drizzle-orm";
+import { blob, customType, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+/** Compressed bytes in a column that held text before: SQLite keeps either as it is. */
+const bytesOrText = customType<{ data: Uint8Array | string }>({ dataType: () => "text" });
+
+/** All tables. Times are milliseconds since 1970, ids are UUIDv7, JSON columns are parsed with a zod schema of the slice. */
+
+export const accounts = sqliteTable("accounts", {
+  id: text().primaryKey(),
+  name: text().notNull().unique(),
+  plan: text({ enum: ["free", "starter", "growth", "scale"] }).notNull(),
+  /** The sums of the ledger's two columns, updated in the transaction that appends to it. */
+  creditsAvailable: integer("credits_available").notNull().default(0),
+  creditsHeld: integer("credits_held").notNull().default(0),
+  /** Requests per second and burst of its own; null: those of the plan. */
+  ratePerSecond: integer("rate_per_second"),
+  rateBurst: integer("rate_burst"),
+  /** Its keys are refused and its monitoring is paused; null while it is enabled. */
+  disabledAtMs: integer("disabled_at_ms"),
+  createdAtMs: integer("created_at_ms").notNull(),
+  /** Null unless the account is deleted: its row stays for the ledger, under another name. */
+  deletedAtMs: integer("deleted_at_ms"),
+});
+
+export const apiKeys = sqliteTable(
+  "api_keys",
+  {
+    id: text().primaryKey(),
+    accountId: text("account_id")
+      .notNull()
+      .references(() => accounts.id),
+    name: text().notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    scopes: text({ mode: "json" }).$type<readonly string[]>().notNull(),
+    expiresAtMs: integer("expires_at_ms"),
+    revokedAtMs: integer("revoked_at_ms"),
+    lastUsedAtMs: integer("last_used_at_ms"),
+    createdAtMs: integer("created_at_ms").notNull(),
+  },
+  (table) => [index("api_keys_by_account").on(table.accountId)],
+);
+
+/** The secrets of API keys, by SHA-256. After a rotation the old one is valid until it expires. */
+export const keySecrets = sqliteTable(
+  "key_secrets",
+  {
+    hash: text().primaryKey(),
+    keyId: text("key_id")
+      .notNull()
+      .references(() => apiKeys.id),
+    /** The last characters of the secret, shown to identify a key. */
+    ending: text().notNull(),
+    validUntilMs: integer("valid_until_ms"),
+    createdAtMs: integer("created_at_ms").notNull(),
+  },
+  (table) => [index("key_secrets_by_key").on(table.keyId)],
+);
+
+/** Append-only but for the note, which may have to be erased (enforced by triggers). A grant adds to available; a hold moves to held; settle and release end a hold. */
+export const ledger = sqliteTable(
+  "ledger",
+  {
+    id: integer().primaryKey({ autoIncrement: true }),
+    accountId: text("account_id")
+      .notNull()
+      .references(() => accounts.id),
+    kind: text({ enum: ["grant", "hold", "settle", "release"] }).notNull(),
+    available: integer().notNull(),
+    held: integer().notNull(),
+    /** The id of a verification or bulk job; null for a grant. */
+    reference: text(),
+    note: text(),
+    atMs: integer("at_ms").notNull(),
+  },
+  (table) => [
+    index("ledger_by_account").on(table.accountId, table.id),
+    uniqueIndex("ledger_hold_once")
+      .on(table.reference)
+      .where(sql`kind = 'hold'`),
+    uniqueIndex("ledger_end_once")
+      .on(table.reference)
+      .where(sql`kind in ('settle', 'release')`),
+    index("ledger_grants")
+      .on(table.accountId, table.id)
+      .where(sql`kind = 'grant'`),
+  ],
+);
+
+export const verifications = sqliteTable(
+  "verifications",
+  {
+    id: text().primaryKey(),
+    accountId: text("account_id").notNull(),
+    keyId: text("key_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    email: text().notNull(),
+    normalizedEmail: text("normalized_email").notNull(),
+    source: text(),
+    status: text({ enum: ["pending", "completed"] }).notNull(),
+    verdict: text(),
+    subStatus: text("sub_status"),
+    /** The result object as JSON text; null while pending. */
+    result: text(),
+    createdAtMs: integer("created_at_ms").notNull(),
+    completedAtMs: integer("completed_at_ms"),
+    /** Pending only: when the next attempt is due. */
+    dueAtMs: integer("due_at_ms"),
+    attempts: integer().notNull().default(0),
+  },
+  (table) => [
+    index("verifications_by_key").on(table.keyId, table.id),
+    index("verifications_by_account").on(table.accountId, table.mode, table.id),
+    index("verifications_by_email").on(table.accountId, table.mode, table.normalizedEmail, table.id),
+    index("verifications_by_result").on(table.accountId, table.mode, table.subStatus, table.id),
+    index("verifications_by_source")
+      .on(table.accountId, table.mode, table.source, table.id)
+      .where(sql`source is not null`),
+    uniqueIndex("verifications_pending_once")
+      .on(table.accountId, table.mode, table.normalizedEmail)
+      .where(sql`status = 'pending'`),
+    index("verifications_due")
+      .on(table.dueAtMs)
+      .where(sql`status = 'pending'`),
+  ],
+);
+
+/** The evidence of verifications (`verify/evidence-store.ts`; JSON in rows of older versions), rewritten after every attempt. */
+export const verificationEvidence = sqliteTable("verification_evidence", {
+  verificationId: text("verification_id").primaryKey(),
+  body: bytesOrText().notNull(),
+});
+
+/** The resources created with an Idempotency-Key, for 24 hours. */
+export const idempotencyKeys = sqliteTable(
+  "idempotency_keys",
+  {
+    keyId: text("key_id").notNull(),
+    idempotencyKey: text("idempotency_key").notNull(),
+    requestHash: text("request_hash").notNull(),
+    resourceId: text("resource_id").notNull(),
+    createdAtMs: integer("created_at_ms").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.keyId, table.idempotencyKey] }),
+    index("idempotency_keys_by_age").on(table.createdAtMs),
+    index("idempotency_keys_by_resource").on(table.resourceId),
+  ],
+);
+
+/** The operator's suppression list: addresses (normalized) and domains (A-labels, including subdomains). */
+export const suppressions = sqliteTable("suppressions", {
+  entry: text().primaryKey(),
+  note: text(),
+  createdAtMs: integer("created_at_ms").notNull(),
+});
+
+/** Bulk jobs. Numbered, because a million rows and addresses refer to one. */
+export const bulkJobs = sqliteTable(
+  "bulk_jobs",
+  {
+    number: integer().primaryKey({ autoIncrement: true }),
+    id: text().notNull().unique(),
+    accountId: text("account_id").notNull(),
+    keyId: text("key_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    name: text(),
+    source: text(),
+    /** `receiving` and `deleting` jobs are hidden from the API. */
+    status: text({
+      enum: ["receiving", "queued", "running", "completed", "cancelled", "failed", "deleting"],
+    }).notNull(),
+    /** The format of the list for its export, as JSON. */
+    format: text().notNull(),
+    /** How the file was read, as JSON of the API; null for a JSON list. */
+    reading: text(),
+    webhookUrl: text("webhook_url"),
+    rowsTotal: integer("rows_total").notNull().default(0),
+    rowsFinished: integer("rows_finished").notNull().default(0),
+    /** Rows without an address; finished from the start and free. */
+    rowsEmpty: integer("rows_empty").notNull().default(0),
+    addressesTotal: integer("addresses_total").notNull().default(0),
+    addressesFinished: integer("addresses_finished").notNull().default(0),
+    creditsCharged: integer("credits_charged").notNull().default(0),
+    creditsReleased: integer("credits_released").notNull().default(0),
+    /** The number of retries of unsettled addresses; each has its own hold in the ledger. */
+    round: integer().notNull().default(0),
+    /** Addresses to retry may still have their old results. */
+    isResetting: integer("is_resetting", { mode: "boolean" }).notNull().default(false),
+    createdAtMs: integer("created_at_ms").notNull(),
+    startedAtMs: integer("started_at_ms"),
+    completedAtMs: integer("completed_at_ms"),
+  },
+  (table) => [
+    index("bulk_jobs_by_account").on(table.accountId, table.mode, table.id),
+    index("bulk_jobs_unfinished")
+      .on(table.number)
+      .where(sql`status in ('receiving', 'queued', 'running', 'deleting')`),
+  ],
+);
+
+/** The distinct addresses of a list in order of first occurrence. Without a sub_status: not finished. */
+export const bulkAddresses = sqliteTable(
+  "bulk_addresses",
+  {
+    job: integer().notNull(),
+    position: integer().notNull(),
+    /** As first submitted. */
+    email: text().notNull(),
+    normalizedEmail: text("normalized_email").notNull(),
+    /** The number of its rows. */
+    rows: integer().notNull(),
+    /** When the next attempt is due; 0 before the first. */
+    dueAtMs: integer("due_at_ms").notNull().default(0),
+    subStatus: text("sub_status"),
+    qualityScore: integer("quality_score"),
+    confidence: integer(),
+    /** The signals, one letter each (`bulk/results/result-columns.ts`). */
+    signals: text(),
+    verifiedAtMs: integer("verified_at_ms"),
+  },
+  (table) => [primaryKey({ columns: [table.job, table.position] })],
+);
+
+/** The evidence of addresses, finished or to be retried (`verify/evidence-store.ts`). */
+export const bulkEvidence = sqliteTable(
+  "bulk_evidence",
+  {
+    job: integer().notNull(),
+    position: integer().notNull(),
+    body: blob({ mode: "buffer" }).notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.job, table.position] })],
+);
+
+/** The rows of a list. */
+export const bulkRows = sqliteTable(
+  "bulk_rows",
+  {
+    job: integer().notNull(),
+    rowIndex: integer("row_index").notNull(),
+    /** The position of its address. */
+    position: integer().notNull(),
+    /** Null when it is spelled as on the first occurrence. */
+    submittedEmail: text("submitted_email"),
+    /** The cells as a JSON array; null when the row is the address alone. */
+    cells: text(),
+  },
+  (table) => [primaryKey({ columns: [table.job, table.rowIndex] })],
+);
+
+/** Finished rows of a list by sub_status. */
+export const bulkCounts = sqliteTable(
+  "bulk_counts",
+  {
+    job: integer().notNull(),
+    subStatus: text("sub_status").notNull(),
+    rows: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.job, table.subStatus] })],
+);
+
+/** Events, written in the transaction that changes the state (`foundation/db/outbox.ts`); kept as the event feed. */
+export const outbox = sqliteTable(
+  "outbox",
+  {
+    id: text().primaryKey(),
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] })
+      .notNull()
+      .default("live"),
+    type: text().notNull(),
+    /** `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`. Events of one subject are sent in order. */
+    subject: text().notNull().default(""),
+    /** The `data` of the event, as JSON. */
+    data: text().notNull(),
+    /** The webhook URL of its subject; null without one. The account's default URL receives it, too. */
+    url: text(),
+    createdAtMs: integer("created_at_ms").notNull(),
+    /** When its deliveries were created; null before. */
+    deliveredAtMs: integer("delivered_at_ms"),
+  },
+  (table) => [
+    index("outbox_undelivered")
+      .on(table.id)
+      .where(sql`delivered_at_ms is null`),
+    index("outbox_by_account").on(table.accountId, table.mode, table.id),
+    index("outbox_by_subject").on(table.accountId, table.mode, table.subject, table.id),
+  ],
+);

@@ -1,0 +1,137 @@
+import { forEachIsolated } from "../../foundation/base/for-each-isolated.ts";
+import type { Tx } from "../../foundation/db/open.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { Mailer } from "../../foundation/net/mailer.ts";
+import { composeMail } from "./compose-mail.ts";
+import type { MailContent, MailLinks } from "./mail-content.ts";
+import { type MailSubscriptions, mailOffOf } from "./mail-subscriptions.ts";
+import type { MailTopic } from "./subscription-store.ts";
+
+/** Something that waits in a mail queue for one recipient. */
+export interface QueuedMail {
+  readonly id: string;
+  readonly createdAtMs: number;
+}
+
+/** A durable queue of what is to be mailed. */
+export interface MailQueue<Row extends QueuedMail> {
+  /** Recipients with queued rows, in the order of their addresses, after `after`. */
+  recipients(after: string, limit: number): readonly string[];
+  /** The rows of a recipient, the oldest first. */
+  rowsFor(recipient: string): readonly Row[];
+  remove(tx: Tx, rows: readonly Row[]): void;
+}
+
+/** How mail leaves the service: the relay, the links in it, and who wants it no longer. */
+export interface Mailing {
+  readonly mailer: Mailer;
+  /** The URL of the service, without a `/` at the end; null without POSTWARDEN_BASE_URL. */
+  readonly baseUrl: string | null;
+  readonly subscriptions: Pick<MailSubscriptions, "open">;
+}
+
+export interface MailBatcherOptions<Row extends QueuedMail> {
+  /** What the log calls such a mail: `DMARC alert mail`. */
+  readonly name: string;
+  readonly queue: MailQueue<Row>;
+  readonly mailing: Mailing;
+  /** The mail about some rows, never none of them; null when there is nothing left to say: the rows are removed. */
+  readonly compose: (rows: readonly Row[], recipient: string) => Promise<MailContent | null> | MailContent | null;
+  /** Rows of different accounts and kinds go into mails of their own. Null: its account is not known any more. */
+  readonly topicOf: (row: Row) => Omit<MailTopic, "recipient"> | null;
+  /** The first row of a mail waits this long for others. */
+  readonly gatherMs: number;
+  /** A recipient is mailed at most once in this time. */
+  readonly intervalMs: number;
+}
+
+export type MailRuntime = Pick<Runtime, "db" | "clock" | "log">;
+
+/** After this long without success a mail is dropped: the next one says it better. */
+const RETRY_MS_MAX = 24 * 60 * 60_000;
+const RECIPIENTS_AT_ONCE = 100;
+
+/**
+ * Mails what is queued, one mail to each recipient about all of it. Rows are removed when the mail was accepted, refused for good or
+ * is a day old; what a crash leaves in the queue is sent by the next run.
+ */
+export class MailBatcher<Row extends QueuedMail> {
+  readonly #runtime: MailRuntime;
+  readonly #options: MailBatcherOptions<Row>;
+  /** When each recipient was last mailed, monotonic. */
+  readonly #mailedAtMs = new Map<string, number>();
+
+  constructor(runtime: MailRuntime, options: MailBatcherOptions<Row>) {
+    this.#runtime = runtime;
+    this.#options = options;
+  }
+
+  /** Sends all mails that are due. A failure of one does not stop the others. */
+  async send(): Promise<void> {
+    const { queue, intervalMs } = this.#options;
+    const nowMs = this.#runtime.clock.monotonicMs();
+    for (const [recipient, atMs] of this.#mailedAtMs)
+      if (nowMs - atMs >= intervalMs) this.#mailedAtMs.delete(recipient);
+    for (let after = ""; ;) {
+      const recipients = queue.recipients(after, RECIPIENTS_AT_ONCE);
+      const last = recipients.at(-1);
+      if (last === undefined) return;
+      const due = recipients.filter((recipient) => !this.#mailedAtMs.has(recipient));
+      await forEachIsolated(due, (recipient) => this.#sendTo(recipient), { onFailure: this.#logFailure });
+      after = last;
+    }
+  }
+
+  async #sendTo(recipient: string): Promise<void> {
+    const { queue, gatherMs, topicOf } = this.#options;
+    const rows = queue.rowsFor(recipient);
+    const [oldest] = rows;
+    if (oldest === undefined || this.#runtime.clock.nowMs() - oldest.createdAtMs < gatherMs) return;
+    const groups = Map.groupBy(rows, (row) => {
+      const { accountId = "", kind = "" } = topicOf(row) ?? {};
+      return `${kind}:${accountId}`;
+    });
+    const send = (group: readonly Row[]) => this.#sendOne(recipient, group);
+    await forEachIsolated(groups.values(), send, { onFailure: this.#logFailure });
+  }
+
+  async #sendOne(recipient: string, rows: readonly Row[]): Promise<void> {
+    const { name, mailing, compose } = this.#options;
+    const links = await this.#linksFor(recipient, rows);
+    const content = links === null ? null : await compose(rows, recipient);
+    if (links === null || content === null) return this.#remove(rows);
+    const mail = { to: recipient, ...composeMail(content, links), oneClickUrl: oneClickUrlOf(links) };
+    const sent = await mailing.mailer(mail);
+    if (sent.ok) {
+      this.#mailedAtMs.set(recipient, this.#runtime.clock.monotonicMs());
+      return this.#remove(rows);
+    }
+    const { isFinal, problem } = sent.error;
+    const isTooOld = this.#runtime.clock.nowMs() - (rows[0]?.createdAtMs ?? 0) > RETRY_MS_MAX;
+    if (!isFinal && !isTooOld)
+      return this.#runtime.log.warn(`${name} not accepted, will be retried`, { error: problem });
+    this.#runtime.log.error(`${name} dropped`, { entries: rows.length, error: problem });
+    await this.#remove(rows);
+  }
+
+  /** The links of a mail about rows of one topic; null when its recipient has stopped such mail. */
+  async #linksFor(recipient: string, [row]: readonly Row[]): Promise<MailLinks | null> {
+    const { mailing, topicOf } = this.#options;
+    const { baseUrl, subscriptions } = mailing;
+    const topic = row === undefined ? null : topicOf(row);
+    if (topic === null) return { baseUrl, off: null };
+    const subscription = await subscriptions.open({ ...topic, recipient });
+    return subscription.stoppedAtMs === null ? { baseUrl, off: mailOffOf(subscription) } : null;
+  }
+
+  #remove(rows: readonly Row[]): Promise<void> {
+    return this.#runtime.db.commit((tx) => this.#options.queue.remove(tx, rows));
+  }
+
+  readonly #logFailure = (_item: unknown, error: unknown): void =>
+    this.#runtime.log.error(`${this.#options.name} failed, will be retried in the next run`, { error });
+}
+
+/** The URL for RFC 8058, which only allows https. */
+const oneClickUrlOf = ({ baseUrl, off }: MailLinks): string | null =>
+  baseUrl?.startsWith("https:") === true && off !== null ? baseUrl + off.path : null;

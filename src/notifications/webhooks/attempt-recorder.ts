@@ -1,0 +1,84 @@
+import type { Tx } from "../../foundation/db/open.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
+import { AttemptStore } from "./attempt-store.ts";
+import type { AttemptEnd, Delivery, DeliveryStore } from "./delivery-store.ts";
+import { FailingUrls, loggedHost } from "./failing-urls.ts";
+import { DELIVERY_ATTEMPTS_MAX, waitAfter } from "./retry-schedule.ts";
+import type { DeliveryResult } from "./send.ts";
+
+/** A delivery is rejected after this many permanent refusals; the next of its queue is sent. */
+export const REJECTIONS_MAX = 3;
+
+/** Stores the result of an attempt and what follows for its queue: next delivery, retry, rejection, failure, or the end (410). */
+export class AttemptRecorder {
+  readonly #attempts: AttemptStore;
+  readonly #failing: FailingUrls;
+
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly store: DeliveryStore,
+  ) {
+    this.#attempts = new AttemptStore(runtime.db);
+    this.#failing = new FailingUrls(runtime);
+  }
+
+  async record(delivery: Delivery, result: DeliveryResult): Promise<void> {
+    const { db, clock, log } = this.runtime;
+    const change = await db.commit((tx) => {
+      const written = this.#write(tx, delivery, result);
+      if (result.gone) this.#disableUrl(tx, delivery);
+      else if (result.rateLimited && result.retryAfterMs !== null)
+        this.store.pause(tx, delivery, clock.nowMs() + result.retryAfterMs);
+      return written;
+    });
+    const { id, url, type } = delivery;
+    const fields = { id, type, host: loggedHost(url), problem: result.problem };
+    this.#failing.note(delivery, result);
+    if (result.gone) log.warn("webhook endpoint responded 410: its URL is disabled", fields);
+    else if (change?.status === "failed") log.warn(`webhook failed after ${DELIVERY_ATTEMPTS_MAX} attempts`, fields);
+    else if (change?.status === "rejected") log.warn("webhook rejected by its receiver; later ones are sent", fields);
+    else if (!result.delivered) log.debug("webhook not delivered; trying again", fields);
+  }
+
+  /** Returns the change; null when the delivery was cancelled or moved meanwhile, and this attempt did not deliver it. */
+  #write(tx: Tx, { id, url }: Delivery, result: DeliveryResult): AttemptEnd | null {
+    const delivery = this.store.find(id);
+    if (delivery === undefined) return null;
+    const isSame = delivery.status === "pending" && delivery.url === url;
+    if (!isSame && !result.delivered) return null;
+    const change = this.#changeOf(delivery, result);
+    this.store.endAttempt(tx, id, change);
+    const atMs = this.runtime.clock.nowMs();
+    this.#attempts.insert(tx, { ...delivery, deliveryId: id, url, atMs, ...attemptOf(result) });
+    const { db, clock } = this.runtime;
+    const { mode, createdAtMs } = delivery;
+    db.note(tx, { kind: "webhook", mode, status: change.status, ageMs: clock.nowMs() - createdAtMs });
+    if (change.status !== "pending") this.store.wakeQueue(tx, delivery, this.runtime.clock.nowMs());
+    return change;
+  }
+
+  #changeOf(before: Delivery, result: DeliveryResult): AttemptEnd {
+    const nowMs = this.runtime.clock.nowMs();
+    const attempts = before.attempts + 1;
+    const rejections = before.rejections + (result.rejected ? 1 : 0);
+    const attempt = {
+      ...{ attempts, rejections, lastAttemptAtMs: nowMs, lastHttpStatus: result.httpStatus },
+      ...{ lastProblem: result.problem, lastAnswer: result.response },
+    };
+    const finished = { ...attempt, dueAtMs: null, finishedAtMs: nowMs };
+    if (result.delivered) return { ...finished, status: "delivered" };
+    if (rejections >= REJECTIONS_MAX) return { ...finished, status: "rejected" };
+    const waitMs = result.gone ? null : waitAfter(attempts, this.runtime.random);
+    if (waitMs === null) return { ...finished, status: "failed" };
+    const dueAtMs = nowMs + Math.max(waitMs, result.retryAfterMs ?? 0);
+    return { ...attempt, status: "pending", dueAtMs, finishedAtMs: null };
+  }
+
+  #disableUrl(tx: Tx, delivery: Delivery): void {
+    const nowMs = this.runtime.clock.nowMs();
+    this.store.markGone(tx, delivery, nowMs);
+    this.store.failPending(tx, delivery, "Not sent: the receiver responded 410 to an earlier event.", nowMs);
+  }
+}
+
+const attemptOf = ({ httpStatus, problem, response }: DeliveryResult) => ({ httpStatus, problem, answer: response });

@@ -1,0 +1,231 @@
+import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, type SQL, sql } from "drizzle-orm";
+import type { IdWindow, Stretch } from "../../foundation/base/walk.ts";
+import type { KeyMode } from "../../foundation/base/secrets.ts";
+import type { Db, Tx } from "../../foundation/db/open.ts";
+import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../../foundation/db/schema-webhooks.ts";
+import { type ATTEMPT_COLUMNS, type DueEndpoint, prepareDeliveries } from "./delivery-statements.ts";
+
+export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** An account and mode. Live and test webhooks share nothing: neither secrets nor queues nor disabled URLs. */
+export interface WebhookOwner {
+  readonly accountId: string;
+  readonly mode: KeyMode;
+}
+
+/** A URL of an owner. */
+export interface WebhookEndpoint extends WebhookOwner {
+  readonly url: string;
+}
+
+/** The pending deliveries of an owner to one URL about one subject, which are sent in order. */
+export interface WebhookQueue extends WebhookEndpoint {
+  readonly subject: string;
+}
+
+/** An event to be sent to a URL. Of the pending deliveries of a queue only the first has a `dueAtMs`. */
+export type Delivery = Readonly<typeof webhookDeliveries.$inferSelect>;
+
+/** The columns that an attempt changes. */
+export type AttemptEnd = Pick<Delivery, (typeof ATTEMPT_COLUMNS)[number]>;
+
+/** The columns that can change. */
+export type DeliveryChange = Partial<AttemptEnd & Pick<Delivery, "url" | "via">>;
+
+export interface DeliveryFilters {
+  readonly status?: DeliveryStatus | readonly DeliveryStatus[] | undefined;
+  readonly type?: string | undefined;
+  readonly url?: string | undefined;
+  readonly subject?: string | undefined;
+  /** Events at or after the first time and before the second. */
+  readonly sinceMs?: number | undefined;
+  readonly untilMs?: number | undefined;
+}
+
+const table = webhookDeliveries;
+
+const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
+  and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
+const goneAt = ({ accountId, mode }: WebhookOwner, url: string): SQL | undefined =>
+  and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
+
+const matching = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): SQL | undefined => {
+  const { status, type, url, subject, sinceMs, untilMs } = filters;
+  return and(
+    ...[eq(table.accountId, accountId), eq(table.mode, mode)],
+    status === undefined ? undefined : inArray(table.status, typeof status === "string" ? [status] : [...status]),
+    type === undefined ? undefined : eq(table.type, type),
+    url === undefined ? undefined : eq(table.url, url),
+    subject === undefined ? undefined : eq(table.subject, subject),
+    sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
+    untilMs === undefined ? undefined : lt(table.createdAtMs, untilMs),
+  );
+};
+
+/** Deliveries, and the URLs that are paused or gone. */
+export class DeliveryStore {
+  readonly #statements: ReturnType<typeof prepareDeliveries>;
+
+  constructor(private readonly db: Db) {
+    this.#statements = prepareDeliveries(db);
+  }
+
+  insert(_tx: Tx, delivery: Delivery): void {
+    this.#statements.insert.run(delivery);
+  }
+
+  find(id: string): Delivery | undefined {
+    return this.#statements.byId.get({ id });
+  }
+
+  /** Stores how an attempt ended. */
+  endAttempt(_tx: Tx, id: string, end: AttemptEnd): void {
+    this.#statements.endAttempt.run({ ...end, id });
+  }
+
+  change(_tx: Tx, id: string, change: DeliveryChange): void {
+    this.db.orm
+      .update(table)
+      .set({ ...change })
+      .where(eq(table.id, id))
+      .run();
+  }
+
+  /** Makes the first delivery of a queue due, but not before a pause ends, and only the first. Call it after every change of the queue. */
+  wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number): void {
+    const { accountId, mode, url, subject } = queue;
+    const first = this.#statements.firstOfQueue.get({ accountId, mode, url, subject });
+    if (first === undefined || first.dueAtMs !== null) return;
+    this.#statements.clearDueOfOthers.run({ accountId, mode, url, subject, first: first.id });
+    this.#statements.setDue.run({ id: first.id, dueAtMs: Math.max(dueAtMs, this.pausedUntil(queue)) });
+  }
+
+  /** The next endpoint with pending deliveries, in the order of the index; null: the first. */
+  endpointAfter(after: WebhookEndpoint | null): DueEndpoint | undefined {
+    const { accountId, mode, url } = after ?? { accountId: "", mode: "", url: "" };
+    return this.#statements.endpointAfter.get(accountId, mode, url) ?? undefined;
+  }
+
+  /** The first deliveries of the queues of an endpoint that are due, the longest waiting first. */
+  dueHeads({ accountId, mode, url }: WebhookEndpoint, nowMs: number, limit: number): Delivery[] {
+    return this.#statements.dueHeads.all({ accountId, mode, url, nowMs, limit });
+  }
+
+  /** The ids of the pending deliveries of a queue in order. */
+  queue({ accountId, mode, url, subject }: WebhookQueue, limit: number): string[] {
+    return this.#statements.queue.all({ accountId, mode, url, subject, limit }).map(({ id }) => id);
+  }
+
+  countPending({ accountId, mode, url }: WebhookEndpoint): number {
+    return this.#statements.countPending.get({ accountId, mode, url })?.pending ?? 0;
+  }
+
+  failPending(_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number): void {
+    const failed = { status: "failed", dueAtMs: null, lastProblem: problem, finishedAtMs: atMs } as const;
+    this.db.orm.update(table).set(failed).where(pendingAt(endpoint)).run();
+  }
+
+  /** The id at an offset among an owner's deliveries older than `before`, newest first; null when there are fewer. */
+  idBehind(owner: WebhookOwner, before: string | null, offset: number): string | null {
+    const older = and(matching(owner, {}), before === null ? undefined : lt(table.id, before));
+    const ids = this.db.orm.select({ id: table.id }).from(table).where(older).orderBy(desc(table.id));
+    return ids.limit(1).offset(offset).get()?.id ?? null;
+  }
+
+  /** Newest first, older than the id `before` and not older than `from`. */
+  list(owner: WebhookOwner, filters: DeliveryFilters, page: IdWindow): Delivery[] {
+    const within = and(
+      matching(owner, filters),
+      page.before === null ? undefined : lt(table.id, page.before),
+      page.from === undefined ? undefined : gte(table.id, page.from),
+    );
+    return this.db.orm.select().from(table).where(within).orderBy(desc(table.id)).limit(page.limit).all();
+  }
+
+  /** Examines the next `looks` deliveries after an id, oldest first, and returns up to `limit` that match, and where to continue. */
+  listForward(
+    owner: WebhookOwner,
+    filters: DeliveryFilters,
+    { after, looks, limit }: { readonly after: string | null; readonly looks: number; readonly limit: number },
+  ): Stretch<Delivery, string> {
+    const behind = after === null ? undefined : gt(table.id, after);
+    const examined = and(matching(owner, {}), behind);
+    const ids = this.db.orm.select({ id: table.id }).from(table).where(examined).orderBy(asc(table.id));
+    const upTo =
+      ids
+        .limit(1)
+        .offset(looks - 1)
+        .get()?.id ?? null;
+    const wanted = and(matching(owner, filters), behind, upTo === null ? undefined : lte(table.id, upTo));
+    const rows = this.db.orm.select().from(table).where(wanted).orderBy(asc(table.id)).limit(limit).all();
+    const last = rows.at(-1);
+    return { rows, end: rows.length === limit && last !== undefined ? last.id : upTo };
+  }
+
+  /** Deletes up to `limit` deliveries finished before a time, and returns how many. */
+  purge(_tx: Tx, beforeMs: number, limit: number): number {
+    const old = and(isNotNull(table.finishedAtMs), lt(table.finishedAtMs, beforeMs));
+    const rows = this.db.orm.select({ id: table.id }).from(table).where(old).limit(limit).all();
+    for (const { id } of rows) {
+      this.db.orm.delete(webhookAttempts).where(eq(webhookAttempts.deliveryId, id)).run();
+      this.db.orm.delete(table).where(eq(table.id, id)).run();
+    }
+    return rows.length;
+  }
+
+  /** Until when nothing is sent to a URL; 0 when it is not paused. */
+  pausedUntil({ accountId, mode, url }: WebhookEndpoint): number {
+    return this.#statements.pauseEnd.get(accountId, mode, url)?.untilMs ?? 0;
+  }
+
+  pause(_tx: Tx, endpoint: WebhookEndpoint, untilMs: number): void {
+    const { accountId, mode, url } = endpoint;
+    const target = [webhookPauses.accountId, webhookPauses.mode, webhookPauses.url];
+    const set = { untilMs: sql`max(${webhookPauses.untilMs}, excluded.until_ms)` };
+    this.db.orm
+      .insert(webhookPauses)
+      .values({ accountId, mode, url, untilMs })
+      .onConflictDoUpdate({ target, set })
+      .run();
+    const early = and(pendingAt(endpoint), isNotNull(table.dueAtMs), lt(table.dueAtMs, untilMs));
+    this.db.orm.update(table).set({ dueAtMs: untilMs }).where(early).run();
+  }
+
+  /** Moves the time of every retry and the end of every pause, after the clock was set. */
+  shiftTimes(_tx: Tx, byMs: number): void {
+    this.db.orm
+      .update(table)
+      .set({ dueAtMs: sql`due_at_ms + ${byMs}` })
+      .where(sql`due_at_ms is not null`)
+      .run();
+    this.db.orm
+      .update(webhookPauses)
+      .set({ untilMs: sql`until_ms + ${byMs}` })
+      .run();
+  }
+
+  endPause(_tx: Tx, { accountId, mode, url }: WebhookEndpoint): void {
+    const { accountId: ofAccount, mode: ofMode, url: ofUrl } = webhookPauses;
+    const pause = and(eq(ofAccount, accountId), eq(ofMode, mode), eq(ofUrl, url));
+    this.db.orm.delete(webhookPauses).where(pause).run();
+  }
+
+  /** Deletes up to `limit` pauses that ended before a time, and returns how many. */
+  purgePauses(_tx: Tx, beforeMs: number, limit: number): number {
+    return this.#statements.purgePauses.run(beforeMs, limit).changes;
+  }
+
+  /** When a URL responded 410; undefined while deliveries to it are enabled. */
+  goneSince({ accountId, mode }: WebhookOwner, url: string): number | undefined {
+    return this.#statements.gone.get({ accountId, mode, url })?.atMs;
+  }
+
+  markGone(_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number): void {
+    this.db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run();
+  }
+
+  clearGone(_tx: Tx, owner: WebhookOwner, url: string): void {
+    this.db.orm.delete(webhookGone).where(goneAt(owner, url)).run();
+  }
+}

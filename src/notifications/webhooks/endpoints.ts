@@ -1,0 +1,137 @@
+import type { AttentionItem } from "../../foundation/base/attention.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
+import { AttemptStore, type DeliveryAttempt } from "./attempt-store.ts";
+import type { DeliveryStore, WebhookEndpoint, WebhookOwner } from "./delivery-store.ts";
+import { type DeliveryFormat, formatOf } from "./formats.ts";
+import { EndpointStore, type RecentAttempt, type UsedUrl, type UrlUse } from "./endpoint-store.ts";
+
+/**
+ * `disabled`: it responded 410, nothing is sent; `failing`: its last attempt failed; `paused`: it asked for a pause; `unused`:
+ * nothing was sent in 30 days; `unset`: it failed, but nothing is sent to it any more.
+ */
+export const ENDPOINT_STATES = ["disabled", "failing", "paused", "unused", "working", "unset"] as const;
+export type EndpointState = (typeof ENDPOINT_STATES)[number];
+
+/** A URL that events are sent to. */
+export interface EndpointStatus {
+  readonly url: string;
+  readonly format: DeliveryFormat;
+  readonly state: EndpointState;
+  /** When it was disabled, began to fail, or when its pause ends; null otherwise. */
+  readonly sinceMs: number | null;
+  readonly uses: ReadonlyArray<{ readonly use: UrlUse; readonly count: number }>;
+  /** Events that wait; `PENDING_SHOWN_MAX` stands for any more. */
+  readonly pending: number;
+  readonly nextDueMs: number | null;
+  readonly lastAttempt: RecentAttempt | null;
+  /** Failed attempts since the last one that delivered, up to `ATTEMPTS_EXAMINED_MAX`. */
+  readonly failures: number;
+}
+
+export const PENDING_SHOWN_MAX = 1_000;
+/** URLs shown of one account and mode. */
+export const ENDPOINTS_MAX = 200;
+const ATTEMPTS_EXAMINED_MAX = 100;
+/** Attempts shown of one delivery: more only after many redeliveries. */
+const ATTEMPTS_SHOWN_MAX = 50;
+
+/** The URLs that an account's events are sent to, and how that goes. */
+export class Endpoints {
+  readonly #runtime: Pick<Runtime, "clock">;
+  readonly #store: EndpointStore;
+  readonly #attempts: AttemptStore;
+  readonly #deliveries: DeliveryStore;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">, deliveries: DeliveryStore) {
+    this.#runtime = runtime;
+    this.#store = new EndpointStore(runtime.db);
+    this.#attempts = new AttemptStore(runtime.db);
+    this.#deliveries = deliveries;
+  }
+
+  /** The URLs in use and those that were called in the last 30 days, the worst first. */
+  list({ accountId, mode }: WebhookOwner): EndpointStatus[] {
+    const owner = { accountId, mode };
+    const uses = new Map<string, UsedUrl[]>();
+    for (const used of this.#store.used(owner, ENDPOINTS_MAX))
+      uses.set(used.url, [...(uses.get(used.url) ?? []), used]);
+    const urls = new Set([...uses.keys(), ...this.#calledUrls(owner)]);
+    const rank = ({ state }: EndpointStatus): number => ENDPOINT_STATES.indexOf(state);
+    return [...urls]
+      .slice(0, ENDPOINTS_MAX)
+      .map((url) => this.#statusOf({ ...owner, url }, uses.get(url) ?? []))
+      .toSorted((a, b) => rank(a) - rank(b) || b.pending - a.pending || (a.url < b.url ? -1 : 1));
+  }
+
+  /** One of them; null for a URL that the account has nothing to do with. */
+  find({ accountId, mode }: WebhookOwner, url: string): EndpointStatus | null {
+    if (!URL.canParse(url)) return null;
+    const owner = { accountId, mode };
+    const status = this.#statusOf({ ...owner, url }, this.#store.used(owner, ENDPOINTS_MAX, url));
+    const isKnown = status.uses.length > 0 || status.state !== "unused" || status.pending > 0;
+    return isKnown ? status : null;
+  }
+
+  /** The URLs that events do not reach. Cheap while all work: every page of the dashboard counts them. */
+  attention({ accountId, mode }: WebhookOwner): AttentionItem[] {
+    const owner = { accountId, mode };
+    return this.#calledUrls(owner).flatMap((url) => {
+      const isGone = this.#deliveries.goneSince(owner, url) !== undefined;
+      if (!isGone && this.#store.recent({ ...owner, url }, 1)[0]?.problem == null) return [];
+      const status = this.find(owner, url);
+      if (status?.state !== "disabled" && status?.state !== "failing") return [];
+      const { state, sinceMs, pending, lastAttempt } = status;
+      const waiting = pending === 0 ? "" : ` ${pending} ${pending === 1 ? "event waits" : "events wait"}.`;
+      return [
+        {
+          ...({ severity: state === "disabled" ? "bad" : "warn", label: "Webhook", sinceMs } as const),
+          title: `${new URL(url).host} does not take our events`,
+          detail:
+            state === "disabled"
+              ? "It responded 410, so nothing is sent until it is enabled."
+              : `${lastAttempt?.problem ?? "The last attempt failed."}${waiting}`,
+          action: { text: "See why", path: `/webhooks/deliveries?url=${encodeURIComponent(url)}` },
+        },
+      ];
+    });
+  }
+
+  /** The attempts at a delivery, oldest first. The caller has checked whose it is. */
+  attempts(deliveryId: string): DeliveryAttempt[] {
+    return this.#attempts.ofDelivery(deliveryId, ATTEMPTS_SHOWN_MAX);
+  }
+
+  /** The URLs that were called in the last 30 days or are disabled. */
+  #calledUrls(owner: WebhookOwner): string[] {
+    const urls = new Set(this.#store.gone(owner).map(({ url }) => url));
+    let called = this.#store.urlAfter(owner, "");
+    for (let looked = 0; called !== undefined && looked < ENDPOINTS_MAX; looked += 1) {
+      urls.add(called);
+      called = this.#store.urlAfter(owner, called);
+    }
+    return [...urls];
+  }
+
+  #statusOf(endpoint: WebhookEndpoint, uses: EndpointStatus["uses"]): EndpointStatus {
+    const attempts = this.#store.recent(endpoint, ATTEMPTS_EXAMINED_MAX);
+    const delivered = attempts.findIndex(({ problem }) => problem === null);
+    const failures = delivered < 0 ? attempts.length : delivered;
+    const goneMs = this.#deliveries.goneSince(endpoint, endpoint.url);
+    const pausedUntilMs = this.#deliveries.pausedUntil(endpoint);
+    const isPaused = pausedUntilMs > this.#runtime.clock.nowMs();
+    const pending = this.#store.pending(endpoint, PENDING_SHOWN_MAX);
+    const isSet = uses.length > 0 || pending > 0;
+    const state = (): Pick<EndpointStatus, "state" | "sinceMs"> => {
+      if (!isSet && (goneMs !== undefined || failures > 0)) return { state: "unset", sinceMs: null };
+      if (goneMs !== undefined) return { state: "disabled", sinceMs: goneMs };
+      if (isPaused) return { state: "paused", sinceMs: pausedUntilMs };
+      if (failures > 0) return { state: "failing", sinceMs: attempts[failures - 1]?.atMs ?? null };
+      return { state: attempts.length === 0 ? "unused" : "working", sinceMs: null };
+    };
+    return {
+      ...{ url: endpoint.url, format: formatOf(endpoint.url), uses, failures, pending, ...state() },
+      nextDueMs: this.#store.nextDueMs(endpoint),
+      lastAttempt: attempts[0] ?? null,
+    };
+  }
+}

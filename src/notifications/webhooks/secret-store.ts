@@ -1,0 +1,81 @@
+import { and, desc, eq, gt, isNull, or, type Placeholder, type SQL, sql } from "drizzle-orm";
+import { newId } from "../../foundation/base/secrets.ts";
+import type { Tx } from "../../foundation/db/open.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
+import { webhookSecrets } from "../../foundation/db/schema-webhooks.ts";
+import type { WebhookOwner } from "./delivery-store.ts";
+import { newWebhookSecret } from "./signature.ts";
+
+/** `validUntilMs`: null until it is replaced. */
+export type WebhookSecret = Readonly<typeof webhookSecrets.$inferSelect>;
+
+/** After a rotation the old secret also signs for this long. */
+export const SECRET_GRACE_MS = 24 * 60 * 60 * 1000;
+
+const table = webhookSecrets;
+const endsAfter = (atMs: number | Placeholder) => or(isNull(table.validUntilMs), gt(table.validUntilMs, atMs));
+const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
+  and(eq(table.accountId, accountId), eq(table.mode, mode));
+
+/** The signing secrets of each account and mode; created on first use. */
+export class WebhookSecrets {
+  readonly #selectValid;
+
+  constructor(private readonly runtime: Pick<Runtime, "db" | "clock">) {
+    const ofOwner = [eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))];
+    this.#selectValid = runtime.db.orm
+      .select()
+      .from(table)
+      .where(and(...ofOwner, endsAfter(sql.placeholder("nowMs"))))
+      .orderBy(desc(table.id))
+      .prepare();
+  }
+
+  /** The valid secrets, newest first; creates the first one. Never empty. */
+  ensure(tx: Tx, owner: WebhookOwner): readonly WebhookSecret[] {
+    const valid = this.#valid(owner);
+    return valid.length > 0 ? valid : [this.#insert(tx, owner)];
+  }
+
+  /** The same outside of a transaction. */
+  current(owner: WebhookOwner): readonly WebhookSecret[] {
+    return this.runtime.db.transact((tx) => this.ensure(tx, owner));
+  }
+
+  /** The texts of the valid secrets. Creates the first one, for deliveries from versions without secrets per mode. */
+  async signing(owner: WebhookOwner): Promise<readonly string[]> {
+    const valid = this.#valid(owner);
+    const secrets = valid.length > 0 ? valid : await this.runtime.db.commit((tx) => this.ensure(tx, owner));
+    return secrets.map(({ secret }) => secret);
+  }
+
+  /** Creates a secret; the existing ones end after 24 hours, or earlier where that was set. */
+  rotate(owner: WebhookOwner): readonly WebhookSecret[] {
+    const { db, clock } = this.runtime;
+    return db.transact((tx) => {
+      const validUntilMs = clock.nowMs() + SECRET_GRACE_MS;
+      const ending = and(belongsTo(owner), endsAfter(validUntilMs));
+      db.orm.update(table).set({ validUntilMs }).where(ending).run();
+      this.#insert(tx, owner);
+      return this.#valid(owner);
+    });
+  }
+
+  #valid({ accountId, mode }: WebhookOwner): readonly WebhookSecret[] {
+    return this.#selectValid.all({ accountId, mode, nowMs: this.runtime.clock.nowMs() });
+  }
+
+  #insert(_tx: Tx, { accountId, mode }: WebhookOwner): WebhookSecret {
+    const { db, clock } = this.runtime;
+    const values = {
+      id: newId(),
+      accountId,
+      mode,
+      secret: newWebhookSecret(),
+      createdAtMs: clock.nowMs(),
+      validUntilMs: null,
+    };
+    db.orm.insert(table).values(values).run();
+    return values;
+  }
+}

@@ -1,0 +1,110 @@
+import type { Clock } from "../../foundation/base/clock.ts";
+import type { Poster } from "../../foundation/net/fetch.ts";
+import { formatFor } from "./formats.ts";
+import { retryAfterMs } from "./retry-schedule.ts";
+import { signatureHeaders } from "./signature.ts";
+
+/** One attempt at a delivery. Every attempt has the same body and a new signature. */
+export interface WebhookRequest {
+  readonly id: string;
+  readonly url: string;
+  /** The body of the event (Standard Webhooks); for Slack and Teams a message is made of it. */
+  readonly body: string;
+  readonly secrets: readonly string[];
+  readonly signal?: AbortSignal;
+}
+
+/** The result of one attempt. */
+export interface DeliveryResult {
+  readonly delivered: boolean;
+  /** 410: the endpoint is permanently gone. */
+  readonly gone: boolean;
+  /** A permanent refusal: a 4xx other than 408, 409, 410, 425 and 429. */
+  readonly rejected: boolean;
+  readonly httpStatus: number | null;
+  /** Why the delivery failed, as a sentence; null when it was delivered. */
+  readonly problem: string | null;
+  /** The first kB of the response body; null when it was delivered, or without a response. */
+  readonly response: string | null;
+  /** From the `Retry-After` header; null without one. */
+  readonly retryAfterMs: number | null;
+  /** 429 or 503: `retryAfterMs` applies to every delivery to this URL. */
+  readonly rateLimited: boolean;
+  readonly timedOut: boolean;
+}
+
+export interface SenderOptions {
+  readonly post: Poster;
+  readonly clock: Clock;
+  readonly userAgent: string;
+  /** Base of the links in chat messages; null when POSTWARDEN_BASE_URL is not set. */
+  readonly baseUrl: string | null;
+}
+
+/** Characters of a response quoted in `problem`. */
+const QUOTED_CHARACTERS_MAX = 200;
+const RESPONSE_BYTES_MAX = 1024;
+const GONE = 410;
+const TEMPORARY_4XX: ReadonlySet<number> = new Set([408, 409, 425, 429]);
+const RATE_LIMITED: ReadonlySet<number> = new Set([429, 503]);
+
+export type Sender = (request: WebhookRequest) => Promise<DeliveryResult>;
+
+/** Returns the function that makes one attempt. Any status but 2xx is a failure, including redirects. */
+export const createSender =
+  ({ post, clock, userAgent, baseUrl }: SenderOptions): Sender =>
+  async ({ id, url, body: event, secrets, signal }) => {
+    const { payloadOf, isFailure } = formatFor(url);
+    const body = payloadOf(event, baseUrl);
+    const headers = {
+      "content-type": "application/json",
+      "user-agent": userAgent,
+      ...signatureHeaders(secrets, { id, atMs: clock.nowMs(), body }),
+    };
+    const posted = await post({ url, headers, body, ...(signal === undefined ? {} : { signal }) });
+    if (!posted.ok) {
+      const { kind, problem } = posted.error;
+      return { ...NO_RESPONSE, problem, timedOut: kind === "timeout" || kind === "aborted" };
+    }
+    const { status, body: response, retryAfter } = posted.value;
+    if (status >= 200 && status < 300 && !isFailure(response))
+      return { ...NO_RESPONSE, delivered: true, httpStatus: status };
+    return {
+      ...NO_RESPONSE,
+      gone: status === GONE,
+      rejected: status >= 400 && status < 500 && status !== GONE && !TEMPORARY_4XX.has(status),
+      httpStatus: status,
+      problem: describe(status, response),
+      response: firstBytes(response),
+      retryAfterMs: retryAfterMs(retryAfter, clock.nowMs()),
+      rateLimited: RATE_LIMITED.has(status),
+    };
+  };
+
+const NO_RESPONSE: DeliveryResult = {
+  delivered: false,
+  gone: false,
+  rejected: false,
+  httpStatus: null,
+  problem: null,
+  response: null,
+  retryAfterMs: null,
+  rateLimited: false,
+  timedOut: false,
+};
+
+const firstBytes = (text: string): string =>
+  Buffer.from(text)
+    .subarray(0, RESPONSE_BYTES_MAX)
+    .toString("utf8")
+    .replace(/(?<!\u{FFFD})\u{FFFD}+$/u, "");
+
+const describe = (status: number, body: string): string => {
+  const quoted = body
+    .slice(0, QUOTED_CHARACTERS_MAX * 2)
+    .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
+    .trim()
+    .slice(0, QUOTED_CHARACTERS_MAX);
+  const hint = status >= 300 && status < 400 ? " Redirects are not followed: set the final URL." : "";
+  return `The receiver responded ${status}${quoted === "" ? "" : `: ${quoted}`}.${hint}`;
+};

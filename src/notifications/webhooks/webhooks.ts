@@ -1,0 +1,155 @@
+import { z } from "zod";
+import { isoTime } from "../../foundation/base/clock.ts";
+import { inSteps } from "../../foundation/base/in-steps.ts";
+import { newId } from "../../foundation/base/secrets.ts";
+import { type IdSource, readWindows, walk, type WalkPage } from "../../foundation/base/walk.ts";
+import type { Tx } from "../../foundation/db/open.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
+import { DeliveryActions } from "./delivery-actions.ts";
+import type { Delivery, DeliveryFilters, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import { Endpoints } from "./endpoints.ts";
+import { eventData, type EventFilters, type EventRow, type EventStore } from "./event-store.ts";
+import { formatOf } from "./formats.ts";
+import { eventBody } from "./outbox-relay.ts";
+import { TEST_MESSAGE, TEST_TYPE } from "./event-types.ts";
+import type { WebhookSecrets } from "./secret-store.ts";
+import type { DeliveryResult, Sender } from "./send.ts";
+
+export interface WebhooksOptions {
+  readonly store: DeliveryStore;
+  readonly events: EventStore;
+  readonly secrets: WebhookSecrets;
+  readonly dispatcher: Dispatcher;
+  readonly send: Sender;
+  /** The `data` of the documented example of an event type. */
+  readonly exampleOf: (type: string) => Promise<object>;
+  /** Events kept for one account and mode; default: 100,000. */
+  readonly eventsMax?: number;
+}
+
+/** How long finished deliveries and events are kept. */
+const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+const PURGED_AT_ONCE_MAX = 500;
+/** Limits the disk space of one account and mode. */
+const EVENTS_KEPT_MAX = 100_000;
+
+/** Deliveries examined, and read, between two yields. */
+const EXAMINED_AT_ONCE = 5_000;
+const READ_AT_ONCE = 100;
+
+/** The result of a test call. */
+export interface WebhookTestResult extends DeliveryResult {
+  readonly id: string;
+  readonly elapsedMs: number;
+}
+
+/** The webhooks of callers. A caller sees the deliveries and events of its account and mode. */
+export class Webhooks {
+  readonly actions: DeliveryActions;
+  readonly endpoints: Endpoints;
+  readonly secrets: WebhookSecrets;
+
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly options: WebhooksOptions,
+  ) {
+    this.actions = new DeliveryActions(runtime, options.store, options.dispatcher);
+    this.secrets = options.secrets;
+    this.endpoints = new Endpoints(runtime, options.store);
+  }
+
+  /** Newest first. */
+  list(owner: WebhookOwner, filters: DeliveryFilters): IdSource<Delivery> {
+    const { store } = this.options;
+    return {
+      idBehind: (before, offset) => store.idBehind(owner, before, offset),
+      list: (page) => store.list(owner, filters, page),
+    };
+  }
+
+  /** A page of deliveries, newest first. It may have fewer rows than `limit` and still a next one. */
+  page(
+    owner: WebhookOwner,
+    filters: DeliveryFilters,
+    window: { readonly before: string | null; readonly limit: number },
+  ): Promise<WalkPage<Delivery, string | null>> {
+    const read = readWindows(this.list(owner, filters));
+    const keyOf = ({ id }: Delivery): string | null => id;
+    const { accountId: account } = owner;
+    return walk({ read, keyOf, step: EXAMINED_AT_ONCE, rowsAtOnce: READ_AT_ONCE }, { ...window, account });
+  }
+
+  /** The events of an owner, oldest first, whether or not they were sent. */
+  feed(owner: WebhookOwner, filters: EventFilters): ReturnType<EventStore["window"]> {
+    return this.options.events.window(owner, filters);
+  }
+
+  /** Sends one event to a URL, without storing it: `webhook.test`, or the documented example of another type. */
+  async test(owner: WebhookOwner, url: string, type: string): Promise<WebhookTestResult> {
+    const { store, send, exampleOf } = this.options;
+    const { db, clock } = this.runtime;
+    const id = newId();
+    const { accountId, mode } = owner;
+    const example = type === TEST_TYPE ? { message: TEST_MESSAGE } : await exampleOf(type);
+    const body = eventBody(type, { createdAtMs: clock.nowMs(), mode, data: { ...example, test: true } });
+    const startedMs = clock.monotonicMs();
+    const signing = this.secrets.current({ accountId, mode }).map(({ secret }) => secret);
+    const result = await send({ id, url, body, secrets: signing });
+    const elapsedMs = Math.round(clock.monotonicMs() - startedMs);
+    if (result.delivered) await db.commit((tx) => store.clearGone(tx, owner, url));
+    return { ...result, id, elapsedMs };
+  }
+
+  /** Deletes finished deliveries and events after 30 days, and all but the newest 100,000 events of each owner. */
+  async purge(isStopping: () => boolean = () => false): Promise<void> {
+    const { store, events, eventsMax = EVENTS_KEPT_MAX } = this.options;
+    const { db, clock } = this.runtime;
+    const beforeMs = clock.nowMs() - KEPT_MS;
+    const purgeAll = (purgeSome: (tx: Tx) => number) => inSteps(() => db.commit(purgeSome), { isStopping });
+    await purgeAll((tx) => store.purgePauses(tx, clock.nowMs(), PURGED_AT_ONCE_MAX));
+    await purgeAll((tx) => store.purge(tx, beforeMs, PURGED_AT_ONCE_MAX));
+    await purgeAll((tx) => events.purgeOld(tx, beforeMs, PURGED_AT_ONCE_MAX));
+    for (const owner of events.owners()) {
+      const surplus = events.surplusFrom(owner, eventsMax);
+      if (surplus === undefined) continue;
+      await purgeAll((tx) => events.purgeUpTo(tx, owner, surplus, PURGED_AT_ONCE_MAX));
+    }
+  }
+}
+
+const storedEventSchema = z.object({ type: z.string(), timestamp: z.string(), data: z.unknown() });
+
+/** A delivery as the API shows it. */
+export const deliveryView = (delivery: Delivery) => ({
+  id: delivery.id,
+  event_id: delivery.eventId,
+  type: delivery.type,
+  subject: delivery.subject === "" ? null : delivery.subject,
+  url: delivery.url,
+  format: formatOf(delivery.url),
+  status: delivery.status,
+  attempts: delivery.attempts,
+  created_at: isoTime(delivery.createdAtMs),
+  next_attempt_at: delivery.dueAtMs === null ? null : isoTime(delivery.dueAtMs),
+  finished_at: delivery.finishedAtMs === null ? null : isoTime(delivery.finishedAtMs),
+  last_attempt:
+    delivery.lastAttemptAtMs === null && delivery.lastProblem === null
+      ? null
+      : {
+          at: delivery.lastAttemptAtMs === null ? null : isoTime(delivery.lastAttemptAtMs),
+          http_status: delivery.lastHttpStatus,
+          problem: delivery.lastProblem,
+          response_body: delivery.lastAnswer,
+        },
+  event: storedEventSchema.parse(JSON.parse(delivery.body)),
+});
+
+/** An event of the feed as the API shows it. */
+export const eventView = (event: EventRow) => ({
+  id: event.id,
+  type: event.type,
+  subject: event.subject === "" ? null : event.subject,
+  timestamp: isoTime(event.createdAtMs),
+  data: { ...eventData(event), mode: event.mode },
+});

@@ -1,0 +1,41 @@
+import { describe, expect, test } from "bun:test";
+import type { Database } from "bun:sqlite";
+import { openDb } from "../../foundation/db/open.ts";
+import { AccountDeletionStore } from "./account-deletion-store.ts";
+import { EraseStore } from "./erase-store.ts";
+
+const openInMemory = () => {
+  const opened = openDb(":memory:");
+  if (!opened.ok) throw new Error(opened.error.kind);
+  return opened.value;
+};
+
+/** Short tables: links that are not used yet, and messages that are still to be flagged in the mailbox. */
+const SHORT = ["SCAN setup_links", "SCAN dmarc_mailbox_marks"];
+
+/** The long tables that the statements of a store which change rows read as a whole. */
+const scansOf = (create: (sqlite: Database) => unknown): { readonly changing: number; readonly scans: string[] } => {
+  const { sqlite } = openInMemory();
+  const changing: string[] = [];
+  const prepare = (sql: string) => {
+    if (!/^\s*SELECT/.test(sql)) changing.push(sql);
+    return sqlite.prepare(sql);
+  };
+  create(Object.assign(Object.create(sqlite), { prepare }));
+  const scans = changing
+    .flatMap((sql) => sqlite.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql.replaceAll("?", "5")}`).all())
+    .map(({ detail }) => detail)
+    .filter((detail) => detail.startsWith("SCAN") && !SHORT.includes(detail));
+  return { changing: changing.length, scans };
+};
+
+describe("statements that run for each row read no long table as a whole", () => {
+  test.each([
+    ["to erase an address", (sqlite: Database) => new EraseStore({ sqlite }), 10],
+    ["to delete an account", (sqlite: Database) => new AccountDeletionStore({ sqlite }), 15],
+  ])("%s", (_, create, least) => {
+    const { changing, scans } = scansOf(create);
+    expect(changing).toBeGreaterThanOrEqual(least);
+    expect(scans).toEqual([]);
+  });
+});

@@ -1,0 +1,55 @@
+import { ACCOUNT_ROUTES } from "../accounts/routes.ts";
+import { BLOCKLIST_EVENTS } from "../blocklist/event-docs.ts";
+import { blocklistRoutes } from "../blocklist/overview-operations.ts";
+import { BULK_EVENTS } from "../bulk/results/job-examples.ts";
+import { BULK_ROUTES } from "../bulk/operations.ts";
+import { DMARC_EVENTS } from "../dmarc/alerts/rules/alert-events.ts";
+import { DMARC_ROUTES } from "../dmarc/operations.ts";
+import { type DocumentInfo, type EventDoc, openApiDocument } from "../foundation/http/openapi.ts";
+import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "../notifications/settings/operations.ts";
+import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
+import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
+import { USAGE_ROUTES } from "../accounts/usage/routes.ts";
+import { VERIFY_ROUTES } from "../verify/operations.ts";
+import { WEBHOOK_EVENTS, webhookRoutes } from "../notifications/webhooks/operations.ts";
+
+/** The document does not depend on the networks that the operator allows. */
+const ANY_PUBLIC_URL = createUrlPolicy([]);
+
+/** Every event that webhooks get. */
+export const EVENT_DOCS: readonly EventDoc[] = [
+  ...BULK_EVENTS,
+  ...BLOCKLIST_EVENTS,
+  ...DMARC_EVENTS,
+  ...WEBHOOK_EVENTS,
+];
+
+const TAGS = {
+  "Email verification": "Verify single addresses and read the evidence of each verdict.",
+  "Bulk verification": "Verify lists of addresses.",
+  "Blocklist monitoring": "Monitor IP addresses, ranges and domains on DNS blocklists.",
+  "DMARC monitoring": "Enroll domains, check their DNS records, and get advice and alerts.",
+  "DMARC reports": "Submit reports, and query what they say about senders.",
+  Webhooks: "Deliveries, the event feed, test calls and signing secrets.",
+  Notifications: "Default recipients and webhook of the account.",
+  Account: "The account of the calling key, and its usage.",
+  Service: "Health and description of the service. No API key needed.",
+};
+
+/**
+ * The OpenAPI document of all routes and events. Loaded at its first request: most processes never need it.
+ */
+export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =>
+  openApiDocument(
+    [
+      ...VERIFY_ROUTES,
+      ...BULK_ROUTES,
+      ...blocklistRoutes(ANY_PUBLIC_URL),
+      ...DMARC_ROUTES,
+      ...webhookRoutes(ANY_PUBLIC_URL),
+      ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL), SET_MAIL],
+      ...[...ACCOUNT_ROUTES, ...USAGE_ROUTES],
+      ...[GET_HEALTH, GET_READINESS, GET_METRICS, GET_OPENAPI, GET_DOCS],
+    ],
+    { ...info, tags: TAGS, events: EVENT_DOCS },
+  );

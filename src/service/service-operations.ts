@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { declareRoute } from "../foundation/http/route.ts";
+import { LIVENESS_PATH } from "./liveness.ts";
+
+const okSchema = z
+  .object({
+    status: z.literal("ok").meta({ description: "Always `ok`." }),
+    version: z.string().meta({ description: "The version of this service." }),
+    commit: z.string().nullable().meta({ description: "The commit it was built from; `null` when it is unknown." }),
+  })
+  .meta({ title: "Ok" });
+
+const readySchema = z
+  .object({
+    status: z.enum(["ok", "degraded"]).meta({ description: "`degraded`: it works, but see `findings`." }),
+    findings: z.array(z.string()).meta({ description: "One sentence per problem, with its remedy." }),
+  })
+  .meta({ title: "Ready" });
+
+const TAG = "Service";
+
+export const GET_HEALTH = declareRoute({
+  ...{ method: "GET", path: LIVENESS_PATH, operationId: "getHealth", tag: TAG, scope: "open" },
+  summary: "Check that the process is alive",
+  description: "Returns 200 while the process is running. For restarts by a supervisor.",
+  responses: {
+    200: {
+      description: "The process is alive.",
+      schema: okSchema,
+      example: { status: "ok", version: "0.1.0", commit: "6fbac06c1a52" },
+    },
+  },
+});
+
+export const GET_READINESS = declareRoute({
+  ...{ method: "GET", path: "/readyz", operationId: "getReadiness", tag: TAG, scope: "open" },
+  summary: "Check that the service can verify addresses",
+  description:
+    "Returns 200 if the database is writable and DNS and outgoing SMTP work, otherwise 503 with the reasons. For load balancers and monitoring.",
+  responses: {
+    200: {
+      description: "The service can verify addresses. `degraded`: `findings` needs the operator's attention.",
+      schema: readySchema,
+      example: { status: "ok", findings: [] },
+    },
+  },
+  errors: ["unavailable"],
+});
+
+export const GET_DOCS = declareRoute({
+  ...{ method: "GET", path: "/docs", operationId: "getDocs", tag: TAG, scope: "open" },
+  summary: "Read this documentation",
+  description:
+    "The OpenAPI document as one HTML page without other resources, with a curl example for every operation.",
+  responses: {
+    200: {
+      description: "The page.",
+      contentType: "text/html",
+      schema: z.string(),
+      example: "<!doctype html>…",
+    },
+  },
+  errors: ["unavailable"],
+});
+
+export const GET_METRICS = declareRoute({
+  ...{ method: "GET", path: "/metrics", operationId: "getMetrics", tag: TAG, scope: "open" },
+  summary: "Get metrics for Prometheus",
+  description:
+    "Counters, histograms and gauges in the text format of Prometheus. 404 unless the operator has set POSTWARDEN_METRICS_TOKEN, which is sent as `Authorization: Bearer <METRICS_TOKEN>` instead of an API key.",
+  responses: {
+    200: {
+      description: "The metrics. Counters start at zero with the process.",
+      contentType: "text/plain",
+      schema: z.string(),
+      example:
+        "# HELP postwarden_ready 1 while /readyz responds with 200.\n# TYPE postwarden_ready gauge\npostwarden_ready 1\n",
+    },
+  },
+  errors: ["unauthorized", "not_found", "unavailable"],
+});
+
+export const GET_OPENAPI = declareRoute({
+  ...{ method: "GET", path: "/openapi.json", operationId: "getOpenApiDocument", tag: TAG, scope: "open" },
+  summary: "Get this document",
+  description: "The OpenAPI 3.1 description of all routes and webhook events.",
+  responses: {
+    200: {
+      description: "The OpenAPI document.",
+      schema: z.looseObject({ openapi: z.literal("3.1.0").meta({ description: "The version of OpenAPI." }) }),
+      example: { openapi: "3.1.0" },
+    },
+  },
+  errors: ["unavailable"],
+});

@@ -1,0 +1,66 @@
+import { AppError } from "../foundation/base/errors.ts";
+import { equalInConstantTime, sha256 } from "../foundation/base/secrets.ts";
+import { CachedPage } from "./docs/docs-response.ts";
+import { sendText } from "../foundation/http/response.ts";
+import type { Guard } from "../foundation/http/guard.ts";
+import { handleOpen, serveRoutes } from "../foundation/http/route.ts";
+import { METRICS_TYPE } from "./metrics/metrics.ts";
+import { LIVENESS } from "./liveness.ts";
+import type { Readiness } from "./readiness.ts";
+import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
+
+export interface ServiceRouteOptions {
+  readonly guard: Guard;
+  /** Builds the OpenAPI document; called at its first request. */
+  readonly describe: () => Promise<object>;
+  readonly readiness: Readiness;
+  /** `token`: null where metrics are not exposed. */
+  readonly metrics: { readonly token: string | null; readonly render: () => Promise<string> };
+}
+
+/** The routes that need no API key: liveness, readiness, metrics and the OpenAPI document. */
+export const createServiceRoutes = ({ guard, describe, readiness, metrics }: ServiceRouteOptions) => {
+  let document: Promise<string> | null = null;
+  const docs = new CachedPage(async () => {
+    const { renderDocsPage } = await import("./docs/docs-page.ts");
+    return renderDocsPage(await describe());
+  });
+
+  return serveRoutes(guard, [
+    handleOpen(GET_HEALTH, () => LIVENESS),
+
+    handleOpen(GET_READINESS, () => {
+      const { reasons, findings } = readiness.check();
+      if (reasons.length > 0)
+        throw new AppError("unavailable", {
+          message: [...reasons, ...findings].join(" "),
+          headers: { "retry-after": "5" },
+        });
+      return { status: findings.length === 0 ? "ok" : "degraded", findings };
+    }),
+
+    handleOpen(GET_METRICS, async (request) => {
+      requireToken(request, metrics.token);
+      return sendText(request, await metrics.render(), { "content-type": METRICS_TYPE });
+    }),
+
+    handleOpen(GET_OPENAPI, async (request) => {
+      document ??= describe().then((described) => JSON.stringify(described));
+      return sendText(request, await document, { "content-type": "application/json" });
+    }),
+
+    handleOpen(GET_DOCS, (request) => docs.respond(request)),
+  ]);
+};
+
+/** 404 where no token is set, 401 for a request without it. */
+const requireToken = (request: Request, token: string | null): void => {
+  if (token === null) throw new AppError("not_found", { message: "Metrics are not enabled." });
+  const given = /^Bearer +(\S+) *$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+  // The hashes have one length, so that the time does not tell that of the token.
+  if (given !== undefined && equalInConstantTime(sha256(given), sha256(token))) return;
+  throw new AppError("unauthorized", {
+    message: "Missing or invalid metrics token. Send it as: Authorization: Bearer <METRICS_TOKEN>",
+    headers: { "www-authenticate": 'Bearer realm="postwarden metrics"' },
+  });
+};

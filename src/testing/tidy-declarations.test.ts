@@ -1,0 +1,93 @@
+import { describe, expect, test } from "bun:test";
+import { nameSchema, nodeSchema, nodesOf, readSources } from "./source-nodes.ts";
+
+const FUNCTION_LINES_MAX = 60;
+const FUNCTIONS = new Set(["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"]);
+
+/** Functions of more than 60 lines, as `file:line lines`. */
+const longFunctions = (path: string, text: string): string[] =>
+  nodesOf(path, text)
+    .filter(({ type }) => FUNCTIONS.has(type))
+    .map(({ start, end }) => ({
+      line: text.slice(0, start).split("\n").length,
+      lines: text.slice(start, end).split("\n").length,
+    }))
+    .filter(({ lines }) => lines > FUNCTION_LINES_MAX)
+    .map(({ line, lines }) => `${path}:${line} has ${lines} lines`);
+
+/** The names that a file declares and exports. An overload counts once. */
+const exportedNames = (path: string, text: string): string[] => {
+  const declarations = nodesOf(path, text)
+    .filter(({ type }) => type === "ExportNamedDeclaration")
+    .flatMap(({ declaration }) => nodeSchema.safeParse(declaration).data ?? []);
+  const names = declarations.flatMap(({ id, declarations: variables }) =>
+    Array.isArray(variables)
+      ? variables.map((variable) => nameSchema.parse(variable.id).name)
+      : nameSchema.parse(id).name,
+  );
+  return [...new Set(names)];
+};
+
+/** Names that several files export, as `name: files`. */
+const repeatedNames = (sources: ReadonlyArray<readonly [path: string, text: string]>): string[] => {
+  const exported = sources.flatMap(([path, text]) => exportedNames(path, text).map((name) => ({ name, path })));
+  return [...Map.groupBy(exported, ({ name }) => name)]
+    .filter(([, places]) => places.length > 1)
+    .map(([name, places]) => `${name}: ${places.map(({ path }) => path).join(", ")}`);
+};
+
+describe("the source", () => {
+  test(`has no function of more than ${FUNCTION_LINES_MAX} lines`, async () => {
+    const sources = await readSources();
+    expect(sources.length).toBeGreaterThan(100);
+    expect(sources.flatMap(([path, text]) => longFunctions(path, text))).toEqual([]);
+  });
+
+  test("exports every name from one file only", async () => {
+    expect(repeatedNames(await readSources())).toEqual([]);
+  });
+});
+
+describe("the checks can fail", () => {
+  const lines = (count: number) => "  work();\n".repeat(count);
+
+  test.each([
+    ["a function", `function f() {\n${lines(60)}}`],
+    ["an arrow function", `export const f = () => {\n${lines(60)}};`],
+    ["an async function within a function", `const f = () => {\n  const g = async () => {\n${lines(60)}  };\n};`],
+    ["a method", `class A {\n  async work() {\n${lines(60)}  }\n}`],
+    ["a method of an object", `const a = {\n  work() {\n${lines(60)}  },\n};`],
+  ])("%s of 62 lines", (_, text) => {
+    expect(longFunctions("a.ts", text)).not.toEqual([]);
+  });
+
+  test("60 lines are allowed", () => {
+    expect(longFunctions("a.ts", `const f = () => {\n${lines(58)}};`)).toEqual([]);
+  });
+
+  test.each([
+    ["a function", "export function take() {}"],
+    ["a constant", "export const take = 1;"],
+    ["a type", "export type take = string;"],
+    ["an interface", "export interface take {}"],
+    ["a class", "export class take {}"],
+  ])("%s of a name that another file exports", (_, text) => {
+    expect(
+      repeatedNames([
+        ["a.ts", text],
+        ["b.ts", "export const take = 2;"],
+      ]),
+    ).toEqual(["take: a.ts, b.ts"]);
+  });
+
+  test("a name that is not exported, and overloads of one function, are allowed", () => {
+    const overloads =
+      "export function take(a: string): void;\nexport function take(a: number): void;\nexport function take() {}";
+    expect(
+      repeatedNames([
+        ["a.ts", overloads],
+        ["b.ts", "const take = 2;"],
+      ]),
+    ).toEqual([]);
+  });
+});
