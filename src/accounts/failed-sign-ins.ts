@@ -27,12 +27,22 @@ export class FailedSignIns {
   }
 
   note(user: Subject | undefined): void {
-    const nowMs = this.#runtime.clock.monotonicMs();
-    const noted = this.#noted.get(user?.id ?? "");
-    const count = (noted?.count ?? 0) + 1;
-    if (noted !== undefined && nowMs - noted.writtenMs < STEP_MS) noted.count = count;
+    if (this.#isCounted(user)) return;
     // Not awaited: the response must not take longer for a user who exists. A full disk must not end the process.
-    else this.#runtime.db.commit((tx) => this.#write(tx, user, count)).catch(() => undefined);
+    this.#runtime.db.commit((tx) => this.#countOrWrite(tx, user)).catch(() => undefined);
+  }
+
+  /** Another sign-in may have had its entry written while this one waited. */
+  #countOrWrite(tx: Tx, user: Subject | undefined): void {
+    if (!this.#isCounted(user)) this.#write(tx, user, (this.#noted.get(user?.id ?? "")?.count ?? 0) + 1);
+  }
+
+  /** Counts it, if the last entry is young. */
+  #isCounted(user: Subject | undefined): boolean {
+    const noted = this.#noted.get(user?.id ?? "");
+    const isYoung = noted !== undefined && this.#runtime.clock.monotonicMs() - noted.writtenMs < STEP_MS;
+    if (isYoung) noted.count += 1;
+    return isYoung;
   }
 
   /** Writes what was not written yet, before the entry of a sign-in that succeeded. */

@@ -17,7 +17,7 @@ const ROLES = [
 ] as const;
 
 const ROLES_HINT =
-  "Members verify, upload lists, read everything and act on alerts. Owners also manage users, keys and settings.";
+  "Members verify, upload lists and reports, read results and reports, and act on alerts. Owners also manage domains, blocklist targets, webhooks, keys, users and settings.";
 
 /** The users of the viewer's account. */
 export const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View => ({
