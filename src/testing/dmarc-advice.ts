@@ -48,7 +48,12 @@ export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): A
   recentSources: more.sources ?? [source()],
   reportedLately: more.reportedDays ?? 14,
   unauthenticated: 0,
-  unknownReporters: { names: [], messages: 0, isCovered: false },
+  unknownReporters: {
+    names: [],
+    messages: 0,
+    isCovered: false,
+    unvouchedWords: "is not authenticated as the reporter's",
+  },
   passedLately: (more.sources ?? [source()]).reduce((sum, { aligned }) => sum + aligned, 0),
   names: [],
   health: [],

@@ -1,7 +1,7 @@
 import type { AttentionItem } from "../../../foundation/base/attention.ts";
 import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
 import type { AlertData } from "../rules/alert-data.ts";
-import { EXCESSIVE_ADVICE, excessiveSummary } from "../rules/excessive-reporters.ts";
+import { excessiveAdvice, excessiveSummary } from "../rules/excessive-reporters.ts";
 import type { StatePolicy } from "../../records/domains/domain-state.ts";
 import type { OpenAlert } from "./open-alerts.ts";
 
@@ -55,7 +55,7 @@ const attentionText = (alert: OpenAlert): Omit<AttentionItem, "sinceMs"> => {
       return {
         ...{ severity: "warn", label: "Reporter" },
         title: `${domain}: ${excessiveSummary(data)}`,
-        detail: `${EXCESSIVE_ADVICE.counted} ${EXCESSIVE_ADVICE.why} ${EXCESSIVE_ADVICE.todo}`,
+        detail: Object.values(excessiveAdvice(data)).join(" "),
         action: { text: "See the reports", path: `${path}/reports` },
       };
     default:

@@ -11,7 +11,7 @@ import { cutLine, minuteTime, oneLine, plural, shortName } from "../../../notifi
 import { ALERT_RULES, type AlertRule } from "../../records/domains/raise.ts";
 import { ALERT_DATA, type AlertData, readAlertBody } from "./alert-data.ts";
 import { domainLink, type LinkedDomain, publishActions, recordToPublish, sourceLink } from "./domain-links.ts";
-import { EXCESSIVE_ADVICE } from "./excessive-reporters.ts";
+import { excessiveAdvice } from "./excessive-reporters.ts";
 import type { QueuedAlert } from "./mail-queue-store.ts";
 
 /** An alert as a section of a mail; its heading names the domain. */
@@ -156,8 +156,8 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: LinkedDomain) 
       reporters.map(({ name, messages }) => ({ text: `${shortName(name)}: ${plural(messages, "message")}` })),
       count,
     ),
-    texts(`${EXCESSIVE_ADVICE.counted} ${EXCESSIVE_ADVICE.why}`),
-    action(EXCESSIVE_ADVICE.todo),
+    texts(`${excessiveAdvice({ count }).counted} ${excessiveAdvice({ count }).why}`),
+    action(excessiveAdvice({ count }).todo),
     domainLink(context, "reports", "Show the reports"),
   ]),
 };

@@ -11,7 +11,7 @@ import { decidingVouchers, ReporterStore } from "../../records/domains/reporter-
 import { DmarcOverview } from "../overview/dmarc-overview.ts";
 import { DomainOverviewStore } from "../overview/domain-overview-store.ts";
 import { OpenAlertStore } from "../overview/open-alert-store.ts";
-import { findOutliers } from "./excessive-reporters.ts";
+import { excessiveAdvice, findOutliers } from "./excessive-reporters.ts";
 
 const newHarness = createDmarcAlertHarness();
 const OWNER = { accountId: "account", mode: "live" } as const;
@@ -256,4 +256,15 @@ test("unknown reporters alone raise no other alert about a domain that known one
   harness.arrive(number);
   await harness.job.run();
   expect(harness.raised().filter((what) => what.startsWith("new_source"))).toHaveLength(1);
+});
+
+test.each([
+  [1, "its", "the reporter"],
+  [2, "their", "one of the reporters"],
+])("what follows from %d of them speaks of as many", (count, whose, who) => {
+  const { counted, todo } = excessiveAdvice({ count });
+  expect([counted.includes(` ${whose} reports`), todo.startsWith(`If you know ${who}, accept it.`)]).toEqual([
+    true,
+    true,
+  ]);
 });

@@ -127,8 +127,8 @@ export const excessiveSummary = ({ count, reporters, compared_with, other_messag
 type ExcessiveData = AlertData<"excessive_reporter">;
 
 /** What follows from an alert, for people. */
-export const EXCESSIVE_ADVICE = {
-  counted: "Advice, classes and other alerts do not count its reports; charts and totals do.",
+export const excessiveAdvice = ({ count }: Pick<ExcessiveData, "count">) => ({
+  counted: `Advice, classes and other alerts do not count ${count === 1 ? "its" : "their"} reports; charts and totals do.`,
   why: "Anyone with a domain can send reports, also false ones.",
-  todo: "If you know the reporter, accept it. Otherwise no action is needed.",
-} as const;
+  todo: `If you know ${count === 1 ? "the reporter, accept it" : "one of the reporters, accept it"}. Otherwise no action is needed.`,
+});

@@ -40,6 +40,8 @@ export interface UnknownReporters {
   readonly messages: number;
   /** Whether known reporters cover the domain: see `ReporterStore`. Then the others change nothing. */
   readonly isCovered: boolean;
+  /** Why nobody vouches for the other reports: see `unvouchedWords`. */
+  readonly unvouchedWords: string;
 }
 
 /** A check of the domain that fails. */

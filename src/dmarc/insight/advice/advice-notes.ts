@@ -86,7 +86,10 @@ const unknownReporters = ({ unknownReporters: { names, messages, isCovered } }: 
 };
 
 /** Anybody can send a report; what nobody authenticates changes no policy. */
-const unauthenticatedReports = ({ unauthenticated }: AdviceFacts): string | null =>
+const unauthenticatedReports = ({
+  unauthenticated,
+  unknownReporters: { unvouchedWords },
+}: AdviceFacts): string | null =>
   unauthenticated === 0
     ? null
-    : `This advice leaves out ${unauthenticated} messages of the last 30 days: only reports name them whose mail is not authenticated as the reporter's.`;
+    : `This advice leaves out ${unauthenticated.toLocaleString("en-US")} messages of the last 30 days: only reports name them whose mail ${unvouchedWords}.`;

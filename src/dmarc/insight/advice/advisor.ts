@@ -10,7 +10,7 @@ import {
   type StatePolicy,
 } from "../../records/domains/domain-state.ts";
 import type { DomainRow, DomainStore, HistoryRow } from "../../records/domains/domain-store.ts";
-import { type DomainReporters, decidingVouchers } from "../../records/domains/reporter-store.ts";
+import { type DomainReporters, decidingVouchers, unvouchedWords } from "../../records/domains/reporter-store.ts";
 import type { DomainHealth } from "../health/health-sections.ts";
 import { reporterBehind } from "../../reports/report/reporter.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
@@ -171,10 +171,16 @@ const datedSources = (
 };
 
 const unknownReportersOf = (reading: RollupStore, number: number, window: DayRange): UnknownReporters => {
-  const { unknown, isCovered } = reading.domainReporters(number);
+  const reporters = reading.domainReporters(number);
+  const { unknown, isCovered } = reporters;
   const sums = reading.only(unknown.map(({ voucher }) => voucher)).reporters(number, window);
   const names = [...new Set(sums.map(({ authenticatedAs, reporter }) => authenticatedAs ?? reporter))];
-  return { names, messages: sums.reduce((sum, { messages }) => sum + messages, 0), isCovered };
+  return {
+    names,
+    messages: sums.reduce((sum, { messages }) => sum + messages, 0),
+    isCovered,
+    unvouchedWords: unvouchedWords(reporters),
+  };
 };
 
 export type Advisor = (domain: DomainRow) => Promise<Advice>;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { UNAUTHENTICATED } from "../../reports/ingest/rollup.ts";
+import { type DomainReporters, unvouchedWords } from "../../records/domains/reporter-store.ts";
 import { organisationOf } from "../sources/source-identity.ts";
 
 /** Who sent a report, as far as that is known. */
@@ -59,6 +60,8 @@ export interface TrustFigures {
   readonly messages: number;
   readonly untrustedReports: number;
   readonly untrustedMessages: number;
+  /** The unknown reporters of the domain. */
+  readonly unknown?: DomainReporters["unknown"];
 }
 
 const HUNDRED = 100;
@@ -97,5 +100,5 @@ export const trustSentence = (figures: TrustFigures): string | null => {
     messages === 0
       ? ""
       : `, with ${number(untrustedMessages)} of ${number(messages)} messages (${share(untrustedMessages, messages)}),`;
-  return `${number(untrustedReports)} of ${number(reports)} reports${mail} came in mail that is not authenticated as the reporter's. They are counted here; advice ignores them.`;
+  return `${number(untrustedReports)} of ${number(reports)} reports${mail} came in mail that ${unvouchedWords({ unknown: figures.unknown ?? [] })}. They are counted here; advice ignores them.`;
 };

@@ -145,7 +145,10 @@ export const summarizeDomain = (
     unauthenticated_messages: untrustedMessages,
     unauthenticated_percent: percentOf(untrustedMessages, all),
     unauthenticated_reports: untrustedReports,
-    unauthenticated_note: trustSentence({ reports: reportCount, messages: all, untrustedReports, untrustedMessages }),
+    unauthenticated_note: trustSentence({
+      ...{ reports: reportCount, messages: all, untrustedReports, untrustedMessages },
+      unknown: rollups.domainReporters(number).unknown,
+    }),
     unknown_reporter_messages: unknown.messages,
     unknown_reporter_note: unknownReporterSentence({ ...unknown, ofMessages: all }),
     dkim_aligned: sum("dkim_aligned"),

@@ -71,6 +71,16 @@ export interface AcceptedReporter {
 export const REPORTER_STANDINGS = ["known", "accepted", "unknown", "unauthenticated"] as const;
 export type ReporterStanding = (typeof REPORTER_STANDINGS)[number];
 
+/** Whether reports of further unknown reporters are counted with those that nobody vouches for. */
+export const hasTooManyReporters = ({ unknown }: Pick<DomainReporters, "unknown">): boolean =>
+  unknown.length >= UNKNOWN_REPORTERS_MAX;
+
+/** Of whom nobody vouches for the reports, as the end of a sentence about them. */
+export const unvouchedWords = (reporters: Pick<DomainReporters, "unknown">): string =>
+  hasTooManyReporters(reporters)
+    ? `is not authenticated as the reporter's, or comes from an unknown reporter beyond the first ${UNKNOWN_REPORTERS_MAX}`
+    : "is not authenticated as the reporter's";
+
 /** The standing of the reporter behind a voucher. */
 export const standingOf = ({ known, unknown }: DomainReporters, voucher: number): ReporterStanding => {
   if (voucher === VOUCHED_BY_NOBODY) return "unauthenticated";
