@@ -8,6 +8,7 @@ import { runClock } from "./chaos/clock.ts";
 import { runConnections } from "./chaos/connections.ts";
 import { runFullDisk, runReadOnlyDisk } from "./chaos/disk.ts";
 import { runEverything } from "./chaos/everything.ts";
+import { runGaps } from "./chaos/gaps.ts";
 import { inOwnNamespace } from "./chaos/small-disk.ts";
 
 const PARTS: Readonly<Record<string, (kills: number | null) => Promise<Findings>>> = {
@@ -16,6 +17,7 @@ const PARTS: Readonly<Record<string, (kills: number | null) => Promise<Findings>
   "read-only": runReadOnlyDisk,
   clock: runClock,
   connections: runConnections,
+  gaps: runGaps,
 };
 
 const { values } = parseArgs({ options: { only: { type: "string" }, kills: { type: "string" } } });
