@@ -70,6 +70,8 @@ const formSchema = uploadOptionsSchema.extend({
 
 export const CREATE_BULK_VERIFICATION = declareRoute({
   ...{ method: "POST", path: PATH, operationId: "createBulkVerification", tag: TAG },
+  // A dry run, also one that a field of the form asks for, and a repeated request change nothing.
+  recordedIfChanged: true,
   summary: "Verify a list",
   description:
     "Accepts up to 100,000 addresses as JSON, or a CSV file or Excel workbook (.xlsx, its first visible sheet) of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is verified and charged once; one credit for each is held at the start. A cell may contain more than the address: a display name (`Ada <ada@example.com>`), `mailto:`, quotes, a trailing comma. Rows without an address are free. The query parameters except `dry_run` are for CSV and workbooks; a form may have them as fields.",

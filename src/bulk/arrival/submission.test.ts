@@ -88,3 +88,18 @@ describe("a list", () => {
     expect((await post(app, { key, ...form(csv, fields) }, "?column=home&name=mine")).status).toBe(202);
   });
 });
+
+test.each([
+  ["CSV", "?dry_run=true", { body: "email\na@b.example\n", headers: CSV }],
+  ["JSON", "?dry_run=true", { body: { emails: ["a@b.example"] } }],
+  ["a form with a field", "", form("email\na@b.example\n", { dry_run: "true" })],
+])("a dry run of %s is not in the audit log, a list is", async (_, query, request) => {
+  const app = start();
+  const key = app.newKey({ mode: "test" });
+  const entries = () => app.service.audit.list({ actionBegin: "api." }, { before: null, limit: 9 }).length;
+  const sent = await app.request("POST", `/v1/bulk-verifications${query}`, { key, ...request });
+  expect([sent.status, entries()]).toEqual([200, 0]);
+  const body = { emails: ["a@b.example"] };
+  expect((await app.request("POST", "/v1/bulk-verifications", { key, body })).status).toBe(202);
+  expect(entries()).toBe(1);
+});

@@ -52,6 +52,8 @@ export interface Route<P extends z.ZodObject, Q extends z.ZodObject, H extends z
   readonly scope: Scope | null | "open";
   /** Why its requests are not in the audit log, for a route that changes something. */
   readonly unrecorded?: string;
+  /** Whether a request that changes no row is not in the audit log although it succeeds. */
+  readonly recordedIfChanged?: true;
   /** Takes one token of the key's bucket. */
   readonly rateLimited?: boolean;
   /** Parameters in the path. A value that does not fit is a 404. */
@@ -130,7 +132,8 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
       };
       const work = async (): Promise<unknown> => handler(input);
       if (!isRecorded(route, input)) return work();
-      const isRecordedUnchanged = (response: unknown): boolean => statusOf(response, set) < CLIENT_ERROR;
+      const isRecordedUnchanged = (response: unknown): boolean =>
+        route.recordedIfChanged !== true && statusOf(response, set) < CLIENT_ERROR;
       const done = { action: `api.${route.operationId}`, subject: subjectOf(route.path, input.params) };
       return guard.perform(caller, done, { work, isRecordedUnchanged });
     },
