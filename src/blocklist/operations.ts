@@ -31,6 +31,7 @@ const targetResponse = { 200: { description: "The target.", schema: targetSchema
 export const createTarget = (policy: UrlPolicy) =>
   declareRoute({
     ...{ method: "POST", path: PATH, operationId: "createBlacklistTarget", tag: TAG },
+    subjectField: "target",
     summary: "Monitor a domain, an IP address or a range of IPv4 addresses",
     description:
       "The first check runs within a minute. With `webhook_url`, every listing and delisting is sent there as `blacklist.listed` or `blacklist.delisted`, signed (see Webhooks). A range of up to 1,024 IPv4 addresses is one target: it has the worst status of its addresses; its events name the address in `target` and the range in `range`.",

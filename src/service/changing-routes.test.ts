@@ -16,6 +16,8 @@ interface Operation {
   readonly mode?: "live";
   /** A table that must change: otherwise the operation did nothing, and the test would prove nothing. Null for one that only looks. */
   readonly changes: string | null;
+  /** Of the entry in the audit log; default: the first parameter of the path. */
+  readonly subject?: string;
 }
 
 const id = (name: keyof FullAccount) => (account: FullAccount) => ({ id: String(account[name]) });
@@ -31,7 +33,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/bulk-verifications/:jobId/cancel": { params: list("runningList"), changes: "bulk_jobs" },
   "POST /v1/bulk-verifications/:jobId/retry": { params: list("endedList"), changes: "bulk_jobs" },
   "DELETE /v1/bulk-verifications/:jobId": { params: list("endedList"), changes: "bulk_jobs" },
-  "POST /v1/blacklist/targets": { body: { target: "1.2.3.4" }, changes: "blocklist_targets" },
+  "POST /v1/blacklist/targets": { body: { target: "1.2.3.4" }, changes: "blocklist_targets", subject: "1.2.3.4" },
   "PATCH /v1/blacklist/targets/:id": {
     params: id("target"),
     body: { label: "x", muted_lists: ["test-list"] },
@@ -49,7 +51,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/dmarc/reports": { body: sampleReportXml({ reportId: "2" }), changes: "dmarc_reports" },
   "POST /v1/dmarc/ingestions/:id/retry": { params: id("ingestion"), changes: "dmarc_ingestions" },
   "POST /v1/dmarc/ingestions/retry": { changes: "dmarc_ingestions" },
-  "POST /v1/dmarc/domains": { body: { domain: "example.org" }, changes: "dmarc_domains" },
+  "POST /v1/dmarc/domains": { body: { domain: "example.org" }, changes: "dmarc_domains", subject: "example.org" },
   "PATCH /v1/dmarc/domains/:id": {
     params: id("domain"),
     body: { digest: "weekly", label: "x" },
@@ -67,7 +69,11 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     body: { classification: "threat" },
     changes: "dmarc_source_words",
   },
-  "POST /v1/dmarc/reporters": { body: { reporter: "partner-mail.net" }, changes: "dmarc_accepted_reporters" },
+  "POST /v1/dmarc/reporters": {
+    body: { reporter: "partner-mail.net" },
+    changes: "dmarc_accepted_reporters",
+    subject: "partner-mail.net",
+  },
   "DELETE /v1/dmarc/reporters/:reporter": {
     params: () => ({ reporter: "accepted-mail.net" }),
     changes: "dmarc_accepted_reporters",
@@ -138,7 +144,8 @@ describe("operations of the API", () => {
       expect([value.status < 300, value.text]).toEqual([true, value.text]);
       if (operation.changes !== null) expect(changed).toContain(operation.changes);
       else expect(changed.filter((table) => table !== "api_keys")).toEqual([]);
-      const [subject = null] = Object.values(operation.params?.(account) ?? {});
+      const [first = null] = Object.values(operation.params?.(account) ?? {});
+      const { subject = first } = operation;
       const action = entries[0]?.action ?? "";
       const entry = { user: `key ${key.id}`, action, accountId: actor.accountId, subject };
       requireEntry({ changed, entries }, isRecorded ? entry : null);

@@ -54,6 +54,8 @@ export interface Route<P extends z.ZodObject, Q extends z.ZodObject, H extends z
   readonly unrecorded?: string;
   /** Whether a request that changes no row is not in the audit log although it succeeds. */
   readonly recordedIfChanged?: true;
+  /** The field of the body that says what the request is about, for the audit log; default: the first parameter of the path. Never an email address. */
+  readonly subjectField?: string;
   /** Takes one token of the key's bucket. */
   readonly rateLimited?: boolean;
   /** Parameters in the path. A value that does not fit is a 404. */
@@ -134,11 +136,20 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
       if (!isRecorded(route, input)) return work();
       const isRecordedUnchanged = (response: unknown): boolean =>
         route.recordedIfChanged !== true && statusOf(response, set) < CLIENT_ERROR;
-      const done = { action: `api.${route.operationId}`, subject: subjectOf(route.path, input.params) };
+      const done = { action: `api.${route.operationId}`, subject: subjectIn(route, input) };
       return guard.perform(caller, done, { work, isRecordedUnchanged });
     },
   };
 };
+
+/** What a request is about, for the audit log. */
+const subjectIn = (
+  { path, subjectField: field }: AnyRoute,
+  { params, body }: { readonly params: Readonly<Record<string, unknown>>; readonly body: unknown },
+): string | null =>
+  field === undefined
+    ? subjectOf(path, params)
+    : (z.object({ [field]: z.string() }).safeParse(body).data?.[field] ?? null);
 
 const CLIENT_ERROR = 400;
 

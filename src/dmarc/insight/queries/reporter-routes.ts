@@ -42,6 +42,7 @@ const LIST_ACCEPTED = declareRoute({
 
 const ACCEPT = declareRoute({
   ...{ method: "POST", path: PATH, operationId: "acceptDmarcReporter", tag: REPORTS_TAG },
+  subjectField: "reporter",
   summary: "Accept a reporter",
   description:
     "Anybody with a domain can send reports. The reports of an accepted reporter count in advice, classes of sources and alerts of all domains of the account, as those of known reporters do. Accept only a reporter that you know to receive mail. The organizational domain counts. Known reporters cannot be accepted: `conflict`.",

@@ -36,6 +36,7 @@ const domainResponse = { 200: { description: "The domain.", schema: domainSchema
 const enrolRoute = (policy: UrlPolicy) =>
   declareRoute({
     ...{ method: "POST", path: PATH, operationId: "enrolDmarcDomain", tag: TAG },
+    subjectField: "domain",
     summary: "Enroll a domain",
     description:
       "Each domain gets its own reporting address. `dns_records` holds the TXT record to publish: a new one, or the existing one with the address added to its `rua` and everything else unchanged. Publish it, then call verify. If there is no DNS response, the domain is enrolled nevertheless and the record is `conflict` with the reason `dns_failure`: request it again from `dns`.",
