@@ -47,6 +47,39 @@ describe("unauthenticated mail", () => {
     ]);
   });
 
+  test("of a network that is a source of its own has another key than that source, in every view", async () => {
+    // The receiver says that DKIM passed, and not for which domain.
+    const harness = await startWith([
+      { ...UNPROVEN, dkim: "pass", ip: "5.5.5.1", count: 1 },
+      { ...UNPROVEN, ip: "5.5.5.2", count: 2 },
+    ]);
+    for (const ip of ["5.5.5.1", "5.5.5.2"]) harness.nameAddress(ip, null);
+    const [own, rest] = ["net:5.5.5.0/24", "net:5.5.5.0/24/unauthenticated"];
+    const byKey = (sources: ReturnType<typeof shown>) => sources.toSorted(([a = ""], [b = ""]) => (a < b ? -1 : 1));
+    expect(byKey(shown(harness))).toEqual([
+      [own, "authorized", 1],
+      ["unauthenticated", "threat", 2],
+    ]);
+    expect(byKey(shown(harness, { byNetwork: true }))).toEqual([
+      [own, "authorized", 1],
+      [rest, "threat", 2],
+    ]);
+    for (const [key, messages] of [
+      [own, 1],
+      [rest, 2],
+      ["unauthenticated", 2],
+    ] as const) {
+      expect(harness.find(key)).toMatchObject({ key, messages });
+      expect(harness.sourcesOf(harness.domain).numbersOf(key, ALL)).toHaveLength(1);
+    }
+    expect(harness.find(rest)).toMatchObject({ kind: "network", name: "5.5.5.0/24 (unauthenticated mail)" });
+    harness.say(rest, "forwarder", 1);
+    expect(byKey(shown(harness))).toEqual([
+      [own, "authorized", 1],
+      [rest, "forwarder", 2],
+    ]);
+  });
+
   test("of addresses without a proper name is a threat at once, shown as one, and by network when asked for", async () => {
     const harness = await startWith(rows);
     for (const ip of IPS) harness.nameAddress(ip, null);

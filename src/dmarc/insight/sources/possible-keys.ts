@@ -3,7 +3,7 @@ import { findService } from "../../records/services/services.ts";
 import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { organisationOf } from "./source-identity.ts";
 import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
-import { UNRELATED_SUFFIX } from "./source-keys.ts";
+import { UNAUTHENTICATED_SUFFIX, UNRELATED_SUFFIX } from "./source-keys.ts";
 
 /** Keys that any source may have. */
 const ALWAYS = ["own", "other", UNAUTHENTICATED_KEY, PENDING_KEY];
@@ -29,7 +29,12 @@ export const possibleKeysOf = (
     ...(signer === null ? [] : [`dkim:${signer}`]),
     ...(envelope === null ? [] : [`spf:${envelope}`]),
     ...(reverse === null ? [] : [`ptr:${organisationOf(reverse)}`]),
-    ...(address === null ? [] : [`net:${ipNetworkOf(address.ip)}`]),
+    ...(address === null ? [] : networkKeys(address.ip)),
     key,
   ];
+};
+
+const networkKeys = (ip: string): readonly string[] => {
+  const network = `net:${ipNetworkOf(ip)}`;
+  return [network, `${network}${UNAUTHENTICATED_SUFFIX}`];
 };

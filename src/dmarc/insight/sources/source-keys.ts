@@ -13,7 +13,7 @@ import {
 /** A stored source with the key that users see it under. */
 export interface KeyedSource extends IdentifiedSource {
   readonly shownKey: string;
-  /** The key when each network of unauthenticated mail is a source of its own. */
+  /** The key when each network of unauthenticated mail is a source of its own; no other mail has the key of such a network. */
   readonly networkKey: string;
   /** Set for unauthenticated mail, also where its network has a key of its own. */
   readonly unauthenticatedKey: UnauthenticatedKey | null;
@@ -30,6 +30,9 @@ export interface KeyedSource extends IdentifiedSource {
 
 /** Ends the key of mail from a service that cannot be attributed to the domain's own account there. */
 export const UNRELATED_SUFFIX = "/others";
+const NETWORK_PREFIX = "net:";
+/** Ends the key of a network's unauthenticated mail where the network itself is the key of other mail. */
+export const UNAUTHENTICATED_SUFFIX = "/unauthenticated";
 
 /** What all sources of a range say together, and what the user says about them. */
 export interface KeyContext extends UnauthenticatedMail {
@@ -46,21 +49,21 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
   const { addresses, identities, relayed, keys, ownNetworks } = context;
   const connected = connectedKeys(sources, context);
   const findRule = ruleFinder(context);
-  return sources.map((source): KeyedSource => {
-    const { ip, signer, envelope, foreign } = source.evidence;
+  const shown = sources.map((source) => {
     const unauthenticatedKey = keys.get(source.number) ?? null;
     const rule = findRule(source);
-    const identityKey = isUnrelated(source, connected, context)
-      ? `${source.identity.key}${UNRELATED_SUFFIX}`
-      : source.identity.key;
-    const { shownKey, networkKey } =
-      unauthenticatedKey === null
-        ? { shownKey: identityKey, networkKey: identityKey }
-        : unauthenticatedKeys(source, unauthenticatedKey, { rule, context });
+    const { key } = source.identity;
+    const identityKey = isUnrelated(source, connected, context) ? `${key}${UNRELATED_SUFFIX}` : key;
+    const classifiedKey = unauthenticatedKey === null ? identityKey : classifiedNetworkKey(source, rule, context);
+    return { source, unauthenticatedKey, rule, shownKey: classifiedKey ?? unauthenticatedKey ?? identityKey };
+  });
+  const shownKeys = new Set(shown.map(({ shownKey }) => shownKey));
+  return shown.map(({ source, unauthenticatedKey, rule, shownKey }): KeyedSource => {
+    const { ip, signer, envelope, foreign } = source.evidence;
     return {
       ...source,
       shownKey,
-      networkKey,
+      networkKey: shownKey === unauthenticatedKey ? unauthenticatedNetworkKey(source, shownKeys) : shownKey,
       unauthenticatedKey,
       rule,
       isPlausible: signer !== null || identities.isOwn(envelope) || (envelope === null && foreign === null),
@@ -101,18 +104,24 @@ const isUnrelated = (
   return evidence.signer === null && !identities.isOwn(evidence.envelope) && totals.aligned === 0;
 };
 
-/** A network that the user classified, itself or by a rule, is a source of its own. */
-const unauthenticatedKeys = (
-  { identity: { key }, evidence: { ip } }: IdentifiedSource,
-  unauthenticatedKey: UnauthenticatedKey,
-  { rule, context }: { readonly rule: SourceRule | null; readonly context: KeyContext },
-): Pick<KeyedSource, "shownKey" | "networkKey"> => {
-  const { userClassifications } = context;
-  if (userClassifications.has(key)) return { shownKey: key, networkKey: key };
-  const networkKey = `net:${ipNetworkOf(ip ?? "")}`;
-  const isClassified = userClassifications.has(networkKey) || (rule !== null && rule.classification !== "threat");
-  return { shownKey: isClassified ? networkKey : unauthenticatedKey, networkKey };
+/** The key of unauthenticated mail that the user classified, itself, by its network or by a rule; null for other such mail. */
+const classifiedNetworkKey = (
+  source: IdentifiedSource,
+  rule: SourceRule | null,
+  { userClassifications }: KeyContext,
+): string | null => {
+  const network = networkKeyOf(source);
+  const known = [source.identity.key, network, `${network}${UNAUTHENTICATED_SUFFIX}`];
+  const byRule = rule !== null && rule.classification !== "threat" ? network : null;
+  return known.find((key) => userClassifications.has(key)) ?? byRule;
 };
+
+const unauthenticatedNetworkKey = (source: IdentifiedSource, shownKeys: ReadonlySet<string>): string => {
+  const network = networkKeyOf(source);
+  return shownKeys.has(network) ? `${network}${UNAUTHENTICATED_SUFFIX}` : network;
+};
+
+const networkKeyOf = ({ evidence: { ip } }: IdentifiedSource): string => `${NETWORK_PREFIX}${ipNetworkOf(ip ?? "")}`;
 
 const ruleFinder = ({
   rules,
@@ -145,6 +154,10 @@ const UNAUTHENTICATED_NAMES: Readonly<Record<UnauthenticatedKey, string>> = {
 export const shownIdentity = (key: string, { identity }: Pick<IdentifiedSource, "identity">): SourceIdentity => {
   if (key === UNAUTHENTICATED_KEY || key === PENDING_KEY) {
     return { key, kind: "unauthenticated", name: UNAUTHENTICATED_NAMES[key], service: null };
+  }
+  if (key.endsWith(UNAUTHENTICATED_SUFFIX)) {
+    const network = key.slice(NETWORK_PREFIX.length, -UNAUTHENTICATED_SUFFIX.length);
+    return { key, kind: "network", name: `${network} (unauthenticated mail)`, service: null };
   }
   const name = key.endsWith(UNRELATED_SUFFIX) ? `${identity.name} (not from your account)` : identity.name;
   return { ...identity, key, name };
