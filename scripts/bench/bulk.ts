@@ -1,10 +1,11 @@
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { createLog } from "../../src/foundation/base/log.ts";
-import { composeAccounts } from "../../src/service/compose.ts";
-import { composeService } from "../../src/service/compose-service.ts";
+import { AccountsSlice } from "../../src/accounts/open.ts";
+import { createApplications } from "../../src/service/applications.ts";
+import { Service as InProcess } from "../../src/service/compose.ts";
 import { ClientAddresses } from "../../src/foundation/http/client-addresses.ts";
 import { createServer } from "../../src/service/server.ts";
-import { systemPlatform } from "../../src/service/compose-platform.ts";
+import { systemPlatform } from "../../src/service/platform.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";
@@ -34,7 +35,7 @@ export interface BulkService {
   readonly other: string;
 }
 
-const prepare = ({ accounts, keys }: Pick<ReturnType<typeof composeAccounts>, "accounts" | "keys">) => {
+const prepare = ({ accounts, keys }: Pick<AccountsSlice, "accounts" | "keys">) => {
   accounts.create("bench", "scale");
   accounts.grantCredits("bench", CREDITS, "bench");
   accounts.create("other", "scale");
@@ -50,7 +51,7 @@ const prepare = ({ accounts, keys }: Pick<ReturnType<typeof composeAccounts>, "a
 export const startForLists = async (stage: Stage, name: string, settings: Settings = {}): Promise<BulkService> => {
   const dataDir = await newDataDir(stage, name);
   const db = openData(dataDir);
-  const keys = prepare(composeAccounts(db, systemClock));
+  const keys = prepare(new AccountsSlice({ db, clock: systemClock }));
   db.close();
   const service = await startBinary(stage, dataDir, settings);
   return { service, ask: overSocket(service), ...keys };
@@ -106,16 +107,18 @@ const startLone = async (stage: Stage, settings: Settings) => {
   const db = openData(config.dataDir);
   const platform = systemPlatform(config);
   const log = createLog("warn", systemClock, (line) => console.error(line));
-  const service = composeService({ config, db, log, platform, baseUrl: "http://127.0.0.1" });
+  const options = { config, db, log, platform, baseUrl: "http://127.0.0.1" };
+  const service = new InProcess(options);
   const clients = new ClientAddresses([]);
-  const server = createServer({ log, clock: systemClock, clients, applicationOf: service.applicationOf });
+  const applicationOf = createApplications(service, options, clients);
+  const server = createServer({ log, clock: systemClock, clients, applicationOf });
   const ask: Ask = async (path, request) => server.handle(new Request(`http://127.0.0.1${path}`, request));
   const stop = async (): Promise<void> => {
-    await Promise.all([service.pool.drain(), service.bulk.stop()]);
+    await Promise.all([service.engine.smtp.pool.drain(), service.bulk.jobs.stop()]);
     platform.close();
     db.close();
   };
-  return { ask, live: prepare(service).live, stop };
+  return { ask, live: prepare(service.accounts).live, stop };
 };
 
 interface Worked {

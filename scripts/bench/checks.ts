@@ -1,7 +1,7 @@
 import { createLog } from "../../src/foundation/base/log.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
-import { composeService } from "../../src/service/compose-service.ts";
-import { systemPlatform } from "../../src/service/compose-platform.ts";
+import { Service } from "../../src/service/compose.ts";
+import { systemPlatform } from "../../src/service/platform.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";
@@ -43,21 +43,21 @@ const startService = async (stage: Stage, dnsServers: string, smtpPort: number, 
   const db = openData(await newDataDir(stage, `checks-${rcptMax}`));
   const platform = systemPlatform(config);
   const log = createLog("warn", systemClock, (line) => console.error(line));
-  const service = composeService({ config, db, log, platform, baseUrl: "http://127.0.0.1" });
-  service.accounts.create("bench", "scale");
-  service.accounts.grantCredits("bench", 1_000_000, "bench");
-  const key = service.keys.create({ account: "bench", mode: "live" });
-  const caller = key.ok ? service.authenticate(`Bearer ${key.value.key}`) : undefined;
+  const service = new Service({ config, db, log, platform, baseUrl: "http://127.0.0.1" });
+  service.accounts.accounts.create("bench", "scale");
+  service.accounts.accounts.grantCredits("bench", 1_000_000, "bench");
+  const key = service.accounts.keys.create({ account: "bench", mode: "live" });
+  const caller = key.ok ? service.accounts.authenticate(`Bearer ${key.value.key}`) : undefined;
   if (caller === undefined || caller === "disabled") throw new Error("the account could not be prepared");
   const stop = async (): Promise<void> => {
-    await service.pool.drain();
-    await service.runner.stop();
+    await service.engine.smtp.pool.drain();
+    await service.verification.runner.stop();
     platform.close();
     db.close();
   };
   let wrong = 0;
   const check = async (email: string): Promise<void> => {
-    const row = await service.checks.order(caller, { email, source: null, idempotencyKey: null }, WAIT_MS);
+    const row = await service.verification.checks.order(caller, { email, source: null, idempotencyKey: null }, WAIT_MS);
     if (row.subStatus !== "catch_all") wrong++;
   };
   return { check, wrong: () => wrong, stop };

@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { newId } from "../../src/foundation/base/secrets.ts";
 import { BlocklistStore } from "../../src/blocklist/store.ts";
-import { composeAccounts } from "../../src/service/compose.ts";
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
 
 /** What a busy account has after ninety days. */
@@ -44,7 +44,7 @@ const SUM_USAGE = `INSERT INTO usage_daily (account_id, mode, day, key_id, sourc
 
 /** An account with its history so far; its owner's session, and its keys. */
 export const fillAccount = (db: Db, count: number = SIZES.verifications) => {
-  const { accounts, keys, users, sessions } = composeAccounts(db, systemClock);
+  const { accounts, keys, users, sessions } = new AccountsSlice({ db, clock: systemClock });
   const created = accounts.create("bench", "scale");
   if (!created.ok) throw new Error("the account could not be made");
   accounts.grantCredits("bench", 10 * count + 10_000_000, "bench");

@@ -1,7 +1,8 @@
 import { createLog } from "../../src/foundation/base/log.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { newId } from "../../src/foundation/base/secrets.ts";
-import { composeImport } from "../../src/service/compose-dmarc.ts";
+import type { DnsResolver } from "../../src/foundation/net/dns.ts";
+import { ImportSlice } from "../../src/dmarc/reports/open.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
 import { madeDomain } from "../../src/testing/dmarc-domain.ts";
 import { type SampleRow, sampleReportXml } from "../../src/testing/dmarc-reports.ts";
@@ -77,7 +78,8 @@ export const fillDomain = async (db: Db, shape: Shape, { domain, reports, todayS
   const quiet = createLog("error", systemClock, (line) => {
     throw new Error(line);
   });
-  const { domains, ingest } = composeImport(db, { clock: systemClock, resolver: NO_RESOLVER }, quiet);
+  const { stores, ingest } = new ImportSlice({ db, clock: systemClock, log: quiet }, { resolver: NO_RESOLVER });
+  const { domains } = stores;
   const createdAtMs = (todayS - 2 * DAYS * DAY_S) * 1000;
   const { number } = db.transact((tx) => domains.insert(tx, madeDomain({ domain, createdAtMs })));
   for (let at = 0; at < reports; at += ITEMS_AT_ONCE) {
@@ -111,7 +113,7 @@ export interface Filling {
 
 const NO_RESOLVER = {
   resolve: () => Promise.reject(new Error("nothing is asked of the DNS here")),
-} as unknown as Parameters<typeof composeImport>[1]["resolver"];
+} as unknown as DnsResolver;
 
 const answerNames = (db: Db, { addresses }: Shape): void => {
   const known = db.sqlite.prepare(

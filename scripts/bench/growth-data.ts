@@ -1,7 +1,7 @@
 import { Database as Sqlite } from "bun:sqlite";
 import { join } from "node:path";
 import { systemClock } from "../../src/foundation/base/clock.ts";
-import { composeAccounts } from "../../src/service/compose.ts";
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import { signalsSchema } from "../../src/verify/result.ts";
 import { openData } from "./stage.ts";
 
@@ -31,7 +31,7 @@ const emailOf = (check: number): string => `u${check}@any${check % 997}.com`;
 export const createOwner = (dataDir: string): Owner => {
   const db = openData(dataDir);
   try {
-    const { accounts, keys, users, sessions } = composeAccounts(db, systemClock);
+    const { accounts, keys, users, sessions } = new AccountsSlice({ db, clock: systemClock });
     const created = accounts.create("bench", "scale");
     if (!created.ok) throw new Error("the account could not be made");
     const accountId = created.value.id;

@@ -1,5 +1,5 @@
 import { systemClock } from "../../src/foundation/base/clock.ts";
-import { composeAccounts } from "../../src/service/compose.ts";
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import type { Mark } from "./marks.ts";
 import { newDataDir, openData, type Stage, startBinary } from "./stage.ts";
 
@@ -14,7 +14,7 @@ const FILTERS = ["source=other", "email=nobody@any.example", "verdict=risky", "s
 const prepare = (dataDir: string): string => {
   const db = openData(dataDir);
   try {
-    const { accounts, keys } = composeAccounts(db, systemClock);
+    const { accounts, keys } = new AccountsSlice({ db, clock: systemClock });
     if (!accounts.create("bench", "scale").ok) throw new Error("the account could not be made");
     const issued = keys.create({ account: "bench", mode: "test" });
     if (!issued.ok) throw new Error(`no key: ${issued.error}`);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { CUSTOM_RATE_MAX } from "../../src/accounts/billing/plans.ts";
-import { composeAccounts } from "../../src/service/compose.ts";
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import { type Mark, median } from "./marks.ts";
 import { keep, newDataDir, openData, processorUs, type Running, type Stage, startBinary } from "./stage.ts";
 import { needTools } from "./tools.ts";
@@ -36,7 +36,7 @@ interface Side {
 const prepareKeys = (dataDir: string): string[] => {
   const db = openData(dataDir);
   try {
-    const { accounts, keys } = composeAccounts(db, systemClock);
+    const { accounts, keys } = new AccountsSlice({ db, clock: systemClock });
     const rate = { ratePerSecond: CUSTOM_RATE_MAX, rateBurst: null };
     if (!accounts.create("bench", "scale").ok || !accounts.setPlan("bench", "scale", rate).ok)
       throw new Error("the account could not be made");

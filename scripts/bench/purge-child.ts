@@ -1,8 +1,8 @@
 /** Runs a purge on a data directory, as a process that can be watched: the nightly one, or that of Idempotency-Keys. */
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { createLog } from "../../src/foundation/base/log.ts";
-import { composeService } from "../../src/service/compose-service.ts";
-import { systemPlatform } from "../../src/service/compose-platform.ts";
+import { Service } from "../../src/service/compose.ts";
+import { systemPlatform } from "../../src/service/platform.ts";
 import { readConfig } from "../../src/service/config.ts";
 import { openData } from "./stage.ts";
 
@@ -11,7 +11,7 @@ if (!config.ok) throw new Error(config.error.join(" "));
 const db = openData(config.value.dataDir);
 const log = createLog("warn", systemClock, (line) => console.error(line));
 const platform = systemPlatform(config.value);
-const service = composeService({ config: config.value, db, log, platform, baseUrl: "http://127.0.0.1" });
+const service = new Service({ config: config.value, db, log, platform, baseUrl: "http://127.0.0.1" });
 
 const purgeNightly = async (): Promise<number> => {
   const { verifications, evidence, lists } = await service.purge.run();
@@ -24,5 +24,5 @@ const watched = new Promise<unknown>((resolve) => {
 });
 process.send?.("ready");
 await watched;
-const purged = await (process.argv[2] === "keys" ? service.idempotency.purge() : purgeNightly());
+const purged = await (process.argv[2] === "keys" ? service.verification.idempotency.purge() : purgeNightly());
 process.send?.({ purged });

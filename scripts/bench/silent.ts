@@ -1,6 +1,6 @@
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { newId } from "../../src/foundation/base/secrets.ts";
-import { composeAccounts } from "../../src/service/compose.ts";
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import { VerificationStore } from "../../src/verify/store.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
@@ -27,7 +27,7 @@ const SETTLE_MS = 3_000;
 /** An account with keys and credits and, if so wanted, checks that wait for the service to start. */
 const prepare = (dataDir: string, pending: number): string[] => {
   const db = openData(dataDir);
-  const { accounts, keys, ledger } = composeAccounts(db, systemClock);
+  const { accounts, keys, ledger } = new AccountsSlice({ db, clock: systemClock });
   const store = new VerificationStore(db);
   accounts.create("bench", "scale");
   accounts.grantCredits("bench", 1_000_000, "bench");

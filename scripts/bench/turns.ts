@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { createLog } from "../../src/foundation/base/log.ts";
 import { systemRandom } from "../../src/foundation/base/secrets.ts";
-import { composeEngine } from "../../src/service/compose-engine.ts";
+import { EngineSlice } from "../../src/verify/open.ts";
 import { createDirectConnector } from "../../src/foundation/net/connector.ts";
 import { createZoneResolver } from "../../src/testing/dns-zone.ts";
 import { startSmtpStub } from "../../src/testing/smtp-stub.ts";
@@ -21,9 +21,8 @@ export const measureTurns = async (_stage: Stage): Promise<Mark[]> => {
     const resolver = createZoneResolver(ZONE);
     const config = configOf({ POSTWARDEN_SMTP_PORT: String(stub.port) });
     const platform = { clock: systemClock, random: systemRandom, resolver, connector };
-    const { engines, pool } = composeEngine(config, platform, () => null, {
-      log: createLog("silent", systemClock, () => undefined),
-    });
+    const log = createLog("silent", systemClock, () => undefined);
+    const { engines, smtp } = new EngineSlice(platform, config, { log, matchSuppression: () => null });
     const counts: number[] = [];
     for (const user of ["user1", "user2"]) {
       const { live } = engines;
@@ -33,7 +32,7 @@ export const measureTurns = async (_stage: Stage): Promise<Mark[]> => {
       if (reading !== "accepted") throw new Error(`the server of turns was read as ${reading}`);
       counts.push(stub.sessions.reduce((sum, { turns }) => sum + turns, 0));
     }
-    await pool.drain();
+    await smtp.pool.drain();
     const [first = Number.NaN, both = Number.NaN] = counts;
     const group = "turns";
     const note = `the real and the random recipient in one group; connections: ${stub.sessions.length}`;

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { Secret, TOTP } from "otpauth";
 import { systemClock } from "../../src/foundation/base/clock.ts";
-import { composeAccounts } from "../../src/service/compose.ts";
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import { openData } from "../bench/stage.ts";
 import { HttpClient, readPage, type SeenPage } from "../dashboard/http-client.ts";
 import { type Credentials, signIn } from "../dashboard/sign-in.ts";
@@ -29,7 +29,7 @@ const SIGN_IN_MS_MAX = 5_000;
 /** The users, of whom the victim is asked for a code. */
 const seedUsers = async ({ dataDir }: SeedContext): Promise<void> => {
   const db = openData(dataDir);
-  const { store, users, profiles } = composeAccounts(db, systemClock);
+  const { store, users, profiles } = new AccountsSlice({ db, clock: systemClock });
   const create = async (account: string, { email, password }: Credentials, role: "owner" | "member") => {
     const accountId = store.findAccountByName(account)?.id ?? "";
     const user = await users.create({ accountId, email, password, role, isOperator: false }, null);

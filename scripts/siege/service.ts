@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock } from "../../src/foundation/base/clock.ts";
-import { composeAccounts } from "../../src/service/compose.ts";
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import { environment, freePort, openData, type Settings } from "../bench/stage.ts";
 import type { ServerAddresses } from "./children.ts";
 import { prefer } from "./children.ts";
@@ -25,7 +25,7 @@ export interface Keys {
 /** Creates the accounts and keys in the database of a service that is not running. */
 export const createKeys = (dataDir: string): Keys => {
   const db = openData(dataDir);
-  const { accounts, keys } = composeAccounts(db, systemClock);
+  const { accounts, keys } = new AccountsSlice({ db, clock: systemClock });
   const issue = (account: string, mode: "live" | "test", count: number): string[] =>
     Array.from({ length: count }, () => {
       const key = keys.create({ account, mode });

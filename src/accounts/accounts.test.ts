@@ -15,18 +15,18 @@ const start = createApps();
 describe("accounts", () => {
   test("begin on the plan Free with 100 credits, as an entry of the ledger", () => {
     const { service } = start();
-    const created = service.accounts.create("anna");
+    const created = service.accounts.accounts.create("anna");
     if (!created.ok) throw new Error(created.error);
     expect(created.value).toMatchObject({ name: "anna", plan: "free" });
-    expect(service.ledger.sum(created.value.id)).toEqual({ available: 100, held: 0 });
+    expect(service.accounts.ledger.sum(created.value.id)).toEqual({ available: 100, held: 0 });
   });
 
   test.each(["", " ", " a", "a ", "a\nb", "a\u0000", "x".repeat(101)])("are not called %p", (name) => {
-    expect(start().service.accounts.create(name)).toEqual({ ok: false, error: "name_invalid" });
+    expect(start().service.accounts.accounts.create(name)).toEqual({ ok: false, error: "name_invalid" });
   });
 
   test.each(["a", "Anna & Co. Ⅷ", "😀".repeat(100), "__proto__", "' OR 1=1"])("may be called %p", (name) => {
-    const { accounts, store } = start().service;
+    const { accounts, store } = start().service.accounts;
     expect(accounts.create(name).ok).toBe(true);
     expect(store.findAccountByName(name)?.name).toBe(name);
     expect(accounts.create(name)).toEqual({ ok: false, error: "name_taken" });
@@ -35,14 +35,14 @@ describe("accounts", () => {
   test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1_000_000_001])(
     "are not granted %p credits",
     (credits) => {
-      const { accounts } = start().service;
+      const { accounts } = start().service.accounts;
       accounts.create("anna");
       expect(accounts.grantCredits("anna", credits, "x")).toEqual({ ok: false, error: "credits_invalid" });
     },
   );
 
   test("that do not exist are a problem, not a crash", () => {
-    const { accounts, keys } = start().service;
+    const { accounts, keys } = start().service.accounts;
     expect(accounts.setPlan("nobody", "scale")).toEqual({ ok: false, error: "unknown_account" });
     expect(accounts.grantCredits("nobody", 1, "x")).toEqual({ ok: false, error: "unknown_account" });
     expect(keys.create({ account: "nobody", mode: "live" })).toEqual({ ok: false, error: "unknown_account" });
@@ -62,14 +62,14 @@ describe("a statement of credits", () => {
     const interfere = () => {
       try {
         theirs.db.transact((tx) =>
-          theirs.service.ledger.grant(tx, { accountId: id, credits: 1, note: "meanwhile", atMs: 0 }),
+          theirs.service.accounts.ledger.grant(tx, { accountId: id, credits: 1, note: "meanwhile", atMs: 0 }),
         );
         booked += 1;
       } catch (error) {
         if (!(error instanceof SQLiteError)) throw error;
       }
     };
-    const { store } = ours.service;
+    const { store } = ours.service.accounts;
     class InterruptedLedger extends Ledger {
       override balance(accountId: string) {
         const balance = super.balance(accountId);
@@ -78,7 +78,10 @@ describe("a statement of credits", () => {
       }
     }
     const ledger = new InterruptedLedger(ours.db);
-    const accounts = new Accounts({ db: ours.db, clock: ours.clock }, { store, ledger, audit: ours.service.audit });
+    const accounts = new Accounts(
+      { db: ours.db, clock: ours.clock },
+      { store, ledger, audit: ours.service.accounts.audit },
+    );
     return { accounts, booked: () => booked };
   };
 
@@ -101,10 +104,12 @@ describe("a statement of credits", () => {
 
   test("that does not add up refuses a grant, and then nothing is granted", () => {
     const { service, db } = start();
-    service.accounts.create("anna");
+    service.accounts.accounts.create("anna");
     db.sqlite.run("UPDATE accounts SET credits_available = 7");
-    expect(service.accounts.grantCredits("anna", 50, "x")).toEqual({ ok: false, error: "ledger_mismatch" });
-    expect(service.accounts.statement("anna")).toMatchObject({ value: { available: 7, ledger: { available: 100 } } });
+    expect(service.accounts.accounts.grantCredits("anna", 50, "x")).toEqual({ ok: false, error: "ledger_mismatch" });
+    expect(service.accounts.accounts.statement("anna")).toMatchObject({
+      value: { available: 7, ledger: { available: 100 } },
+    });
   });
 });
 
@@ -120,7 +125,7 @@ describe("keys", () => {
         ["api_keys", "key_secrets"].map((t) => app.db.sqlite.query(`SELECT * FROM ${t}`).all()),
       );
       expect(stored).not.toContain(issued.key.slice(8, 40));
-      const [secret] = app.service.store.listSecrets(issued.id);
+      const [secret] = app.service.accounts.store.listSecrets(issued.id);
       expect(secret).toMatchObject({ hash: expect.stringMatching(/^[0-9a-f]{64}$/), ending: issued.key.slice(-4) });
     }
   });
@@ -135,7 +140,7 @@ describe("keys", () => {
     [{ expiresAtMs: Date.UTC(2026, 0, 1) }, "time_invalid"],
     [{ expiresAtMs: Number.NaN }, "time_invalid"],
   ] as const)("%j is %s", (wanted, error) => {
-    const { accounts, keys, store } = start().service;
+    const { accounts, keys, store } = start().service.accounts;
     accounts.create("anna");
     expect(keys.create({ account: "anna", mode: "live", ...wanted })).toEqual({ ok: false, error });
     expect(store.listKeys()).toEqual([]);
@@ -148,11 +153,11 @@ describe("keys", () => {
 
   test.each([-1, Number.NaN, Number.POSITIVE_INFINITY])("are not rotated with a grace of %p", (graceMs) => {
     const app = start();
-    expect(app.service.keys.rotate(app.newKey().id, graceMs)).toEqual({ ok: false, error: "time_invalid" });
+    expect(app.service.accounts.keys.rotate(app.newKey().id, graceMs)).toEqual({ ok: false, error: "time_invalid" });
   });
 
   test("that do not exist cannot be rotated or revoked", () => {
-    const { keys } = start().service;
+    const { keys } = start().service.accounts;
     expect(keys.rotate("nothing")).toEqual({ ok: false, error: "unknown_key" });
     expect(keys.revoke("nothing")).toEqual({ ok: false, error: "unknown_key" });
   });

@@ -46,6 +46,20 @@ export const describeUnknownAccount = (name: string): string =>
 /** What to say where an account is needed before the first one exists. */
 export const NO_ACCOUNT_YET = "There is no account yet. Create one: `postwarden accounts create NAME`.";
 
+/** The id of the account that gets the reports of the mailbox: the named one, or with null the only one. The error is a sentence. */
+export const accountOfMailbox = (store: AccountStore, name: string | null): Result<string, string> => {
+  if (name !== null) {
+    const account = store.findAccountByName(name);
+    if (account !== undefined) return ok(account.id);
+    return err(`POSTWARDEN_IMAP_ACCOUNT: ${describeUnknownAccount(name)}`);
+  }
+  const [only, another] = store.listAccounts();
+  if (only === undefined) return err(NO_ACCOUNT_YET);
+  return another === undefined
+    ? ok(only.id)
+    : err("There are several accounts. Set POSTWARDEN_IMAP_ACCOUNT to the name of one.");
+};
+
 /** A problem with the account of this name, as a sentence. */
 export const describeAccountProblem = (problem: AccountProblem, name: string): string =>
   problem === "unknown_account" ? describeUnknownAccount(name) : PROBLEMS[problem];

@@ -10,19 +10,19 @@ const fill = () => {
   const app = start();
   const accountId = app.newAccount("acme", "scale");
   const issue = () => {
-    const issued = app.service.keys.create({ account: "acme", mode: "live" });
+    const issued = app.service.accounts.keys.create({ account: "acme", mode: "live" });
     if (!issued.ok) throw new Error(issued.error);
     return issued.value;
   };
   const [key, second] = [issue(), issue()];
-  const works = (secret: string) => app.service.authenticate(`Bearer ${secret}`) !== undefined;
+  const works = (secret: string) => app.service.accounts.authenticate(`Bearer ${secret}`) !== undefined;
   return { app, accountId, key, second, works };
 };
 
 test("rotating a key ends the old secret of this key after the grace, and no other one", async () => {
   const { app, accountId, key, second, works } = fill();
   const { value: rotated } = await changesNothingOfOthers(app.db.sqlite, { accountId }, () =>
-    app.service.keys.rotate(key.id),
+    app.service.accounts.keys.rotate(key.id),
   );
   await app.advance(24 * HOUR_MS);
   expect([key.key, second.key, rotated.ok ? rotated.value.key : ""].map(works)).toEqual([false, true, true]);
@@ -30,15 +30,15 @@ test("rotating a key ends the old secret of this key after the grace, and no oth
 
 test("rotating a key twice leaves its first secret the end that the first rotation set", async () => {
   const { app, key, works } = fill();
-  app.service.keys.rotate(key.id);
+  app.service.accounts.keys.rotate(key.id);
   await app.advance(12 * HOUR_MS);
-  app.service.keys.rotate(key.id);
+  app.service.accounts.keys.rotate(key.id);
   await app.advance(12 * HOUR_MS);
   expect(works(key.key)).toBe(false);
 });
 
 test("revoking a key revokes this one only", async () => {
   const { app, accountId, key, second, works } = fill();
-  await changesNothingOfOthers(app.db.sqlite, { accountId }, () => app.service.keys.revoke(key.id));
+  await changesNothingOfOthers(app.db.sqlite, { accountId }, () => app.service.accounts.keys.revoke(key.id));
   expect([key.key, second.key].map(works)).toEqual([false, true]);
 });

@@ -15,7 +15,7 @@ const fill = async () => {
   const add = async (account: string) => {
     const accountId = app.newAccount(account, "scale");
     const email = `${account}@example.com`;
-    const created = await app.service.users.create(
+    const created = await app.service.accounts.users.create(
       { accountId, email, role: "member", isOperator: false, password: PASSWORD },
       null,
     );
@@ -27,10 +27,10 @@ const fill = async () => {
 
 test("recovery codes are stored as hashes only", async () => {
   const { app, acme } = await fill();
-  const secret = app.service.profiles.enrol(acme.own.userId)?.secret ?? "";
+  const secret = app.service.accounts.profiles.enrol(acme.own.userId)?.secret ?? "";
   const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: app.clock.nowMs() });
-  const confirmed = await app.service.profiles.confirmCodes(acme.own, { present: PASSWORD, code });
-  const renewed = await app.service.profiles.replaceRecoveryCodes(acme.own.userId, PASSWORD);
+  const confirmed = await app.service.accounts.profiles.confirmCodes(acme.own, { present: PASSWORD, code });
+  const renewed = await app.service.accounts.profiles.replaceRecoveryCodes(acme.own.userId, PASSWORD);
   const codes = [confirmed, renewed].flatMap((result) => (result.ok ? result.value : []));
   expect(codes).toHaveLength(20);
   const stored = JSON.stringify(app.db.sqlite.query("SELECT * FROM users").all());
@@ -53,7 +53,7 @@ test("a change of the password checks the throttle and the present one before it
   };
   const profiles = new Profiles(
     { db: app.db, clock: app.clock },
-    { store: new UserStore(app.db), sessions: new SessionStore(app.db), passwords, audit: app.service.audit },
+    { store: new UserStore(app.db), sessions: new SessionStore(app.db), passwords, audit: app.service.accounts.audit },
   );
   const change = () => profiles.changePassword(acme.own, { present: "not mine", next: "five other plain words" });
   const codes = (await Promise.all(Array.from({ length: 300 }, change))).map((changed) =>
@@ -61,7 +61,7 @@ test("a change of the password checks the throttle and the present one before it
   );
   expect(codes.filter((code) => code === "password_wrong")).toHaveLength(3);
   expect(codes.filter((code) => code === "throttled")).toHaveLength(297);
-  const accountId = app.service.store.findAccountByName("acme")?.id;
+  const accountId = app.service.accounts.store.findAccountByName("acme")?.id;
   expect(done).toEqual(Array.from({ length: 3 }, () => `verify for ${accountId}`));
 });
 
@@ -71,13 +71,13 @@ test("a member who sends changes of the password keeps nobody of another account
   const flood = Array.from({ length: 30 }, async () => {
     for (let n = 0; n < 20 && !isOver; n++) {
       const next = `${n} other plain words`;
-      await app.service.profiles.changePassword(acme.own, { present: n % 2 === 0 ? PASSWORD : "wrong", next });
+      await app.service.accounts.profiles.changePassword(acme.own, { present: n % 2 === 0 ? PASSWORD : "wrong", next });
     }
   });
   const results: string[] = [];
   for (let n = 0; n < 10; n++) {
     const client = { address: "192.0.2.1", userAgent: "test" };
-    const result = await app.service.sessions.signIn({ email: other.email, password: PASSWORD }, client);
+    const result = await app.service.accounts.sessions.signIn({ email: other.email, password: PASSWORD }, client);
     results.push(result.ok ? "in" : result.error.kind);
   }
   isOver = true;

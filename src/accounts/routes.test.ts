@@ -30,7 +30,7 @@ test("the account shows what is held, and a new plan from the next request on", 
   const posted = app.verify(key, "someone@example.com", "?timeout=1");
   await app.advance(1_000);
   await posted;
-  app.service.accounts.setPlan("main", "free");
+  app.service.accounts.accounts.setPlan("main", "free");
   expect((await app.request("GET", "/v1/account", { key })).body).toMatchObject({
     plan: "free",
     credits: { available: 99, held: 1 },

@@ -16,7 +16,7 @@ const fill = async () => {
   const app = start();
   const accountId = app.newAccount("acme", "scale");
   const add = async (email: string, role: "owner" | "member" = "owner"): Promise<User> => {
-    const created = await app.service.users.create(
+    const created = await app.service.accounts.users.create(
       { accountId, email, role, isOperator: false, password: PASSWORD },
       null,
     );
@@ -24,16 +24,16 @@ const fill = async () => {
     return created.value;
   };
   const ada = await add("ada@example.com");
-  return { app, accountId, add, ada, sessions: app.service.sessions };
+  return { app, accountId, add, ada, sessions: app.service.accounts.sessions };
 };
 
 const signIn = async (app: TestApp, password: string, client = HOME, email = "ada@example.com") => {
-  const result = await app.service.sessions.signIn({ email, password }, client);
+  const result = await app.service.accounts.sessions.signIn({ email, password }, client);
   return result.ok ? result.value.token : result.error.kind;
 };
 
 const tokenOf = async (app: TestApp, client = HOME): Promise<string> => {
-  const result = await app.service.sessions.signIn({ email: "Ada@Example.com ", password: PASSWORD }, client);
+  const result = await app.service.accounts.sessions.signIn({ email: "Ada@Example.com ", password: PASSWORD }, client);
   if (!result.ok) throw new Error(result.error.kind);
   return result.value.token;
 };
@@ -74,7 +74,7 @@ describe("signing in", () => {
   test("of an invited user without a password fails, whatever the password", async () => {
     const { app, accountId } = await fill();
     const invited = { accountId, email: "new@example.com", role: "member", isOperator: false } as const;
-    expect(app.service.users.invite(invited, null).ok).toBe(true);
+    expect(app.service.accounts.users.invite(invited, null).ok).toBe(true);
     expect(await signIn(app, "", HOME, "new@example.com")).toBe("wrong");
     expect(await signIn(app, PASSWORD, HOME, "new@example.com")).toBe("wrong");
   });
@@ -82,18 +82,18 @@ describe("signing in", () => {
   test("to a disabled account is refused, and its sessions rest until it is enabled", async () => {
     const { app, sessions } = await fill();
     const token = await tokenOf(app);
-    app.service.accounts.setEnabled("acme", false);
+    app.service.accounts.accounts.setEnabled("acme", false);
     expect(sessions.find(token)).toBeUndefined();
     expect(await signIn(app, PASSWORD)).toBe("disabled");
     expect(await signIn(app, "another phrase")).toBe("wrong");
-    app.service.accounts.setEnabled("acme", true);
+    app.service.accounts.accounts.setEnabled("acme", true);
     expect(sessions.find(token)).toBeDefined();
   });
 });
 
 test("an unknown address, one without a password and a known one cost one verification each", async () => {
   const { app, accountId } = await fill();
-  app.service.users.invite({ accountId, email: "new@example.com", role: "member", isOperator: false }, null);
+  app.service.accounts.users.invite({ accountId, email: "new@example.com", role: "member", isOperator: false }, null);
   const hashes: (string | null)[] = [];
   const passwords = {
     verify: async (_: string, hash: string | null) => {
@@ -102,7 +102,10 @@ test("an unknown address, one without a password and a known one cost one verifi
     },
   };
   const stores = { store: new SessionStore(app.db), users: new UserStore(app.db) };
-  const sessions = new Sessions({ db: app.db, clock: app.clock }, { ...stores, passwords, audit: app.service.audit });
+  const sessions = new Sessions(
+    { db: app.db, clock: app.clock },
+    { ...stores, passwords, audit: app.service.accounts.audit },
+  );
   for (const email of ["eve@example.com", "new@example.com", "not an address", "ada@example.com"])
     expect(await sessions.signIn({ email, password: PASSWORD }, HOME)).toEqual({ ok: false, error: { kind: "wrong" } });
   expect(hashes).toEqual([null, null, null, expect.stringMatching(/^\$argon2id\$/)]);
@@ -112,7 +115,10 @@ test("too many sign-ins at once are no failures of their users", async () => {
   const { app } = await fill();
   const passwords = { verify: async () => ({ ok: false, error: "busy" }) as const };
   const stores = { store: new SessionStore(app.db), users: new UserStore(app.db) };
-  const sessions = new Sessions({ db: app.db, clock: app.clock }, { ...stores, passwords, audit: app.service.audit });
+  const sessions = new Sessions(
+    { db: app.db, clock: app.clock },
+    { ...stores, passwords, audit: app.service.accounts.audit },
+  );
   for (let n = 0; n < 10; n++)
     expect(await sessions.signIn({ email: "ada@example.com", password: PASSWORD }, HOME)).toEqual({
       ...{ ok: false, error: { kind: "busy" } },
@@ -167,7 +173,7 @@ describe("a session", () => {
 
   test("ends at once when its user is removed, reset or given a password", async () => {
     const { app, add, sessions } = await fill();
-    const { users } = app.service;
+    const { users } = app.service.accounts;
     const bob = await add("bob@example.com");
     const bobToken = async () => signIn(app, PASSWORD, HOME, "bob@example.com");
     for (const change of [() => users.setPassword(bob.id, PASSWORD), async () => users.reset(bob.id, null)]) {
@@ -210,7 +216,7 @@ describe("failed sign-ins", () => {
     const { app } = await fill();
     const entries = async () => {
       await app.db.commit(() => undefined);
-      const all = app.service.audit.list({}, { before: null, limit: 50 });
+      const all = app.service.accounts.audit.list({}, { before: null, limit: 50 });
       return all.filter(({ action }) => action.startsWith("users.sign-in")).map(({ action, after }) => [action, after]);
     };
     for (let n = 0; n < 3; n++) await signIn(app, "another phrase");
@@ -222,7 +228,7 @@ describe("failed sign-ins", () => {
       ["users.sign-in-failed", '{"failures":2}'],
       ["users.sign-in-failed", '{"failures":1}'],
     ]);
-    const log = JSON.stringify(app.service.audit.list({}, { before: null, limit: 50 }));
+    const log = JSON.stringify(app.service.accounts.audit.list({}, { before: null, limit: 50 }));
     expect(log).not.toContain("example.com");
     expect(log).not.toContain("192.0.2.1");
   });

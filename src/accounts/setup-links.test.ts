@@ -6,7 +6,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 test("a set-up link works for seven days and is explained for thirty more", async () => {
   const app = start();
-  const { users, setupLinks } = app.service;
+  const { users, setupLinks } = app.service.accounts;
   const accountId = app.newAccount("acme", "scale");
   const invited = users.invite({ accountId, email: "ada@example.com", role: "member", isOperator: false }, null);
   if (!invited.ok) throw new Error(invited.error.message);

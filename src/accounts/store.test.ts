@@ -6,7 +6,7 @@ const start = createApps();
 test("an account is found by its id, and one that is being deleted neither by its name nor in the list", () => {
   const app = start();
   const [acme, bolt] = [app.newAccount("acme", "free"), app.newAccount("bolt", "free")];
-  const { store } = app.service;
+  const { store } = app.service.accounts;
   expect([acme, bolt].map((id) => store.findAccount(id)?.name)).toEqual(["acme", "bolt"]);
   expect(store.findAccount("nobody")).toBeUndefined();
   app.db.sqlite.run("UPDATE accounts SET deleted_at_ms = ? WHERE id = ?", [app.clock.nowMs(), acme]);
@@ -20,7 +20,7 @@ test("an account is found by its id, and one that is being deleted neither by it
 test("a new secret ends those of its key that would work longer, and none that ends earlier, and none of another key", () => {
   const app = start();
   app.newAccount("acme", "free");
-  const { store, keys } = app.service;
+  const { store, keys } = app.service.accounts;
   const [key, other] = ["live", "live"].map(() => {
     const issued = keys.create({ account: "acme", mode: "live" });
     if (!issued.ok) throw new Error(issued.error);

@@ -274,7 +274,7 @@ describe("with a live key", () => {
     const app = start({ zone, ...ALLOWED });
     const key = app.newKey({ mode: "live" });
     const receiver = newReceiver();
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     const { id } = await app.request("POST", PATH, { key, body: { target: "8.8.8.8", webhook_url: receiver.url } });
     await app.advance(60_000);
     await withTime(app, app.service.blocklist.scheduler.checkDue());
@@ -296,7 +296,7 @@ describe("with a live key", () => {
       ["blacklist.listed", "spamcop"],
       ["blacklist.delisted", "spamcop"],
     ]);
-    await until(() => app.service.dispatcher.running === 0);
+    await until(() => app.service.notifications.dispatcher.running === 0);
   });
 
   test("a URL whose receiver responded 410 is not a configured webhook until it is set again", async () => {
@@ -304,7 +304,7 @@ describe("with a live key", () => {
     const key = app.newKey({ mode: "live" });
     const receiver = newReceiver();
     receiver.answer(410);
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     const webhook_url = receiver.url;
     const { id } = await app.request("POST", PATH, { key, body: { target: "8.8.8.8", webhook_url } });
     const isConfigured = async () => (await app.request("GET", `${PATH}/${id}`, { key })).body.webhook_configured;
@@ -312,7 +312,7 @@ describe("with a live key", () => {
     await withTime(app, app.request("POST", `${PATH}/${id}/check?timeout=60`, { key }));
     await app.advance(1_000);
     await receiver.untilReceived(1);
-    await until(() => app.service.dispatcher.running === 0);
+    await until(() => app.service.notifications.dispatcher.running === 0);
     expect(await isConfigured()).toBe(false);
     await app.request("PATCH", `${PATH}/${id}`, { key, body: { webhook_url } });
     expect(await isConfigured()).toBe(true);

@@ -187,7 +187,7 @@ describe("credits", () => {
     });
     expect(app.credits()).toEqual({ available: 2, held: 0 });
     await settle();
-    await app.service.bulk.removed();
+    await app.service.bulk.jobs.removed();
     for (const table of ["bulk_jobs", "bulk_rows", "bulk_addresses"])
       expect(app.db.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 });
   });
@@ -226,7 +226,7 @@ describe("credits", () => {
       credits: { held: 0, charged: 2, released: 1 },
     });
     expect(app.credits()).toEqual({ available: 98, held: 0 });
-    expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 98, held: 0 });
+    expect(app.service.accounts.ledger.sum(app.accountId())).toEqual({ available: 98, held: 0 });
   });
 });
 
@@ -306,8 +306,8 @@ test("what a crash left of a list being received is removed at the next start an
     "INSERT INTO bulk_addresses (job, position, email, normalized_email, rows) VALUES (1, 0, 'a', 'a', 1)",
   );
   expect((await app.request("GET", PATH, { key })).body.bulk_verifications).toEqual([]);
-  await app.service.bulk.recover();
-  await app.service.bulk.removed();
+  await app.service.bulk.jobs.recover();
+  await app.service.bulk.jobs.removed();
   for (const table of ["bulk_jobs", "bulk_addresses"])
     expect(app.db.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 });
 });
@@ -316,10 +316,10 @@ test("uploads that a crash left are removed at the next start, and none need be 
   const dataDir = mkdtempSync(join(tmpdir(), "postwarden-uploads-"));
   const uploads = join(dataDir, "uploads");
   const app = start({ settings: { DATA_DIR: dataDir } });
-  await app.service.bulk.recover();
+  await app.service.bulk.jobs.recover();
   mkdirSync(uploads, { recursive: true });
   writeFileSync(join(uploads, "half"), "a@b.example");
-  await app.service.bulk.recover();
+  await app.service.bulk.jobs.recover();
   expect(existsSync(uploads)).toBe(false);
   rmSync(dataDir, { recursive: true });
 });

@@ -3,7 +3,7 @@ import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../foundation/base/clock.ts";
-import { composeAccounts } from "../service/compose.ts";
+import { AccountsSlice } from "../accounts/open.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { openDatabaseAt } from "./data-directory.ts";
 
@@ -117,7 +117,7 @@ test("an account is deleted with all its rows; its ledger keeps the amounts, and
   expect((await run(["accounts", "list"])).out).not.toContain("deleted-");
   expect(await run(["accounts", "show", "acme"])).toMatchObject({ status: 1 });
   const db = openDatabaseAt(path);
-  expect(composeAccounts(db, systemClock).authenticate(`Bearer ${String(key)}`)).toBeUndefined();
+  expect(new AccountsSlice({ db, clock: systemClock }).authenticate(`Bearer ${String(key)}`)).toBeUndefined();
   db.close();
   expect((await run(["accounts", "create", "acme"])).status).toBe(0);
 });

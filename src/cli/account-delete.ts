@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { composeAccountDeletion } from "../service/compose-erase.ts";
+import { openAccountDeletion } from "../service/erase/open.ts";
 import { clearPageGaps, type ClearedGaps } from "../foundation/db/page-gaps.ts";
 import type { DeletedAccount } from "../service/erase/account-deletion.ts";
 import { deletedName } from "../service/erase/account-deletion-store.ts";
@@ -59,7 +59,7 @@ export const addAccountDelete = (group: Command, io: Io): Command =>
     .option("--yes", "do not ask for confirmation")
     .action((name: string, { yes = false, json }: DeleteOptions) =>
       withDatabaseUntilDone(io, async (db) => {
-        const { store, deletion } = composeAccountDeletion(db);
+        const { store, deletion } = openAccountDeletion(db);
         const account = store.find(name);
         if (account === undefined) throw unknownAccount(name);
         if (!yes && !(await isConfirmed(io, name)))

@@ -8,8 +8,9 @@ import { discoverAndAdd } from "../blocklist/discover-targets.ts";
 import { severityRankOf } from "../blocklist/severity.ts";
 import { type Owner, TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
 import type { Targets } from "../blocklist/targets.ts";
-import { composeTargets } from "../service/compose-targets.ts";
-import { freshResolverOf, systemPlatform } from "../service/compose-platform.ts";
+import { BlocklistSlice } from "../blocklist/open.ts";
+import { Outbound } from "../notifications/open.ts";
+import { freshResolverOf, mailerOf, systemPlatform } from "../service/platform.ts";
 import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
@@ -20,7 +21,6 @@ import { accountIdOf, openDatabase, performAction } from "./data-directory.ts";
 import { failOnOption, failOnSeverity } from "./fail-on.ts";
 import { loadConfig } from "./prepare-directory.ts";
 
-type Blocklist = ReturnType<typeof composeTargets>;
 type TargetView = ReturnType<Targets["view"]>;
 
 const SHOWN_DEFAULT = 100;
@@ -95,14 +95,18 @@ type PerformOnTargets = <T>(
 const withTargets = async (
   io: Io,
   { account, mode }: AccountOptions,
-  work: (blocklist: Blocklist, owner: Owner, perform: PerformOnTargets) => Promise<void>,
+  work: (blocklist: BlocklistSlice, owner: Owner, perform: PerformOnTargets) => Promise<void>,
 ): Promise<void> => {
   const config = loadConfig(io);
   const db = openDatabase(io, config);
   const [platform, resolver] = [systemPlatform(config), freshResolverOf(config)];
   const log = createLog("warn", systemClock, io.err);
   try {
-    const blocklist = composeTargets({ config, db, log, platform: { ...platform, resolver } });
+    const { clock, random } = platform;
+    // The service that uses the same database sends the events.
+    const outbound = new Outbound({ db, clock }, config, { mailer: mailerOf(config) });
+    const fresh = { ...platform, resolver };
+    const blocklist = new BlocklistSlice({ db, clock, log, random }, config, { platform: fresh, outbound });
     const owner = { accountId: accountIdOf(db, account), mode };
     await work(blocklist, owner, (action, given, change) => {
       const [subject = null, after] = [given[0], { targets: given.length }];
@@ -253,12 +257,13 @@ const addTargetCheck = (group: Command, io: Io): Command =>
     .argument("<target...>", "targets or their ids")
     .addOption(failOnOption())
     .action((given: string[], options: AccountOptions & { failOn?: Severity }) =>
-      withTargets(io, options, async ({ targets, check }, owner, perform) => {
+      withTargets(io, options, async (blocklist, owner, perform) => {
+        const { targets } = blocklist;
         const views: TargetView[] = [];
         const found = given.map((text) => findByName(targets, owner, text));
         await perform("targets.check", valuesOf(found), async () => {
           for (const target of found) {
-            const finished = await check(target);
+            const finished = await blocklist.check(target);
             if (finished !== null) views.push(targets.view(finished));
           }
         });

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { composeLookups } from "../service/compose-blocklist.ts";
-import { freshResolverOf, systemPlatform } from "../service/compose-platform.ts";
+import { catalogueOf, openDnsbl } from "../blocklist/lists/open.ts";
+import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import { severityRankOf } from "../blocklist/severity.ts";
 import { parseTarget } from "../blocklist/parse-target.ts";
-import { type Blocklist, isEnabled } from "../blocklist/lists/blocklist.ts";
+import { type Blocklist, type Catalogue, isEnabled } from "../blocklist/lists/blocklist.ts";
 import type { Severity } from "../foundation/base/severity.ts";
 import type { Dnsbl } from "../blocklist/lists/dnsbl.ts";
 import type { ListOutcome } from "../blocklist/lists/lookup.ts";
@@ -16,7 +16,10 @@ import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { loadConfig } from "./prepare-directory.ts";
 
-type Lookups = ReturnType<typeof composeLookups>;
+interface Lookups {
+  readonly catalogue: Catalogue;
+  readonly dnsbl: Dnsbl;
+}
 
 /** The result of one list for a target, as JSON shows it. */
 const resultOf = (outcome: ListOutcome, lists: readonly Blocklist[]) => ({
@@ -98,7 +101,7 @@ const withLookups = async (io: Io, work: (lookups: Lookups) => Promise<void>): P
   // Uncached, so that a confirming query reaches the list, as in the service.
   const resolver = freshResolverOf(config);
   try {
-    await work(composeLookups(config, { ...platform, resolver }));
+    await work({ catalogue: catalogueOf(config), dnsbl: openDnsbl({ ...platform, resolver }) });
   } finally {
     resolver.close();
     platform.close();

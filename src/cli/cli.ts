@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
-import { AppError } from "../foundation/base/errors.ts";
-import { DATA_DIR_SETTING, type Environment, hasSettings, SettingsError } from "../service/config.ts";
+import { AppError, SettingsError } from "../foundation/base/errors.ts";
+import { DATA_DIR_SETTING, type Environment, hasSettings } from "../service/config.ts";
 import { VERSION } from "../service/version.ts";
 import { readEnvironmentFile, readSettingsFile } from "./environment-file.ts";
 import { loadCommands } from "./command-modules.ts";

@@ -2,7 +2,7 @@ import { SQLiteError } from "bun:sqlite";
 import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
 import { type Actor, actorOfProcess, type AuditedAction, type PerformedAction } from "../accounts/audit-log.ts";
 import { systemClock } from "../foundation/base/clock.ts";
-import { composeAccounts } from "../service/compose.ts";
+import { AccountsSlice } from "../accounts/open.ts";
 import type { Config } from "../service/config.ts";
 import { damageOf } from "../foundation/db/backup.ts";
 import { describeMigrateProblem } from "../foundation/db/migrate.ts";
@@ -76,29 +76,30 @@ export const withDatabaseUntilDone = async <T>(io: Io, work: (db: Db) => Promise
   }
 };
 
-export type Administration = ReturnType<typeof composeAccounts>;
+export type Administration = AccountsSlice;
 
 /** Runs `work` with the accounts of the data directory. */
 export const administer = <T>(
   io: Io,
   work: (administration: Administration) => T,
   missing: "create" | "fail" = "fail",
-): T => withDatabase(io, (db) => work(composeAccounts(db, systemClock, actorOf(io))), missing);
+): T => withDatabase(io, (db) => work(new AccountsSlice({ db, clock: systemClock }, actorOf(io))), missing);
 
 /** The same for work that waits. */
 export const administerUntilDone = <T>(
   io: Io,
   work: (administration: Administration, db: Db) => Promise<T>,
-): Promise<T> => withDatabaseUntilDone(io, (db) => work(composeAccounts(db, systemClock, actorOf(io)), db));
+): Promise<T> =>
+  withDatabaseUntilDone(io, (db) => work(new AccountsSlice({ db, clock: systemClock }, actorOf(io)), db));
 
 /** Performs an action with its entry in the audit log, which the first of its transactions that changes a row also writes. */
 export const performAction = <T>(io: Io, db: Db, act: PerformedAction<T>): Promise<T> =>
-  composeAccounts(db, systemClock, actorOf(io)).audit.perform(act);
+  new AccountsSlice({ db, clock: systemClock }, actorOf(io)).audit.perform(act);
 
 /** The same for an action in many transactions: what came of it is a second entry, with `.done` after its name. */
 export const performInSteps = async <T>(io: Io, db: Db, { action, work, resultOf }: LongAction<T>): Promise<T> => {
   const value = await performAction(io, db, { action, work });
-  const { audit } = composeAccounts(db, systemClock, actorOf(io));
+  const { audit } = new AccountsSlice({ db, clock: systemClock }, actorOf(io));
   const { before: _, ...done } = { ...action, action: `${action.action}.done`, after: resultOf(value) };
   db.transact((tx) => audit.append(tx, done));
   return value;
@@ -120,7 +121,7 @@ export const unknownAccount = (name: string): CommandFailed =>
 
 /** Id of the account of this name, or of the only account when no name is given. */
 export const accountIdOf = (db: Db, name: string | undefined): string => {
-  const { store } = composeAccounts(db, systemClock);
+  const { store } = new AccountsSlice({ db, clock: systemClock });
   if (name !== undefined) {
     const account = store.findAccountByName(name);
     if (account !== undefined) return account.id;

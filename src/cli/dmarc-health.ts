@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
-import { composeHealthCheck } from "../service/compose-health.ts";
-import { freshResolverOf } from "../service/compose-platform.ts";
+import { openHealthCheck } from "../dmarc/open.ts";
+import { freshResolverOf } from "../service/platform.ts";
 import { parseMonitoredDomain } from "../dmarc/records/domains/parse-domain.ts";
 import type { DomainHealth } from "../dmarc/insight/health/health-sections.ts";
 import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/insight/health/selectors.ts";
@@ -54,10 +54,7 @@ export const addDmarcHealthCommand = (group: Command, io: Io): void => {
       const config = loadConfig(io);
       const resolver = freshResolverOf(config);
       try {
-        const check = composeHealthCheck(
-          { clock: systemClock, resolver },
-          createUrlPolicy(config.webhookAllowNetworks),
-        );
+        const check = openHealthCheck({ clock: systemClock, resolver }, createUrlPolicy(config.webhookAllowNetworks));
         const health = await check({ domain, selectors });
         print(io, json, health, () => healthText(health, io.columns));
         failOn(health);

@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
-import { composeImport } from "../service/compose-dmarc.ts";
-import { type Platform, systemPlatform } from "../service/compose-platform.ts";
+import { ImportSlice } from "../dmarc/reports/open.ts";
+import { systemPlatform } from "../service/platform.ts";
+import type { Platform } from "../foundation/net/platform.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { isDatabaseState } from "../foundation/base/database-errors.ts";
 import { findingViews } from "../dmarc/reports/ingest/ingestion-schemas.ts";
@@ -64,7 +65,7 @@ interface ImportOptions {
 class ReportImport {
   readonly #database: ReportDatabase;
   readonly #options: ImportOptions;
-  readonly #ingestions: ReturnType<typeof composeImport>["ingestions"];
+  readonly #ingestions: ImportSlice["ingestions"];
   #batch: Extract<ReportBytes, { problem: null }>[] = [];
   #batchBytes = 0;
   /** Lines about reports that are not yet durable. */
@@ -73,8 +74,9 @@ class ReportImport {
   constructor(database: ReportDatabase, options: ImportOptions) {
     this.#database = database;
     this.#options = options;
+    const { db, platform } = database;
     const log = createLog("error", systemClock, options.io.err);
-    this.#ingestions = composeImport(database.db, database.platform, log).ingestions;
+    this.#ingestions = new ImportSlice({ db, clock: platform.clock, log }, platform).ingestions;
   }
 
   /** Takes a mail or file, and stores the batch when it is full. */

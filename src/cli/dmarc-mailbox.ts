@@ -1,12 +1,15 @@
 import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
-import { imapLoginOf, mailboxAccount, mailboxNameOf } from "../service/compose-mailbox.ts";
+import { imapLoginOf, mailboxNameOf } from "../dmarc/reports/mailbox/open.ts";
+import { accountOfMailbox } from "../accounts/accounts.ts";
+import { AccountStore } from "../accounts/store.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { MailboxStore } from "../dmarc/reports/mailbox/mailbox-store.ts";
 import { ImapFailure } from "../foundation/net/imap-failure.ts";
 import { type ImapSession, openImapSession } from "../foundation/net/imap-session.ts";
 import { formatImapUrl } from "../foundation/net/imap-url.ts";
-import { formatImapAfter, type ImapSettings } from "../service/imap-settings.ts";
+import { formatImapAfter } from "../service/imap-settings.ts";
+import type { ImapSettings } from "../dmarc/reports/mailbox/open.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { openDatabase } from "./data-directory.ts";
@@ -30,7 +33,7 @@ const countAfter = async (session: ImapSession, uid: number): Promise<number> =>
 const inspectMailbox = async (session: ImapSession, settings: ImapSettings, db: Db) => {
   const state = new MailboxStore(db).find(mailboxNameOf(settings));
   const lastUid = state?.uidValidity === session.uidValidity ? state.lastUid : 0;
-  const account = mailboxAccount(db, settings.account);
+  const account = accountOfMailbox(new AccountStore(db), settings.account);
   return {
     mailbox: formatImapUrl(settings.url),
     messages: session.messages,

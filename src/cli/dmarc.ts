@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { isId } from "../foundation/base/secrets.ts";
-import { composeImport } from "../service/compose-dmarc.ts";
+import { ImportSlice } from "../dmarc/reports/open.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { addDomainCommands } from "./dmarc-domains.ts";
 import { addDmarcExport } from "./dmarc-export.ts";
@@ -52,7 +52,10 @@ const retryIngestions = async (
   { ids, isAccepted, io }: { readonly ids: readonly string[]; readonly isAccepted: boolean; readonly io: Io },
 ) => {
   const owner = { accountId, mode: "live" } as const;
-  const { ingestions } = composeImport(db, platform, createLog("error", systemClock, io.err));
+  const { ingestions } = new ImportSlice(
+    { db, clock: platform.clock, log: createLog("error", systemClock, io.err) },
+    platform,
+  );
   const tally = createImportTally([]);
   const chosen = ids.length === 0 ? "all" : ids;
   const retried = await ingestions.readAgain(owner, chosen, (id, conclusion) => tally.add(id, conclusion), {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { err, ok } from "../foundation/base/errors.ts";
-import { composeDoctor } from "../service/compose-doctor.ts";
+import { examineMachine } from "../service/examination.ts";
 import type { Config } from "../service/config.ts";
 import type { DatabasePlace } from "../doctor/database-check.ts";
 import type { DoctorCheck } from "../doctor/doctor-check.ts";
@@ -58,10 +58,10 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
     .action(async (_: unknown, command: Command) => {
       const { json, ...options } = command.optsWithGlobals<DoctorOptions>();
       const config = loadConfig(io);
-      const checks = await composeDoctor(config, {
-        ...{ domain: options.domain, envFile: options.envFile ?? null, port: config.port },
+      const checks = await examineMachine(config, {
+        ...{ domain: options.domain, envFile: options.envFile ?? null },
         ...{ database: databasePath(config), place: () => databasePlaceOf(io, config) },
-      })();
+      });
       print(io, json, { checks }, () => doctorText(checks, io.columns));
       const failures = checks.filter(({ state }) => state === "fail").length;
       if (failures > 0) throw new CommandFailed(`${failures} of ${checks.length} checks failed.`, "unhealthy");

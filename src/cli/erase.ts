@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { composeErasure } from "../service/compose-erase.ts";
+import { openErasure } from "../service/erase/open.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { clearPageGaps } from "../foundation/db/page-gaps.ts";
 import { createAddressPattern, type AddressPattern } from "../service/erase/address-pattern.ts";
@@ -101,7 +101,7 @@ export const addEraseCommand = (program: Command, io: Io): void => {
       if (!pattern.ok) throw new UsageError(pattern.error, "address");
       const config = loadConfig(io);
       await withDatabaseUntilDone(io, async (db) => {
-        const { erasure } = composeErasure(db, pattern.value);
+        const { erasure } = openErasure(db, pattern.value);
         const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
         const erased = await performInSteps(io, db, {
           // Never the address: the audit log is not erased.

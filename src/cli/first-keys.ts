@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from 
 import { join } from "node:path";
 import { z } from "zod";
 import { setupUrl } from "../accounts/setup-links.ts";
-import type { Service } from "../service/compose-service.ts";
+import type { AccountsSlice } from "../accounts/open.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { CommandFailed, type Io } from "./io.ts";
 
@@ -18,7 +18,7 @@ type FirstKeys = z.output<typeof firstKeysSchema>;
 
 export interface FirstKeysOptions {
   readonly db: Db;
-  readonly service: Pick<Service, "store" | "accounts" | "keys" | "authenticate" | "setupLinks">;
+  readonly service: { readonly accounts: AccountsSlice };
   readonly dataDir: string;
   /** Where the service is reached now. */
   readonly url: string;
@@ -41,7 +41,7 @@ const writeDurably = (path: string, text: string): void => {
  * before the commit, so that `showFirstKeys` can print them even after a crash.
  */
 export const createFirstAccount = ({ db, service, dataDir, url }: FirstKeysOptions): void => {
-  const { store, accounts, keys, setupLinks } = service;
+  const { store, accounts, keys, setupLinks } = service.accounts;
   db.transact((tx) => {
     if (store.hasAccounts()) return;
     const account = accounts.create(ACCOUNT);
@@ -70,7 +70,7 @@ const readKeys = (path: string): FirstKeys | null => {
 /** The link for the first user, under the present URL; null when it was used or has expired. */
 const openLink = ({ setup_url }: FirstKeys, { service, url }: FirstKeysOptions): string | null => {
   const token = setup_url?.split("/").at(-1) ?? "";
-  return service.setupLinks.find(token).ok ? setupUrl(url, token) : null;
+  return service.accounts.setupLinks.find(token).ok ? setupUrl(url, token) : null;
 };
 
 /**
@@ -85,7 +85,9 @@ export const showFirstKeys = (
   const path = join(dataDir, FILE_NAME);
   const keys = readKeys(path);
   if (keys === null) return;
-  const isValid = [keys.live_key, keys.test_key].some((key) => service.authenticate(`Bearer ${key}`) !== undefined);
+  const isValid = [keys.live_key, keys.test_key].some(
+    (key) => service.accounts.authenticate(`Bearer ${key}`) !== undefined,
+  );
   if (!isValid) {
     rmSync(path, { force: true });
     return;

@@ -69,7 +69,7 @@ const addJobList = (group: Command, io: Io): Command =>
     .action((options: ListOptions) => {
       const page = { before: null, limit: readLimit(options.limit, SHOWN_MAX) };
       return withService(io, options, async ({ service: { bulk }, caller }) => {
-        const jobs = bulk.list(caller, { status: options.status }, page).map((job) => bulk.describe(job));
+        const jobs = bulk.jobs.list(caller, { status: options.status }, page).map((job) => bulk.jobs.describe(job));
         print(io, options.json, { jobs }, () => jobTable(jobs, io));
       });
     });
@@ -91,8 +91,8 @@ const addJobCommand = (group: Command, io: Io, { name, description, audited, act
     .argument("<id>", "id of the job")
     .action((id: string, options: AccountOptions) =>
       withService(io, options, async ({ service: { bulk }, caller, perform }) => {
-        const work = () => act(bulk, caller, id);
-        const job = bulk.describe(
+        const work = () => act(bulk.jobs, caller, id);
+        const job = bulk.jobs.describe(
           await (audited === undefined ? work() : perform({ action: audited, subject: id }, work)),
         );
         print(io, options.json, job, () => jobTable([job], io));
@@ -110,8 +110,8 @@ const addJobRemove = (group: Command, io: Io): Command =>
     .argument("<id>", "id of the job")
     .action((id: string, options: AccountOptions) =>
       withService(io, options, async ({ service: { bulk }, caller, perform }) => {
-        await perform({ action: "jobs.remove", subject: id }, () => bulk.remove(caller, id));
-        await bulk.removed();
+        await perform({ action: "jobs.remove", subject: id }, () => bulk.jobs.remove(caller, id));
+        await bulk.jobs.removed();
         print(io, options.json, { removed: id }, () => `Removed ${id}.`);
       }),
     );
@@ -127,9 +127,11 @@ const addJobResults = (group: Command, io: Io): void => {
     .argument("<id>", "id of the job")
     .option("--no-defuse", "do not prefix cells that a spreadsheet would run as formulas")
     .action((id: string, options: AccountOptions & { defuse: boolean }) =>
-      withService(io, options, async ({ service: { bulk, lists }, caller }) => {
-        const { number } = bulk.find(caller, id);
-        const rows = writeResults(bulk.formatOf(number), exportRows(lists, number), { defuse: options.defuse });
+      withService(io, options, async ({ service: { bulk }, caller }) => {
+        const { number } = bulk.jobs.find(caller, id);
+        const rows = writeResults(bulk.jobs.formatOf(number), exportRows(bulk.run.lists, number), {
+          defuse: options.defuse,
+        });
         for await (const chunk of rows) await io.write(chunk);
       }),
     );

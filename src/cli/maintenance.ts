@@ -1,6 +1,6 @@
 import { Database as Sqlite } from "bun:sqlite";
 import type { Command } from "commander";
-import { dnsServersOf } from "../service/compose-platform.ts";
+import { dnsServersOf } from "../service/platform.ts";
 import { type Config, settingsInForce } from "../service/config.ts";
 import { INCREMENTAL } from "../foundation/db/free-pages.ts";
 import { describeMigrateProblem } from "../foundation/db/migrate.ts";

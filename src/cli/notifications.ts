@@ -51,8 +51,8 @@ export const addNotificationCommands = (program: Command, io: Io): void => {
     addCommand(group, "show", { description: "Show the defaults.", example: "notifications show --account acme" }),
     "events",
   ).action((options: AccountOptions) =>
-    withService(io, options, async ({ service: { notifications }, caller }) => {
-      const view = notifications.view(caller);
+    withService(io, options, async ({ service, caller }) => {
+      const view = service.notifications.settings.view(caller);
       print(io, options.json, view, () => viewTable(view, io));
     }),
   );
@@ -87,9 +87,9 @@ const addMailSwitch = (group: Command, io: Io, { name, isOn, description }: Mail
           const done = { action: mailAction(isOn), subject: caller.mode, after: { kinds } };
           await perform(done, async () => {
             for (const kind of kinds)
-              await service.notifications.setMail(caller, { recipient: recipient.data, kind, isOn });
+              await service.notifications.settings.setMail(caller, { recipient: recipient.data, kind, isOn });
           });
-          const view = service.notifications.view(caller);
+          const view = service.notifications.settings.view(caller);
           print(io, options.json, view, () => viewTable(view, io));
         }),
     );
@@ -118,8 +118,8 @@ const addNotificationSet = (group: Command, io: Io): Command =>
         };
         if (Object.keys(change).length === 0) throw new UsageError("Name at least one setting to change.");
         const done = { action: "notifications.set", subject: caller.mode, after: { changed: Object.keys(change) } };
-        await perform(done, () => service.notifications.change(caller, change));
-        const view = service.notifications.view(caller);
+        await perform(done, () => service.notifications.settings.change(caller, change));
+        const view = service.notifications.settings.view(caller);
         print(io, options.json, view, () => viewTable(view, io));
       }),
     );
@@ -142,10 +142,11 @@ export const addWebhookTest = (webhooks: Command, io: Io): Command =>
     .action((given: string | undefined, options: AccountOptions & { type: string }) =>
       withService(io, options, async (command) => {
         const { service, caller, perform } = command;
-        const url = given === undefined ? service.notifications.view(caller).webhook_url : readUrl(command, given);
+        const url =
+          given === undefined ? service.notifications.settings.view(caller).webhook_url : readUrl(command, given);
         if (url === null) throw new UsageError("The account has no default webhook URL. Pass a URL.", "url");
         const done = { action: "webhooks.test", subject: caller.mode };
-        const result = await perform(done, () => service.webhooks.test(caller, url, options.type));
+        const result = await perform(done, () => service.notifications.webhooks.test(caller, url, options.type));
         const { id, delivered, elapsedMs: elapsed_ms, httpStatus: http_status, problem } = result;
         const outcome = delivered ? "accepted" : (problem ?? "not accepted");
         print(

@@ -2,7 +2,8 @@ import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } f
 import { dirname, join } from "node:path";
 import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
 import { makePrivate, OTHERS_PERMISSIONS } from "../foundation/base/private-file.ts";
-import { type Config, DATA_DIR_SETTING, readConfig, SettingsError } from "../service/config.ts";
+import { type Config, DATA_DIR_SETTING, readConfig } from "../service/config.ts";
+import { SettingsError } from "../foundation/base/errors.ts";
 import { takeServerLock } from "../foundation/db/database-files.ts";
 import { CommandFailed, type Io } from "./io.ts";
 

@@ -4,11 +4,12 @@ import type { Log } from "../foundation/base/log.ts";
 import type { RecentProblems } from "../foundation/base/recent-problems.ts";
 import { RepeatedError } from "../foundation/base/repeated-error.ts";
 import { waitFor } from "../foundation/base/wait.ts";
-import { composeServiceDoctor } from "../service/compose-doctor.ts";
-import { freshResolverOf, systemPlatform } from "../service/compose-platform.ts";
-import { composeReceiver } from "../service/compose-receiver.ts";
-import { composeService, type Service } from "../service/compose-service.ts";
-import { baseUrlOf, type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../service/config.ts";
+import { examineServer } from "../service/examination.ts";
+import { freshResolverOf, systemPlatform } from "../service/platform.ts";
+import { openReceiver } from "../dmarc/reports/open.ts";
+import { createApplications } from "../service/applications.ts";
+import { Service } from "../service/compose.ts";
+import { baseUrlOf, type Config, ignoreProxyVariables, mailHostOf, USE_PROXY_ENV_SETTING } from "../service/config.ts";
 import { removeAbandonedCopies } from "../foundation/db/kept-copies.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../foundation/db/open.ts";
 import { foreignSourceAddresses } from "../doctor/egress-check.ts";
@@ -69,10 +70,13 @@ const receiveReports = async (
   { dmarc }: Service,
   { config, log }: { readonly config: Config; readonly log: Log },
 ): Promise<ReportReceiver | null> => {
-  const composed = composeReceiver({ config, dmarc, clock: systemClock, log });
-  if (composed === null) return null;
-  if (!composed.ok) throw new CommandFailed(composed.error.message, "report_tls");
-  const { receiver, address, port, renewCertificate } = composed.value;
+  const receiving = openReceiver(config, {
+    ...{ reports: dmarc.reports, domains: dmarc.stores.domains, mailHost: mailHostOf(config) },
+    ...{ clock: systemClock, log },
+  });
+  if (receiving === null) return null;
+  if (!receiving.ok) throw new CommandFailed(receiving.error.message, "report_tls");
+  const { receiver, address, port, renewCertificate } = receiving.value;
   const opened = await receiver.listen(address, port);
   if (!opened.ok) throw new CommandFailed(opened.error.message, "report_listen");
   log.info("receiving report mail", { ...opened.value, report_host: config.reportHost });
@@ -87,19 +91,19 @@ const stopService = async (
   service.metrics.stop();
   const closed = http.stop();
   await reports?.close();
-  service.outages.stop();
+  service.engine.smtp.outages.stop();
   service.backups?.stop();
-  const drained = service.pool.drain();
+  const drained = service.engine.smtp.pool.drain();
   await Promise.all([
-    service.runner.stop(),
-    service.bulk.stop(),
+    service.verification.runner.stop(),
+    service.bulk.jobs.stop(),
     service.purge.stop(),
     service.blocklist.monitor.stop(),
-    service.dispatcher.stop(),
+    service.notifications.dispatcher.stop(),
     service.dmarc.stop(),
   ]);
   await waitFor(systemClock, Promise.all([closed, drained]), { timeoutMs: DRAIN_MS_MAX });
-  await service.rateLimited.stop();
+  await service.usage.rateLimited.stop();
   service.activity.write();
   // A client that is still uploading a refused body would delay a graceful close indefinitely.
   http.destroy();
@@ -112,9 +116,10 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
   const composed = { config, db, log, platform, freshResolver, baseUrl: baseUrlOf(config, config.port) };
-  const examine = composeServiceDoctor(config, db.path);
-  const service = composeService({ ...composed, examine, problems: () => options.problems.list() }, clients);
-  await service.bulk.recover();
+  const examine = () => examineServer(config, db.path);
+  const serviceOptions = { ...composed, examine, problems: () => options.problems.list() };
+  const service = new Service(serviceOptions);
+  await service.bulk.jobs.recover();
   const http = options.listen();
   const url = baseUrlOf(config, http.port);
   // Before the first account: a start that fails here must not have shown its keys.
@@ -122,18 +127,18 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   const firstKeys = { db, service, dataDir: config.dataDir, url };
   createFirstAccount(firstKeys);
   showFirstKeys(firstKeys, { io, asJson });
-  if (!service.users.hasUsers() && !service.setupLinks.isFirstOpen())
+  if (!service.accounts.users.hasUsers() && !service.accounts.setupLinks.isFirstOpen())
     log.warn("the dashboard has no user", { create_one: "postwarden users add EMAIL" });
-  options.gate.open(service);
+  options.gate.open({ applicationOf: createApplications(service, serviceOptions, clients), metrics: service.metrics });
   systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
   log.info("listening", { url, host: config.host, port: http.port });
 
   await service.correctPlannedTimes();
   if (config.metricsToken !== null) service.metrics.start();
   void service.backups?.checkDirectory();
-  service.runner.start();
-  service.bulk.start();
-  service.dispatcher.start();
+  service.verification.runner.start();
+  service.bulk.jobs.start();
+  service.notifications.dispatcher.start();
   await service.dmarc.start();
   const renewCertificates = async () => {
     http.renewCertificate();
@@ -143,7 +148,7 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   await service.blocklist.scheduler.spreadBacklog();
   // Loaded once requests are answered: the cron plugin needs Elysia, which takes time.
   const { createJobs } = await import("../service/jobs.ts");
-  const jobs = createJobs({ service, log, clock: systemClock, renewCertificates });
+  const jobs = createJobs({ service, backups: service.backups, log, clock: systemClock, renewCertificates });
   hangups.use(async () => {
     settings.reload(log);
     clients.trust(settings.trustedProxies);

@@ -23,9 +23,9 @@ const PARTS: ReadonlyArray<() => Promise<unknown>> = [
   () => import("../foundation/db/open.ts"),
   () => import("../verify/evidence.ts"),
   () => import("../service/metrics/metrics.ts"),
-  () => import("../service/compose-engine.ts"),
-  () => import("../service/compose-blocklist.ts"),
-  () => import("../service/compose-dmarc.ts"),
+  () => import("../verify/open.ts"),
+  () => import("../blocklist/open.ts"),
+  () => import("../dmarc/open.ts"),
 ];
 
 /** Loads the service in parts. Modules are evaluated without a pause; between two parts the server responds. */

@@ -1,7 +1,11 @@
-import type { Service } from "../service/compose-service.ts";
+import type { ApplicationOf } from "../service/applications.ts";
+import type { Metrics } from "../service/metrics/metrics.ts";
 import type { ServerOptions } from "../service/server.ts";
 
-type Gated = Pick<Service, "applicationOf"> & { readonly metrics: Pick<Service["metrics"], "countRequest"> };
+interface Gated {
+  readonly applicationOf: ApplicationOf;
+  readonly metrics: Pick<Metrics, "countRequest">;
+}
 
 /** The server listens before the service is composed. Requests that need an application wait at the gate until it opens. */
 export class ServiceGate {

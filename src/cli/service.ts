@@ -1,7 +1,7 @@
 import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
-import { composeService, type Service } from "../service/compose-service.ts";
-import { freshResolverOf, systemPlatform } from "../service/compose-platform.ts";
+import { Service } from "../service/compose.ts";
+import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import type { Config } from "../service/config.ts";
 import { rateOf } from "../accounts/billing/plans.ts";
 import type { Db } from "../foundation/db/open.ts";
@@ -42,19 +42,19 @@ export const withService = async (
   const [platform, freshResolver] = [systemPlatform(config), freshResolverOf(config)];
   const log = createLog("warn", systemClock, io.err);
   const baseUrl = config.baseUrl ?? `http://${config.host}:${config.port}`;
-  const service = composeService({ config, db, log, platform, freshResolver, baseUrl });
+  const service = new Service({ config, db, log, platform, freshResolver, baseUrl });
   try {
     // Lists are verified by the server.
-    await service.bulk.stop();
+    await service.bulk.jobs.stop();
     const accountId = accountIdOf(db, account);
-    const owner = service.store.findAccount(accountId);
+    const owner = service.accounts.store.findAccount(accountId);
     if (owner === undefined) throw new CommandFailed("The account was removed meanwhile.", "unknown_account");
     const caller = { keyId: "", accountId, mode, scopes: [], rate: rateOf(owner) };
     const perform: CommandService["perform"] = (done, change, isRecordedUnchanged) =>
       performAction(io, db, { action: { ...done, accountId }, work: change, isRecordedUnchanged });
     await work({ service, config, db, caller, perform });
   } finally {
-    service.outages.stop();
+    service.engine.smtp.outages.stop();
     await service.dmarc.stop();
     freshResolver.close();
     platform.close();

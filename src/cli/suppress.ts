@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { isoTime, systemClock } from "../foundation/base/clock.ts";
-import { composeSuppressions } from "../service/compose.ts";
+import { openSuppressions } from "../accounts/open.ts";
+import type { Suppressions } from "../accounts/suppress/suppressions.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
@@ -42,12 +43,10 @@ const edit = <T>(
   withDatabaseUntilDone(io, (db) =>
     performAction(io, db, {
       action: { action, accountId: null, subject: null, after: { entries: entries.length } },
-      work: async () => work(composeSuppressions(db, systemClock)),
+      work: async () => work(openSuppressions(db, systemClock)),
       isRecordedUnchanged: () => false,
     }),
   );
-
-type Suppressions = ReturnType<typeof composeSuppressions>;
 
 /** `suppress add | list | remove`: the operator's list behind the signal `toxic`. */
 export const addSuppressCommands = (program: Command, io: Io): void => {
@@ -84,7 +83,7 @@ const addSuppressAdd = (group: Command, io: Io): Command =>
 
 const addSuppressList = (group: Command, io: Io): Command =>
   addCommand(group, "list", { description: "List all entries.", example: "suppress list" }).action(({ json }) => {
-    const all = withDatabase(io, (db) => composeSuppressions(db, systemClock).list());
+    const all = withDatabase(io, (db) => openSuppressions(db, systemClock).list());
     const suppressions = all.map(({ entry, note, createdAtMs }) => ({
       entry,
       note,

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { composeAccounts } from "../service/compose.ts";
+import { AccountsSlice } from "../accounts/open.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import type { DayRange } from "../foundation/base/days.ts";
 import { AppError } from "../foundation/base/errors.ts";
@@ -68,7 +68,7 @@ export const addUsageCommand = (program: Command, io: Io): void => {
       withDatabaseUntilDone(io, async (db) => {
         const range = rangeOfOptions(options);
         const owner = { accountId: accountIdOf(db, options.account), mode: options.mode };
-        const { callerName: nameOf } = composeAccounts(db, systemClock);
+        const { callerName: nameOf } = new AccountsSlice({ db, clock: systemClock });
         const report = await new AccountUsage(new UsageStore(db)).report(owner, range, options.by);
         if (options.csv === true) return io.write(Buffer.from(usageCsv(report.groups, options.by, nameOf)));
         print(io, options.json, usageView(report, { range, by: options.by, nameOf }), () =>

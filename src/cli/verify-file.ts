@@ -14,8 +14,8 @@ import { hashOf } from "../bulk/arrival/submission.ts";
 import { exportRows } from "../bulk/results/job-rows.ts";
 import { writeResults as resultsOf } from "../bulk/results/results-csv.ts";
 import type { JobRow } from "../bulk/results/job-store.ts";
-import { composeAccounts } from "../service/compose.ts";
-import { type BulkParts, composeBulk } from "../service/compose-bulk.ts";
+import { AccountsSlice } from "../accounts/open.ts";
+import { type BulkRunDeps, BulkRun } from "../bulk/open.ts";
 import type { Config } from "../service/config.ts";
 import { takeServerLock } from "../foundation/db/database-files.ts";
 import type { Db } from "../foundation/db/open.ts";
@@ -37,7 +37,7 @@ export interface ListRun {
   readonly io: Io;
   readonly config: Config;
   readonly engines: ByMode<VerificationEngine>;
-  readonly outages: BulkParts["outages"];
+  readonly outages: BulkRunDeps["outages"];
   readonly log: Log;
   readonly random: Random;
 }
@@ -73,10 +73,8 @@ const lockState = ({ state }: Paths) => {
   };
 };
 
-type Bulk = ReturnType<typeof composeBulk>;
-
 /** The job of an earlier run of the same list with the same options; null when there is none. */
-const findEarlier = ({ jobs }: Bulk, fingerprint: string, { state }: Paths): JobRow | null => {
+const findEarlier = ({ jobs }: BulkRun, fingerprint: string, { state }: Paths): JobRow | null => {
   const [job] = jobs.withStatus(["queued", "running", "completed"]);
   if (job === undefined) return null;
   if (job.name === fingerprint) return job;
@@ -87,9 +85,13 @@ const findEarlier = ({ jobs }: Bulk, fingerprint: string, { state }: Paths): Job
 };
 
 /** Stores the list as a job, with an account that has a credit for every row: files cost nothing. */
-const storeList = async (db: Db, { intake }: Bulk, { source, inspection, reading, name }: Entry): Promise<JobRow> => {
+const storeList = async (
+  db: Db,
+  { intake }: BulkRun,
+  { source, inspection, reading, name }: Entry,
+): Promise<JobRow> => {
   const { shape } = inspection;
-  const { accounts, store } = composeAccounts(db, systemClock);
+  const { accounts, store } = new AccountsSlice({ db, clock: systemClock });
   accounts.create(OWNER);
   accounts.grantCredits(OWNER, shape.rows, "a file");
   const accountId = store.findAccountByName(OWNER)?.id ?? "";
@@ -106,7 +108,7 @@ interface Entry extends ListFile {
 }
 
 /** Writes the results to a temporary file first, so that `out` is complete or does not exist. */
-const writeResults = async ({ jobs, lists }: Bulk, job: JobRow, out: string): Promise<void> => {
+const writeResults = async ({ jobs, lists }: BulkRun, job: JobRow, out: string): Promise<void> => {
   const file = await open(`${out}.part`, "w");
   try {
     const results = resultsOf(jobs.formatOf(job.number), exportRows(lists, job.number));
@@ -130,7 +132,7 @@ const openState = (state: string): Db => {
   return openDatabaseAt(state);
 };
 
-const runJob = async (db: Db, bulk: Bulk, job: JobRow, io: Io): Promise<JobRow> => {
+const runJob = async (db: Db, bulk: BulkRun, job: JobRow, io: Io): Promise<JobRow> => {
   const look = () => bulk.jobs.get(job.number) ?? job;
   bulk.runner.start();
   const hide = showProgress(io, () => ({ job: look(), forecast: bulk.runner.forecast(look()) }));
@@ -200,11 +202,9 @@ const verifyList = async (
   { paths, options, io, config, engines, outages, log, random }: VerifyListOptions,
 ): Promise<void> => {
   const db = openState(paths.state);
-  const { credits } = composeAccounts(db, systemClock);
-  const bulk = composeBulk({
-    ...{ config, engines, outages, credits, checks: null },
-    runtime: { db, clock: systemClock, log, random },
-  });
+  const { credits } = new AccountsSlice({ db, clock: systemClock });
+  const runtime = { db, clock: systemClock, log, random };
+  const bulk = new BulkRun(runtime, config, { engines, outages, credits, checks: null });
   const earlier = findEarlier(bulk, list.name, paths);
   if (earlier !== null) io.err(`Resuming from ${paths.state}.`);
   io.err(describeFormat(list.reading));

@@ -4,9 +4,9 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { wait, waitFor } from "../foundation/base/wait.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { systemRandom } from "../foundation/base/secrets.ts";
-import { composeSuppressions } from "../service/compose.ts";
-import { composeEngine } from "../service/compose-engine.ts";
-import { freshResolverOf, systemPlatform } from "../service/compose-platform.ts";
+import { openSuppressions } from "../accounts/open.ts";
+import { EngineSlice } from "../verify/open.ts";
+import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import type { Config } from "../service/config.ts";
 import { waitMsOf } from "../verify/retry.ts";
 import type { ConcludedVerification } from "../verify/verdict.ts";
@@ -84,9 +84,11 @@ const withEngine = async (
   const config = retries ? settings : { ...settings, retryWaitsS: [] };
   const platform = systemPlatform(config);
   const fresh = freshResolverOf(config);
-  const suppressions = openSuppressions(config, io);
+  const suppressions = findSuppressions(config, io);
   const log = createLog("warn", systemClock, io.err);
-  const { engines, pool, outages } = composeEngine(config, platform, suppressions?.match ?? null, { log, fresh });
+  const matchSuppression = suppressions?.match ?? null;
+  const { engines, smtp } = new EngineSlice(platform, config, { matchSuppression, log, fresh });
+  const { pool, outages } = smtp;
   try {
     await work({ config, engines, outages, log, random: platform.random });
   } finally {
@@ -141,11 +143,11 @@ const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): v
 };
 
 /** The suppression list of the database; null without a database. */
-const openSuppressions = (config: Config, io: Io) => {
+const findSuppressions = (config: Config, io: Io) => {
   if (!existsSync(databasePath(config))) return null;
   try {
     const db = openDatabase(io, config);
-    return { match: composeSuppressions(db, systemClock).match, close: () => db.close() };
+    return { match: openSuppressions(db, systemClock).match, close: () => db.close() };
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     io.err(`The suppression list is not used: ${error.message}`);

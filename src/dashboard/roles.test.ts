@@ -68,7 +68,7 @@ test("a member can neither set the default webhook nor delete a domain or target
   expect((await member.get("/webhooks")).text).toContain("Only an owner of the account can change this.");
   const first = await signIn(app, { email: "first@example.com", isOperator: false });
   expect((await first.post("/webhooks/default", { webhook_url: "https://hooks.example.com/x" })).status).toBe(303);
-  const [entry] = app.service.audit.list({ accountId: owner.accountId }, { before: null, limit: 1 });
+  const [entry] = app.service.accounts.audit.list({ accountId: owner.accountId }, { before: null, limit: 1 });
   expect(entry?.action).toBe("notifications.set");
-  expect(entry?.user).toBe(`user ${app.service.users.findByEmail("first@example.com")?.id}`);
+  expect(entry?.user).toBe(`user ${app.service.accounts.users.findByEmail("first@example.com")?.id}`);
 });

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { systemClock } from "../foundation/base/clock.ts";
-import { egressesOf } from "../service/compose-engine.ts";
+import { egressesOf } from "../verify/smtp/open.ts";
 import { readConfig } from "../service/config.ts";
 import { createDirectConnector } from "../foundation/net/connector.ts";
 import { createZoneResolver } from "../testing/dns-zone.ts";

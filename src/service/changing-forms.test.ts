@@ -26,7 +26,7 @@ const startFull = async () => {
     user: "",
   };
   const client = { address: "192.0.2.9", userAgent: "other" };
-  app.db.transact((tx) => app.service.sessions.open(tx, own.user, client));
+  app.db.transact((tx) => app.service.accounts.sessions.open(tx, own.user, client));
   const others = app.db.sqlite.query<Session, [string]>("SELECT id, user_id AS user FROM sessions WHERE id <> ?");
   const ids = { ownSession: own.id, session: others.get(own.id)?.id ?? "", keyId: keyIdOf(account) };
   return { ...account, visitor, colleague, user: own.user, ...ids };
@@ -63,7 +63,7 @@ const PASSWORD = "four plain words here";
 const withPassword = async ({ app, user }: FormAccount) => {
   const accountId = app.newAccount("of the password", "scale");
   const email = "password@example.com";
-  const created = await app.service.users.create(
+  const created = await app.service.accounts.users.create(
     { accountId, email, role: "member", isOperator: false, password: PASSWORD },
     null,
   );
@@ -78,7 +78,7 @@ const withPassword = async ({ app, user }: FormAccount) => {
 /** Begins the set-up of codes, and returns the first one. */
 const withEnrolment = async (account: FormAccount) => {
   const { fields } = await withPassword(account);
-  const secret = account.app.service.profiles.enrol(account.user)?.secret ?? "";
+  const secret = account.app.service.accounts.profiles.enrol(account.user)?.secret ?? "";
   const timestamp = account.app.clock.nowMs();
   const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp });
   return { fields: { ...fields, code }, secret };
@@ -87,7 +87,10 @@ const withEnrolment = async (account: FormAccount) => {
 const withCodes = async (account: FormAccount) => {
   const { fields, secret } = await withEnrolment(account);
   const own = { userId: account.user, sessionId: account.ownSession };
-  const confirmed = await account.app.service.profiles.confirmCodes(own, { present: PASSWORD, code: fields.code });
+  const confirmed = await account.app.service.accounts.profiles.confirmCodes(own, {
+    present: PASSWORD,
+    code: fields.code,
+  });
   if (!confirmed.ok) throw new Error(confirmed.error.message);
   await account.app.advance(30_000);
   return { fields, secret };
@@ -115,7 +118,7 @@ const withMailLink =
   (isOn: boolean) =>
   async ({ app }: FormAccount) => {
     const topic = { accountId: app.accountId(), recipient: "ops@example.com", kind: "dmarc_alerts" } as const;
-    return { values: { token: (await app.service.subscriptions.set(topic, isOn)).token } };
+    return { values: { token: (await app.service.notifications.outbound.subscriptions.set(topic, isOn)).token } };
   };
 
 const withDraft = async ({ visitor }: FormAccount) => {
@@ -151,7 +154,7 @@ const asVisitor =
   };
 
 const invite = (account: FullAccount, email: string): { readonly id: string; readonly token: string } => {
-  const { users } = account.app.service;
+  const { users } = account.app.service.accounts;
   const invited = users.invite({ accountId: account.app.accountId(), email, role: "member", isOperator: false }, null);
   if (!invited.ok) throw new Error("not invited");
   return { id: invited.value.user.id, token: invited.value.token };
@@ -167,7 +170,8 @@ const newest =
   ({ app }: FormAccount): string =>
     app.db.sqlite.query<{ id: string }, []>(`SELECT id FROM ${table} ORDER BY rowid DESC LIMIT 1`).get()?.id ?? "";
 /** The user of `withInvitation`. */
-const invited = ({ app }: FormAccount): string => app.service.users.findByEmail("invited@example.com")?.id ?? "";
+const invited = ({ app }: FormAccount): string =>
+  app.service.accounts.users.findByEmail("invited@example.com")?.id ?? "";
 const userIn = ({ user }: FormAccount): string => user;
 const listing = (account: FormAccount) => ({ id: account.target, listing: "test-list" });
 const source = (account: FormAccount) => ({ id: account.domain, key: "own" });
@@ -404,7 +408,7 @@ const perform = (account: FormAccount, path: string, { params, fields, send }: F
 describe("forms of the dashboard", () => {
   test("are all here but one", async () => {
     const { app } = await startFull();
-    const { routes } = await app.service.applicationOf("/");
+    const { routes } = await app.applicationOf("/");
     const posted = routes
       .filter(({ method, path }) => method === "POST" && !path.startsWith("/test"))
       .map(({ path }) => path);
@@ -427,7 +431,7 @@ describe("forms of the dashboard", () => {
         const { value: failed, rows } = await changedWithoutEntry(app.db.sqlite, async () => {
           const response = await perform(account, path, filled);
           // Of a list that was not accepted.
-          await app.service.bulk.removed();
+          await app.service.bulk.jobs.removed();
           return response;
         });
         expect([rows, failed.status]).toEqual([[], 500]);

@@ -102,7 +102,7 @@ const UNRECORDED = "POST /v1/email-verifications";
 const startFull = (): Promise<FullAccount> => fillAccount(start({ settings: FULL_SETTINGS }));
 
 const changingRoutes = async (app: TestApp): Promise<readonly string[]> =>
-  (await app.service.applicationOf("/v1/account")).routes
+  (await app.applicationOf("/v1/account")).routes
     .filter(({ method, path }) => method !== "GET" && path.startsWith("/v1/"))
     .map(({ method, path }) => `${method} ${path}`);
 
@@ -132,7 +132,7 @@ describe("operations of the API", () => {
         const { value: failed, rows } = await changedWithoutEntry(app.db.sqlite, async () => {
           const response = await work();
           // Of a list that was not accepted.
-          await app.service.bulk.removed();
+          await app.service.bulk.jobs.removed();
           return response;
         });
         expect([rows, failed.status]).toEqual([[], 500]);

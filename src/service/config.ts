@@ -13,7 +13,6 @@ import {
   cidr,
   dnsServers,
   filePath,
-  formatProxy,
   heloName,
   httpUrl,
   ipAddress,
@@ -35,6 +34,7 @@ import {
   socksProxy,
   wholeNumber,
 } from "./setting-parsers.ts";
+import { formatProxy } from "../foundation/net/socks-connector.ts";
 
 /** Each is read into memory. */
 const GEOIP_FILES_MAX = 8;
@@ -144,13 +144,6 @@ const settings = {
 
 type SettingKey = keyof typeof settings;
 type Values = { readonly [Key in SettingKey]: z.output<(typeof settings)[Key]["schema"]> };
-
-/** Settings that are well-formed but cannot be used, such as a file that does not exist: one sentence for each problem. */
-export class SettingsError extends Error {
-  constructor(readonly problems: readonly string[]) {
-    super(["Invalid settings:", ...problems.map((problem) => `  ${problem}`)].join("\n"));
-  }
-}
 
 /** Names and values, as an operating system hands them to a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;

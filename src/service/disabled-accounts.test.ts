@@ -48,11 +48,11 @@ const NONE = { targets: 0, domains: 0, health: 0, reviews: 0, silences: 0, dmarc
 test("monitoring of a disabled account is paused, and resumes when it is enabled", async () => {
   const { app, counts } = await startMonitoring();
   app.newAccount("other", "free");
-  app.service.accounts.setEnabled("other", false);
+  app.service.accounts.accounts.setEnabled("other", false);
   expect(counts()).toEqual(ALL);
-  app.service.accounts.setEnabled("main", false);
+  app.service.accounts.accounts.setEnabled("main", false);
   expect(counts()).toEqual(NONE);
-  app.service.accounts.setEnabled("main", true);
+  app.service.accounts.accounts.setEnabled("main", true);
   expect(counts()).toEqual(ALL);
 });
 
@@ -60,7 +60,7 @@ test("the keys of a disabled account get 403 at once, and work again when it is 
   const app = start();
   const [key, other] = [app.newKey(), app.newKey({ account: "other" })];
   const statusOf = async (one: typeof key) => (await app.request("GET", "/v1/account", { key: one })).status;
-  app.service.accounts.setEnabled("main", false);
+  app.service.accounts.accounts.setEnabled("main", false);
   for (const target of ["/v1/account", "/v1/email-verifications", "/v1/dmarc/domains"]) {
     const response = await app.request("GET", target, { key });
     expect(response).toMatchObject({ status: 403, body: { error: "account_disabled" } });
@@ -68,14 +68,14 @@ test("the keys of a disabled account get 403 at once, and work again when it is 
   }
   expect(await statusOf(other)).toBe(200);
   expect((await app.request("GET", "/v1/account", { key: `${key.key}x` })).status).toBe(401);
-  app.service.accounts.setEnabled("main", true);
+  app.service.accounts.accounts.setEnabled("main", true);
   expect(await statusOf(key)).toBe(200);
 });
 
 test("a verification that was accepted finishes although its account is disabled", async () => {
   let isDisabled = false;
   const connector = async () => {
-    app.service.accounts.setEnabled("main", false);
+    app.service.accounts.accounts.setEnabled("main", false);
     isDisabled = true;
     return { ok: false, error: "refused_or_unreachable" } as const;
   };

@@ -2,20 +2,7 @@ import { z } from "zod";
 import { parseAddress } from "../foundation/mail/address.ts";
 import type { ImapMark } from "../foundation/net/imap-session.ts";
 import { type ImapUrl, parseImapUrl } from "../foundation/net/imap-url.ts";
-
-/** The mailbox from which report mail is fetched. */
-export interface ImapSettings {
-  readonly url: ImapUrl;
-  /** A file with the password, or a command that prints a token; both null when the password is in the URL. */
-  readonly passwordFile: string | null;
-  readonly tokenCommand: string | null;
-  readonly caFile: string | null;
-  readonly after: ImapMark;
-  /** The name of the account that gets the reports; null for the only account. */
-  readonly account: string | null;
-  /** The address that reports are sent to; null when it is not known. */
-  readonly address: string | null;
-}
+import type { ImapSettings } from "../dmarc/reports/mailbox/open.ts";
 
 /** Characters that a `mailto:` URI and a DMARC record can hold as they are (RFC 9990 §3, RFC 6068 §2). */
 const ADDRESS_FORM = /^[a-z0-9][a-z0-9._+-]*@/;

@@ -25,7 +25,7 @@ const start = (renewCertificates: () => Promise<unknown>, level: LogLevel = "err
   const log = createLog(level, clock, (line) => logged.push(line));
   const { service, db } = startApp();
   const backups = backUp === undefined ? null : { run: backUp };
-  const jobs = createJobs({ service: { ...service, backups }, log, clock, renewCertificates });
+  const jobs = createJobs({ service, backups, log, clock, renewCertificates });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
   return { jobs, clock, logged, service, db, timers: Object.entries(cron) };
@@ -69,9 +69,9 @@ test("every job has its pattern, and none is due after the stop", async () => {
 test("nothing expires while the clock is set forward by more than a day", async () => {
   const { service, clock, logged, timers } = start(async () => undefined);
   const purges = [
-    spyOn(service.idempotency, "purge"),
+    spyOn(service.verification.idempotency, "purge"),
     spyOn(service.purge, "run"),
-    spyOn(service.webhooks, "purge"),
+    spyOn(service.notifications.webhooks, "purge"),
     spyOn(service.blocklist.scheduler, "purgeOldChecks"),
     spyOn(service.dmarc.jobs, "expireReports"),
   ];
@@ -150,7 +150,7 @@ const holdable = () => {
 test("a backup and the purges wait for each other, and a stop does not wait for what has not begun", async () => {
   const { begun, hold, end } = holdable();
   const { jobs, service, timers } = start(async () => undefined, "debug", hold("backup"));
-  spyOn(service.webhooks, "purge").mockImplementation(hold("purge") as never);
+  spyOn(service.notifications.webhooks, "purge").mockImplementation(hold("purge") as never);
   const trigger = (name: string) => timers.find(([job]) => job === name)?.[1].trigger();
   const purge = "purge webhook deliveries";
   const backup = "back up the database";

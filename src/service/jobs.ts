@@ -4,7 +4,7 @@ import { type Clock, ClockWatch } from "../foundation/base/clock.ts";
 import { Recurring } from "../foundation/base/recurring.ts";
 import { drain, Gate } from "../foundation/base/wait.ts";
 import type { Log } from "../foundation/base/log.ts";
-import type { Service } from "./compose-service.ts";
+import type { Service } from "./compose.ts";
 import type { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";
 
 /** A row of the cron table; `pattern` is in UTC. A job that is still running when it is due again is skipped. */
@@ -26,22 +26,23 @@ const DRAIN_MS_MAX = 6_000;
 export interface JobsOptions {
   readonly service: Pick<
     Service,
-    "idempotency" | "webhooks" | "blocklist" | "dmarc" | "purge" | "correctPlannedTimes" | "doctor" | "activity"
-  > & { readonly backups: Pick<ScheduledBackups, "run"> | null };
+    "verification" | "notifications" | "blocklist" | "dmarc" | "purge" | "correctPlannedTimes" | "doctor" | "activity"
+  >;
+  readonly backups: Pick<ScheduledBackups, "run"> | null;
   readonly log: Log;
   readonly clock: Clock;
   readonly renewCertificates: () => Promise<unknown>;
 }
 
-const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] => {
-  const { idempotency, webhooks, dmarc, backups } = service;
+const cronTable = ({ service, backups, renewCertificates }: JobsOptions): readonly Job[] => {
+  const { verification, notifications, dmarc } = service;
   const { scheduler, targets, alerts, usability, mutes } = service.blocklist;
   return [
     {
       name: "purge idempotency keys",
       pattern: "17 * * * *",
       expires: true,
-      run: (isStopping) => idempotency.purge(isStopping),
+      run: (isStopping) => verification.idempotency.purge(isStopping),
     },
     {
       name: "purge expired verifications and lists",
@@ -53,7 +54,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
       name: "purge webhook deliveries",
       pattern: "27 * * * *",
       expires: true,
-      run: (isStopping) => webhooks.purge(isStopping),
+      run: (isStopping) => notifications.webhooks.purge(isStopping),
     },
     {
       name: "check blocklist targets",

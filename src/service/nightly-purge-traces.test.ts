@@ -78,7 +78,7 @@ test("after the nightly purge, nothing that was deleted is in the file or its lo
   const app = start({ path: path() });
   const { key, list } = fill(app);
   expect((await app.request("DELETE", `${BULK_PATH}/${list}`, { key })).status).toBe(204);
-  await app.service.bulk.removed();
+  await app.service.bulk.jobs.removed();
   app.db.sqlite.run("UPDATE dmarc_domains SET deleted_at_ms = 1 WHERE number = 1");
   for (let run = 0; run < 50 && counts(app)?.toString() !== "6000,6000,3000,3000,3000"; run++)
     await app.service.dmarc.jobs.purgeDeletedDomains();

@@ -81,7 +81,7 @@ describe("after the retention of results", () => {
     expect((await app.request("GET", `${BULK_PATH}/${job}`, { key })).status).toBe(404);
     for (const table of ["verifications", "verification_evidence", "bulk_jobs", "bulk_rows", "bulk_addresses"])
       expect([table, countOf(app, table)]).toEqual([table, 0]);
-    expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 99, held: 0 });
+    expect(app.service.accounts.ledger.sum(app.accountId())).toEqual({ available: 99, held: 0 });
   });
 
   test("what is still running stays, however old it is", async () => {
@@ -113,7 +113,7 @@ describe("after the retention of results", () => {
   test("rows from a time when the clock was ahead do not keep older ones", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
-    app.service.accounts.grantCredits("main", 1_000, "test");
+    app.service.accounts.accounts.grantCredits("main", 1_000, "test");
     app.clock.setWall(5_000 * DAY_MS);
     for (let n = 0; n < 250; n++) {
       await app.advance(1_000);

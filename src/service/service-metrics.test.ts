@@ -97,7 +97,7 @@ describe("what happens in the service is counted", () => {
   test("a syntax error, which is concluded at once, and the addresses of a list", async () => {
     const app = startWithMetrics();
     await app.verify(app.newKey({ mode: "live" }), "no-at-sign");
-    app.service.bulk.start();
+    app.service.bulk.jobs.start();
     const key = app.newKey();
     const body = { emails: ["a@example.com", "b@example.com", "a@example.com"] };
     const { id } = await app.request("POST", "/v1/bulk-verifications", { key, body });

@@ -4,7 +4,7 @@ import { createCommandLine } from "../testing/command-line.ts";
 import { startSocksServer } from "../testing/socks-server.ts";
 import { startSmtpStub } from "../testing/smtp-stub.ts";
 import { readConfig } from "./config.ts";
-import { egressesOf } from "./compose-engine.ts";
+import { egressesOf } from "../verify/smtp/open.ts";
 import { createZoneResolver } from "../testing/dns-zone.ts";
 import { nextTurn, systemClock } from "../foundation/base/clock.ts";
 import { createDirectConnector } from "../foundation/net/connector.ts";

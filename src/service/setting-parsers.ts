@@ -121,10 +121,6 @@ export const socksProxy = (item: string): Result<SocksProxy, string> => {
   return ok({ host, port, user: user === "" ? null : user, password: password === "" ? null : password });
 };
 
-/** A proxy as it is shown: without user and password. */
-export const formatProxy = ({ host, port }: SocksProxy): string =>
-  `socks5://${host.includes(":") ? `[${host}]` : host}:${port}`;
-
 /** An http or https URL without query, credentials or trailing slash. */
 export const httpUrl = z.string().transform((text, context) => {
   const url = URL.canParse(text) ? new URL(text) : null;

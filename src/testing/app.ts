@@ -1,6 +1,6 @@
 // Loaded before the first test: a test must not wait for the disk while it advances its clock.
-import "../service/compose-api.ts";
-import "../service/compose-pages.ts";
+import "../service/api.ts";
+import "../service/pages.ts";
 import { afterEach } from "bun:test";
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,8 @@ import type { PasswordCosts } from "../accounts/passwords.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import type { PlanName } from "../accounts/billing/plans.ts";
-import { composeService, type Service } from "../service/compose-service.ts";
+import { type ApplicationOf, createApplications } from "../service/applications.ts";
+import { Service } from "../service/compose.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createServer, type HttpApp } from "../service/server.ts";
 import { readConfig } from "../service/config.ts";
@@ -133,6 +134,7 @@ export class TestApp {
   readonly resolver: ZoneResolver;
   readonly db: Db;
   readonly service: Service;
+  readonly applicationOf: ApplicationOf;
   /** Every line that was logged. */
   readonly logged: string[] = [];
 
@@ -160,9 +162,10 @@ export class TestApp {
       examine: async () => FINDINGS,
       passwordCosts: CHEAP_PASSWORDS,
     };
-    this.service = composeService(options, clients);
-    const { applicationOf, metrics } = this.service;
-    const countRequest = (method: string, status: number) => metrics.countRequest(method, status);
+    this.service = new Service(options);
+    this.applicationOf = createApplications(this.service, options, clients);
+    const { applicationOf } = this;
+    const countRequest = (method: string, status: number) => this.service.metrics.countRequest(method, status);
     this.#server = createServer({ log, clock, clients, applicationOf, countRequest });
   }
 
@@ -182,7 +185,7 @@ export class TestApp {
 
   /** Creates a key, by default of test mode; its account is created if necessary (plan Scale, 100 credits). */
   newKey({ account = MAIN_ACCOUNT, mode = "test", ...rest }: TestKey = {}): IssuedKey {
-    const { store, keys } = this.service;
+    const { store, keys } = this.service.accounts;
     if (store.findAccountByName(account) === undefined) this.newAccount(account, "scale");
     const issued = keys.create({ account, mode, ...rest });
     if (!issued.ok) throw new Error(issued.error);
@@ -190,25 +193,25 @@ export class TestApp {
   }
 
   newAccount(name: string, plan: PlanName): string {
-    const created = this.service.accounts.create(name, plan);
+    const created = this.service.accounts.accounts.create(name, plan);
     if (!created.ok) throw new Error(created.error);
     return created.value.id;
   }
 
   /** Id of the account of this name. */
   accountId(name = MAIN_ACCOUNT): string {
-    const account = this.service.store.findAccountByName(name);
+    const account = this.service.accounts.store.findAccountByName(name);
     if (account === undefined) throw new Error(`no account ${name}`);
     return account.id;
   }
 
   credits(name?: string): { readonly available: number; readonly held: number } {
-    return this.service.ledger.balance(this.accountId(name));
+    return this.service.accounts.ledger.balance(this.accountId(name));
   }
 
   /** Spends credits until so many are left. */
   leaveCredits(left: number, name?: string): void {
-    const { ledger } = this.service;
+    const { ledger } = this.service.accounts;
     const accountId = this.accountId(name);
     this.db.transact((tx) => {
       while (ledger.balance(accountId).available > left) {

@@ -14,7 +14,9 @@ const renaming = async (...actions: readonly string[]) => {
     watchOthers(app.db.sqlite, { accountId }, () => {
       app.db.sqlite.run("UPDATE accounts SET name = 'renamed' WHERE id = ?", [accountId]);
       for (const action of actions)
-        app.db.transact((tx) => app.service.audit.append(tx, { action, accountId, subject: "main", by: "ada" }));
+        app.db.transact((tx) =>
+          app.service.accounts.audit.append(tx, { action, accountId, subject: "main", by: "ada" }),
+        );
     }),
   );
   return { accountId, found: { changed: value.changed, entries } };

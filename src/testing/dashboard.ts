@@ -54,7 +54,7 @@ export interface SignInOptions {
 /** Signs a user in to the service of a test, by default an owner and operator of the main account, which is created if necessary. */
 export const signIn = async (app: TestApp, options: SignInOptions = {}): Promise<Visitor> => {
   const { account = "main", email = `${account}@example.com`, role = "owner", isOperator = true } = options;
-  const { users, sessions, store } = app.service;
+  const { users, sessions, store } = app.service.accounts;
   if (store.findAccountByName(account) === undefined) app.newAccount(account, "scale");
   const accountId = store.findAccountByName(account)?.id ?? "";
   const invited = users.invite({ accountId, email, role, isOperator }, null);

@@ -174,6 +174,14 @@ describe("the source layout", () => {
     expect((await readSources()).flatMap(lengthProblems)).toEqual([]);
   });
 
+  test("has a door to each part of the product, and opens it in service/compose.ts or in a page or command", async () => {
+    const parts = ["accounts", "notifications", "blocklist", "dmarc", "verify", "bulk", "doctor", "dashboard"];
+    const sources = await readSources();
+    const doors = parts.map((part) => `${part}/open.ts`);
+    const opened = new Set(sources.flatMap((source) => (doors.includes(source.path) ? [] : importedPaths(source))));
+    expect(doors.filter((door) => !opened.has(door))).toEqual([]);
+  });
+
   test("has twelve folders and two files, and src/README.md names them", async () => {
     const root = new URL("..", import.meta.url).pathname;
     const entries = readdirSync(root, { withFileTypes: true })

@@ -48,7 +48,7 @@ test("a retry after greylisting uses the same egress, also in the next process",
   while ((await retries()) === 0) await nextTurn();
 
   const after = start(options);
-  after.service.runner.start();
+  after.service.verification.runner.start();
   await after.advance(61_000);
   let body = (await after.request("GET", target, { key })).body;
   for (; body.status !== "completed"; body = (await after.request("GET", target, { key })).body) await nextTurn();

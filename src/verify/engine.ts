@@ -11,7 +11,7 @@ import { longestRetryWaitMs, planRetry, unansweredChannel } from "./retry.ts";
 import { type ConcludedVerification, concludeVerification } from "./verdict.ts";
 
 /**
- * Everything that a verification queries: lists, DNS, mail hosts. `service/compose-engine.ts` makes the one for live keys,
+ * Everything that a verification queries: lists, DNS, mail hosts. `open.ts` makes the one for live keys,
  * `test-platform.ts` the one for test keys.
  */
 export interface VerificationPlatform {

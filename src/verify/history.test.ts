@@ -233,7 +233,8 @@ test("the CSV has every row that passes, with the names of keys and without form
   await app.verify(key, "a@gone.example");
   await app.verify(key, "=HYPERLINK(1)");
   await app.verify(app.newKey({ mode: "test" }), "mailbox_exists@x.example");
-  const { history, store } = app.service;
+  const { history } = app.service.verification;
+  const { store } = app.service.accounts;
   const named = (id: string) => store.findKey(id)?.name ?? null;
   const caller = { accountId: app.accountId(), mode: "live" } as const;
   let text = "";

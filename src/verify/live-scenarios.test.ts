@@ -45,7 +45,7 @@ describe("a live check that a server answers costs one credit", () => {
     expect(answer).toMatchObject({ status: 200, body: { status: "completed", result: { sub_status: subStatus } } });
     expect(app.credits()).toEqual({ available: 99, held: 0 });
     expect(kindsOf(app)).toEqual(["grant", "settle"]);
-    expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 99, held: 0 });
+    expect(app.service.accounts.ledger.sum(app.accountId())).toEqual({ available: 99, held: 0 });
   });
 });
 
@@ -151,7 +151,7 @@ describe("without credits", () => {
     expect(app.countVerifications()).toBe(1);
     expect(app.resolver.queries).toHaveLength(asked);
     expect(app.credits()).toEqual({ available: 0, held: 1 });
-    app.service.accounts.grantCredits("main", 1, "test");
+    app.service.accounts.accounts.grantCredits("main", 1, "test");
     const again = app.verify(key, "two@example.com", "?timeout=1");
     await app.advance(1_000);
     expect((await again).status).toBe(202);

@@ -78,7 +78,7 @@ describe("an Idempotency-Key", () => {
     const app = start();
     const key = app.newKey();
     const first = await idempotent(app, key, "order-1", { email: "a@any.example" });
-    const rotated = app.service.keys.rotate(key.id);
+    const rotated = app.service.accounts.keys.rotate(key.id);
     if (!rotated.ok) throw new Error(rotated.error);
     expect((await idempotent(app, rotated.value, "order-1", { email: "a@any.example" })).id).toBe(first.id);
   });
@@ -112,7 +112,7 @@ describe("an Idempotency-Key", () => {
     const key = app.newKey({ mode: "live" });
     app.leaveCredits(0);
     expect((await idempotent(app, key, "k", { email: "no address" })).status).toBe(402);
-    app.service.accounts.grantCredits("main", 5, "test");
+    app.service.accounts.accounts.grantCredits("main", 5, "test");
     for (let n = 0; n < 3; n++) expect((await idempotent(app, key, "k", { email: "no address" })).status).toBe(200);
     expect(app.credits()).toEqual({ available: 4, held: 0 });
   });
@@ -129,7 +129,7 @@ describe("an Idempotency-Key", () => {
     const app = start();
     await idempotent(app, app.newKey(), "k", { email: "a@any.example" });
     const forget = async () => {
-      const forgotten = app.service.idempotency.purge();
+      const forgotten = app.service.verification.idempotency.purge();
       await app.advance(0);
       return forgotten;
     };

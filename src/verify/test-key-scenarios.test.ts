@@ -150,11 +150,11 @@ describe("the triggers that take their time", () => {
     const posted = before.verify(key, "pending@any.example", "?timeout=1");
     await before.advance(1_000);
     const { id } = await posted;
-    await before.service.runner.stop();
+    await before.service.verification.runner.stop();
     before.db.close();
 
     const after = start({ path });
-    after.service.runner.start();
+    after.service.verification.runner.start();
     await after.advance(7_999);
     const early = after.request("GET", `${PATH}/${id}?timeout=1`, { key });
     await after.advance(0);

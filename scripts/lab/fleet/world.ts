@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { createLog } from "../../../src/foundation/base/log.ts";
 import { err } from "../../../src/foundation/base/errors.ts";
 import type { ServiceOptions } from "../../../src/service/compose.ts";
-import { composeService } from "../../../src/service/compose-service.ts";
+import { createApplications } from "../../../src/service/applications.ts";
+import { Service } from "../../../src/service/compose.ts";
 import { ClientAddresses } from "../../../src/foundation/http/client-addresses.ts";
 import { createServer } from "../../../src/service/server.ts";
 import { readConfig } from "../../../src/service/config.ts";
@@ -50,19 +51,21 @@ const settingsOf = (dataDir: string, sinkPort: number): Record<string, string> =
 const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> =>
   body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
 
+const BASE_URL = "https://fleet-watch.net";
+
 type Parts = Omit<ServiceOptions, "baseUrl">;
 
 /** The service, as `serve` starts it. */
 const startService = async (parts: Parts) => {
-  const service = composeService({ ...parts, baseUrl: "https://fleet-watch.net" });
+  const service = new Service({ ...parts, baseUrl: BASE_URL });
   const { dmarc } = service;
   const { clock } = parts.platform;
   await dmarc.start();
   const reception = new ReportMailRules(
     { clock, log: parts.log },
-    { ...dmarc, domains: dmarc.store, reportHost: REPORT_HOST },
+    { ...dmarc.reports, domains: dmarc.stores.domains, reportHost: REPORT_HOST },
   );
-  return { ...service, reception };
+  return { service, reception };
 };
 
 /** Starts the service at a point in time. */
@@ -82,8 +85,8 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
   const connector = async () => err("refused_or_unreachable" as const);
   const platform = { clock, random: { integer: () => 0 }, resolver: dns, connector };
   const parts: Parts = { config: config.value, db, log, platform };
-  let service = await startService(parts);
-  const { accounts, keys } = service;
+  let { service, reception } = await startService(parts);
+  const { accounts, keys } = service.accounts;
   accounts.create(ACCOUNT, "scale");
   const issued = keys.create({ account: ACCOUNT, mode: "live" });
   if (!issued.ok) throw new Error(issued.error);
@@ -96,7 +99,8 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
   };
 
   const clients = new ClientAddresses([]);
-  const server = createServer({ log: parts.log, clock, clients, applicationOf: service.applicationOf });
+  const applicationOf = createApplications(service, { ...parts, baseUrl: BASE_URL }, clients);
+  const server = createServer({ log: parts.log, clock, clients, applicationOf });
   return {
     clock,
     dns,
@@ -115,12 +119,12 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
       return JSON.parse(text) as T;
     },
     async receive(mail, to) {
-      const outcome = await service.reception.acceptMail({ ...mail, recipients: [to], tls: true });
+      const outcome = await reception.acceptMail({ ...mail, recipients: [to], tls: true });
       if (outcome !== "accepted") throw new Error(`a report mail was not taken: ${outcome}`);
     },
     async work(atMs, isRareToo) {
       await clock.jumpTo(atMs);
-      await service.dmarc.ingester.idle();
+      await service.dmarc.reports.ingester.idle();
       // Reverse names are found before the rules look, as in a service that has its five minutes.
       await doJobs((name) => !isMail(name) && (isRareToo || !RARE.test(name)));
       await doJobs((name) => !isMail(name) && !RARE.test(name));
@@ -130,7 +134,7 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
     },
     async restart() {
       await service.dmarc.stop();
-      service = await startService(parts);
+      ({ service, reception } = await startService(parts));
     },
     async close() {
       await service.dmarc.stop();

@@ -8,20 +8,20 @@ const AT_MS = 1_000;
 
 /** Grants without the route of the accounts, so that any sequence can be tried. */
 const grant = (app: TestApp, accountId: string, credits: number): void =>
-  app.db.transact((tx) => app.service.ledger.grant(tx, { accountId, credits, note: "test", atMs: AT_MS }));
+  app.db.transact((tx) => app.service.accounts.ledger.grant(tx, { accountId, credits, note: "test", atMs: AT_MS }));
 
 const hold = (app: TestApp, accountId: string, reference: string, credits?: number) =>
-  app.db.transact((tx) => app.service.ledger.hold(tx, { accountId, reference, atMs: AT_MS }, credits));
+  app.db.transact((tx) => app.service.accounts.ledger.hold(tx, { accountId, reference, atMs: AT_MS }, credits));
 
 const end = (app: TestApp, kind: "settle" | "release", accountId: string, reference: string): void =>
   app.db.transact((tx) => {
     const move = { accountId, reference, atMs: AT_MS };
-    if (kind === "settle") app.service.ledger.settle(tx, move);
-    else app.service.ledger.release(tx, move, "free");
+    if (kind === "settle") app.service.accounts.ledger.settle(tx, move);
+    else app.service.accounts.ledger.release(tx, move, "free");
   });
 
 const spend = (app: TestApp, accountId: string, reference: string) =>
-  app.db.transact((tx) => app.service.ledger.spend(tx, { accountId, reference, atMs: AT_MS }));
+  app.db.transact((tx) => app.service.accounts.ledger.spend(tx, { accountId, reference, atMs: AT_MS }));
 
 describe("the ledger", () => {
   test("spends a credit that was not held with one entry, once, and only while there is one", () => {
@@ -30,7 +30,7 @@ describe("the ledger", () => {
     app.leaveCredits(1, "anna");
     const entries = () =>
       app.db.sqlite.query("SELECT kind, available, held FROM ledger WHERE reference = 'one'").values();
-    const spentBefore = app.service.ledger.totals(id).spent;
+    const spentBefore = app.service.accounts.ledger.totals(id).spent;
     expect(spend(app, id, "one")).toEqual({ ok: true, value: 1 });
     expect(entries()).toEqual([["settle", -1, 0]]);
     expect(spend(app, id, "two")).toEqual({ ok: false, error: { required: 1, available: 0 } });
@@ -39,8 +39,8 @@ describe("the ledger", () => {
     expect(() => end(app, "settle", id, "one")).toThrow("append-only");
     expect(() => end(app, "release", id, "one")).toThrow("append-only");
     expect(app.credits("anna")).toEqual({ available: 5, held: 0 });
-    expect(app.service.ledger.sum(id)).toEqual({ available: 5, held: 0 });
-    expect(app.service.ledger.totals(id).spent - spentBefore).toBe(1);
+    expect(app.service.accounts.ledger.sum(id)).toEqual({ available: 5, held: 0 });
+    expect(app.service.accounts.ledger.totals(id).spent - spentBefore).toBe(1);
   });
 
   test("moves a credit from available to held, and from there away or back", () => {
@@ -52,7 +52,7 @@ describe("the ledger", () => {
     end(app, "settle", id, "one");
     end(app, "release", id, "two");
     expect(app.credits("anna")).toEqual({ available: 99, held: 0 });
-    expect(app.service.ledger.totals(id)).toEqual({ granted: 100, spent: 1 });
+    expect(app.service.accounts.ledger.totals(id)).toEqual({ granted: 100, spent: 1 });
   });
 
   test("shows the newest entries of an account first, all or its grants", () => {
@@ -62,7 +62,7 @@ describe("the ledger", () => {
     grant(app, other, 5);
     grant(app, anna, 7);
     const kinds = (grantsOnly: boolean, limit: number) =>
-      app.service.ledger.history(anna, { grantsOnly, limit }).map(({ kind, available }) => [kind, available]);
+      app.service.accounts.ledger.history(anna, { grantsOnly, limit }).map(({ kind, available }) => [kind, available]);
     expect(kinds(false, 9)).toEqual([
       ["grant", 7],
       ["hold", -1],
@@ -94,7 +94,7 @@ describe("the ledger", () => {
       for (const again of ["settle", "release"] as const) expect(() => end(app, again, id, "one")).toThrow();
       expect(() => hold(app, id, "one")).toThrow();
       expect(app.credits("anna")).toEqual(before);
-      expect(app.service.ledger.sum(id)).toEqual(before);
+      expect(app.service.accounts.ledger.sum(id)).toEqual(before);
     },
   );
 
@@ -156,8 +156,8 @@ describe("the ledger", () => {
             expect(() => end(app, kind as "settle" | "release", id, reference)).toThrow();
           }
           expect(app.credits(account)).toEqual(expected);
-          expect(app.service.ledger.sum(id)).toEqual(expected);
-          const { granted, spent } = app.service.ledger.totals(id);
+          expect(app.service.accounts.ledger.sum(id)).toEqual(expected);
+          const { granted, spent } = app.service.accounts.ledger.totals(id);
           expect(granted).toBe(spent + expected.available + expected.held);
         }
       }),

@@ -43,7 +43,7 @@ describe("how long credits last", () => {
 test("granted credits come in pages, the newest first, without what was held and settled", () => {
   const app = start();
   const accountId = app.newAccount("one", "free");
-  const { ledger } = app.service;
+  const { ledger } = app.service.accounts;
   app.db.transact((tx) => {
     for (const credits of [5, 6, 7]) ledger.grant(tx, { accountId, credits, note: `n${credits}`, atMs: credits });
     const move = { accountId, reference: "r", atMs: 9 };
@@ -66,7 +66,7 @@ test("granted credits come in pages, the newest first, without what was held and
 test("callers are named by their key or their address, and not when they are gone", () => {
   const app = start();
   const key = app.newKey({ name: "shop" });
-  const { users, callerName } = app.service;
+  const { users, callerName } = app.service.accounts;
   const invited = users.invite(
     { accountId: app.accountId(), email: "ada@example.com", role: "owner", isOperator: true },
     null,

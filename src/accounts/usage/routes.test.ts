@@ -121,7 +121,7 @@ describe("requests that the rate limit refuses", () => {
     expect((await usage(app, key)).total).toMatchObject({ total: 2, credits: 2, rate_limited: 3 });
     await app.advance(DAY_MS);
     await refuse(app, key, 2);
-    await app.service.rateLimited.stop();
+    await app.service.usage.rateLimited.stop();
     expect((await usage(app, key)).groups.slice(-2).map((one) => one.rate_limited)).toEqual([3, 2]);
     expect((await usage(app, key, "?by=key")).groups).toMatchObject([{ group: key.id, total: 4, rate_limited: 5 }]);
     expect((await usage(app, key, "?by=verdict")).total).toMatchObject({ rate_limited: 5 });

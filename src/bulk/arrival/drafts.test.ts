@@ -15,7 +15,7 @@ const AUTO = { header: "auto" } as const;
 const OPTIONS = uploadOptionsSchema.parse({});
 
 const callerOf = (app: TestApp, mode: KeyMode = "test", account = "main") => {
-  if (app.service.store.findAccountByName(account) === undefined) app.newAccount(account, "scale");
+  if (app.service.accounts.store.findAccountByName(account) === undefined) app.newAccount(account, "scale");
   return {
     ...{ accountId: app.accountId(account), keyId: "user:1", mode, scopes: [] },
     rate: { perSecond: 1, burst: 1 },
@@ -46,7 +46,7 @@ describe("a draft", () => {
   test("is read as often as wanted, in other layouts too, and started once", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id, fileName, bytes } = await drafts.receive(caller, formOf("a@a.example,b@b.example\nc@c.example,\n"));
     expect([fileName, bytes]).toEqual(["list.csv", 37]);
     expect(previewOf(await drafts.preview(caller, id, AUTO)).addresses.total).toBe(2);
@@ -56,11 +56,11 @@ describe("a draft", () => {
     });
     expect(previewOf(await drafts.preview(caller, id, { header: "true" })).rows.total).toBe(1);
     const jobs = await Promise.all(
-      [1, 2].map(() => app.service.bulk.startDraft(caller, id, { ...OPTIONS, column: "1", name: "Mine" })),
+      [1, 2].map(() => app.service.bulk.jobs.startDraft(caller, id, { ...OPTIONS, column: "1", name: "Mine" })),
     );
     expect(jobs[0]).toBe(jobs[1]);
-    expect(await app.service.bulk.startDraft(caller, id, OPTIONS)).toBe(jobs[0] ?? "");
-    expect(app.service.bulk.list(caller, {}, { before: null, limit: 10 })).toMatchObject([
+    expect(await app.service.bulk.jobs.startDraft(caller, id, OPTIONS)).toBe(jobs[0] ?? "");
+    expect(app.service.bulk.jobs.list(caller, {}, { before: null, limit: 10 })).toMatchObject([
       { id: jobs[0], name: "Mine", keyId: "user:1", rowsTotal: 2, addressesTotal: 1 },
     ]);
     expect(drafts.get(caller, id).jobId).toBe(jobs[0] ?? "");
@@ -72,7 +72,7 @@ describe("a draft", () => {
   test("is read once for the same layout", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id } = await drafts.receive(caller, formOf("a@a.example\n"));
     const [one, two] = await Promise.all([drafts.preview(caller, id, AUTO), drafts.preview(caller, id, AUTO)]);
     expect(previewOf(one).first_rows).toBe(previewOf(two).first_rows);
@@ -82,12 +82,12 @@ describe("a draft", () => {
 
   test("of another account or mode does not exist", async () => {
     const app = start();
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id } = await drafts.receive(callerOf(app), formOf("a@a.example\n"));
     for (const other of [callerOf(app, "live"), callerOf(app, "test", "other")]) {
       expect(() => drafts.get(other, id)).toThrow("Upload the file again");
       expect(await codeOf(drafts.preview(other, id, AUTO))).toBe("not_found");
-      expect(await codeOf(app.service.bulk.startDraft(other, id, OPTIONS))).toBe("not_found");
+      expect(await codeOf(app.service.bulk.jobs.startDraft(other, id, OPTIONS))).toBe("not_found");
       expect(() => drafts.discard(other, id)).toThrow("Upload the file again");
       expect(drafts.waiting(other)).toEqual([]);
     }
@@ -97,7 +97,7 @@ describe("a draft", () => {
   test("expires with its file", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id, expiresAtMs } = await drafts.receive(caller, formOf("a@a.example\n"));
     expect(expiresAtMs).toBe(app.clock.nowMs() + DRAFT_MS_MAX);
     await app.advance(DRAFT_MS_MAX - 1);
@@ -111,7 +111,7 @@ describe("a draft", () => {
   test("is discarded with its file, also while it is read", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id } = await drafts.receive(caller, formOf("a@a.example\n".repeat(5_000)));
     const reading = drafts.preview(caller, id, AUTO);
     await drafts.discard(caller, id);
@@ -122,7 +122,7 @@ describe("a draft", () => {
   test("replaces the oldest of its account when there are too many", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const other = await drafts.receive(callerOf(app, "test", "other"), formOf("a@a.example\n"));
     const ids: string[] = [];
     for (let count = 0; count <= DRAFTS_PER_ACCOUNT_MAX; count++)
@@ -135,12 +135,12 @@ describe("a draft", () => {
   test("gives its disk space back", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     // More than the account may have at a time.
     for (let count = 0; count < 50; count++) {
       const { id } = await drafts.receive(caller, formOf("a@a.example\n"));
       if (count % 3 === 0) await drafts.discard(caller, id);
-      if (count % 3 === 1) await app.service.bulk.startDraft(caller, id, OPTIONS);
+      if (count % 3 === 1) await app.service.bulk.jobs.startDraft(caller, id, OPTIONS);
     }
     expect(await codeOf(drafts.receive(caller, formOf("")))).toBe("Invalid request body");
     expect(drafts.waiting(caller).length).toBeLessThanOrEqual(DRAFTS_PER_ACCOUNT_MAX);
@@ -149,7 +149,7 @@ describe("a draft", () => {
   test("that is refused says why and what it holds, and can be read in another way", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id } = await drafts.receive(caller, formOf("name;phone\nAda;123\nBob;456\n"));
     expect(await drafts.preview(caller, id, AUTO)).toEqual({
       ...{ kind: "refused", issues: [] },
@@ -170,7 +170,7 @@ describe("a draft", () => {
   test("that is no text is refused without rows", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id } = await drafts.receive(caller, formOf(Uint8Array.from({ length: 500 }, (_, n) => n % 7)));
     const read = await drafts.preview(caller, id, AUTO);
     expect(read).toMatchObject({ kind: "refused", message: expect.stringContaining("binary data"), sample: null });
@@ -180,22 +180,22 @@ describe("a draft", () => {
     const app = start();
     const caller = callerOf(app, "live");
     app.leaveCredits(1);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id } = await drafts.receive(caller, formOf("a@a.example\nb@b.example\n"));
     expect(drafts.get(caller, id).required).toBeNull();
     expect(previewOf(await drafts.preview(caller, id, AUTO)).credits).toEqual({ required: 2, available: 1 });
     expect(drafts.get(caller, id).required).toBe(2);
-    expect(await codeOf(app.service.bulk.startDraft(caller, id, OPTIONS))).toBe("insufficient_credits");
+    expect(await codeOf(app.service.bulk.jobs.startDraft(caller, id, OPTIONS))).toBe("insufficient_credits");
     const grant = { accountId: caller.accountId, credits: 5, note: "", atMs: 0 };
-    app.db.transact((tx) => app.service.ledger.grant(tx, grant));
+    app.db.transact((tx) => app.service.accounts.ledger.grant(tx, grant));
     expect(previewOf(await drafts.preview(caller, id, AUTO)).credits).toEqual({ required: 2, available: 6 });
-    expect(await app.service.bulk.startDraft(caller, id, OPTIONS)).toBeString();
+    expect(await app.service.bulk.jobs.startDraft(caller, id, OPTIONS)).toBeString();
   });
 
   test("of a pasted text has one address a line", async () => {
     const app = start();
     const caller = callerOf(app);
-    const { drafts } = app.service.bulk;
+    const { drafts } = app.service.bulk.jobs;
     const { id, fileName } = await drafts.receive(caller, formOf("Ada <a@a.example>, b@b.example", null));
     expect(fileName).toBeNull();
     expect(previewOf(await drafts.preview(caller, id, AUTO)).rows.total).toBe(2);
@@ -208,7 +208,7 @@ describe("a draft", () => {
     const caller = callerOf(app);
     const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
     const writing = spyOn(fs, "writeFile").mockRejectedValueOnce(full);
-    const pasted = () => app.service.bulk.drafts.receive(caller, formOf("a@a.example, b@b.example", null));
+    const pasted = () => app.service.bulk.jobs.drafts.receive(caller, formOf("a@a.example, b@b.example", null));
     try {
       expect(await pasted().catch((error: unknown) => error)).toBe(full);
       expect(writing).toHaveBeenCalledTimes(1);
@@ -221,12 +221,12 @@ describe("a draft", () => {
 
   test("can be read by nobody else on the machine, and is gone after a restart", async () => {
     const app = start();
-    const { id } = await app.service.bulk.drafts.receive(callerOf(app), formOf("a@a.example\n"));
+    const { id } = await app.service.bulk.jobs.drafts.receive(callerOf(app), formOf("a@a.example\n"));
     const [name = ""] = await files();
     expect((await stat(join(UPLOADS, name))).mode & 0o777).toBe(0o600);
-    await app.service.bulk.stop();
-    expect(() => app.service.bulk.drafts.get(callerOf(app), id)).toThrow();
-    await app.service.bulk.recover();
+    await app.service.bulk.jobs.stop();
+    expect(() => app.service.bulk.jobs.drafts.get(callerOf(app), id)).toThrow();
+    await app.service.bulk.jobs.recover();
     expect(await files()).toEqual([]);
   });
 });

@@ -96,7 +96,7 @@ test.each([
 ])("a dry run of %s is not in the audit log, a list is", async (_, query, request) => {
   const app = start();
   const key = app.newKey({ mode: "test" });
-  const entries = () => app.service.audit.list({ actionBegin: "api." }, { before: null, limit: 9 }).length;
+  const entries = () => app.service.accounts.audit.list({ actionBegin: "api." }, { before: null, limit: 9 }).length;
   const sent = await app.request("POST", `/v1/bulk-verifications${query}`, { key, ...request });
   expect([sent.status, entries()]).toEqual([200, 0]);
   const body = { emails: ["a@b.example"] };

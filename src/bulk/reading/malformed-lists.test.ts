@@ -290,7 +290,7 @@ describe("the evidence of a row", () => {
       app.db.sqlite.query("SELECT count(*) AS n, max(length(body)) < 400 AS fits FROM bulk_evidence").get();
     expect(stored()).toEqual({ n: 1, fits: 1 });
     expect((await app.request("DELETE", `${BULK_PATH}/${id}`, { key })).status).toBe(204);
-    await app.service.bulk.removed();
+    await app.service.bulk.jobs.removed();
     expect(stored()).toMatchObject({ n: 0 });
   });
 

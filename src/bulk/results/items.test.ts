@@ -150,7 +150,7 @@ describe("cancelling and deleting", () => {
     const deleted = await app.request("DELETE", `${PATH}/${id}`, { key });
     expect(deleted).toMatchObject({ status: 204, text: "" });
     expect((await app.request("GET", `${PATH}/${id}`, { key })).status).toBe(404);
-    await app.service.bulk.removed();
+    await app.service.bulk.jobs.removed();
     for (const table of ["bulk_jobs", "bulk_rows", "bulk_addresses", "bulk_counts", "bulk_evidence"])
       expect(app.db.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 });
   });

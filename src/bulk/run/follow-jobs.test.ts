@@ -18,9 +18,9 @@ const FOLLOWED_MS = 2_000;
 const serverAndCommand = async (name: string, options: Parameters<typeof start>[0]) => {
   const path = join(folder, name);
   const server = start({ ...options, path });
-  server.service.bulk.start();
+  server.service.bulk.jobs.start();
   const command = start({ path });
-  await command.service.bulk.stop();
+  await command.service.bulk.jobs.stop();
   return { server, command };
 };
 
@@ -33,10 +33,10 @@ test("a list that a command cancels is stopped by the server within seconds, wit
   const key = server.newKey({ mode: "live" });
   const { id } = await postList(server, { key, body: { emails: ["a@example.com", "b@example.com"] } });
   await server.advance(100);
-  const { bulk } = server.service;
+  const bulk = server.service.bulk.jobs;
   const job = bulk.find(callerOf(server, "live"), id);
   expect(job.status).toBe("running");
-  await command.service.bulk.cancel(callerOf(command, "live"), id);
+  await command.service.bulk.jobs.cancel(callerOf(command, "live"), id);
   expect(server.credits()).toEqual({ available: 100, held: 0 });
   expect(bulk.isWorkingOn(job.number)).toBe(true);
   await server.advance(FOLLOWED_MS);
@@ -51,7 +51,7 @@ test("a list that a command retries is verified by the server alone", async () =
   const { id } = await postList(server, { key, body: { emails: ["a@broken.example"] } });
   expect(await untilJobEnded(server, key, id)).toMatchObject({ sub_statuses: { dns_error: 1 } });
   zone["broken.example"] = "nxdomain";
-  await command.service.bulk.retry(callerOf(command, "live"), id, null);
+  await command.service.bulk.jobs.retry(callerOf(command, "live"), id, null);
   await command.advance(10_000);
   expect((await server.request("GET", `${BULK_PATH}/${id}`, { key })).body).toMatchObject({ status: "queued" });
   await server.advance(FOLLOWED_MS);
@@ -60,7 +60,7 @@ test("a list that a command retries is verified by the server alone", async () =
 
 test("a server that was stopped follows nothing", async () => {
   const { server } = await serverAndCommand("stopped.db", ENDLESS);
-  await server.service.bulk.stop();
+  await server.service.bulk.jobs.stop();
   server.db.close();
   await server.advance(FOLLOWED_MS * 3);
   expect(server.logged).toEqual([]);

@@ -48,7 +48,7 @@ describe("a retry", () => {
       credits: { held: 0, charged: 3, released: 2 },
     });
     expect(app.credits()).toEqual({ available: 97, held: 0 });
-    expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 97, held: 0 });
+    expect(app.service.accounts.ledger.sum(app.accountId())).toEqual({ available: 97, held: 0 });
     const events = app.db.sqlite.query<{ type: string }, []>("SELECT type FROM outbox").all();
     expect(events.map(({ type }) => type)).toEqual(["bulk.completed", "bulk.completed"]);
     const { emails } = await fetchItems(app, key, `${id}/items`);
@@ -60,7 +60,7 @@ describe("a retry", () => {
     const { id: other } = await postList(app, { key, body: { emails: ["d@broken.example"] } });
     await untilJobEnded(app, key, other);
     zone["broken.example"] = "nxdomain";
-    const { lists } = app.service;
+    const { lists } = app.service.bulk.run;
     const { reopen } = lists;
     const broken = app.db.sqlite
       .query<{ number: number }, [string]>("SELECT number FROM bulk_jobs WHERE id = ?")
@@ -69,7 +69,7 @@ describe("a retry", () => {
       if (given[1] === broken) throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_READ" });
       return reopen.apply(lists, given);
     });
-    app.service.bulk.start();
+    app.service.bulk.jobs.start();
     for (const one of [id, other]) expect((await retry(app, key, one)).status).toBe(202);
     expect(await untilJobEnded(app, key, other)).toMatchObject({ sub_statuses: { domain_not_found: 1 } });
     await app.advance(30_000);
@@ -148,7 +148,7 @@ describe("a retry", () => {
     const cancelled = await app.request("POST", `${BULK_PATH}/${id}/cancel`, { key });
     expect(cancelled.body).toMatchObject({ status: "cancelled", credits: { held: 0, charged: 1, released: 4 } });
     expect(app.credits()).toEqual({ available: 99, held: 0 });
-    expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 99, held: 0 });
+    expect(app.service.accounts.ledger.sum(app.accountId())).toEqual({ available: 99, held: 0 });
   });
 });
 

@@ -395,7 +395,7 @@ describe("one list", () => {
     const draft = sent.location?.split("draft=")[1] ?? "";
     const path = (await visitor.post("/lists/new", { draft, header: "auto" })).location ?? "";
     expect((await visitor.get("/")).text).not.toContain("paused");
-    Object.assign(app.service.outages, { current: () => "smtp_unreachable" });
+    Object.assign(app.service.engine.smtp.outages, { current: () => "smtp_unreachable" });
     expect((await visitor.get(path)).text).toContain("Paused No mail server accepts a connection");
     expect((await visitor.get("/lists")).text).toContain("Paused");
     const home = await visitor.get("/");

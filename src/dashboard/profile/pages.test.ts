@@ -18,21 +18,21 @@ const fill = async () => {
     isOperator: false,
     password: PASSWORD,
   } as const;
-  const created = await app.service.users.create(requested, null);
+  const created = await app.service.accounts.users.create(requested, null);
   if (!created.ok) throw new Error(created.error.message);
   const open = async () => {
     const browser = new Browser(app);
     const client = { address: "192.0.2.1", userAgent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0" };
     browser.setCookie(
       "pw_session",
-      app.db.transact((tx) => app.service.sessions.open(tx, created.value.id, client)),
+      app.db.transact((tx) => app.service.accounts.sessions.open(tx, created.value.id, client)),
     );
     await browser.get(PATH);
     return browser;
   };
   const signIn = async (password: string) => {
     const client = { address: "192.0.2.9", userAgent: "" };
-    const result = await app.service.sessions.signIn({ email: "ada@example.com", password }, client);
+    const result = await app.service.accounts.sessions.signIn({ email: "ada@example.com", password }, client);
     return result.ok ? "signed in" : result.error.kind;
   };
   return { app, user: created.value, open, signIn };
@@ -78,7 +78,7 @@ describe("codes of an app", () => {
     const browser = await open();
     await browser.post(`${PATH}/codes/enrol`);
     const page = await browser.get(PATH);
-    const secret = app.service.profiles.findEnrolment(user.id)?.secret ?? "";
+    const secret = app.service.accounts.profiles.findEnrolment(user.id)?.secret ?? "";
     const code = () => new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: app.clock.nowMs() });
     return { app, user, open, signIn, browser, page, secret, code };
   };
@@ -116,9 +116,9 @@ describe("codes of an app", () => {
   test("are not set up when that is cancelled, and another secret comes next", async () => {
     const { app, user, browser, secret } = await enrol();
     await browser.post(`${PATH}/codes/cancel`);
-    expect(app.service.profiles.findEnrolment(user.id)).toBeNull();
+    expect(app.service.accounts.profiles.findEnrolment(user.id)).toBeNull();
     await browser.post(`${PATH}/codes/enrol`);
-    expect(app.service.profiles.findEnrolment(user.id)?.secret).not.toBe(secret);
+    expect(app.service.accounts.profiles.findEnrolment(user.id)?.secret).not.toBe(secret);
   });
 
   test("are switched off, and get new recovery codes, with the password only", async () => {
@@ -137,7 +137,7 @@ describe("codes of an app", () => {
     expect(await signIn(PASSWORD)).toBe("code_required");
     expect((await browser.post(`${PATH}/codes`, { change: "off", present: PASSWORD })).status).toBe(303);
     expect(await signIn(PASSWORD)).toBe("signed in");
-    expect(app.service.profiles.findEnrolment(user.id)).toBeNull();
+    expect(app.service.accounts.profiles.findEnrolment(user.id)).toBeNull();
   });
 
   test("that are on are not set up again by an intruder", async () => {
@@ -146,7 +146,7 @@ describe("codes of an app", () => {
     const before = app.db.sqlite.query("SELECT totp_secret FROM users").get();
     for (const action of ["enrol", "cancel"]) await browser.post(`${PATH}/codes/${action}`);
     expect(app.db.sqlite.query("SELECT totp_secret FROM users").get()).toEqual(before);
-    expect(app.service.users.find(user.id)?.hasSecondFactor).toBe(true);
+    expect(app.service.accounts.users.find(user.id)?.hasSecondFactor).toBe(true);
   });
 });
 
@@ -155,17 +155,17 @@ describe("the time zone", () => {
     const { app, user, open } = await fill();
     const browser = await open();
     await browser.post(`${PATH}/time-zone`, { time_zone: "Europe/Berlin" });
-    expect(app.service.users.find(user.id)?.timeZone).toBe("Europe/Berlin");
+    expect(app.service.accounts.users.find(user.id)?.timeZone).toBe("Europe/Berlin");
     expect((await browser.get(PATH)).html).toContain('<option value="Europe/Berlin" selected');
     await browser.post(`${PATH}/time-zone`, { time_zone: "" });
-    expect(app.service.users.find(user.id)?.timeZone).toBeNull();
+    expect(app.service.accounts.users.find(user.id)?.timeZone).toBeNull();
   });
 
   test.each(["Mars/Olympus", "+02:00", "../etc", "<b>"])("is not %j", async (time_zone) => {
     const { app, user, open } = await fill();
     const sent = await (await open()).post(`${PATH}/time-zone`, { time_zone });
     expect([sent.status, sent.text.includes("not a time zone")]).toEqual([400, true]);
-    expect(app.service.users.find(user.id)?.timeZone).toBeNull();
+    expect(app.service.accounts.users.find(user.id)?.timeZone).toBeNull();
   });
 });
 
@@ -177,10 +177,10 @@ describe("sessions", () => {
     expect(text).toContain("Firefox on Linux");
     expect(text).toContain("This browser");
     expect(text).toContain("192.0.2.1");
-    const other = app.service.sessions.find(there.cookie("pw_session"))?.id ?? "";
+    const other = app.service.accounts.sessions.find(there.cookie("pw_session"))?.id ?? "";
     expect((await here.post(`${PATH}/sessions/${other}/end`)).status).toBe(303);
     expect((await there.get(PATH)).location).toStartWith("/sign-in");
-    expect(app.service.sessions.list(user.id)).toHaveLength(1);
+    expect(app.service.accounts.sessions.list(user.id)).toHaveLength(1);
   });
 
   test("of others are not signed out", async () => {
@@ -192,20 +192,20 @@ describe("sessions", () => {
       role: "member",
       isOperator: false,
     } as const;
-    const bob = app.service.users.invite(requested, null);
+    const bob = app.service.accounts.users.invite(requested, null);
     if (!bob.ok) throw new Error(bob.error.message);
     const client = { address: "", userAgent: "" };
-    const token = app.db.transact((tx) => app.service.sessions.open(tx, bob.value.user.id, client));
-    const id = app.service.sessions.find(token)?.id ?? "";
+    const token = app.db.transact((tx) => app.service.accounts.sessions.open(tx, bob.value.user.id, client));
+    const id = app.service.accounts.sessions.find(token)?.id ?? "";
     expect((await here.post(`${PATH}/sessions/${id}/end`)).status).toBe(404);
-    expect(app.service.sessions.find(token)).toBeDefined();
+    expect(app.service.accounts.sessions.find(token)).toBeDefined();
   });
 });
 
 test("a hostile User-Agent is shown as text", async () => {
   const { app, user, open } = await fill();
   const client = { address: '"><script>x', userAgent: '"><script>alert(1)</script>' };
-  app.db.transact((tx) => app.service.sessions.open(tx, user.id, client));
+  app.db.transact((tx) => app.service.accounts.sessions.open(tx, user.id, client));
   const { html, text } = await (await open()).get(PATH);
   expect(html).not.toContain("<script>alert");
   expect(html).not.toContain("<script>x");

@@ -12,7 +12,7 @@ const begin = async () => {
   const visitor = await signIn(app);
   const created = await visitor.post(PATH, NEW);
   const key = KEY.exec(created.html)?.[0] ?? "";
-  const [id = ""] = app.service.store.listKeys(visitor.accountId).map((one) => one.id);
+  const [id = ""] = app.service.accounts.store.listKeys(visitor.accountId).map((one) => one.id);
   return { app, visitor, created, key, id };
 };
 
@@ -65,7 +65,7 @@ describe("a key of the dashboard", () => {
     const visitor = await signIn(app);
     const refused = await visitor.post(PATH, form);
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining(message)]);
-    expect(app.service.store.listKeys(visitor.accountId)).toEqual([]);
+    expect(app.service.accounts.store.listKeys(visitor.accountId)).toEqual([]);
   });
 
   test("of another account does not exist, and members see none", async () => {

@@ -7,7 +7,7 @@ const start = createApps();
 const begin = async () => {
   const app = start();
   const visitor = await signIn(app);
-  const { subscriptions } = app.service;
+  const { subscriptions } = app.service.notifications.outbound;
   const topic = { accountId: visitor.accountId, recipient: "ops@example.com", kind: "dmarc_alerts" } as const;
   const { token } = await subscriptions.open(topic);
   const isOn = async () => (await subscriptions.open(topic)).stoppedAtMs === null;

@@ -58,7 +58,7 @@ describe("notifications", () => {
       digest: "weekly",
     };
     expect((await visitor.submit(NOTIFY, form)).text).toContain("Saved.");
-    expect(app.service.notifications.view({ accountId: visitor.accountId, mode: "live" })).toMatchObject({
+    expect(app.service.notifications.settings.view({ accountId: visitor.accountId, mode: "live" })).toMatchObject({
       ...{ webhook_url: "https://hooks.example.com/all", blacklist_severity_min: "high", blacklist_digest: "weekly" },
       recipients: ["ops@example.com", "boss@example.com"],
     });

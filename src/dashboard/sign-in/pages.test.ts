@@ -16,7 +16,7 @@ const withUser = async (settings: Record<string, string> = {}) => {
     isOperator: true,
     password: PASSWORD,
   } as const;
-  const created = await app.service.users.create(requested, null);
+  const created = await app.service.accounts.users.create(requested, null);
   if (!created.ok) throw new Error(created.error.message);
   return { app, accountId, user: created.value };
 };
@@ -95,7 +95,7 @@ describe("the sign-in", () => {
 
   test("of a disabled account says whom to ask", async () => {
     const { app } = await withUser();
-    app.service.accounts.setEnabled("acme", false);
+    app.service.accounts.accounts.setEnabled("acme", false);
     const browser = new Browser(app);
     await browser.get("/sign-in");
     const { status, text } = await browser.post("/sign-in", credentials);
@@ -113,11 +113,11 @@ describe("the sign-in", () => {
       await other.get("/sign-in");
       other.setCookie("pw_session", given);
       // The old session is another visitor's with a form of its own.
-      const csrf = app.service.sessions.find(given)?.csrfToken;
+      const csrf = app.service.accounts.sessions.find(given)?.csrfToken;
       const sent = await other.post("/sign-in", { ...credentials, ...(csrf === undefined ? {} : { _csrf: csrf }) });
       expect(sent.status).toBe(303);
       expect(other.cookie("pw_session")).not.toBe(given);
-      expect(app.service.sessions.find(given)).toBeUndefined();
+      expect(app.service.accounts.sessions.find(given)).toBeUndefined();
     }
   });
 
@@ -195,10 +195,10 @@ describe("the session cookie", () => {
 describe("the code of an app", () => {
   const withCodes = async () => {
     const { app, user, accountId } = await withUser();
-    const secret = app.service.profiles.enrol(user.id)?.secret ?? "";
+    const secret = app.service.accounts.profiles.enrol(user.id)?.secret ?? "";
     const codeNow = () => new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: app.clock.nowMs() });
     const own = { userId: user.id, sessionId: "" };
-    const confirmed = await app.service.profiles.confirmCodes(own, { present: PASSWORD, code: codeNow() });
+    const confirmed = await app.service.accounts.profiles.confirmCodes(own, { present: PASSWORD, code: codeNow() });
     if (!confirmed.ok) throw new Error(confirmed.error.message);
     await app.advance(30_000);
     return { app, user, accountId, codeNow, recovery: confirmed.value };
@@ -254,7 +254,7 @@ describe("the code of an app", () => {
 
   test("is refused after ten wrong ones, from whatever addresses; a recovery code and a new password are not", async () => {
     const { app, user, codeNow, recovery, accountId } = await withCodes();
-    const { sessions, audit, guessedCodes } = app.service;
+    const { sessions, audit, guessedCodes } = app.service.accounts;
     const from = (n: number) => ({ address: `2001:db8:${n.toString(16)}::1`, userAgent: "test" });
     let clients = 0;
     const password = async (text = PASSWORD): Promise<string> => {
@@ -289,7 +289,9 @@ describe("the code of an app", () => {
     expect(guessedCodes.attention({ ...own, userId: "other", isOwner: false })).toEqual([]);
     await app.advance(60_000);
     const present = { present: PASSWORD, next: "five other plain words" };
-    expect((await app.service.profiles.changePassword({ userId: user.id, sessionId: "none" }, present)).ok).toBe(true);
+    expect(
+      (await app.service.accounts.profiles.changePassword({ userId: user.id, sessionId: "none" }, present)).ok,
+    ).toBe(true);
     expect(guessedCodes.attention(own)).toEqual([]);
   });
 
@@ -318,7 +320,7 @@ describe("the code of an app", () => {
     ["after ten minutes", async ({ app }: { app: TestApp }) => app.advance(600_000)],
     [
       "after the password was reset",
-      async ({ app, id }: { app: TestApp; id: string }) => void app.service.users.reset(id, null),
+      async ({ app, id }: { app: TestApp; id: string }) => void app.service.accounts.users.reset(id, null),
     ],
   ])("begins again %s", async (_, change) => {
     const { app, user, codeNow } = await withCodes();
@@ -334,7 +336,7 @@ describe("signing out", () => {
     const [one, two, three] = [await signedIn(app), await signedIn(app), await signedIn(app)];
     const token = one.cookie("pw_session");
     expect((await one.post("/sign-out")).location).toBe("/sign-in");
-    expect(app.service.sessions.find(token)).toBeUndefined();
+    expect(app.service.accounts.sessions.find(token)).toBeUndefined();
     expect((await one.get("/sign-in")).text).toContain("You are signed out.");
     expect((await two.get("/settings/profile")).status).toBe(200);
     await two.post("/sign-out/everywhere");
@@ -352,7 +354,7 @@ describe("signing out", () => {
 
 describe("a one-time link", () => {
   const firstLink = (app: TestApp, accountId: string) =>
-    app.db.transact((tx) => app.service.setupLinks.create(tx, { accountId, userId: null })).token;
+    app.db.transact((tx) => app.service.accounts.setupLinks.create(tx, { accountId, userId: null })).token;
   const fields = { email: "New@Example.com", password: PASSWORD, repeat: PASSWORD };
 
   test("makes the first user, an owner and operator, who is signed in", async () => {
@@ -362,19 +364,21 @@ describe("a one-time link", () => {
     expect((await browser.get(`/setup/${token}`)).text).toContain("You will be the first user");
     expect((await browser.post(`/setup/${token}`, fields)).location).toBe("/welcome");
     expect((await browser.get("/settings/profile")).text).toContain("owner, operator");
-    expect(app.service.users.list()).toMatchObject([{ user: { email: "new@example.com", hasPassword: true } }]);
+    expect(app.service.accounts.users.list()).toMatchObject([
+      { user: { email: "new@example.com", hasPassword: true } },
+    ]);
   });
 
   test("of an invitation sets the password of that user, whatever address is sent along", async () => {
     const { app, accountId } = await withUser();
     const invitation = { accountId, email: "bob@example.com", role: "member", isOperator: false } as const;
-    const invited = app.service.users.invite(invitation, null);
+    const invited = app.service.accounts.users.invite(invitation, null);
     if (!invited.ok) throw new Error(invited.error.message);
     const browser = new Browser(app);
     expect((await browser.get(`/setup/${invited.value.token}`)).text).toContain("bob@example.com");
     await browser.post(`/setup/${invited.value.token}`, fields);
     expect((await browser.get("/settings/profile")).text).toContain("bob@example.com");
-    expect(app.service.users.findByEmail("new@example.com")).toBeUndefined();
+    expect(app.service.accounts.users.findByEmail("new@example.com")).toBeUndefined();
   });
 
   test("is shown again with what is wrong", async () => {
@@ -414,7 +418,7 @@ describe("a one-time link", () => {
       "would make a second first user",
       async ({ app }: { app: TestApp; token: string }) => {
         const accountId = app.accountId("acme");
-        app.service.users.invite({ accountId, email: "x@example.com", role: "owner", isOperator: true }, null);
+        app.service.accounts.users.invite({ accountId, email: "x@example.com", role: "owner", isOperator: true }, null);
       },
       "This link was used before",
     ],
@@ -424,13 +428,13 @@ describe("a one-time link", () => {
     const browser = new Browser(app);
     await browser.get(`/setup/${token}`);
     await change({ app, token });
-    const before = JSON.stringify(app.service.users.list());
+    const before = JSON.stringify(app.service.accounts.users.list());
     for (const page of [await browser.get(`/setup/${token}`), await browser.post(`/setup/${token}`, fields)]) {
       expect(page.status).toBe(404);
       expect(page.text).toContain(message);
       expect(page.text).toContain("ask an owner of your account for a new link");
     }
-    expect(JSON.stringify(app.service.users.list())).toBe(before);
+    expect(JSON.stringify(app.service.accounts.users.list())).toBe(before);
     expect(browser.cookie("pw_session")).toBeUndefined();
   });
 
@@ -452,7 +456,7 @@ describe("a one-time link", () => {
       browsers.map((browser, n) => browser.post(`/setup/${token}`, { ...fields, email: `u${n}@example.com` })),
     );
     expect(sent.map(({ status }) => status).toSorted()).toEqual([303, 404]);
-    expect(app.service.users.list()).toHaveLength(1);
+    expect(app.service.accounts.users.list()).toHaveLength(1);
   });
 });
 
@@ -460,10 +464,10 @@ test("no log has a token, a password or a code", async () => {
   const { app, user } = await withUser();
   const browser = await signedIn(app);
   const token = browser.cookie("pw_session") ?? "none";
-  const secret = app.service.profiles.enrol(user.id)?.secret ?? "none";
+  const secret = app.service.accounts.profiles.enrol(user.id)?.secret ?? "none";
   await new Browser(app).get("/setup/abc");
   const logged = app.logged.join("\n");
-  const audit = JSON.stringify(app.service.audit.list({}, { before: null, limit: 50 }));
+  const audit = JSON.stringify(app.service.accounts.audit.list({}, { before: null, limit: 50 }));
   for (const hidden of [token, PASSWORD, secret]) {
     expect(logged).not.toContain(hidden);
     expect(audit).not.toContain(hidden);

@@ -84,7 +84,7 @@ describe("the page of usage", () => {
 
   test("shows granted credits in pages", async () => {
     const { app, visitor } = await visit();
-    const { ledger } = app.service;
+    const { ledger } = app.service.accounts;
     app.db.transact((tx) => {
       for (let at = 1; at <= 25; at += 1)
         ledger.grant(tx, { accountId: visitor.accountId, credits: at, note: `=grant ${at}`, atMs: at * DAY_MS });

@@ -5,7 +5,7 @@ import { signIn, type Visitor } from "../../testing/dashboard.ts";
 const start = createApps();
 const PATH = "/settings/users";
 
-const idOf = (app: TestApp, email: string): string => app.service.users.findByEmail(email)?.id ?? "";
+const idOf = (app: TestApp, email: string): string => app.service.accounts.users.findByEmail(email)?.id ?? "";
 
 const PEOPLE = ["owner", "second", "member", "operator", "other"] as const;
 
@@ -49,11 +49,14 @@ describe("the users of an account", () => {
     expect(sent.status).toBe(200);
     const link = linkIn(sent.html);
     expect(link).toStartWith("http://localhost/setup/");
-    expect(app.service.setupLinks.find(link.slice(-43))).toMatchObject({
+    expect(app.service.accounts.setupLinks.find(link.slice(-43))).toMatchObject({
       ok: true,
       value: { email: "new@example.com" },
     });
-    expect(app.service.users.findByEmail("new@example.com")).toMatchObject({ role: "member", isOperator: false });
+    expect(app.service.accounts.users.findByEmail("new@example.com")).toMatchObject({
+      role: "member",
+      isOperator: false,
+    });
     const { text, html } = await as("owner").get(PATH);
     expect(text).toContain("Link until");
     expect(html).not.toContain(link);
@@ -74,7 +77,7 @@ describe("the users of an account", () => {
   test("an invitation never makes an operator", async () => {
     const { as, app } = await fill();
     await as("owner").post(PATH, { email: "new@example.com", role: "owner", isOperator: "on", is_operator: "true" });
-    expect(app.service.users.findByEmail("new@example.com")?.isOperator).toBe(false);
+    expect(app.service.accounts.users.findByEmail("new@example.com")?.isOperator).toBe(false);
   });
 });
 
@@ -83,7 +86,7 @@ describe("one user", () => {
     const { as, app, id } = await fill();
     const path = `${PATH}/${id("member")}`;
     expect((await as("owner").submit(`${path}/role`, { role: "owner" })).text).toContain("is now an owner");
-    expect(app.service.users.find(id("member"))?.role).toBe("owner");
+    expect(app.service.accounts.users.find(id("member"))?.role).toBe("owner");
     const reset = await as("owner").post(`${path}/reset`);
     expect(linkIn(reset.html)).toContain("/setup/");
     expect((await as("member").get("/settings/profile")).location).toStartWith("/sign-in");
@@ -118,7 +121,7 @@ describe("one user", () => {
     // The invited owner counts from the password on.
     app.db.sqlite.run("UPDATE users SET password_hash = 'argon2'");
     expect((await other.post(`${path}/role`, { role: "member" })).status).toBe(303);
-    const { id: last } = app.service.users.findByEmail("x@example.com") ?? {};
+    const { id: last } = app.service.accounts.users.findByEmail("x@example.com") ?? {};
     expect((await other.post(`${PATH}/${last}/remove`)).status).toBe(409);
   });
 
@@ -130,7 +133,7 @@ describe("one user", () => {
       const sent = await as("owner").post(`${path}/${action}`, { role: "member" });
       expect([action, sent.status, linkIn(sent.html)]).toEqual([action, 403, "none"]);
     }
-    expect(app.service.users.find(id("operator"))).toMatchObject({ role: "owner", isOperator: true });
+    expect(app.service.accounts.users.find(id("operator"))).toMatchObject({ role: "owner", isOperator: true });
     expect((await as("operator").post(`${PATH}/${id("owner")}/role`, { role: "member" })).status).toBe(303);
   });
 
@@ -151,31 +154,31 @@ const ACTIONS = (id: string): ReadonlyArray<readonly [string, Record<string, str
 describe("nobody else changes users", () => {
   test("not a member", async () => {
     const { app, as, id } = await fill();
-    const before = JSON.stringify(app.service.users.list());
+    const before = JSON.stringify(app.service.accounts.users.list());
     for (const path of [PATH, `${PATH}/${id("second")}`]) expect((await as("member").get(path)).status).toBe(403);
     for (const [path, fields] of ACTIONS(id("second"))) {
       for (const prefix of ["", "/test"])
         expect([path, (await as("member").post(prefix + path, fields)).status]).toEqual([path, 403]);
     }
-    expect(JSON.stringify(app.service.users.list())).toBe(before);
+    expect(JSON.stringify(app.service.accounts.users.list())).toBe(before);
   });
 
   test("not an owner of another account", async () => {
     const { app, as, id } = await fill();
-    const before = JSON.stringify(app.service.users.list());
+    const before = JSON.stringify(app.service.accounts.users.list());
     expect((await as("other").get(`${PATH}/${id("member")}`)).status).toBe(404);
     for (const [path, fields] of ACTIONS(id("member")).slice(1))
       expect([path, (await as("other").post(path, fields)).status]).toEqual([path, 404]);
-    expect(JSON.stringify(app.service.users.list())).toBe(before);
+    expect(JSON.stringify(app.service.accounts.users.list())).toBe(before);
   });
 
   test("not an owner without the token of its session, or with another one's", async () => {
     const { app, as, id } = await fill();
-    const before = JSON.stringify(app.service.users.list());
+    const before = JSON.stringify(app.service.accounts.users.list());
     for (const [path, fields] of ACTIONS(id("member")))
       for (const token of ["", as("second").csrf])
         expect([path, (await as("owner").post(path, fields, token)).status]).toEqual([path, 403]);
-    expect(JSON.stringify(app.service.users.list())).toBe(before);
+    expect(JSON.stringify(app.service.accounts.users.list())).toBe(before);
   });
 
   test("not a visitor", async () => {
@@ -190,7 +193,7 @@ describe("nobody else changes users", () => {
 test("who did what is in the audit log by the id of the user", async () => {
   const { as, app, id } = await fill();
   await as("owner").post(`${PATH}/${id("member")}/role`, { role: "owner" });
-  const [entry] = app.service.audit.list({}, { before: null, limit: 1 });
+  const [entry] = app.service.accounts.audit.list({}, { before: null, limit: 1 });
   expect(entry).toMatchObject({
     ...{ user: `user ${id("owner")}`, action: "users.role", subject: id("member") },
     ...{ before: '{"role":"member"}', after: '{"role":"owner"}' },

@@ -60,7 +60,7 @@ describe("verify", () => {
   test("is limited by the rate of the account, over all its users", async () => {
     const { app, visitor } = await start();
     const other = await signIn(app, { email: "other@example.com", role: "member" });
-    const { store } = app.service;
+    const { store } = app.service.accounts;
     expect(store.findAccountByName("main")?.plan).toBe("scale");
     const statuses: number[] = [];
     for (let at = 0; at < 51; at++) {

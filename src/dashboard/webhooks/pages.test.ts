@@ -29,7 +29,7 @@ const sent = async (status: number, response = "no") => {
   const receiver = newReceiver();
   receiver.answer(() => new Response(status === 204 ? null : response, { status }));
   const id = event(app, receiver.url, { data: JSON.stringify({ name: HOSTILE }) });
-  app.service.dispatcher.start();
+  app.service.notifications.dispatcher.start();
   await until(hasAttempt(app, id));
   return { app, visitor, receiver, id, path: `/webhooks/deliveries?url=${encodeURIComponent(receiver.url)}` };
 };
@@ -105,7 +105,7 @@ describe("a delivery", () => {
     expect((await visitor.post(`/webhooks/deliveries/${id}/redeliver`, {}, "wrong")).status).toBe(403);
     const again = await visitor.submit(`/webhooks/deliveries/${id}/redeliver`);
     expect(again.text).toContain("The event will be sent again now.");
-    await until(() => receiver.received.length > before && app.service.dispatcher.running === 0);
+    await until(() => receiver.received.length > before && app.service.notifications.dispatcher.running === 0);
     expect((await visitor.get(`/webhooks/deliveries/${id}`)).text).toContain("2 attempts");
   });
 
@@ -114,7 +114,7 @@ describe("a delivery", () => {
     const visitor = await signIn(app);
     const receiver = newReceiver();
     for (let at = 0; at < 55; at += 1) event(app, receiver.url);
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     const count = () => app.db.sqlite.query<{ n: number }, []>("SELECT count(*) AS n FROM webhook_attempts").get()?.n;
     await until(() => count() === 55);
     const first = await visitor.get("/webhooks/deliveries?status=delivered");
@@ -137,7 +137,7 @@ describe("a test event", () => {
     const receiver = newReceiver();
     receiver.answer(410);
     const id = event(app, receiver.url);
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     await until(hasAttempt(app, id));
     app.db.sqlite.run(
       "INSERT INTO account_notifications (account_id, mode, webhook_url, recipients, updated_at_ms) VALUES (?, 'live', ?, '[]', 0)",
@@ -179,7 +179,7 @@ describe("the signing secret", () => {
     expect(rotated.text).toContain("Old secret");
     expect(rotated.text).toContain(secret);
     expect(new Set(rotated.text.match(/whsec_[A-Za-z0-9+/=]+/g)).size).toBe(2);
-    const [entry] = app.service.audit.list({}, { before: null, limit: 1 });
+    const [entry] = app.service.accounts.audit.list({}, { before: null, limit: 1 });
     expect(entry).toMatchObject({ action: "webhooks.rotate", subject: "live", user: expect.stringMatching(/^user /) });
     expect((await visitor.post("/test/webhooks/secret/show")).text).not.toContain(secret);
     expect((await visitor.post("/webhooks/secret/show", {}, "wrong")).status).toBe(403);

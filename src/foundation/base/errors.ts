@@ -52,3 +52,10 @@ export class AppError extends Error {
     this.name = "AppError";
   }
 }
+
+/** Settings that are well-formed but cannot be used, such as a file that does not exist: one sentence for each problem. */
+export class SettingsError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(["Invalid settings:", ...problems.map((problem) => `  ${problem}`)].join("\n"));
+  }
+}

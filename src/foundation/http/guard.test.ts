@@ -95,7 +95,7 @@ describe("a key that has ended", () => {
   test("by rotation: the old secret works for 24 hours, the new one at once and after", async () => {
     const app = start();
     const old = app.newKey();
-    const rotated = app.service.keys.rotate(old.id);
+    const rotated = app.service.accounts.keys.rotate(old.id);
     if (!rotated.ok) throw new Error(rotated.error);
     const statuses = async () =>
       Promise.all([old, rotated.value].map(async (key) => (await app.request("GET", "/v1/account", { key })).status));
@@ -111,9 +111,9 @@ describe("a key that has ended", () => {
   test("by rotation without grace ends at once, and a second rotation never prolongs the first", async () => {
     const app = start();
     const first = app.newKey();
-    const second = app.service.keys.rotate(first.id, HOUR_MS);
-    const third = app.service.keys.rotate(first.id, 0);
-    const fourth = app.service.keys.rotate(first.id, 48 * HOUR_MS);
+    const second = app.service.accounts.keys.rotate(first.id, HOUR_MS);
+    const third = app.service.accounts.keys.rotate(first.id, 0);
+    const fourth = app.service.accounts.keys.rotate(first.id, 48 * HOUR_MS);
     if (!second.ok || !third.ok || !fourth.ok) throw new Error("a rotation failed");
     const statuses = [];
     for (const { key } of [first, second.value, third.value, fourth.value]) {
@@ -127,7 +127,7 @@ describe("a key that has ended", () => {
     app.newAccount("free", "free");
     const old = app.newKey({ account: "free" });
     const { id } = await app.verify(old, "someone@any.example");
-    const rotated = app.service.keys.rotate(old.id);
+    const rotated = app.service.accounts.keys.rotate(old.id);
     if (!rotated.ok) throw new Error(rotated.error);
     const answer = await app.verify(rotated.value, "someone@any.example");
     expect(answer.headers.get("ratelimit-remaining")).toBe("0");
@@ -138,12 +138,12 @@ describe("a key that has ended", () => {
   test("by revocation ends its old secrets too, and cannot be rotated back", async () => {
     const app = start();
     const old = app.newKey();
-    const rotated = app.service.keys.rotate(old.id);
+    const rotated = app.service.accounts.keys.rotate(old.id);
     if (!rotated.ok) throw new Error(rotated.error);
-    expect(app.service.keys.revoke(old.id).ok).toBe(true);
+    expect(app.service.accounts.keys.revoke(old.id).ok).toBe(true);
     for (const key of [old, rotated.value]) expect((await app.request("GET", "/v1/account", { key })).status).toBe(401);
-    expect(app.service.keys.rotate(old.id)).toEqual({ ok: false, error: "revoked_key" });
-    expect(app.service.keys.revoke(old.id)).toEqual({ ok: false, error: "revoked_key" });
+    expect(app.service.accounts.keys.rotate(old.id)).toEqual({ ok: false, error: "revoked_key" });
+    expect(app.service.accounts.keys.revoke(old.id)).toEqual({ ok: false, error: "revoked_key" });
   });
 });
 
@@ -189,7 +189,7 @@ describe("last_used_at", () => {
   test("is stored soon after a request, once a minute, and not by a refused one", async () => {
     const app = start();
     const [used, unused] = [app.newKey(), app.newKey()];
-    const lastUse = (id: string) => app.service.store.findKey(id)?.lastUsedAtMs;
+    const lastUse = (id: string) => app.service.accounts.store.findKey(id)?.lastUsedAtMs;
     const startedMs = app.clock.nowMs();
     await app.advance(1_000);
     await app.request("GET", "/v1/account", { key: used });

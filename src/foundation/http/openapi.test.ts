@@ -108,7 +108,7 @@ describe("the OpenAPI document", () => {
     const document = await readDocument(app);
     expect(document.openapi).toBe("3.1.0");
     const described = operationsOf(document).map(({ method, path }) => `${method} ${path}`);
-    const [api, pages] = await Promise.all(["/v1/account", "/"].map((path) => app.service.applicationOf(path)));
+    const [api, pages] = await Promise.all(["/v1/account", "/"].map((path) => app.applicationOf(path)));
     const routed = (api?.routes ?? []).map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`);
     expect((pages?.routes ?? []).filter(({ path }) => path.startsWith("/v1/"))).toEqual([]);
     expect(described.toSorted()).toEqual(routed.toSorted());

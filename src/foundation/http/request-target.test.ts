@@ -12,7 +12,7 @@ test.each(["http://a", "https://a", "https://abcd.example", "https://[::1]:8443"
       const request = new Request(origin + path, { method, headers: { authorization: `Bearer ${key}` } });
       return (await app.handle(request)).status;
     };
-    const [api, pages] = await Promise.all(["/v1", "/"].map((path) => app.service.applicationOf(path)));
+    const [api, pages] = await Promise.all(["/v1", "/"].map((path) => app.applicationOf(path)));
     const routes = [...(api?.routes ?? []), ...(pages?.routes ?? [])];
     expect(routes.length).toBeGreaterThan(200);
     for (const { method, path } of routes) {

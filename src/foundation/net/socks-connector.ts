@@ -150,3 +150,7 @@ export const createSocksConnector = (deps: SocksConnectorDeps): Connector =>
     deps.noteProblem?.(opened.error.problem);
     return err("proxy_failed");
   };
+
+/** A proxy as it is shown: without user and password. */
+export const formatProxy = ({ host, port }: SocksProxy): string =>
+  `socks5://${host.includes(":") ? `[${host}]` : host}:${port}`;

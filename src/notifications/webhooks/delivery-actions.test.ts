@@ -30,7 +30,7 @@ const event = (app: TestApp, { url, subject = "target:1", type = "blacklist.list
 const begin = ({ isStarted = true } = {}) => {
   const app = start(ALLOWED);
   const key = app.newKey({ mode: "live" });
-  if (isStarted) app.service.dispatcher.start();
+  if (isStarted) app.service.notifications.dispatcher.start();
   const statusOf = (id: string) =>
     app.db.sqlite.query<{ status: string }, [string]>("SELECT status FROM webhook_deliveries WHERE id = ?").get(id)
       ?.status;
@@ -38,12 +38,12 @@ const begin = ({ isStarted = true } = {}) => {
     app,
     key,
     statusOf,
-    wake: () => app.service.dispatcher.wake(),
+    wake: () => app.service.notifications.dispatcher.wake(),
     untilStatus: (id: string, status: string) => until(() => statusOf(id) === status, `${id} ${status}`),
     untilTried: (id: string) =>
       until(
         () =>
-          app.service.dispatcher.running === 0 &&
+          app.service.notifications.dispatcher.running === 0 &&
           app.db.sqlite.query("SELECT 1 FROM webhook_deliveries WHERE id = ? AND attempts > 0").get(id) !== null,
       ),
     list: async (query = "") =>
@@ -57,7 +57,7 @@ describe("a delivery that is cancelled", () => {
     const receiver = newReceiver();
     receiver.answer(({ event: { data } }) => new Response(null, { status: data.n === 1 ? 500 : 204 }));
     const [stuck, behind] = [event(app, { url: receiver.url, n: 1 }), event(app, { url: receiver.url, n: 2 })];
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await untilTried(stuck);
     const cancelled = await app.request("POST", `${PATH}/${stuck}/cancel`, { key });
     expect(cancelled).toMatchObject({ status: 200, body: { id: stuck, status: "cancelled", next_attempt_at: null } });
@@ -74,7 +74,7 @@ describe("a delivery that is cancelled", () => {
     const held = Promise.withResolvers<Response>();
     receiver.answer((_, number) => (number === 1 ? held.promise : new Response()));
     const ids = [1, 2, 3].map((n) => event(app, { url: receiver.url, n }));
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await receiver.untilReceived(1);
     await app.request("POST", `${PATH}/${ids[1]}/cancel`, { key });
     held.resolve(new Response());
@@ -88,7 +88,7 @@ describe("a delivery that is cancelled", () => {
     const held = Promise.withResolvers<Response>();
     receiver.answer(() => held.promise);
     const id = event(app, { url: receiver.url });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await receiver.untilReceived(1);
     await app.request("POST", `${PATH}/${id}/cancel`, { key });
     held.resolve(new Response());
@@ -101,11 +101,11 @@ describe("a delivery that is cancelled", () => {
     const held = Promise.withResolvers<Response>();
     receiver.answer(() => held.promise);
     const id = event(app, { url: receiver.url });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await receiver.untilReceived(1);
     await app.request("POST", `${PATH}/${id}/cancel`, { key });
     held.resolve(new Response(null, { status: 500 }));
-    await until(() => app.service.dispatcher.running === 0);
+    await until(() => app.service.notifications.dispatcher.running === 0);
     expect(statusOf(id)).toBe("cancelled");
   });
 });
@@ -115,7 +115,7 @@ describe("many deliveries", () => {
     const { app, key, untilStatus } = begin({ isStarted: false });
     const receiver = newReceiver();
     const ids = Array.from({ length: 450 }, (_, n) => event(app, { url: receiver.url, n }));
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     await untilStatus(ids.at(-1) ?? "", "delivered");
     app.db.sqlite.run("UPDATE webhook_deliveries SET status = 'rejected' WHERE id != ?", [ids[0] ?? ""]);
     const before = receiver.received.length;
@@ -135,10 +135,13 @@ describe("many deliveries", () => {
     event(app, { url: one.url, subject: "domain:b", type: "dmarc.new_source" });
     await app.clock.advance(60_000);
     event(app, { url: two.url, subject: "job:c", type: "bulk.completed" });
-    app.service.dispatcher.start();
-    await until(() => one.received.length === 2 && two.received.length === 1 && app.service.dispatcher.running === 0);
+    app.service.notifications.dispatcher.start();
+    await until(
+      () =>
+        one.received.length === 2 && two.received.length === 1 && app.service.notifications.dispatcher.running === 0,
+    );
     const countOf = async (body: object) => (await app.request("POST", `${PATH}/redeliver`, { key, body })).body.count;
-    await app.service.dispatcher.stop();
+    await app.service.notifications.dispatcher.stop();
     expect(await countOf({})).toBe(0);
     expect(await countOf({ status: "pending" })).toBe(3);
     expect(await countOf({ status: "pending", url: one.url })).toBe(2);
@@ -157,7 +160,7 @@ describe("many deliveries", () => {
     const receiver = newReceiver();
     receiver.answer(500);
     const id = event(app, { url: receiver.url });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await untilTried(id);
     for (const other of [app.newKey({ mode: "test" }), app.newKey({ mode: "live", account: "other" })]) {
       expect((await app.request("POST", `${PATH}/cancel`, { key: other, body: {} })).body).toMatchObject({ count: 0 });
@@ -186,7 +189,7 @@ describe("changing a URL moves its pending deliveries", () => {
     const subject = `target:${target}`;
     const ids = [1, 2, 3].map((n) => event(app, { url: old.url, subject, n }));
     const other = event(app, { url: old.url, subject: "target:other" });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await untilTried(ids[0] ?? "");
     await untilTried(other);
     return { ...made, old, fresh, target, subject, ids, other };
@@ -195,7 +198,7 @@ describe("changing a URL moves its pending deliveries", () => {
   test("in order, of that target only, with a new schedule", async () => {
     const { app, key, fresh, target, ids, other, untilStatus, statusOf } = await stuck();
     await app.request("PATCH", `${TARGETS}/${target}`, { key, body: { webhook_url: fresh.url } });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await untilStatus(ids[2] ?? "", "delivered");
     expect(fresh.received.map(({ event: { data } }) => data.n)).toEqual([1, 2, 3]);
     expect(statusOf(other)).toBe("pending");
@@ -211,7 +214,7 @@ describe("changing a URL moves its pending deliveries", () => {
     const { app, key, fresh, old, subject, target } = await stuck();
     const late = event(app, { url: old.url, subject, n: 4 });
     await app.request("PATCH", `${TARGETS}/${target}`, { key, body: { webhook_url: fresh.url } });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await fresh.untilReceived(4);
     expect(fresh.received.at(-1)?.headers["webhook-id"]).toBe(late);
   });
@@ -223,10 +226,10 @@ describe("changing a URL moves its pending deliveries", () => {
     await app.request("PATCH", "/v1/notifications", { key, body: { webhook_url: old.url } });
     const byDefault = [1, 2].map((n) => event(app, { url: null, subject: "target:a", n }));
     const both = event(app, { url: old.url, subject: "target:b", n: 3 });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     for (const id of [byDefault[0] ?? "", both]) await untilTried(id);
     await app.request("PATCH", "/v1/notifications", { key, body: { webhook_url: fresh.url } });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     for (const id of byDefault) await untilStatus(id, "delivered");
     await fresh.untilReceived(3);
     const sent = fresh.received.map(({ event: { data } }) => data.n);
@@ -247,7 +250,7 @@ describe("changing a URL moves its pending deliveries", () => {
     const { body } = await app.request("POST", TARGETS, { key, body: { target: "45.67.89.10", webhook_url: own.url } });
     const target = (body as { id: string }).id;
     const id = event(app, { url: own.url, subject: `target:${target}` });
-    app.service.dispatcher.wake();
+    app.service.notifications.dispatcher.wake();
     await untilTried(id);
     await app.request("PATCH", `${TARGETS}/${target}`, { key, body: { webhook_url: ofAccount.url } });
     expect(statusOf(id)).toBe("cancelled");

@@ -35,7 +35,7 @@ describe("the feed", () => {
     const { app, feed, ids } = begin();
     const made = [event(app), event(app, { type: "dmarc.new_source", subject: "domain:2" }), event(app)];
     expect(await ids()).toEqual(made);
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     await until(() => app.db.sqlite.query("SELECT 1 FROM outbox WHERE delivered_at_ms IS NULL").get() === null);
     const first = await feed("?limit=2");
     expect(first.events[0]).toEqual({
@@ -83,7 +83,7 @@ describe("the feed", () => {
     app.db.sqlite.run("UPDATE outbox SET delivered_at_ms = 0 WHERE id != ?", [old[0] ?? ""]);
     await app.clock.advance(30 * DAY_MS + 1);
     const fresh = event(app);
-    await app.service.webhooks.purge();
+    await app.service.notifications.webhooks.purge();
     expect(await ids()).toEqual([old[0] ?? "", fresh]);
   });
 });

@@ -27,7 +27,7 @@ describe("the deliveries", () => {
     const key = app.newKey({ mode: "live" });
     const receiver = newReceiver();
     const ids = [1, 2, 3].map(() => event(app, receiver.url));
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     await until(isDelivered(app, ids[2] ?? ""));
     const first = await app.request("GET", "/v1/webhooks/deliveries?limit=2", { key });
     expect(first.body.deliveries).toMatchObject([
@@ -47,7 +47,7 @@ describe("the deliveries", () => {
     const app = start(ALLOWED);
     const key = app.newKey({ mode: "live" });
     const id = event(app, newReceiver().url);
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     await until(isDelivered(app, id));
     const one = await app.request("GET", `/v1/webhooks/deliveries/${id}`, { key });
     const all = await app.request("GET", "/v1/webhooks/deliveries", { key });
@@ -68,7 +68,7 @@ describe("the deliveries", () => {
     ];
     const receiver = newReceiver();
     const id = event(app, receiver.url);
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     await until(isDelivered(app, id));
     for (const key of [test_, other]) {
       expect((await app.request("GET", "/v1/webhooks/deliveries", { key })).body.deliveries).toEqual([]);
@@ -85,14 +85,14 @@ describe("the deliveries", () => {
     const app = start(ALLOWED);
     const key = app.newKey({ mode: "live" });
     const receiver = newReceiver();
-    app.service.dispatcher.start();
+    app.service.notifications.dispatcher.start();
     for (const status of [204, 500, 410]) {
       const before = receiver.received.length;
       receiver.answer(status);
       const id = event(app, receiver.url);
-      app.service.dispatcher.wake();
+      app.service.notifications.dispatcher.wake();
       await receiver.untilReceived(before + 1);
-      await until(() => app.service.dispatcher.running === 0);
+      await until(() => app.service.notifications.dispatcher.running === 0);
       receiver.answer(200);
       const again = await app.request("POST", `/v1/webhooks/deliveries/${id}/redeliver`, { key });
       expect(again.status).toBe(202);
@@ -110,14 +110,14 @@ test("a redelivered event becomes the only due one of its queue", async () => {
   const times = () =>
     app.db.sqlite.query("SELECT id FROM webhook_deliveries WHERE due_at_ms IS NOT NULL").all() as { id: string }[];
   const first = event(app, receiver.url);
-  app.service.dispatcher.start();
+  app.service.notifications.dispatcher.start();
   await until(isDelivered(app, first));
   receiver.answer(500);
   const second = event(app, receiver.url);
-  app.service.dispatcher.wake();
-  await until(() => times().length === 1 && app.service.dispatcher.running === 0);
+  app.service.notifications.dispatcher.wake();
+  await until(() => times().length === 1 && app.service.notifications.dispatcher.running === 0);
   expect(times()).toEqual([{ id: second }]);
-  await app.service.dispatcher.stop();
+  await app.service.notifications.dispatcher.stop();
   await app.request("POST", `/v1/webhooks/deliveries/${first}/redeliver`, { key });
   expect(times()).toEqual([{ id: first }]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { composeErasure } from "../compose-erase.ts";
+import { openErasure } from "./open.ts";
 import { createApps, ENDLESS, type TestApp } from "../../testing/app.ts";
 import { BULK_PATH, fetchItems, postList } from "../../testing/bulk-requests.ts";
 import { settle } from "../../testing/clock.ts";
@@ -10,7 +10,7 @@ const start = createApps();
 const erase = (app: TestApp, address: string) => {
   const pattern = createAddressPattern(address);
   if (!pattern.ok) throw new Error(pattern.error);
-  return composeErasure(app.db, pattern.value).erasure.run({ keepSuppression: true });
+  return openErasure(app.db, pattern.value).erasure.run({ keepSuppression: true });
 };
 
 test("a pending verification ends, its credit is released, and the attempt under way stores nothing", async () => {
@@ -25,7 +25,7 @@ test("a pending verification ends, its credit is released, and the attempt under
   expect((await app.request("GET", `/v1/email-verifications/${id}`, { key })).status).toBe(404);
   expect(app.db.sqlite.query("SELECT * FROM verification_evidence").all()).toEqual([]);
   expect(app.db.sqlite.query("SELECT * FROM idempotency_keys").all()).toEqual([]);
-  expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 100, held: 0 });
+  expect(app.service.accounts.ledger.sum(app.accountId())).toEqual({ available: 100, held: 0 });
   expect(app.logged).toEqual([]);
 });
 
@@ -34,7 +34,7 @@ test("an address of a running list ends free of charge, and the others are verif
   const key = app.newKey({ mode: "live" });
   const emails = ["ada@example.com", "ada+x@example.com", "ADA@example.com", "not an address"];
   const { id } = await postList(app, { key, body: { emails } });
-  app.service.bulk.start();
+  app.service.bulk.jobs.start();
   await app.advance(1_000);
   expect(await erase(app, "ada@example.com")).toMatchObject({ listRows: 2, lists: 1 });
   await app.advance(1_000);
@@ -47,7 +47,7 @@ test("an address of a running list ends free of charge, and the others are verif
   ]);
   const { body } = await app.request("GET", `${BULK_PATH}/${id}`, { key });
   expect(body).toMatchObject({ status: "running", credits: { held: 1, charged: 1, released: 1 } });
-  expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 98, held: 1 });
+  expect(app.service.accounts.ledger.sum(app.accountId())).toEqual({ available: 98, held: 1 });
 });
 
 test("a list of which the last address is erased is completed", async () => {

@@ -239,7 +239,7 @@ describe("an ingestion", () => {
 
   test("can be retried, alone or with all others, unless its bytes are gone", async () => {
     const { app, key, upload, get } = await startWithDomain();
-    app.service.dmarc.ingester.start();
+    app.service.dmarc.reports.ingester.start();
     const [row] = (await upload(sampleReportXml({ domain: "later.example" }))).ingestions;
     expect(row?.outcome).toBe("quarantined");
     await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "later.example" } });
@@ -247,7 +247,7 @@ describe("an ingestion", () => {
     expect(again.status).toBe(202);
     expect(again.headers.get("location")).toBe(`${PATH}/${row?.id}`);
     expect(ingestionSchema.parse(again.body).id).toBe(row?.id ?? "");
-    await app.service.dmarc.ingester.idle();
+    await app.service.dmarc.reports.ingester.idle();
     expect((await get(`${PATH}/${row?.id}`)).body).toMatchObject({ status: "done", outcome: "stored" });
     for (const [body, status] of [
       [{}, 202],
@@ -256,12 +256,12 @@ describe("an ingestion", () => {
       [{ accept_unauthenticated: true }, 409],
     ] as const) {
       expect((await app.request("POST", `${PATH}/${row?.id}/retry`, { key, body })).status).toBe(status);
-      await app.service.dmarc.ingester.idle();
+      await app.service.dmarc.reports.ingester.idle();
     }
     const [junk] = (await upload("junk")).ingestions;
     const all = await app.request("POST", `${PATH}/retry`, { key });
     expect([all.status, all.body]).toEqual([202, { retried: 1 }]);
-    await app.service.dmarc.ingester.idle();
+    await app.service.dmarc.reports.ingester.idle();
     app.db.sqlite.run("UPDATE dmarc_ingestions SET has_raw = 0");
     app.db.sqlite.run("DELETE FROM dmarc_raw");
     for (const [method, path] of [
@@ -271,7 +271,7 @@ describe("an ingestion", () => {
       const answer = await app.request(method, `${PATH}/${junk?.id}/${path}`, { key });
       expect([answer.status, answer.body.error]).toEqual([409, "conflict"]);
     }
-    await app.service.dmarc.ingester.stop();
+    await app.service.dmarc.reports.ingester.stop();
   });
 
   test.each(["x", "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a00"])("that is not there is 404 (%s)", async (id) => {

@@ -1,16 +1,19 @@
 import { expect, test } from "bun:test";
 import { Secret, TOTP } from "otpauth";
-import { err, ok } from "../foundation/base/errors.ts";
-import { createLog } from "../foundation/base/log.ts";
-import { composeCodeAlerts } from "./compose-invitations.ts";
-import type { Mailer } from "../foundation/net/mailer.ts";
-import { createApps, type TestApp } from "../testing/app.ts";
+import { err, ok } from "../../foundation/base/errors.ts";
+import { createLog } from "../../foundation/base/log.ts";
+import { createCodeAlerts } from "./user-mails.ts";
+import type { Mailer } from "../../foundation/net/mailer.ts";
+import { createApps, type TestApp } from "../../testing/app.ts";
 
 const start = createApps();
 const PASSWORD = "four plain words here";
 
 const invite = (app: TestApp, accountId: string, name: string, role: "owner" | "member"): void => {
-  const invited = app.service.users.invite({ accountId, email: `${name}@example.com`, role, isOperator: false }, null);
+  const invited = app.service.accounts.users.invite(
+    { accountId, email: `${name}@example.com`, role, isOperator: false },
+    null,
+  );
   if (!invited.ok) throw new Error(invited.error.message);
 };
 
@@ -19,16 +22,16 @@ const guessing = async (mailer: Mailer | null) => {
   const app = start();
   const [own, other] = [app.newAccount("own", "scale"), app.newAccount("other", "scale")];
   const requested = { accountId: own, email: "ada@example.com", role: "member", isOperator: false } as const;
-  const created = await app.service.users.create({ ...requested, password: PASSWORD }, null);
+  const created = await app.service.accounts.users.create({ ...requested, password: PASSWORD }, null);
   if (!created.ok) throw new Error(created.error.message);
   const ada = created.value.id;
   for (const name of ["first-owner", "second-owner"]) invite(app, own, name, "owner");
   invite(app, own, "colleague", "member");
   invite(app, other, "other-owner", "owner");
-  const { sessions, profiles, guessedCodes } = app.service;
+  const { sessions, profiles, guessedCodes } = app.service.accounts;
   const lines: string[] = [];
   const log = createLog("warn", app.clock, (text) => lines.push(text));
-  sessions.onCodesGuessed(composeCodeAlerts({ mailer, baseUrl: "https://verify.example", log }, guessedCodes));
+  sessions.onCodesGuessed(createCodeAlerts({ mailer, baseUrl: "https://verify.example", log }, guessedCodes));
   const secret = profiles.enrol(ada)?.secret ?? "";
   const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: app.clock.nowMs() });
   const confirmed = await profiles.confirmCodes({ userId: ada, sessionId: "" }, { present: PASSWORD, code });

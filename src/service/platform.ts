@@ -1,25 +1,17 @@
 import { readFileSync } from "node:fs";
-import { type Clock, systemClock } from "../foundation/base/clock.ts";
+import { systemClock } from "../foundation/base/clock.ts";
 import { err } from "../foundation/base/errors.ts";
-import { type Random, systemRandom } from "../foundation/base/secrets.ts";
+import { systemRandom } from "../foundation/base/secrets.ts";
 import type { Config } from "./config.ts";
 import { isAllowedRecipient } from "../foundation/mail/recipients.ts";
-import { type Connector, createDirectConnector } from "../foundation/net/connector.ts";
+import { createDirectConnector } from "../foundation/net/connector.ts";
 import type { DnsResolver } from "../foundation/net/dns.ts";
 import type { DnsTimeouts } from "../foundation/net/dns-querier.ts";
 import { createDnsResolver } from "../foundation/net/dns-resolver.ts";
 import { createMailer, type Mailer } from "../foundation/net/mailer.ts";
 import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { parseResolvConf } from "../foundation/net/resolv-conf.ts";
-
-/** What tests replace: clock, random numbers, DNS and connections. */
-export interface Platform {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly resolver: DnsResolver;
-  /** Connects directly, without a proxy. */
-  readonly connector: Connector;
-}
+import type { Platform } from "../foundation/net/platform.ts";
 
 const RESOLV_CONF = "/etc/resolv.conf";
 const systemDnsServers = () => {

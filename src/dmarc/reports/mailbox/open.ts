@@ -1,20 +1,30 @@
 import { readFileSync } from "node:fs";
-import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
-import { AccountStore } from "../accounts/store.ts";
-import type { Clock } from "../foundation/base/clock.ts";
-import { err, ok, type Result } from "../foundation/base/errors.ts";
-import type { Db } from "../foundation/db/open.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
-import { MailboxFetcher } from "../dmarc/reports/mailbox/mailbox-fetcher.ts";
-import { MailboxSync, type MailboxSyncParts } from "../dmarc/reports/mailbox/mailbox-sync.ts";
-import { MessageMarker } from "../dmarc/reports/mailbox/message-marker.ts";
-import { MailboxStore } from "../dmarc/reports/mailbox/mailbox-store.ts";
-import { runTokenCommand } from "../foundation/net/access-token.ts";
-import { ImapFailure } from "../foundation/net/imap-failure.ts";
-import type { ImapLogin } from "../foundation/net/imap-client.ts";
-import { openImapSession } from "../foundation/net/imap-session.ts";
-import { formatImapUrl } from "../foundation/net/imap-url.ts";
-import type { ImapSettings } from "./imap-settings.ts";
+import type { Clock } from "../../../foundation/base/clock.ts";
+import type { Result } from "../../../foundation/base/errors.ts";
+import type { Runtime } from "../../../foundation/db/runtime.ts";
+import { runTokenCommand } from "../../../foundation/net/access-token.ts";
+import type { ImapLogin } from "../../../foundation/net/imap-client.ts";
+import { ImapFailure } from "../../../foundation/net/imap-failure.ts";
+import { type ImapMark, openImapSession } from "../../../foundation/net/imap-session.ts";
+import { formatImapUrl, type ImapUrl } from "../../../foundation/net/imap-url.ts";
+import { MailboxFetcher } from "./mailbox-fetcher.ts";
+import { MailboxStore } from "./mailbox-store.ts";
+import { MailboxSync, type MailboxSyncParts } from "./mailbox-sync.ts";
+import { MessageMarker } from "./message-marker.ts";
+
+/** The mailbox from which report mail is fetched. */
+export interface ImapSettings {
+  readonly url: ImapUrl;
+  /** A file with the password, or a command that prints a token; both null when the password is in the URL. */
+  readonly passwordFile: string | null;
+  readonly tokenCommand: string | null;
+  readonly caFile: string | null;
+  readonly after: ImapMark;
+  /** The name of the account that gets the reports; null for the only account. */
+  readonly account: string | null;
+  /** The address that reports are sent to; null when it is not known. */
+  readonly address: string | null;
+}
 
 const SECRET_CHARACTERS_MAX = 1_024;
 
@@ -47,30 +57,20 @@ export const imapLoginOf = async (settings: ImapSettings, clock: Clock): Promise
   ca: settings.caFile === null ? null : textOf(settings.caFile),
 });
 
-/** The account that gets the reports of the mailbox: the named one, or the only one. The error is a sentence. */
-export const mailboxAccount = (db: Db, name: string | null): Result<string, string> => {
-  const store = new AccountStore(db);
-  if (name !== null) {
-    const account = store.findAccountByName(name);
-    if (account !== undefined) return ok(account.id);
-    return err(`POSTWARDEN_IMAP_ACCOUNT: ${describeUnknownAccount(name)}`);
-  }
-  const [only, another] = store.listAccounts();
-  if (only === undefined) return err(NO_ACCOUNT_YET);
-  return another === undefined
-    ? ok(only.id)
-    : err("There are several accounts. Set POSTWARDEN_IMAP_ACCOUNT to the name of one.");
-};
-
 /** The key of the state of a mailbox. Another port or login method does not change it. */
 export const mailboxNameOf = ({ url: { user, host, folder } }: ImapSettings): string =>
   JSON.stringify([user, host, folder]);
 
+export interface MailboxDeps extends Pick<MailboxSyncParts, "intake" | "ingester" | "reserve"> {
+  /** The account that gets the reports: the named one, or with null the only one. The error is a sentence. */
+  readonly accountOf: (name: string | null) => Result<string, string>;
+}
+
 /** What fetches report mail from a mailbox; null when none is configured. */
-export const composeMailbox = (
+export const openMailbox = (
   runtime: Runtime,
   settings: ImapSettings | null,
-  parts: Pick<MailboxSyncParts, "intake" | "ingester" | "reserve">,
+  { accountOf, ...deps }: MailboxDeps,
 ): MailboxFetcher | null => {
   if (settings === null) return null;
   const { db, clock } = runtime;
@@ -78,9 +78,9 @@ export const composeMailbox = (
   const store = new MailboxStore(db);
   const marker = new MessageMarker(runtime, { store, after, onRefusal: (refusal) => fetcher.noteRefusal(refusal) });
   const fetcher: MailboxFetcher = new MailboxFetcher(runtime, {
-    sync: new MailboxSync(runtime, { ...parts, store, marker, mailbox: mailboxNameOf(settings) }),
+    sync: new MailboxSync(runtime, { ...deps, store, marker, mailbox: mailboxNameOf(settings) }),
     name: formatImapUrl(settings.url),
-    accountId: () => mailboxAccount(db, settings.account),
+    accountId: () => accountOf(settings.account),
     async open() {
       const session = await openImapSession(await imapLoginOf(settings, clock), { clock });
       if (after.kind === "move") await session.ensureFolder(after.folder);

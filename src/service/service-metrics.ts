@@ -11,14 +11,16 @@ export interface MetricsSources {
   readonly runtime: Runtime;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
-  readonly probing: {
-    readonly pool: { connections(): number; waiting(): number; hosts(): number };
-    readonly pacing: { countCooldowns(): number };
-    readonly outages: { current(): string | null };
+  readonly engine: {
+    readonly smtp: {
+      readonly pool: { connections(): number; waiting(): number; hosts(): number };
+      readonly pacing: { countCooldowns(): number };
+      readonly outages: { current(): string | null };
+    };
   };
   readonly verification: { readonly runner: { running(): number } };
-  readonly bulk: { readonly runner: { underWay(): number } };
-  readonly webhooks: { readonly dispatcher: { readonly running: number } };
+  readonly bulk: { readonly run: { readonly runner: { underWay(): number } } };
+  readonly notifications: { readonly dispatcher: { readonly running: number } };
   /** Null where no backups are scheduled. */
   readonly backups: { readonly lastAtMs: number | null } | null;
   readonly blocklist: { readonly usability: { usableLists(): ReadonlyMap<string, boolean> } };
@@ -26,8 +28,8 @@ export interface MetricsSources {
 
 /** Reads the state of the service and renders all metrics. */
 export const createMetricsRenderer = (sources: MetricsSources): (() => Promise<string>) => {
-  const { runtime, metrics, readiness, probing, verification, bulk, webhooks, blocklist, backups } = sources;
-  const { pool, pacing, outages } = probing;
+  const { runtime, metrics, readiness, engine, verification, bulk, notifications, blocklist, backups } = sources;
+  const { pool, pacing, outages } = engine.smtp;
   const backlog = new BacklogStore(runtime.db);
   const readBacklog = () => {
     try {
@@ -52,8 +54,8 @@ export const createMetricsRenderer = (sources: MetricsSources): (() => Promise<s
       hosts: pool.hosts(),
       cooldowns: pacing.countCooldowns(),
       runningVerifications: verification.runner.running(),
-      runningListAddresses: bulk.runner.underWay(),
-      webhookQueues: webhooks.dispatcher.running,
+      runningListAddresses: bulk.run.runner.underWay(),
+      webhookQueues: notifications.dispatcher.running,
       blocklists: blocklist.usability.usableLists(),
       backlog: readBacklog(),
       isBackupEnabled: backups !== null,

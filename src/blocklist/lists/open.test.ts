@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { catalogueOf } from "./compose-engine.ts";
-import { readConfig } from "./config.ts";
-import { createCommandLine } from "../testing/command-line.ts";
-import { isEnabled, zoneOf } from "../blocklist/lists/blocklist.ts";
+import { catalogueOf } from "./open.ts";
+import { readConfig } from "../../service/config.ts";
+import { createCommandLine } from "../../testing/command-line.ts";
+import { isEnabled, zoneOf } from "./blocklist.ts";
 
 const { dataDir, run } = createCommandLine();
 const KEY = "k3y-that-is-secret";
@@ -23,7 +23,7 @@ const fileWith = (text: string): string => {
   return path;
 };
 
-const embedded = () => JSON.parse(readFileSync(new URL("../../fixtures/blocklists.json", import.meta.url), "utf8"));
+const embedded = () => JSON.parse(readFileSync(new URL("../../../fixtures/blocklists.json", import.meta.url), "utf8"));
 
 describe("the catalogue of blocklists", () => {
   test("is the embedded one without settings", () => {

@@ -1,18 +1,28 @@
-import type { GuessedCodes } from "../accounts/guessed-codes.ts";
-import type { CodesGuessedListener } from "../accounts/sessions.ts";
-import { WRONG_CODES_MAX } from "../accounts/wrong-codes.ts";
-import type { Log } from "../foundation/base/log.ts";
-import { mailerOf } from "./compose-platform.ts";
-import type { Config } from "./config.ts";
-import type { Invitation } from "../dashboard/users/pages.tsx";
-import { composeMail } from "../notifications/mail/compose-mail.ts";
-import type { Mailer } from "../foundation/net/mailer.ts";
-import { action, line } from "../notifications/mail/mail-content.ts";
-import { minuteTime } from "../notifications/mail/mail-text.ts";
+import type { GuessedCodes } from "../../accounts/guessed-codes.ts";
+import type { CodesGuessedListener } from "../../accounts/sessions.ts";
+import { WRONG_CODES_MAX } from "../../accounts/wrong-codes.ts";
+import type { Log } from "../../foundation/base/log.ts";
+import type { Invitation } from "./pages.tsx";
+import { composeMail } from "../../notifications/mail/compose-mail.ts";
+import type { Mailer } from "../../foundation/net/mailer.ts";
+import { action, line } from "../../notifications/mail/mail-content.ts";
+import { minuteTime } from "../../notifications/mail/mail-text.ts";
+
+/** How mail about users leaves the service. */
+export interface UserMailDeps {
+  /** Null where the service sends no mail. */
+  readonly mailer: Mailer | null;
+  /** The URL as set; null: mail has no links to pages. */
+  readonly baseUrl: string | null;
+  readonly log: Log;
+}
 
 /** Mails one-time links to users; null where the service sends no mail. */
-export const composeInvitations = (config: Config, log: Log): ((invitation: Invitation) => Promise<boolean>) | null => {
-  const mailer = mailerOf(config);
+export const createInvitationMail = ({
+  mailer,
+  baseUrl,
+  log,
+}: UserMailDeps): ((invitation: Invitation) => Promise<boolean>) | null => {
   if (mailer === null) return null;
   return async ({ email, account, path, expiresAtMs }) => {
     const content = {
@@ -28,7 +38,7 @@ export const composeInvitations = (config: Config, log: Log): ((invitation: Invi
       ],
       closing: ["You receive this mail because an owner of the account has added you or reset your sign-in."],
     };
-    const sent = await mailer({ to: email, ...composeMail(content, { baseUrl: config.baseUrl, off: null }) });
+    const sent = await mailer({ to: email, ...composeMail(content, { baseUrl, off: null }) });
     // The problem never contains the mail.
     if (!sent.ok) log.warn("one-time link not mailed", { problem: sent.error.problem });
     return sent.ok;
@@ -36,8 +46,8 @@ export const composeInvitations = (config: Config, log: Log): ((invitation: Invi
 };
 
 /** Mails the user and the owners that codes are guessed, with every doubling of the number; nobody where the service sends no mail. */
-export const composeCodeAlerts = (
-  { mailer, baseUrl, log }: { readonly mailer: Mailer | null; readonly baseUrl: Config["baseUrl"]; readonly log: Log },
+export const createCodeAlerts = (
+  { mailer, baseUrl, log }: UserMailDeps,
   guessed: Pick<GuessedCodes, "recipients">,
 ): CodesGuessedListener => {
   if (mailer === null) return () => undefined;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SettingsError } from "./config.ts";
+import { SettingsError } from "../foundation/base/errors.ts";
 import { originQueryName } from "../foundation/net/asn-lookup.ts";
 import { createApps } from "../testing/app.ts";
 import { writeMmdb } from "../testing/mmdb-writer.ts";
@@ -12,7 +12,7 @@ const start = createApps();
 describe("the user's GeoIP databases", () => {
   let folder = "";
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "compose-geoip-"));
+    folder = mkdtempSync(join(tmpdir(), "postwarden-geoip-"));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 

@@ -1,0 +1,141 @@
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { Platform } from "../foundation/net/platform.ts";
+import type { Outbound } from "../notifications/open.ts";
+import { createBlocklistAttention } from "./attention.ts";
+import { ListBreaker } from "./breaker.ts";
+import { createBudgetLedger, createBudgetReader } from "./budget-store.ts";
+import { ChangeNotifier } from "./change-notifier.ts";
+import { CheckScheduler } from "./check-scheduler.ts";
+import { ListingDigests } from "./digest-queue.ts";
+import { TargetDiscovery } from "./discovery.ts";
+import { createListingMails } from "./listing-mails.ts";
+import { ListingNotesEditor } from "./listing-notes.ts";
+import { ListingStore } from "./listing-store.ts";
+import { ListStatuses } from "./list-status.ts";
+import { Listings } from "./listings.ts";
+import { type Catalogue, isEnabled } from "./lists/blocklist.ts";
+import type { DnsblHealth } from "./lists/health.ts";
+import { type CatalogueSettings, catalogueOf, openDnsbl } from "./lists/open.ts";
+import { ListingMailQueue } from "./mail-queue-store.ts";
+import { BlocklistMonitor } from "./monitor.ts";
+import { MuteStore } from "./mute-store.ts";
+import { Mutes } from "./mutes.ts";
+import { Muting } from "./muting.ts";
+import { OverviewStore } from "./overview-store.ts";
+import { Overview } from "./overview.ts";
+import { RangeChecks } from "./range-check.ts";
+import { RangeStore } from "./range-store.ts";
+import { BlocklistStore, type Owner, type TargetRow } from "./store.ts";
+import { TargetActions } from "./target-actions.ts";
+import { TargetHistory } from "./target-history.ts";
+import { TargetHistoryStore } from "./target-history-store.ts";
+import { createLiveLookup } from "./target-lookup.ts";
+import { TargetTable } from "./target-table.ts";
+import { TargetTableStore } from "./target-table-store.ts";
+import { Targets } from "./targets.ts";
+import { createTestLookup, listsByMode } from "./test-list.ts";
+import { UsabilityStore } from "./usability-store.ts";
+import { ListUsability } from "./usability.ts";
+
+export interface BlocklistSettings extends CatalogueSettings {
+  readonly blocklistRetentionDays: number;
+  readonly notifyDomains: readonly string[];
+  readonly sourceAddresses: readonly string[];
+  readonly socksProxies: readonly unknown[];
+}
+
+export interface BlocklistDeps {
+  /** Its resolver must have no cache: a confirming query has to reach the server. */
+  readonly platform: Platform;
+  readonly outbound: Outbound;
+}
+
+/** Blocklist monitoring: targets, their checks, events and mail. */
+export class BlocklistSlice {
+  readonly catalogue: Catalogue;
+  readonly health: DnsblHealth;
+  readonly store: BlocklistStore;
+  readonly monitor: BlocklistMonitor;
+  readonly scheduler: CheckScheduler;
+  readonly targets: Targets;
+  readonly overview: Overview;
+  readonly usability: ListUsability;
+  readonly table: TargetTable;
+  readonly statuses: ListStatuses;
+  readonly attention: ReturnType<typeof createBlocklistAttention>;
+  readonly history: TargetHistory;
+  readonly actions: TargetActions;
+  readonly mutes: Mutes;
+  readonly rangeChecks: RangeChecks;
+  readonly notes: ListingNotesEditor;
+  readonly discovery: TargetDiscovery;
+  /** Null where the service sends no mail. */
+  readonly alerts: ReturnType<typeof createListingMails> | null;
+
+  constructor(runtime: Runtime, settings: BlocklistSettings, { platform, outbound }: BlocklistDeps) {
+    const { db, clock } = runtime;
+    const { defaults, mailing, urls } = outbound;
+    this.catalogue = catalogueOf(settings);
+    const dnsbl = openDnsbl(platform, createBudgetLedger(db));
+    this.health = dnsbl.health;
+    const { health } = this;
+    const lists = this.catalogue.lists.filter(isEnabled);
+    const catalogue = listsByMode(this.catalogue.lists);
+    const queue = new ListingMailQueue(db);
+    const mailQueue = mailing === null ? null : queue;
+    const findDefaults = (owner: Owner) => defaults.findDefaults(owner);
+
+    const [store, ranges, listingStore] = [new BlocklistStore(db), new RangeStore(db), new ListingStore(db)];
+    const listings = new Listings({ store: listingStore, targets: store, ranges });
+    const notifier = new ChangeNotifier(runtime, { mailQueue, findDefaults });
+    const breaker = new ListBreaker(runtime, { health, countTargets: () => store.countWatched() });
+    const live = createLiveLookup(lists, { lookup: dnsbl.lookup, breaker });
+    const lookups = { live, test: createTestLookup(clock) };
+    this.store = store;
+    this.monitor = new BlocklistMonitor(runtime, { store, lookups, listings, notifier });
+    const { monitor } = this;
+    const checking = { store, monitor, health, lookups, listings, retentionDays: settings.blocklistRetentionDays };
+    this.scheduler = new CheckScheduler(runtime, checking);
+    this.rangeChecks = new RangeChecks(runtime, { store, ranges, monitor });
+    const usability = { store: new UsabilityStore(db), health, lists, mailQueue, findDefaults };
+    this.usability = new ListUsability(runtime, usability);
+
+    const mutes = new MuteStore(db);
+    const muting = new Muting(runtime, { store, ranges, listings, notifier, mutes, catalogue });
+    this.targets = new Targets(runtime, {
+      ...{ store, ranges, listings, muting, catalogue, urls },
+      ...{ hasMail: mailing !== null, recipientDomains: settings.notifyDomains },
+    });
+    const { targets } = this;
+    this.actions = new TargetActions(runtime, { blocklists: store, ranges, targets });
+    this.mutes = new Mutes(runtime, { store: mutes, blocklists: store, ranges, targets, muting });
+    this.notes = new ListingNotesEditor(runtime, { store, listings: listingStore });
+    this.overview = new Overview(runtime, {
+      ...{ store: new OverviewStore(db), blocklists: store, targets, lists, health },
+    });
+
+    const tables = new TargetTableStore(db);
+    const reading = { store: tables, blocklists: store, targets, overview: this.overview };
+    this.table = new TargetTable({ store: tables, targets: store });
+    this.statuses = new ListStatuses(runtime, { ...reading, catalogue, health, budgets: createBudgetReader(db) });
+    this.attention = createBlocklistAttention({ ...reading, table: this.table });
+    const history = { store: new TargetHistoryStore(db), blocklists: store, lookups, catalogue };
+    this.history = new TargetHistory(runtime, history);
+    const { sourceAddresses, socksProxies } = settings;
+    const discovered = { resolver: platform.resolver, sourceAddresses, hasProxies: socksProxies.length > 0 };
+    this.discovery = new TargetDiscovery(discovered);
+    const digests = new ListingDigests(runtime, {
+      ...{ store, listings, overview: this.overview, mailQueue: queue, catalogue },
+      due: (nowMs, limit) => defaults.dueDigests(nowMs, limit),
+      postpone: (tx, owner, dueAtMs) => defaults.postponeDigest(tx, owner, dueAtMs),
+    });
+    const mails = { queue, queueDigests: () => digests.queueDue() };
+    this.alerts = mailing === null ? null : createListingMails(runtime, { mailing, ...mails });
+  }
+
+  /** Checks a target, or all addresses of a range, at once. Returns its new state; null when it was removed meanwhile. */
+  async check(target: TargetRow): Promise<TargetRow | null> {
+    const running = target.members === null ? this.monitor.checkOnDemand(target) : this.rangeChecks.check(target);
+    return (await running.done)?.target ?? null;
+  }
+}

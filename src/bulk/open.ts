@@ -1,0 +1,104 @@
+import { join } from "node:path";
+import { steadyTime } from "../foundation/base/clock.ts";
+import type { ByMode } from "../foundation/base/secrets.ts";
+import type { IdempotencyStore } from "../foundation/db/idempotency.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { CreditHolds } from "../accounts/billing/store.ts";
+import type { WebhookUrls } from "../notifications/webhooks/webhook-urls.ts";
+import type { VerificationEngine } from "../verify/engine.ts";
+import type { Outages } from "../verify/smtp/outages.ts";
+import { BulkIntake } from "./arrival/intake.ts";
+import { JobQueries } from "./job-queries.ts";
+import { BulkJobs } from "./jobs.ts";
+import { JobStore } from "./results/job-store.ts";
+import { ListStore } from "./results/list-store.ts";
+import { RowStore } from "./results/row-store.ts";
+import { createAttempt } from "./run/attempt.ts";
+import { JobWriter } from "./run/job-writer.ts";
+import { BulkRunner } from "./run/runner.ts";
+
+export interface BulkSettings {
+  readonly dataDir: string;
+  readonly connectionsMax: number;
+}
+
+export interface BulkRunDeps {
+  readonly credits: ByMode<CreditHolds>;
+  readonly engines: ByMode<VerificationEngine>;
+  readonly outages: Outages;
+  /** The single checks of the same process; null on the command line. */
+  readonly checks: { running(): number; attemptMs(): number } | null;
+}
+
+/** Addresses of lists under way: enough to keep every connection busy, limited by memory. */
+const WINDOW_PER_CONNECTION = 4;
+const WINDOW_MAX = 5_000;
+
+/** Where uploads are stored while they are received. */
+export const uploadsFolderOf = ({ dataDir }: Pick<BulkSettings, "dataDir">): string => join(dataDir, "uploads");
+
+const processorMs = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+};
+
+/** Receives and verifies lists, on the database of the service or one of its own. */
+export class BulkRun {
+  readonly jobs: JobStore;
+  readonly lists: ListStore;
+  readonly rows: RowStore;
+  readonly writer: JobWriter;
+  readonly runner: BulkRunner;
+  readonly intake: BulkIntake;
+
+  constructor(
+    runtime: Runtime,
+    { connectionsMax }: Pick<BulkSettings, "connectionsMax">,
+    { credits, engines, outages, checks }: BulkRunDeps,
+  ) {
+    const [jobs, lists] = [new JobStore(runtime.db), new ListStore(runtime.db)];
+    const writer = new JobWriter(runtime, { jobs, lists, credits });
+    const dueNowMs = steadyTime(runtime.clock);
+    this.jobs = jobs;
+    this.lists = lists;
+    this.rows = new RowStore(runtime.db);
+    this.writer = writer;
+    this.intake = new BulkIntake(runtime, { jobs, lists, credits, engines, writer });
+    this.runner = new BulkRunner(runtime, {
+      ...{ jobs, lists, writer, outages, dueNowMs },
+      attempt: createAttempt(runtime, { engines, lists, dueNowMs, isShared: checks !== null }),
+      windowMax: Math.min(WINDOW_MAX, connectionsMax * WINDOW_PER_CONNECTION),
+      longestWaitMs: engines.live.longestWaitMs,
+      load: {
+        runningChecks: () => checks?.running() ?? 0,
+        checkMs: () => checks?.attemptMs() ?? 0,
+        lastShortageMs: () => outages.lastShortageMs(),
+        processorMs,
+      },
+    });
+  }
+}
+
+export interface BulkDeps extends BulkRunDeps {
+  readonly urls: WebhookUrls;
+  readonly idempotency: IdempotencyStore;
+}
+
+/** Lists of the service: what is done with them, and what pages read. */
+export class BulkSlice {
+  readonly run: BulkRun;
+  readonly jobs: BulkJobs;
+  readonly queries: JobQueries;
+
+  constructor(runtime: Runtime, settings: BulkSettings, deps: BulkDeps) {
+    const { engines, credits, urls, idempotency } = deps;
+    this.run = new BulkRun(runtime, settings, deps);
+    const { jobs, lists, rows, writer, runner, intake } = this.run;
+    this.jobs = new BulkJobs(runtime, {
+      ...{ jobs, lists, writer, runner, intake, engines, credits, urls, idempotency },
+      uploadsFolder: uploadsFolderOf(settings),
+    });
+    const { drafts } = this.jobs;
+    this.queries = new JobQueries(runtime, { jobs, lists, rows, runner, drafts, credits: credits.live });
+  }
+}

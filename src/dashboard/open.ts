@@ -1,0 +1,186 @@
+import { FirstStepsStore } from "../accounts/first-steps-store.ts";
+import type { AuditLog } from "../accounts/audit-log.ts";
+import type { AccountsSlice, UsageSlice } from "../accounts/open.ts";
+import { OwnKeys } from "../accounts/own-keys.ts";
+import type { Suppressions } from "../accounts/suppress/suppressions.ts";
+import type { BlocklistSlice } from "../blocklist/open.ts";
+import type { BulkSlice } from "../bulk/open.ts";
+import type { DmarcSlice } from "../dmarc/open.ts";
+import { DmarcReaders } from "../dmarc/readers.ts";
+import type { Doctor } from "../doctor/doctor.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import { mailAction, type MailSubscriptions } from "../notifications/mail/mail-subscriptions.ts";
+import type { NotificationsSlice } from "../notifications/open.ts";
+import type { VerifySlice } from "../verify/open.ts";
+import { createBlocklistPages } from "./blocklists/pages.tsx";
+import { createDomainPages } from "./dmarc/pages.tsx";
+import { createDmarcReportPages } from "./dmarc/report-pages.ts";
+import { AttentionBoard, type AttentionSource } from "./home/attention-board.ts";
+import { operatorSource } from "./home/operator-attention.ts";
+import { createHomePages } from "./home/pages.tsx";
+import { createListPages } from "./lists/pages.ts";
+import { PREFERENCES } from "./preferences.ts";
+import { createProfilePages } from "./profile/pages.tsx";
+import { withRole } from "./roles.ts";
+import { type ActiveSession, Dashboard } from "./serve-pages.tsx";
+import type { RetentionFact } from "./settings/account.tsx";
+import type { MailOffUseCases } from "./settings/mail-off.tsx";
+import { createSettingsPages } from "./settings/pages.tsx";
+import type { ServiceFacts } from "./settings/service-facts.ts";
+import { createSignInPages } from "./sign-in/pages.tsx";
+import { createUsagePages } from "./usage/pages.tsx";
+import { createUserPages } from "./users/pages.tsx";
+import { createCodeAlerts, createInvitationMail } from "./users/user-mails.ts";
+import { createVerifyPages } from "./verify/pages.tsx";
+import { createWebhookPages } from "./webhooks/pages.tsx";
+import { createWelcomePages } from "./welcome/pages.tsx";
+
+/** What the pages show and change. */
+export interface DashboardSlices {
+  readonly runtime: Runtime;
+  readonly accounts: AccountsSlice;
+  readonly usage: UsageSlice;
+  readonly suppressions: Suppressions;
+  readonly verification: VerifySlice;
+  readonly notifications: NotificationsSlice;
+  readonly blocklist: BlocklistSlice;
+  readonly bulk: BulkSlice;
+  readonly dmarc: DmarcSlice;
+  readonly doctor: Doctor;
+  /** Null where no backups are scheduled. */
+  readonly backups: { request(): void } | null;
+  readonly readiness: { check(): { readonly reasons: readonly string[] } };
+  /** What an operator must look at. */
+  findings(): readonly string[];
+}
+
+export interface PagesOptions {
+  /** The URL as set; null: links begin with the host of the request, and mail has none. */
+  readonly linkUrl: string | null;
+  /** Where the service is reached. */
+  readonly baseUrl: string;
+  readonly retention: readonly RetentionFact[];
+  readonly clientAddress: (request: Request) => string | null;
+  readonly readFacts: () => ServiceFacts;
+}
+
+/** The dashboard with all its pages. */
+export const openDashboard = (slices: DashboardSlices, options: PagesOptions): Dashboard => {
+  const { runtime, accounts, usage, bulk, notifications, blocklist, verification } = slices;
+  const { clock, log } = runtime;
+  const { guard } = usage;
+  const { guessedCodes, callerName: nameOf, store, credits, ledger, audit } = accounts;
+  const { clientAddress, linkUrl } = options;
+  const { mailing, rules } = notifications.outbound;
+  const userMail = { mailer: mailing?.mailer ?? null, baseUrl: linkUrl, log };
+  accounts.sessions.onCodesGuessed(createCodeAlerts(userMail, guessedCodes));
+  const board = new AttentionBoard(clock, [...attentionSources(slices), operatorSource(operatorFacts(slices))]);
+  const people = { ...accounts, accounts: store, clock, baseUrl: linkUrl, clientAddress };
+  const starterName = (keyId: string): string => nameOf(keyId) ?? "a user or key that was removed";
+  return new Dashboard({
+    ...{ guard, clock, audit, clientAddress, isHttps: options.baseUrl.startsWith("https:") },
+    findSession: createSessionFinder(accounts),
+    routes: [
+      ...PREFERENCES,
+      ...createHomePages({
+        ...{ clock, board, usage: usage.usage, history: verification.history },
+        targets: ({ caller }) => blocklist.attention(caller).figures,
+        mailInName: ({ caller }) => slices.dmarc.overview.mailInName(caller),
+        runningLists: ({ caller }) => bulk.queries.running(caller),
+      }),
+      ...createBlocklistPages({ ...blocklist, rules, clock }),
+      ...createListPages({ bulk: bulk.jobs, queries: bulk.queries, starterName }, clock),
+      ...dmarcPages(slices),
+      ...createSignInPages(people),
+      ...createProfilePages(people),
+      ...createUserPages({ ...people, mail: createInvitationMail(userMail) }),
+      ...createUsagePages({ usage: usage.usage, ledger, nameOf, clock }),
+      ...createWebhookPages({ webhooks: notifications.webhooks, notifications: notifications.settings, rules }),
+      ...createVerifyPages({ ...verification, guard, clock, nameOf, keysOf: (id) => store.listKeys(id) }),
+      ...settingsPages(slices, options),
+    ].map(withRole),
+    frameFacts: (viewer) => ({
+      credits: credits.live.balance(viewer.account.id).available,
+      attention: board.counts(viewer),
+    }),
+  });
+};
+
+const createSessionFinder =
+  ({ sessions, store }: AccountsSlice) =>
+  (token: string, isSecure: boolean): ActiveSession | undefined => {
+    const session = sessions.find(token, isSecure);
+    const account = session && store.findAccount(session.account.id);
+    return session && account && { sessionId: session.id, csrfToken: session.csrfToken, user: session.user, account };
+  };
+
+/** What needs attention, by part of the product. */
+const attentionSources = (slices: DashboardSlices): readonly AttentionSource[] => {
+  const { accounts, notifications, blocklist, bulk, dmarc } = slices;
+  return [
+    {
+      section: "settings",
+      itemsOf: ({ account, mode, user }) =>
+        mode === "test"
+          ? []
+          : accounts.guessedCodes.attention({
+              ...{ accountId: account.id, userId: user.id, isOwner: user.role === "owner" },
+            }),
+    },
+    { section: "blocklists", itemsOf: ({ caller }) => blocklist.attention(caller).items },
+    { section: "dmarc", itemsOf: ({ caller }) => dmarc.overview.attention(caller) },
+    { section: "lists", itemsOf: ({ caller }) => bulk.queries.attention(caller) },
+    { section: "webhooks", itemsOf: ({ caller }) => notifications.webhooks.endpoints.attention(caller) },
+  ];
+};
+
+const operatorFacts = (slices: DashboardSlices) => () => ({
+  ...{ examination: slices.doctor.latestFindings(), blockers: slices.readiness.check().reasons },
+  findings: slices.findings(),
+});
+
+const dmarcPages = ({ runtime, dmarc, notifications }: DashboardSlices) => {
+  const { mailing, rules } = notifications.outbound;
+  const { domains, advise, overview, health, reports } = dmarc;
+  const useCases = {
+    ...{ clock: runtime.clock, rules, hasMail: mailing !== null, domains, advise, overview, health },
+    ...{ ingestions: reports.ingestions, uploads: reports.uploads },
+    ...new DmarcReaders(dmarc),
+  };
+  return [...createDomainPages(useCases), ...createDmarcReportPages(useCases)];
+};
+
+/** The pages of the settings, and the first steps. */
+const settingsPages = (slices: DashboardSlices, { baseUrl, retention, readFacts }: PagesOptions) => {
+  const { notifications, backups, suppressions, doctor } = slices;
+  const { db, clock } = slices.runtime;
+  const { store, accounts, keys, audit, ledger, users } = slices.accounts;
+  const { subscriptions, mailing, rules } = notifications.outbound;
+  const ownKeys = new OwnKeys(store, keys);
+  const steps = new FirstStepsStore(db);
+  return [
+    ...createSettingsPages({
+      ...{ clock, baseUrl, doctor, suppressions, accounts, store, audit, retention, readFacts, keys: ownKeys },
+      ...{ notifications: notifications.settings, subscriptions, rules, hasMail: mailing !== null },
+      balance: (id) => ledger.balance(id),
+      keyNames: (id) => new Map(store.listKeys(id).map((key) => [key.id, key.name])),
+      userEmails: () => new Map(users.list().map(({ user }) => [user.id, user.email])),
+      setByLink: createLinkSwitch(subscriptions, audit),
+      accountName: (id) => store.findAccount(id)?.name ?? "",
+      requestBackup: backups === null ? null : () => backups.request(),
+    }),
+    ...createWelcomePages({ keys: ownKeys, baseUrl, doctor, findSteps: (owner) => steps.find(owner) }),
+  ];
+};
+
+/** Stops or resumes mail by its link. Whoever has the link can repeat it, so only a change is in the audit log. */
+const createLinkSwitch =
+  (subscriptions: MailSubscriptions, audit: AuditLog): MailOffUseCases["setByLink"] =>
+  async (token, isOn) => {
+    const found = subscriptions.findByToken(token);
+    if (found === undefined) return undefined;
+    const { accountId, kind } = found;
+    // Not the recipient: entries of the audit log cannot be erased.
+    const action = { action: mailAction(isOn), accountId, subject: null, after: { kind }, byLink: true };
+    return audit.perform({ action, work: () => subscriptions.set(found, isOn), isRecordedUnchanged: () => false });
+  };

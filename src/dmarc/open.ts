@@ -1,0 +1,211 @@
+import { type Result, SettingsError } from "../foundation/base/errors.ts";
+import type { Log } from "../foundation/base/log.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DnsResolver } from "../foundation/net/dns.ts";
+import { createGetter } from "../foundation/net/fetch.ts";
+import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
+import { GeoipFiles } from "../foundation/net/geoip-files.ts";
+import type { Platform } from "../foundation/net/platform.ts";
+import type { Outbound } from "../notifications/open.ts";
+import { DmarcOverview } from "./alerts/overview/dmarc-overview.ts";
+import { DomainOverviewStore } from "./alerts/overview/domain-overview-store.ts";
+import { OpenAlertStore } from "./alerts/overview/open-alert-store.ts";
+import { OverviewJob } from "./alerts/overview/overview-job.ts";
+import { AlertJob } from "./alerts/rules/alert-job.ts";
+import { createAlertMails } from "./alerts/rules/alert-mails.ts";
+import { AlertRuleStore } from "./alerts/rules/alert-rule-store.ts";
+import { createDigestReader } from "./alerts/rules/digest-facts.ts";
+import { DigestJob } from "./alerts/rules/digest-job.ts";
+import { AddressLookups } from "./insight/addresses/address-lookups.ts";
+import { type Advisor, createAdvisor } from "./insight/advice/advisor.ts";
+import { HealthJob } from "./insight/health/health-job.ts";
+import { HealthRuns } from "./insight/health/health-runs.ts";
+import { HealthStore } from "./insight/health/health-store.ts";
+import { createHealthCheck } from "./insight/health/health.ts";
+import type { QueryContext } from "./insight/queries/domain-query.ts";
+import { RecordStore } from "./insight/queries/record-store.ts";
+import { ReportQueryStore } from "./insight/queries/report-query-store.ts";
+import { possibleKeysOf } from "./insight/sources/possible-keys.ts";
+import { RollupStore } from "./insight/sources/rollup-store.ts";
+import { DmarcAlertStore } from "./records/domains/alert-store.ts";
+import { createDomainCheck } from "./records/domains/domain-check.ts";
+import { createDomainPlatforms } from "./records/domains/domain-platform.ts";
+import type { DomainRow } from "./records/domains/domain-store.ts";
+import { Domains } from "./records/domains/domains.ts";
+import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./records/domains/raise.ts";
+import { ScheduledChecks } from "./records/domains/scheduled-checks.ts";
+import { type IngestStores, openIngestStores } from "./reports/ingest/ingest-stores.ts";
+import { type ReportsSettings, ReportsSlice } from "./reports/open.ts";
+
+export interface DmarcSettings extends ReportsSettings {
+  /** The operator's GeoIP databases. */
+  readonly geoipPaths: readonly string[];
+  readonly asnLookup: "dns" | "off";
+  /** The domain of the report addresses. */
+  readonly reportHost: string | null;
+  readonly notifyDomains: readonly string[];
+}
+
+export interface DmarcDeps {
+  readonly platform: Pick<Platform, "resolver">;
+  /** A resolver without a cache, so that a record that was just published is seen. */
+  readonly freshResolver: DnsResolver;
+  readonly outbound: Outbound;
+  /** The name of this machine in MX records; null where it has none. */
+  readonly mailHost: string | null;
+  /** The id of the account with this name, or with null of the only account. The error is a sentence. */
+  readonly accountOf: (name: string | null) => Result<string, string>;
+}
+
+/** The operator's GeoIP databases; null when none is set. Throws `SettingsError` when one cannot be used. */
+export const geoipFilesOf = ({ geoipPaths }: Pick<DmarcSettings, "geoipPaths">, log: Log): GeoipFiles | null => {
+  if (geoipPaths.length === 0) return null;
+  const files = GeoipFiles.open(geoipPaths, log);
+  if (!files.ok) throw new SettingsError(files.error.map((problem) => `POSTWARDEN_GEOIP_DB: ${problem}`));
+  return files.value;
+};
+
+/** The health of domains without a service, for the command line. */
+export const openHealthCheck = ({ clock, resolver }: Pick<Platform, "clock" | "resolver">, rules: UrlPolicy) =>
+  createHealthCheck({ resolver, clock, get: createGetter({ resolver, rules, clock }) });
+
+/** DMARC monitoring: domains and their DNS checks, reports and their queries, alerts. */
+export class DmarcSlice {
+  readonly stores: IngestStores;
+  readonly domains: Domains;
+  readonly reports: ReportsSlice;
+  readonly rollups: RollupStore;
+  readonly overview: DmarcOverview;
+  readonly health: HealthRuns;
+  readonly context: QueryContext;
+  readonly raised: DmarcAlertStore;
+  /** What the cron table runs, by name. */
+  readonly jobs: Readonly<Record<DmarcJobName, () => Promise<unknown>>>;
+  readonly #runtime: Runtime;
+  readonly #advise: Advisor;
+  readonly #checks: ScheduledChecks;
+  readonly #addresses: AddressLookups;
+  readonly #geoip: GeoipFiles | null;
+  readonly #alertJob: AlertJob;
+  readonly #overviewJob: OverviewJob;
+
+  constructor(runtime: Runtime, settings: DmarcSettings, deps: DmarcDeps) {
+    const { db, clock, log } = runtime;
+    const { resolver } = deps.platform;
+    const { mailing, defaults } = deps.outbound;
+    const [stores, alertStore, health] = [openIngestStores(db), new DmarcAlertStore(db), new HealthStore(db)];
+    const defaultRecipients: AlertRaiserDeps["defaultRecipients"] = (owner) => defaults.findDefaults(owner).recipients;
+    const raise = createAlertRaiser({ store: alertStore, hasMail: mailing !== null, defaultRecipients });
+    this.#runtime = runtime;
+    this.stores = stores;
+    this.domains = openDomains(runtime, settings, { ...deps, stores, raise });
+    this.#checks = new ScheduledChecks(runtime, stores.domains, this.domains);
+    const { accountOf } = deps;
+    this.reports = new ReportsSlice(runtime, settings, { stores, resolver, keysOf: possibleKeysOf, accountOf });
+    this.rollups = new RollupStore(db);
+    const { rollups } = this;
+    const trusted = new RollupStore(db, { trustedOnly: true });
+    this.#advise = createAdvisor({
+      ...{ resolver, clock, domains: stores.domains, reading: trusted },
+      readHealth: (number) => health.readHealth(number),
+    });
+    const records = new RecordStore(db);
+    this.context = {
+      ...{ db, clock, rollups, records, reports: new ReportQueryStore(db) },
+      findDomain: (caller, id) => this.domains.find(caller, id),
+    };
+    this.raised = alertStore;
+    this.#alertJob = new AlertJob(runtime, {
+      all: { rollups, rules: new AlertRuleStore(db) },
+      trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },
+      ...{ alerts: alertStore, domains: stores.domains, records, raise },
+    });
+    const overviews = new DomainOverviewStore(db);
+    this.#overviewJob = new OverviewJob(runtime, {
+      ...{ store: overviews, rollups, domains: stores.domains, advise: this.#advise },
+    });
+    this.overview = new DmarcOverview(runtime, {
+      ...{ overviews, alerts: new OpenAlertStore(db), raised: alertStore, domains: stores.domains },
+    });
+    this.#geoip = geoipFilesOf(settings, log);
+    const hasAsnLookup = settings.asnLookup === "dns";
+    this.#addresses = new AddressLookups(runtime, { resolver, geoip: this.#geoip, hasAsnLookup });
+    const check = openHealthCheck({ clock, resolver }, deps.outbound.rules);
+    this.health = new HealthRuns(runtime, { store: health, check, resolver: deps.freshResolver });
+    this.jobs = this.#jobsOf(deps.outbound, new HealthJob(runtime, { store: health, runs: this.health }));
+  }
+
+  /** Advice about a domain, from one state of the database. */
+  readonly advise = (domain: DomainRow): ReturnType<Advisor> => this.#runtime.db.snapshot(() => this.#advise(domain));
+
+  /** What an operator must look at. */
+  findings(): readonly string[] {
+    return [...this.reports.findings(), ...(this.#geoip?.findings() ?? [])];
+  }
+
+  /** Removes what a crash left incomplete, then processes the ingestion queue. */
+  async start(): Promise<void> {
+    await this.#checks.spreadBacklog();
+    await this.reports.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#addresses.stop();
+    this.#alertJob.stop();
+    this.#overviewJob.stop();
+    await Promise.all([this.domains.stop(), this.health.stop(), this.reports.stop()]);
+  }
+
+  #jobsOf({ mailing }: Outbound, healthJob: HealthJob): DmarcSlice["jobs"] {
+    const runtime = this.#runtime;
+    const { reports, rollups, stores } = this;
+    const read = createDigestReader({ reading: rollups, advise: this.#advise });
+    const mails = mailing === null ? null : createAlertMails(runtime, mailing);
+    const digests = mailing === null ? null : new DigestJob(runtime, { domains: stores.domains, read, mailing });
+    return {
+      checkDomains: () => this.#checks.run(),
+      findAddressFacts: () => this.#addresses.run(),
+      sumUpDomains: () => this.#overviewJob.run(),
+      checkDomainHealth: () => healthJob.run(),
+      authenticateReportMails: () => reports.authenticateMails(),
+      expireReports: () => reports.expire(),
+      purgeDeletedDomains: () => reports.purgeDeletedDomains(),
+      rebuildSources: () => reports.rebuildSources(),
+      raiseDmarcAlerts: () => this.#alertJob.run(),
+      mailDmarcAlerts: async () => mails?.send(),
+      mailDigests: async () => digests?.run(),
+    };
+  }
+}
+
+type DmarcJobName =
+  | "checkDomains"
+  | "findAddressFacts"
+  | "sumUpDomains"
+  | "checkDomainHealth"
+  | "authenticateReportMails"
+  | "expireReports"
+  | "purgeDeletedDomains"
+  | "rebuildSources"
+  | "raiseDmarcAlerts"
+  | "mailDmarcAlerts"
+  | "mailDigests";
+
+const openDomains = (
+  runtime: Runtime,
+  { imap, reportHost, notifyDomains, reportMailRetentionDays }: DmarcSettings,
+  deps: DmarcDeps & { readonly stores: IngestStores; readonly raise: RaiseAlert },
+): Domains => {
+  const { stores, raise, mailHost, freshResolver, outbound, accountOf } = deps;
+  const mailbox = imap?.address ?? null;
+  const platforms = createDomainPlatforms({ resolver: freshResolver, reportHost, mailbox, mailHost });
+  const ownsMailbox = (accountId: string): boolean => {
+    const owner = accountOf(imap?.account ?? null);
+    return owner.ok && owner.value === accountId;
+  };
+  return new Domains(runtime, {
+    ...{ store: stores.domains, raise, hasMail: outbound.mailing !== null, platforms, ownsMailbox },
+    ...{ check: createDomainCheck(runtime.clock, platforms), urls: outbound.urls, recipientDomains: notifyDomains },
+    rawRetentionDays: reportMailRetentionDays,
+  });
+};

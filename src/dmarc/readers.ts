@@ -1,0 +1,41 @@
+import { DmarcReading } from "./alerts/overview/dmarc-reading.ts";
+import { DomainAlerts } from "./alerts/rules/domain-alerts.ts";
+import { HealthStore } from "./insight/health/health-store.ts";
+import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
+import { FailureReports } from "./insight/queries/failure-reports.ts";
+import { DmarcRecordReader } from "./insight/queries/record-reader.ts";
+import { ReportReader } from "./insight/queries/report-reader.ts";
+import { SourceReader } from "./insight/queries/source-reader.ts";
+import { SourceClassifier } from "./insight/sources/classify-sources.ts";
+import type { DmarcSlice } from "./open.ts";
+import { IngestionReader } from "./reports/ingest/ingestion-reader.ts";
+
+/** What pages read reports and alerts by. */
+export class DmarcReaders {
+  readonly reader: IngestionReader;
+  readonly reports: ReportReader;
+  readonly failures: FailureReports;
+  readonly alerts: DomainAlerts;
+  readonly sources: SourceReader;
+  readonly records: DmarcRecordReader;
+  readonly acceptedReporters: AcceptedReporters;
+  readonly classifier: SourceClassifier;
+  readonly reading: DmarcReading;
+
+  constructor({ context, stores, reports, raised }: DmarcSlice) {
+    const { domains, failures, reporters } = stores;
+    const health = new HealthStore(context.db);
+    this.reader = new IngestionReader(reports.ingestions, domains);
+    this.reports = new ReportReader(context);
+    this.failures = new FailureReports(context, failures);
+    this.alerts = new DomainAlerts(raised, context.findDomain);
+    this.sources = new SourceReader(context);
+    this.records = new DmarcRecordReader(context);
+    this.acceptedReporters = new AcceptedReporters(context, reporters);
+    this.classifier = new SourceClassifier(context, context.rollups);
+    this.reading = new DmarcReading({
+      ...{ ...context, histories: domains },
+      readHealth: (number) => health.readHealth(number),
+    });
+  }
+}

@@ -1,0 +1,39 @@
+import type { Guard } from "../foundation/http/guard.ts";
+import { serveRoutes } from "../foundation/http/route.ts";
+import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
+import { createAlertRoutes } from "./alerts/rules/alert-routes.ts";
+import { DomainAlerts } from "./alerts/rules/domain-alerts.ts";
+import { createAdviceRoutes } from "./insight/advice/advice-routes.ts";
+import { createHealthRoutes } from "./insight/health/health-routes.ts";
+import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
+import { createFigureReader } from "./insight/queries/domain-figures.ts";
+import { createQueryRoutes } from "./insight/queries/query-routes.ts";
+import { createReporterRoutes } from "./insight/queries/reporter-routes.ts";
+import type { DmarcSlice } from "./open.ts";
+import { createDomainRoutes } from "./records/domains/domain-routes.ts";
+import { IngestionReader } from "./reports/ingest/ingestion-reader.ts";
+import { createIngestionRoutes } from "./reports/ingest/ingestion-routes.ts";
+
+export interface DmarcRouteDeps {
+  readonly guard: Guard;
+  readonly rules: UrlPolicy;
+  readonly dmarc: DmarcSlice;
+}
+
+/** The routes of DMARC monitoring. */
+export const createDmarcRoutes = ({ guard, rules, dmarc }: DmarcRouteDeps) => {
+  const { context, stores, reports, domains, rollups, advise } = dmarc;
+  const { ingestions, uploads } = reports;
+  const { findDomain, clock } = context;
+  return [
+    serveRoutes(guard, [
+      ...createIngestionRoutes({ ingestions, uploads, reader: new IngestionReader(ingestions, stores.domains) }),
+      ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
+      ...createReporterRoutes(new AcceptedReporters(context, stores.reporters)),
+      ...createQueryRoutes(context, stores.failures),
+      ...createAdviceRoutes({ findDomain, advise }),
+    ]),
+    createAlertRoutes({ guard, alerts: new DomainAlerts(dmarc.raised, findDomain) }),
+    createHealthRoutes({ guard, runs: dmarc.health, findDomain }),
+  ];
+};

@@ -1,0 +1,88 @@
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DnsResolver } from "../foundation/net/dns.ts";
+import { createPoster } from "../foundation/net/fetch.ts";
+import { createUrlPolicy, type UrlPolicy } from "../foundation/net/fetch-url.ts";
+import type { Mailer } from "../foundation/net/mailer.ts";
+import type { Mailing } from "./mail/mail-batcher.ts";
+import { MailSubscriptions } from "./mail/mail-subscriptions.ts";
+import { SubscriptionStore } from "./mail/subscription-store.ts";
+import { Notifications } from "./settings/notifications.ts";
+import { NotificationsStore } from "./settings/store.ts";
+import { DeliveryStore } from "./webhooks/delivery-store.ts";
+import { Dispatcher } from "./webhooks/dispatcher.ts";
+import { EventStore } from "./webhooks/event-store.ts";
+import { WebhookSecrets } from "./webhooks/secret-store.ts";
+import { createSender } from "./webhooks/send.ts";
+import { WebhookUrls } from "./webhooks/webhook-urls.ts";
+import { Webhooks, type WebhooksOptions } from "./webhooks/webhooks.ts";
+
+export interface OutboundSettings {
+  readonly webhookAllowNetworks: readonly string[];
+  /** The URL as set; null: mail has no links to pages. */
+  readonly baseUrl: string | null;
+}
+
+/** What leaves the service for anybody: which URLs are allowed, how alert mail is sent, and where accounts want it. */
+export class Outbound {
+  readonly rules: UrlPolicy;
+  readonly urls: WebhookUrls;
+  readonly defaults: NotificationsStore;
+  readonly subscriptions: MailSubscriptions;
+  /** Null where the service sends no mail. */
+  readonly mailing: Mailing | null;
+
+  constructor(
+    runtime: Pick<Runtime, "db" | "clock">,
+    { webhookAllowNetworks, baseUrl }: OutboundSettings,
+    { mailer }: { readonly mailer: Mailer | null },
+  ) {
+    this.rules = createUrlPolicy(webhookAllowNetworks);
+    this.urls = new WebhookUrls(runtime, this.rules);
+    this.defaults = new NotificationsStore(runtime.db);
+    this.subscriptions = new MailSubscriptions(runtime, new SubscriptionStore(runtime.db));
+    this.mailing = mailer === null ? null : { mailer, baseUrl, subscriptions: this.subscriptions };
+  }
+}
+
+export interface NotificationsSettings extends OutboundSettings {
+  /** Domains that mail may be sent to; none: any. */
+  readonly notifyDomains: readonly string[];
+}
+
+export interface NotificationsDeps {
+  readonly mailer: Mailer | null;
+  readonly resolver: DnsResolver;
+  readonly userAgent: string;
+  /** The `data` of the documented example of an event type. */
+  readonly exampleOf: WebhooksOptions["exampleOf"];
+}
+
+/** Webhooks and their delivery, and the notification defaults of accounts. */
+export class NotificationsSlice {
+  readonly outbound: Outbound;
+  readonly dispatcher: Dispatcher;
+  readonly webhooks: Webhooks;
+  readonly settings: Notifications;
+
+  constructor(
+    runtime: Runtime,
+    settings: NotificationsSettings,
+    { resolver, userAgent, exampleOf, mailer }: NotificationsDeps,
+  ) {
+    const { db, clock } = runtime;
+    this.outbound = new Outbound(runtime, settings, { mailer });
+    const { rules, urls, defaults, subscriptions, mailing } = this.outbound;
+    const [store, events, secrets] = [new DeliveryStore(db), new EventStore(db), new WebhookSecrets(runtime)];
+    const post = createPoster({ resolver, rules, clock });
+    const send = createSender({ post, clock, userAgent, baseUrl: settings.baseUrl });
+    this.dispatcher = new Dispatcher(runtime, {
+      ...{ store, events, secrets, send },
+      defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
+    });
+    this.webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher: this.dispatcher, send, exampleOf });
+    this.settings = new Notifications(runtime, {
+      ...{ store: defaults, urls, subscriptions },
+      ...{ hasMail: mailing !== null, recipientDomains: settings.notifyDomains },
+    });
+  }
+}

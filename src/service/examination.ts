@@ -1,0 +1,19 @@
+import { DOCTOR_DNS_TIMEOUTS } from "../doctor/dns-check.ts";
+import { type Examined, examine, examinedByService } from "../doctor/open.ts";
+import type { DoctorFinding } from "../doctor/run-checks.ts";
+import { baseUrlOf, type Config, mailHostOf } from "./config.ts";
+import { dnsServersOf, systemPlatform } from "./platform.ts";
+
+type MachineOptions = Omit<Examined, "platform" | "dnsServers" | "baseUrl" | "mailHost">;
+
+/** Checks this machine and its settings, with connections of its own. */
+export const examineMachine = async (config: Config, options: MachineOptions): Promise<readonly DoctorFinding[]> => {
+  const platform = systemPlatform(config, DOCTOR_DNS_TIMEOUTS);
+  const addresses = { baseUrl: baseUrlOf(config, config.port), mailHost: mailHostOf(config) };
+  const examined = { ...options, ...addresses, platform, dnsServers: dnsServersOf(config) };
+  return examine(config, examined).finally(() => platform.close());
+};
+
+/** The same inside the service, which has opened its database. */
+export const examineServer = (config: Config, database: string): Promise<readonly DoctorFinding[]> =>
+  examineMachine(config, examinedByService(database));

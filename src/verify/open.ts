@@ -1,0 +1,108 @@
+import { IdempotencyStore } from "../foundation/db/idempotency.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import type { ByMode } from "../foundation/base/secrets.ts";
+import type { Platform } from "../foundation/net/platform.ts";
+import { createAddressPolicy } from "../foundation/net/public-address.ts";
+import type { CreditHolds } from "../accounts/billing/store.ts";
+import { UsageStore } from "../accounts/usage/usage-store.ts";
+import { type CatalogueSettings, catalogueOf, openVerdictDnsbl } from "../blocklist/lists/open.ts";
+import { classifyAddress } from "./address-evidence.ts";
+import { CatchAllCache } from "./catch-all-cache.ts";
+import { Checks } from "./checks.ts";
+import { BlocklistCheck, DNSBL_TURN_WAIT_MS } from "./dnsbl-evidence.ts";
+import { createDomainLookup } from "./domain-evidence.ts";
+import { VerificationEngine, type VerificationPlatform } from "./engine.ts";
+import { History } from "./history.ts";
+import { HistoryStore } from "./history-store.ts";
+import { HostProber } from "./host-probe.ts";
+import { createMailboxProber } from "./mailbox-evidence.ts";
+import { connectionsPerProviderMax } from "./providers.ts";
+import { RecentAcceptances } from "./recent-acceptances.ts";
+import { Runner } from "./runner.ts";
+import { probeTimeMsOf, type SmtpDeps, type SmtpSettings, SmtpSlice } from "./smtp/open.ts";
+import { VerificationStore } from "./store.ts";
+import { TEST_PLATFORM } from "./test-platform.ts";
+
+/** How addresses are verified. */
+export interface VerifySettings extends SmtpSettings, CatalogueSettings {
+  /** The envelope sender; empty for the null sender. */
+  readonly mailFrom: string;
+  readonly smtpPort: number;
+  /** Waits before the retries, in seconds. */
+  readonly retryWaitsS: readonly number[];
+  /** Whether blocklists are part of the evidence. */
+  readonly dnsblSignal: boolean;
+}
+
+/** What verification needs beside the settings. */
+export interface EngineDeps extends Omit<SmtpDeps, "connectionsPerProviderMax"> {
+  /** Matches the operator's suppression list; null without a database. */
+  readonly matchSuppression: ((normalizedEmail: string) => string | null) | null;
+}
+
+/**
+ * The check of blocklists, whose catalogue is read when it is first needed: it is large, and the service should not wait
+ * for it at start. The operator's own settings about it are checked at once.
+ */
+const lazyBlocklistCheck = (
+  settings: CatalogueSettings,
+  platform: Platform,
+): NonNullable<VerificationPlatform["checkBlocklists"]> => {
+  const create = () =>
+    new BlocklistCheck(platform.clock, {
+      dnsbl: openVerdictDnsbl(platform, DNSBL_TURN_WAIT_MS),
+      lists: catalogueOf(settings).lists,
+    });
+  const hasOwnSettings = settings.blocklistCataloguePath !== null || settings.blocklistKeys.size > 0;
+  let blocklists = hasOwnSettings ? create() : null;
+  return async (domain) => {
+    blocklists ??= create();
+    return blocklists.check(domain);
+  };
+};
+
+/** The engines that verify addresses, for live and for test keys, and the sessions that they use. Needs no database. */
+export class EngineSlice {
+  readonly smtp: SmtpSlice;
+  readonly engines: ByMode<VerificationEngine>;
+
+  constructor(platform: Platform, settings: VerifySettings, { matchSuppression, ...deps }: EngineDeps) {
+    this.smtp = new SmtpSlice(platform, settings, { ...deps, connectionsPerProviderMax });
+    const { clock, random } = platform;
+    const { heloName, mailFrom, smtpPort, retryWaitsS, dnsblSignal } = settings;
+    const { pool, egresses, outages, resolver } = this.smtp;
+    const caches = { catchAllCache: new CatchAllCache(clock), acceptances: new RecentAcceptances(clock) };
+    const hostProber = new HostProber({ pool, egresses, ...caches, heloName, mailFrom, retryWaitsS });
+    const policy = createAddressPolicy(settings.probeAllowNetworks);
+    const live: VerificationPlatform = {
+      classify: classifyAddress,
+      matchSuppression,
+      lookUpDomain: createDomainLookup({ resolver, policy, random, clock }),
+      probeMailbox: createMailboxProber(platform, hostProber, { smtpPort, attemptTimeMs: probeTimeMsOf(settings) }),
+      checkBlocklists: dnsblSignal ? lazyBlocklistCheck(settings, platform) : null,
+      retryWaitsS,
+      judgeOutage: (channel) => outages.judge(channel),
+      simulation: null,
+    };
+    this.engines = { live: new VerificationEngine(live, clock), test: new VerificationEngine(TEST_PLATFORM, clock) };
+  }
+}
+
+/** Single verifications, and what lists share with them. */
+export class VerifySlice {
+  readonly runner: Runner;
+  readonly checks: Checks;
+  readonly history: History;
+  readonly idempotency: IdempotencyStore;
+
+  constructor(
+    runtime: Runtime,
+    deps: { readonly engines: ByMode<VerificationEngine>; readonly credits: ByMode<CreditHolds> },
+  ) {
+    const store = new VerificationStore(runtime.db);
+    this.idempotency = new IdempotencyStore(runtime);
+    this.runner = new Runner(runtime, { store, ...deps });
+    this.checks = new Checks(runtime, { store, idempotency: this.idempotency, runner: this.runner, ...deps });
+    this.history = new History(new HistoryStore(runtime.db), new UsageStore(runtime.db));
+  }
+}
