@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { command, kill, type Server, startServer } from "./chaos/binary.ts";
 import { startWorld, type Temperament } from "./chaos/world.ts";
-import { unpackEvidence } from "../src/verify/evidence-store.ts";
+import { unpackEvidence } from "../src/verify/store.ts";
 
 const { values } = parseArgs({
   options: { kills: { type: "string", default: "40" }, rows: { type: "string", default: "20000" } },

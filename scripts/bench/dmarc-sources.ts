@@ -3,7 +3,7 @@ import { DAY_MS, dayOfTime } from "../../src/foundation/base/days.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
 import { AlertRuleStore } from "../../src/dmarc/alerts/rules/alert-rule-store.ts";
-import { createDomainReview } from "../../src/dmarc/alerts/rules/domain-review.ts";
+import { createDomainReview } from "../../src/dmarc/alerts/rules/alert-job.ts";
 import { DmarcAlertStore } from "../../src/dmarc/records/domains/alert-store.ts";
 import { DomainStore, type DomainRow } from "../../src/dmarc/records/domains/domain-store.ts";
 import { createAlertRaiser } from "../../src/dmarc/records/domains/raise.ts";

@@ -5,7 +5,7 @@ import { DAY_MS } from "../../src/foundation/base/days.ts";
 import { writeBackup } from "../../src/foundation/db/backup.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
 import { VerificationExpiry } from "../../src/verify/expiry.ts";
-import { VerificationExpiryStore } from "../../src/verify/expiry-store.ts";
+import { VerificationExpiryStore } from "../../src/verify/store.ts";
 import { checksBetween, createOwner, type Owner } from "./growth-data.ts";
 import { type Mark, median } from "./marks.ts";
 import { newDataDir, openData, type Service, type Stage, startBinary } from "./stage.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isoTime } from "../foundation/base/clock.ts";
 import { type Blocklist, zoneOf } from "./lists/blocklist.ts";
-import { maskKey } from "./lists/list-keys.ts";
+import { maskKey } from "./lists/list-settings.ts";
 import type { ListOutcome } from "./lists/lookup.ts";
 import { type CheckRow, TARGET_STATUSES } from "./store.ts";
 import type { TargetTransition } from "./transition.ts";

@@ -6,7 +6,7 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import type { DnsblHealth } from "./lists/health.ts";
 import type { Listings } from "./listings.ts";
 import type { BlocklistMonitor } from "./monitor.ts";
-import { nextTargetCheckMs, spreadMs } from "./schedule.ts";
+import { nextTargetCheckMs, spreadMs } from "./transition.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 import type { TargetLookups } from "./target-lookup.ts";
 

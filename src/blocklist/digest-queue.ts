@@ -6,11 +6,11 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Severity } from "../foundation/base/severity.ts";
 import { type DigestChange, type DigestListing, digestOf, isWorthMailing, type ListingDigest } from "./digest.ts";
 import type { Listings, ListingView } from "./listings.ts";
-import type { ListingMailQueue } from "./mail-queue-store.ts";
+import type { ListingMailQueue } from "./listing-store.ts";
 import type { Overview } from "./overview.ts";
 import { isSevereEnough, MAIL_SEVERITY_MIN, type SeverityPosition } from "./severity.ts";
 import type { BlocklistStore, Owner, TargetRow } from "./store.ts";
-import type { ListsByMode } from "./test-list.ts";
+import type { ListsByMode } from "./target-lookup.ts";
 
 /** An account and mode whose digest is due. */
 export interface DueDigest extends Owner {

@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { composeMail } from "../notifications/mail/compose-mail.ts";
 import { MAIL_LINKS } from "../testing/mailing.ts";
-import { listingMail } from "./listing-mails.ts";
+import { listingMail } from "./change-notifier.ts";
 import { type DigestFacts, type DigestListing, digestOf, listingDigestMail } from "./digest.ts";
 import { ListingDigests, type DueDigest } from "./digest-queue.ts";
-import { listsByMode } from "./test-list.ts";
+import { listsByMode } from "./target-lookup.ts";
 
 const NOTHING: DigestFacts = {
   period: "daily",

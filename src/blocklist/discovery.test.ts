@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../testing/app.ts";
-import { discoveredSchema } from "./batch-schemas.ts";
+import { discoveredSchema } from "./batch.ts";
 
 const start = createApps();
 const PATH = "/v1/blacklist/targets/discover";

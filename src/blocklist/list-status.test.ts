@@ -5,7 +5,7 @@ import { readEmbeddedCatalogue } from "./lists/catalogue.ts";
 import type { ListHealth } from "./lists/health.ts";
 import { ListStatuses } from "./list-status.ts";
 import type { ListedOnCount } from "./target-table-store.ts";
-import { listsByMode } from "./test-list.ts";
+import { listsByMode } from "./target-lookup.ts";
 
 const OWNER = { accountId: "a", mode: "live" } as const;
 const TEST_OWNER = { accountId: "a", mode: "test" } as const;

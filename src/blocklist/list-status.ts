@@ -1,14 +1,17 @@
 import { DAY_MS } from "../foundation/base/days.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { type Blocklist, isEnabled, type TargetKind } from "./lists/blocklist.ts";
+import { type Blocklist, isEnabled, type TargetKind, type Catalogue, severityOf, zoneOf } from "./lists/blocklist.ts";
 import { queriesPerDayOf } from "./lists/budget.ts";
 import type { DnsblHealth, ListHealth } from "./lists/health.ts";
-import type { HealthState } from "./lists/list-finding.ts";
-import type { BudgetReader } from "./budget-store.ts";
+import type { HealthState } from "./lists/list-client.ts";
+import type { BudgetReader } from "./list-store.ts";
 import type { Owner } from "./store.ts";
 import type { ListedOnCount, TargetTableStore } from "./target-table-store.ts";
-import type { ListsByMode } from "./test-list.ts";
+import { type ListsByMode, TEST_LIST } from "./target-lookup.ts";
+import { isoTime } from "../foundation/base/clock.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import { maskKey } from "./lists/list-settings.ts";
 
 /** A list of the catalogue as it works here. */
 export interface ListStatus {
@@ -129,3 +132,52 @@ export class ListStatuses {
 const isInUse = (list: Blocklist, { mode }: Owner): boolean => mode === "test" || isEnabled(list);
 
 const rankOf = ({ state }: ListStatus): number => (state === null ? ORDER.length : ORDER.indexOf(state));
+
+/** The listings of a list, each id once, most severe first. */
+const listingsIn = ({ codes }: Blocklist) => {
+  const byId = Map.groupBy(codes, ({ id }) => id);
+  return [...byId.entries()]
+    .flatMap(([id, same]) => {
+      const worst = same.toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity))[0];
+      if (worst === undefined) return [];
+      const { name, category, severity } = worst;
+      return [{ id, name, meanings: [...new Set(same.map(({ meaning }) => meaning))], category, severity }];
+    })
+    .toSorted((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+};
+
+const healthOf = (list: Blocklist, health: DnsblHealth) => {
+  if (!isEnabled(list)) return [];
+  return list.kinds.map((kind) => {
+    const { state, reason, remedy, testedAtMs } = health.of(list, kind);
+    return { kind, state, reason, remedy, tested_at: testedAtMs === null ? null : isoTime(testedAtMs) };
+  });
+};
+
+const listView = (list: Blocklist) => {
+  const zone = zoneOf(list);
+  return {
+    id: list.id,
+    name: list.name,
+    operator: list.operator,
+    kinds: list.kinds,
+    zone: zone === null ? null : maskKey(list, zone),
+    enabled: isEnabled(list),
+    severity: severityOf(list),
+    confidence: list.confidence,
+    usage: list.usage,
+    listings: listingsIn(list),
+    delist_url: list.delistUrl,
+    lookup_url: list.lookupUrl,
+    notes: list.notes,
+  };
+};
+
+/** The catalogue as the API returns it, with the known health of each list. Sends no queries. Keys are masked. */
+export const catalogueView = ({ version, lists }: Catalogue, health: DnsblHealth) => ({
+  version,
+  lists: lists.map((list) => ({ ...listView(list), health: healthOf(list, health) })),
+});
+
+/** The list of test keys. */
+export const testListView = () => ({ ...listView(TEST_LIST), enabled: true, health: [] });

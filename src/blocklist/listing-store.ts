@@ -1,6 +1,8 @@
-import { and, count, eq, inArray, ne, sql } from "drizzle-orm";
+import { and, count, eq, inArray, ne, sql, asc, isNotNull, lte, notInArray, gt } from "drizzle-orm";
 import type { Db, Tx } from "../foundation/db/open.ts";
-import { blocklistListings } from "../foundation/db/schema-blocklist.ts";
+import { blocklistListings, blocklistMutes, blocklistAlerts } from "../foundation/db/schema-blocklist.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import type { MailQueue, QueuedMail } from "../notifications/mail/mail-batcher.ts";
 
 /** A listing of a target, and the notes about it. Times are milliseconds since 1970. */
 export type ListingRow = Readonly<typeof blocklistListings.$inferSelect>;
@@ -106,5 +108,108 @@ export class ListingStore {
   annotate(_tx: Tx, { id, isRange }: { id: string; isRange: boolean }, listing: string, notes: ListingNotes): number {
     const where = isRange ? and(inRange(id), eq(table.listing, listing)) : ofTarget(id, listing);
     return this.db.orm.update(table).set(notes).where(where).returning({ id: table.targetId }).all().length;
+  }
+}
+
+/** Until when and why something is muted. Times are milliseconds since 1970. */
+export type MuteRow = Readonly<typeof blocklistMutes.$inferSelect>;
+
+const mutes = blocklistMutes;
+
+/** What is known about mutes beside the ids in `muted_lists` of their target. */
+export class MuteStore {
+  constructor(private readonly db: Pick<Db, "orm">) {}
+
+  of(targetId: string): MuteRow[] {
+    return this.db.orm.select().from(mutes).where(eq(mutes.targetId, targetId)).all();
+  }
+
+  /** Adds or replaces one. */
+  keep(_tx: Tx, row: MuteRow): void {
+    const { targetId, muted, ...set } = row;
+    this.db.orm
+      .insert(mutes)
+      .values({ targetId, muted, ...set })
+      .onConflictDoUpdate({ target: [mutes.targetId, mutes.muted], set })
+      .run();
+  }
+
+  remove(_tx: Tx, { targetId, muted }: Pick<MuteRow, "targetId" | "muted">): void {
+    this.db.orm
+      .delete(mutes)
+      .where(and(eq(mutes.targetId, targetId), eq(mutes.muted, muted)))
+      .run();
+  }
+
+  /** Removes what is no longer muted, so that it does not apply to the next mute. */
+  keepOnly(_tx: Tx, targetId: string, muted: readonly string[]): void {
+    this.db.orm
+      .delete(mutes)
+      .where(and(eq(mutes.targetId, targetId), notInArray(mutes.muted, [...muted])))
+      .run();
+  }
+
+  /** Those that end by now, the earliest first. */
+  ended(nowMs: number, limit: number): MuteRow[] {
+    return this.db.orm
+      .select()
+      .from(mutes)
+      .where(and(isNotNull(mutes.untilMs), lte(mutes.untilMs, nowMs)))
+      .orderBy(asc(mutes.untilMs))
+      .limit(limit)
+      .all();
+  }
+}
+
+/** An entry of the next mail to a recipient; `body` is JSON text, see `mailEntrySchema`. */
+export interface QueuedListingMail extends QueuedMail {
+  readonly accountId: string;
+  readonly recipient: string;
+  readonly body: string;
+}
+
+/** What is to be mailed to a recipient of an account. */
+interface NewListingMail extends Pick<QueuedListingMail, "accountId" | "recipient" | "createdAtMs"> {
+  readonly entry: object;
+}
+
+/** Entries of one mail; the rest is in the next one. */
+const ENTRIES_MAX = 10_000;
+
+/** What is queued for alert mail and digests about listings. */
+export class ListingMailQueue implements MailQueue<QueuedListingMail> {
+  constructor(private readonly db: Pick<Db, "orm">) {}
+
+  insert(_tx: Tx, { entry, ...row }: NewListingMail): void {
+    this.db.orm
+      .insert(blocklistAlerts)
+      .values({ id: newId(), ...row, body: JSON.stringify(entry) })
+      .run();
+  }
+
+  recipients(after: string, limit: number): string[] {
+    return this.db.orm
+      .selectDistinct({ recipient: blocklistAlerts.recipient })
+      .from(blocklistAlerts)
+      .where(gt(blocklistAlerts.recipient, after))
+      .orderBy(asc(blocklistAlerts.recipient))
+      .limit(limit)
+      .all()
+      .map(({ recipient }) => recipient);
+  }
+
+  rowsFor(recipient: string): QueuedListingMail[] {
+    return this.db.orm
+      .select()
+      .from(blocklistAlerts)
+      .where(eq(blocklistAlerts.recipient, recipient))
+      .orderBy(asc(blocklistAlerts.id))
+      .limit(ENTRIES_MAX)
+      .all();
+  }
+
+  remove(_tx: Tx, rows: readonly QueuedListingMail[]): void {
+    const ids = rows.map(({ id }) => id);
+    this.db.orm.delete(blocklistAlerts).where(inArray(blocklistAlerts.id, ids)).run();
   }
 }

@@ -3,7 +3,7 @@ import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { settle } from "../testing/clock.ts";
 import { checkView } from "./check-body.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
-import { TargetRemovalStore } from "./target-removal-store.ts";
+import { TargetRemovalStore } from "./store.ts";
 
 const newFixture = createBlocklistFixtures();
 const IP = "8.8.4.4";

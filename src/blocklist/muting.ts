@@ -5,10 +5,11 @@ import { isEnabled } from "./lists/blocklist.ts";
 import type { ChangeNotifier } from "./change-notifier.ts";
 import { bodyOf } from "./check-body.ts";
 import type { Listings } from "./listings.ts";
-import type { MuteStore } from "./mute-store.ts";
+import type { MuteStore, MuteRow } from "./listing-store.ts";
 import type { RangeStore } from "./range-store.ts";
-import type { BlocklistStore, TargetRow } from "./store.ts";
-import type { ListsByMode } from "./test-list.ts";
+import type { BlocklistStore, TargetRow, Owner } from "./store.ts";
+import type { ListsByMode } from "./target-lookup.ts";
+import { AppError } from "../foundation/base/errors.ts";
 
 export interface MutingDeps {
   readonly store: BlocklistStore;
@@ -101,3 +102,101 @@ export class Muting {
 /** The error for an id that is no list or listing; `near` is the most similar known id. */
 export const unknownListMessage = (near: string | null): string =>
   `There is no such list or listing. ${near === null ? "GET /v1/blacklist/lists returns all of them" : `Did you mean "${near}"?`}`;
+
+/** Why something is muted, and until when (milliseconds since 1970; null: until somebody ends it). */
+interface MuteOrder {
+  /** Who mutes: an address or the name of a key. */
+  readonly by: string;
+  readonly reason: string | null;
+  readonly untilMs: number | null;
+}
+
+/** A muted list or listing. `order` is null when it was muted without a reason and an end. */
+export interface MuteView {
+  readonly muted: string;
+  readonly order: (MuteOrder & { readonly atMs: number }) | null;
+}
+
+/** `Targets`, as far as mutes change them. */
+interface MutedTargets {
+  find(owner: Owner, id: string): TargetRow;
+  change(owner: Owner, id: string, change: Pick<TargetRow, "mutedLists">): Promise<TargetRow>;
+}
+
+interface MutesDeps {
+  readonly store: MuteStore;
+  readonly blocklists: BlocklistStore;
+  readonly ranges: Pick<RangeStore, "updateMembers">;
+  readonly targets: MutedTargets;
+  readonly muting: Muting;
+}
+
+/** Mutes that end in one run; the rest ends in the next, a minute later. */
+const ENDED_AT_ONCE = 200;
+const FUTURE_MS_MIN = 60_000;
+
+/** Mutes lists and listings of a target for a time and with a reason. */
+export class Mutes {
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: MutesDeps,
+  ) {}
+
+  /** Throws what `Targets.change` throws, and `Invalid request body` for an end in the past. */
+  async mute(owner: Owner, targetId: string, muted: string, { by, reason, untilMs }: MuteOrder): Promise<TargetRow> {
+    const { store, targets } = this.deps;
+    const { db, clock } = this.runtime;
+    const nowMs = clock.nowMs();
+    if (untilMs !== null && untilMs < nowMs + FUTURE_MS_MIN)
+      throw new AppError("Invalid request body", { issues: [{ path: "until", message: "Must be in the future" }] });
+    const { mutedLists } = targets.find(owner, targetId);
+    // First: a mute without its end would last forever if the process stopped in between.
+    await db.commit((tx) => store.keep(tx, { targetId, muted, reason, untilMs, mutedBy: by, mutedAtMs: nowMs }));
+    try {
+      return await targets.change(owner, targetId, { mutedLists: [...mutedLists, muted] });
+    } catch (error) {
+      await db.commit((tx) => store.remove(tx, { targetId, muted }));
+      throw error;
+    }
+  }
+
+  /** The next check shows what is listed. Throws what `Targets.change` throws. */
+  async unmute(owner: Owner, targetId: string, muted: string): Promise<TargetRow> {
+    const { mutedLists } = this.deps.targets.find(owner, targetId);
+    return this.deps.targets.change(owner, targetId, { mutedLists: mutedLists.filter((id) => id !== muted) });
+  }
+
+  /** What is muted for a target; addresses of a range have the mutes of their range. */
+  of({ id, rangeId, mutedLists }: TargetRow): MuteView[] {
+    const known = new Map(this.deps.store.of(rangeId === "" ? id : rangeId).map((row) => [row.muted, row]));
+    return mutedLists.map((muted) => {
+      const row = known.get(muted);
+      return { muted, order: row === undefined ? null : orderOf(row) };
+    });
+  }
+
+  /** Ends the mutes whose time is over, and checks their targets. */
+  async endDue(): Promise<void> {
+    const nowMs = this.runtime.clock.nowMs();
+    for (const row of this.deps.store.ended(nowMs, ENDED_AT_ONCE)) await this.#end(row, nowMs);
+  }
+
+  #end(row: MuteRow, nowMs: number): Promise<void> {
+    const { store, blocklists, ranges, muting } = this.deps;
+    return this.runtime.db.commit((tx) => {
+      store.remove(tx, row);
+      const target = blocklists.findTarget(row.targetId);
+      if (target === undefined || !target.mutedLists.includes(row.muted)) return;
+      muting.mute(
+        tx,
+        target,
+        target.mutedLists.filter((id) => id !== row.muted),
+      );
+      const due = { nextCheckAtMs: nowMs };
+      blocklists.updateTarget(tx, target.id, due);
+      if (target.members !== null) ranges.updateMembers(tx, target.id, due);
+    });
+  }
+}
+
+const orderOf = ({ mutedBy: by, reason, untilMs, mutedAtMs: atMs }: MuteRow) => ({ by, reason, untilMs, atMs });

@@ -4,9 +4,17 @@ import { declareRoute } from "../foundation/http/route.ts";
 import { idParameter, pageQuery, timeoutParameter } from "../foundation/http/route-input.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
-import { CATALOGUE_EXAMPLE, CHECK_EXAMPLE, MEMBER_EXAMPLE, RUNNING_EXAMPLE, TARGET_EXAMPLE } from "./examples.ts";
-import { listsSchema } from "./list-schemas.ts";
 import {
+  CATALOGUE_EXAMPLE,
+  CHECK_EXAMPLE,
+  MEMBER_EXAMPLE,
+  RUNNING_EXAMPLE,
+  TARGET_EXAMPLE,
+  BATCH_EXAMPLE,
+  OVERVIEW_EXAMPLE,
+} from "./examples.ts";
+import {
+  listsSchema,
   checkedSchema,
   checksSchema,
   listingNotesSchema,
@@ -16,8 +24,108 @@ import {
   targetChangeSchema,
   targetSchema,
   targetsSchema,
+  isTargetCursor,
 } from "./schemas.ts";
-import { isTargetCursor } from "./target-filters.ts";
+import {
+  batchQuerySchema,
+  batchResultSchema,
+  discoveredSchema,
+  discoverRequestSchema,
+  targetBatchSchema,
+} from "./batch.ts";
+import { CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
+import { TARGET_STATUSES } from "./store.ts";
+
+/** The query of the overview; `since` is parsed to milliseconds since 1970. */
+const overviewQuerySchema = z.strictObject({
+  since: z.iso
+    .datetime({ offset: true, error: "A time is needed, as 2026-01-01T00:00:00Z" })
+    .transform((text) => Date.parse(text))
+    .optional()
+    .meta({ description: "Changes since this time. Default: the last 24 hours. Events are kept for 30 days." }),
+});
+
+const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+const count = (description: string) => z.int().min(0).meta({ description });
+const text = (description: string) => z.string().meta({ description });
+const textOrNull = (description: string) => z.string().nullable().meta({ description });
+
+const changeSchema = z.object({
+  event_id: z.uuid().meta({ description: "The id of the event." }),
+  at: time("When it was found."),
+  change: z.enum(["listed", "delisted"]).meta({ description: "Whether the listing was added or removed." }),
+  target_id: z.uuid().meta({ description: "The id of the target; of an address, that of its range." }),
+  target: text("The domain or address."),
+  label: textOrNull("The label of the target."),
+  listing: text("The id of the listing."),
+  listing_name: text("The name of the listing."),
+  severity: z.enum(SEVERITIES).nullable().meta({ description: "The severity of the listing." }),
+  category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
+  reason: textOrNull("Why a listing was removed; null for a new one."),
+});
+
+const targetCountsSchema = z.object({
+  total: count("Targets, without the addresses of ranges."),
+  addresses_in_ranges: count("Addresses of ranges."),
+  ranges: count("Ranges."),
+  listed: count("Targets that `?status=listed` returns, including those that are `unknown` now."),
+  paused: count("Targets that are not monitored."),
+  by_status: z.record(z.enum(TARGET_STATUSES), count("Targets of this status.")).meta({ description: "By status." }),
+  by_kind: z.record(z.enum(TARGET_KINDS), count("Targets of this kind.")).meta({ description: "By kind." }),
+});
+
+const listingCountsSchema = z.object({
+  total: count("All listings, including those of addresses in ranges."),
+  acknowledged: count("Listings that were acknowledged."),
+  by_severity: z.record(z.enum(SEVERITIES), count("Listings of this severity.")).meta({ description: "By severity." }),
+});
+
+const changesSchema = z.object({
+  listed: count("New listings."),
+  delisted: count("Removed listings."),
+  is_complete: z.boolean().meta({ description: "False if there were too many to count; the feed has all." }),
+  recent: z.array(changeSchema).meta({ description: "The latest 50, newest first." }),
+  feed: text("The URL of the event feed since that time."),
+});
+
+const troubledListSchema = z.object({
+  list: text("The id of the list."),
+  name: text("The name of the list."),
+  kind: z.enum(TARGET_KINDS).meta({ description: "The kind of target that was tested." }),
+  state: text("The state of the list, as in `GET /v1/blacklist/lists`."),
+  reason: textOrNull("Why the list cannot be used."),
+  remedy: textOrNull("What the operator of this service can do."),
+  tested_at: time("When the list was last tested."),
+});
+
+/** Response of `GET /v1/blacklist/overview`. */
+export const overviewSchema = z
+  .object({
+    generated_at: time("When the overview was made."),
+    since: time("The start of the changes."),
+    targets: targetCountsSchema.meta({ description: "Counts of targets." }),
+    listings: listingCountsSchema.meta({ description: "Counts of listings." }),
+    worst: z
+      .array(
+        targetSchema.pick({
+          id: true,
+          kind: true,
+          value: true,
+          label: true,
+          status: true,
+          severity: true,
+          listings: true,
+          listings_count: true,
+        }),
+      )
+      .meta({ description: "The ten targets with the most severe unacknowledged listings, with five listings each." }),
+    changes: changesSchema.meta({ description: "Listings and delistings." }),
+    lists_in_trouble: z
+      .array(troubledListSchema)
+      .meta({ description: "Lists that cannot be used at present through the resolver of this service." }),
+  })
+  .meta({ title: "BlacklistOverview" });
 
 export const TAG = "Blocklist monitoring";
 export const TARGETS_PATH = "/v1/blacklist/targets";
@@ -176,3 +284,70 @@ export const GET_LISTS = declareRoute({
   scope: "blacklist:read",
   responses: { 200: { description: "The catalogue.", schema: listsSchema, example: CATALOGUE_EXAMPLE } },
 });
+
+export const GET_OVERVIEW = declareRoute({
+  ...{ method: "GET", path: "/v1/blacklist/overview", operationId: "getBlacklistOverview", tag: TAG },
+  summary: "Get an overview of listings",
+  description: "Returns what is listed now, what changed since a time, and which lists cannot be used at present.",
+  scope: "blacklist:read",
+  query: overviewQuerySchema,
+  responses: { 200: { description: "The overview.", schema: overviewSchema, example: OVERVIEW_EXAMPLE } },
+});
+
+/** `policy`: which webhook URLs are allowed. */
+export const createTargets = (policy: UrlPolicy) => {
+  const webhookUrl = webhookUrlSchema(policy);
+  return declareRoute({
+    ...{ method: "POST", path: `${TARGETS_PATH}/batch`, operationId: "createBlacklistTargets", tag: TAG },
+    summary: "Monitor up to 10,000 targets",
+    description:
+      "Every row has its own result; an invalid row affects no other. CSV has the columns `target`, `label`, `webhook_url` and `alert_severity_min`, with a header that contains `target`; without a header, the columns are target and label. The query parameters are for CSV. JSON may have 4 MiB, CSV 1 MiB.",
+    scope: "blacklist:write",
+    query: batchQuerySchema(webhookUrl),
+    uploads: {
+      "application/json": {
+        schema: targetBatchSchema(webhookUrl),
+        example: { targets: ["192.0.2.1", { target: "198.51.100.0/24", label: "outbound" }] },
+      },
+      "text/csv": {
+        schema: z.string().meta({ description: "CSV with one target per row." }),
+        example: "target,label\n192.0.2.1,outbound 1\n198.51.100.0/24,outbound\n",
+      },
+    },
+    responses: { 200: { description: "One result per row.", schema: batchResultSchema, example: BATCH_EXAMPLE } },
+  });
+};
+
+/** `policy`: which webhook URLs are allowed. */
+export const discoverTargets = (policy: UrlPolicy) =>
+  declareRoute({
+    ...{ method: "POST", path: `${TARGETS_PATH}/discover`, operationId: "discoverBlacklistTargets", tag: TAG },
+    summary: "Monitor a domain with its mail hosts, or the addresses of this service",
+    description:
+      "Adds the domain, the addresses of its MX hosts (of the domain itself if it has none), and the `ip4:` and `ip6:` addresses of its SPF record; `include:` is not followed. `unknown` lists what could not be found.",
+    scope: "blacklist:write",
+    body: {
+      schema: discoverRequestSchema(webhookUrlSchema(policy)),
+      example: { domain: "example.com", dry_run: true },
+    },
+    responses: {
+      200: {
+        description: "What was found, and the result for each target.",
+        schema: discoveredSchema,
+        example: {
+          found: [
+            { target: "example.com", source: "domain", status: "found", id: null, problem: null },
+            { target: "192.0.2.1", source: "MX mx1.example.com", status: "found", id: null, problem: null },
+          ],
+          unknown: ["Not followed in the SPF record: include:_spf.example.net."],
+        },
+      },
+    },
+  });
+
+/** All routes of blocklist monitoring, for the OpenAPI document. */
+export const blocklistRoutes = (policy: UrlPolicy) => [
+  ...[createTarget(policy), LIST_TARGETS, GET_TARGET, updateTarget(policy), DELETE_TARGET],
+  ...[CHECK_TARGET, LIST_CHECKS, GET_LISTS],
+  ...[GET_OVERVIEW, createTargets(policy), discoverTargets(policy), LIST_MEMBERS, ANNOTATE_LISTING],
+];

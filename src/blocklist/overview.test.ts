@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { z } from "zod";
 import { createApps } from "../testing/app.ts";
-import { batchResultSchema } from "./batch-schemas.ts";
-import { overviewSchema } from "./overview-schemas.ts";
+import { batchResultSchema } from "./batch.ts";
+import { overviewSchema } from "./operations.ts";
 import { targetSchema, targetsSchema } from "./schemas.ts";
 
 const start = createApps();

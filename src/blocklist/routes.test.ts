@@ -1,16 +1,15 @@
+import blocklists from "../../fixtures/blocklists.json" with { type: "json" };
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import blocklists from "../../fixtures/blocklists.json" with { type: "json" };
 import { z } from "zod";
 import { newId } from "../foundation/base/secrets.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { until } from "../testing/webhook-harness.ts";
 import { targetCheckSchema } from "./check-body.ts";
-import { listsSchema } from "./list-schemas.ts";
-import { checkedSchema, checksSchema, targetSchema, targetsSchema } from "./schemas.ts";
+import { listsSchema, checkedSchema, checksSchema, targetSchema, targetsSchema } from "./schemas.ts";
 
 const start = createApps();
 const newReceiver = createReceivers();

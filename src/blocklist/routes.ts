@@ -8,9 +8,9 @@ import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts
 import { handle, serveRoutes } from "../foundation/http/route.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { checkView, runningView } from "./check-body.ts";
-import type { ListingNotesEditor } from "./listing-notes.ts";
-import { catalogueView, testListView } from "./list-view.ts";
-import type { BlocklistMonitor, FinishedCheck } from "./monitor.ts";
+import type { ListingNotesEditor } from "./listings.ts";
+import { catalogueView, testListView } from "./list-status.ts";
+import type { BlocklistMonitor, FinishedCheck, RangeChecks } from "./monitor.ts";
 import {
   ANNOTATE_LISTING,
   CHECK_TARGET,
@@ -23,13 +23,21 @@ import {
   LIST_TARGETS,
   TARGETS_PATH,
   updateTarget,
+  createTargets,
+  discoverTargets,
+  GET_OVERVIEW,
 } from "./operations.ts";
-import type { RangeChecks } from "./range-check.ts";
 import { severityCursor } from "./severity.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
-import { readTargetFilters, refuseOtherCursor } from "./target-filters.ts";
+import { readTargetFilters, refuseOtherCursor } from "./schemas.ts";
 import type { Targets } from "./targets.ts";
-import { listsByMode } from "./test-list.ts";
+import { listsByMode } from "./target-lookup.ts";
+import { DAY_MS } from "../foundation/base/days.ts";
+import { sendJson } from "../foundation/http/response.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
+import { batchView, newTargetsOf, readBatch } from "./batch.ts";
+import { discoverAndAdd, type TargetDiscovery } from "./discovery.ts";
+import type { Overview } from "./overview.ts";
 
 export interface BlocklistRouteDeps {
   readonly guard: Guard;
@@ -157,3 +165,32 @@ const checkRoutes = ({ targets, monitor, rangeChecks, store, clock }: BlocklistR
     return sendPage(request, { name: "checks", page: query }, rows);
   }),
 ];
+
+interface OverviewRouteDeps {
+  readonly guard: Guard;
+  readonly targets: Targets;
+  readonly overview: Overview;
+  readonly discovery: TargetDiscovery;
+  readonly rules: UrlPolicy;
+  readonly clock: Clock;
+}
+
+/** Serves what concerns many targets: the overview, batches, discovery. */
+export const createOverviewRoutes = ({ guard, targets, overview, discovery, rules, clock }: OverviewRouteDeps) => {
+  const webhookUrl = webhookUrlSchema(rules);
+  return serveRoutes(guard, [
+    handle(GET_OVERVIEW, async ({ query, caller, request }) =>
+      sendJson(request, await overview.read(caller, query.since ?? clock.nowMs() - DAY_MS)),
+    ),
+
+    handle(createTargets(rules), async ({ query, caller, request }) => {
+      const rows = await readBatch(request, query, webhookUrl);
+      const outcomes = await targets.addMany(caller, newTargetsOf(rows));
+      return sendJson(request, batchView(rows, outcomes));
+    }),
+
+    handle(discoverTargets(rules), async ({ body, caller, request }) => {
+      return sendJson(request, await discoverAndAdd({ discovery, targets }, caller, body));
+    }),
+  ]);
+};

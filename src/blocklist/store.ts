@@ -5,8 +5,8 @@ import { OF_ENABLED_ACCOUNT } from "../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { blocklistChecks, blocklistTargets } from "../foundation/db/schema-blocklist.ts";
 import type { TargetKind } from "./lists/blocklist.ts";
-import { type CheckedState, CheckedTargetStore } from "./checked-target-store.ts";
 import type { SeverityPosition } from "./severity.ts";
+import type { Database as Sqlite } from "bun:sqlite";
 
 export const TARGET_STATUSES = ["pending", "clean", "listed", "unknown"] as const;
 export type TargetStatus = (typeof TARGET_STATUSES)[number];
@@ -264,5 +264,97 @@ export class BlocklistStore {
     const old = `SELECT rowid FROM blocklist_checks WHERE is_change = ? AND finished_at_ms < ? LIMIT ?`;
     const sql = `DELETE FROM blocklist_checks WHERE rowid IN (${old})`;
     return this.db.sqlite.query<unknown, [number, number, number]>(sql).run(Number(isChange), beforeMs, limit).changes;
+  }
+}
+
+/** What every check writes of its target. */
+export type CheckedState = Pick<TargetRow, "status" | "listedOn" | "unknownChecks" | "nextCheckAtMs"> & {
+  readonly lastCheckedAtMs: number;
+};
+
+const UPDATE_STATE = `UPDATE blocklist_targets SET status = ?, listed_on = ?, unknown_checks = ?, last_checked_at_ms = ?,
+  next_check_at_ms = ? WHERE id = ?`;
+const INSERT_CHECK = `INSERT INTO blocklist_checks (id, target_id, "trigger", started_at_ms, finished_at_ms, status, is_change, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+
+const prepareTarget = ({ orm }: Pick<Db, "orm">) =>
+  orm
+    .select()
+    .from(blocklistTargets)
+    .where(eq(blocklistTargets.id, sql.placeholder("id")))
+    .prepare();
+
+/** The statements that every check runs, prepared by the first one. */
+class CheckedTargetStore {
+  #target: ReturnType<typeof prepareTarget> | undefined;
+
+  constructor(private readonly db: Pick<Db, "orm" | "sqlite">) {}
+
+  findTarget(id: string): TargetRow | undefined {
+    this.#target ??= prepareTarget(this.db);
+    return this.#target.get({ id });
+  }
+
+  updateState(id: string, state: CheckedState): void {
+    const { status, listedOn, unknownChecks, lastCheckedAtMs, nextCheckAtMs } = state;
+    this.db.sqlite
+      .query(UPDATE_STATE)
+      .run(status, JSON.stringify(listedOn), unknownChecks, lastCheckedAtMs, nextCheckAtMs, id);
+  }
+
+  insertCheck({ id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body }: CheckRow): void {
+    this.db.sqlite.query(INSERT_CHECK).run(id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body);
+  }
+}
+
+/** What belongs to a target. */
+const TABLES = ["blocklist_checks", "blocklist_listings", "blocklist_mutes"];
+
+/** A target, and the addresses of a range. */
+const WITH_MEMBERS = "blocklist_targets WHERE id = ?1 OR (range_id <> '' AND range_id = ?1)";
+
+const prepareAll = (sqlite: Sqlite) => ({
+  note: sqlite.prepare<{ id: string }, [string]>(
+    `INSERT INTO blocklist_removed_targets (id, account_id) SELECT id, account_id FROM ${WITH_MEMBERS} RETURNING id`,
+  ),
+  targets: sqlite.prepare<unknown, [string]>(`DELETE FROM ${WITH_MEMBERS}`),
+  parts: TABLES.map((table) =>
+    sqlite.prepare<unknown, [string, number]>(
+      `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE target_id = ? LIMIT ?)`,
+    ),
+  ),
+  end: sqlite.prepare<unknown, [string]>("DELETE FROM blocklist_removed_targets WHERE id = ?"),
+  unfinished: sqlite.prepare<{ id: string }, []>("SELECT id FROM blocklist_removed_targets ORDER BY id LIMIT 1"),
+});
+
+/**
+ * Removes targets at once, and then their history, listings and mutes: years of checks, so a limited number of rows at a
+ * time. What a crash leaves is noted, and removed later.
+ */
+export class TargetRemovalStore {
+  readonly #sql: ReturnType<typeof prepareAll>;
+
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    this.#sql = prepareAll(sqlite);
+  }
+
+  /** Removes a target, with the addresses of a range. Returns the ids of those whose rows are to be removed by `removeSome`. */
+  removeTarget(_tx: Tx, id: string): string[] {
+    const removed = this.#sql.note.all(id);
+    this.#sql.targets.run(id);
+    return removed.map((one) => one.id);
+  }
+
+  /** Removes up to `limit` rows of a removed target, the note last; returns how many. 0: nothing of it is left. */
+  removeSome(_tx: Tx, id: string, limit: number): number {
+    let left = limit;
+    for (const statement of this.#sql.parts) if (left > 0) left -= statement.run(id, left).changes;
+    if (left > 0) left -= this.#sql.end.run(id).changes;
+    return limit - left;
+  }
+
+  /** A removed target of which rows are left, of any account. */
+  unfinished(): string | undefined {
+    return this.#sql.unfinished.get()?.id;
   }
 }

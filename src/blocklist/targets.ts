@@ -10,14 +10,19 @@ import type { Severity } from "../foundation/base/severity.ts";
 import { lastSeenOf, type Listings, type ListingView } from "./listings.ts";
 import type { Muting } from "./muting.ts";
 import type { RangeStore } from "./range-store.ts";
-import { nextPassMs } from "./schedule.ts";
-import type { BlocklistStore, Owner, TargetChange, TargetFilters, TargetRow } from "./store.ts";
-import { isRangeForm } from "./address-range.ts";
-import { TargetRemovalStore } from "./target-removal-store.ts";
+import { nextPassMs } from "./transition.ts";
+import {
+  type BlocklistStore,
+  type Owner,
+  type TargetChange,
+  type TargetFilters,
+  type TargetRow,
+  TargetRemovalStore,
+} from "./store.ts";
+import { isRangeForm, parseTargetOrRange, type ParsedTarget } from "./parse-target.ts";
 import type { WebhookUrls } from "../notifications/webhooks/webhook-urls.ts";
-import { parseTargetOrRange, type ParsedTarget } from "./parse-target.ts";
 import { positionOfCursor, severityCursor, severityOfRank } from "./severity.ts";
-import type { ListsByMode } from "./test-list.ts";
+import type { ListsByMode } from "./target-lookup.ts";
 
 export interface TargetsDeps {
   readonly store: BlocklistStore;
@@ -302,3 +307,45 @@ const readFilters = (caller: Owner, filters: TargetFilters): TargetFilters => {
   if (!parsed.ok) throw new AppError("Invalid query", { issues: [{ path: "target", message: parsed.error }] });
   return { ...filters, kind: filters.kind, value: parsed.value.value };
 };
+
+interface TargetActionsDeps {
+  readonly blocklists: Pick<BlocklistStore, "updateTarget">;
+  readonly ranges: Pick<RangeStore, "updateMembers">;
+  readonly targets: Pick<Targets, "find" | "change" | "remove">;
+}
+
+/** What is done with many targets at once. Each throws `not_found` for a target that is not the caller's, before it changes any. */
+export class TargetActions {
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: TargetActionsDeps,
+  ) {}
+
+  /** Makes targets due, so that the next run of scheduled checks takes them, within a minute. Paused ones stay as they are. */
+  async checkSoon(owner: Owner, ids: readonly string[]): Promise<void> {
+    const { blocklists, ranges, targets } = this.deps;
+    const { db, clock } = this.runtime;
+    const found = ids.map((id) => targets.find(owner, id));
+    const due = { nextCheckAtMs: clock.nowMs() };
+    await db.commit((tx) => {
+      for (const { id, members } of found) {
+        blocklists.updateTarget(tx, id, due);
+        if (members !== null) ranges.updateMembers(tx, id, due);
+      }
+    });
+  }
+
+  async setMonitoring(owner: Owner, ids: readonly string[], monitoringEnabled: boolean): Promise<void> {
+    for (const id of ids) this.deps.targets.find(owner, id);
+    for (const id of ids) await this.deps.targets.change(owner, id, { monitoringEnabled });
+  }
+
+  /** Removes targets with their history. */
+  async remove(owner: Owner, ids: readonly string[]): Promise<void> {
+    for (const id of ids) this.deps.targets.find(owner, id);
+    for (const id of ids) {
+      await this.deps.targets.remove(owner, id);
+      await nextTurn();
+    }
+  }
+}

@@ -1,8 +1,8 @@
-import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { describe, expect, test } from "bun:test";
 import type { Blocklist } from "./lists/blocklist.ts";
 import type { ListOutcome } from "./lists/lookup.ts";
-import { TEST_LIST } from "./test-list.ts";
+import { TEST_LIST } from "./target-lookup.ts";
 import { applyOutcomes, type KnownState } from "./transition.ts";
 
 /** A list of two listings, `a-1` and `a-2`. */

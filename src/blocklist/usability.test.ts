@@ -3,13 +3,13 @@ import { createLog } from "../foundation/base/log.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import { openDb } from "../foundation/db/open.ts";
 import { readEmbeddedCatalogue } from "./lists/catalogue.ts";
-import type { HealthState } from "./lists/list-finding.ts";
+import type { HealthState } from "./lists/list-client.ts";
 import type { DnsblHealth } from "./lists/health.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
-import { ListingMailQueue } from "./mail-queue-store.ts";
+import { ListingMailQueue } from "./listing-store.ts";
 import { BlocklistStore } from "./store.ts";
-import { UsabilityStore } from "./usability-store.ts";
+import { UsabilityStore } from "./list-store.ts";
 import { ListUsability } from "./usability.ts";
 
 const closers: Array<() => void> = [];

@@ -3,11 +3,9 @@ import { insertEvent } from "../foundation/db/outbox.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Blocklist } from "./lists/blocklist.ts";
-import type { DnsblHealth, ListHealth } from "./lists/health.ts";
-import { isProvable } from "./lists/list-test.ts";
-import type { ChangeNotifierDeps } from "./change-notifier.ts";
-import { noticeEntry } from "./listing-mails.ts";
-import type { UsabilityStore } from "./usability-store.ts";
+import { type DnsblHealth, type ListHealth, isProvable } from "./lists/health.ts";
+import { type ChangeNotifierDeps, noticeEntry } from "./change-notifier.ts";
+import type { UsabilityStore } from "./list-store.ts";
 
 export interface UsabilityDeps extends ChangeNotifierDeps {
   readonly store: UsabilityStore;

@@ -12,8 +12,7 @@ import type { AttemptOutcome } from "./run/attempt.ts";
 import type { Draft } from "./arrival/drafts.ts";
 import { JobQueries, resultsWanted, type RowChoice } from "./job-queries.ts";
 import type { JobRow } from "./results/job-store.ts";
-import type { OpenAddress } from "./results/list-store.ts";
-import { RowStore } from "./results/row-store.ts";
+import { type OpenAddress, RowStore } from "./results/list-store.ts";
 
 const newHarness = createBulkHarness();
 const OWNER = { accountId: BULK_ACCOUNT, mode: "live" } as const;

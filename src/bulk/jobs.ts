@@ -12,9 +12,9 @@ import type { Evidence } from "../verify/evidence.ts";
 import type { WebhookUrls } from "../notifications/webhooks/webhook-urls.ts";
 import { ListDrafts } from "./arrival/drafts.ts";
 import type { BulkIntake } from "./arrival/intake.ts";
-import { IntakeSlots } from "./arrival/intake-slots.ts";
+import { IntakeSlots, UploadBudget } from "./arrival/intake-limits.ts";
 import { isUnfinished, jobView } from "./results/job-object.ts";
-import { JobFollower } from "./run/job-follower.ts";
+import { JobFollower, type BulkRunner } from "./run/runner.ts";
 import { JobRemoval } from "./run/job-removal.ts";
 import { countUnsettled, createJobRetry } from "./run/job-retry.ts";
 import { evidenceOfRow } from "./results/job-rows.ts";
@@ -22,10 +22,8 @@ import type { JobRow } from "./results/job-store.ts";
 import type { BulkStores, JobWriter } from "./run/job-writer.ts";
 import { type Preview, previewSubmission } from "./arrival/preview.ts";
 import type { ResultsFormat } from "./results/results-csv.ts";
-import type { BulkRunner } from "./run/runner.ts";
 import type { JobFilters, UploadOrder } from "./results/schemas.ts";
 import { type Submission, type SubmissionContext, withSubmission } from "./arrival/submission.ts";
-import { UploadBudget } from "./arrival/upload-budget.ts";
 
 export interface BulkJobsOptions extends BulkStores {
   readonly engines: ByMode<VerificationEngine>;

@@ -13,7 +13,7 @@ import {
 import { settle } from "../testing/clock.ts";
 import { UNFINISHED_MAX } from "./jobs.ts";
 import { jobSchema } from "./results/schemas.ts";
-import { STALL_MS_MAX } from "./arrival/upload-body.ts";
+import { STALL_MS_MAX } from "./arrival/upload.ts";
 
 const CSV = { "content-type": "text/csv" };
 const FORM_BOUNDARY = "boundary";

@@ -1,7 +1,7 @@
 import type { Guard } from "../foundation/http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../foundation/http/route.ts";
-import { itemSource } from "./results/job-rows.ts";
+import { itemSource, sendResults } from "./results/job-rows.ts";
 import type { JobRow } from "./results/job-store.ts";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./results/list-store.ts";
@@ -16,7 +16,6 @@ import {
   LIST_BULK_VERIFICATIONS,
   RETRY_BULK_VERIFICATION,
 } from "./operations.ts";
-import { sendResults } from "./results/results-download.ts";
 
 export interface BulkRouteOptions {
   readonly guard: Guard;

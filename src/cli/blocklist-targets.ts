@@ -4,7 +4,7 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { batchView, newTargetsOf, readCsvBatch } from "../blocklist/batch.ts";
-import { discoverAndAdd } from "../blocklist/discover-targets.ts";
+import { discoverAndAdd } from "../blocklist/discovery.ts";
 import { severityRankOf } from "../blocklist/severity.ts";
 import { type Owner, TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
 import type { Targets } from "../blocklist/targets.ts";

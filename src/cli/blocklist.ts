@@ -1,14 +1,13 @@
 import type { Command } from "commander";
-import { catalogueOf, openDnsbl } from "../blocklist/lists/open.ts";
+import { catalogueOf, openDnsbl, type Dnsbl } from "../blocklist/lists/open.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import { severityRankOf } from "../blocklist/severity.ts";
 import { parseTarget } from "../blocklist/parse-target.ts";
 import { type Blocklist, type Catalogue, isEnabled } from "../blocklist/lists/blocklist.ts";
 import type { Severity } from "../foundation/base/severity.ts";
-import type { Dnsbl } from "../blocklist/lists/dnsbl.ts";
 import type { ListOutcome } from "../blocklist/lists/lookup.ts";
 import type { Target } from "../blocklist/lists/query-name.ts";
-import { catalogueView } from "../blocklist/list-view.ts";
+import { catalogueView } from "../blocklist/list-status.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { addTargetCommands } from "./blocklist-targets.ts";
 import { failOnOption, failOnSeverity } from "./fail-on.ts";

@@ -3,7 +3,7 @@ import { isId } from "../foundation/base/secrets.ts";
 import { parseMonitoredDomain } from "../dmarc/records/domains/parse-domain.ts";
 import { DIGESTS, DOMAIN_STATUSES, type DomainRow } from "../dmarc/records/domains/domain-store.ts";
 import type { DomainSettingsChange } from "../dmarc/records/domains/domains.ts";
-import type { DnsRecordView } from "../dmarc/records/domains/dns-record-schema.ts";
+import type { DnsRecordView } from "../dmarc/records/domains/publication.ts";
 import type { DomainView } from "../dmarc/records/domains/domain-schemas.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { parse } from "csv-parse/sync";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { recordSchema } from "../dmarc/insight/queries/record-schemas.ts";
+import { recordSchema } from "../dmarc/insight/queries/records.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { sampleReportXml } from "../testing/dmarc-reports.ts";
 import { insertDomain } from "../testing/ingest-harness.ts";

@@ -1,5 +1,10 @@
-import type { HealthFinding } from "../dmarc/insight/health/health-finding.ts";
-import type { DkimSection, DomainHealth, HealthSection, SpfSection } from "../dmarc/insight/health/health-sections.ts";
+import type {
+  HealthFinding,
+  DkimSection,
+  DomainHealth,
+  HealthSection,
+  SpfSection,
+} from "../dmarc/insight/health/health-schema.ts";
 import { safeLine } from "../foundation/base/visible-text.ts";
 import { wrapText } from "./terminal-text.ts";
 

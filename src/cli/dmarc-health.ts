@@ -3,7 +3,7 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { openHealthCheck } from "../dmarc/open.ts";
 import { freshResolverOf } from "../service/platform.ts";
 import { parseMonitoredDomain } from "../dmarc/records/domains/parse-domain.ts";
-import type { DomainHealth } from "../dmarc/insight/health/health-sections.ts";
+import type { DomainHealth } from "../dmarc/insight/health/health-schema.ts";
 import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/insight/health/selectors.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { healthText } from "./dmarc-health-text.ts";

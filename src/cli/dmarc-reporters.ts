@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { isoTime, systemClock } from "../foundation/base/clock.ts";
-import { AcceptedReporters } from "../dmarc/insight/queries/accepted-reporters.ts";
-import { acceptedView } from "../dmarc/insight/queries/reporter-routes.ts";
+import { AcceptedReporters, acceptedView } from "../dmarc/insight/queries/accepted-reporters.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount } from "./command.ts";
 import { type Io, print } from "./io.ts";
 import { type CommandService, withService } from "./service.ts";

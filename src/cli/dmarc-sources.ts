@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
-import { rangeOf } from "../dmarc/insight/sources/day-range.ts";
+import { rangeOf } from "../dmarc/insight/queries/domain-query.ts";
 import { SourceClassifier } from "../dmarc/insight/sources/classify-sources.ts";
 import { DomainSources } from "../dmarc/insight/sources/domain-sources.ts";
 import { CLASSIFICATIONS, type Classification } from "../dmarc/insight/sources/rollup-store.ts";

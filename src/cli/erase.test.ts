@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { evidenceWith } from "../testing/evidence.ts";
 import { createCommandLine } from "../testing/command-line.ts";
-import { packEvidence } from "../verify/evidence-store.ts";
+import { packEvidence } from "../verify/store.ts";
 
 const ADDRESS = "Ada.Lovelace@Example.com";
 const NORMALIZED = ADDRESS.toLowerCase();

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
-import { inspectRecord } from "../dmarc/records/record/inspect-record.ts";
+import { inspectRecord } from "../dmarc/records/record/record.ts";
 import { inspectAddress } from "../foundation/mail/inspect-address.ts";
-import { inspectReply } from "../verify/inspect-reply.ts";
+import { inspectReply } from "../verify/replies.ts";
 import { FILE_TOO_LARGE, findFiles, NO_SUCH_FILE, readReportBytes } from "./dmarc-files.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
@@ -74,7 +74,7 @@ export const addInspectCommands = (program: Command, io: Io, stdin: Stdin = () =
 /** Prints the reports at a path. Returns how many files cannot be read; each is named on standard error. */
 const printReports = async (path: string, io: Io, stdin: Stdin): Promise<number> => {
   // Loaded when needed: the readers of mails, archives and XML are large.
-  const { inspectBytes } = await import("../dmarc/reports/report/inspect-report.ts");
+  const { inspectBytes } = await import("../dmarc/reports/report/read-file.ts");
   let unreadable = 0;
   for await (const file of findFiles([path])) {
     for await (const { input, bytes, problem } of readReportBytes(file, stdin)) {

@@ -1,5 +1,5 @@
 import { systemClock } from "../foundation/base/clock.ts";
-import type { JobForecast } from "../bulk/results/forecast.ts";
+import type { JobForecast } from "../bulk/results/job-object.ts";
 import type { JobRow } from "../bulk/results/job-store.ts";
 import type { Io } from "./io.ts";
 

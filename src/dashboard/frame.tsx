@@ -5,9 +5,11 @@ import { Link } from "./components/link.tsx";
 import { Num } from "./components/number.tsx";
 import { Button, PostForm } from "./components/form.tsx";
 import { usePage } from "./context.ts";
-import type { Theme } from "./cookies.ts";
-import type { Flash } from "./flash.ts";
+import { type Theme, THEMES, themeCookie } from "./cookies.ts";
+import { type Flash, isOwnPath, redirectToPath } from "./redirect.ts";
 import type { Section, View, Viewer } from "./visit.ts";
+import { z } from "zod";
+import { publicAction } from "./page.ts";
 
 /** What the frame shows beside the page. */
 export interface FrameFacts {
@@ -211,3 +213,11 @@ const ThemeForm = ({ theme }: { readonly theme: Theme }) => {
     </PostForm>
   );
 };
+
+/** The choice of colours: kept by the browser, also without a session. */
+export const PREFERENCES = [
+  publicAction(
+    { path: "/theme", form: z.object({ theme: z.enum(THEMES), back: z.string().refine(isOwnPath).catch("/") }) },
+    ({ form }) => redirectToPath(form.back, undefined, [themeCookie(form.theme)]),
+  ),
+];

@@ -18,15 +18,15 @@ import { findAsset } from "./assets.ts";
 import { PageContext, type PageFacts } from "./context.ts";
 import { readSessionToken, readTheme, readTimeZone, readVisitor, visitorCookie } from "./cookies.ts";
 import { visitorToken } from "./csrf.ts";
-import { ErrorBody, type PageError } from "./error-body.tsx";
-import { CLEAR_FLASH, isRefusal, readFlash } from "./flash.ts";
+import { CLEAR_FLASH, isRefusal, readFlash, redirectToPath } from "./redirect.ts";
 import { ForgedForm } from "./form-input.ts";
 import { Frame, type FrameFacts } from "./frame.tsx";
 import { PageTurns } from "./page-turns.ts";
 import type { PageRoute } from "./page.ts";
-import type { Outcome, Role, Viewer, Visit } from "./visit.ts";
-import { redirectToPath } from "./redirect.ts";
+import type { Outcome, Role, Viewer, Visit, View } from "./visit.ts";
 import { hasRole, roleOfForm, roleOfPage } from "./roles.ts";
+import { Empty } from "./components/panel.tsx";
+import { ButtonLink } from "./components/link.tsx";
 
 /** What a valid session token stands for. */
 export interface ActiveSession {
@@ -274,4 +274,49 @@ const privately = (response: Response): Response => {
   for (const [name, value] of Object.entries(HEADERS))
     if (name !== "content-type" && !response.headers.has(name)) response.headers.set(name, value);
   return response;
+};
+
+/** An error that a person sees. */
+interface PageError {
+  readonly status: number;
+  readonly message?: string;
+  /** Identifies the request in the log. */
+  readonly requestId?: string;
+}
+
+const ERROR_TITLES: Readonly<Record<number, string>> = {
+  400: "This request cannot be read",
+  402: "Not enough credits",
+  403: "Not allowed",
+  404: "Page not found",
+  405: "Not possible",
+  409: "Not possible right now",
+  413: "Too large",
+  415: "Not supported",
+  429: "Too many requests",
+  500: "Something went wrong",
+  503: "Temporarily unavailable",
+};
+
+const ERROR_MESSAGES: Readonly<Record<number, string>> = {
+  404: "There is nothing at this address, or it belongs to another account or to the other mode (live or test).",
+  500: "This is a defect of the service. Nothing was lost. The operator finds the details in the log.",
+};
+
+/** The page of an error: what happened and where to go on. */
+const ErrorBody = ({ status, message, requestId }: PageError): View => {
+  const title = ERROR_TITLES[status] ?? "This did not work";
+  return {
+    ...{ title, section: null },
+    body: (
+      <Empty title={title} isPage action={<ButtonLink href="/">Go to the home page</ButtonLink>}>
+        <p>{(status === 500 ? undefined : message) ?? ERROR_MESSAGES[status] ?? "Try again."}</p>
+        {status >= 500 && requestId !== undefined && (
+          <p class="soft">
+            Request <code>{requestId}</code>
+          </p>
+        )}
+      </Empty>
+    ),
+  };
 };

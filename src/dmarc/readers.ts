@@ -1,5 +1,5 @@
 import { DmarcReading } from "./alerts/overview/dmarc-reading.ts";
-import { DomainAlerts } from "./alerts/rules/domain-alerts.ts";
+import { DomainAlerts } from "./alerts/rules/alert-routes.ts";
 import { HealthStore } from "./insight/health/health-store.ts";
 import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
 import { FailureReports } from "./insight/queries/failure-reports.ts";

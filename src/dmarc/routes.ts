@@ -1,14 +1,12 @@
 import type { Guard } from "../foundation/http/guard.ts";
 import { serveRoutes } from "../foundation/http/route.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
-import { createAlertRoutes } from "./alerts/rules/alert-routes.ts";
-import { DomainAlerts } from "./alerts/rules/domain-alerts.ts";
+import { createAlertRoutes, DomainAlerts } from "./alerts/rules/alert-routes.ts";
 import { createAdviceRoutes } from "./insight/advice/advice-routes.ts";
 import { createHealthRoutes } from "./insight/health/health-routes.ts";
-import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
-import { createFigureReader } from "./insight/queries/domain-figures.ts";
+import { AcceptedReporters, createReporterRoutes } from "./insight/queries/accepted-reporters.ts";
+import { createFigureReader } from "./insight/queries/summary.ts";
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";
-import { createReporterRoutes } from "./insight/queries/reporter-routes.ts";
 import type { DmarcSlice } from "./open.ts";
 import { createDomainRoutes } from "./records/domains/domain-routes.ts";
 import { IngestionReader } from "./reports/ingest/ingestion-reader.ts";

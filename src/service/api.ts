@@ -1,6 +1,5 @@
 import { createAccountRoutes } from "../accounts/routes.ts";
-import { createOverviewRoutes } from "../blocklist/overview-routes.ts";
-import { createBlocklistRoutes } from "../blocklist/routes.ts";
+import { createOverviewRoutes, createBlocklistRoutes } from "../blocklist/routes.ts";
 import { createBulkRoutes } from "../bulk/routes.ts";
 import { createDmarcRoutes } from "../dmarc/routes.ts";
 import type { Service, ServiceOptions } from "./compose.ts";

@@ -1,8 +1,7 @@
 import { ACCOUNT_ROUTES } from "../accounts/routes.ts";
 import { BLOCKLIST_EVENTS } from "../blocklist/event-docs.ts";
-import { blocklistRoutes } from "../blocklist/overview-operations.ts";
-import { BULK_EVENTS } from "../bulk/results/job-examples.ts";
-import { BULK_ROUTES } from "../bulk/operations.ts";
+import { blocklistRoutes } from "../blocklist/operations.ts";
+import { BULK_EVENTS, BULK_ROUTES } from "../bulk/operations.ts";
 import { DMARC_EVENTS } from "../dmarc/alerts/rules/alert-events.ts";
 import { DMARC_ROUTES } from "../dmarc/operations.ts";
 import { type DocumentInfo, type EventDoc, openApiDocument } from "../foundation/http/openapi.ts";

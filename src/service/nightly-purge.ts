@@ -1,6 +1,6 @@
 import type { Sessions } from "../accounts/sessions.ts";
 import type { SetupLinks } from "../accounts/setup-links.ts";
-import type { ExpiredLists, ListExpiry } from "../bulk/run/expiry.ts";
+import type { ExpiredLists, ListExpiry } from "../bulk/run/job-removal.ts";
 import { returnFreePages } from "../foundation/db/free-pages.ts";
 import { clearPageGaps } from "../foundation/db/page-gaps.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { uploadsFolderOf } from "../bulk/open.ts";
-import type { ServiceFacts } from "../dashboard/settings/service-facts.ts";
+import type { ServiceFacts } from "../dashboard/settings/service.tsx";
 import type { Doctor } from "../doctor/doctor.ts";
 import { type DatabaseUsage, databaseUsageOf } from "../foundation/db/database-files.ts";
 import type { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";

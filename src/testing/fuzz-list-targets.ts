@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AppError } from "../foundation/base/errors.ts";
 import type { ByteSource } from "../bulk/reading/byte-source.ts";
 import { inspectList, readRows } from "../bulk/reading/csv.ts";
-import { readForm } from "../bulk/arrival/upload-form.ts";
+import { readForm } from "../bulk/arrival/upload.ts";
 import { WorkbookRefused } from "../bulk/reading/workbook-parts.ts";
 import { writeWorkbookAsCsv } from "../bulk/reading/workbook.ts";
 import { readEmbeddedCatalogue } from "../blocklist/lists/catalogue.ts";

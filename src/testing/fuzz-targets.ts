@@ -7,7 +7,7 @@ import { parseCidr } from "../foundation/base/cidr.ts";
 import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { parseDnsServers, parseResolvConf } from "../foundation/net/resolv-conf.ts";
 import { createReplyParser, REPLY_LIMITS } from "../foundation/net/smtp-reply.ts";
-import { inspectReply } from "../verify/inspect-reply.ts";
+import { inspectReply } from "../verify/replies.ts";
 import { DMARC_FUZZ_TARGETS } from "./fuzz-dmarc-targets.ts";
 import { LIST_FUZZ_TARGETS } from "./fuzz-list-targets.ts";
 import { NETWORK_FUZZ_TARGETS } from "./fuzz-network-targets.ts";

@@ -1,6 +1,5 @@
 import { createLog } from "../foundation/base/log.ts";
-import { type MailboxSession, MailboxSync } from "../dmarc/reports/mailbox/mailbox-sync.ts";
-import { MessageMarker } from "../dmarc/reports/mailbox/message-marker.ts";
+import { type MailboxSession, MailboxSync, MessageMarker } from "../dmarc/reports/mailbox/mailbox-sync.ts";
 import { MailboxStore } from "../dmarc/reports/mailbox/mailbox-store.ts";
 import { ImapFailure } from "../foundation/net/imap-failure.ts";
 import type { ImapMark } from "../foundation/net/imap-session.ts";

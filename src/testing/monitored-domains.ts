@@ -4,7 +4,7 @@ import { createDomainCheck } from "../dmarc/records/domains/domain-check.ts";
 import { createDomainPlatforms, type DomainPlatformOptions } from "../dmarc/records/domains/domain-platform.ts";
 import { Domains, type DomainsDeps } from "../dmarc/records/domains/domains.ts";
 import { DomainStore, type DomainOwner, type DomainRow } from "../dmarc/records/domains/domain-store.ts";
-import { historyView } from "../dmarc/records/domains/domain-view.ts";
+import { historyView } from "../dmarc/records/domains/domain-schemas.ts";
 import type { Alert } from "../dmarc/records/domains/raise.ts";
 import type { UrlChange } from "../notifications/webhooks/webhook-urls.ts";
 import { createTestClock } from "./clock.ts";

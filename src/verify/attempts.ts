@@ -10,10 +10,9 @@ import { PoolClosed } from "./smtp/pool.ts";
 import type { AttemptedVerification, VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
 import { INTERNAL_ERROR } from "./result.ts";
-import { type ResultToStore, ResultWriter } from "./result-writer.ts";
+import { type ResultToStore, ResultWriter, type UnstoredVerification } from "./verification-writer.ts";
 import { waitMsOf } from "./retry.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
-import type { UnstoredVerification } from "./unstored-verifications.ts";
 import type { ConcludedVerification } from "./verdict.ts";
 
 export interface AttemptsDeps {

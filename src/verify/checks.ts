@@ -7,10 +7,9 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Caller } from "../foundation/http/guard.ts";
 import type { VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
-import { type ResultToStore, ResultWriter } from "./result-writer.ts";
+import { type ResultToStore, ResultWriter, UnstoredVerifications } from "./verification-writer.ts";
 import type { Runner } from "./runner.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
-import { UnstoredVerifications } from "./unstored-verifications.ts";
 
 export interface ChecksDeps {
   readonly store: VerificationStore;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readEmbeddedCatalogue } from "../blocklist/lists/catalogue.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Blocklist } from "../blocklist/lists/blocklist.ts";
-import { createDnsbl, type Dnsbl } from "../blocklist/lists/dnsbl.ts";
+import { createDnsbl, type Dnsbl } from "../blocklist/lists/open.ts";
 import { createDnsblPacing, noPacing } from "../blocklist/lists/budget.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { Clock } from "../foundation/base/clock.ts";
 import { type Blocklist, isEnabled, severityOf } from "../blocklist/lists/blocklist.ts";
-import type { Dnsbl } from "../blocklist/lists/dnsbl.ts";
+import type { Dnsbl } from "../blocklist/lists/open.ts";
 import type { ListOutcome } from "../blocklist/lists/lookup.ts";
 import type { Target } from "../blocklist/lists/query-name.ts";
 import type { DnsblEvidence, DomainEvidence } from "./evidence.ts";

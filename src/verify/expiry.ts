@@ -2,7 +2,7 @@ import { DAY_MS } from "../foundation/base/days.ts";
 import { pagesOf } from "../foundation/base/in-steps.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import type { AgedRow, VerificationExpiryStore } from "./expiry-store.ts";
+import type { AgedRow, VerificationExpiryStore } from "./store.ts";
 
 /** For how many days something is kept; null: for ever. */
 export interface VerificationRetention {

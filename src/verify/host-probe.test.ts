@@ -5,9 +5,8 @@ import { parseReply, type SmtpReply } from "../foundation/net/smtp-reply.ts";
 import { EgressPool } from "./smtp/egress.ts";
 import type { ProbeResult } from "./smtp/smtp-probe.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { CatchAllCache } from "./catch-all-cache.ts";
+import { CatchAllCache, RecentAcceptances } from "./host-memory.ts";
 import { HostProber } from "./host-probe.ts";
-import { RecentAcceptances } from "./recent-acceptances.ts";
 
 const OK = "250 2.1.5 Ok";
 const BLOCKED = "554 5.7.1 Client host blocked using a blocklist";

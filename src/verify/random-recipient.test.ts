@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { systemRandom } from "../foundation/base/secrets.ts";
 import { parseAddress } from "../foundation/mail/address.ts";
-import { isRoleAccount } from "./lists.ts";
+import { isRoleAccount } from "./address-evidence.ts";
 import { randomLocalPart } from "./mailbox-evidence.ts";
 
 test("looks like a person's, is an address of its own at each call, and no role", () => {

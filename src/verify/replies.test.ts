@@ -1,15 +1,13 @@
+import fc from "fast-check";
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import fc from "fast-check";
 import { z } from "zod";
-import type { SmtpReply } from "../foundation/net/smtp-reply.ts";
-import { parseReply } from "../foundation/net/smtp-reply.ts";
-import type { ReplyHints, ReplyStage } from "./replies.ts";
-import { readReply, subStatusOf, verdictOf } from "./replies.ts";
+import { type SmtpReply, parseReply } from "../foundation/net/smtp-reply.ts";
+import { type ReplyHints, type ReplyStage, readReply, subStatusOf, verdictOf } from "./replies.ts";
 import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/rule.ts";
 import { RULES } from "./reply-rules/table.ts";
-import { TEXT_CHARS_MAX } from "./reply-rules/text.ts";
+import { TEXT_CHARS_MAX } from "./reply-rules/signs.ts";
 
 const fixtureSchema = z.array(
   z.strictObject({

@@ -1,10 +1,7 @@
-import type { SmtpReply } from "../foundation/net/smtp-reply.ts";
-import { findRetryHint } from "./reply-rules/retry-hint.ts";
+import { type SmtpReply, parseReply } from "../foundation/net/smtp-reply.ts";
 import type { REPLY_READINGS, Rule, REPLY_STAGES } from "./reply-rules/rule.ts";
-import type { SignName } from "./reply-rules/signs.ts";
-import { createSigns, isStatusWord } from "./reply-rules/signs.ts";
+import { type SignName, createSigns, isStatusWord, readableText } from "./reply-rules/signs.ts";
 import { RULES } from "./reply-rules/table.ts";
-import { readableText } from "./reply-rules/text.ts";
 import { type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
 
 /** What a reply means for a verification. `ambiguous`: a refusal that may be about us or about the mailbox. */
@@ -178,3 +175,79 @@ export const subStatusOf = (reading: ReplyReading): ReplySubStatus => SUB_STATUS
 
 /** The verdict that goes with `subStatusOf`. */
 export const verdictOf = (reading: ReplyReading): Verdict => VERDICT_OF[subStatusOf(reading)];
+
+/** What `postwarden inspect reply` prints, one object a reply. */
+interface InspectedReply {
+  readonly input: string;
+  readonly code: number | null;
+  readonly enhanced: string | null;
+  readonly reading: ReplyReading;
+  readonly verdict: ReturnType<typeof verdictOf>;
+  readonly sub_status: ReplySubStatus;
+  /** The rule that read the reply; `unparsable` when the text is no reply. */
+  readonly rule: string;
+}
+
+/**
+ * Reads one SMTP reply from text, as a check at `stage` would. Verdict and sub_status are what the check would conclude had it
+ * received only this reply, with everything else fine and a random recipient refused. Text that is not one complete reply
+ * reads as `protocol_error` with `code` null. Never throws.
+ */
+export const inspectReply = (input: string, stage: ReplyStage = "rcpt"): InspectedReply => {
+  const parsed = parseReply(unfold(input.trim()));
+  const { reading, rule } = parsed.ok
+    ? readReply(parsed.value, stage)
+    : { reading: "protocol_error" as const, rule: "unparsable" };
+  return {
+    input,
+    code: parsed.ok ? parsed.value.code : null,
+    enhanced: parsed.ok ? parsed.value.enhanced : null,
+    reading,
+    verdict: verdictOf(reading),
+    sub_status: subStatusOf(reading),
+    rule,
+  };
+};
+
+/** Mail logs fold a reply of several lines into one: "550-5.1.1 No such 550 5.1.1 user". Only such text is unfolded. */
+const unfold = (text: string): string => {
+  const code = /^([2-5][0-9]{2})-/.exec(text)?.[1];
+  if (code === undefined || text.includes("\n") || !text.includes(` ${code} `)) return text;
+  return text.replaceAll(` ${code} `, `\n${code} `).replaceAll(` ${code}-`, `\n${code}-`);
+};
+
+/** Longer hints are ignored: no greylisting waits that long, and a hostile server must not delay a verification. */
+const RETRY_HINT_MAX_S = 86_400;
+
+const UNIT =
+  "(s|secs?|seconds?|sekunden?|secondes?|segundos?|secondi|sec\\.|m|mins?|minutes?|minuten?|minutos?|minuti|min\\.|h|hrs?|hours?|stunden?|heures?|horas?|ore|uur|minut|sekund\\w?|godzin\\w?|分钟|分鐘|分|秒|минут\\S?|секунд\\S?|час\\S{0,2}|분|초)";
+
+/** The number must belong to a request to retry: "timeout after 300 seconds" is none. */
+// input ≤ 65,536 characters
+const HINT = new RegExp(
+  `(?:again|retry|back|wait|later|gr[ea]y-?list\\w*|defer\\w*|delay\\w*|resend|reconnect|erneut|spater|reessay\\w*|revenez|intent\\w*|reintent\\w*|tente|riprov\\w*|ponow\\w*|повтор\\S*|попроб\\S*)(?:[^.;!?\\d]|[.](?! )){0,40}?\\b(\\d{1,6})(?:\\.\\d+)? ?${UNIT}(?![a-z])`,
+  "u",
+);
+const CLOCK_HINT = /(?:again|retry|back|wait|gr[ea]y-?list\w*)[^\d]{0,40}\b(\d{1,2}):([0-5]\d):([0-5]\d)\b/u;
+// input ≤ 65,536 characters
+const LEADING_HINT = new RegExp(
+  `(?:^|[^\\d.])(\\d{1,6}) ?${UNIT} ?(?:后|後|later|spater|以降|and try|before retry|until)`,
+  "u",
+);
+
+/** The wait that the server requests, in seconds, from folded text ("try again in 5 minutes"); undefined when it does not say. */
+export const findRetryHint = (words: string): number | undefined => {
+  if (!/\d/.test(words)) return undefined;
+  const clock = CLOCK_HINT.exec(words);
+  const match = clock ? null : (HINT.exec(words) ?? LEADING_HINT.exec(words));
+  const seconds = clock
+    ? Number(clock[1]) * 3600 + Number(clock[2]) * 60 + Number(clock[3])
+    : Number(match?.[1] ?? 0) * secondsPer(match?.[2] ?? "s");
+  return seconds > 0 && seconds <= RETRY_HINT_MAX_S ? seconds : undefined;
+};
+
+const secondsPer = (unit: string): number => {
+  if (/^(?:m|分|минут|분)/u.test(unit)) return 60;
+  if (/^(?:h|st|ore|uur|god|час)/u.test(unit)) return 3600;
+  return 1;
+};

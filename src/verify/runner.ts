@@ -4,9 +4,9 @@ import { drain } from "../foundation/base/wait.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { PoolClosed } from "./smtp/pool.ts";
 import { type AttemptsDeps, VerificationAttempts } from "./attempts.ts";
-import { BugBackoff } from "./bug-backoff.ts";
+import { BugBackoff } from "./retry.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
-import type { UnstoredVerification } from "./unstored-verifications.ts";
+import type { UnstoredVerification } from "./verification-writer.ts";
 
 export interface RunnerDeps extends Pick<AttemptsDeps, "store" | "engines" | "credits"> {
   /** Verifications in progress at a time; further ones wait in the database. */

@@ -7,8 +7,9 @@ import {
   VERDICT_OF,
   type Verdict,
   type VerificationResult,
+  confidenceScore,
+  qualityScore,
 } from "./result.ts";
-import { confidenceScore, qualityScore } from "./scores.ts";
 
 /** What the evidence concludes. */
 export interface DecidedVerdict {

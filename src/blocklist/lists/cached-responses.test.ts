@@ -1,12 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
 import { createCachingResolver } from "../../testing/caching-resolver.ts";
-import type { ZoneFailure, ZoneRecords } from "../../testing/dns-zone.ts";
-import { createZoneResolver } from "../../testing/dns-zone.ts";
+import { type ZoneFailure, type ZoneRecords, createZoneResolver } from "../../testing/dns-zone.ts";
 import { err, ok } from "../../foundation/base/errors.ts";
 import { type BudgetExceeded, type DnsblPacing, noPacing } from "./budget.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import { createDnsbl } from "./dnsbl.ts";
+import { createDnsbl } from "./open.ts";
 import type { Target } from "./query-name.ts";
 
 const spamcopIn = () => {

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
-import type { ZoneFailure, ZoneRecords } from "../../testing/dns-zone.ts";
-import { createZoneResolver } from "../../testing/dns-zone.ts";
+import { type ZoneFailure, type ZoneRecords, createZoneResolver } from "../../testing/dns-zone.ts";
 import type { Blocklist } from "./blocklist.ts";
 import { noPacing } from "./budget.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import { createDnsbl } from "./dnsbl.ts";
+import { createDnsbl } from "./open.ts";
 import type { Target } from "./query-name.ts";
 
 const { lists } = readEmbeddedCatalogue();

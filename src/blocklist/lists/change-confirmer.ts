@@ -1,12 +1,10 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Random } from "../../foundation/base/secrets.ts";
 import type { LivenessProber } from "./liveness.ts";
-import type { ListClient, TargetResponse } from "./list-client.ts";
+import { type ListClient, type TargetResponse, hasEntry, judgeNegative } from "./list-client.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
 import type { DecodedResponse } from "./decode.ts";
-import { hasEntry, judgeNegative } from "./list-finding.ts";
-import type { DnsblHealth } from "./health.ts";
-import { isProvable } from "./list-test.ts";
+import { type DnsblHealth, isProvable } from "./health.ts";
 import { literalName } from "./query-name.ts";
 import { halfOf, randomPublicTarget, unlistableTargets } from "./list-sample.ts";
 

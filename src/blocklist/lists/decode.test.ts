@@ -1,7 +1,6 @@
-import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { CodeMatch } from "./code-match.ts";
-import type { Blocklist } from "./blocklist.ts";
+import { describe, expect, test } from "bun:test";
+import type { CodeMatch, Blocklist } from "./blocklist.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 import { decodeResponse } from "./decode.ts";
 

@@ -1,6 +1,5 @@
 import type { DnsOutcome, DnsResponse } from "../../foundation/net/dns.ts";
-import { ipv4Number, isLoopback, matchesCode } from "./code-match.ts";
-import type { Blocklist, Category, ListingCode } from "./blocklist.ts";
+import { ipv4Number, isLoopback, matchesCode, type Blocklist, type Category, type ListingCode } from "./blocklist.ts";
 import { type Severity, SEVERITIES } from "../../foundation/base/severity.ts";
 
 /** One listing in a response: all return codes of the list with the same id. */

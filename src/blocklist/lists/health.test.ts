@@ -1,14 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { err, ok } from "../../foundation/base/errors.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import type { Zone, ZoneFailure, ZoneRecords } from "../../testing/dns-zone.ts";
-import { createZoneResolver } from "../../testing/dns-zone.ts";
+import { type Zone, type ZoneFailure, type ZoneRecords, createZoneResolver } from "../../testing/dns-zone.ts";
 import type { Blocklist } from "./blocklist.ts";
 import type { DecodedResponse } from "./decode.ts";
-import type { DnsblPacing, BudgetExceeded } from "./budget.ts";
-import { noPacing } from "./budget.ts";
+import { type DnsblPacing, type BudgetExceeded, noPacing } from "./budget.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import { createDnsbl } from "./dnsbl.ts";
+import { createDnsbl } from "./open.ts";
 
 const { lists } = readEmbeddedCatalogue();
 const listOf = (id: string): Blocklist => {

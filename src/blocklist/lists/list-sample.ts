@@ -1,8 +1,7 @@
 import type { Random } from "../../foundation/base/secrets.ts";
 import { createAddressPolicy } from "../../foundation/net/public-address.ts";
-import type { ListResponse, ListClient } from "./list-client.ts";
+import { type ListResponse, type ListClient, hasEntry } from "./list-client.ts";
 import type { Blocklist, Category, TargetKind } from "./blocklist.ts";
-import { hasEntry } from "./list-finding.ts";
 import { mapConcurrently } from "../../foundation/base/wait.ts";
 import { literalName } from "./query-name.ts";
 

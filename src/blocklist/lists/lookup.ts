@@ -2,12 +2,10 @@ import type { Clock } from "../../foundation/base/clock.ts";
 import type { Blocklist } from "./blocklist.ts";
 import type { ChangeConfirmer, ConfirmedResponse } from "./change-confirmer.ts";
 import type { Listing } from "./decode.ts";
-import type { DnsblHealth, ListHealth } from "./health.ts";
+import { type DnsblHealth, type ListHealth, isProvable } from "./health.ts";
 import { mapConcurrently } from "../../foundation/base/wait.ts";
 import type { ListClient } from "./list-client.ts";
-import { isProvable } from "./list-test.ts";
-import type { QueryForms, RegistrableDomain, Target } from "./query-name.ts";
-import { formQueries } from "./query-name.ts";
+import { type QueryForms, type RegistrableDomain, type Target, formQueries } from "./query-name.ts";
 
 /**
  * The result of one list for one target, in a form that may be stored and shown: keys are masked.

@@ -2,15 +2,21 @@ import { readFileSync } from "node:fs";
 import { err, type Result, SettingsError } from "../../foundation/base/errors.ts";
 import type { OnBehalfOf } from "../../foundation/base/on-behalf-of.ts";
 import { organisationalDomain } from "../../foundation/mail/organisational-domain.ts";
-import { resolverFor } from "../../foundation/net/dns.ts";
+import { resolverFor, type DnsResolver } from "../../foundation/net/dns.ts";
 import type { Platform } from "../../foundation/net/platform.ts";
 import type { Catalogue } from "./blocklist.ts";
-import { type BudgetLedger, createDnsblPacing } from "./budget.ts";
+import { type BudgetLedger, createDnsblPacing, type DnsblPacing } from "./budget.ts";
 import { parseCatalogue } from "./catalogue.ts";
-import { createDnsbl, type Dnsbl } from "./dnsbl.ts";
 import { EMBEDDED_CATALOGUE } from "./embedded-catalogue.ts";
-import { applyKeys } from "./list-keys.ts";
-import { applySwitches } from "./list-switches.ts";
+import { applyKeys, applySwitches } from "./list-settings.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
+import type { Random } from "../../foundation/base/secrets.ts";
+import { ChangeConfirmer } from "./change-confirmer.ts";
+import { DnsblHealth } from "./health.ts";
+import { ListClient } from "./list-client.ts";
+import { LivenessProber } from "./liveness.ts";
+import { DnsblLookup } from "./lookup.ts";
+import type { RegistrableDomain } from "./query-name.ts";
 
 /** The operator's settings about the catalogue. */
 export interface CatalogueSettings {
@@ -60,3 +66,25 @@ export const openVerdictDnsbl = ({ clock, random, resolver }: Platform, waitMsMa
     ...{ clock, random, resolver: resolverFor(resolver, BLOCKLISTS), registrableDomain: organisationalDomain },
     pacing: createDnsblPacing({ clock, waitMsMax }),
   });
+
+export interface Dnsbl {
+  readonly lookup: DnsblLookup;
+  readonly health: DnsblHealth;
+}
+
+/** Lookups and health over one resolver. They share budgets and what is known about the lists: create one per process. */
+export const createDnsbl = (deps: {
+  readonly resolver: DnsResolver;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly registrableDomain: RegistrableDomain;
+  /** Default: the published budgets. `noPacing` is for measurements and for your own lists. */
+  readonly pacing?: DnsblPacing;
+}): Dnsbl => {
+  const { resolver, clock, random, pacing = createDnsblPacing({ clock }) } = deps;
+  const client = new ListClient(resolver, pacing);
+  const prober = new LivenessProber(client, deps);
+  const health = new DnsblHealth(clock, { client, random, prober });
+  const confirmer = new ChangeConfirmer(deps, { client, health, prober });
+  return { health, lookup: new DnsblLookup(deps, { client, health, confirmer }) };
+};

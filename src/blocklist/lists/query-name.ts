@@ -1,12 +1,8 @@
-import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import type { Result } from "../../foundation/base/errors.ts";
-import { err, ok } from "../../foundation/base/errors.ts";
-import { normalizeName } from "../../foundation/net/dns-name.ts";
-import { reverseLabels } from "../../foundation/net/dns-name.ts";
-import type { Blocklist, TargetKind } from "./blocklist.ts";
-import { zoneOf } from "./blocklist.ts";
-import { ipv4Number } from "./code-match.ts";
+import { isIP } from "node:net";
+import { type Result, err, ok } from "../../foundation/base/errors.ts";
+import { normalizeName, reverseLabels } from "../../foundation/net/dns-name.ts";
+import { type Blocklist, type TargetKind, zoneOf, ipv4Number } from "./blocklist.ts";
 
 /** What is looked up: an IP address without a zone index, or a domain in A-labels. */
 export interface Target {

@@ -3,10 +3,10 @@ import { countField } from "../../foundation/http/schema-fields.ts";
 import type { Random } from "../../foundation/base/secrets.ts";
 import { keptCell, normalizeCell, readAddressCell } from "../../foundation/mail/address-in-cell.ts";
 import type { Inspection, ListRow } from "../reading/csv.ts";
-import { AddressIndex, newSeed } from "../results/address-index.ts";
+import { AddressIndex, newSeed } from "./intake.ts";
 import { detectedFormatSchema, shownName } from "../reading/detected-format.ts";
 import type { Submission } from "./submission.ts";
-import { addressHints } from "../results/address-hints.ts";
+import { addressHints } from "../results/job-rows.ts";
 
 const FIRST_ROWS = 10;
 const COLUMNS_SHOWN = 50;

@@ -13,9 +13,8 @@ import { withListFile } from "./list-file.ts";
 import { JSON_LIST_FORMAT } from "../results/results-csv.ts";
 import { jsonListSchema, jsonQuerySchema, type UploadOrder, uploadOptionsSchema } from "../results/schemas.ts";
 import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
-import { SMALL_BYTES_MAX, SMALL_ROWS_MAX } from "./intake-slots.ts";
+import { SMALL_BYTES_MAX, SMALL_ROWS_MAX, type UploadReservation } from "./intake-limits.ts";
 import { isArchive } from "../reading/workbook.ts";
-import type { UploadReservation } from "./upload-budget.ts";
 import type { WebhookUrls } from "../../notifications/webhooks/webhook-urls.ts";
 
 /** A received list. `hash` identifies the list and its options. */

@@ -4,9 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError } from "../../foundation/base/errors.ts";
 import { createTestClock, settle } from "../../testing/clock.ts";
-import { LIST_BYTES_MAX, receiveUpload, uploadBytesMax } from "./upload.ts";
-import { STALL_MS_MAX } from "./upload-body.ts";
-import { FIELDS_MAX, FIELD_BYTES_MAX } from "./upload-form.ts";
+import { LIST_BYTES_MAX, receiveUpload, uploadBytesMax, FIELDS_MAX, FIELD_BYTES_MAX, STALL_MS_MAX } from "./upload.ts";
 
 const LIST = "email\r\nada@example.org\r\n\r\n--b\r\nnot a boundary\r\n";
 const folders: string[] = [];

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type ColumnOptions, findAddressColumn, looksLikeAddress } from "./columns-address.ts";
 import { CELL_CHARACTERS_MAX } from "../../foundation/mail/address-in-cell.ts";
-import { chooseDelimiter } from "./csv-delimiter.ts";
-import { DELIMITERS } from "./csv-records.ts";
+import { chooseDelimiter, DELIMITERS } from "./csv-records.ts";
 
 const AUTO: ColumnOptions = { header: "auto" };
 

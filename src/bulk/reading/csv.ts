@@ -1,10 +1,17 @@
 import { nextTurn } from "../../foundation/base/clock.ts";
 import { AppError, type Result, err, ok } from "../../foundation/base/errors.ts";
 import { type ColumnReason, type ColumnOptions, countAddresses, findAddressColumn } from "./columns-address.ts";
-import { type DelimiterCandidate, chooseDelimiter } from "./csv-delimiter.ts";
+import {
+  type DelimiterCandidate,
+  chooseDelimiter,
+  readSeparatorLine,
+  DELIMITERS,
+  type Delimiter,
+  type RecordFormat,
+  type CsvRowProblem,
+  RecordReader,
+} from "./csv-records.ts";
 import { type EncodingName, type TextEncoding, detectEncoding, isReadByByte, utf8Chunks } from "./csv-encoding.ts";
-import { readSeparatorLine } from "./csv-delimiter.ts";
-import { DELIMITERS, type Delimiter, type RecordFormat, type CsvRowProblem, RecordReader } from "./csv-records.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
 import type { ByteSource } from "./byte-source.ts";
 

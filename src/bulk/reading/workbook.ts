@@ -2,8 +2,14 @@ import { open } from "node:fs/promises";
 import { written } from "../../foundation/http/csv.ts";
 import { ROWS_MAX } from "./csv.ts";
 import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX } from "./csv-records.ts";
-import { openWorkbook, type PartHandler, type WorkbookParts, WorkbookRefused } from "./workbook-parts.ts";
-import { readSharedStrings, type SharedStrings } from "./workbook-strings.ts";
+import {
+  openWorkbook,
+  type PartHandler,
+  type WorkbookParts,
+  WorkbookRefused,
+  readSharedStrings,
+  type SharedStrings,
+} from "./workbook-parts.ts";
 
 const WORKBOOK = "xl/workbook.xml";
 /** The contents of an .ods (ODF 1.3, part 2, §3.1). */

@@ -1,5 +1,5 @@
-import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { sendPage } from "../../foundation/http/list-page.ts";
 import { BULK_ACCOUNT, createBulkHarness } from "../../testing/bulk-harness.ts";
@@ -12,7 +12,7 @@ import {
   VERDICT_OF,
 } from "../../verify/result.ts";
 import { exportRows, itemSource } from "./job-rows.ts";
-import { Throughput, forecast } from "./forecast.ts";
+import { Throughput, forecast } from "./job-object.ts";
 import { toColumns, toResult, toResultJson } from "./result-columns.ts";
 
 const pageSchema = z.object({

@@ -1,17 +1,27 @@
 import { z } from "zod";
 import type { ListSource } from "../../foundation/http/list-page.ts";
-import { beginEvidence } from "../../verify/address-evidence.ts";
+import { beginEvidence, suggestAddress, suggestDomain } from "../../verify/address-evidence.ts";
 import type { VerificationEngine } from "../../verify/engine.ts";
 import type { Evidence } from "../../verify/evidence.ts";
-import { unpackEvidence } from "../../verify/evidence-store.ts";
+import { unpackEvidence } from "../../verify/store.ts";
 import { VERDICT_OF, type VerificationResult } from "../../verify/result.ts";
 import { TEST_PLATFORM } from "../../verify/test-platform.ts";
-import type { ListedRow, ListStore } from "./list-store.ts";
+import type { ListedRow, ListStore, ListRowFilter } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
-import type { ResultRow } from "./results-csv.ts";
-import type { ListRowFilter } from "./row-store.ts";
-import { hasSuggestion, addressHints, NO_HINTS, type AddressHints } from "./address-hints.ts";
+import {
+  type ResultRow,
+  type ExportOptions,
+  isExportedByByte,
+  type ResultsFormat,
+  writeResults,
+} from "./results-csv.ts";
 import type { ItemFilters } from "./schemas.ts";
+import { attachment } from "../../foundation/http/content-disposition.ts";
+import { streamRows } from "../../foundation/http/response.ts";
+import type { JobRow } from "./job-store.ts";
+import { cached } from "../../foundation/base/cached.ts";
+import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
+import { describeProblem } from "../../foundation/mail/address-problem.ts";
 
 const EXPORTED_AT_ONCE = 500;
 /** Rows read at once, which takes a few milliseconds. */
@@ -123,4 +133,53 @@ export const evidenceOfRow = async (row: ListedRow, { engine, stored }: Evidence
   if (row.subStatus === null) return begun;
   const { evidence } = engine.conclude(await engine.reproduce(begun), row.verifiedAtMs);
   return evidence.conclusion?.sub_status === row.subStatus ? evidence : null;
+};
+
+interface ResultsDownload {
+  readonly job: Pick<JobRow, "number" | "id" | "name">;
+  readonly format: ResultsFormat;
+  readonly filters: ExportFilters;
+  readonly options?: ExportOptions;
+  /** What is downloaded, in the name of the file: `customers-deliverable.csv`. Default: `results`. */
+  readonly part?: string;
+}
+
+/** `customers.csv` and `customers` become `customers-results`. */
+const fileNameOf = ({ name, id }: ResultsDownload["job"], part: string): string =>
+  name === null ? `${part}-${id}` : `${name.replace(/\.(?:csv|tsv|txt|xlsx)$/i, "")}-${part}`;
+
+/** Streams the rows of a job with their results as a CSV, also while the job runs; 503 when too much is being sent. */
+export const sendResults = (
+  request: Request,
+  lists: ListStore,
+  { job, format, filters, options = {}, part = "results" }: ResultsDownload,
+): Response =>
+  streamRows(request, writeResults(format, exportRows(lists, job.number, filters), options), {
+    "content-type": isExportedByByte(format, options) ? "text/csv" : "text/csv; charset=utf-8",
+    "content-disposition": attachment(fileNameOf(job, part), ".csv"),
+  });
+
+/** What can be said about the text of a cell without any lookup. */
+interface AddressHints {
+  /** The address that was probably meant (`did_you_mean`). */
+  readonly suggestion: string | null;
+  /** Why the cell does not hold an address, as a sentence. */
+  readonly problem: string | null;
+}
+
+const NO_HINTS: AddressHints = { suggestion: null, problem: null };
+
+/** Domains in the cache; far fewer are frequent in a list of a million rows. */
+const DOMAINS_CACHED_MAX = 10_000;
+const hasSuggestedDomain = cached(DOMAINS_CACHED_MAX, (domain) => suggestDomain(domain) !== null);
+
+/** Whether there is a suggestion for addresses of this domain. Cached: an export asks for every row. */
+const hasSuggestion = (normalizedEmail: string): boolean =>
+  hasSuggestedDomain(normalizedEmail.slice(normalizedEmail.lastIndexOf("@") + 1));
+
+/** The hints for a cell. Derived from its text, so nothing is stored. */
+export const addressHints = (submittedEmail: string): AddressHints => {
+  const read = readAddressCell(submittedEmail);
+  if (!read.ok) return { suggestion: null, problem: describeProblem(read.error) };
+  return { suggestion: suggestAddress(read.value.address), problem: null };
 };

@@ -1,8 +1,14 @@
-import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { RetryHeap } from "./address-queue.ts";
-import { bucketOf, AddressQueue, FIRST_PER_BUCKET_MAX, PER_BUCKET_MAX, type Taken } from "./address-queue.ts";
-import { AddressIndex } from "../results/address-index.ts";
+import { describe, expect, test } from "bun:test";
+import {
+  RetryHeap,
+  bucketOf,
+  AddressQueue,
+  FIRST_PER_BUCKET_MAX,
+  PER_BUCKET_MAX,
+  type Taken,
+} from "./address-queue.ts";
+import { AddressIndex } from "../arrival/intake.ts";
 
 const NOW = 1_000;
 const takeAll = (queue: AddressQueue, nowMs = NOW): Taken[] => {

@@ -4,7 +4,7 @@ import type { Runtime } from "../../foundation/db/runtime.ts";
 import { PoolClosed } from "../../verify/smtp/pool.ts";
 import type { AttemptedVerification, RepeatedVerification, VerificationEngine } from "../../verify/engine.ts";
 import type { Evidence } from "../../verify/evidence.ts";
-import { packEvidence, unpackEvidence } from "../../verify/evidence-store.ts";
+import { packEvidence, unpackEvidence } from "../../verify/store.ts";
 import { providerOf } from "../../verify/providers.ts";
 import { INTERNAL_ERROR } from "../../verify/result.ts";
 import { waitMsOf } from "../../verify/retry.ts";

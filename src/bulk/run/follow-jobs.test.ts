@@ -6,7 +6,7 @@ import { createLog } from "../../foundation/base/log.ts";
 import { createApps, ENDLESS, type TestApp } from "../../testing/app.ts";
 import { BULK_PATH, postList, untilJobEnded } from "../../testing/bulk-requests.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { JobFollower } from "./job-follower.ts";
+import { JobFollower } from "./runner.ts";
 
 const start = createApps();
 const folder = mkdtempSync(join(tmpdir(), "postwarden-follow-"));

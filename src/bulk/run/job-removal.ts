@@ -4,6 +4,10 @@ import type { Runtime } from "../../foundation/db/runtime.ts";
 import { isDatabaseState } from "../../foundation/base/database-errors.ts";
 import type { JobStore } from "../results/job-store.ts";
 import type { ListStore } from "../results/list-store.ts";
+import { nextTurn } from "../../foundation/base/clock.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import type { Tx } from "../../foundation/db/open.ts";
+import type { ResultsFormat } from "../results/results-csv.ts";
 
 const REMOVED_AT_ONCE = 1_000;
 const AGAIN_MS = 10_000;
@@ -71,3 +75,120 @@ export class JobRemoval {
     if (isComplete) await db.commit((tx) => this.jobs.remove(tx, number));
   }
 }
+
+/** For how many days after the end of a job something is kept; null: for ever. */
+interface ListRetention {
+  /** The job with its results. */
+  readonly resultDays: number | null;
+  readonly evidenceDays: number | null;
+  /** The columns of the uploaded file other than the address. */
+  readonly fileDays: number | null;
+}
+
+/** How many jobs a run changed. */
+export interface ExpiredLists {
+  readonly lists: number;
+  readonly files: number;
+  readonly listEvidence: number;
+}
+
+/** Rows changed in one transaction: it holds the event loop for a few milliseconds. */
+const ROWS_AT_ONCE = 250;
+/** A retry may be repeated with its Idempotency-Key for a day. */
+const SLACK_MS = 60 * 60 * 1000;
+
+/** Removes what has expired of jobs that have ended. Unfinished jobs are never touched. */
+export class ListExpiry {
+  readonly #removal: JobRemoval;
+
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly stores: { readonly jobs: JobStore; readonly lists: ListStore },
+    private readonly retention: ListRetention,
+  ) {
+    this.#removal = new JobRemoval(runtime, stores.jobs, stores.lists);
+  }
+
+  /** Removes what has expired, in short transactions, until nothing is left or `isStopping`. The next run resumes. */
+  async run(isStopping: () => boolean): Promise<ExpiredLists> {
+    const { resultDays, evidenceDays, fileDays } = this.retention;
+    const remove = (days: number | null, work: (job: number, beforeMs: number) => Promise<boolean>): Promise<number> =>
+      this.#eachEnded(days, isStopping, work);
+    const lists = await remove(resultDays, (job, beforeMs) => this.#removeJob(job, beforeMs));
+    const files = await remove(fileDays, (job, beforeMs) => this.#removeFile(job, beforeMs, isStopping));
+    const listEvidence = await remove(evidenceDays, (job, beforeMs) =>
+      this.#whileEnded(isStopping, { job, beforeMs }, (tx) =>
+        this.stores.lists.removeSomeEvidence(tx, job, ROWS_AT_ONCE),
+      ),
+    );
+    return { lists, files, listEvidence };
+  }
+
+  /** Stops the removal of a job after its present step; it continues after the next start. */
+  stop(): Promise<void> {
+    return this.#removal.stop();
+  }
+
+  /** Calls `work` for every job that ended more than `days` ago, and returns for how many it did something. */
+  async #eachEnded(
+    days: number | null,
+    isStopping: () => boolean,
+    work: (job: number, beforeMs: number) => Promise<boolean>,
+  ): Promise<number> {
+    if (days === null) return 0;
+    const beforeMs = this.runtime.clock.nowMs() - days * DAY_MS - SLACK_MS;
+    let changed = 0;
+    for (const job of this.stores.jobs.endedBefore(beforeMs)) {
+      if (isStopping()) break;
+      if (await work(job, beforeMs)) changed += 1;
+      await nextTurn();
+    }
+    return changed;
+  }
+
+  async #removeJob(job: number, beforeMs: number): Promise<boolean> {
+    const { jobs } = this.stores;
+    const isHidden = await this.runtime.db.commit((tx) => {
+      if (!jobs.hasEndedBefore(job, beforeMs)) return false;
+      jobs.hide(tx, job);
+      return true;
+    });
+    if (!isHidden) return false;
+    this.#removal.remove(job);
+    await this.#removal.done();
+    return true;
+  }
+
+  /** Removes the cells of the rows, then the names of their columns: the mark that nothing is left. */
+  async #removeFile(job: number, beforeMs: number, isStopping: () => boolean): Promise<boolean> {
+    const { jobs, lists } = this.stores;
+    const format = jobs.formatOf(job);
+    if (format.width <= 1 && format.titles.length === 0) return false;
+    let after = -1;
+    const isDone = await this.#whileEnded(isStopping, { job, beforeMs }, (tx) => {
+      const last = lists.removeCells(tx, job, { after, limit: ROWS_AT_ONCE });
+      if (last === null) jobs.setFormat(tx, job, addressColumnOf(format));
+      else after = last;
+      return last !== null;
+    });
+    return isDone;
+  }
+
+  /** Repeats `step` until it returns false. Returns whether it returned true before, that is, did something. */
+  async #whileEnded(
+    isStopping: () => boolean,
+    { job, beforeMs }: { readonly job: number; readonly beforeMs: number },
+    step: (tx: Tx) => boolean,
+  ): Promise<boolean> {
+    // Checked in each step: a completed job may be retried at any time.
+    const work = (tx: Tx): number => Number(this.stores.jobs.hasEndedBefore(job, beforeMs) && step(tx));
+    const { count } = await inSteps(() => this.runtime.db.commit(work), { isStopping });
+    return count > 0;
+  }
+}
+
+/** The format of an export that has the address as its only uploaded column. */
+const addressColumnOf = (format: ResultsFormat): ResultsFormat => {
+  const name = format.header?.[format.column];
+  return { ...format, header: name === undefined ? null : [name], column: 0, width: 1, titles: [] };
+};

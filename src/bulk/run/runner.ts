@@ -3,17 +3,24 @@ import { wait } from "../../foundation/base/wait.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Outages, PausedReason } from "../../verify/smtp/outages.ts";
 import { PoolClosed } from "../../verify/smtp/pool.ts";
-import { BugBackoff } from "../../verify/bug-backoff.ts";
+import { BugBackoff } from "../../verify/retry.ts";
 import type { AddressQueue, Taken } from "./address-queue.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
 import { ConcurrencyLimiter, type Load } from "./concurrency-limiter.ts";
-import { ASSUMED_ATTEMPT_S, type JobForecast, NOTHING_LEFT, PAUSED } from "../results/forecast.ts";
-import { hasEnded, isUnfinished } from "../results/job-object.ts";
+import {
+  ASSUMED_ATTEMPT_S,
+  type JobForecast,
+  NOTHING_LEFT,
+  PAUSED,
+  hasEnded,
+  isUnfinished,
+} from "../results/job-object.ts";
 import type { JobRow, JobStore } from "../results/job-store.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 import type { ListStore } from "../results/list-store.ts";
 import { ResultBatches, UNWRITTEN_MAX } from "./result-batches.ts";
 import { addressesUnderWay, forecastJob, nextToBegin, RunningJob, windowShares } from "./running-job.ts";
+import { Recurring } from "../../foundation/base/recurring.ts";
 
 export interface BulkRunnerOptions {
   readonly jobs: JobStore;
@@ -295,5 +302,44 @@ export class BulkRunner {
 
   #isActive(running: RunningJob, queue = running.queue): boolean {
     return !this.#isStopped && this.#active.get(running.job.number) === running && running.queue === queue;
+  }
+}
+
+interface JobFollowerOptions {
+  readonly jobs: Pick<JobStore, "resetting" | "withStatus">;
+  readonly runner: Pick<BulkRunner, "add" | "drop" | "jobNumbers">;
+  /** Prepares the retries of the jobs that are marked for it. */
+  readonly prepareRetries: () => void;
+}
+
+const FOLLOW_EVERY_MS = 2_000;
+
+/** Follows what another process, such as the command line, did to jobs: stops those that it ended, starts those that it queued. */
+export class JobFollower {
+  readonly #options: JobFollowerOptions;
+  readonly #following: Recurring;
+
+  constructor(runtime: Pick<Runtime, "clock" | "log">, options: JobFollowerOptions) {
+    this.#options = options;
+    const name = "reading of lists that other processes changed";
+    this.#following = new Recurring(runtime, { name, run: () => this.#follow(), retryMs: FOLLOW_EVERY_MS });
+  }
+
+  start(): void {
+    this.#following.within(FOLLOW_EVERY_MS);
+  }
+
+  stop(): Promise<void> {
+    return this.#following.stop();
+  }
+
+  #follow(): number {
+    const { jobs, runner, prepareRetries } = this.#options;
+    if (jobs.resetting().length > 0) prepareRetries();
+    const unfinished = jobs.withStatus(["queued", "running"]);
+    const numbers = new Set(unfinished.map(({ number }) => number));
+    for (const number of runner.jobNumbers()) if (!numbers.has(number)) runner.drop(number);
+    for (const job of unfinished) if (!job.isResetting) runner.add(job);
+    return FOLLOW_EVERY_MS;
   }
 }

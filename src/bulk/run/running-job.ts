@@ -1,6 +1,6 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import { AddressQueue, bucketOf } from "./address-queue.ts";
-import { forecast, type JobForecast, Throughput } from "../results/forecast.ts";
+import { forecast, type JobForecast, Throughput } from "../results/job-object.ts";
 import type { ListStore } from "../results/list-store.ts";
 import type { JobRow } from "../results/job-store.ts";
 

@@ -3,16 +3,14 @@ import type { CheckView } from "../../blocklist/check-body.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
 import type { CheckPage } from "../../blocklist/target-history.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Filters, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink } from "../components/link.tsx";
+import { ButtonLink, DownloadLink, withParameters } from "../components/link.tsx";
 import { Mono } from "../components/copy.tsx";
 import { countText } from "../components/number.tsx";
-import { PageHead, Panel } from "../components/panel.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
-import { withParameters } from "../url.ts";
 
 export const CHECKS_PER_PAGE = 50;
 const PAGES_MAX = 10_000;

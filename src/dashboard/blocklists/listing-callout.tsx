@@ -6,8 +6,8 @@ import { Mono } from "../components/copy.tsx";
 import { OutsideLink } from "../components/link.tsx";
 import { durationText, Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
-import { MoreForm } from "./more-form.tsx";
 import { kindOfSeverity } from "./words.tsx";
+import type { ComponentChildren } from "preact";
 
 /** What the list returned at the last check. */
 export interface ListResponseFacts {
@@ -146,3 +146,21 @@ const ListingActions = ({ targetId, listing, isMember }: Omit<ListingCalloutProp
     </>
   );
 };
+
+/** A form behind a button, which is open when it is shown again with what is wrong with it. */
+export const MoreForm = ({
+  label,
+  action,
+  children,
+}: {
+  readonly label: string;
+  readonly action: string;
+  readonly children: ComponentChildren;
+}) => (
+  <details class="more" open={usePage().form?.action === action}>
+    <summary class="button">{label}</summary>
+    <PostForm action={action} class="form">
+      {children}
+    </PostForm>
+  </details>
+);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../../testing/app.ts";
-import { notifiedText } from "./changes-panel.tsx";
+import { notifiedText } from "./target-panels.tsx";
 import { signIn, type Visitor } from "../../testing/dashboard.ts";
 
 const start = createApps();

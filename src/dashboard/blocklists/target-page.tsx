@@ -1,20 +1,16 @@
-import type { MuteView } from "../../blocklist/mutes.ts";
+import type { MuteView } from "../../blocklist/muting.ts";
 import type { ListingView } from "../../blocklist/listings.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
-import type { TargetChangeView } from "../../blocklist/target-history.ts";
+import type { TargetChangeView, ListTimeline } from "../../blocklist/target-history.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
-import type { ListTimeline } from "../../blocklist/timeline.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import { Link } from "../components/link.tsx";
 import { Live } from "../components/live.tsx";
 import { countText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
-import { ChangesPanel } from "./changes-panel.tsx";
-import { ListingCallout, type ListResponseFacts } from "./listing-callout.tsx";
-import { MembersPanel } from "./members-panel.tsx";
-import { MoreForm } from "./more-form.tsx";
-import { MutedPanel, UnbelievedPanel } from "./side-panels.tsx";
+import { ChangesPanel, MembersPanel, MutedPanel, UnbelievedPanel } from "./target-panels.tsx";
+import { ListingCallout, type ListResponseFacts, MoreForm } from "./listing-callout.tsx";
 import { SettingsFields, settingsOf } from "./settings-form.tsx";
 import { TimelinePanel } from "./timeline-view.tsx";
 

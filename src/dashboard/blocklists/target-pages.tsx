@@ -8,12 +8,12 @@ import { csvLine } from "../../foundation/http/csv.ts";
 import { formAction, page } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
-import { csvFile } from "./csv-file.ts";
 import { CHECKS_PER_PAGE, HistoryPage, type HistoryQuery, historyQuery } from "./history-page.tsx";
 import { MUTE_DAYS } from "./listing-callout.tsx";
 import { settingsFields } from "./settings-form.tsx";
 import { TargetPage } from "./target-page.tsx";
 import { type BlocklistUseCases, namesIn } from "./use-cases.ts";
+import { streamRows } from "../../foundation/http/response.ts";
 
 const CHANGES_SHOWN = 12;
 const MEMBERS_MAX = 1_024;
@@ -209,3 +209,16 @@ const muteActions = (useCases: BlocklistUseCases) => {
     ),
   ];
 };
+
+const encoder = new TextEncoder();
+
+async function* encoded(lines: AsyncGenerator<string>): AsyncGenerator<Uint8Array> {
+  for await (const text of lines) yield encoder.encode(text);
+}
+
+/** A CSV file, sent as its lines are read. */
+export const csvFile = (request: Request, name: string, lines: AsyncGenerator<string>): Response =>
+  streamRows(request, encoded(lines), {
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": `attachment; filename="${name.replace(/[^A-Za-z0-9._-]+/g, "_")}"`,
+  });

@@ -6,16 +6,14 @@ import { TARGET_ORDERS, TARGET_STATES } from "../../blocklist/target-table-store
 import type { TargetFigures } from "../../blocklist/target-table.ts";
 import { SEVERITIES } from "../../foundation/base/severity.ts";
 import { Button, CheckField, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
+import { ButtonLink, DownloadLink, Link, withParameters } from "../components/link.tsx";
 import { Mono } from "../components/copy.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
 import { countText, Num, numberText } from "../components/number.tsx";
-import { Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
-import { withParameters } from "../url.ts";
-import { Discover } from "./new-page.tsx";
+import { Discover } from "./new-pages.tsx";
 import { SEVERITY_OPTIONS, STATE_WORDS, StateBadge } from "./words.tsx";
 
 const TEXT_CHARACTERS_MAX = 320;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { DAY_MS } from "../../foundation/base/days.ts";
-import type { ListSpan } from "../../blocklist/timeline.ts";
+import type { ListSpan } from "../../blocklist/target-history.ts";
 import { slotsOf } from "./timeline-view.tsx";
 
 const NOW_MS = Date.parse("2026-04-01T00:00:00Z");

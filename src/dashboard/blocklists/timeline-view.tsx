@@ -1,5 +1,5 @@
 import { DAY_MS } from "../../foundation/base/days.ts";
-import { LIST_STATES, type ListSpan, type ListTimeline, TIMELINE_DAYS } from "../../blocklist/timeline.ts";
+import { LIST_STATES, type ListSpan, type ListTimeline, TIMELINE_DAYS } from "../../blocklist/target-history.ts";
 import { Badge } from "../components/badge.tsx";
 import { Link } from "../components/link.tsx";
 import { countText } from "../components/number.tsx";

@@ -3,7 +3,7 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
 import { severityOfRank } from "../../blocklist/severity.ts";
 import type { Severity } from "../../foundation/base/severity.ts";
-import type { HealthState } from "../../blocklist/lists/list-finding.ts";
+import type { HealthState } from "../../blocklist/lists/list-client.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
 import type { IconName } from "../components/icon.tsx";
 

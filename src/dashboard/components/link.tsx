@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { usePage } from "../context.ts";
 import { Icon, type IconName } from "./icon.tsx";
+import type { Viewer } from "../visit.ts";
 
 interface LinkProps {
   /** A path of the dashboard without the prefix of test mode. */
@@ -61,3 +62,46 @@ export const ButtonLink = ({ kind = "plain", icon, href, children, title }: Butt
     </a>
   );
 };
+
+/** The parameters of a page's URL, for links that change one of them. */
+export const withParameters = (url: string, changes: Readonly<Record<string, string | null>>): string => {
+  const [path = "/", query = ""] = url.split("?");
+  const parameters = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changes))
+    if (value === null) parameters.delete(name);
+    else parameters.set(name, value);
+  const text = parameters.toString();
+  return text === "" ? path : `${path}?${text}`;
+};
+
+/** The query of a page's URL on another path: the same filters for its export. The cursor belongs to the page only. */
+export const withPath = (url: string, path: string): string => {
+  const [, query = ""] = url.split("?");
+  return withParameters(query === "" ? path : `${path}?${query}`, { cursor: null });
+};
+
+const SETTINGS_TABS = [
+  { path: "/settings", title: "All settings", access: "member" },
+  { path: "/settings/profile", title: "Profile", access: "member" },
+  { path: "/settings/users", title: "Users", access: "owner" },
+] as const;
+
+const mayOpenTab = ({ user }: Viewer, { access }: (typeof SETTINGS_TABS)[number]): boolean =>
+  access === "member" || user.role === access;
+
+/** The pages of the settings that the viewer may open. */
+export const SettingsTabs = ({
+  viewer,
+  current,
+}: {
+  readonly viewer: Viewer;
+  readonly current: (typeof SETTINGS_TABS)[number]["path"];
+}) => (
+  <nav class="tabs" aria-label="Settings">
+    {SETTINGS_TABS.filter((tab) => mayOpenTab(viewer, tab)).map(({ path, title }) => (
+      <Link key={path} href={path} isCurrent={path === current}>
+        {title}
+      </Link>
+    ))}
+  </nav>
+);

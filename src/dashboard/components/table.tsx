@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { usePage } from "../context.ts";
-import { withParameters } from "../url.ts";
+import { withParameters } from "./link.tsx";
 import { Icon } from "./icon.tsx";
 
 export interface Column {

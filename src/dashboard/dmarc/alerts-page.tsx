@@ -6,20 +6,17 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { RULE_DESCRIPTIONS } from "../../dmarc/records/domains/domain-settings-schemas.ts";
 import { ALERT_RULES, type AlertRule, isRuleOn } from "../../dmarc/records/domains/raise.ts";
 import { Badge } from "../components/badge.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, Panel } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { ButtonLink } from "../components/link.tsx";
-import { Panel } from "../components/panel.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
 import { redirectToPath } from "../redirect.ts";
-import { backPath } from "./class-actions.ts";
-import { BackField } from "./class-form.tsx";
-import { domainParameters } from "./domain-page.tsx";
+import { backPath, BackField } from "./source-classes.tsx";
+import { domainParameters, OpenAlerts } from "./domain-page.tsx";
 import { DomainHead } from "./domain-head.tsx";
-import { OpenAlerts } from "./domain-view.tsx";
-import type { DmarcPageUseCases } from "./page-use-cases.ts";
+import type { DmarcPageUseCases } from "./use-cases.ts";
 
 const AT_ONCE = 50;
 

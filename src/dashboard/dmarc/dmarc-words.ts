@@ -2,8 +2,7 @@ import type { Classification } from "../../dmarc/insight/sources/rollup-store.ts
 import type { ClassificationReason } from "../../dmarc/insight/sources/source-classification.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import type { StatePolicy } from "../../dmarc/records/domains/domain-state.ts";
-import type { NextStep } from "../../dmarc/alerts/overview/domain-overview.ts";
-import type { ListedStatus } from "../../dmarc/alerts/overview/domain-overview-store.ts";
+import type { NextStep, ListedStatus } from "../../dmarc/alerts/overview/domain-overview-store.ts";
 import type { Kind } from "../components/badge.tsx";
 import { numberText } from "../components/number.tsx";
 

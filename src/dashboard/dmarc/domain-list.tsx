@@ -9,18 +9,20 @@ import {
 import { readLastCheck, readState } from "../../dmarc/records/domains/domain-state.ts";
 import { Badge } from "../components/badge.tsx";
 import { Sparkline } from "../components/chart.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
 import { countText, numberText, Percent } from "../components/number.tsx";
-import { PageHead, Panel } from "../components/panel.tsx";
 import { type Column, Pager, Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { page, type PageRoute } from "../page.ts";
 import type { View } from "../visit.ts";
-import { domainCsv } from "./domain-csv.ts";
 import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
-import type { DmarcPageUseCases } from "./page-use-cases.ts";
+import type { DmarcPageUseCases } from "./use-cases.ts";
+import { isoTime } from "../../foundation/base/clock.ts";
+import { csvResponse } from "../../dmarc/insight/queries/row-formats.ts";
+import { percentOf } from "../../dmarc/insight/sources/rollup-rows.ts";
+import type { Cell } from "../../foundation/http/csv.ts";
 
 const AT_ONCE = 25;
 const TEXT_CHARACTERS_MAX = 253;
@@ -264,3 +266,40 @@ const FirstDomain = () => (
     </Empty>
   </Panel>
 );
+
+const CSV_AT_ONCE = 500;
+
+const CSV_COLUMNS = [
+  ...["domain", "label", "status", "attention", "policy"],
+  ...["messages_7_days", "aligned_percent_7_days", "messages_30_days", "aligned_percent_30_days"],
+  ...["last_report", "next_step", "next_step_reason", "computed_at"],
+];
+
+/** The domains of a list as a CSV file. `read` returns some of them. */
+const domainCsv = (request: Request, read: (limit: number, offset: number) => DomainList): Response =>
+  csvResponse(request, "domains.csv", { columns: CSV_COLUMNS, batches: batchesOf(read) });
+
+async function* batchesOf(read: (limit: number, offset: number) => DomainList): AsyncGenerator<Cell[][], void> {
+  for (let offset = 0; ; offset += CSV_AT_ONCE) {
+    const { domains, hasMore } = read(CSV_AT_ONCE, offset);
+    yield domains.map(cellsOf);
+    if (!hasMore) return;
+  }
+}
+
+const cellsOf = ({ row, status, overview, attention }: DomainListItem): Cell[] => {
+  const counts = overview ?? null;
+  return [
+    ...[row.domain, row.label, status, attention.map(({ title }) => title).join("; ")],
+    policyWords(readState(row.state)?.believed.policy),
+    ...(counts === null
+      ? [null, null, null, null]
+      : [
+          ...[counts.messages7, percentOf(counts.aligned7, counts.messages7)],
+          ...[counts.messages30, percentOf(counts.aligned30, counts.messages30)],
+        ]),
+    row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
+    ...(counts?.next == null ? [null, null] : [stepWords(counts.next), counts.next.why]),
+    counts === null ? null : isoTime(counts.computedAtMs),
+  ];
+};

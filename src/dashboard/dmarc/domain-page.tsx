@@ -1,19 +1,27 @@
 import { z } from "zod";
-import { Link } from "../components/link.tsx";
-import { Empty } from "../components/empty.tsx";
-import { countText } from "../components/number.tsx";
-import { Panel } from "../components/panel.tsx";
+import { Link, ButtonLink } from "../components/link.tsx";
+import { Empty, Panel, Callout } from "../components/panel.tsx";
+import { countText, numberText, Percent } from "../components/number.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
 import { redirectTo, redirectToPath } from "../redirect.ts";
 import { isId } from "../../foundation/base/secrets.ts";
-import { backPath } from "./class-actions.ts";
-import { BulkClassForm } from "./class-form.tsx";
-import { DomainHead } from "./domain-head.tsx";
-import { HeaderFromNames, MailChart, NextStepCallout, OpenAlerts, StatusLine } from "./domain-view.tsx";
-import { Reporters } from "./reporters-panel.tsx";
-import { RangeLinks, rangeParameter } from "./range-links.tsx";
+import { backPath, BulkClassForm, BackField } from "./source-classes.tsx";
+import { DomainHead, RangeLinks, rangeParameter } from "./domain-head.tsx";
+import { Reporters } from "./reporters.tsx";
 import { SourceTable } from "./source-table.tsx";
-import type { DmarcPageUseCases } from "./page-use-cases.ts";
+import type { DmarcPageUseCases } from "./use-cases.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { readLastCheck, readState } from "../../dmarc/records/domains/domain-state.ts";
+import type { ShownAlert } from "../../dmarc/alerts/overview/dmarc-overview.ts";
+import type { DomainOverview, ListedStatus } from "../../dmarc/alerts/overview/domain-overview-store.ts";
+import type { OutcomeDay, RecordChange } from "../../dmarc/alerts/overview/dmarc-reading.ts";
+import type { Summary } from "../../dmarc/insight/queries/summary.ts";
+import { Badge } from "../components/badge.tsx";
+import { AreaChart } from "../components/chart.tsx";
+import { Button, PostForm } from "../components/form.tsx";
+import { Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
 
 /** Sources shown on the page of a domain; the others are on a page of their own. */
 const SOURCES_SHOWN = 10;
@@ -96,3 +104,222 @@ const acknowledgeActions = ({ domains, overview }: DmarcPageUseCases): readonly 
     },
   ),
 ];
+
+interface StatusProps {
+  readonly row: DomainRow;
+  readonly status: ListedStatus;
+  readonly reporters: number;
+}
+
+/** The line below the name of a domain: status, policy, reports. */
+const StatusLine = ({ row, status, reporters }: StatusProps) => {
+  const { kind, text } = DOMAIN_STATUS_WORDS[status];
+  return (
+    <>
+      <Badge kind={kind}>{text}</Badge>
+      <span class="mono">{policyWords(readState(row.state)?.believed.policy)}</span>
+      {row.lastReportAtMs === null ? (
+        <span>no report yet</span>
+      ) : (
+        <span>
+          reports from {countText(reporters, "receiver")}, the last <Time atMs={row.lastReportAtMs} />
+        </span>
+      )}
+      {row.label !== null && <span>{row.label}</span>}
+    </>
+  );
+};
+
+/** What to do next: what is broken comes before the advice. */
+const NextStepCallout = ({
+  row,
+  status,
+  overview,
+}: {
+  readonly row: DomainRow;
+  readonly status: ListedStatus;
+  readonly overview: DomainOverview | null;
+}) => {
+  const failed = readLastCheck(row.lastCheck)?.checks.find(({ ok }) => ok === false);
+  if (row.status === "action_required")
+    return (
+      <Callout kind="bad" title="Reports cannot arrive" actions={<RecordLink id={row.id} />}>
+        <p>{failed?.message ?? "The last check of the DNS failed."}</p>
+      </Callout>
+    );
+  if (row.status === "pending")
+    return (
+      <Callout kind="info" title="Next step: publish the record" actions={<RecordLink id={row.id} />}>
+        <p>{failed?.message ?? "Reports arrive when the DMARC record has the reporting address of this domain."}</p>
+      </Callout>
+    );
+  if (status === "paused")
+    return (
+      <Callout kind="unknown" title="Monitoring is paused" actions={<SettingsLink id={row.id} />}>
+        <p>Reports are still accepted and counted, but the DNS is not checked.</p>
+      </Callout>
+    );
+  return <AdviceCallout id={row.id} overview={overview} />;
+};
+
+const RecordLink = ({ id }: { readonly id: string }) => (
+  <ButtonLink kind="main" href={`/dmarc/${id}/record`}>
+    Show the record
+  </ButtonLink>
+);
+
+const SettingsLink = ({ id }: { readonly id: string }) => (
+  <ButtonLink href={`/dmarc/${id}/settings`}>Settings</ButtonLink>
+);
+
+const AdviceCallout = ({ id, overview }: { readonly id: string; readonly overview: DomainOverview | null }) => {
+  const actions = (
+    <ButtonLink kind="main" href={`/dmarc/${id}/advice`}>
+      See the advice
+    </ButtonLink>
+  );
+  if (overview === null)
+    return (
+      <Callout kind="unknown" title="The next step is being worked out" actions={actions}>
+        <p>It is here within a minute.</p>
+      </Callout>
+    );
+  const { next, computedAtMs } = overview;
+  const aside = (
+    <>
+      as of <Time atMs={computedAtMs} />
+    </>
+  );
+  if (next === null)
+    return (
+      <Callout kind="ok" title="Nothing left to do: the domain is protected" aside={aside} actions={actions}>
+        <p>Receivers reject forged mail. New senders and failures are still watched.</p>
+      </Callout>
+    );
+  return (
+    <Callout
+      kind={next.action === "wait" ? "unknown" : "info"}
+      title={`Next step: ${stepWords(next)}`}
+      aside={aside}
+      actions={actions}
+    >
+      <p>{next.why}</p>
+    </Callout>
+  );
+};
+
+/** What needs somebody, with the way out. */
+export const OpenAlerts = ({
+  id,
+  alerts,
+  hasLink = true,
+}: {
+  readonly id: string;
+  readonly alerts: readonly ShownAlert[];
+  /** Whether a link leads to the page of all alerts. */
+  readonly hasLink?: boolean;
+}) =>
+  alerts.length === 0 ? null : (
+    <Panel
+      title="Needs attention"
+      {...(hasLink ? { aside: <Link href={`/dmarc/${id}/alerts`}>All alerts</Link> } : {})}
+      isFlush
+    >
+      <ul class="items">
+        {alerts.map((alert) => (
+          <li key={alert.id}>
+            <div>
+              <Badge kind={alert.severity}>{alert.label}</Badge>
+            </div>
+            <h3>{alert.title}</h3>
+            <div class="actions">
+              <ButtonLink href={alert.action.path}>{alert.action.text}</ButtonLink>
+              <PostForm action={`/dmarc/${id}/alerts/${alert.id}/acknowledge`}>
+                <BackField />
+                <Button kind="quiet" title="It needs nobody any more">
+                  Acknowledge
+                </Button>
+              </PostForm>
+            </div>
+            <p class="detail">
+              {alert.detail}
+              {alert.sinceMs !== null && (
+                <>
+                  {" "}
+                  Raised <Time atMs={alert.sinceMs} />.
+                </>
+              )}
+            </p>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+
+const sum = (days: readonly OutcomeDay[], part: "forwarded"): number => days.reduce((all, day) => all + day[part], 0);
+
+interface MailChartProps {
+  readonly domain: string;
+  readonly summary: Summary;
+  readonly days: readonly OutcomeDay[];
+  readonly changes: readonly RecordChange[];
+}
+
+/** Messages a day by outcome, with marks where the record changed. */
+const MailChart = ({ domain, summary, days, changes }: MailChartProps) => {
+  const known = (count: (day: OutcomeDay) => number) => days.map((day) => (day.isReported ? count(day) : null));
+  const { messages, aligned } = summary;
+  return (
+    <Panel
+      title={`Mail in the name of ${domain}`}
+      aside={
+        <>
+          {countText(messages, "message")}, <Percent part={aligned} whole={messages} /> aligned
+        </>
+      }
+    >
+      {messages === 0 ? (
+        <p class="soft">No report covers these days. That is not the same as no mail.</p>
+      ) : (
+        <AreaChart
+          caption={`Messages a day in the name of ${domain}`}
+          unit="messages"
+          days={days.map(({ day }) => day)}
+          series={[
+            { title: "Aligned", kind: "ok", values: known((day) => day.aligned) },
+            { title: "Failing, from your own services", kind: "warn", values: known((day) => day.own) },
+            { title: "Failing, from strangers", kind: "bad", values: known((day) => day.strangers) },
+            ...(sum(days, "forwarded") > 0
+              ? [{ title: "Failing, forwarded", kind: "unknown" as const, values: known((day) => day.forwarded) }]
+              : []),
+          ]}
+          markers={changes.map(({ day, text }) => ({ day, text }))}
+        />
+      )}
+      {summary.unauthenticated_note !== null && <p class="soft small">{summary.unauthenticated_note}</p>}
+      {summary.unknown_reporter_note !== null && <p class="soft small">{summary.unknown_reporter_note}</p>}
+    </Panel>
+  );
+};
+
+/** The domains in From. */
+const HeaderFromNames = ({ names }: { readonly names: Summary["names"] }) => (
+  <Panel title="Domains in From" isFlush>
+    {names.length === 0 ? (
+      <p class="panel-body soft">No report in this range.</p>
+    ) : (
+      <Table
+        caption="Domains in From (header_from)"
+        columns={[{ title: "header_from" }, { title: "Messages", align: "end" }, { title: "Aligned", align: "end" }]}
+        rows={names.map(({ header_from: name, messages, aligned }) => ({
+          key: name ?? "",
+          cells: [
+            name === null ? <span class="soft">other domains</span> : <span class="mono">{name}</span>,
+            numberText(messages),
+            <Percent part={aligned} whole={messages} />,
+          ],
+        }))}
+      />
+    )}
+  </Panel>
+);

@@ -9,7 +9,7 @@ import type {
   MxSection,
   SpfSection,
   TlsRptSection,
-} from "../../dmarc/insight/health/health-sections.ts";
+} from "../../dmarc/insight/health/health-schema.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
 import { CopyBlock, Mono } from "../components/copy.tsx";
 import { countText, numberText } from "../components/number.tsx";

@@ -1,9 +1,14 @@
 import { z } from "zod";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { findingReason } from "../../dmarc/insight/health/finding-reasons.ts";
-import type { HealthFinding } from "../../dmarc/insight/health/health-finding.ts";
-import type { DomainHealth, HealthSection } from "../../dmarc/insight/health/health-sections.ts";
-import { Badge } from "../components/badge.tsx";
+import type {
+  HealthFinding,
+  DomainHealth,
+  HealthSection,
+  HealthSeverity,
+  HealthStatus,
+} from "../../dmarc/insight/health/health-schema.ts";
+import { Badge, type Kind } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, Panel } from "../components/panel.tsx";
@@ -12,15 +17,8 @@ import { formAction, page, type PageRoute } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import { DomainHead } from "./domain-head.tsx";
 import { SectionFacts } from "./health-facts.tsx";
-import {
-  healthSentence,
-  orderedFindings,
-  orderedSections,
-  SECTION_WORDS,
-  SEVERITY_WORDS,
-  STATUS_WORDS,
-} from "./health-words.ts";
 import type { DmarcReportUseCases } from "./use-cases.ts";
+import { countText } from "../components/number.tsx";
 
 const params = z.object({ id: z.string() });
 const PATH = "/dmarc/:id/health";
@@ -180,4 +178,54 @@ const Finding = ({ code, severity, message, observed, fix, record }: HealthFindi
       </div>
     </li>
   );
+};
+
+/** What a section is about: its title and a line of explanation. */
+const SECTION_WORDS: Readonly<Record<HealthSection["code"], readonly [title: string, about: string]>> = {
+  spf: ["SPF", "which servers may send with this domain as envelope sender"],
+  dkim: ["DKIM", "the keys that signatures of this domain are verified with"],
+  mx: ["MX", "the hosts that receive mail for this domain"],
+  mta_sts: ["MTA-STS", "whether senders must use TLS to reach you"],
+  tls_rpt: ["TLS-RPT", "where senders report failed TLS connections to you"],
+  bimi: ["BIMI", "the logo that mailbox providers may show"],
+  dmarc: ["DMARC", "what receivers do with mail that fails SPF and DKIM"],
+};
+
+const SECTION_ORDER: readonly HealthSection["code"][] = ["spf", "dkim", "mx", "mta_sts", "tls_rpt", "bimi", "dmarc"];
+
+/** The sections in the order of the page. */
+const orderedSections = ({ sections }: Pick<DomainHealth, "sections">): readonly HealthSection[] =>
+  sections.toSorted((a, b) => SECTION_ORDER.indexOf(a.code) - SECTION_ORDER.indexOf(b.code));
+
+const STATUS_WORDS: Readonly<Record<HealthStatus, readonly [kind: Kind, word: string]>> = {
+  ok: ["ok", "In order"],
+  warnings: ["warn", "Weak"],
+  problems: ["bad", "Problems"],
+  unknown: ["unknown", "Not known"],
+};
+
+const SEVERITY_WORDS: Readonly<Record<HealthSeverity, readonly [kind: Kind, word: string]>> = {
+  error: ["bad", "Error"],
+  warning: ["warn", "Warning"],
+  info: ["info", "Note"],
+};
+
+const SEVERITY_ORDER: readonly HealthSeverity[] = ["error", "warning", "info"];
+
+/** The worst first. */
+const orderedFindings = (findings: readonly HealthFinding[]): readonly HealthFinding[] =>
+  findings.toSorted((a, b) => SEVERITY_ORDER.indexOf(a.severity) - SEVERITY_ORDER.indexOf(b.severity));
+
+/** What the last run found, in a sentence. */
+const healthSentence = ({ sections }: Pick<DomainHealth, "sections">): string => {
+  const count = (wanted: HealthSeverity): number =>
+    sections.reduce((sum, { findings }) => sum + findings.filter(({ severity }) => severity === wanted).length, 0);
+  const [errors, warnings] = [count("error"), count("warning")];
+  const unknown = sections.filter(({ unchecked }) => unchecked.length > 0).length;
+  const parts = [
+    ...(errors > 0 ? [countText(errors, "error")] : []),
+    ...(warnings > 0 ? [countText(warnings, "warning")] : []),
+  ];
+  const found = parts.length === 0 ? "No errors or warnings" : `${parts.join(" and ")} to look at`;
+  return unknown === 0 ? found : `${found}; ${countText(unknown, "section")} could not be checked completely`;
 };

@@ -1,14 +1,22 @@
 import type { PageRoute } from "../page.ts";
 import { alertPages } from "./alerts-page.tsx";
-import { classActions } from "./class-actions.ts";
+import { classActions } from "./source-classes.tsx";
 import { domainListPages } from "./domain-list.tsx";
 import { domainPages } from "./domain-page.tsx";
 import { settingsPages } from "./settings-page.tsx";
-import { reporterActions } from "./reporter-actions.ts";
-import { ruleActions } from "./source-rule-actions.ts";
+import { reporterActions } from "./reporters.tsx";
+import { ruleActions, sourcesPages } from "./sources-page.tsx";
 import { sourcePages } from "./source-page.tsx";
-import { sourcesPages } from "./sources-page.tsx";
-import type { DmarcPageUseCases } from "./page-use-cases.ts";
+import type { DmarcPageUseCases, DmarcReportUseCases } from "./use-cases.ts";
+import { advicePages } from "./advice-page.tsx";
+import { enrolPages } from "./enrol-page.tsx";
+import { failurePages } from "./failures-page.tsx";
+import { healthPages } from "./health-page.tsx";
+import { intakePages } from "./intake-page.tsx";
+import { recordPages } from "./record-page.tsx";
+import { reportPages } from "./report-page.tsx";
+import { reportsPages } from "./reports-page.tsx";
+import { tlsPages } from "./tls-page.tsx";
 
 /** The pages of monitored domains, their sources and alerts. */
 export const createDomainPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => [
@@ -21,4 +29,17 @@ export const createDomainPages = (useCases: DmarcPageUseCases): readonly PageRou
   ...classActions(useCases),
   ...alertPages(useCases),
   ...settingsPages(useCases),
+];
+
+/** Enrolment, and the pages of a domain about its record, advice, health and reports. */
+export const createDmarcReportPages = (useCases: DmarcReportUseCases): readonly PageRoute[] => [
+  ...enrolPages(useCases),
+  ...intakePages(useCases),
+  ...recordPages(useCases),
+  ...advicePages(useCases),
+  ...healthPages(useCases),
+  ...reportsPages(useCases),
+  ...reportPages(useCases),
+  ...tlsPages(useCases),
+  ...failurePages(useCases),
 ];

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { DAY_MS } from "../../foundation/base/days.ts";
 import { isId } from "../../foundation/base/secrets.ts";
 import type { Publication } from "../../dmarc/records/domains/publication.ts";
-import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import type { DomainRow, HistoryRow } from "../../dmarc/records/domains/domain-store.ts";
 import { Badge } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
@@ -18,10 +18,14 @@ import {
   publicationWords,
   publishText,
   waitsUntilMs,
-} from "./publication-words.ts";
-import { HISTORY_ROWS, RecordHistory } from "./record-history.tsx";
-import { PublishRecord, RecordDiff, TagChanges } from "./record-text.tsx";
+  changeWords,
+  PublishRecord,
+  RecordDiff,
+  TagChanges,
+} from "./record-text.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
+import { historyView } from "../../dmarc/records/domains/domain-schemas.ts";
+import { Pager } from "../components/table.tsx";
 
 const params = z.object({ id: z.string() });
 const PATH = "/dmarc/:id/record";
@@ -244,5 +248,60 @@ const Side = ({ publication: { checks }, services }: SideProps) => {
         </Panel>
       )}
     </>
+  );
+};
+
+/** Entries of a page of the history. */
+const HISTORY_ROWS = 20;
+
+const TRIGGERS = { enrolled: "when it was enrolled", scheduled: "scheduled check", manual: "check by a user" } as const;
+const STATUSES = { pending: "pending", active: "active", action_required: "action required" } as const;
+
+/** The history of a record: when it changed, and how. One row more than a page holds tells that there is a next one. */
+const RecordHistory = ({ rows, isLater }: { readonly rows: readonly HistoryRow[]; readonly isLater: boolean }) => {
+  const shown = rows.slice(0, HISTORY_ROWS);
+  const next = rows.length > HISTORY_ROWS ? (shown.at(-1)?.id ?? null) : null;
+  return (
+    <Panel title="History" isFlush>
+      {shown.length === 0 ? (
+        <p class="panel-body soft">Nothing was found yet. Each change of the record is noted here with its date.</p>
+      ) : (
+        <ol class="history">
+          {shown.map((row, at) => (
+            <Entry key={row.id} row={row} older={rows[at + 1]} />
+          ))}
+        </ol>
+      )}
+      <Pager next={next} isLater={isLater} />
+    </Panel>
+  );
+};
+
+const Entry = ({ row, older }: { readonly row: HistoryRow; readonly older: HistoryRow | undefined }) => {
+  const { trigger, changes, status, previous_status, record } = historyView(row);
+  const before = older === undefined ? null : historyView(older).record;
+  return (
+    <li>
+      <div>
+        <Time atMs={row.atMs} style="full" />
+        <span class="second">{TRIGGERS[trigger]}</span>
+      </div>
+      <div>
+        <b>{changeWords(changes)}</b>
+        {status !== previous_status && (
+          <span class="soft">
+            {" "}
+            · status {STATUSES[previous_status]} → {STATUSES[status]}
+          </span>
+        )}
+        {record === null ? (
+          <p class="soft small">No single record was published.</p>
+        ) : before === null || before === record ? (
+          <p class="record-diff mono">{record}</p>
+        ) : (
+          <RecordDiff before={before} after={record} />
+        )}
+      </div>
+    </li>
   );
 };

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { sendBytes } from "../../foundation/http/response.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { csvResponse } from "../../dmarc/insight/queries/csv.ts";
-import { isRecordCursor, RECORD_COLUMNS } from "../../dmarc/insight/queries/records.ts";
-import type { ShownRecord } from "../../dmarc/insight/queries/record-schemas.ts";
-import type { ShownReport } from "../../dmarc/insight/queries/report-schemas.ts";
+import { csvResponse } from "../../dmarc/insight/queries/row-formats.ts";
+import { isRecordCursor, RECORD_COLUMNS, type ShownRecord } from "../../dmarc/insight/queries/records.ts";
+import type { ShownReport } from "../../dmarc/insight/queries/reports.ts";
 import type { ReportWithRecords } from "../../dmarc/insight/queries/report-reader.ts";
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
@@ -15,9 +14,8 @@ import { Callout, Columns, Panel, Row, Rows } from "../components/panel.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { page, type PageRoute } from "../page.ts";
-import { AuthenticationPanel } from "./authentication-panel.tsx";
 import { DomainHead } from "./domain-head.tsx";
-import { dispositionWords, overrideWords, resultKind } from "./report-words.ts";
+import { dispositionWords, overrideWords, resultKind, authenticityWords, spfSentence } from "./report-words.ts";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 
 const params = z.object({ id: z.string(), reportId: z.string() });
@@ -238,5 +236,80 @@ const Results = ({ record }: { readonly record: ShownRecord }) => {
         aligned: SPF {record.spf ?? "not stated"}, DKIM {record.dkim ?? "not stated"}
       </li>
     </ul>
+  );
+};
+
+type Authenticity = NonNullable<ShownReport["authenticity"]>;
+
+/** How the mail that brought a report was authenticated, in words. */
+const AuthenticationPanel = ({ report }: { readonly report: ShownReport }) => {
+  const { authenticity } = report;
+  const [kind, word] = authenticityWords(authenticity);
+  return (
+    <Panel title="Is it the reporter's?" aside={<Badge kind={kind}>{word}</Badge>}>
+      {authenticity === null ? (
+        <p class="soft">It was uploaded or imported by you, so it is trusted without its mail.</p>
+      ) : authenticity.result === "pending" ? (
+        <p class="soft">SPF, DKIM and DMARC of the mail that brought it are checked within minutes.</p>
+      ) : (
+        <Findings authenticity={authenticity} />
+      )}
+    </Panel>
+  );
+};
+
+const Findings = ({ authenticity }: { readonly authenticity: Authenticity }) => {
+  const { message, from, spf, dkim, dmarc } = authenticity;
+  return (
+    <>
+      {message !== null && <p>{message}</p>}
+      <ul class="checklist inner">
+        <li>
+          <Badge kind={spf === null ? "unknown" : resultKind(spf.result)}>{`SPF ${spf?.result ?? "unknown"}`}</Badge>
+          <p class="small">
+            {spf === null
+              ? "The address of the server that delivered the mail is not known."
+              : spfSentence(spf.result, spf.domain)}
+          </p>
+        </li>
+        {dkim.length === 0 && (
+          <li>
+            <Badge kind="unknown">DKIM none</Badge>
+            <p class="small">The mail has no signature.</p>
+          </li>
+        )}
+        {dkim.map(({ domain, selector, result, aligned }, at) => (
+          <li key={at}>
+            <Badge kind={resultKind(result)}>{`DKIM ${result}`}</Badge>
+            <p class="small">
+              Signed by <span class="mono">{domain ?? "an unknown domain"}</span>
+              {selector !== null && (
+                <>
+                  {" "}
+                  with the key <span class="mono">{selector}</span>
+                </>
+              )}
+              , {aligned ? "which is the domain in From or belongs to it" : "which is not the domain in From"}.
+            </p>
+          </li>
+        ))}
+        <li>
+          <Badge
+            kind={dmarc === null ? "unknown" : resultKind(dmarc.result)}
+          >{`DMARC ${dmarc?.result ?? "unknown"}`}</Badge>
+          <p class="small">
+            {from === null ? (
+              "The mail does not have exactly one domain in From."
+            ) : (
+              <>
+                From <span class="mono">{from}</span>
+                {dmarc !== null &&
+                  (dmarc.policy === null ? ", which has no DMARC policy." : `, whose policy is p=${dmarc.policy}.`)}
+              </>
+            )}
+          </p>
+        </li>
+      </ul>
+    </>
   );
 };

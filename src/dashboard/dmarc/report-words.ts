@@ -1,7 +1,7 @@
 import type { Kind } from "../components/badge.tsx";
 import type { IngestionView } from "../../dmarc/reports/ingest/ingestion-schemas.ts";
-import type { ShownRecord } from "../../dmarc/insight/queries/record-schemas.ts";
-import type { ShownReport } from "../../dmarc/insight/queries/report-schemas.ts";
+import type { ShownRecord } from "../../dmarc/insight/queries/records.ts";
+import type { ShownReport } from "../../dmarc/insight/queries/reports.ts";
 
 type Words = readonly [kind: Kind, word: string];
 

@@ -1,5 +1,4 @@
-import { type RecordPage, isRecordCursor } from "../../dmarc/insight/queries/records.ts";
-import type { ShownRecord } from "../../dmarc/insight/queries/record-schemas.ts";
+import { type RecordPage, isRecordCursor, type ShownRecord } from "../../dmarc/insight/queries/records.ts";
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import type { SenderAddress } from "../../dmarc/insight/sources/domain-sources.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
@@ -12,10 +11,10 @@ import { Link } from "../components/link.tsx";
 import { countText, numberText, Percent } from "../components/number.tsx";
 import { Panel } from "../components/panel.tsx";
 import { type Column, Pager, Table } from "../components/table.tsx";
-import { sourceHref } from "./class-form.tsx";
+import { sourceHref } from "./source-classes.tsx";
 import { z } from "zod";
 import { readSourceIp } from "../../dmarc/reports/report/report-values.ts";
-import { rangeParameter } from "./range-links.tsx";
+import { rangeParameter } from "./domain-head.tsx";
 
 const ADDRESSES_SHOWN = 12;
 

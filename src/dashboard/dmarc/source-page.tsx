@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { z } from "zod";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import type { SourcePage } from "../../dmarc/alerts/overview/source-page.ts";
+import type { SourcePage } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { RecordPage } from "../../dmarc/insight/queries/records.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { AreaChart } from "../components/chart.tsx";
@@ -10,13 +10,12 @@ import { countText, numberText, Percent } from "../components/number.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
 import { page, type PageRoute } from "../page.ts";
-import { ClassBadge, ClassNoteForm } from "./class-form.tsx";
+import { ClassBadge, ClassNoteForm } from "./source-classes.tsx";
 import { CLASS_WORDS, failureWords, kindWords, REASONS } from "./dmarc-words.ts";
-import { DomainHead } from "./domain-head.tsx";
-import { RangeLinks } from "./range-links.tsx";
+import { DomainHead, RangeLinks } from "./domain-head.tsx";
 import { SenderAddresses, SourceRecords, sourceQuery, type SourceState } from "./source-details.tsx";
 import { ruleWords } from "./source-rules-form.tsx";
-import type { DmarcPageUseCases } from "./page-use-cases.ts";
+import type { DmarcPageUseCases } from "./use-cases.ts";
 
 const ROWS_AT_ONCE = 25;
 

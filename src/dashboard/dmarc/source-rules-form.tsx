@@ -4,7 +4,7 @@ import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import { numberText } from "../components/number.tsx";
 import { Panel } from "../components/panel.tsx";
 import { usePage } from "../context.ts";
-import { ClassBadge } from "./class-form.tsx";
+import { ClassBadge } from "./source-classes.tsx";
 import { CLASS_WORDS } from "./dmarc-words.ts";
 
 /** A rule in words: what an address must be for it to match. */

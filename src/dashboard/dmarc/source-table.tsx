@@ -3,7 +3,7 @@ import { middleCut } from "../components/copy.tsx";
 import { Link } from "../components/link.tsx";
 import { countText, numberText, Percent } from "../components/number.tsx";
 import { type Column, Table, type TableRow } from "../components/table.tsx";
-import { ClassEditor, sourceHref, SourceCheck } from "./class-form.tsx";
+import { ClassEditor, sourceHref, SourceCheck } from "./source-classes.tsx";
 import { failureWords } from "./dmarc-words.ts";
 
 const COLUMNS: readonly Column[] = [

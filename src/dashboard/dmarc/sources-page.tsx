@@ -1,26 +1,27 @@
 import { z } from "zod";
 import { type Classification, CLASSIFICATIONS } from "../../dmarc/insight/sources/rollup-store.ts";
-import { isSourceCursor, pageOfSources } from "../../dmarc/insight/queries/sources-page.ts";
-import type { SourceListQuery } from "../../dmarc/insight/queries/source-reader.ts";
+import { isSourceCursor, pageOfSources, type SourceListQuery } from "../../dmarc/insight/queries/source-reader.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { decodeCursor, encodeCursor } from "../../foundation/http/route-input.ts";
 import { CheckField, Field, Filters, SelectField } from "../components/form.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, Panel } from "../components/panel.tsx";
 import { ButtonLink, DownloadLink } from "../components/link.tsx";
 import { countText } from "../components/number.tsx";
-import { Panel } from "../components/panel.tsx";
 import { Pager } from "../components/table.tsx";
-import { flag } from "../form-input.ts";
-import { page, type PageRoute } from "../page.ts";
+import { flag, optionalText } from "../form-input.ts";
+import { page, type PageRoute, formAction } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
-import { BulkClassForm } from "./class-form.tsx";
+import { BulkClassForm } from "./source-classes.tsx";
 import { CLASS_WORDS } from "./dmarc-words.ts";
 import { domainParameters } from "./domain-page.tsx";
-import { DomainHead } from "./domain-head.tsx";
-import { RangeLinks, rangeParameter } from "./range-links.tsx";
+import { DomainHead, RangeLinks, rangeParameter } from "./domain-head.tsx";
 import { SourceTable } from "./source-table.tsx";
 import { SourceRules } from "./source-rules-form.tsx";
-import type { DmarcPageUseCases } from "./page-use-cases.ts";
+import type { DmarcPageUseCases } from "./use-cases.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { SOURCE_RULES_MAX, sourceRuleSchema } from "../../dmarc/records/domains/source-rules.ts";
+import { redirectTo } from "../redirect.ts";
 
 const AT_ONCE = 50;
 const TEXT_CHARACTERS_MAX = 253;
@@ -36,7 +37,7 @@ const query = z.object({
 type SourcesState = z.output<typeof query>;
 
 /** The page without filters. */
-export const FIRST_SOURCES: SourcesState = query.parse({});
+const FIRST_SOURCES: SourcesState = query.parse({});
 
 const listQuery = (
   { reading }: DmarcPageUseCases,
@@ -61,7 +62,7 @@ export const sourcesPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
 ];
 
 /** A page of the sources of a domain. */
-export const sourcesView = (
+const sourcesView = (
   useCases: DmarcPageUseCases,
   viewer: Viewer,
   { id, state }: { readonly id: string; readonly state: SourcesState },
@@ -142,3 +143,53 @@ const SourceFilters = ({ id, state }: { readonly id: string; readonly state: Sou
     <CheckField name="networks" label="Unauthenticated mail by network" isChecked={state.networks} />
   </Filters>
 );
+
+type StoredRule = DomainRow["sourceRules"][number];
+
+const ruleForm = z.object({
+  reverse_name: optionalText(TEXT_CHARACTERS_MAX),
+  network: optionalText(TEXT_CHARACTERS_MAX),
+  asn: optionalText(TEXT_CHARACTERS_MAX),
+  country: optionalText(TEXT_CHARACTERS_MAX),
+  authenticated: z.enum(["", "true", "false"]).default(""),
+  classification: z.enum(CLASSIFICATIONS),
+});
+
+const ruleOf = ({ authenticated, asn, ...texts }: z.output<typeof ruleForm>): StoredRule => {
+  const given = Object.entries(texts).filter(([, value]) => value !== null);
+  const read = sourceRuleSchema.safeParse({
+    ...Object.fromEntries(given),
+    ...(asn === null ? {} : { asn: Number(asn) }),
+    ...(authenticated === "" ? {} : { authenticated: authenticated === "true" }),
+  });
+  // A field that was not given is absent, not undefined.
+  if (read.success) return read.data as StoredRule;
+  throw new AppError("Invalid request body", {
+    issues: read.error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
+  });
+};
+
+/** Add and remove rules about the sources of a domain. */
+export const ruleActions = (useCases: DmarcPageUseCases): readonly PageRoute[] => [
+  formAction(
+    { path: "/dmarc/:id/rules", params: domainParameters, form: ruleForm },
+    async ({ viewer, params: { id }, form: given }) => {
+      const rule = ruleOf(given);
+      const { sourceRules } = useCases.domains.find(viewer.caller, id);
+      if (sourceRules.length >= SOURCE_RULES_MAX)
+        throw new AppError("conflict", { message: `A domain can have ${SOURCE_RULES_MAX} rules. Remove one first.` });
+      await useCases.domains.change(viewer.caller, id, { sourceRules: [...sourceRules, rule] });
+      return redirectTo(viewer, `/dmarc/${id}/sources`, { ok: "Rule added." });
+    },
+    { rerender: ({ viewer, params: { id } }) => sourcesView(useCases, viewer, { id, state: FIRST_SOURCES }) },
+  ),
+  formAction(
+    { path: "/dmarc/:id/rules/remove", params: domainParameters, form: z.object({ rule: z.string() }) },
+    async ({ viewer, params: { id }, form: { rule } }) => {
+      const { sourceRules } = useCases.domains.find(viewer.caller, id);
+      const kept = sourceRules.filter((one) => JSON.stringify(one) !== rule);
+      await useCases.domains.change(viewer.caller, id, { sourceRules: kept });
+      return redirectTo(viewer, `/dmarc/${id}/sources`, { ok: "Rule removed." });
+    },
+  ),
+];

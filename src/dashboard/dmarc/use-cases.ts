@@ -8,6 +8,14 @@ import type { Ingestions } from "../../dmarc/reports/ingest/ingestions.ts";
 import type { ReportUploads } from "../../dmarc/reports/ingest/report-uploads.ts";
 import type { FailureReports } from "../../dmarc/insight/queries/failure-reports.ts";
 import type { ReportReader } from "../../dmarc/insight/queries/report-reader.ts";
+import type { AcceptedReporters } from "../../dmarc/insight/queries/accepted-reporters.ts";
+import type { DomainAlerts } from "../../dmarc/alerts/rules/alert-routes.ts";
+import type { DmarcOverview } from "../../dmarc/alerts/overview/dmarc-overview.ts";
+import type { DmarcReading } from "../../dmarc/alerts/overview/dmarc-reading.ts";
+import type { DmarcRecordReader } from "../../dmarc/insight/queries/record-reader.ts";
+import type { SourceReader } from "../../dmarc/insight/queries/source-reader.ts";
+import type { SourceClassifier } from "../../dmarc/insight/sources/classify-sources.ts";
+import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 
 /** What the pages about records, health and reports use. */
 export interface DmarcReportUseCases {
@@ -20,4 +28,20 @@ export interface DmarcReportUseCases {
   readonly ingestions: Pick<Ingestions, "retry" | "retryAll">;
   readonly reader: IngestionReader;
   readonly uploads: ReportUploads;
+}
+
+/** What the pages of domains, sources and alerts call. */
+export interface DmarcPageUseCases {
+  readonly domains: Domains;
+  readonly overview: DmarcOverview;
+  readonly reading: DmarcReading;
+  readonly sources: SourceReader;
+  readonly records: DmarcRecordReader;
+  readonly classifier: SourceClassifier;
+  readonly acceptedReporters: AcceptedReporters;
+  readonly alerts: DomainAlerts;
+  /** Which webhook URLs are allowed. */
+  readonly rules: UrlPolicy;
+  /** Whether the service sends mail. */
+  readonly hasMail: boolean;
 }

@@ -2,8 +2,7 @@ import { expect, test } from "bun:test";
 import type { AttentionItem } from "../../foundation/base/attention.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import type { Viewer } from "../visit.ts";
-import { AttentionBoard } from "./attention-board.ts";
-import { operatorSource } from "./operator-attention.ts";
+import { AttentionBoard, operatorSource } from "./attention-board.ts";
 
 const viewerOf = (change: Partial<Viewer["user"]> = {}, mode: Viewer["mode"] = "live"): Viewer => ({
   user: { id: "u", email: "u@example.com", role: "owner", isOperator: true, ...change },

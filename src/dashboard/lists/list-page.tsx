@@ -1,18 +1,18 @@
-import { PAUSED_SENTENCES, listTitle } from "../../bulk/job-attention.ts";
+import { PAUSED_SENTENCES, listTitle, type JobPace } from "../../bulk/job-queries.ts";
 import { Badge } from "../components/badge.tsx";
 import { StackBar } from "../components/chart.tsx";
-import { ButtonLink, DownloadLink } from "../components/link.tsx";
+import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
 import { Live } from "../components/live.tsx";
-import { countText, numberText, percentText } from "../components/number.tsx";
-import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
+import { countText, numberText, percentText, Num } from "../components/number.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
-import { ConfirmPanel } from "./list-confirm.tsx";
-import { isOpenList, type AddressListPageProps } from "./list-page-props.ts";
-import { RowsPanel } from "./list-rows.tsx";
-import { AboutList, Downloads, ReasonsPanel } from "./list-side.tsx";
-import { verdictParts } from "./list-table.tsx";
-import { rateText, stateWords, timeLeftText } from "./list-words.ts";
+import { RowsPanel, type RowsPanelProps } from "./list-rows.tsx";
+import { verdictParts, type ListFacts } from "./list-facts.tsx";
+import { rateText, stateWords, timeLeftText, encodingName, separatorName } from "./list-words.ts";
+import type { Preview } from "../../bulk/arrival/preview.ts";
+import { Button, PostForm } from "../components/form.tsx";
+import { wordsOfReason } from "../components/verification.tsx";
 
 const LIVE_S = 5;
 
@@ -129,4 +129,190 @@ export const AddressListPage = (props: AddressListPageProps) => (
       <RowsPanel {...props.rows} />
     </Columns>
   </>
+);
+
+/** What can be confirmed on the page of a list. */
+export const CONFIRMATIONS = ["cancel", "delete", "retry"] as const;
+
+interface AddressListPageProps extends ListFacts {
+  readonly pace: JobPace;
+  /** Finished rows with an address by sub_status, most first. */
+  readonly reasons: ReadonlyArray<{ readonly subStatus: string; readonly rows: number }>;
+  readonly format: Preview["format"];
+  readonly credits: { readonly held: number; readonly charged: number; readonly released: number };
+  /** Rows whose result may be different another day. */
+  readonly unsettledRows: number;
+  readonly confirm: Confirmation | null;
+  readonly rows: RowsPanelProps;
+  readonly isTest: boolean;
+}
+
+/** What is asked before something is done that costs or cannot be undone. */
+export type Confirmation =
+  | { readonly kind: "cancel" }
+  | { readonly kind: "delete" }
+  | { readonly kind: "retry"; readonly addresses: number; readonly available: number };
+
+/** Whether a list has not ended. */
+const isOpenList = ({ job }: Pick<ListFacts, "job">): boolean => job.status === "running" || job.status === "queued";
+
+const ConfirmForm = ({ action, label }: { readonly action: string; readonly label: string }) => (
+  <PostForm action={action}>
+    <Button kind="danger">{label}</Button>
+  </PostForm>
+);
+
+/** Asks before a list is cancelled, deleted or verified again. */
+const ConfirmPanel = ({ confirm, job, credits }: AddressListPageProps) => {
+  if (confirm === null) return null;
+  const path = `/lists/${job.id}`;
+  const back = <ButtonLink href={path}>Keep it as it is</ButtonLink>;
+  if (confirm.kind === "cancel")
+    return (
+      <Callout
+        kind="warn"
+        title="Cancel this list?"
+        actions={[<ConfirmForm key="do" action={`${path}/cancel`} label="Cancel the list" />, back]}
+      >
+        {countText(job.addressesTotal - job.addressesFinished, "address", "addresses")} will not be verified;{" "}
+        {countText(credits.held, "credit")} will be released. What is finished stays. A cancelled list cannot be
+        resumed.
+      </Callout>
+    );
+  if (confirm.kind === "delete")
+    return (
+      <Callout
+        kind="bad"
+        title="Delete this list?"
+        actions={[<ConfirmForm key="do" action={`${path}/delete`} label="Delete the list" />, back]}
+      >
+        Its {countText(job.rowsTotal, "row")}, results and evidence are removed for good. Download the results first if
+        you need them.
+      </Callout>
+    );
+  const { addresses, available } = confirm;
+  const cost =
+    job.mode === "test"
+      ? "free of charge in test mode"
+      : `${countText(addresses, "credit")} of ${numberText(available)}`;
+  return (
+    <Callout
+      kind={addresses > available ? "bad" : "info"}
+      title={`Verify ${countText(addresses, "unsettled address", "unsettled addresses")} again?`}
+      actions={[
+        addresses <= available && (
+          <PostForm key="do" action={`${path}/retry`}>
+            <Button kind="main">Verify again</Button>
+          </PostForm>
+        ),
+        back,
+      ]}
+    >
+      {addresses > available ? "There are not enough credits: " : "Cost: "}
+      {cost}. Their present results are removed. Addresses whose mail server does not respond are not charged.
+    </Callout>
+  );
+};
+
+/** Downloads, by what they hold; `show` as in the filter of rows. */
+const DOWNLOADS = [
+  ["deliverable", "Deliverable"],
+  ["risky", "Risky"],
+  ["undeliverable", "Undeliverable"],
+  ["unsettled", "Unsettled"],
+] as const;
+
+/** The reasons of the results, each with its rows. */
+const ReasonsPanel = ({ job, reasons }: AddressListPageProps) => (
+  <Panel title="Why" isFlush>
+    {reasons.length === 0 ? (
+      <p class="panel-body soft">Nothing is finished yet.</p>
+    ) : (
+      <Rows>
+        {reasons.map(({ subStatus, rows }) => (
+          <Row
+            key={subStatus}
+            label={
+              <Link href={`/lists/${job.id}?reason=${subStatus}`} title={wordsOfReason(subStatus).sentence}>
+                {wordsOfReason(subStatus).label}
+              </Link>
+            }
+          >
+            <Num value={rows} />
+          </Row>
+        ))}
+      </Rows>
+    )}
+  </Panel>
+);
+
+/** The results as files. */
+const Downloads = ({ job, verdicts, unsettledRows }: AddressListPageProps) => {
+  const counts = { ...verdicts, unsettled: unsettledRows };
+  return (
+    <Panel title={isOpenList({ job }) ? "Results so far" : "Downloads"} isFlush>
+      <ul class="plain-list">
+        <li>
+          <DownloadLink href={`/lists/${job.id}/results.csv`}>All rows</DownloadLink> <Num value={job.rowsTotal} />
+        </li>
+        {DOWNLOADS.map(([show, label]) => (
+          <li key={show}>
+            <DownloadLink href={`/lists/${job.id}/results.csv?show=${show}`}>{label}</DownloadLink>{" "}
+            <Num value={counts[show]} />
+          </li>
+        ))}
+      </ul>
+      <p class="panel-body soft small">
+        Your columns with the results beside them. Unsettled: no mail server gave a usable answer, so it may be
+        different another day.
+      </p>
+    </Panel>
+  );
+};
+
+/** How the list was read and what it cost. */
+const AboutList = ({ job, format, credits, isTest }: AddressListPageProps) => (
+  <Panel title="About this list" isFlush>
+    <Rows>
+      <Row label="Rows">
+        <Num value={job.rowsTotal} />
+      </Row>
+      <Row label="Distinct addresses">
+        <Num value={job.addressesTotal} />
+      </Row>
+      {job.rowsEmpty > 0 && (
+        <Row label="Rows without an address">
+          <Num value={job.rowsEmpty} />
+        </Row>
+      )}
+      {format !== null && (
+        <Row label="File">{format.type === "xlsx" ? "Excel workbook" : `CSV, ${separatorName(format.delimiter)}`}</Row>
+      )}
+      {format !== null && format.type === "csv" && (
+        <Row label="Encoding">{encodingName(format.encoding, format.encoding_assumed)}</Row>
+      )}
+      {format !== null && (
+        <Row label="Column of addresses">
+          {format.column.index + 1}
+          {format.column.name !== null && ` “${format.column.name}”`}
+        </Row>
+      )}
+      {!isTest && (
+        <Row label="Credits charged">
+          <Num value={credits.charged} />
+        </Row>
+      )}
+      {!isTest && credits.released > 0 && (
+        <Row label="Credits released">
+          <Num value={credits.released} />
+        </Row>
+      )}
+      {job.round > 0 && <Row label="Verified again">{countText(job.round, "time")}</Row>}
+      {job.webhookUrl !== null && (
+        <Row label="Webhook">
+          <span class="mono">{job.webhookUrl}</span>
+        </Row>
+      )}
+    </Rows>
+  </Panel>
 );

@@ -1,15 +1,13 @@
-import type { WaitingRow } from "../../bulk/results/row-store.ts";
+import type { WaitingRow } from "../../bulk/results/list-store.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
-import { Panel } from "../components/panel.tsx";
+import { Link, withParameters } from "../components/link.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
-import { withParameters } from "../url.ts";
-import { VERDICT_WORDS, wordsOfReason } from "../verdict-words.ts";
+import { VERDICT_WORDS, wordsOfReason } from "../components/verification.tsx";
 import { rowNumber } from "./list-words.ts";
 
 /** A row of a list with the address that was probably meant. */

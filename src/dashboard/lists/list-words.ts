@@ -1,4 +1,4 @@
-import type { PAUSED_SENTENCES } from "../../bulk/job-attention.ts";
+import type { PAUSED_SENTENCES } from "../../bulk/job-queries.ts";
 import type { Preview } from "../../bulk/arrival/preview.ts";
 import type { Kind } from "../components/badge.tsx";
 import { countText } from "../components/number.tsx";

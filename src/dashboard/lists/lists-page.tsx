@@ -1,22 +1,72 @@
+import { z } from "zod";
+import { JOB_STATUSES } from "../../bulk/results/schemas.ts";
+import { type PageRoute, page } from "../page.ts";
+import type { View, Viewer } from "../visit.ts";
+import { type ListUseCases, listFacts, type ListFacts, ListTable } from "./list-facts.tsx";
 import type { Draft } from "../../bulk/arrival/drafts.ts";
-import { Empty } from "../components/empty.tsx";
+import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
+import { Link, withParameters } from "../components/link.tsx";
 import { Live } from "../components/live.tsx";
 import { bytesText } from "../components/number.tsx";
-import { PageHead, Panel } from "../components/panel.tsx";
 import { Pager } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
-import { withParameters } from "../url.ts";
 import { STATUS_OPTIONS } from "./list-words.ts";
-import { type ListFacts, ListTable } from "./list-table.tsx";
-import { UploadForms } from "./upload-forms.tsx";
+import { UploadForms } from "./draft-pages.tsx";
+import type { JobQueries } from "../../bulk/job-queries.ts";
+import { isoTime } from "../../foundation/base/clock.ts";
+import { attachment } from "../../foundation/http/content-disposition.ts";
+import { csvLine } from "../../foundation/http/csv.ts";
+import { streamRows } from "../../foundation/http/response.ts";
+
+const LISTS_PER_PAGE = 25;
+const SEARCH_CHARACTERS_MAX = 200;
+
+/** A text that is looked for. */
+export const searchTextSchema = z.string().trim().min(1).max(SEARCH_CHARACTERS_MAX);
+
+const listsQuery = z.object({
+  status: z.enum(JOB_STATUSES).optional(),
+  q: searchTextSchema.optional(),
+  cursor: z.uuid().optional(),
+});
+
+const filtersOf = ({ status, q }: Pick<z.output<typeof listsQuery>, "status" | "q">) => ({
+  ...(status === undefined ? {} : { status }),
+  text: q ?? null,
+});
+
+/** `/lists` with these filters. */
+const viewLists = async (
+  useCases: ListUseCases,
+  viewer: Viewer,
+  { status, q, cursor }: z.output<typeof listsQuery>,
+): Promise<View> => {
+  const { caller } = viewer;
+  const filters = filtersOf({ status, q });
+  const window = { before: cursor ?? null, limit: LISTS_PER_PAGE };
+  const { rows, next } = await useCases.queries.search(caller, filters, window);
+  const props = {
+    lists: rows.map((job) => listFacts(useCases, job)),
+    drafts: useCases.bulk.drafts.waiting(caller),
+    ...{ filters: { status, q }, cursor, next, isTest: viewer.mode === "test" },
+  };
+  return { title: "Lists", section: "lists", body: <AddressListsPage {...props} /> };
+};
+
+/** `/lists`, and the same lists as a file. */
+export const createListsPages = (useCases: ListUseCases): PageRoute[] => [
+  page({ path: "/lists", query: listsQuery }, ({ viewer, query }) => viewLists(useCases, viewer, query)),
+  page({ path: CSV_PATH, query: listsQuery.omit({ cursor: true }) }, ({ request, viewer, query }) =>
+    sendLists(useCases, request, viewer, filtersOf(query)),
+  ),
+];
 
 const LIVE_S = 5;
-export const CSV_PATH = "/lists/all.csv";
+const CSV_PATH = "/lists/all.csv";
 
-export interface AddressListsPageProps {
+interface AddressListsPageProps {
   readonly lists: readonly ListFacts[];
   readonly drafts: readonly Draft[];
   readonly filters: { readonly status: string | undefined; readonly q: string | undefined };
@@ -67,7 +117,7 @@ const CsvLink = ({ status, q }: AddressListsPageProps["filters"]) => {
 };
 
 /** `/lists`: how to add one, and all of them. */
-export const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest }: AddressListsPageProps) => {
+const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest }: AddressListsPageProps) => {
   const isFiltered = filters.status !== undefined || filters.q !== undefined;
   const isLater = cursor !== undefined;
   const isRunning = lists.some(({ job }) => job.status === "running" || job.status === "queued");
@@ -112,3 +162,36 @@ export const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest 
     </>
   );
 };
+
+const CSV_COLUMNS = [
+  ...["id", "name", "label", "status", "started_by", "started_at", "ended_at", "rows", "rows_without_address"],
+  ...["addresses", "addresses_finished", "deliverable", "risky", "undeliverable", "credits_charged"],
+];
+const LISTS_AT_ONCE = 250;
+
+const lineOf = ({ job, verdicts, startedBy }: ListFacts): string =>
+  csvLine([
+    ...[job.id, job.name, job.source, job.status, startedBy, isoTime(job.createdAtMs)],
+    ...[job.completedAtMs === null ? null : isoTime(job.completedAtMs), job.rowsTotal, job.rowsEmpty],
+    ...[job.addressesTotal, job.addressesFinished],
+    ...[verdicts.deliverable, verdicts.risky, verdicts.undeliverable, job.creditsCharged],
+  ]);
+
+type SearchFilters = Parameters<JobQueries["search"]>[1];
+
+async function* csvOfLists(useCases: ListUseCases, { caller }: Viewer, filters: SearchFilters) {
+  yield Buffer.from(csvLine(CSV_COLUMNS));
+  let before: string | null = null;
+  do {
+    const { rows, next } = await useCases.queries.search(caller, filters, { before, limit: LISTS_AT_ONCE });
+    yield Buffer.from(rows.map((job) => lineOf(listFacts(useCases, job))).join(""));
+    before = next;
+  } while (before !== null);
+}
+
+/** The lists of an account that pass the filters, newest first, as a CSV. */
+const sendLists = (useCases: ListUseCases, request: Request, viewer: Viewer, filters: SearchFilters): Response =>
+  streamRows(request, csvOfLists(useCases, viewer, filters), {
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": attachment("lists", ".csv"),
+  });

@@ -5,15 +5,13 @@ import type { AuditEntry, AuditFilters } from "../../accounts/audit-store.ts";
 import { attachment } from "../../foundation/http/content-disposition.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import { Mono } from "../components/copy.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters } from "../components/form.tsx";
-import { DownloadLink } from "../components/link.tsx";
-import { PageHead, Panel } from "../components/panel.tsx";
+import { DownloadLink, withParameters } from "../components/link.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { page } from "../page.ts";
 import type { Viewer } from "../visit.ts";
-import { withParameters } from "../url.ts";
 
 export interface AuditUseCases {
   readonly audit: Pick<AuditLog, "list">;

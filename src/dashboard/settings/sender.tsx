@@ -1,11 +1,10 @@
 import type { Doctor } from "../../doctor/doctor.ts";
 import type { DoctorAdvice } from "../../doctor/doctor-advice.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, Callout, PageHead, Panel } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Live } from "../components/live.tsx";
 import { countText } from "../components/number.tsx";
-import { Callout, PageHead, Panel } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
 import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";

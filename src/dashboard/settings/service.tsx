@@ -7,8 +7,9 @@ import { durationText, Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
 import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
-import type { ServiceFacts } from "./service-facts.ts";
-import { BACKUP_PATH, Backups, Kept, Sizes } from "./service-storage.tsx";
+import { Button, PostForm } from "../components/form.tsx";
+import type { LoggedProblem } from "../../foundation/base/recent-problems.ts";
+import type { RetentionFact } from "./account.tsx";
 
 export interface ServiceUseCases {
   readonly readFacts: () => ServiceFacts;
@@ -185,3 +186,118 @@ const Problems = ({ problems }: ServiceFacts) => (
     )}
   </Panel>
 );
+
+const BACKUP_PATH = "/settings/service/backup";
+
+/** Scheduled backups, and the button for one now. */
+const Backups = ({ backups }: ServiceFacts) => (
+  <Panel title="Backups">
+    {backups === null ? (
+      <p>
+        <Badge kind="warn">None</Badge> Set <code>POSTWARDEN_BACKUP_DIR</code> to a directory on another disk. Backups
+        are then written daily.
+      </p>
+    ) : (
+      <>
+        {backups.problem !== null && (
+          <p>
+            <Badge kind="bad">Failed</Badge> {backups.problem}
+          </p>
+        )}
+        {backups.stored.length === 0 ? (
+          <p>No backup was seen yet. The directory is looked at every minute.</p>
+        ) : (
+          <ul class="plain-list">
+            {backups.stored.slice(0, 7).map(({ file, atMs }) => (
+              <li key={file}>
+                <Time atMs={atMs} style="full" />{" "}
+                <span class="soft small">
+                  (<Time atMs={atMs} />)
+                </span>
+              </li>
+            ))}
+          </ul>
+        )}
+        <PostForm action={BACKUP_PATH}>
+          <Button icon="server" isDisabled={backups.isRequested}>
+            {backups.isRequested ? "A backup begins within a minute" : "Back up now"}
+          </Button>
+        </PostForm>
+      </>
+    )}
+  </Panel>
+);
+
+/** What is on the disk. */
+const Sizes = ({ sizes, disk }: ServiceFacts) => (
+  <Panel title="Data" isFlush>
+    <Rows>
+      {sizes.map(({ what, bytes }) => (
+        <Row key={what} label={what}>
+          {bytesText(bytes)}
+        </Row>
+      ))}
+      {disk !== null && (
+        <Row label="Free on the disk">
+          {bytesText(disk.freeBytes)} of {bytesText(disk.totalBytes)}
+        </Row>
+      )}
+    </Rows>
+  </Panel>
+);
+
+/** How long things are kept. */
+const Kept = ({ retention }: ServiceFacts) => (
+  <Panel title="Retention" isFlush>
+    <Rows>
+      {retention.map(({ what, days }) => (
+        <Row key={what} label={what}>
+          {days === null ? "for good" : `${days} days`}
+        </Row>
+      ))}
+    </Rows>
+  </Panel>
+);
+
+/** Scheduled backups, the newest first. `problem`: why the last one failed. */
+interface BackupFacts {
+  readonly stored: ReadonlyArray<{ readonly file: string; readonly atMs: number }>;
+  readonly problem: string | null;
+  readonly isRequested: boolean;
+}
+
+/** An egress. `problem`: why it cannot be used, as a sentence without its subject. */
+interface EgressFacts {
+  readonly name: string;
+  readonly problem: string | null;
+  readonly cooldowns: ReadonlyArray<{ readonly provider: string; readonly leftMs: number }>;
+  /** Those beyond the first ones are only counted. */
+  readonly cooldownCount: number;
+}
+
+/** How the service fares. Times are milliseconds since 1970, sizes bytes; null where nothing is known. */
+export interface ServiceFacts {
+  readonly version: string;
+  readonly commit: string | null;
+  readonly startedAtMs: number;
+  readonly memoryBytes: number;
+  /** Why addresses cannot be verified, and what else needs attention. */
+  readonly blockers: readonly string[];
+  readonly findings: readonly string[];
+  /** Sizes of what is on the disk. */
+  readonly sizes: ReadonlyArray<{ readonly what: string; readonly bytes: number }>;
+  readonly disk: { readonly freeBytes: number; readonly totalBytes: number } | null;
+  readonly backups: BackupFacts | null;
+  readonly egresses: readonly EgressFacts[];
+  /** What the last check of the machine found about DNS and connections to mail hosts; null before the first. */
+  readonly network: readonly DoctorAdvice[] | null;
+  /** Mail hosts and providers that are left alone for a while. */
+  readonly cooldowns: number;
+  readonly queues: ReadonlyArray<{
+    readonly what: string;
+    readonly count: number | null;
+    readonly oldestMs: number | null;
+  }>;
+  readonly problems: readonly LoggedProblem[];
+  readonly retention: readonly RetentionFact[];
+}

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts";
-import type { Clock } from "../../foundation/base/clock.ts";
-import type { Balance, Ledger } from "../../accounts/billing/store.ts";
+import { type Clock, isoTime } from "../../foundation/base/clock.ts";
+import type { Balance, Ledger, LedgerEntry } from "../../accounts/billing/store.ts";
 import { parseDay } from "../../foundation/http/day-range.ts";
 import { sendText, streamRows } from "../../foundation/http/response.ts";
 import {
@@ -14,9 +14,8 @@ import { type NameOfKey, usageCsv } from "../../accounts/usage/usage-csv.ts";
 import { attachment } from "../../foundation/http/content-disposition.ts";
 import { page } from "../page.ts";
 import type { Viewer } from "../visit.ts";
-import { grantsCsv } from "./grants-csv.ts";
-import type { CreditFacts } from "./credits.tsx";
-import { UsagePage } from "./usage-page.tsx";
+import { type CreditFacts, UsagePage } from "./usage-page.tsx";
+import { csvLine } from "../../foundation/http/csv.ts";
 
 export interface UsagePageUseCases {
   readonly usage: AccountUsage;
@@ -126,4 +125,11 @@ export const createUsagePages = (useCases: UsagePageUseCases) => {
       streamRows(request, writeGrants(ledger, viewer.account.id), csvHeaders("credits-granted")),
     ),
   ];
+};
+
+/** Granted credits as CSV. */
+const grantsCsv = {
+  head: csvLine(["granted_at", "credits", "note"]),
+  line: ({ atMs, available, note }: Pick<LedgerEntry, "atMs" | "available" | "note">): string =>
+    csvLine([isoTime(atMs), available, note]),
 };

@@ -7,7 +7,13 @@ import { formAction, page, type PageRoute } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { userRefusal } from "../user-refusal.ts";
-import { linkView, usersView, userView } from "./users-view.tsx";
+import type { User } from "../../accounts/user.ts";
+import { Badge } from "../components/badge.tsx";
+import { CopyBlock } from "../components/copy.tsx";
+import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
+import { ButtonLink, Link, SettingsTabs } from "../components/link.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
+import { Time } from "../components/time.tsx";
 
 /** A one-time link that is to be mailed. */
 export interface Invitation {
@@ -119,3 +125,195 @@ const createLinkActions = ({ users, baseUrl, mail }: UserPagesParts): readonly P
     ),
   ];
 };
+
+const ROLES = [
+  ["member", "Member"],
+  ["owner", "Owner"],
+] as const;
+
+const ROLES_HINT =
+  "Members verify, upload lists and reports, read results and reports, and act on alerts. Owners also manage domains, blocklist targets, webhooks, keys, users and settings.";
+
+/** The users of the viewer's account. */
+const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View => ({
+  ...{ title: "Users", section: "settings" },
+  body: (
+    <>
+      <PageHead title="Users" meta={`of the account ${viewer.account.name}`} />
+      <SettingsTabs viewer={viewer} current={PATH} />
+      <Columns side={<InvitePanel />}>
+        <Panel title="Who can sign in" isFlush>
+          <ul class="items people">
+            {users.map((one) => (
+              <li key={one.user.id}>
+                <h3>
+                  <Link href={`${PATH}/${one.user.id}`}>{one.user.email}</Link>
+                  {one.user.id === viewer.user.id && <span class="soft"> (you)</span>}
+                </h3>
+                <State {...one} />
+                <p class="detail">
+                  {roleText(one.user)} ·{" "}
+                  {one.user.lastSignInAtMs === null ? (
+                    "never signed in"
+                  ) : (
+                    <>
+                      last sign-in <Time atMs={one.user.lastSignInAtMs} />
+                    </>
+                  )}
+                </p>
+              </li>
+            ))}
+          </ul>
+        </Panel>
+      </Columns>
+    </>
+  ),
+});
+
+const roleText = ({ role, isOperator }: User): string => (isOperator ? `${role}, operator` : role);
+
+const State = ({ user, linkExpiresAtMs }: UserOfAccount) => {
+  if (user.hasSecondFactor)
+    return (
+      <Badge kind="ok" icon="shield-check">
+        Two factors
+      </Badge>
+    );
+  if (user.hasPassword)
+    return (
+      <Badge kind="info" icon="key-round">
+        Password
+      </Badge>
+    );
+  return linkExpiresAtMs === null ? (
+    <Badge kind="warn">Link expired</Badge>
+  ) : (
+    <Badge kind="unknown" icon="clock">
+      Link until <Time atMs={linkExpiresAtMs} style="day" />
+    </Badge>
+  );
+};
+
+const LastSignIn = ({ user: { lastSignInAtMs } }: { readonly user: User }) =>
+  lastSignInAtMs === null ? <span class="soft">never</span> : <Time atMs={lastSignInAtMs} />;
+
+const InvitePanel = () => (
+  <Panel title="Invite a user">
+    <PostForm action={PATH} class="form">
+      <Field name="email" label="Email address" type="email" autocomplete="off" isRequired />
+      <SelectField name="role" label="Role" options={ROLES} value="member" hint={ROLES_HINT} />
+      <Button kind="main" icon="plus">
+        Create an invitation
+      </Button>
+    </PostForm>
+  </Panel>
+);
+
+interface LinkFacts {
+  readonly url: string;
+  /** Whether the link was mailed; null where the service does not mail it. */
+  readonly isMailed: boolean | null;
+}
+
+/** The one-time link of a user, which is shown only once. */
+const linkView = (
+  viewer: Viewer,
+  { user: { id, email }, expiresAtMs }: InvitedUser,
+  { url, isMailed }: LinkFacts,
+): View => ({
+  ...{ title: "One-time link", section: "settings" },
+  body: (
+    <>
+      <PageHead title={email} isMono crumbs={[["Users", PATH]]} />
+      <SettingsTabs viewer={viewer} current={PATH} />
+      <Callout
+        kind={isMailed === false ? "warn" : "ok"}
+        title={isMailed === true ? `The link was mailed to ${email}` : `Give this link to ${email}`}
+        actions={<ButtonLink href={`${PATH}/${id}`}>Done</ButtonLink>}
+      >
+        {isMailed === false && <p>The mail could not be sent, so pass the link on yourself.</p>}
+        <p>
+          It sets the password and works once, until <Time atMs={expiresAtMs} style="full" />. It is shown only now;
+          whoever has it can sign in as this user.
+        </p>
+        <CopyBlock text={url} label="One-time link" />
+      </Callout>
+    </>
+  ),
+});
+
+/** One user: what it may do, and what can be done about it. */
+const userView = (viewer: Viewer, one: UserOfAccount): View => {
+  const { user } = one;
+  const isSelf = user.id === viewer.user.id;
+  const mayChange = !user.isOperator || viewer.user.isOperator;
+  return {
+    ...{ title: user.email, section: "settings" },
+    body: (
+      <>
+        <PageHead title={user.email} isMono crumbs={[["Users", PATH]]} meta={isSelf ? "This is you" : undefined} />
+        <SettingsTabs viewer={viewer} current={PATH} />
+        <Columns side={<UserFacts {...one} />}>
+          {mayChange ? (
+            <UserForms user={user} isSelf={isSelf} />
+          ) : (
+            <Panel>
+              <p>This user is an operator of the service. Only operators can change operators.</p>
+            </Panel>
+          )}
+        </Columns>
+      </>
+    ),
+  };
+};
+
+const UserFacts = (one: UserOfAccount) => (
+  <Panel title="User" isFlush>
+    <Rows>
+      <Row label="Role">{roleText(one.user)}</Row>
+      <Row label="Sign-in">
+        <State {...one} />
+      </Row>
+      <Row label="Last sign-in">
+        <LastSignIn user={one.user} />
+      </Row>
+      <Row label="Added">
+        <Time atMs={one.user.createdAtMs} style="day" />
+      </Row>
+    </Rows>
+  </Panel>
+);
+
+const UserForms = ({ user, isSelf }: { readonly user: User; readonly isSelf: boolean }) => (
+  <>
+    <Panel title="Role">
+      <PostForm action={`${PATH}/${user.id}/role`} class="form">
+        <SelectField name="role" label="Role" options={ROLES} value={user.role} hint={ROLES_HINT} />
+        <Button>Change the role</Button>
+      </PostForm>
+    </Panel>
+    {!isSelf && (
+      <Panel title={user.hasPassword ? "Lost password or phone" : "New link"}>
+        <PostForm action={`${PATH}/${user.id}/reset`} class="form">
+          <p>
+            {user.hasPassword
+              ? "The password and the codes of the app stop working, the user is signed out everywhere, and you get a one-time link for a new password."
+              : "The former link stops working, and you get a new one."}
+          </p>
+          <Button>Create a new link</Button>
+        </PostForm>
+      </Panel>
+    )}
+    <Panel title={isSelf ? "Remove yourself" : "Remove"}>
+      <PostForm action={`${PATH}/${user.id}/remove`} class="form">
+        <p>
+          {isSelf ? "You are" : "The user is"} signed out everywhere at once. Keys, lists and everything else of the
+          account stay.
+        </p>
+        <Button kind="danger" icon="trash-2">
+          {isSelf ? "Remove yourself" : "Remove this user"}
+        </Button>
+      </PostForm>
+    </Panel>
+  </>
+);

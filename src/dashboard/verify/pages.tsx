@@ -9,15 +9,23 @@ import { idParameter } from "../../foundation/http/route-input.ts";
 import type { Checks } from "../../verify/checks.ts";
 import type { Evidence } from "../../verify/evidence.ts";
 import type { History } from "../../verify/history.ts";
-import { resultSchema } from "../../verify/result.ts";
+import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
-import type { Flash } from "../flash.ts";
+import { type Flash, redirectTo } from "../redirect.ts";
 import { formAction, page } from "../page.ts";
 import type { Viewer, View } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
 import { VerificationBody } from "./verification-body.tsx";
-import { filtersOf, VerificationsBody, verificationsQuery } from "./verifications-body.tsx";
+import type { HistoryFilters } from "../../verify/history-store.ts";
+import { isId } from "../../foundation/base/secrets.ts";
+import { Mono } from "../components/copy.tsx";
+import { Empty, PageHead, Panel } from "../components/panel.tsx";
+import { Field, Filters, SelectField } from "../components/form.tsx";
+import { ResultBadge, VerifyBox, wordsOfReason, wordsOfVerdict } from "../components/verification.tsx";
+import { DownloadLink, Link, withPath } from "../components/link.tsx";
+import { Pager, Table } from "../components/table.tsx";
+import { Time } from "../components/time.tsx";
+import { usePage } from "../context.ts";
 
 export interface VerifyPageUseCases {
   readonly checks: Checks;
@@ -121,4 +129,153 @@ const checkView = async (useCases: VerifyPageUseCases, viewer: Viewer, id: strin
     ...{ title: row.email, section: "verify" },
     body: <VerificationBody row={row} evidence={evidence} by={useCases.nameOf(row.keyId)} />,
   };
+};
+
+/** The filters of the history, as in its URL. */
+const verificationsQuery = z.object({
+  verdict: z.enum(VERDICTS).optional(),
+  sub_status: z.enum(SUB_STATUSES).optional(),
+  status: z.enum(["pending", "completed"]).optional(),
+  key: z.string().max(100).optional(),
+  from: z.iso.date().optional(),
+  to: z.iso.date().optional(),
+  q: z.string().trim().max(200).optional(),
+  cursor: z.string().refine(isId).optional(),
+});
+
+type Query = z.output<typeof verificationsQuery>;
+
+/** The filters of a query; its days are those of the viewer's zone. */
+const filtersOf = (query: Query, { timeZone }: Pick<Viewer, "timeZone">): HistoryFilters => ({
+  ...{ verdict: query.verdict, subStatus: query.sub_status, status: query.status, keyId: query.key, text: query.q },
+  fromMs: query.from === undefined ? undefined : localMidnight(query.from, 0, timeZone),
+  beforeMs: query.to === undefined ? undefined : localMidnight(query.to, 1, timeZone),
+});
+
+interface VerificationsBodyProps {
+  readonly rows: readonly VerificationRow[];
+  readonly next: string | null;
+  readonly query: Query;
+  readonly keys: readonly ApiKey[];
+  readonly nameOf: (keyId: string) => string | null;
+}
+
+/** The box, and below it everything that was verified one by one. */
+const VerificationsBody = (props: VerificationsBodyProps) => {
+  const { rows, next, query } = props;
+  const { url } = usePage();
+  const isFiltered = Object.values(query).some((value) => value !== undefined);
+  return (
+    <>
+      <PageHead title="Verify" />
+      <Panel title="Verify an address">
+        <VerifyBox />
+      </Panel>
+      <Panel title="History" aside={<DownloadLink href={withPath(url, "/verify.csv")}>CSV</DownloadLink>} isFlush>
+        {(isFiltered || rows.length > 0) && <HistoryFilterForm {...props} />}
+        {rows.length === 0 ? <NoRows isFiltered={isFiltered} hasMore={next !== null} /> : <HistoryTable {...props} />}
+        <Pager next={next} isLater={query.cursor !== undefined} />
+      </Panel>
+    </>
+  );
+};
+
+const any = (text: string): readonly [string, string] => ["", text];
+
+const HistoryFilterForm = ({ query, keys }: VerificationsBodyProps) => (
+  <Filters action="/verify">
+    <Field name="q" label="Address contains" type="search" value={query.q ?? ""} />
+    <SelectField
+      name="verdict"
+      label="Verdict"
+      value={query.verdict ?? ""}
+      options={[any("Every verdict"), ...VERDICTS.map((verdict) => [verdict, wordsOfVerdict(verdict).label] as const)]}
+    />
+    <SelectField
+      name="sub_status"
+      label="Reason"
+      value={query.sub_status ?? ""}
+      options={[any("Every reason"), ...SUB_STATUSES.map((reason) => [reason, wordsOfReason(reason).label] as const)]}
+    />
+    <SelectField
+      name="key"
+      label="Key"
+      value={query.key ?? ""}
+      options={[any("Every key and user"), ...keys.map(({ id, name }) => [id, name] as const)]}
+    />
+    <Field name="from" label="From" type="date" value={query.from ?? ""} />
+    <Field name="to" label="To" type="date" value={query.to ?? ""} />
+  </Filters>
+);
+
+const NoRows = ({ isFiltered, hasMore }: { readonly isFiltered: boolean; readonly hasMore: boolean }) =>
+  isFiltered ? (
+    <Empty
+      title={hasMore ? "Nothing so far" : "Nothing matches"}
+      action={<Link href="/verify">Remove the filters</Link>}
+    >
+      <p>
+        {hasMore
+          ? "None of the newest verifications match. Older ones are on the next page."
+          : "No verification matches these filters."}
+      </p>
+    </Empty>
+  ) : (
+    <Empty title="Nothing verified yet">
+      <p>
+        Enter an address above. You see its verdict, and everything that it rests on: the DNS responses, what the mail
+        server said, and the line that decided. Addresses of lists are on the page of their list.
+      </p>
+    </Empty>
+  );
+
+const HistoryTable = ({ rows, nameOf }: VerificationsBodyProps) => (
+  <Table
+    caption="Verifications, the newest first"
+    isStacked
+    columns={[
+      { title: "Address" },
+      { title: "Result" },
+      { title: "Quality", align: "end", isWide: true },
+      { title: "Requested by", isWide: true },
+      { title: "When", align: "end" },
+    ]}
+    rows={rows.map((row) => ({
+      key: row.id,
+      cells: [
+        <Link href={`/verify/${row.id}`}>
+          <Mono text={row.email} />
+        </Link>,
+        <ResultBadge row={row} />,
+        row.result === null ? "–" : resultSchema.parse(JSON.parse(row.result)).quality_score,
+        nameOf(row.keyId) ?? "–",
+        <Time atMs={row.createdAtMs} />,
+      ],
+    }))}
+  />
+);
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** By how many milliseconds a zone is ahead of UTC at a time. */
+const offsetMs = (atMs: number, timeZone: string): number => {
+  const parts = new Intl.DateTimeFormat("en-US", {
+    ...{ timeZone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric" },
+    ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+  }).formatToParts(atMs);
+  const numberOf = (type: string) => Number(parts.find((part) => part.type === type)?.value ?? 0);
+  const shown = Date.UTC(
+    ...([numberOf("year"), numberOf("month") - 1, numberOf("day"), numberOf("hour"), numberOf("minute")] as const),
+    numberOf("second"),
+  );
+  return shown - Math.floor(atMs / 1_000) * 1_000;
+};
+
+/** When the day that comes `days` days after `day` (`YYYY-MM-DD`) begins in a zone, in milliseconds since 1970. */
+export const localMidnight = (day: string, days: number, timeZone: string): number => {
+  const utcMs = Date.parse(`${day}T00:00:00Z`) + days * DAY_MS;
+  const firstGuess = utcMs - offsetMs(utcMs, timeZone);
+  // The offset at the guess decides: it differs where the clocks change in between.
+  return utcMs - offsetMs(firstGuess, timeZone);
 };

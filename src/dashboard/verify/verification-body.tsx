@@ -1,16 +1,23 @@
 import type { Evidence, PlannedRetry } from "../../verify/evidence.ts";
-import { resultSchema, type VerificationResult } from "../../verify/result.ts";
+import {
+  resultSchema,
+  type VerificationResult,
+  type Signal,
+  type Signals,
+  confidenceReason,
+  qualityParts,
+} from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
-import { Badge } from "../components/badge.tsx";
+import { Badge, type Kind } from "../components/badge.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";
 import { Live } from "../components/live.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
-import { wordsOfReason, wordsOfVerdict } from "../verdict-words.ts";
+import { wordsOfReason, wordsOfVerdict } from "../components/verification.tsx";
 import { EvidenceView } from "./evidence-view.tsx";
-import { ScoresPanel, SignalsPanel } from "./result-panels.tsx";
+import { ScoreBar } from "../components/chart.tsx";
 
 export interface VerificationBodyProps {
   readonly row: VerificationRow;
@@ -193,3 +200,81 @@ const Expired = () => (
     </p>
   </Panel>
 );
+
+const SIGNAL_KINDS: Readonly<Record<Signal, Kind>> = {
+  pass: "ok",
+  warn: "warn",
+  fail: "bad",
+  unknown: "unknown",
+  skipped: "unknown",
+};
+
+const scoreKind = (score: number): "ok" | "warn" | "bad" => {
+  if (score >= 80) return "ok";
+  return score > 20 ? "warn" : "bad";
+};
+
+/** The two scores of a result, and how they came about. */
+export const ScoresPanel = ({ result }: { readonly result: VerificationResult }) => {
+  const { verdict, sub_status: subStatus, signals, quality_score: quality, confidence } = result;
+  const { base, deductions, range } = qualityParts(verdict, subStatus, signals);
+  const reason = confidenceReason(subStatus, signals);
+  return (
+    <Panel title="Scores">
+      <ScoreBar label="Quality" value={quality} kind={scoreKind(quality)} />
+      <ScoreBar
+        label="Confidence"
+        value={confidence}
+        kind={confidence >= 80 ? "ok" : confidence >= 50 ? "warn" : "unknown"}
+      />
+      <details class="figures">
+        <summary>How they were computed</summary>
+        <div class="prose small soft">
+          <p>
+            Quality says how good it is to mail this address: {base} points for <code>{subStatus}</code>
+            {deductions.map(({ signal, points }) => `, ${points} less for ${SIGNAL_LABELS[signal].toLowerCase()}`)},
+            within {range[0]} to {range[1]} for {verdict}.
+          </p>
+          <p>
+            Confidence says how certain the verdict is: {confidence} for <code>{subStatus}</code>.
+            {reason !== null && ` ${reason}`}
+          </p>
+        </div>
+      </details>
+    </Panel>
+  );
+};
+
+/** The ten signals of a result. */
+export const SignalsPanel = ({ result }: { readonly result: VerificationResult }) => (
+  <Panel title="Signals" isFlush>
+    <Rows>
+      {Object.entries(SIGNAL_LABELS).map(([name, label]) => {
+        const value = result.signals[name as SignalsKey];
+        return (
+          <Row key={name} label={label}>
+            <Badge kind={SIGNAL_KINDS[value]} {...(value === "skipped" ? { icon: "minus" as const } : {})}>
+              {value}
+            </Badge>
+          </Row>
+        );
+      })}
+    </Rows>
+  </Panel>
+);
+
+type SignalsKey = keyof Signals;
+
+/** The signals of a result, in the order in which they are shown. */
+const SIGNAL_LABELS: Readonly<Record<SignalsKey, string>> = {
+  syntax: "Syntax",
+  domain: "Domain",
+  mx: "MX",
+  smtp: "SMTP",
+  catch_all: "Catch-all",
+  role_account: "Role account",
+  disposable: "Disposable",
+  dnsbl: "Blocklists",
+  toxic: "Suppressed",
+  greylisting: "Greylisting",
+};

@@ -2,11 +2,10 @@ import { TEST_TYPE, EVENT_TYPES } from "../../notifications/webhooks/event-types
 import { type EndpointStatus, PENDING_SHOWN_MAX } from "../../notifications/webhooks/endpoints.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
-import { Empty } from "../components/empty.tsx";
+import { Empty, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import { ButtonLink, Link } from "../components/link.tsx";
 import { Num, numberText } from "../components/number.tsx";
-import { Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { ENDPOINT_WORDS, usesText } from "./words.ts";

@@ -14,10 +14,12 @@ import type { Webhooks } from "../../notifications/webhooks/webhooks.ts";
 import { formAction, page } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
-import { DeliveriesPage } from "./deliveries-page.tsx";
-import { DeliveryPage } from "./delivery-page.tsx";
+import { DeliveriesPage, DeliveryPage } from "./deliveries-page.tsx";
 import { OverviewPage } from "./overview-page.tsx";
-import { SecretPage } from "./secret-page.tsx";
+import { CopyBlock } from "../components/copy.tsx";
+import { Button, PostForm } from "../components/form.tsx";
+import { Callout, PageHead, Panel } from "../components/panel.tsx";
+import { Time } from "../components/time.tsx";
 
 export interface WebhookPageUseCases {
   readonly webhooks: Webhooks;
@@ -156,3 +158,63 @@ const secretPages = ({ webhooks }: WebhookPageUseCases) => [
     return secretOf(webhooks.secrets.rotate(ownerOf(viewer)));
   }),
 ];
+
+/** The secrets that sign events; null until they are asked for. */
+const SecretPage = ({ secrets }: { readonly secrets: readonly WebhookSecret[] | null }) => (
+  <>
+    <PageHead
+      title="Signing secret"
+      crumbs={[["Webhooks", "/webhooks"]]}
+      meta="Receivers check with it that an event is from here (Standard Webhooks: the header webhook-signature)."
+    />
+    {secrets === null ? <Hidden /> : secrets.map((secret) => <Secret key={secret.id} {...secret} />)}
+    <Rotate />
+  </>
+);
+
+const Hidden = () => (
+  <Panel title="Secret">
+    <p>Whoever knows the secret can send events in our name. Show it only when you need it.</p>
+    <PostForm action="/webhooks/secret/show">
+      <Button kind="main" icon="eye">
+        Show the secret
+      </Button>
+    </PostForm>
+  </Panel>
+);
+
+const Secret = ({ secret, createdAtMs, validUntilMs }: WebhookSecret) => (
+  <Panel
+    title={validUntilMs === null ? "Current secret" : "Old secret"}
+    aside={
+      <>
+        created <Time atMs={createdAtMs} style="full" />
+      </>
+    }
+  >
+    <CopyBlock text={secret} label={validUntilMs === null ? "Current secret" : "Old secret"} />
+    {validUntilMs !== null && (
+      <p>
+        Also signs every event until <Time atMs={validUntilMs} style="full" />. Set the current secret at the receivers
+        until then.
+      </p>
+    )}
+  </Panel>
+);
+
+const Rotate = () => (
+  <Callout
+    kind="info"
+    title="Create a new secret"
+    actions={
+      <PostForm action="/webhooks/secret/rotate">
+        <Button icon="refresh-cw">Create a new secret</Button>
+      </PostForm>
+    }
+  >
+    <p>
+      Do this when somebody who should not know it has seen it. For 24 hours every event has both signatures, so that
+      receivers keep working while you change them.
+    </p>
+  </Callout>
+);

@@ -125,7 +125,7 @@ export const verifications = sqliteTable(
   ],
 );
 
-/** The evidence of verifications (`verify/evidence-store.ts`; JSON in rows of older versions), rewritten after every attempt. */
+/** The evidence of verifications (`verify/store.ts`; JSON in rows of older versions), rewritten after every attempt. */
 export const verificationEvidence = sqliteTable("verification_evidence", {
   verificationId: text("verification_id").primaryKey(),
   body: bytesOrText().notNull(),
@@ -222,7 +222,7 @@ export const bulkAddresses = sqliteTable(
   (table) => [primaryKey({ columns: [table.job, table.position] })],
 );
 
-/** The evidence of addresses, finished or to be retried (`verify/evidence-store.ts`). */
+/** The evidence of addresses, finished or to be retried (`verify/store.ts`). */
 export const bulkEvidence = sqliteTable(
   "bulk_evidence",
   {

@@ -1,5 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import { TargetRemovalStore } from "../../blocklist/target-removal-store.ts";
+import { TargetRemovalStore } from "../../blocklist/store.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 
 /** An account that is to be deleted, or was deleted in part. */

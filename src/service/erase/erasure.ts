@@ -8,7 +8,7 @@ import type { JobWriter } from "../../bulk/run/job-writer.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Suppressions } from "../../accounts/suppress/suppressions.ts";
-import { evidenceJson } from "../../verify/evidence-store.ts";
+import { evidenceJson } from "../../verify/store.ts";
 import { type AddressPattern, ERASED } from "./address-pattern.ts";
 import type { EraseStore, FoundEvidence, FoundListAddress, FoundVerification } from "./erase-store.ts";
 import { reportContents } from "./report-contents.ts";

@@ -6,7 +6,7 @@ import { JobWriter } from "../../bulk/run/job-writer.ts";
 import { ListStore } from "../../bulk/results/list-store.ts";
 import { openSuppressions } from "../../accounts/open.ts";
 import type { Db } from "../../foundation/db/open.ts";
-import { possibleKeysOf } from "../../dmarc/insight/sources/possible-keys.ts";
+import { possibleKeysOf } from "../../dmarc/insight/sources/source-keys.ts";
 import { openRetention } from "../../dmarc/reports/open.ts";
 import { AccountDeletion } from "./account-deletion.ts";
 import { AccountDeletionStore } from "./account-deletion-store.ts";

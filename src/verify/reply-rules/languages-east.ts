@@ -1,5 +1,4 @@
-import { CJK_GAP, anyOf } from "./pattern.ts";
-import type { Vocabulary } from "./vocabulary.ts";
+import { CJK_GAP, anyOf, type Vocabulary } from "./pattern.ts";
 
 /** Languages in other scripts than Latin. */
 export const EASTERN: readonly Vocabulary[] = [

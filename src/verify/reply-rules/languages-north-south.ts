@@ -1,4 +1,4 @@
-import type { Vocabulary } from "./vocabulary.ts";
+import type { Vocabulary } from "./pattern.ts";
 
 /** Polish to Vietnamese: written in Latin letters, folded without their accents. */
 export const NORTHERN_AND_SOUTHERN: readonly Vocabulary[] = [

@@ -1,4 +1,4 @@
-import type { Vocabulary } from "./vocabulary.ts";
+import type { Vocabulary } from "./pattern.ts";
 
 /** German, French, Spanish, Portuguese, Italian, Dutch. */
 export const WESTERN: readonly Vocabulary[] = [

@@ -4,9 +4,7 @@ import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts
 import type { Alert } from "../../records/domains/raise.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { type DomainListQuery, DmarcOverview } from "./dmarc-overview.ts";
-import { DomainOverviewStore } from "./domain-overview-store.ts";
-import type { DomainOverview } from "./domain-overview.ts";
-import { OpenAlertStore } from "./open-alert-store.ts";
+import { DomainOverviewStore, type DomainOverview, OpenAlertStore } from "./domain-overview-store.ts";
 
 const OWNER = { accountId: "account", mode: "live" } as const;
 const HOUR_MS = 60 * 60_000;

@@ -6,15 +6,24 @@ import { orRefusal } from "../../../foundation/db/refusal.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
-import { SILENT_AFTER_MS } from "../../records/domains/domain-view.ts";
-import { percentOf } from "../../insight/sources/day-range.ts";
+import { SILENT_AFTER_MS } from "../../records/domains/domain-schemas.ts";
+import { percentOf } from "../../insight/sources/rollup-rows.ts";
 import type { AlertRule } from "../../records/domains/raise.ts";
-import { alertAttention } from "./alert-attention.ts";
-import { statusAttention } from "./domain-attention.ts";
-import type { OpenAlertStore } from "./open-alert-store.ts";
-import { findOpenAlerts, OPEN_DAYS_MAX, OPEN_RULES, type OpenAlert } from "./open-alerts.ts";
-import type { DomainOverview } from "./domain-overview.ts";
-import type { DomainOrder, ListedStatus, DomainOverviewStore } from "./domain-overview-store.ts";
+import {
+  alertAttention,
+  findOpenAlerts,
+  OPEN_DAYS_MAX,
+  OPEN_RULES,
+  type OpenAlert,
+  statusAttention,
+} from "./attention.ts";
+import type {
+  OpenAlertStore,
+  DomainOverview,
+  DomainOrder,
+  ListedStatus,
+  DomainOverviewStore,
+} from "./domain-overview-store.ts";
 
 export interface DmarcOverviewStores {
   readonly overviews: DomainOverviewStore;

@@ -1,10 +1,20 @@
-import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { type DayRange, dayOfTime, DAY_MS, isoDay } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
-import type { DomainRow } from "../../records/domains/domain-store.ts";
+import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import type { QueryContext } from "../../insight/queries/domain-query.ts";
-import { type DomainPageFacts, type DomainPageStores, readDomainPage } from "./domain-page.ts";
-import { readSourcePage, type SourcePage, type SourcePageStores } from "./source-page.ts";
+import { historyBodySchema, readState } from "../../records/domains/domain-state.ts";
+import { type ReporterStanding, standingOf } from "../../records/domains/reporter-store.ts";
+import { reporterView, type ShownReporter } from "../../insight/queries/reporter.ts";
+import { type Summary, summarizeDomain } from "../../insight/queries/summary.ts";
+import { DomainSources, type ExplainedSource } from "../../insight/sources/domain-sources.ts";
+import type { DayTotals } from "../../insight/sources/rollup-rows.ts";
+import type { Classification, RollupStore, UserClassification } from "../../insight/sources/rollup-store.ts";
+import type { Source } from "../../insight/sources/source-response.ts";
+import { advisedFindings } from "../../insight/advice/advisor.ts";
+import { fixOf, questionOf, type SourceFix } from "../../insight/advice/source-fix.ts";
+import type { DomainHealth } from "../../insight/health/health-schema.ts";
+import { serviceById, type KnownService } from "../../records/services/services.ts";
 
 export interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain"> {
   readonly histories: DomainPageStores["domains"];
@@ -49,3 +59,227 @@ export class DmarcReading {
     });
   }
 }
+
+/** The messages of one UTC day by outcome, and by whose they are. */
+export interface OutcomeDay {
+  /** `YYYY-MM-DD`. */
+  readonly day: string;
+  /** Whether any report covers it; without one nothing is known. */
+  readonly isReported: boolean;
+  readonly aligned: number;
+  /** Failing, sent by sources that are the user's: authorized or misconfigured. Without forwarded messages. */
+  readonly own: number;
+  /** Failing, forwarded by forwarders or recognized as such by receivers. */
+  readonly forwarded: number;
+  /** Failing, from unknown senders and forgers. */
+  readonly strangers: number;
+}
+
+/** A change of the DMARC record that a check found. */
+export interface RecordChange {
+  readonly atMs: number;
+  /** `YYYY-MM-DD` (UTC). */
+  readonly day: string;
+  readonly text: string;
+}
+
+/** A reporter in a range of days. */
+export interface ReporterLine {
+  readonly reporter: ShownReporter;
+  readonly standing: ReporterStanding;
+  readonly reports: number;
+  readonly messages: number;
+  readonly aligned: number;
+  /** `YYYY-MM-DD`: the last day that it reported about. */
+  readonly lastDay: string;
+}
+
+interface DomainPageFacts {
+  readonly summary: Summary;
+  /** Worst first. */
+  readonly sources: readonly Source[];
+  readonly days: readonly OutcomeDay[];
+  /** Newest first. */
+  readonly changes: readonly RecordChange[];
+  readonly reporters: readonly ReporterLine[];
+}
+
+interface DomainPageStores {
+  readonly rollups: RollupStore;
+  readonly domains: Pick<DomainStore, "listHistory">;
+}
+
+const REPORTERS_MAX = 20;
+const HISTORY_MAX = 200;
+
+/** Everything that the page of a domain shows of a range of days. Reads daily sums and no record. */
+const readDomainPage = (
+  { rollups, domains }: DomainPageStores,
+  domain: DomainRow,
+  range: DayRange,
+): DomainPageFacts => {
+  const { sources, failing } = new DomainSources(rollups, domain).classified(range);
+  const reporters = rollups.reporters(domain.number, range).slice(0, REPORTERS_MAX);
+  const written = rollups.writtenNames(domain.number, reporters);
+  const standings = rollups.domainReporters(domain.number);
+  return {
+    summary: summarizeDomain(rollups, domain, range, sources),
+    sources,
+    days: outcomeDays(rollups, domain, { range, failing }),
+    changes: recordChanges(domains, domain, range),
+    reporters: reporters.map(({ reporter, author, authenticatedAs, voucher, lastDay, ...counts }) => {
+      const org = reporter === "" ? null : (written.get(reporter) ?? reporter);
+      const { reports, messages, aligned } = counts;
+      return {
+        reporter: reporterView({ org, author, authenticatedAs }),
+        standing: standingOf(standings, voucher),
+        ...{ reports, messages, aligned, lastDay: isoDay(lastDay) },
+      };
+    }),
+  };
+};
+
+const OWN_CLASSES: ReadonlySet<Classification> = new Set(["authorized", "misconfigured"]);
+
+/** The messages of each day of a range. `failing`: the classes of the stored sources that have failing messages. */
+const outcomeDays = (
+  rollups: RollupStore,
+  { number }: Pick<DomainRow, "number">,
+  { range, failing }: { readonly range: DayRange; readonly failing: ReadonlyMap<number, Classification> },
+): readonly OutcomeDay[] => {
+  const perDayOf = (isWanted: (one: Classification) => boolean): ReadonlyMap<number, DayTotals> => {
+    const among = [...failing].flatMap(([source, one]) => (isWanted(one) ? [source] : []));
+    return new Map(rollups.perDayOf(number, range, among).map((one) => [one.day, one]));
+  };
+  const own = perDayOf((one) => OWN_CLASSES.has(one));
+  const forwarders = perDayOf((one) => one === "forwarder");
+  const reported = new Map(rollups.reportsPerDay(number, range).map((one) => [one.day, one]));
+  return Array.from({ length: range.toDay - range.fromDay + 1 }, (_, index) => {
+    const day = range.fromDay + index;
+    const { messages = 0, aligned = 0 } = reported.get(day) ?? {};
+    const ours = own.get(day);
+    const [ownFailing, recognized] = [failingOf(ours), ours?.forwarded ?? 0];
+    const passedOn = failingOf(forwarders.get(day));
+    return {
+      ...{ day: isoDay(day), isReported: reported.has(day), aligned },
+      own: ownFailing - recognized,
+      forwarded: recognized + passedOn,
+      strangers: messages - aligned - ownFailing - passedOn,
+    };
+  });
+};
+
+const failingOf = (counts: DayTotals | undefined): number =>
+  counts === undefined ? 0 : counts.messages - counts.aligned;
+
+const recordChanges = (
+  domains: Pick<DomainStore, "listHistory">,
+  { number }: Pick<DomainRow, "number">,
+  { fromDay, toDay }: DayRange,
+): readonly RecordChange[] => {
+  const rows = domains.listHistory(number, { before: null, limit: HISTORY_MAX });
+  return rows.flatMap(({ atMs, body }, index) => {
+    const day = Math.floor(atMs / DAY_MS);
+    if (day < fromDay || day > toDay) return [];
+    const now = historyBodySchema.parse(JSON.parse(body));
+    const isRecord = now.changes.some((code) => code.startsWith("record_"));
+    const older = rows[index + 1];
+    const before = older === undefined ? null : historyBodySchema.parse(JSON.parse(older.body)).record;
+    return isRecord ? [{ atMs, day: isoDay(day), text: changeText(before, now.record) }] : [];
+  });
+};
+
+/** What changed in a record, by its tags. */
+export const changeText = (before: string | null, now: string | null): string => {
+  if (now === null) return "Record removed";
+  if (before === null) return "Record published";
+  const [was, is] = [tagsOf(before), tagsOf(now)];
+  const changed = [...new Set([...was.keys(), ...is.keys()])].filter((tag) => was.get(tag) !== is.get(tag));
+  const texts = changed.map((tag) => {
+    if (tag === "rua" || tag === "ruf") return `${tag} changed`;
+    const value = is.get(tag);
+    return value === undefined ? `${tag} removed` : `${tag}=${value}`;
+  });
+  return texts.length === 0 ? "Record changed" : `Record changed: ${texts.join(", ")}`;
+};
+
+const tagsOf = (record: string): ReadonlyMap<string, string> =>
+  new Map(
+    record.split(";").flatMap((part) => {
+      const at = part.indexOf("=");
+      return at === -1 ? [] : [[part.slice(0, at).trim().toLowerCase(), part.slice(at + 1).trim()] as const];
+    }),
+  );
+
+/** The messages of a source on one UTC day. */
+interface SourceOutcomeDay {
+  /** `YYYY-MM-DD`. */
+  readonly day: string;
+  /** Whether any report covers the day; without one nothing is known. */
+  readonly isReported: boolean;
+  readonly aligned: number;
+  readonly forwarded: number;
+  readonly failing: number;
+}
+
+export interface SourcePage extends ExplainedSource {
+  readonly service: KnownService | null;
+  /** The user's classification under this very key; null when it has none. */
+  readonly word: UserClassification | null;
+  readonly days: readonly SourceOutcomeDay[];
+  /** What to do about its failing mail; null when nothing fails that the user could mend. */
+  readonly fix: SourceFix | null;
+}
+
+interface SourcePageStores {
+  readonly rollups: RollupStore;
+  readonly readHealth: (domain: number) => DomainHealth | null;
+}
+
+/** What the page of a source shows of a range of days; undefined for a key that no report names. */
+const readSourcePage = (
+  { rollups, readHealth }: SourcePageStores,
+  domain: DomainRow,
+  { key, range }: { readonly key: string; readonly range: DayRange },
+): SourcePage | undefined => {
+  const explained = new DomainSources(rollups, domain).explain(key, range);
+  if (explained === undefined) return undefined;
+  const { source } = explained;
+  return {
+    ...explained,
+    service: source.service_id === null ? null : (serviceById(source.service_id) ?? null),
+    word: rollups.userClassifications(domain.number).get(key) ?? null,
+    days: sourceDays(rollups, domain, { range, numbers: explained.numbers }),
+    fix: fixFor(source, domain, readHealth(domain.number)),
+  };
+};
+
+const sourceDays = (
+  rollups: RollupStore,
+  { number }: Pick<DomainRow, "number">,
+  { range, numbers }: { readonly range: DayRange; readonly numbers: readonly number[] },
+): readonly SourceOutcomeDay[] => {
+  const reported = new Set(rollups.reportsPerDay(number, range).map(({ day }) => day));
+  const counts = new Map(rollups.perDayOf(number, range, numbers).map((one) => [one.day, one]));
+  return Array.from({ length: range.toDay - range.fromDay + 1 }, (_, index) => {
+    const day = range.fromDay + index;
+    const { messages = 0, aligned = 0, forwarded = 0 } = counts.get(day) ?? {};
+    return {
+      ...{ day: isoDay(day), isReported: reported.has(day), aligned, forwarded },
+      failing: messages - aligned - forwarded,
+    };
+  });
+};
+
+/** Forwarded and forged mail cannot be fixed at its sender. */
+const fixFor = (source: Source, domain: DomainRow, health: DomainHealth | null): SourceFix | null => {
+  const { classification, failing, forwarded, kind } = source;
+  if (kind === "unauthenticated" || failing - forwarded <= 0) return null;
+  const facts = {
+    domain: domain.domain,
+    policy: readState(domain.state)?.believed.policy ?? null,
+    health: advisedFindings(health),
+  };
+  if (classification === "unknown") return questionOf(source, facts);
+  return classification === "authorized" || classification === "misconfigured" ? fixOf(source, facts) : null;
+};

@@ -4,7 +4,7 @@ import { DOMAIN_STATUSES } from "../../records/domains/domain-store.ts";
 import type { AlertRule } from "../../records/domains/raise.ts";
 import { SOURCE_KINDS } from "../../insight/sources/source-identity.ts";
 import { sourceSchema } from "../../insight/sources/source-response.ts";
-import { CAUSE_CODES } from "./failure-causes.ts";
+import { CAUSE_CODES } from "./failure-incidents.ts";
 
 const day = z.iso.date();
 const time = z.iso.datetime({ precision: 3 });

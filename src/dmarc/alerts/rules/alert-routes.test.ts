@@ -9,8 +9,7 @@ import { createBudgets } from "../../../foundation/http/request-memory.ts";
 import { createApplication } from "../../../service/http-application.ts";
 import { createServer } from "../../../service/server.ts";
 import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
-import { DomainAlerts } from "./domain-alerts.ts";
-import { alertsSchema, createAlertRoutes, LIST_DMARC_ALERTS } from "./alert-routes.ts";
+import { DomainAlerts, alertsSchema, createAlertRoutes, LIST_DMARC_ALERTS } from "./alert-routes.ts";
 
 const bodySchema = z.looseObject({
   error: z.string().optional(),

@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { isId } from "../../../foundation/base/secrets.ts";
-import type { Guard } from "../../../foundation/http/guard.ts";
+import type { Guard, Caller } from "../../../foundation/http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../../../foundation/http/list-page.ts";
 import { declareRoute, handle, serveRoutes } from "../../../foundation/http/route.ts";
 import { idParameter, pageQuery } from "../../../foundation/http/route-input.ts";
-import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
+import type { DmarcAlertRow, DmarcAlertStore } from "../../records/domains/alert-store.ts";
 import { ALERT_RULES } from "../../records/domains/raise.ts";
 import { readAlertBody } from "./alert-data.ts";
-import type { DomainAlerts } from "./domain-alerts.ts";
+import type { DomainPage, DomainRow } from "../../records/domains/domain-store.ts";
 
 const alertSchema = z
   .object({
@@ -78,3 +78,20 @@ export const createAlertRoutes = ({ guard, alerts }: AlertRouteOptions) =>
       return sendPage(request, { name: "alerts", page: query }, rowsById(read, alertView));
     }),
   ]);
+
+/** Lists the alerts of the caller's domains. Throws `not_found` for a domain of another account. */
+export class DomainAlerts {
+  readonly #store: Pick<DmarcAlertStore, "listAlerts">;
+  readonly #findDomain: (caller: Caller, id: string) => DomainRow;
+
+  constructor(store: Pick<DmarcAlertStore, "listAlerts">, findDomain: (caller: Caller, id: string) => DomainRow) {
+    this.#store = store;
+    this.#findDomain = findDomain;
+  }
+
+  /** Newest first. */
+  list(caller: Caller, id: string): (page: DomainPage) => readonly DmarcAlertRow[] {
+    const { number } = this.#findDomain(caller, id);
+    return (page) => this.#store.listAlerts(number, page);
+  }
+}

@@ -2,9 +2,12 @@ import type { DayRange } from "../../../foundation/base/days.ts";
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { decidingVouchers, ReporterStore } from "../../records/domains/reporter-store.ts";
-import { parsePublishedPolicy, parseTlsReportBody, type TlsReportBody } from "../../reports/report/report-json.ts";
-import type { PublishedPolicy } from "../../reports/report/report.ts";
-import type { DayMail } from "./failure-incidents.ts";
+import {
+  parsePublishedPolicy,
+  parseTlsReportBody,
+  type TlsReportBody,
+  type PublishedPolicy,
+} from "../../reports/report/report.ts";
 
 /** A name in From that was not reviewed yet. */
 export interface UnreviewedName {
@@ -238,4 +241,13 @@ export class AlertRuleStore {
   #deciding(domain: number): string {
     return JSON.stringify(decidingVouchers(this.#reporters.ofDomain(domain)));
   }
+}
+
+/** Messages of one day; days are whole days since 1970 (UTC). */
+export interface DayMail {
+  readonly day: number;
+  readonly messages: number;
+  readonly aligned: number;
+  /** Not aligned, but recognized as forwarded by the receiver. */
+  readonly forwarded: number;
 }

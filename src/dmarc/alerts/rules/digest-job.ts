@@ -5,8 +5,7 @@ import type { Tx } from "../../../foundation/db/open.ts";
 import { MailBatcher, type Mailing, type MailRuntime } from "../../../notifications/mail/mail-batcher.ts";
 import type { MailContent } from "../../../notifications/mail/mail-content.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
-import { digestDays, type DomainDigestFacts } from "./digest-facts.ts";
-import { dmarcDigestMail } from "./digest-mail.ts";
+import { digestDays, type DomainDigestFacts, dmarcDigestMail } from "./digest-mail.ts";
 import { DigestQueue, type QueuedDigest } from "./mail-queue-store.ts";
 
 export interface DigestJobOptions {

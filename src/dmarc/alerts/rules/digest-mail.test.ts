@@ -1,10 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { composeMail } from "../../../notifications/mail/compose-mail.ts";
 import { MAIL_BASE_URL, MAIL_LINKS } from "../../../testing/mailing.ts";
-import type { DomainDigestFacts } from "./digest-facts.ts";
-import { dmarcDigestMail } from "./digest-mail.ts";
+import { type DomainDigestFacts, dmarcDigestMail } from "./digest-mail.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
-import { NO_TOTALS } from "../../insight/sources/totals.ts";
+import { NO_TOTALS } from "../../insight/sources/rollup-rows.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 
 const day = (text: string): number => parseDay(text) ?? 0;

@@ -1,5 +1,5 @@
-import { isoDay } from "../../../foundation/base/days.ts";
-import type { DigestPeriod } from "../../../foundation/base/digest-schedule.ts";
+import { isoDay, DAY_MS, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { type DigestPeriod, digestRange, rangeBefore } from "../../../foundation/base/digest-schedule.ts";
 import {
   action,
   line,
@@ -12,18 +12,21 @@ import {
 } from "../../../notifications/mail/mail-content.ts";
 import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
-import { percentOf } from "../../insight/sources/day-range.ts";
-import type { Totals } from "../../insight/sources/totals.ts";
-import { trustSentence } from "../../insight/queries/reporter.ts";
+import { percentOf, type Totals } from "../../insight/sources/rollup-rows.ts";
+import { trustSentence, reporterView, reporterWords } from "../../insight/queries/reporter.ts";
 import { UNAUTHENTICATED_KEY } from "../../insight/sources/unauthenticated-mail.ts";
-import { isForeign, actionableFailures } from "../../insight/sources/domain-sources.ts";
+import { isForeign, actionableFailures, DomainSources } from "../../insight/sources/domain-sources.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
-import { type DomainDigestFacts, incompleteDay } from "./digest-facts.ts";
-import { allDomainsLink, domainLink, publishActions } from "./domain-links.ts";
-import { isLearned } from "./learning.ts";
+import { allDomainsLink, domainLink, publishActions, recordToPublish } from "./domain-links.ts";
+import { isLearned, learningFromDay, type Learning } from "./review-facts.ts";
+import type { AdviceStep } from "../../insight/advice/advice-schema.ts";
+import type { Advisor } from "../../insight/advice/advisor.ts";
+import { readLastCheck, readState, type StatePolicy } from "../../records/domains/domain-state.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
+import type { RollupStore } from "../../insight/sources/rollup-store.ts";
 
 const SOURCES_MAX = 5;
-const REPORTERS_MAX = 3;
+const REPORTERS_NAMED = 3;
 const HUNDRED = 100;
 const TONES: Readonly<Record<string, MailTone>> = { authorized: "good", threat: "bad", misconfigured: "bad" };
 const PREVIOUS: Readonly<Record<DigestPeriod, string>> = {
@@ -176,8 +179,8 @@ const signed = (value: number): string =>
   value === 0 ? "±0" : `${value > 0 ? "+" : "−"}${formatCount(Math.abs(value))}`;
 
 const reportersOf = ({ reports, reporters }: DomainDigestFacts): string => {
-  const names = reporters.slice(0, REPORTERS_MAX).join(", ");
-  const more = reporters.length - REPORTERS_MAX;
+  const names = reporters.slice(0, REPORTERS_NAMED).join(", ");
+  const more = reporters.length - REPORTERS_NAMED;
   return `${plural(reports, "report")} from ${more > 0 ? `${names} and ${more} more` : names}`;
 };
 
@@ -186,3 +189,101 @@ const policyOf = (policy: DomainDigestFacts["policy"]): string => {
   const test = policy.t === "y" ? "; t=y" : "";
   return `p=${policy.p}${test}${policy.inherited_from === null ? "" : ` from ${policy.inherited_from}`}`;
 };
+
+/** What a digest says about a domain is made of. */
+export interface DomainDigestFacts {
+  readonly domain: Pick<DomainRow, "id" | "domain" | "label" | "status">;
+  readonly period: DigestPeriod;
+  readonly range: DayRange;
+  readonly totals: Totals;
+  /** The same number of days of the period and of the one before. */
+  readonly compared: { readonly days: number; readonly now: Totals; readonly before: Totals };
+  /** Reports of the period. */
+  readonly reports: number;
+  /** Names of reporters, the most messages first. */
+  readonly reporters: readonly string[];
+  /** Reports that are not trusted, and the messages that only they name. */
+  readonly untrusted: { readonly reports: number; readonly messages: number };
+  readonly sources: readonly Source[];
+  readonly learning: Learning;
+  /** Null before the first report. */
+  readonly lastReportAtMs: number | null;
+  readonly policy: StatePolicy | null;
+  /** Messages of the DNS checks that fail. */
+  readonly failingChecks: readonly string[];
+  /** The record to publish by the last DNS check; null where that is not known, or there is nothing to publish. */
+  readonly recordToPublish: string | null;
+  /** The next step; null when nothing is left to do. */
+  readonly next: Pick<AdviceStep, "action" | "record" | "why"> | null;
+}
+
+/** Two ranges with the same number of days. */
+interface ComparedRanges {
+  readonly now: DayRange;
+  readonly before: DayRange;
+}
+
+interface DigestReaderOptions {
+  readonly reading: RollupStore;
+  readonly advise: Advisor;
+}
+
+/** A digest names fewer reporters than these. */
+const REPORTERS_MAX = 10;
+
+/** Reads what a digest says about a domain out of the daily sums. */
+export const createDigestReader =
+  ({ reading, advise }: DigestReaderOptions) =>
+  async (
+    domain: DomainRow,
+    { period, range }: { readonly period: DigestPeriod; readonly range: DayRange },
+  ): Promise<DomainDigestFacts> => {
+    const { number, lastReportAtMs } = domain;
+    const reporters = reading.reporters(number, range);
+    const written = reading.writtenNames(number, reporters.slice(0, REPORTERS_MAX));
+    const { now, before } = comparedRanges(period, range);
+    const enrolledDay = dayOfTime(domain.createdAtMs);
+    const known = { fromDay: learningFromDay(enrolledDay, range.fromDay), toDay: range.toDay };
+    const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
+    return {
+      ...{ domain, period, range, lastReportAtMs },
+      totals: reading.totals(number, range),
+      compared: { days: lengthOf(now), now: reading.totals(number, now), before: reading.totals(number, before) },
+      reports: reporters.reduce((sum, { reports }) => sum + reports, 0),
+      reporters: reporters.map(({ reporter, ...of }) =>
+        reporterWords(reporterView({ ...of, org: reporter === "" ? null : (written.get(reporter) ?? reporter) })),
+      ),
+      untrusted: reading.untrusted(number, range),
+      sources: new DomainSources(reading, domain).sources(range),
+      learning: { enrolledDay, reportedDays: reading.reportsPerDay(number, known).map(({ day }) => day) },
+      policy: readState(domain.state)?.believed.policy ?? null,
+      recordToPublish: recordToPublish(checks),
+      failingChecks: checks.filter(({ ok }) => ok === false).map(({ message }) => message),
+      next: (await advise(domain)).next,
+    };
+  };
+
+/**
+ * The days that a digest due at `dueMs` covers. Reports about a day arrive in the course of the next one, so a daily digest covers the
+ * day before yesterday: the last one that is complete.
+ */
+export const digestDays = (period: DigestPeriod, dueMs: number): DayRange =>
+  digestRange(period, period === "daily" ? dueMs - DAY_MS : dueMs);
+
+/** The day of a range that is incomplete when its digest is sent; null when all are complete. */
+export const incompleteDay = (period: DigestPeriod, { toDay }: DayRange): number | null =>
+  period === "daily" ? null : toDay;
+
+/**
+ * Which days of a range are compared with which of the one before: the same number from the first on, without the incomplete one. Of
+ * months of different lengths, the days that both have.
+ */
+export const comparedRanges = (period: DigestPeriod, range: DayRange): ComparedRanges => {
+  const before = rangeBefore(period, range);
+  const complete = lengthOf(range) - (incompleteDay(period, range) === null ? 0 : 1);
+  const days = Math.min(complete, lengthOf(before));
+  return { now: firstDays(range, days), before: firstDays(before, days) };
+};
+
+const lengthOf = ({ fromDay, toDay }: DayRange): number => toDay - fromDay + 1;
+const firstDays = ({ fromDay }: DayRange, days: number): DayRange => ({ fromDay, toDay: fromDay + days - 1 });

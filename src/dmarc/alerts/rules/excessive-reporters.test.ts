@@ -1,5 +1,5 @@
-import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import {
   createDmarcAlertHarness,
@@ -9,8 +9,7 @@ import {
 } from "../../../testing/dmarc-alert-harness.ts";
 import { decidingVouchers, ReporterStore } from "../../records/domains/reporter-store.ts";
 import { DmarcOverview } from "../overview/dmarc-overview.ts";
-import { DomainOverviewStore } from "../overview/domain-overview-store.ts";
-import { OpenAlertStore } from "../overview/open-alert-store.ts";
+import { DomainOverviewStore, OpenAlertStore } from "../overview/domain-overview-store.ts";
 import { excessiveAdvice, findOutliers } from "./excessive-reporters.ts";
 
 const newHarness = createDmarcAlertHarness();

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import {
-  type DayMail,
   type FailureChange,
   type FailureMeasure,
   isSeenByReporters,
   judgeFailures,
   type AlertedIncident,
 } from "./failure-incidents.ts";
+import type { DayMail } from "./alert-rule-store.ts";
 
 const TODAY = 20_000;
 const MEASURE: FailureMeasure = { today: TODAY, messagesMin: 20, riseMin: 0.15, isComplete: () => true };

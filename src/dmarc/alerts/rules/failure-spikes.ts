@@ -2,17 +2,19 @@ import { z } from "zod";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
 import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
 import type { Alert } from "../../records/domains/raise.ts";
-import { parseRecordBody } from "../../reports/report/report-json.ts";
+import { parseRecordBody } from "../../reports/report/report.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
-import { percentOf } from "../../insight/sources/day-range.ts";
+import { percentOf } from "../../insight/sources/rollup-rows.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { ALERT_DATA, type AlertData, readAlertBody, shareOf } from "./alert-data.ts";
-import type { SourceDay } from "./alert-rule-store.ts";
-import { type CauseRecord, causeText, findCauses, type SpikeCause } from "./failure-causes.ts";
+import type { SourceDay, DayMail } from "./alert-rule-store.ts";
 import {
+  type CauseRecord,
+  causeText,
+  findCauses,
+  type SpikeCause,
   type AlertedIncident,
-  type DayMail,
   type FailureChange,
   isSeenByReporters,
   judgeFailures,

@@ -5,8 +5,14 @@ import type { KeyedSource } from "../../insight/sources/source-keys.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { plural } from "../../../notifications/mail/mail-text.ts";
 import type { AlertData } from "./alert-data.ts";
-import { judgeNewcomer } from "./learning.ts";
-import { groupFindings, NO_ALERTS, type ReviewFacts, type RuleResult, subjectOfMany } from "./review-facts.ts";
+import {
+  judgeNewcomer,
+  groupFindings,
+  NO_ALERTS,
+  type ReviewFacts,
+  type RuleResult,
+  subjectOfMany,
+} from "./review-facts.ts";
 
 /** The rule waits this long for the reverse name of an address: it may show that the sender is another one. */
 const REVERSE_NAME_WAIT_MS = 60 * 60_000;

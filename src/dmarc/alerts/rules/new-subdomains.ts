@@ -2,8 +2,14 @@ import { isoDay } from "../../../foundation/base/days.ts";
 import { plural } from "../../../notifications/mail/mail-text.ts";
 import type { Alert } from "../../records/domains/raise.ts";
 import type { AlertData } from "./alert-data.ts";
-import { judgeNewcomer } from "./learning.ts";
-import { groupFindings, NO_ALERTS, type ReviewFacts, type RuleResult, subjectOfMany } from "./review-facts.ts";
+import {
+  judgeNewcomer,
+  groupFindings,
+  NO_ALERTS,
+  type ReviewFacts,
+  type RuleResult,
+  subjectOfMany,
+} from "./review-facts.ts";
 
 type NewName = AlertData<"new_subdomain">["names"][number];
 

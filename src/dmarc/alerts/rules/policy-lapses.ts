@@ -7,8 +7,7 @@ import type { PolicyKeyword } from "../../reports/report/report-values.ts";
 import type { PublishedPolicy } from "../../reports/report/report.ts";
 import type { AlertData } from "./alert-data.ts";
 import type { ReportedPolicy } from "./alert-rule-store.ts";
-import { ALERT_DAYS } from "./learning.ts";
-import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
+import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 
 /** Days on which reporters found a weaker policy than the DNS checks ever did. */
 export interface PolicyLapse {

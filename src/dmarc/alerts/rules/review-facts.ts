@@ -1,8 +1,7 @@
 import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
-import { type AlertThresholds, thresholdsOf } from "../../records/domains/alert-thresholds.ts";
+import { type AlertThresholds, thresholdsOf, type Alert } from "../../records/domains/raise.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
-import type { Alert } from "../../records/domains/raise.ts";
 import { entryOf } from "../../reports/ingest/rollup.ts";
 import type { RecordStore } from "../../insight/queries/record-store.ts";
 import { DomainSources } from "../../insight/sources/domain-sources.ts";
@@ -10,7 +9,6 @@ import type { RollupStore } from "../../insight/sources/rollup-store.ts";
 import type { KeyedSource } from "../../insight/sources/source-keys.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import type { AlertRuleStore, ReporterMarks } from "./alert-rule-store.ts";
-import { ALERT_DAYS, type Learning, learningFromDay } from "./learning.ts";
 
 /** What a rule found about a domain. Rules read facts and write nothing. */
 export interface RuleResult {
@@ -130,3 +128,55 @@ export const groupFindings = <T>(found: readonly T[]): readonly (readonly T[])[]
 /** The subject of an alert about several things: other things on the same day are another subject. */
 export const subjectOfMany = (keys: readonly string[]): string =>
   `many:${Bun.hash(keys.toSorted().join("\n")).toString(16)}`;
+
+/** What is known about a domain's reports. Days are whole days since 1970 (UTC). */
+export interface Learning {
+  /** The day on which the domain was enrolled. */
+  readonly enrolledDay: number;
+  /** The different days that reports are about; the last hundred are enough. */
+  readonly reportedDays: readonly number[];
+}
+
+/** A domain is learned after reports about this many days. */
+const LEARNING_DAYS = 7;
+/** This many days before a week has passed are imported history: it teaches as much as waiting does. */
+const IMPORTED_DAYS = 10;
+const IMPORT_WINDOW_DAYS = 30;
+
+/** Reports about days longer ago (imports, late reporters) raise no alert. */
+export const ALERT_DAYS = 7;
+
+/** The first day whose reports matter for what is new from `day` on. */
+export const learningFromDay = (enrolledDay: number, day: number): number =>
+  Math.min(enrolledDay, day - IMPORT_WINDOW_DAYS);
+
+/**
+ * Whether enough was known about a domain before a day for something new on that day to be worth an alert: reports about seven days
+ * since the enrolment or in the last 30, and a week since the enrolment (unless history was imported). A single report with a wrong
+ * date, or about a day long ago, neither ends nor prolongs the learning.
+ */
+export const isLearned = ({ enrolledDay, reportedDays }: Learning, day: number): boolean => {
+  const fromDay = learningFromDay(enrolledDay, day);
+  const known = new Set(reportedDays.filter((reported) => reported >= fromDay && reported < day)).size;
+  return known >= LEARNING_DAYS && (day >= enrolledDay + LEARNING_DAYS || known >= IMPORTED_DAYS);
+};
+
+/** A source or a subdomain that the rules have not reviewed yet. */
+interface Newcomer {
+  /** The first day in any report. */
+  readonly firstDay: number;
+  /** Whether it sent enough mail for an alert. */
+  readonly hasWeight: boolean;
+}
+
+/**
+ * What to do about a newcomer. `wait`: review it again when more reports arrive. `reviewed`: never alert, because it was first seen
+ * while the domain was learned, or too long ago.
+ */
+export const judgeNewcomer = (
+  { firstDay, hasWeight }: Newcomer,
+  { today, learning }: { readonly today: number; readonly learning: Learning },
+): "alert" | "reviewed" | "wait" => {
+  if (firstDay < today - ALERT_DAYS || !isLearned(learning, firstDay)) return "reviewed";
+  return hasWeight ? "alert" : "wait";
+};

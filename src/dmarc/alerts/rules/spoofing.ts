@@ -4,8 +4,7 @@ import type { Alert } from "../../records/domains/raise.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { UNAUTHENTICATED_KEY } from "../../insight/sources/unauthenticated-mail.ts";
 import type { AlertData } from "./alert-data.ts";
-import { isLearned } from "./learning.ts";
-import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
+import { isLearned, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 
 /** Forged mail of a day: unauthenticated, from addresses without a proper reverse name. */
 export interface ForgedDay {

@@ -4,9 +4,9 @@ import { createApps } from "../../../testing/app.ts";
 import { createDmarcAlertHarness, expectDocumented } from "../../../testing/dmarc-alert-harness.ts";
 import { composeMail } from "../../../notifications/mail/compose-mail.ts";
 import { MAIL_LINKS } from "../../../testing/mailing.ts";
-import { alertSection } from "./alert-section.ts";
+import { alertSection } from "./alert-mails.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
-import { tlsFailureText } from "../../reports/report/tls-failure-texts.ts";
+import { tlsFailureText } from "../../reports/report/tls-report.ts";
 import { judgeTlsFailures, sumTlsFailures } from "./tls-failures.ts";
 
 const start = createApps();

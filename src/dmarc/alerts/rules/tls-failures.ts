@@ -3,9 +3,8 @@ import { formatCount } from "../../../notifications/mail/mail-text.ts";
 import type { Alert } from "../../records/domains/raise.ts";
 import { ALERT_DATA, type AlertData, readAlertBody, shareOf } from "./alert-data.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
-import { ALERT_DAYS } from "./learning.ts";
-import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
-import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "../../reports/report/tls-failure-texts.ts";
+import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
+import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "../../reports/report/tls-report.ts";
 
 /** The sessions under one policy on the last days with reports, and those that failed with one result type. */
 export interface TlsFailures {

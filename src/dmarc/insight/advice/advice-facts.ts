@@ -1,7 +1,7 @@
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import type { StatePolicy } from "../../records/domains/domain-state.ts";
 import type { DomainStatus } from "../../records/domains/domain-store.ts";
-import type { HealthFinding } from "../health/health-finding.ts";
+import type { HealthFinding } from "../health/health-schema.ts";
 import { UNRELATED_SUFFIX } from "../sources/source-keys.ts";
 import type { Source } from "../sources/source-response.ts";
 

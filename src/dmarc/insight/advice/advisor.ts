@@ -11,7 +11,7 @@ import {
 } from "../../records/domains/domain-state.ts";
 import type { DomainRow, DomainStore, HistoryRow } from "../../records/domains/domain-store.ts";
 import { type DomainReporters, decidingVouchers, unvouchedWords } from "../../records/domains/reporter-store.ts";
-import type { DomainHealth } from "../health/health-sections.ts";
+import type { DomainHealth } from "../health/health-schema.ts";
 import { reporterBehind } from "../../reports/report/reporter.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";

@@ -1,5 +1,4 @@
-import { configureAdvice } from "../../records/services/configure-advice.ts";
-import { serviceById } from "../../records/services/services.ts";
+import { configureAdvice, serviceById } from "../../records/services/services.ts";
 import { type AdviceFacts, type AdvisedSource, failingMessages } from "./advice-facts.ts";
 
 /** What a fix depends on. */

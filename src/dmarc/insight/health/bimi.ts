@@ -1,7 +1,5 @@
-import type { HealthDns } from "./health-dns.ts";
-import { quoteText, SectionReport } from "./health-finding.ts";
-import type { BimiSection, DmarcSection } from "./health-sections.ts";
-import { readTags } from "./txt-tags.ts";
+import { type HealthDns, quoteText, SectionReport, readTags } from "./section-report.ts";
+import type { BimiSection, DmarcSection } from "./health-schema.ts";
 
 interface BimiRecord {
   readonly host: string;

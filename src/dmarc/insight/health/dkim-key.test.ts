@@ -1,8 +1,7 @@
+import fc from "fast-check";
 import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
-import fc from "fast-check";
-import { readRsaKey } from "./dkim-der.ts";
-import { isDkimKeyText, parseDkimKey } from "./dkim-key.ts";
+import { readRsaKey, isDkimKeyText, parseDkimKey } from "./dkim-key.ts";
 
 const rsa = (bits: number, type: "spki" | "pkcs1" = "spki"): Buffer =>
   generateKeyPairSync("rsa", { modulusLength: bits }).publicKey.export({ format: "der", type }) as Buffer;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../../../testing/dns-zone.ts";
 import { checkDkim } from "./dkim.ts";
-import { createHealthDns } from "./health-dns.ts";
+import { createHealthDns } from "./section-report.ts";
 import { commonSelectors, isSelector, SELECTORS_MAX, type SelectorUse, type SelectorToCheck } from "./selectors.ts";
 
 const TODAY = 20_000;

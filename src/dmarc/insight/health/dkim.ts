@@ -1,9 +1,7 @@
 import { isoDay } from "../../../foundation/base/days.ts";
-import { reportKey, reportMissingKey, reportSeveralKeys } from "./dkim-findings.ts";
-import { isDkimKeyText, parseDkimKey } from "./dkim-key.ts";
-import type { HealthDns } from "./health-dns.ts";
-import { SectionReport } from "./health-finding.ts";
-import type { DkimKeySummary, DkimSection } from "./health-sections.ts";
+import { isDkimKeyText, parseDkimKey, type DkimKey } from "./dkim-key.ts";
+import { type HealthDns, SectionReport } from "./section-report.ts";
+import type { DkimKeySummary, DkimSection } from "./health-schema.ts";
 import { SELECTORS_MAX, type SelectorToCheck } from "./selectors.ts";
 
 export interface DkimCheckOptions {
@@ -84,4 +82,177 @@ const reportKeys = (report: SectionReport, domain: string, keys: readonly DkimKe
     message: `All known DKIM keys of ${domain} are Ed25519, which many receivers do not verify yet.`,
     fix: "Sign with an RSA key of 2048 bits as well.",
   });
+};
+
+/** A selector, where its key is published, and the day of the check. */
+interface DkimHost {
+  readonly host: string;
+  readonly wanted: SelectorToCheck;
+  /** The target of the first CNAME. */
+  readonly cname: string | null;
+  readonly today: number;
+}
+
+/** RFC 8301 §3.2: receivers ignore shorter keys, and need not verify longer ones than the maximum. */
+const BITS_MIN = 1_024;
+const BITS_ADVISED = 2_048;
+const BITS_MAX = 4_096;
+/** Reports arrive a day late; a key that signed within this many days is in use. */
+const IN_USE_DAYS = 7;
+/** Fewer messages with a selector that never passed are no sign of a service without its key. */
+const UNPROVEN_MIN = 10;
+
+const messageCount = (messages: number): string =>
+  messages === 1 ? "1 message" : `${messages.toLocaleString("en")} messages`;
+
+/** Whether mail relies on the selector today: the caller named it, or mail passed with it recently. */
+const isInUse = ({ wanted: { origin, seen }, today }: DkimHost): boolean =>
+  origin === "request" || (seen !== null && seen.lastPassedDay !== null && seen.lastDay > today - IN_USE_DAYS);
+
+const publishFix = ({ host, cname }: DkimHost): string =>
+  cname === null
+    ? `Publish the key of the server or service that signs with it as a TXT record at ${host}.`
+    : `Ask the service behind ${cname} for the key, or remove the CNAME at ${host} if it no longer sends for you.`;
+
+/** No key is published at the selector; `other` is a text there that is no key. */
+const reportMissingKey = (report: SectionReport, at: DkimHost, other: string | null): void => {
+  const { host, wanted, cname } = at;
+  const { seen } = wanted;
+  if (cname !== null) {
+    const dangling = {
+      code: "dkim_dangling_alias" as const,
+      message: `${host} is a CNAME to ${cname}, where no DKIM key is published.`,
+      observed: cname,
+      fix: publishFix(at),
+    };
+    if (isInUse(at)) report.error(dangling);
+    else report.warning(dangling);
+    return;
+  }
+  if (isInUse(at)) {
+    const use =
+      seen === null
+        ? ""
+        : `, and ${messageCount(seen.passed + seen.failed)} in the reports were signed with it, the last on ${isoDay(seen.lastDay)}`;
+    report.error({
+      code: "dkim_missing",
+      message: `There is no DKIM key at ${host}${use}; signatures with it fail.`,
+      observed: other,
+      fix: publishFix(at),
+    });
+    return;
+  }
+  if (seen === null || seen.lastPassedDay !== null) {
+    const last = seen === null ? "" : `; it was last used on ${isoDay(seen.lastDay)}`;
+    report.info({
+      code: "dkim_unpublished",
+      message: `There is no DKIM key at ${host}${last}.`,
+      observed: other,
+    });
+    return;
+  }
+  const unproven = {
+    code: "dkim_unproven" as const,
+    message: `${messageCount(seen.failed)} in the reports claim a signature of ${host}, where there is no DKIM key, and none passed.`,
+    observed: other,
+    fix: `If a server of yours signs with this selector, publish its key at ${host}. If not, the signatures are forged and nothing needs to be done.`,
+  };
+  if (seen.failed < UNPROVEN_MIN) report.info(unproven);
+  else report.warning(unproven);
+};
+
+/** Several key records at one name (RFC 6376 §3.6.2.2). */
+const reportSeveralKeys = (report: SectionReport, { host }: DkimHost, texts: readonly string[]): void =>
+  report.error({
+    code: "dkim_several",
+    message: `${host} has ${texts.length} DKIM keys; receivers differ in which one they use, so signatures fail.`,
+    observed: texts.join("\n"),
+    fix: `Keep the TXT record at ${host} whose key the server signs with, and remove the others.`,
+  });
+
+/** What is wrong with a key record, or weak about it. */
+const reportKey = (report: SectionReport, at: DkimHost, key: DkimKey, observed: string): void => {
+  if (key.state === "invalid") {
+    report.error({
+      code: "dkim_invalid",
+      message: `The DKIM key at ${at.host} ${key.faults.join(", and ")}; signatures with it fail.`,
+      observed,
+      fix: publishFix(at),
+    });
+    return;
+  }
+  if (key.state === "revoked") reportRevoked(report, at, observed);
+  else {
+    reportStrength(report, at, key, observed);
+    reportLimits(report, at, key, observed);
+  }
+};
+
+const reportRevoked = (report: SectionReport, at: DkimHost, observed: string): void => {
+  const { host, wanted } = at;
+  const code = "dkim_revoked";
+  const revoked = `The DKIM key at ${host} is revoked (p is empty)`;
+  if (!isInUse(at)) {
+    report.info({ code, message: `${revoked}, and no recent mail relies on it.`, observed });
+    return;
+  }
+  report.error({
+    code,
+    message: `${revoked}${wanted.seen === null ? "" : ", but mail is still signed with it"}; signatures with it fail.`,
+    observed,
+    fix: `Sign with a selector that has a key, or publish the key at ${host} again.`,
+  });
+};
+
+const reportStrength = (
+  report: SectionReport,
+  { host, cname }: DkimHost,
+  { type, bits }: DkimKey,
+  observed: string,
+): void => {
+  if (type !== "rsa" || bits === null) return;
+  const key = `The DKIM key at ${host} is an RSA key of ${bits} bits`;
+  const where = cname === null ? "" : ` at the service behind ${cname}`;
+  const fix = `Create a key of 2048 bits under a new selector${where}, and sign with it.`;
+  if (bits < BITS_MIN) {
+    const message = `${key}; receivers ignore keys shorter than 1024 bits (RFC 8301).`;
+    report.error({ code: "dkim_key_too_short", message, observed, fix });
+  } else if (bits < BITS_ADVISED) {
+    report.warning({ code: "dkim_key_short", message: `${key}; 2048 bits are recommended.`, observed, fix });
+  } else if (bits > BITS_MAX) {
+    const message = `${key}; receivers need not verify keys longer than 4096 bits (RFC 8301).`;
+    report.warning({ code: "dkim_key_too_long", message, observed, fix });
+  }
+};
+
+const reportLimits = (
+  report: SectionReport,
+  { host }: DkimHost,
+  { isTesting, hashes, services, type }: DkimKey,
+  observed: string,
+): void => {
+  if (isTesting) {
+    report.warning({
+      code: "dkim_test_mode",
+      message: `The DKIM key at ${host} is in test mode (t=y); receivers may treat signed mail as unsigned.`,
+      observed,
+      fix: "Remove t=y from the record.",
+    });
+  }
+  if (hashes !== null && !hashes.includes("sha256")) {
+    report.error({
+      code: "dkim_sha1_only",
+      message: `The DKIM key at ${host} allows only h=${hashes.join(":")}; receivers accept sha256 only (RFC 8301).`,
+      observed,
+      fix: `Remove the h tag from the record${type === "rsa" ? ", and sign with rsa-sha256" : ""}.`,
+    });
+  }
+  if (!services.includes("*") && !services.includes("email")) {
+    report.error({
+      code: "dkim_not_for_mail",
+      message: `The DKIM key at ${host} is for s=${services.join(":")} and not for email.`,
+      observed,
+      fix: "Remove the s tag from the record.",
+    });
+  }
 };

@@ -1,10 +1,8 @@
 import { discoverPolicy, type PolicyDiscovery } from "../../records/record/discovery.ts";
-import { dmarcRecordsIn, recordHost } from "../../records/record/record-published.ts";
-import type { RecordWarningCode } from "../../records/record/record-warning.ts";
-import type { ValidRecord } from "../../records/record/record.ts";
-import type { HealthDns } from "./health-dns.ts";
-import { SectionReport } from "./health-finding.ts";
-import type { DmarcSection } from "./health-sections.ts";
+import { dmarcRecordsIn, recordHost, type ValidRecord } from "../../records/record/record.ts";
+import type { RecordWarningCode } from "../../records/record/record-values.ts";
+import { type HealthDns, SectionReport } from "./section-report.ts";
+import type { DmarcSection } from "./health-schema.ts";
 
 /** What breaks a policy or its reports; everything else in a record is a matter of style. */
 const FAULTS: ReadonlySet<RecordWarningCode> = new Set(["p_invalid", "p_missing", "policy_void"]);

@@ -1,4 +1,4 @@
-import type { HealthCode } from "./health-finding.ts";
+import type { HealthCode } from "./health-schema.ts";
 
 const NO_SPF =
   "Without a working SPF record, receivers cannot tell your servers from others by their address, and DMARC depends on DKIM alone.";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { createApps, type TestAppOptions } from "../../../testing/app.ts";
 import { insertDomain } from "../../../testing/ingest-harness.ts";
-import { domainHealthSchema } from "./health-sections.ts";
+import { domainHealthSchema } from "./health-schema.ts";
 
 const start = createApps();
 const ZONE = {

@@ -4,7 +4,7 @@ import { declareRoute, handle, serveRoutes } from "../../../foundation/http/rout
 import { idParameter } from "../../../foundation/http/route-input.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import type { HealthRuns } from "./health-runs.ts";
-import { type DomainHealth, domainHealthSchema } from "./health-sections.ts";
+import { type DomainHealth, domainHealthSchema } from "./health-schema.ts";
 import { isSelector } from "./selectors.ts";
 
 /** Selectors that a caller may name. */

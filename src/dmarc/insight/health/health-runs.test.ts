@@ -4,9 +4,8 @@ import { SAMPLE_DAY_S } from "../../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { createIngestHarness, insertDomain } from "../../../testing/ingest-harness.ts";
 import { createZoneResolver } from "../../../testing/dns-zone.ts";
-import type { DomainHealth } from "./health-sections.ts";
-import { HealthJob } from "./health-job.ts";
-import { HEALTH_FRESH_MS, HealthRuns } from "./health-runs.ts";
+import type { DomainHealth } from "./health-schema.ts";
+import { HealthJob, HEALTH_FRESH_MS, HealthRuns } from "./health-runs.ts";
 import { HealthStore } from "./health-store.ts";
 
 const newWorld = createIngestHarness();

@@ -2,8 +2,8 @@ import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import { RANK_STEP } from "../../reports/ingest/row-facts.ts";
-import { parseRecordBody, type RecordBody } from "../../reports/report/report-json.ts";
-import { type DomainHealth, domainHealthSchema } from "./health-sections.ts";
+import { parseRecordBody, type RecordBody } from "../../reports/report/report.ts";
+import { type DomainHealth, domainHealthSchema } from "./health-schema.ts";
 
 /** A domain whose health is due to be checked. */
 export interface DueHealth {

@@ -5,8 +5,8 @@ import type { Getter } from "../../../foundation/net/fetch.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
 import { createHealthCheck, HEALTH_MS_MAX } from "./health.ts";
-import { createHealthDns, HEALTH_QUERIES_MAX } from "./health-dns.ts";
-import { domainHealthSchema } from "./health-sections.ts";
+import { createHealthDns, HEALTH_QUERIES_MAX } from "./section-report.ts";
+import { domainHealthSchema } from "./health-schema.ts";
 
 const KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 const POLICY = "version: STSv1\nmode: enforce\nmx: mail.example.com\nmax_age: 86400\n";

@@ -1,19 +1,27 @@
 import { type Clock, isoTime } from "../../../foundation/base/clock.ts";
 import { dayOfTime } from "../../../foundation/base/days.ts";
-import { abortableResolver, type DnsResolver } from "../../../foundation/net/dns.ts";
+import {
+  abortableResolver,
+  type DnsResolver,
+  type DnsRecordData,
+  type DnsResponse,
+  type DnsType,
+  emptyResponse,
+} from "../../../foundation/net/dns.ts";
 import type { Getter } from "../../../foundation/net/fetch.ts";
 import { checkBimi } from "./bimi.ts";
 import { checkDkim } from "./dkim.ts";
 import { checkDmarcRecord } from "./dmarc-health.ts";
-import { worstStatus } from "./health-finding.ts";
-import { createHealthDns } from "./health-dns.ts";
-import type { DomainHealth, HealthSection } from "./health-sections.ts";
+import { worstStatus, createHealthDns } from "./section-report.ts";
+import type { DomainHealth, HealthSection } from "./health-schema.ts";
 import { checkMtaSts } from "./mta-sts.ts";
 import { checkMx } from "./mx.ts";
 import { commonSelectors, type SelectorToCheck } from "./selectors.ts";
 import { auditSpf } from "./spf.ts";
 import { checkTlsRpt } from "./tls-rpt.ts";
 import { withDeadline } from "../../../foundation/base/wait.ts";
+import { err } from "../../../foundation/base/errors.ts";
+import { createTestResolver } from "../../records/domains/domain-platform.ts";
 
 export interface HealthCheckOptions {
   readonly resolver: DnsResolver;
@@ -70,4 +78,50 @@ const existingOnly = (sections: HealthSection[]): HealthSection[] => {
   const isMissing = sections.some(({ findings }) => findings.some(({ code }) => code === "domain_missing"));
   if (!isMissing) return sections;
   return sections.map((section) => (section.code === "mx" ? section : { ...section, status: "ok", findings: [] }));
+};
+
+const REPORT_HOST = "reports.example";
+const SELECTOR = "test";
+/** An RSA key of 2048 bits that nobody signs with. */
+const PUBLIC_KEY =
+  "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAi/YnLeZHtGLz8PbOxR5YfxCDgHbO+B0iPxwOSDoZHX1wkSeXX2W1WF07oxa1VMe2/rkFi2CoBcADtGWZF6zfTDsMgFe1aOe7//TMvkxSp0blWpnFlYyKCG1y7NoFpgrB6MCGlXkHsN943mFHkcCFQaIo1A+fhvJA+53I2B5fRFOkQxZQVzqJNgwhp2vnnEPmu8LDX2y5K41ceieZpHdlmVEq17DVR1cdjZqyYT0Yrbsa91YlQd0nWfAYEWQ6NWvPeThwQqLFsSCI/H+R4smAt2mIySIbyci7NofAYQLQ8V5MdyEpZSoD0zCvEw82qtjGbK0z92PKFLfB/Hh7mHyzrwIDAQAB";
+
+/** What test keys find at a domain: everything in order, but for the DMARC record of the names that have a bad one. */
+const zoneOf = (domain: string): DnsResolver => {
+  const mailHost = `mail.${domain}`;
+  const dmarc = createTestResolver({
+    domain,
+    ours: `dmarc@${REPORT_HOST}`,
+    reportHost: REPORT_HOST,
+    isSetUp: true,
+  });
+  const zone = new Map<string, readonly DnsRecordData[DnsType][]>([
+    [`TXT ${domain}`, ["v=spf1 mx -all"]],
+    [`MX ${domain}`, [{ preference: 10, exchange: mailHost }]],
+    [`A ${mailHost}`, ["192.0.2.10"]],
+    [`TXT ${SELECTOR}._domainkey.${domain}`, [`v=DKIM1; k=rsa; p=${PUBLIC_KEY}`]],
+    [`TXT _smtp._tls.${domain}`, [`v=TLSRPTv1; rua=mailto:tls@${domain}`]],
+  ]);
+  return {
+    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
+      if (name.startsWith("_dmarc.")) return dmarc.resolve(name, type);
+      const records = zone.get(`${type} ${name}`) ?? [];
+      const outcome = records.length > 0 ? "answer" : "no_data";
+      // The key of the zone holds the type.
+      return { ...emptyResponse(name, type, outcome), records: records as ReadonlyArray<DnsRecordData[T]> };
+    },
+  };
+};
+
+/** The health of a test domain, by the same checks over a made-up zone. No DNS query is sent. */
+export const checkTestHealth = (domain: string, clock: Clock): Promise<DomainHealth> => {
+  const check = createHealthCheck({
+    resolver: zoneOf(domain),
+    get: async () => err({ kind: "dns", problem: "Test domains serve no policy." }),
+    clock,
+  });
+  return check({
+    domain,
+    selectors: [{ selector: SELECTOR, signer: domain, origin: "request", seen: null }],
+  });
 };

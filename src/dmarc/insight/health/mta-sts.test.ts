@@ -1,13 +1,12 @@
-import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { afterEach, describe, expect, test } from "bun:test";
 import { createGetter, type Getter, POST_TIMEOUT_MS } from "../../../foundation/net/fetch.ts";
 import { createUrlPolicy } from "../../../foundation/net/fetch-url.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../../../testing/smtp-stub-key.ts";
-import { createHealthDns } from "./health-dns.ts";
-import { checkMtaSts } from "./mta-sts.ts";
-import { coversMxHost, parseMtaStsPolicy } from "./mta-sts-policy.ts";
+import { createHealthDns } from "./section-report.ts";
+import { checkMtaSts, coversMxHost, parseMtaStsPolicy } from "./mta-sts.ts";
 import { checkMx } from "./mx.ts";
 
 const stops: Array<() => void> = [];

@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
-import type { HealthDns } from "./health-dns.ts";
-import { SectionReport } from "./health-finding.ts";
-import type { MxSection } from "./health-sections.ts";
+import { type HealthDns, SectionReport } from "./section-report.ts";
+import type { MxSection } from "./health-schema.ts";
 
 const HOSTS_MAX = 50;
 

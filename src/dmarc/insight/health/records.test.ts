@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../../../testing/dns-zone.ts";
 import { checkBimi } from "./bimi.ts";
 import { checkDmarcRecord } from "./dmarc-health.ts";
-import { createHealthDns } from "./health-dns.ts";
+import { createHealthDns } from "./section-report.ts";
 import { checkMx } from "./mx.ts";
 import { checkTlsRpt } from "./tls-rpt.ts";
 

@@ -1,4 +1,4 @@
-import { type FindingText, quoteText, type SectionReport } from "./health-finding.ts";
+import { type FindingText, quoteText, type SectionReport } from "./section-report.ts";
 import type { SpfTerm } from "./spf-record.ts";
 
 /** RFC 7208 §4.6.4: terms that cause DNS queries, void lookups, and hosts of one `mx`. */

@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { quoteText } from "./health-finding.ts";
+import { quoteText } from "./section-report.ts";
 
 export type SpfQualifier = "+" | "-" | "~" | "?";
 const MECHANISMS = ["all", "include", "a", "mx", "ptr", "ip4", "ip6", "exists"] as const;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createZoneResolver, type Zone, type ZoneFailure, type ZoneRecords } from "../../../testing/dns-zone.ts";
-import { createHealthDns, HEALTH_QUERIES_MAX } from "./health-dns.ts";
+import { createHealthDns, HEALTH_QUERIES_MAX } from "./section-report.ts";
 import { auditSpf } from "./spf.ts";
 
 const audit = async (zone: Zone, domain = "example.com") => {

@@ -1,7 +1,6 @@
 import { isDefinite } from "../../../foundation/net/dns.ts";
-import type { HealthDns } from "./health-dns.ts";
-import { SectionReport } from "./health-finding.ts";
-import type { SpfSection } from "./health-sections.ts";
+import { type HealthDns, SectionReport } from "./section-report.ts";
+import type { SpfSection } from "./health-schema.ts";
 import {
   reportRepeatedInclude,
   reportSpfAll,

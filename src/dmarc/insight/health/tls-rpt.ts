@@ -1,7 +1,5 @@
-import type { HealthDns } from "./health-dns.ts";
-import { quoteText, SectionReport } from "./health-finding.ts";
-import type { TlsRptSection } from "./health-sections.ts";
-import { readTags } from "./txt-tags.ts";
+import { type HealthDns, quoteText, SectionReport, readTags } from "./section-report.ts";
+import type { TlsRptSection } from "./health-schema.ts";
 
 const EXAMPLE = '"v=TLSRPTv1; rua=mailto:tls@example.com"';
 

@@ -4,7 +4,7 @@ import { snakeKeys } from "../../../foundation/base/key-case.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import { nullableText } from "../../../foundation/http/schema-fields.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
-import type { FailureReportRow, FailureReportStore } from "../../reports/ingest/failure-report-store.ts";
+import type { FailureReportRow, FailureReportStore } from "../../reports/ingest/report-store.ts";
 import type { QueryContext } from "./domain-query.ts";
 
 export const failureReportSchema = z

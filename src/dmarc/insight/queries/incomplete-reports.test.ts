@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { SAMPLE_DAY_S } from "../../../testing/dmarc-reports.ts";
 import { createReportQueries } from "../../../testing/report-queries.ts";
-import { recordsSchema } from "./record-schemas.ts";
+import { recordsSchema } from "./records.ts";
 
 const start = createReportQueries();
 const OLD = "192.0.2.1";

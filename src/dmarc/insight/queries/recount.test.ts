@@ -1,12 +1,10 @@
+import fc from "fast-check";
 import { DAY_MS, isoDay } from "../../../foundation/base/days.ts";
 import { expect, test } from "bun:test";
-import fc from "fast-check";
 import { createReportQueries, MADE_DAY } from "../../../testing/report-queries.ts";
 import { SAMPLE_DAY_S, type SampleRow } from "../../../testing/dmarc-reports.ts";
-import { readRecords } from "./records.ts";
-import { summarizeDomain } from "./summary.ts";
-import { timeseriesOf } from "./timeseries.ts";
-import type { ShownRecord } from "./record-schemas.ts";
+import { readRecords, type ShownRecord } from "./records.ts";
+import { summarizeDomain, timeseriesOf } from "./summary.ts";
 
 const start = createReportQueries();
 const DAY_S = DAY_MS / 1000;

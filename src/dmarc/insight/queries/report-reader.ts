@@ -2,13 +2,18 @@ import { AppError } from "../../../foundation/base/errors.ts";
 import type { Cell } from "../../../foundation/http/csv.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
-import { rangeOf } from "../sources/day-range.ts";
+import { rangeOf, exportFileName, type QueryContext } from "./domain-query.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
-import { exportFileName, type QueryContext } from "./domain-query.ts";
 import { exportRecords, readRecords } from "./records.ts";
 import type { RawRow, ReportFilters, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
-import type { ShownReport, ShownReportDetail } from "./report-schemas.ts";
-import { rawFileName, readReports, reportDetailView, type ReportPage } from "./reports.ts";
+import {
+  type ShownReport,
+  type ShownReportDetail,
+  rawFileName,
+  readReports,
+  reportDetailView,
+  type ReportPage,
+} from "./reports.ts";
 import { sumTlsReports, type TlsSummary, TLS_REPORTS_SUMMED_MAX } from "./tls-summary.ts";
 
 /** Which reports to list. Days are UTC days since 1970. */

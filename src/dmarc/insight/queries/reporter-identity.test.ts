@@ -4,8 +4,7 @@ import { SAMPLE_DAY_S, type SampleReport, sampleReportMail } from "../../../test
 import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../../testing/ingest-harness.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { ingestionView } from "../../reports/ingest/ingestion-schemas.ts";
-import { createDigestReader } from "../../alerts/rules/digest-facts.ts";
-import { dmarcDigestMail } from "../../alerts/rules/digest-mail.ts";
+import { createDigestReader, dmarcDigestMail } from "../../alerts/rules/digest-mail.ts";
 import { composeMail } from "../../../notifications/mail/compose-mail.ts";
 import { MAIL_LINKS } from "../../../testing/mailing.ts";
 import { RollupStore } from "../sources/rollup-store.ts";

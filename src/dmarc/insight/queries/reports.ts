@@ -1,6 +1,5 @@
 import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
-import { authenticitySchema, type ShownReport, type ShownReportDetail, type ShownTlsReport } from "./report-schemas.ts";
 import type {
   ReportFacts,
   ReportFilters,
@@ -10,10 +9,62 @@ import type {
   TlsReportRow,
 } from "./report-query-store.ts";
 import { stretchOf, type Walk, walk } from "../../../foundation/base/walk.ts";
-import type { ShownRecord } from "./record-schemas.ts";
-import { authenticatedOrganisation, reporterView } from "./reporter.ts";
-import { suffixOf } from "../../reports/report/payload.ts";
-import { parsePublishedPolicy, parseReportBody, parseTlsReportBody } from "../../reports/report/report-json.ts";
+import { type ShownRecord, recordSchema } from "./records.ts";
+import { authenticatedOrganisation, reporterView, reporterSchema } from "./reporter.ts";
+import { suffixOf } from "../../reports/report/unpack.ts";
+import { parsePublishedPolicy, parseReportBody, parseTlsReportBody } from "../../reports/report/report.ts";
+import { z } from "zod";
+import {
+  countField,
+  nullableText,
+  nullableTime,
+  textField,
+  timeField,
+} from "../../../foundation/http/schema-fields.ts";
+import { POLICIES } from "../../reports/report/report-values.ts";
+
+export const AUTHENTICITIES = ["pending", "pass", "fail", "unknown"] as const;
+
+const policy = (of: string) =>
+  z
+    .enum(POLICIES)
+    .nullable()
+    .meta({ description: `The policy for ${of}.` });
+
+const authenticitySchema = z
+  .object({
+    result: z.enum(AUTHENTICITIES).meta({
+      description:
+        "`pass`: the mail is authenticated as the reporter's. `fail`: it is not. `unknown`: there is not enough evidence. `pending`: not checked yet.",
+    }),
+    from: nullableText("The header_from domain of the mail; null when there is not exactly one."),
+    spf: z
+      .object({
+        result: textField("The SPF result, as in RFC 8601."),
+        domain: nullableText("The domain checked; null when unknown."),
+      })
+      .nullable()
+      .meta({ description: "The SPF result of the mail; null when the client address is unknown." }),
+    dkim: z
+      .array(
+        z.object({
+          domain: nullableText("The signing domain."),
+          selector: nullableText("The selector."),
+          result: textField("The DKIM result, as in RFC 8601."),
+          aligned: z.boolean().meta({ description: "Whether the signing domain is aligned with header_from." }),
+        }),
+      )
+      .meta({ description: "The DKIM signatures of the mail." }),
+    dmarc: z
+      .object({
+        result: textField("The DMARC result."),
+        policy: nullableText("The policy of the header_from domain; null for none."),
+      })
+      .nullable()
+      .meta({ description: "The DMARC result of the mail; null without a header_from domain." }),
+    message: nullableText("The authentication results in a sentence; null while they are pending."),
+  })
+  .meta({ title: "DmarcReportAuthenticity" });
 
 export interface ReportPage {
   readonly reports: readonly ShownReport[];
@@ -180,3 +231,119 @@ export const rawFileName = (
   const plain = name?.replace(/[^\w.!@+-]+/g, "_").slice(-100) ?? "";
   return /[A-Za-z0-9]/.test(plain) ? plain : `${id}${suffixOf(bytes)}`;
 };
+
+const nextCursor = nullableText("The cursor of the next page; null on the last page.");
+const alignment = (mechanism: string) =>
+  z
+    .enum(["r", "s"])
+    .nullable()
+    .meta({ description: `${mechanism} alignment: \`r\` relaxed, \`s\` strict.` });
+
+const policySchema = z
+  .object({
+    domain: textField("The domain with the DMARC record."),
+    p: policy("the domain"),
+    sp: policy("subdomains"),
+    np: policy("subdomains that do not exist"),
+    adkim: alignment("DKIM"),
+    aspf: alignment("SPF"),
+    pct: z.number().nullable().meta({ description: "Percentage of failing mail that the policy applies to." }),
+    fo: nullableText("When failure reports are requested."),
+    testing: z.boolean().nullable().meta({ description: "Whether the record has `t=y`." }),
+    discovery_method: z
+      .enum(["psl", "treewalk"])
+      .nullable()
+      .meta({ description: "How the reporter found the record: public suffix list or DNS tree walk." }),
+  })
+  .meta({
+    title: "DmarcReportedPolicy",
+    description: "The policy that the reporter found; null where it does not say.",
+  });
+
+const reportSchema = z
+  .object({
+    id: z.uuid().meta({ description: "The id of the report." }),
+    org_name: nullableText("The reporter name in the report; null when there is none. `reporter` says who sent it."),
+    reporter: reporterSchema,
+    email: nullableText("The contact address in the report; null when there is none."),
+    report_id: nullableText("The id that the reporter gave the report; null for none."),
+    begin: timeField("The beginning of the report's period."),
+    end: timeField("The end of the report's period."),
+    date: z.iso.date().meta({ description: "The UTC day that the report counts for: the middle of its period." }),
+    received_at: timeField("When the report was received."),
+    policy_domain: textField("The domain that the report is about."),
+    policy: policySchema,
+    rows: countField("Number of records."),
+    messages: countField("Number of messages."),
+    aligned: countField("Messages that passed DMARC."),
+    authenticity: authenticitySchema
+      .nullable()
+      .meta({ description: "Authentication results of the mail that brought the report; null when none did." }),
+    notices: z.array(z.string()).meta({ description: "Faults of the report that did not prevent reading it." }),
+    skipped_rows: z
+      .array(z.object({ reason: textField("Why they were skipped."), rows: countField("Number of records.") }))
+      .meta({ description: "Records that could not be counted." }),
+    ingestion_id: textField("The id of the ingestion (mail or file) that brought the report."),
+    raw_available: z.boolean().meta({ description: "Whether that mail or file is still stored." }),
+  })
+  .meta({ title: "DmarcReport" });
+
+export type ShownReport = Readonly<z.infer<typeof reportSchema>>;
+
+export const reportsSchema = z
+  .object({ reports: z.array(reportSchema).meta({ description: "The reports." }), next_cursor: nextCursor })
+  .meta({ title: "DmarcReportList" });
+
+export const reportDetailSchema = reportSchema
+  .extend({
+    version: nullableText("The version of the report format; null when not given."),
+    generator: nullableText("The software that generated the report; null when not given."),
+    extra_contact_info: nullableText("Additional contact information of the reporter; null for none."),
+    errors: z.array(z.string()).meta({ description: "Errors that the reporter states about its own processing." }),
+    records: z.array(recordSchema).meta({ description: "The records, failing ones first, at most 1000." }),
+    records_next_cursor: nullableText("The cursor for `GET …/records?report=…&cursor=…`; null when all are here."),
+  })
+  .meta({ title: "DmarcReportDetail" });
+
+export type ShownReportDetail = Readonly<z.infer<typeof reportDetailSchema>>;
+
+const sessionFields = {
+  successful_sessions: countField("Sessions with TLS as the policy requires."),
+  failed_sessions: countField("Sessions that failed."),
+};
+
+const tlsPolicySchema = z.object({
+  domain: nullableText("The domain that the policy is for."),
+  policy_type: nullableText("`sts`, `tlsa` or `no-policy-found`."),
+  ...sessionFields,
+  failures: z
+    .array(
+      z.object({
+        result_type: textField("The type of failure (RFC 8460 §4.3)."),
+        sessions: countField("Sessions that failed in this way."),
+        receiving_mx_hostname: nullableText("The MX host; null when not reported."),
+      }),
+    )
+    .meta({ description: "The failures by type." }),
+});
+
+const tlsReportSchema = z
+  .object({
+    id: z.uuid().meta({ description: "The id of the report." }),
+    org_name: nullableText("The name of the reporter; null when there is none."),
+    report_id: nullableText("The id that the reporter gave the report; null for none."),
+    contact: nullableText("The contact of the reporter; null for none."),
+    begin: nullableTime("The beginning of the report's period; null when not given."),
+    end: nullableTime("The end of the report's period; null when not given."),
+    received_at: timeField("When the report was received."),
+    ...sessionFields,
+    policies: z.array(tlsPolicySchema).meta({ description: "The sessions by policy." }),
+    ingestion_id: textField("The id of the ingestion (mail or file) that brought the report."),
+  })
+  .meta({ title: "TlsReport" });
+
+type ShownTlsReport = Readonly<z.infer<typeof tlsReportSchema>>;
+
+export const tlsReportsSchema = z
+  .object({ tls_reports: z.array(tlsReportSchema).meta({ description: "The reports." }), next_cursor: nextCursor })
+  .meta({ title: "TlsReportList" });

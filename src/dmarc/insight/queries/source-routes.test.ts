@@ -3,8 +3,7 @@ import { newId } from "../../../foundation/base/secrets.ts";
 import { fillReportQueries } from "../../../testing/report-queries-filled.ts";
 import { createReportQueries } from "../../../testing/report-queries.ts";
 import { sourcesSchema } from "./source-routes.ts";
-import { summarySchema } from "./summary.ts";
-import { timeseriesSchema } from "./timeseries.ts";
+import { summarySchema, timeseriesSchema } from "./summary.ts";
 
 const newHarness = createReportQueries();
 const startFilled = () => fillReportQueries(newHarness());

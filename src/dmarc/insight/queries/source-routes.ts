@@ -8,11 +8,10 @@ import { rangeFields } from "../../../foundation/http/day-range.ts";
 import { CLASSIFICATIONS } from "../sources/rollup-store.ts";
 import { isSourceKey } from "../sources/source-identity.ts";
 import { sourceSchema } from "../sources/source-response.ts";
-import { CSV_DESCRIPTION, csvAlternative, wantsCsv } from "./csv.ts";
+import { CSV_DESCRIPTION, csvAlternative, wantsCsv } from "./row-formats.ts";
 import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
 import { SOURCE_EXAMPLE } from "./query-examples.ts";
-import { SourceReader } from "./source-reader.ts";
-import { isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
+import { SourceReader, isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./source-reader.ts";
 
 const PATH = `${DOMAIN_PATH}/sources`;
 const KEYS_MAX = 500;

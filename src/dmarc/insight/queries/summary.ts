@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { countField } from "../../../foundation/http/schema-fields.ts";
-import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
-import { percentOf } from "../sources/day-range.ts";
+import { isoDay, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { percentOf, type ReporterTotals, NO_TOTALS, type DomainDay } from "../sources/rollup-rows.ts";
 import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
 import { CLASSIFICATIONS, type RollupStore } from "../sources/rollup-store.ts";
 import { type Source, sourceSchema } from "../sources/source-response.ts";
-import type { ReporterTotals } from "../sources/rollup-rows.ts";
 import { REPORTER_STANDINGS, standingOf } from "../../records/domains/reporter-store.ts";
 import {
   reporterSchema,
@@ -14,6 +13,9 @@ import {
   type UnknownFigures,
   unknownReporterSentence,
 } from "./reporter.ts";
+import type { Clock } from "../../../foundation/base/clock.ts";
+import type { DomainFigures, ReadFigures } from "../../records/domains/domain-schemas.ts";
+import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
 
 const percent = (of: string) =>
   z
@@ -204,4 +206,89 @@ const topReportersOf = (
     const shown = reporterView({ org, author, authenticatedAs });
     return { org_name: org, reporter: shown, standing, reports, messages, aligned };
   });
+};
+
+const pointSchema = z.object({
+  date: z.iso.date().meta({ description: "The UTC day." }),
+  reports: countField("Number of reports."),
+  messages: countField("Messages in reports."),
+  aligned: countField("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
+  failing: countField("Messages that failed DMARC."),
+  dkim_aligned: countField("Messages with an aligned DKIM signature that passed."),
+  spf_aligned: countField("Messages that passed SPF for an aligned envelope domain."),
+  forwarded: countField("Failing messages that the receiver recognized as forwarded."),
+  quarantined: countField("Messages that receivers quarantined."),
+  rejected: countField("Messages that receivers rejected."),
+  aligned_percent: z.number().nullable().meta({
+    description: "Share of aligned messages in percent, with one decimal; null when there are no messages.",
+  }),
+});
+
+export const timeseriesSchema = z
+  .object({
+    domain_id: z.uuid().meta({ description: "The id of the domain." }),
+    from: z.iso.date().meta({ description: "The first UTC day of the range." }),
+    to: z.iso.date().meta({ description: "The last UTC day of the range, inclusive." }),
+    interval: z.literal("day").meta({ description: "The length of each point." }),
+    points: z.array(pointSchema).meta({ description: "Every day of the range, the oldest first." }),
+  })
+  .meta({ title: "DmarcTimeseries" });
+
+type Timeseries = Readonly<z.infer<typeof timeseriesSchema>>;
+
+/** The messages of each day of a range; zeros on days that no report covers. */
+export const timeseriesOf = (rollups: RollupStore, domain: SourceDomain, range: DayRange): Timeseries => {
+  const { fromDay, toDay } = range;
+  const totals = new Map(rollups.perDay(domain.number, range).map((row) => [row.day, row]));
+  const reports = new Map(rollups.reportsPerDay(domain.number, range).map((row) => [row.day, row.reports]));
+  const points = Array.from({ length: toDay - fromDay + 1 }, (_, index) => {
+    const day = fromDay + index;
+    const { messages, aligned, ...rest } = totals.get(day) ?? NO_TOTALS;
+    return {
+      date: isoDay(day),
+      reports: reports.get(day) ?? 0,
+      messages,
+      aligned,
+      failing: messages - aligned,
+      dkim_aligned: rest.alignedDkim,
+      spf_aligned: rest.alignedSpf,
+      forwarded: rest.forwarded,
+      quarantined: rest.quarantined,
+      rejected: rest.rejected,
+      aligned_percent: percentOf(aligned, messages),
+    };
+  });
+  return { domain_id: domain.id, from: isoDay(fromDay), to: isoDay(toDay), interval: "day", points };
+};
+
+const WEEK_DAYS = 7;
+
+/** Reads the figures of all domains of a page with one query. */
+export const createFigureReader =
+  (rollups: RollupStore, clock: Clock): ReadFigures =>
+  (numbers) => {
+    const toDay = dayOfTime(clock.nowMs());
+    const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
+    const found = Map.groupBy(rollups.domainDays(numbers, range), ({ domain }) => domain);
+    return new Map(numbers.map((number) => [number, figuresOf(found.get(number) ?? [], range)]));
+  };
+
+const figuresOf = (days: readonly DomainDay[], { fromDay, toDay }: DayRange): DomainFigures => {
+  const messages = new Array<number>(RANGE_DAYS).fill(0);
+  const failing = new Array<number>(RANGE_DAYS).fill(0);
+  for (const one of days) {
+    messages[one.day - fromDay] = one.messages;
+    failing[one.day - fromDay] = one.messages - one.aligned;
+  }
+  return {
+    last_7_days: sumOfDays(days.filter(({ day }) => day > toDay - WEEK_DAYS)),
+    last_30_days: sumOfDays(days),
+    days: { from: isoDay(fromDay), messages, failing },
+  };
+};
+
+const sumOfDays = (days: readonly DomainDay[]): DomainFigures["last_7_days"] => {
+  const messages = days.reduce((sum, day) => sum + day.messages, 0);
+  const aligned = days.reduce((sum, day) => sum + day.aligned, 0);
+  return { messages, aligned, failing: messages - aligned, aligned_percent: percentOf(aligned, messages) };
 };

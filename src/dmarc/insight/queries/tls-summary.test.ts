@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { DAY_MS } from "../../../foundation/base/days.ts";
-import type { TlsReportBody } from "../../reports/report/report-json.ts";
+import type { TlsReportBody } from "../../reports/report/report.ts";
 import type { TlsReportRow } from "./report-query-store.ts";
 import { sumTlsReports, TLS_REPORTS_SUMMED_MAX } from "./tls-summary.ts";
 

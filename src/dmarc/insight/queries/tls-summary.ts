@@ -1,6 +1,6 @@
 import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
-import { parseTlsReportBody, type TlsReportBody } from "../../reports/report/report-json.ts";
-import { knownResultType, UNSPECIFIED_FAILURE } from "../../reports/report/tls-failure-texts.ts";
+import { parseTlsReportBody, type TlsReportBody } from "../../reports/report/report.ts";
+import { knownResultType, UNSPECIFIED_FAILURE } from "../../reports/report/tls-report.ts";
 import type { TlsReportRow } from "./report-query-store.ts";
 
 /** TLS sessions of mail to a domain. */

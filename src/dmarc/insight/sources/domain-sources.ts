@@ -2,10 +2,16 @@ import { nextTurn } from "../../../foundation/base/clock.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
 import type { SourceRule } from "../../records/domains/source-rules.ts";
 import { entryOf } from "../../reports/ingest/rollup.ts";
-import { findRelayed } from "./relayed-mail.ts";
-import type { SourceAddress } from "./rollup-rows.ts";
+import {
+  findRelayed,
+  type ClassificationReason,
+  judgeMembers,
+  earlierClassificationOf,
+  ruleClassificationOf,
+  userClassificationOf,
+} from "./source-classification.ts";
+import { type SourceAddress, NO_TOTALS } from "./rollup-rows.ts";
 import type { Classification, RollupStore } from "./rollup-store.ts";
-import { type ClassificationReason, judgeMembers } from "./source-classification.ts";
 import {
   type IdentifiedSource,
   SourceIdentities,
@@ -13,12 +19,9 @@ import {
   trustedEvidence,
   withEvidence,
 } from "./source-identity.ts";
-import { NO_TOTALS } from "./totals.ts";
 import { assignKeys, type KeyedSource, shownIdentity, UNRELATED_SUFFIX } from "./source-keys.ts";
-import { sourceResponse } from "./source-response.ts";
-import type { Source } from "./source-response.ts";
+import { sourceResponse, type Source } from "./source-response.ts";
 import { findUnauthenticated, type UnauthenticatedMail } from "./unauthenticated-mail.ts";
-import { earlierClassificationOf, ruleClassificationOf, userClassificationOf } from "./user-classification.ts";
 
 /** The monitored domain whose sources are read. */
 export interface SourceDomain {

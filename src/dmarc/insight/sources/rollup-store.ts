@@ -1,17 +1,18 @@
 import type { DayRange } from "../../../foundation/base/days.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
-import type {
-  DayTotals,
-  DomainDay,
-  NameTotals,
-  ReportDay,
-  ReportedDay,
-  ReporterTotals,
-  SourceAddress,
-  UntrustedTotals,
+import {
+  type DayTotals,
+  type DomainDay,
+  type NameTotals,
+  type ReportDay,
+  type ReportedDay,
+  type ReporterTotals,
+  type SourceAddress,
+  type UntrustedTotals,
+  NO_TOTALS,
+  type Totals,
 } from "./rollup-rows.ts";
 import { type SourceTotals, SourceTotalsStore } from "./source-totals-store.ts";
-import { NO_TOTALS, type Totals } from "./totals.ts";
 import { type DomainReporters, decidingVouchers, ReporterStore } from "../../records/domains/reporter-store.ts";
 import { SOURCE_CLASSES } from "../../records/domains/source-rules.ts";
 

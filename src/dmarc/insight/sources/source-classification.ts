@@ -1,8 +1,16 @@
-import type { SourceIdentity } from "./source-identity.ts";
+import {
+  type SourceIdentity,
+  type IdentifiedSource,
+  organisationOf,
+  type SourceIdentities,
+} from "./source-identity.ts";
 import { type KeyedSource, UNRELATED_SUFFIX } from "./source-keys.ts";
-import type { Classification } from "./rollup-store.ts";
-import { sumTotals, type Totals } from "./totals.ts";
+import type { Classification, UserClassification } from "./rollup-store.ts";
+import { sumTotals, type Totals, type SourceAddress } from "./rollup-rows.ts";
 import { UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
+import { isLegacyKey } from "../../reports/ingest/source-key.ts";
+import { ipNetworkOf } from "../addresses/address-facts.ts";
+import { entryOf } from "../../reports/ingest/rollup.ts";
 
 /** Everything that a source other than unauthenticated mail is classified by. */
 export interface SourceFacts extends Pick<Totals, "messages" | "aligned" | "forwarded" | "authenticated"> {
@@ -56,7 +64,7 @@ const FORWARDED_SHARE = 0.1;
  *    customers, or the domain's mailbox provider, and half of its failing mail is authenticated as somebody else's.
  * 6. unknown: everything else, because a user's own forgotten server fails exactly as a stranger's does.
  *
- * A classification by the user overrides all of these (`user-classification.ts`, `domains/source-rules.ts`).
+ * A classification by the user overrides all of these (`userClassificationOf`, `domains/source-rules.ts`).
  */
 export const judgeMembers = (key: string, members: readonly KeyedSource[]): JudgedSource => {
   const [first] = members;
@@ -120,3 +128,111 @@ const factsOfSource = (key: string, { identity }: KeyedSource, members: readonly
     isUnrelated: key.endsWith(UNRELATED_SUFFIX),
   };
 };
+
+/** The user's classifications by key, and what is known about addresses. */
+interface UserClassificationContext {
+  readonly userClassifications: ReadonlyMap<string, UserClassification>;
+  readonly addresses: ReadonlyMap<string, SourceAddress>;
+}
+
+/**
+ * The user's classification of a source: that of its key; else the one that all of its stored sources have under an earlier key:
+ * from before sources were identified by service (`dkim:`, `spf:`, `ptr:`), or of their network before a name was known. It does
+ * not extend to sources that appeared after it was made. Null for none.
+ */
+export const userClassificationOf = (
+  key: string,
+  members: readonly IdentifiedSource[],
+  context: UserClassificationContext,
+): Classification | null => {
+  const { userClassifications } = context;
+  const own = userClassifications.get(key);
+  if (own !== undefined || userClassifications.size === 0) return own?.classification ?? null;
+  const found = members.map((member) => earlierClassificationOf(member, context));
+  const [first] = found;
+  if (first === undefined || found.some((one) => one?.classification !== first.classification)) return null;
+  const isOlder = members.some(({ firstSeenAtMs }, n) => firstSeenAtMs <= (found[n]?.atMs ?? 0));
+  return isOlder ? first.classification : null;
+};
+
+/** The user's classification of a stored source under a key that it had earlier. */
+export const earlierClassificationOf = (
+  { key, evidence: { ip, signer, envelope }, firstSeenAtMs }: IdentifiedSource,
+  { userClassifications, addresses }: UserClassificationContext,
+): UserClassification | undefined => {
+  if (signer !== null) return userClassifications.get(`dkim:${signer}`);
+  if (envelope !== null) return userClassifications.get(`spf:${envelope}`);
+  if (ip === null) return isLegacyKey(key) ? userClassifications.get(key) : undefined;
+  const address = addresses.get(ip);
+  const reverse = address?.isConfirmed === true && address.name !== null ? `ptr:${organisationOf(address.name)}` : "";
+  const found = userClassifications.get(reverse) ?? userClassifications.get(`net:${ipNetworkOf(ip)}`);
+  return found !== undefined && firstSeenAtMs <= found.atMs ? found : undefined;
+};
+
+/** The classification that the user's rules give to all stored sources that sent something; null where they differ. */
+export const ruleClassificationOf = (members: readonly KeyedSource[]): Classification | null => {
+  const active = members.filter(({ totals }) => totals.messages > 0);
+  const [first = null, ...others] = new Set(active.map(({ rule }) => rule?.classification ?? null));
+  return others.length === 0 ? first : null;
+};
+
+/** The owner of a selector sends at least this many times what a forwarder does. */
+const OWNER_FACTOR = 5;
+/** Whoever used a signature this much earlier than another sender did not get it from that one, who may replay it. */
+const EARLIER_DAYS = 7;
+
+/** The mail of one sender with one signature. */
+interface Signer {
+  readonly key: string;
+  messages: number;
+  firstDay: number;
+}
+
+const signatureOf = ({ evidence: { signer, selector } }: IdentifiedSource): string | null =>
+  signer === null ? null : `${signer}/${selector ?? "-"}`;
+
+/**
+ * The numbers of the sources that relay mail which was signed elsewhere: it carries a signature that another sender uses for
+ * much more mail, and does not pass SPF for the domain. Where trusted reports name a signature, only their counts say who sends how
+ * much with it. Services that send for customers never relay.
+ */
+export const findRelayed = (
+  sources: readonly IdentifiedSource[],
+  identities: SourceIdentities,
+): ReadonlySet<number> => {
+  const trusted = new Set(sources.filter((source) => source.trusted.messages > 0).map(signatureOf));
+  const bySignature = new Map<string, Map<string, Signer>>();
+  for (const source of sources) {
+    const signature = signatureOf(source);
+    if (signature === null) continue;
+    const { key } = source.identity;
+    const signers = entryOf(bySignature, signature, () => new Map<string, Signer>());
+    const signer = entryOf(signers, key, () => ({ key, messages: 0, firstDay: source.firstDay }));
+    signer.messages += (trusted.has(signature) ? source.trusted : source.totals).messages;
+    signer.firstDay = Math.min(signer.firstDay, source.firstDay);
+  }
+  const owners = new Map(
+    [...bySignature].map(([signature, signers]) => [
+      signature,
+      [...signers.values()].reduce((a, b) => (b.messages > a.messages ? b : a)),
+    ]),
+  );
+  const ownsSelector = new Set([...owners].flatMap(([signature, { key }]) => (signature.endsWith("/-") ? [] : key)));
+
+  const isRelayed = (source: IdentifiedSource): boolean => {
+    const signature = signatureOf(source);
+    const { identity, evidence } = source;
+    if (signature === null || identities.isOwn(evidence.envelope) || !mayRelay(source)) return false;
+    const owner = owners.get(signature);
+    const signer = bySignature.get(signature)?.get(identity.key);
+    if (owner === undefined || signer === undefined || owner === signer) return false;
+    // Some reporters leave selectors out; then all signatures of the domain look alike.
+    if (evidence.selector === null && ownsSelector.has(identity.key)) return false;
+    if (signer.firstDay < owner.firstDay - EARLIER_DAYS) return false;
+    return owner.messages > 0 && owner.messages >= OWNER_FACTOR * signer.messages;
+  };
+  return new Set(sources.filter(isRelayed).map(({ number }) => number));
+};
+
+const mayRelay = ({ identity: { kind, service } }: IdentifiedSource): boolean =>
+  service === null ? kind !== "own" : service.kind === "mailbox provider" || service.kind === "gateway";

@@ -1,12 +1,10 @@
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { entryOf } from "../../reports/ingest/rollup.ts";
-import { ipNetworkOf } from "../addresses/ip-network.ts";
-import { isGenericName } from "../addresses/generic-reverse-name.ts";
+import { ipNetworkOf, isGenericName } from "../addresses/address-facts.ts";
 import { readSourceKey, type SourceEvidence } from "../../reports/ingest/source-key.ts";
 import { findService, type KnownService, serviceOfAsn } from "../../records/services/services.ts";
-import type { SourceAddress } from "./rollup-rows.ts";
+import type { SourceAddress, Totals } from "./rollup-rows.ts";
 import type { StoredSource } from "./rollup-store.ts";
-import type { Totals } from "./totals.ts";
 
 export const SOURCE_KINDS = ["own", "service", "organization", "network", "unauthenticated"] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];

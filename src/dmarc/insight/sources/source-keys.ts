@@ -1,14 +1,21 @@
-import { ipNetworkOf } from "../addresses/ip-network.ts";
+import { ipNetworkOf } from "../addresses/address-facts.ts";
 import { createRuleFinder, type SourceRule } from "../../records/domains/source-rules.ts";
 import type { SourceAddress } from "./rollup-rows.ts";
 import type { UserClassification } from "./rollup-store.ts";
-import type { IdentifiedSource, SourceIdentities, SourceIdentity } from "./source-identity.ts";
+import {
+  type IdentifiedSource,
+  type SourceIdentities,
+  type SourceIdentity,
+  organisationOf,
+} from "./source-identity.ts";
 import {
   PENDING_KEY,
   UNAUTHENTICATED_KEY,
   type UnauthenticatedKey,
   type UnauthenticatedMail,
 } from "./unauthenticated-mail.ts";
+import { readSourceKey } from "../../reports/ingest/source-key.ts";
+import { findService } from "../../records/services/services.ts";
 
 /** A stored source with the key that users see it under. */
 export interface KeyedSource extends IdentifiedSource {
@@ -161,4 +168,38 @@ export const shownIdentity = (key: string, { identity }: Pick<IdentifiedSource, 
   }
   const name = key.endsWith(UNRELATED_SUFFIX) ? `${identity.name} (not from your account)` : identity.name;
   return { ...identity, key, name };
+};
+
+/** Keys that any source may have. */
+const ALWAYS = ["own", "other", UNAUTHENTICATED_KEY, PENDING_KEY];
+
+/**
+ * All keys under which a user may have classified a stored source: those that it may be shown under, which depends on the other
+ * sources of the domain, and those from before sources were identified by service.
+ */
+export const possibleKeysOf = (
+  key: string,
+  address: { readonly ip: string; readonly name: string | null; readonly isConfirmed: boolean } | null,
+): readonly string[] => {
+  const { signer, envelope, foreign } = readSourceKey(key);
+  const reverse = address?.isConfirmed === true ? address.name : null;
+  const names = [signer, envelope, foreign, reverse].filter((name) => name !== null);
+  return [
+    ...ALWAYS,
+    ...names.flatMap((name) => {
+      const service = findService(name);
+      const identity = service === null ? `org:${organisationOf(name)}` : `service:${service.id}`;
+      return [identity, `${identity}${UNRELATED_SUFFIX}`];
+    }),
+    ...(signer === null ? [] : [`dkim:${signer}`]),
+    ...(envelope === null ? [] : [`spf:${envelope}`]),
+    ...(reverse === null ? [] : [`ptr:${organisationOf(reverse)}`]),
+    ...(address === null ? [] : networkKeys(address.ip)),
+    key,
+  ];
+};
+
+const networkKeys = (ip: string): readonly string[] => {
+  const network = `net:${ipNetworkOf(ip)}`;
+  return [network, `${network}${UNAUTHENTICATED_SUFFIX}`];
 };

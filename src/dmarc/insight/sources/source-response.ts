@@ -1,11 +1,9 @@
 import { z } from "zod";
 import { countField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { isoDay } from "../../../foundation/base/days.ts";
-import { ipNetworkOf } from "../addresses/ip-network.ts";
-import { percentOf } from "./day-range.ts";
-import type { SourceAddress } from "./rollup-rows.ts";
+import { ipNetworkOf } from "../addresses/address-facts.ts";
+import { percentOf, type SourceAddress, sumTotals } from "./rollup-rows.ts";
 import { type Classification, CLASSIFICATIONS } from "./rollup-store.ts";
-import { sumTotals } from "./totals.ts";
 import { SOURCE_KINDS } from "./source-identity.ts";
 import { type KeyedSource, shownIdentity } from "./source-keys.ts";
 import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";

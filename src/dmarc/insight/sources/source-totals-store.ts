@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { DayRange } from "../../../foundation/base/days.ts";
 import type { Db } from "../../../foundation/db/open.ts";
-import { addTotals, NO_TOTALS, type Totals } from "./totals.ts";
+import { addTotals, NO_TOTALS, type Totals } from "./rollup-rows.ts";
 
 /** A week of `dmarc_weekly` begins on a day that is a multiple of this. */
 const WEEK_DAYS = 7;

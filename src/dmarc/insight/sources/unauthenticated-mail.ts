@@ -1,4 +1,4 @@
-import { ipNetworkOf } from "../addresses/ip-network.ts";
+import { ipNetworkOf } from "../addresses/address-facts.ts";
 import { type IdentifiedSource, type SourceIdentities, trustedEvidence } from "./source-identity.ts";
 import type { SourceAddress } from "./rollup-rows.ts";
 

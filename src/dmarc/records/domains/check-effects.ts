@@ -1,7 +1,7 @@
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { sha256 } from "../../../foundation/base/secrets.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
-import { appliesBelow, isEnforced } from "./dns-changes.ts";
+import { appliesBelow, isEnforced, confirmChanges, type ChangeConfidence } from "./dns-changes.ts";
 import {
   type ChangeCode,
   type DnsCheck,
@@ -13,11 +13,9 @@ import {
   OBSERVED_FIELDS,
   type StatePolicy,
 } from "./domain-state.ts";
-import type { DnsCheckResult } from "./domain-check.ts";
+import { type DnsCheckResult, storedCheckOf } from "./publication.ts";
 import type { DomainChange, DomainRow, DomainStatus } from "./domain-store.ts";
-import { confirmChanges, type ChangeConfidence } from "./confirm-changes.ts";
 import type { Alert } from "./raise.ts";
-import { storedCheckOf } from "./publication.ts";
 import { CONFIRMATION_MS, nextStatus, nextDnsCheckMs, type Trigger } from "./domain-status.ts";
 
 /** What a check changes. */

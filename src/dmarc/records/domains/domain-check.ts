@@ -4,33 +4,13 @@ import { withDeadline } from "../../../foundation/base/wait.ts";
 import { abortableResolver, type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
 import { type Authorisation, checkAuthorisation, type NameTooLong } from "../record/authorisation.ts";
 import { discoverPolicy, type PolicyDiscovery } from "../record/discovery.ts";
-import { adviseRecord } from "./dns-advice.ts";
-import {
-  addressCheck,
-  authorisationCheck,
-  authorisationOf,
-  recordCheck,
-  recordsOf,
-  truncateCheck,
-} from "./dns-checks.ts";
+import { adviseRecord, type DnsCheckResult } from "./publication.ts";
 import { type DomainPlatforms, reportingAddressOf } from "./domain-platform.ts";
-import type { DnsRecordView } from "./dns-record-schema.ts";
-import type { DnsCheck, DnsObservation, StatePolicy } from "./domain-state.ts";
+import type { DnsCheck, StatePolicy, DnsObservation } from "./domain-state.ts";
 import type { CheckOutcome } from "./domain-status.ts";
 import type { DomainRow } from "./domain-store.ts";
-
-/** The result of one check of a domain's DNS. */
-export interface DnsCheckResult {
-  /** One for each of `CHECK_CODES`, in that order. */
-  readonly checks: readonly DnsCheck[];
-  readonly outcome: CheckOutcome;
-  /** The definite DNS responses. */
-  readonly observed: DnsObservation;
-  /** The record that the owner must publish. */
-  readonly dnsRecords: readonly DnsRecordView[];
-  /** For how many seconds resolvers may keep what they have at the `_dmarc` name; 0 when that is not known. */
-  readonly recordTtlS: number;
-}
+import { type ValidRecord, recordFaults, ruaTags, dmarcRecordsIn, recordHost } from "../record/record.ts";
+import { mailtoUri, reportAddress } from "../record/rua.ts";
 
 export interface DnsCheckOptions {
   /** For test keys: whether the owner has published the record. */
@@ -131,3 +111,123 @@ const policyOf = (discovery: PolicyDiscovery): StatePolicy | null | undefined =>
   const { own, inheritedFrom, ...rest } = policy;
   return { ...rest, pct: record.values.pct, own, inherited_from: inheritedFrom };
 };
+
+const AUTHORISING_TEXT = "v=DMARC1;";
+/** Longer texts are truncated before they are stored; a record may have 65,535 octets. */
+const SHOWN_CHARACTERS_MAX = 2_048;
+
+/** A stored check. */
+const truncateCheck = (check: DnsCheck): DnsCheck => ({
+  ...check,
+  observed: shortenText(check.observed),
+  expected: shortenText(check.expected),
+});
+
+const shortenText = (text: string | null): string | null =>
+  text === null || text.length <= SHOWN_CHARACTERS_MAX
+    ? text
+    : `${text.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…`;
+
+/** The texts at the name that are DMARC records; null without a definite response. */
+const recordsOf = ({ published }: PolicyDiscovery): string[] | null =>
+  published.kind === "failure" && published.outcome !== "invalid_name"
+    ? null
+    : dmarcRecordsIn(published.kind === "failure" ? [] : published.texts).map(({ text }) => text);
+
+interface RecordFacts {
+  readonly records: readonly string[] | null;
+  readonly expected: string | null;
+  readonly discovery: PolicyDiscovery;
+}
+
+/** Whether there is exactly one record, with its faults. */
+const recordCheck = (domain: string, { records, expected, discovery }: RecordFacts): DnsCheck => {
+  const host = recordHost(domain);
+  const common = { code: "record" as const, expected };
+  if (records === null) return { ...common, ok: null, observed: null, message: failureMessage(discovery, host) };
+  const observed = records.length === 0 ? null : records.join("\n");
+  if (records.length === 1) {
+    const faults = discovery.kind === "own" ? recordFaults(discovery.record) : [];
+    return { ...common, ok: true, observed, message: [`There is one DMARC record at ${host}.`, ...faults].join(" ") };
+  }
+  if (records.length > 1) {
+    const message = `There are ${records.length} DMARC records at ${host}; receivers ignore all of them. Keep one.`;
+    return { ...common, ok: false, observed, message };
+  }
+  const message =
+    discovery.kind === "inherited"
+      ? `There is no DMARC record at ${host}; receivers apply that of ${discovery.from}, and reports are about that domain.`
+      : `There is no DMARC record at ${host}.`;
+  return { ...common, ok: false, observed, message };
+};
+
+/** Whether our address is in the `rua` of the domain's own record. */
+const addressCheck = (domain: string, ours: string, discovery: PolicyDiscovery): DnsCheck => {
+  const expected = mailtoUri(ours);
+  const common = { code: "reporting_address" as const, observed: null, expected };
+  const records = recordsOf(discovery);
+  if (records === null) return { ...common, ok: null, message: failureMessage(discovery, recordHost(domain)) };
+  if (records.length > 1) {
+    return { ...common, ok: false, message: "With several records, receivers ignore all of them and send no reports." };
+  }
+  if (discovery.kind === "own") return { ...common, ...ownAddress(discovery.record, reportAddress(ours)) };
+  if (discovery.kind === "inherited") {
+    const isThere = discovery.record.values.rua.some(({ address }) => address === reportAddress(ours));
+    const message = isThere
+      ? `The reporting address is in the record of ${discovery.from}, which ${domain} inherits: those reports are about ${discovery.from}. Publish a record at ${domain}, or enroll ${discovery.from}.`
+      : `${domain} inherits the record of ${discovery.from}. Publish a record at ${domain} that contains the reporting address.`;
+    return { ...common, ok: false, message };
+  }
+  const message = "Without a record there is no rua for the reporting address.";
+  return { ...common, ok: false, message };
+};
+
+/** Of several `rua` tags only the first one counts, and not with every receiver. */
+const ownAddress = (record: ValidRecord, ours: string | null): Pick<DnsCheck, "ok" | "observed" | "message"> => {
+  const tags = ruaTags(record);
+  const holders = tags.map((uris) => uris.some(({ address }) => address === ours));
+  const observed = tags.map((uris) => uris.map(({ text }) => text).join(",")).join("\n");
+  return {
+    ok: holders[0] === true,
+    observed: observed.trim() === "" ? null : observed,
+    message: whereSentence(holders),
+  };
+};
+
+const whereSentence = (holders: readonly boolean[]): string => {
+  const where = holders.indexOf(true);
+  if (where === -1) return "The reporting address is not in rua.";
+  if (holders.length === 1) return "The reporting address is in rua.";
+  return `The reporting address is in rua tag ${where + 1} of ${holders.length}: receivers differ in which one they use, or ignore the record. Put all addresses into one rua tag.`;
+};
+
+const failureMessage = ({ published }: PolicyDiscovery, host: string): string =>
+  `No usable DNS response for ${host} (${published.kind === "failure" ? published.outcome : "no response"}).`;
+
+/** A record with its own `rua` authorizes reports, but sends them to another address. */
+const authorisationOf = ({ status, redirectsTo }: Authorisation): DnsObservation["authorisation"] => {
+  if (status === "indefinite") return undefined;
+  return status === "authorised" && redirectsTo.length > 0 ? "redirected" : status;
+};
+
+/** Whether receivers may report to the report host. */
+const authorisationCheck = (authorisation: Result<Authorisation, NameTooLong>): DnsCheck => {
+  if (!authorisation.ok) return tooLongCheck(authorisation.error);
+  const { status, observed, message } = authorisation.value;
+  const allowed = authorisationOf(authorisation.value);
+  return {
+    code: "authorisation",
+    ok: allowed === undefined ? null : allowed === "authorised" || allowed === "not_needed",
+    observed: observed.length === 0 ? null : observed.join("\n"),
+    expected: status === "not_needed" ? null : AUTHORISING_TEXT,
+    message,
+  };
+};
+
+const tooLongCheck = ({ octets, octetsMax }: NameTooLong): DnsCheck => ({
+  code: "authorisation",
+  ok: false,
+  observed: null,
+  expected: AUTHORISING_TEXT,
+  message: `The name that receivers would look up has ${octets} octets; the DNS allows ${octetsMax}.`,
+});

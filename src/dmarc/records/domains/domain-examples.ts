@@ -1,5 +1,4 @@
-import { DEFAULT_THRESHOLDS } from "./alert-thresholds.ts";
-import { DEFAULT_ALERTS } from "./raise.ts";
+import { DEFAULT_THRESHOLDS, DEFAULT_ALERTS } from "./raise.ts";
 
 /** What the OpenAPI document shows of monitored domains: one domain at several moments. */
 

@@ -1,5 +1,5 @@
-import { z } from "zod";
 import fixture from "../../../../fixtures/dmarc/test-domains.json" with { type: "json" };
+import { z } from "zod";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import {
   type DnsRecordData,
@@ -10,7 +10,7 @@ import {
 } from "../../../foundation/net/dns.ts";
 import { authorisationName, serviceRecords } from "../record/authorisation.ts";
 import { mergeRua } from "../record/merge.ts";
-import { recordHost } from "../record/record-published.ts";
+import { recordHost } from "../record/record.ts";
 
 /** A domain whose DNS is checked. */
 export interface TestDomain {

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { createApps, type TestAppOptions } from "../../../testing/app.ts";
-import { dnsSchema, domainSchema, enrolmentSchema, historySchema, verifiedSchema } from "./domain-schemas.ts";
-import { domainsSchema } from "./domain-figures.ts";
+import {
+  dnsSchema,
+  domainSchema,
+  enrolmentSchema,
+  historySchema,
+  verifiedSchema,
+  domainsSchema,
+} from "./domain-schemas.ts";
 
 const start = createApps();
 const PATH = "/v1/dmarc/domains";

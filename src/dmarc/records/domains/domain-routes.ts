@@ -16,8 +16,16 @@ import {
   SERVICE_RECORDS_EXAMPLE,
   UPDATE_EXAMPLE,
 } from "./domain-examples.ts";
-import { domainsSchema, type ReadFigures } from "./domain-figures.ts";
-import { dnsSchema, domainSchema, enrolmentSchema, historySchema, verifiedSchema } from "./domain-schemas.ts";
+import {
+  domainsSchema,
+  type ReadFigures,
+  dnsSchema,
+  domainSchema,
+  enrolmentSchema,
+  historySchema,
+  verifiedSchema,
+  historyView,
+} from "./domain-schemas.ts";
 import {
   type DomainChangeBody,
   domainChangeSchema,
@@ -25,7 +33,6 @@ import {
   enrolmentRequestSchema,
 } from "./domain-settings-schemas.ts";
 import type { DomainRow } from "./domain-store.ts";
-import { historyView } from "./domain-view.ts";
 import type { Domains, DomainSettingsChange } from "./domains.ts";
 
 const TAG = "DMARC monitoring";

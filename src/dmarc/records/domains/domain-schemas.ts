@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { dnsRecordSchema } from "./dns-record-schema.ts";
+import { dnsRecordSchema } from "./publication.ts";
 import {
   flagField,
   nextCursorField,
@@ -7,9 +7,18 @@ import {
   nullableTime,
   textField,
   timeField,
+  countField,
 } from "../../../foundation/http/schema-fields.ts";
-import { alertThresholdsSchema } from "./alert-thresholds.ts";
-import { CHANGE_CODES, dnsCheckSchema, lastCheckSchema, policySchema } from "./domain-state.ts";
+import { alertThresholdsSchema, thresholdsOf, ALERT_RULES, type AlertRule, isRuleOn } from "./raise.ts";
+import {
+  CHANGE_CODES,
+  dnsCheckSchema,
+  lastCheckSchema,
+  policySchema,
+  historyBodySchema,
+  readLastCheck,
+  readState,
+} from "./domain-state.ts";
 import {
   byRule,
   digest,
@@ -21,8 +30,12 @@ import {
   sendsMail,
   storeFailureReports,
 } from "./domain-settings-schemas.ts";
-import { DOMAIN_STATUSES } from "./domain-store.ts";
+import { DOMAIN_STATUSES, type DomainRow, type HistoryRow } from "./domain-store.ts";
 import { sourceRuleSchema } from "./source-rules.ts";
+import { isoTime } from "../../../foundation/base/clock.ts";
+import { serviceRecords } from "../record/authorisation.ts";
+import { type DomainPlatform, type DomainPlatforms, reportingAddressOf } from "./domain-platform.ts";
+import type { WebhookUrls } from "../../../notifications/webhooks/webhook-urls.ts";
 
 const status = z.enum(DOMAIN_STATUSES);
 
@@ -131,3 +144,105 @@ export const historySchema = z
     next_cursor: nextCursorField,
   })
   .meta({ title: "DmarcHistory" });
+
+const perDay = (description: string) => z.array(z.int().nonnegative()).meta({ description });
+
+const figures = z.object({
+  messages: countField("Messages in reports."),
+  aligned: countField("Messages that passed DMARC."),
+  failing: countField("Messages that failed DMARC."),
+  aligned_percent: z
+    .number()
+    .nullable()
+    .meta({ description: "Share of aligned messages in percent, with one decimal; null when there are no messages." }),
+});
+
+/** Message counts of a domain on the last 30 UTC days, including today. */
+const domainFiguresSchema = z
+  .object({
+    last_7_days: figures.meta({ description: "The last seven days, including today." }),
+    last_30_days: figures.meta({ description: "The last 30 days, including today." }),
+    days: z
+      .object({
+        from: z.iso.date().meta({ description: "The first of the 30 days." }),
+        messages: perDay("Messages of each day."),
+        failing: perDay("Failing messages of each day."),
+      })
+      .meta({ description: "A number for each of the 30 days, the oldest first: for a small chart." }),
+  })
+  .meta({ title: "DmarcDomainFigures" });
+export type DomainFigures = Readonly<z.output<typeof domainFiguresSchema>>;
+
+/** A domain with its figures, as the list returns it. */
+const listedDomainSchema = domainSchema.extend({ figures: domainFiguresSchema }).meta({ title: "DmarcListedDomain" });
+
+export const domainsSchema = z
+  .object({
+    domains: z.array(listedDomainSchema).meta({ description: "The domains." }),
+    next_cursor: nextCursorField,
+  })
+  .meta({ title: "DmarcDomainList" });
+
+/** Reads the figures of domains by their numbers; the result has every given number. */
+export type ReadFigures = (numbers: readonly number[]) => ReadonlyMap<number, DomainFigures>;
+
+interface DomainViewDeps {
+  readonly platforms: DomainPlatforms;
+  readonly urls: Pick<WebhookUrls, "isDisabled">;
+}
+
+/** Reporters send a report a day; after three days without one something is wrong. */
+export const SILENT_AFTER_MS = 72 * 60 * 60_000;
+
+/** A domain as the API returns it. */
+export const domainView = (row: DomainRow, { platforms, urls }: DomainViewDeps, nowMs: number): DomainView => {
+  return {
+    id: row.id,
+    domain: row.domain,
+    status: row.status,
+    label: row.label,
+    monitoring_enabled: row.monitoringEnabled,
+    reporting_address: reportingAddressOf(platforms[row.mode], row.token),
+    policy: readState(row.state)?.believed.policy ?? null,
+    reporting: reportingOf(row, nowMs),
+    last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
+    last_check: readLastCheck(row.lastCheck),
+    settings: {
+      webhook_configured: row.webhookUrl !== null && !urls.isDisabled(row, row.webhookUrl),
+      recipients: [...row.recipients],
+      alerts: alertsView(row),
+      alert_thresholds: thresholdsOf(row),
+      source_rules: [...row.sourceRules],
+      digest: row.digest,
+      retention_days: row.retentionDays,
+      raw_retention_days: row.rawRetentionDays,
+      sends_mail: row.sendsMail,
+      require_authentic_reports: row.requireAuthenticReports,
+      store_failure_reports: row.storeFailureReports,
+      failure_reports_redact: row.failureReportsRedact,
+    },
+    created_at: isoTime(row.createdAtMs),
+    updated_at: isoTime(row.updatedAtMs),
+  };
+};
+
+const alertsView = (row: DomainRow): Record<AlertRule, boolean> =>
+  Object.fromEntries(ALERT_RULES.map((rule) => [rule, isRuleOn(row, rule)])) as Record<AlertRule, boolean>;
+
+const reportingOf = ({ lastReportAtMs }: DomainRow, nowMs: number): DomainView["reporting"] => {
+  if (lastReportAtMs === null) return "waiting";
+  return nowMs - lastReportAtMs <= SILENT_AFTER_MS ? "receiving" : "silent";
+};
+
+/** An entry of a domain's history as the API returns it. */
+export const historyView = ({ id, trigger, atMs, body }: HistoryRow) => ({
+  ...{ id, at: isoTime(atMs), trigger },
+  ...historyBodySchema.parse(JSON.parse(body)),
+});
+
+/** The records that the operator publishes once; none while the service receives no reports. */
+export const serviceRecordsView = ({ reportHost, mailbox, mailHost }: DomainPlatform) =>
+  reportHost === null
+    ? []
+    : // The mail of a mailbox arrives already.
+      serviceRecords(reportHost, mailHost).filter(({ type }) => mailbox === null || type !== "MX");

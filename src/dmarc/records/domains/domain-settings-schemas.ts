@@ -1,11 +1,10 @@
 import { z } from "zod";
-import { RETENTION_DAYS_MAX } from "./new-domain.ts";
+import { RETENTION_DAYS_MAX } from "./enrolments.ts";
 import { booleanParameter } from "../../../foundation/http/schema-fields.ts";
 import { labelSchema, REMOVE_WITH_NULL } from "../../../foundation/http/label-schema.ts";
 import { recipientsSchema } from "../../../foundation/mail/recipients.ts";
-import { alertThresholdsSchema } from "./alert-thresholds.ts";
+import { alertThresholdsSchema, ALERT_RULES, type AlertRule } from "./raise.ts";
 import { DIGESTS, DOMAIN_STATUSES } from "./domain-store.ts";
-import { ALERT_RULES, type AlertRule } from "./raise.ts";
 import { SOURCE_RULES_MAX, sourceRuleSchema } from "./source-rules.ts";
 
 const DOMAIN_CHARACTERS_MAX = 320;

@@ -4,21 +4,25 @@ import { drain, mapConcurrently } from "../../../foundation/base/wait.ts";
 import { nextDigestMs } from "../../../foundation/base/digest-schedule.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { WebhookUrls } from "../../../notifications/webhooks/webhook-urls.ts";
-import type { AlertThresholds } from "./alert-thresholds.ts";
+import type { AlertThresholds, AlertRule, RaiseAlert } from "./raise.ts";
 import type { DomainCheck } from "./domain-check.ts";
 import { type CheckedDomain, DomainMonitor } from "./domain-monitor.ts";
 import type { DomainPlatform } from "./domain-platform.ts";
-import { domainIssue, refuseRecipients, refuseWithoutMail, reportHostOrThrow } from "./domain-refusals.ts";
-import type { DnsRecordView } from "./dns-record-schema.ts";
-import type { DomainView } from "./domain-schemas.ts";
+import {
+  domainIssue,
+  refuseRecipients,
+  refuseWithoutMail,
+  reportHostOrThrow,
+  type EnrolledDomain,
+  Enrolments,
+  type EnrolmentsDeps,
+  type EnrolmentRequest,
+} from "./enrolments.ts";
+import { type DnsRecordView, publicationOf, type Publication } from "./publication.ts";
+import { type DomainView, domainView, serviceRecordsView } from "./domain-schemas.ts";
 import { NEVER_CHECKED_MS } from "./domain-status.ts";
 import type { DomainChange, DomainFilters, DomainOwner, DomainPage, DomainRow, HistoryRow } from "./domain-store.ts";
-import { domainView, serviceRecordsView } from "./domain-view.ts";
-import { type EnrolledDomain, Enrolments, type EnrolmentsDeps } from "./enrolments.ts";
-import type { EnrolmentRequest } from "./new-domain.ts";
-import { publicationOf, type Publication } from "./publication.ts";
 import { parseMonitoredDomain } from "./parse-domain.ts";
-import type { AlertRule, RaiseAlert } from "./raise.ts";
 
 export interface DomainsDeps extends EnrolmentsDeps {
   readonly check: DomainCheck;

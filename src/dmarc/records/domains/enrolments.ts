@@ -3,11 +3,13 @@ import { AppError } from "../../../foundation/base/errors.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { WebhookUrls } from "../../../notifications/webhooks/webhook-urls.ts";
 import { authorisationName } from "../record/authorisation.ts";
-import type { DomainPlatforms } from "./domain-platform.ts";
-import { domainIssue, type MailSettings, refuseRecipients, reportHostOrThrow } from "./domain-refusals.ts";
+import type { DomainPlatforms, DomainPlatform } from "./domain-platform.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "./domain-store.ts";
-import { type EnrolmentRequest, newDomain } from "./new-domain.ts";
 import { parseMonitoredDomain } from "./parse-domain.ts";
+import { newId } from "../../../foundation/base/secrets.ts";
+import { nextDnsCheckMs } from "./domain-status.ts";
+import { createHash, randomBytes } from "node:crypto";
+import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../../../foundation/mail/recipients.ts";
 
 export interface EnrolmentsDeps extends MailSettings {
   readonly store: DomainStore;
@@ -125,4 +127,128 @@ const unreadable = (problems: readonly string[], names: number): AppError => {
     message: `Nothing was enrolled: ${problems.length} of ${names} cannot be monitored.`,
     issues: [{ path: "domains", message: `${shown}${more > 0 ? ` And ${more} more.` : ""}` }],
   });
+};
+
+/** No raw report is kept longer. */
+export const RETENTION_DAYS_MAX = 3_650;
+
+export interface EnrolmentRequest {
+  readonly domain: string;
+  readonly label: string | null;
+  readonly webhookUrl: string | null;
+  readonly recipients: readonly string[];
+}
+
+const RETENTION_DAYS = 400;
+const RAW_RETENTION_DAYS = 90;
+
+interface NewDomain extends EnrolmentRequest {
+  /** By default 90; null: as long as possible. */
+  readonly rawRetentionDays?: number | null | undefined;
+}
+
+/** The row of a domain enrolled now, with the default settings. `domain` is in lower-case A-labels. */
+const newDomain = (
+  { accountId, mode }: DomainOwner,
+  { domain, label, webhookUrl, recipients, rawRetentionDays = RAW_RETENTION_DAYS }: NewDomain,
+  nowMs: number,
+): Omit<DomainRow, "number"> => {
+  const identity = { id: newId(), mode, status: "pending", badSinceMs: null, createdAtMs: nowMs } as const;
+  const timing = { ...identity, isIndefinite: false, unconfirmedSinceMs: null, enforcedEveryMs: null };
+  return {
+    ...identity,
+    accountId,
+    domain,
+    token: mode === "test" ? testToken(accountId, domain) : newToken(),
+    label,
+    monitoringEnabled: true,
+    webhookUrl,
+    recipients,
+    alerts: {},
+    alertThresholds: {},
+    sourceRules: [],
+    digest: "off",
+    retentionDays: RETENTION_DAYS,
+    rawRetentionDays: Math.min(rawRetentionDays ?? RETENTION_DAYS_MAX, RETENTION_DAYS_MAX),
+    sendsMail: null,
+    requireAuthenticReports: false,
+    storeFailureReports: false,
+    failureReportsRedact: true,
+    state: null,
+    lastCheck: null,
+    nextCheckAtMs: nextDnsCheckMs(timing, nowMs),
+    usageDay: 0,
+    usageBytes: 0,
+    lastReportAtMs: null,
+    digestDueAtMs: null,
+    isUnreviewed: false,
+    updatedAtMs: nowMs,
+    deletedAtMs: null,
+  };
+};
+
+/** RFC 4648 §6 in lower case: survives mail systems that fold case or allow letters and digits only. */
+const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
+const TOKEN_CHARACTERS = 20;
+const BITS_PER_CHARACTER = 5;
+const TOKEN_BYTES = Math.ceil((TOKEN_CHARACTERS * BITS_PER_CHARACTER) / 8);
+const TOKEN_FORM = /^[a-z2-7]{20}$/;
+
+const tokenOf = (bytes: Uint8Array): string => {
+  let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`) >> BigInt(bytes.length * 8 - TOKEN_CHARACTERS * 5);
+  let text = "";
+  while (text.length < TOKEN_CHARACTERS) {
+    text = (BASE32[Number(rest % 32n)] ?? "") + text;
+    rest /= 32n;
+  }
+  return text;
+};
+
+/** A new local part of a reporting address: 20 lower-case letters and digits with 100 random bits. */
+export const newToken = (): string => tokenOf(randomBytes(TOKEN_BYTES));
+
+/** The local part for a domain of a test key: always the same for an account and domain, so that responses can be fixtures. */
+export const testToken = (accountId: string, domain: string): string =>
+  tokenOf(createHash("sha256").update(`dmarc-test-key ${accountId} ${domain}`).digest().subarray(0, TOKEN_BYTES));
+
+/** Whether a text (lower case) has the form of a token; anything else needs no database query. */
+export const isToken = (text: string): boolean => TOKEN_FORM.test(text);
+
+/** A field of a request that is refused, with the reason. */
+export const domainIssue = (
+  path: string,
+  message: string,
+  code: "Invalid request body" | "Invalid query" = "Invalid request body",
+) => new AppError(code, { issues: [{ path, message }] });
+
+/** The host that reports are sent to. Throws `conflict` when the service receives none. */
+export const reportHostOrThrow = ({ reportHost }: Pick<DomainPlatform, "reportHost">): string => {
+  if (reportHost !== null) return reportHost;
+  throw new AppError("conflict", {
+    message:
+      "This service receives no reports: POSTWARDEN_REPORT_HOST is not set, nor the address of a mailbox (POSTWARDEN_IMAP_ADDRESS).",
+  });
+};
+
+/** What mail to recipients depends on. */
+interface MailSettings {
+  /** Whether the service can send mail. */
+  readonly hasMail: boolean;
+  readonly recipientDomains: RecipientDomains;
+}
+
+/** Throws when a setting requires mail, and the service cannot send any. */
+export const refuseWithoutMail = (
+  { hasMail }: Pick<MailSettings, "hasMail">,
+  path: "recipients" | "digest",
+  isRequested: boolean,
+): void => {
+  if (isRequested && !hasMail) throw domainIssue(path, NO_MAIL_PROBLEM);
+};
+
+/** Throws when mail cannot be sent, or not to these addresses. */
+export const refuseRecipients = (settings: MailSettings, recipients: readonly string[]): void => {
+  refuseWithoutMail(settings, "recipients", recipients.length > 0);
+  const problem = recipientsProblem(recipients, settings.recipientDomains);
+  if (problem !== null) throw domainIssue("recipients", problem);
 };

@@ -1,11 +1,41 @@
 import { z } from "zod";
 import { isoTime } from "../../../foundation/base/clock.ts";
-import { recordHost } from "../record/record-published.ts";
-import type { DnsCheckResult } from "./domain-check.ts";
+import { recordHost, recordFaults, dmarcRecordsIn } from "../record/record.ts";
 import { type DomainPlatform, reportingAddressOf } from "./domain-platform.ts";
-import { dnsRecordSchema, type DnsRecordView } from "./dns-record-schema.ts";
-import { type DnsCheck, lastCheckSchema } from "./domain-state.ts";
+import { type DnsCheck, lastCheckSchema, type DnsObservation } from "./domain-state.ts";
 import type { DomainRow } from "./domain-store.ts";
+import { nullableText, textField } from "../../../foundation/http/schema-fields.ts";
+import type { CheckOutcome } from "./domain-status.ts";
+import type { PolicyDiscovery } from "../record/discovery.ts";
+import { type MergeFailure, mergeRua, type RuaMerge } from "../record/merge.ts";
+
+/** A DNS record that the owner of a domain publishes, as the API shows it and a check stores it. */
+export const dnsRecordSchema = z
+  .object({
+    host: textField("The name of the record."),
+    type: z.literal("TXT").meta({ description: "The type of the record." }),
+    action: z.enum(["create", "update", "none", "conflict"]).meta({
+      description:
+        "`create`: publish `value`. `update`: replace `current` with `value`. `none`: the record contains the reporting address; `message` says if anything else must be done. `conflict`: no record can be advised; see `reason`.",
+    }),
+    value: textField(
+      "The complete text of the TXT record. Every tag of an existing record is kept; the reporting address is added to its `rua`. Empty for `conflict`, except for an alias that a record may replace.",
+    ),
+    current: nullableText("What is published now, one record per line; null for nothing."),
+    strings: z
+      .array(z.string())
+      .meta({ description: "`value` as the strings of one TXT record, at most 255 octets each." }),
+    reason: z.enum(["several_records", "cname", "several_rua_tags", "too_long", "dns_failure"]).nullable().meta({
+      description:
+        "Why the action is `conflict`; otherwise null. `dns_failure`: there was no DNS response; request it again, and publish nothing before that.",
+    }),
+    message: textField("What to do, in a sentence."),
+    warnings: z
+      .array(z.object({ code: textField("The kind of fault."), message: textField("The fault, in a sentence.") }))
+      .meta({ description: "Faults of the existing record." }),
+  })
+  .meta({ title: "DmarcDnsRecord" });
+export type DnsRecordView = z.output<typeof dnsRecordSchema>;
 
 /**
  * - `in_order`: the record is published, and receivers may send reports.
@@ -84,3 +114,107 @@ const stateOf = (checks: readonly DnsCheck[], advised: DnsRecordView | null): Pu
   if (advised?.action === "conflict") return "conflict";
   return record ? "no_address" : "missing";
 };
+
+/** The result of one check of a domain's DNS. */
+export interface DnsCheckResult {
+  /** One for each of `CHECK_CODES`, in that order. */
+  readonly checks: readonly DnsCheck[];
+  readonly outcome: CheckOutcome;
+  /** The definite DNS responses. */
+  readonly observed: DnsObservation;
+  /** The record that the owner must publish. */
+  readonly dnsRecords: readonly DnsRecordView[];
+  /** For how many seconds resolvers may keep what they have at the `_dmarc` name; 0 when that is not known. */
+  readonly recordTtlS: number;
+}
+
+/** What the record to publish depends on. */
+interface AdvisedBy {
+  /** Our reporting address. */
+  readonly ours: string;
+  readonly discovery: PolicyDiscovery;
+  /** The check whether receivers may report to us. */
+  readonly authorised: Pick<DnsCheck, "ok" | "message">;
+}
+
+/**
+ * The record that the owner of a domain must publish to send reports to our address. Without a definite DNS response it is `conflict`
+ * with the reason `dns_failure`, never `create`. The message also names what else prevents reports or the policy from working.
+ */
+export const adviseRecord = (domain: string, { ours, discovery, authorised }: AdvisedBy): DnsRecordView => {
+  const host = recordHost(domain);
+  const failure = failureOf(discovery);
+  if (failure !== null) return unknownView(host, failure);
+  const inherited = discovery.kind === "inherited" ? discovery : null;
+  const merged = mergeRua({ domain, published: discovery.published, ours, inherited });
+  const notes = [...faultNotes(discovery), ...authorisationNotes(authorised)];
+  return merged.ok ? mergedView(host, merged.value, notes) : unknownView(host, merged.error);
+};
+
+/** A new record depends on the policy that applies today; while that is unknown, none can be advised. */
+const failureOf = (discovery: PolicyDiscovery): Omit<MergeFailure, "kind"> | null => {
+  if (discovery.kind !== "indefinite") return null;
+  const { published, host, outcome } = discovery;
+  const isNew = published.kind !== "failure" && dmarcRecordsIn(published.texts).length === 0;
+  return published.kind === "failure" || isNew ? { host, outcome } : null;
+};
+
+const unknownView = (host: string, { host: asked, outcome }: Omit<MergeFailure, "kind">): DnsRecordView => ({
+  host,
+  type: "TXT",
+  action: "conflict",
+  value: "",
+  current: null,
+  strings: [],
+  reason: "dns_failure",
+  message: `There is no usable DNS response for ${asked} (${outcome}). Publish nothing yet and try again: with two records, receivers ignore both.`,
+  warnings: [],
+});
+
+const faultNotes = (discovery: PolicyDiscovery): readonly string[] => {
+  const faults = discovery.kind === "own" ? recordFaults(discovery.record) : [];
+  return faults.length === 0 ? [] : [`Correct the record: ${faults.join(" ")}`];
+};
+
+const authorisationNotes = ({ ok, message }: AdvisedBy["authorised"]): readonly string[] => {
+  if (ok === true) return [];
+  return ok === null
+    ? [`Whether reports can arrive is unknown: ${message}`]
+    : [`No reports can arrive: ${message} The operator of the report host must publish service_records.`];
+};
+
+/** `notes` are sentences about what else must be done. */
+const mergedView = (host: string, merge: RuaMerge, notes: readonly string[]): DnsRecordView => {
+  const warnings = merge.warnings.map(({ code, message }) => ({ code, message }));
+  const strings = [...merge.strings];
+  if (merge.action !== "conflict") {
+    const { action, value, current } = merge;
+    const message = messageOf(action, notes);
+    return { host, type: "TXT", action, value, current, strings, reason: null, message, warnings };
+  }
+  const { reason, message, seen, holdsOurs, value } = merge;
+  const current = seen.length === 0 ? null : seen.join("\n");
+  if (reason === "cname" && holdsOurs && value !== null) {
+    return {
+      host,
+      type: "TXT",
+      action: "none",
+      value,
+      current,
+      strings,
+      reason: null,
+      message: messageOf("none", notes),
+      warnings,
+    };
+  }
+  return { host, type: "TXT", action: "conflict", value: value ?? "", current, strings, reason, message, warnings };
+};
+
+const messageOf = (action: keyof typeof MESSAGES, notes: readonly string[]): string =>
+  [MESSAGES[action], ...(action === "none" && notes.length === 0 ? ["Nothing to do."] : notes)].join(" ");
+
+const MESSAGES = {
+  create: "Publish this TXT record.",
+  update: "Replace the TXT record with this one: only the reporting address is added.",
+  none: "The reporting address is in the record.",
+} as const;

@@ -2,7 +2,7 @@ import { err, ok, type Result } from "../../../foundation/base/errors.ts";
 import { isSameOrganisation } from "../../../foundation/mail/organisational-domain.ts";
 import { type DnsOutcome, type DnsResolver, isDefinite, type ResolveOptions } from "../../../foundation/net/dns.ts";
 import { reportAddress } from "./rua.ts";
-import { dmarcRecordsIn, splitStrings } from "./record-published.ts";
+import { dmarcRecordsIn, splitStrings } from "./record.ts";
 
 /** The domain cannot be monitored with this report host: the name that receivers would query is too long for the DNS. */
 export interface NameTooLong {

@@ -1,6 +1,5 @@
 import type { DnsOutcome, DnsResolver, ResolveOptions } from "../../../foundation/net/dns.ts";
-import type { ValidRecord } from "./record.ts";
-import { dmarcRecordsIn, type Published, readPublished, recordHost } from "./record-published.ts";
+import { type ValidRecord, dmarcRecordsIn, type Published, readPublished, recordHost } from "./record.ts";
 import type { AlignmentMode, DmarcPolicy } from "./record-values.ts";
 
 /** One query of a discovery, in the order of the queries. */

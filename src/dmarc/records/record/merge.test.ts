@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { InheritedRecord } from "./discovery.ts";
 import { type MergeInput, mergeRua, type RuaMerge } from "./merge.ts";
-import { dmarcRecordsIn, type Published } from "./record-published.ts";
+import { dmarcRecordsIn, type Published } from "./record.ts";
 
 const OURS = "k3y7@reports.example.net";
 const URI = `mailto:${OURS}`;

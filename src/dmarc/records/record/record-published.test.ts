@@ -1,7 +1,7 @@
-import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { describe, expect, test } from "bun:test";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "../../../testing/dns-zone.ts";
-import { dmarcRecordsIn, type Published, readPublished, recordHost, splitStrings } from "./record-published.ts";
+import { dmarcRecordsIn, type Published, readPublished, recordHost, splitStrings } from "./record.ts";
 
 const HOST = "_dmarc.example.com";
 

@@ -55,3 +55,124 @@ const readPart = (text: string, start: number, end: number): RecordPart => {
   const value = trimRecordSpace(whole.slice(equals + 1));
   return { kind: "tag", tag: { name: name.toLowerCase(), value, valueStart: start + equals + 1, valueEnd: end } };
 };
+
+/** A piece of two texts: in both, only in the one before, or only in the one after. */
+interface RecordDiffPart {
+  readonly kind: "same" | "removed" | "added";
+  readonly text: string;
+}
+
+/** A tag that two records do not have in common; null where a record lacks it. */
+interface TagDifference {
+  readonly tag: string;
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+/** Tags, values of a list, and what stands between them. */
+const PIECES = /[;,]\s*|[^;,]+/g;
+/** Longer middle parts are shown as replaced: comparing them costs the square of their number. */
+const COMPARED_MAX = 200;
+
+/**
+ * How one text becomes the other, piece by piece: `same` and `removed` together are the text before, `same` and `added` the text
+ * after. Never throws.
+ */
+export const diffRecords = (before: string, after: string): readonly RecordDiffPart[] => {
+  const [was, is] = [before.match(PIECES) ?? [], after.match(PIECES) ?? []];
+  const shortest = Math.min(was.length, is.length);
+  let start = 0;
+  while (start < shortest && was[start] === is[start]) start += 1;
+  let end = 0;
+  while (end < shortest - start && was[was.length - 1 - end] === is[is.length - 1 - end]) end += 1;
+  return joined([
+    ...partsOf("same", was.slice(0, start)),
+    ...middleDiff(was.slice(start, was.length - end), is.slice(start, is.length - end)),
+    ...partsOf("same", was.slice(was.length - end)),
+  ]);
+};
+
+const partsOf = (kind: RecordDiffPart["kind"], texts: readonly string[]): RecordDiffPart[] =>
+  texts.map((text) => ({ kind, text }));
+
+/** By the longest common subsequence. */
+const middleDiff = (was: readonly string[], is: readonly string[]): RecordDiffPart[] => {
+  if (was.length > COMPARED_MAX || is.length > COMPARED_MAX) {
+    return [...partsOf("removed", was), ...partsOf("added", is)];
+  }
+  const lengths = commonLengths(was, is);
+  const lengthAt = (i: number, j: number): number => lengths[i]?.[j] ?? 0;
+  const parts: RecordDiffPart[] = [];
+  let i = 0;
+  let j = 0;
+  while (i < was.length && j < is.length) {
+    const [old = "", new_ = ""] = [was[i], is[j]];
+    if (old === new_) {
+      parts.push({ kind: "same", text: old });
+      i += 1;
+      j += 1;
+    } else if (lengthAt(i + 1, j) >= lengthAt(i, j + 1)) {
+      parts.push({ kind: "removed", text: old });
+      i += 1;
+    } else {
+      parts.push({ kind: "added", text: new_ });
+      j += 1;
+    }
+  }
+  return [...parts, ...partsOf("removed", was.slice(i)), ...partsOf("added", is.slice(j))];
+};
+
+/** Of the pieces from `i` and from `j` on: how many they have in common, in order. */
+const commonLengths = (was: readonly string[], is: readonly string[]): readonly (readonly number[])[] => {
+  const lengths: number[][] = Array.from({ length: was.length + 1 }, () => Array<number>(is.length + 1).fill(0));
+  for (let i = was.length - 1; i >= 0; i--) {
+    const [row, below] = [lengths[i], lengths[i + 1]];
+    if (row === undefined || below === undefined) continue;
+    for (let j = is.length - 1; j >= 0; j--) {
+      row[j] = was[i] === is[j] ? (below[j + 1] ?? 0) + 1 : Math.max(below[j] ?? 0, row[j + 1] ?? 0);
+    }
+  }
+  return lengths;
+};
+
+/** Neighbours of the same kind become one part; within a change, what is removed stands before what is added. */
+const joined = (parts: readonly RecordDiffPart[]): readonly RecordDiffPart[] => {
+  const found: RecordDiffPart[] = [];
+  let removed = "";
+  let added = "";
+  const flush = (): void => {
+    if (removed !== "") found.push({ kind: "removed", text: removed });
+    if (added !== "") found.push({ kind: "added", text: added });
+    removed = "";
+    added = "";
+  };
+  for (const { kind, text } of parts) {
+    if (kind === "removed") removed += text;
+    else if (kind === "added") added += text;
+    else {
+      flush();
+      const last = found.at(-1);
+      if (last?.kind === "same") found.splice(-1, 1, { kind, text: last.text + text });
+      else found.push({ kind, text });
+    }
+  }
+  flush();
+  return found;
+};
+
+/** The tags in which two records differ, in the order of the new one; of a repeated tag the first counts. */
+export const differentTags = (before: string, after: string): readonly TagDifference[] => {
+  const [was, is] = [tagValues(before), tagValues(after)];
+  return [...new Set([...is.keys(), ...was.keys()])].flatMap((tag) => {
+    const difference = { tag, before: was.get(tag) ?? null, after: is.get(tag) ?? null };
+    return difference.before === difference.after ? [] : [difference];
+  });
+};
+
+const tagValues = (text: string): ReadonlyMap<string, string> => {
+  const values = new Map<string, string>();
+  for (const part of splitRecord(text)) {
+    if (part.kind === "tag" && !values.has(part.tag.name)) values.set(part.tag.name, part.tag.value);
+  }
+  return values;
+};

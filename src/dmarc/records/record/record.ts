@@ -1,7 +1,15 @@
 import { type RecordPart, type RecordTag, splitRecord, trimRecordSpace } from "./record-tags.ts";
-import { type RecordValues, readValues } from "./record-values.ts";
-import { createWarnings, quote, type RecordWarning, type RecordWarningCode, type Warn } from "./record-warning.ts";
+import {
+  type RecordValues,
+  readValues,
+  createWarnings,
+  quote,
+  type RecordWarning,
+  type RecordWarningCode,
+  type Warn,
+} from "./record-values.ts";
 import { parseReportUris, type ReportUri } from "./rua.ts";
+import { type DnsOutcome, type DnsResponse, isDefinite } from "../../../foundation/net/dns.ts";
 
 /** A text read as a DMARC record. Receivers ignore it altogether unless it is valid. */
 export type DmarcRecord = {
@@ -131,3 +139,62 @@ export const recordFaults = (record: ValidRecord): readonly string[] => [
 /** The destinations of each `rua` tag, in the order of the text. Receivers that accept several of them use the first. */
 export const ruaTags = ({ tags }: ValidRecord): ReadonlyArray<readonly ReportUri[]> =>
   tags.filter(({ name }) => name === "rua").map(({ value }) => parseReportUris(value));
+
+/** What `postwarden inspect record` prints for one text. The field names are part of the interface. */
+interface RecordInspection {
+  /** The text as given. */
+  readonly input: string;
+  readonly valid: boolean;
+  /** The tags as written, in the order of the text, names in lower case; of a repeated tag the first. */
+  readonly tags: Readonly<Record<string, string>>;
+  readonly warnings: readonly RecordWarning[];
+}
+
+/** Shows how Postwarden parses a text as a DMARC record. Never throws; makes no DNS query. */
+export const inspectRecord = (input: string): RecordInspection => {
+  const { valid, tags, warnings } = parseRecord(input);
+  const byName = new Map<string, string>();
+  for (const { name, value } of tags) if (!byName.has(name)) byName.set(name, value);
+  return { input, valid, tags: Object.fromEntries(byName), warnings };
+};
+
+/** What the DNS says about the TXT records at one `_dmarc` name. */
+export type Published =
+  /** The texts at the name itself; none when it does not exist or has no TXT. */
+  | { readonly kind: "texts"; readonly texts: readonly string[] }
+  /** The name is an alias (CNAME) of `target`; `texts` are those at the end of the aliases. */
+  | { readonly kind: "alias"; readonly target: string; readonly texts: readonly string[] }
+  /** The DNS query failed. Never means "none". */
+  | { readonly kind: "failure"; readonly outcome: DnsOutcome };
+
+/** The name of the DMARC record of a domain (lower-case A-labels; RFC 9989 §4.5). */
+export const recordHost = (domain: string): string => `_dmarc.${domain}`;
+
+/** Interprets the response to a TXT query for a `_dmarc` name. */
+export const readPublished = ({ outcome, records, cnames }: DnsResponse<"TXT">): Published => {
+  if (!isDefinite(outcome)) return { kind: "failure", outcome };
+  const [target] = cnames;
+  return target === undefined ? { kind: "texts", texts: records } : { kind: "alias", target, texts: records };
+};
+
+/** Those of the texts that are DMARC records; all others at the name are ignored (RFC 9989 §4.10). */
+export const dmarcRecordsIn = (texts: readonly string[]): readonly ValidRecord[] =>
+  texts.map(parseRecord).filter((record): record is ValidRecord => record.valid);
+
+/** Splits a text into the strings of one TXT record, each at most 255 octets of UTF-8; no character is cut. At least one string. */
+export const splitStrings = (text: string): readonly string[] => {
+  const strings: string[] = [];
+  let current = "";
+  let octets = 0;
+  for (const character of text) {
+    const size = new TextEncoder().encode(character).length;
+    if (octets + size > STRING_OCTETS_MAX) {
+      strings.push(current);
+      current = "";
+      octets = 0;
+    }
+    current += character;
+    octets += size;
+  }
+  return [...strings, current];
+};

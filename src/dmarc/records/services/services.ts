@@ -1,7 +1,6 @@
+import table from "../../../../fixtures/dmarc/services.json" with { type: "json" };
 import { z } from "zod";
 import { cached } from "../../../foundation/base/cached.ts";
-import table from "../../../../fixtures/dmarc/services.json" with { type: "json" };
-import { matchesHostPattern, matchesWildcard } from "./host-pattern.ts";
 
 export const SERVICE_KINDS = ["mailbox provider", "bulk sender", "business", "gateway", "hosting"] as const;
 export type ServiceKind = (typeof SERVICE_KINDS)[number];
@@ -131,4 +130,84 @@ export const serviceOfSelector = (selector: string): KnownService | null => {
   if (wanted.length > NAME_MAX) return null;
   const { bySelector, bySelectorPattern } = index();
   return bySelector.get(wanted) ?? bySelectorPattern.find(([pattern]) => matchesWildcard(pattern, wanted))?.[1] ?? null;
+};
+
+/** Whether a text matches a pattern in which `*` stands for any characters, also none. Takes linear time. */
+export const matchesWildcard = (pattern: string, text: string): boolean => {
+  const [first = "", ...others] = pattern.split("*");
+  const last = others.pop();
+  if (last === undefined) return text === pattern;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+  const end = text.length - last.length;
+  let at = first.length;
+  for (const part of others) {
+    const found = text.indexOf(part, at);
+    if (found === -1 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
+};
+
+/**
+ * Whether a host name in lower case matches a pattern. `*` stands for any characters of one label, also none; a label
+ * that is only `*` matches any label, and at the start of the pattern one label or more.
+ */
+export const matchesHostPattern = (pattern: string, name: string): boolean => {
+  // Nearly all names differ here already.
+  if (!name.endsWith(pattern.slice(pattern.lastIndexOf("*") + 1))) return false;
+  const wanted = pattern.split(".");
+  const labels = name.split(".");
+  const isOpen = wanted[0] === "*";
+  if (isOpen ? labels.length < wanted.length : labels.length !== wanted.length) return false;
+  const tail = isOpen ? labels.slice(labels.length - wanted.length) : labels;
+  return labels.every((label) => label !== "") && wanted.every((part, at) => matchesWildcard(part, tail[at] ?? ""));
+};
+
+const RECORDS = {
+  cname: "publish the CNAME records that it shows",
+  txt: "publish the TXT record that it shows",
+  ns: "publish the NS records that it shows",
+};
+
+/** How to configure a service so that mail from a domain is aligned: one sentence per step, in their order. */
+export const configureAdvice = (service: KnownService, domain: string): readonly string[] => {
+  const { name, kind, forwards, configure } = service;
+  if (forwards === true) return [`Nothing to configure at ${name} for ${domain}: it forwards mail.`];
+  if (kind === "hosting" && configure?.dkim === undefined) return hostingAdvice(service, domain);
+  return [...dkimAdvice(service, domain), spfAdvice(service, domain)];
+};
+
+const hostingAdvice = ({ configure }: KnownService, domain: string): readonly string[] => [
+  `Sign mail from ${domain} with DKIM on the server itself, or send it through a mail service that signs it.`,
+  configure?.spf
+    ? `Add include:${configure.spf.include} to the SPF record of ${domain}, or the address of the server if it sends directly.`
+    : `Add the address of the server to the SPF record of ${domain}.`,
+];
+
+const dkimAdvice = ({ name, configure }: KnownService, domain: string): readonly string[] => {
+  const dkim = configure?.dkim;
+  if (dkim === undefined) {
+    return [
+      `Set up DKIM for ${domain} at ${name} and publish the records that it shows. Look for domain authentication in its settings, or ask its support.`,
+    ];
+  }
+  const records = dkim.how === undefined ? "publish the records that it shows" : RECORDS[dkim.how];
+  const step = `Set up DKIM for ${domain} at ${name} (${dkim.url}) and ${records}.`;
+  return dkim.note === undefined ? [step] : [step, dkim.note];
+};
+
+const spfAdvice = ({ name, configure }: KnownService, domain: string): string => {
+  const { spf, return_path: path } = configure ?? {};
+  if (spf) return `Add include:${spf.include} to the SPF record of ${domain}.`;
+  if (path?.supported === true) {
+    // Unless the DKIM step names the same page.
+    const page = path.url === undefined || path.url === configure?.dkim?.url ? "" : ` (${path.url})`;
+    return `To align SPF as well, set a custom return path below ${domain} at ${name}${page}.`;
+  }
+  if (path?.supported === false) {
+    return "SPF cannot be aligned: this service uses its own return path. DKIM is enough.";
+  }
+  return spf === null
+    ? "Do not add this service to the SPF record: it uses its own return path. DKIM is enough."
+    : `No SPF include of ${name} is known; aligned DKIM is enough.`;
 };

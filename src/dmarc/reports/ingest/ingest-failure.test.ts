@@ -3,9 +3,9 @@ import { DAY_MS } from "../../../foundation/base/days.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { createApps } from "../../../testing/app.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
-import { failureReportsSchema } from "../../insight/queries/failure-report-routes.ts";
+import { failureReportsSchema } from "../../insight/queries/query-routes.ts";
 import { failureReportDetailSchema } from "../../insight/queries/failure-reports.ts";
-import { FAILURE_REPORTS_PER_DAY_MAX } from "./store-failure-report.ts";
+import { FAILURE_REPORTS_PER_DAY_MAX } from "./ingest-write.ts";
 
 const newHarness = createIngestHarness();
 const start = createApps();

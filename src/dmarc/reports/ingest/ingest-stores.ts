@@ -1,11 +1,9 @@
 import type { Db } from "../../../foundation/db/open.ts";
 import { DomainStore } from "../../records/domains/domain-store.ts";
-import { ReportAuthorStore } from "../../records/domains/report-author-store.ts";
-import { ReporterStore } from "../../records/domains/reporter-store.ts";
+import { ReportAuthorStore, ReporterStore } from "../../records/domains/reporter-store.ts";
 import { DailyCountStore } from "./daily-count-store.ts";
-import { FailureReportStore } from "./failure-report-store.ts";
+import { FailureReportStore, ReportStore } from "./report-store.ts";
 import { IngestionStore } from "./ingestion-store.ts";
-import { ReportStore } from "./report-store.ts";
 import { SeenSourceStore } from "./seen-source-store.ts";
 
 /** The stores that ingesting writes to. */

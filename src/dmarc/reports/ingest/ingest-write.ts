@@ -2,11 +2,24 @@ import type { Report } from "../report/report.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import { failureFinding, ingestionConclusion, type IngestionFinding, ingestionFinding } from "./ingestion-finding.ts";
 import type { IngestionResult, NewIngestion } from "./ingestion-store.ts";
-import { createEnrolledDomainFinder } from "./report-trust.ts";
+import {
+  createEnrolledDomainFinder,
+  refusedFinding,
+  reportRefusal,
+  authoredFingerprint,
+  type ReportTrust,
+  reportTrust,
+  voucherFor,
+} from "./report-trust.ts";
 import { RowCounter, type WriteContext } from "./row-counter.ts";
-import { storeFailureReport } from "./store-failure-report.ts";
-import { type ReadIngestion, type ReportAhead, storeReport, type WriteBatch } from "./store-report.ts";
-import { storeTlsReport } from "./store-tls-report.ts";
+import { type ReadIngestion, type ReportAhead, storeReport, type WriteBatch, type ParsedPart } from "./store-report.ts";
+import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
+import { newId, sha256 } from "../../../foundation/base/secrets.ts";
+import { redactFailureReport, type FailureReport } from "../report/failure-report.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
+import { VOUCHED_AS_KNOWN } from "../../records/domains/reporter-store.ts";
+import type { TlsReport } from "../report/tls-report.ts";
+import { fingerprintTlsReport } from "./report-twins.ts";
 
 /** An ingestion that was written. */
 export interface IngestedItem {
@@ -65,4 +78,121 @@ const findingsOf = (batch: WriteBatch, from: ReadIngestion): IngestionFinding[] 
     if (reading.failureReport !== null) return storeFailureReport(batch, part, reading.failureReport);
     return ingestionFinding(reading);
   });
+};
+
+/** Failure reports that are stored for a domain in a day: a spoofed domain may get one for every message. */
+export const FAILURE_REPORTS_PER_DAY_MAX = 1_000;
+
+/**
+ * Stores a failure report once, if the domain that it is about stores them; redacted unless the domain wants it complete.
+ * Otherwise it is quarantined.
+ */
+const storeFailureReport = (batch: WriteBatch, part: ParsedPart, report: FailureReport): IngestionFinding => {
+  const { from, reading, named } = part;
+  const finding = ingestionFinding(reading);
+  const { ingestion, authentication } = from;
+  const domain = report.reportedDomain === null ? undefined : batch.findDomain(ingestion, report.reportedDomain);
+  if (domain === undefined || !domain.storeFailureReports) return finding;
+  const placed = { ...finding, domain_id: domain.id };
+  // The sender is the reporter: a failure report names no other one.
+  const sender = authentication?.from ?? null;
+  const claimed = { orgName: null, email: sender === null ? null : `reports@${sender}` };
+  const refusal = reportRefusal(from, domain, { claimed, nowMs: batch.nowMs });
+  if (refusal !== null) return { ...placed, ...refusedFinding(from, refusal, batch.nowMs) };
+  const { failures, domains } = batch.stores;
+  const fingerprint = sha256(JSON.stringify(report));
+  const same = failures.findSameFailure(domain.number, fingerprint);
+  if (same !== null) {
+    const isOwn = same.ingestion === ingestion.id && !named.has(same.id);
+    named.add(same.id);
+    return { ...placed, outcome: isOwn ? "stored" : "duplicate", report_id: same.id };
+  }
+  const dayMs = dayOfTime(ingestion.receivedAtMs) * DAY_MS;
+  if (failures.countBetween(domain.number, dayMs, dayMs + DAY_MS) >= FAILURE_REPORTS_PER_DAY_MAX) {
+    return { ...placed, reason: "failure_reports_limit" };
+  }
+  const id = newId();
+  const isRedacted = domain.failureReportsRedact;
+  const body = JSON.stringify(isRedacted ? redactFailureReport(report) : report);
+  const { receivedAtMs } = ingestion;
+  const row = { id, domain: domain.number, ingestion: ingestion.id, receivedAtMs, isRedacted, body, fingerprint };
+  failures.insert(batch.tx, row);
+  named.add(id);
+  if (ingestion.domain !== null) {
+    domains.addUsage(batch.tx, ingestion.domain, { day: dayOfTime(batch.nowMs), bytes: Buffer.byteLength(body) });
+  }
+  return { ...placed, outcome: "stored", report_id: id };
+};
+
+interface DomainPart {
+  readonly domain: DomainRow;
+  readonly policies: TlsReport["policies"];
+}
+
+/**
+ * Stores a TLS report once for each enrolled domain in it, with the policies of that domain. The finding names the first
+ * one stored; it is a duplicate when none was.
+ */
+const storeTlsReport = (batch: WriteBatch, part: ParsedPart, report: TlsReport): IngestionFinding => {
+  const { from, reading } = part;
+  const finding = ingestionFinding(reading);
+  const covered = byDomain(report, (policyDomain) => batch.findDomain(from.ingestion, policyDomain));
+  const [first] = covered;
+  if (first === undefined) return { ...finding, outcome: "quarantined", reason: "foreign_domain" };
+  const about = { claimed: { orgName: report.orgName, email: report.contact }, nowMs: batch.nowMs };
+  const accepted = covered.filter(({ domain }) => reportRefusal(from, domain, about) === null);
+  const refusal = accepted.length === 0 ? reportRefusal(from, first.domain, about) : null;
+  if (refusal !== null)
+    return { ...finding, domain_id: first.domain.id, ...refusedFinding(from, refusal, batch.nowMs) };
+  const trust = reportTrust(from, about.claimed);
+  const stored = accepted.map((one) => ({ ...one, ...storeForDomain(batch, part, { ...one, report, trust }) }));
+  const named = stored.find(({ isNew }) => isNew) ?? stored[0];
+  return {
+    ...finding,
+    outcome: named?.isNew ? "stored" : "duplicate",
+    reason: "tls_report",
+    report_id: named?.id ?? null,
+    domain_id: named?.domain.id ?? null,
+    domain: named?.policies[0]?.domain ?? finding.domain,
+  };
+};
+
+const byDomain = (
+  { policies }: TlsReport,
+  findDomain: (policyDomain: string) => DomainRow | undefined,
+): readonly DomainPart[] => {
+  const covered = policies.flatMap((policy) => {
+    const domain = policy.domain === null ? undefined : findDomain(policy.domain);
+    return domain === undefined ? [] : [{ domain, policy }];
+  });
+  return [...Map.groupBy(covered, ({ domain }) => domain.number).values()].flatMap((same) => {
+    const [first] = same;
+    return first === undefined ? [] : [{ domain: first.domain, policies: same.map(({ policy }) => policy) }];
+  });
+};
+
+/** Stores a report for one domain, unless it is there, and returns its id; `isNew` also when this very mail brought it before. */
+const storeForDomain = (
+  { stores, tx }: WriteBatch,
+  { from: { ingestion }, named }: ParsedPart,
+  { report, policies, domain, trust }: DomainPart & { readonly report: TlsReport; readonly trust: ReportTrust },
+) => {
+  const { reports, domains } = stores;
+  const shared = fingerprintTlsReport(report);
+  const fingerprint = authoredFingerprint(shared, trust);
+  const own = reports.findSameTls(domain.number, fingerprint);
+  const same = own ?? (trust.isTrusted ? null : reports.findSameTls(domain.number, shared));
+  const isOwn = same?.ingestion === ingestion.id && !named.has(same.id);
+  const id = same?.id ?? newId();
+  named.add(id);
+  if (same === null) {
+    const row = { id, domain: domain.number, ingestion: ingestion.id, report: { ...report, policies }, fingerprint };
+    const claimed = { orgName: report.orgName, email: report.contact };
+    const day = dayOfTime(report.endMs ?? ingestion.receivedAtMs);
+    // TLS reports say nothing about mail of the domain: a known reporter does not cover it by them.
+    const voucher = trust.isKnown ? VOUCHED_AS_KNOWN : voucherFor({ stores, tx }, domain, { claimed, trust, day });
+    reports.insertTls(tx, { ...row, voucher, receivedAtMs: ingestion.receivedAtMs });
+    domains.update(tx, domain.number, { isUnreviewed: true });
+  }
+  return { id, isNew: same === null || isOwn };
 };

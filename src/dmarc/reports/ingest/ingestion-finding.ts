@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { OutcomeReason, ReportReading } from "../report/outcome.ts";
-import type { PeriodProblem } from "./report-period.ts";
+import type { PeriodProblem } from "../report/report.ts";
+import { UNAUTHENTICATED } from "./rollup.ts";
 
 /** Why a finding is what it is, beside what the parser alone can say. */
 export type FindingReason =
@@ -115,3 +116,117 @@ export const failureFinding = (reason: IngestionFailure): IngestionFinding => ({
 export const deletedDomainFinding = ({ outcome }: StoredFinding): IngestionFinding => ({
   ...{ ...NOTHING, outcome, reason: "domain_deleted" },
 });
+
+const MESSAGES: Readonly<Record<FindingReason, string>> = {
+  no_records: "The report is valid and contains no records.",
+  no_usable_rows: "The report is valid, but none of its records has a source IP and a count.",
+  unused: "The mail only says that there was nothing to report.",
+  failure_report:
+    "A failure report about a single message; it is not counted. With `store_failure_reports` of the domain, it is stored.",
+  failure_reports_limit:
+    "A failure report; the domain has 1,000 of that day already. The mail is stored, the report is not.",
+  delivery_report: "A bounce or another message of a mail system, not a report.",
+  tls_report: "A TLS report (RFC 8460).",
+  entry_too_large: "A file in it is too large when unpacked.",
+  mail_too_large: "It is too large when unpacked.",
+  too_many_entries: "The archive contains too many files.",
+  nested_too_deep: "Archives or mails are nested too deeply.",
+  gzip_damaged: "The gzip file is damaged.",
+  zip_damaged: "The zip archive is damaged.",
+  zip_encrypted: "The zip archive is encrypted.",
+  zip_method_unsupported: "The zip archive uses an unsupported compression method.",
+  doctype: "The XML contains a DOCTYPE; rejected.",
+  not_a_report: "The XML is not a DMARC report.",
+  malformed: "The XML is malformed.",
+  truncated: "A part of the report is missing, or its tags do not match. It is not counted.",
+  too_deep: "The XML is nested too deeply.",
+  too_many_records: "The report has too many records.",
+  domain_missing: "The report does not name its policy domain.",
+  period_missing: "The report does not name its period.",
+  message_too_large: "The mail is too large.",
+  message_too_complex: "The mail has too many parts, or parts nested too deeply.",
+  tls_report_damaged: "The TLS report is damaged.",
+  no_report: "It contains no report.",
+  foreign_domain: "The report is about a domain that is not enrolled. Enroll the domain, then retry the ingestion.",
+  not_authentic:
+    "The mail failed SPF, DKIM and DMARC, so its report is not counted. If you know that it is genuine, retry it with accept_unauthenticated.",
+  authenticity_unknown: "The mail is not authenticated; this domain accepts authenticated reports only.",
+  other_author:
+    "The mail is authenticated as another domain than the reporter's; this domain accepts authenticated reports only.",
+  period_in_future: "The period of the report is in the future.",
+  period_too_long: "The period of the report is longer than 400 days.",
+  older_than_retention:
+    "The report is stored, but is older than the domain's retention and will be removed within the hour.",
+  duplicate_differs: "The same report with different records is stored already. The first one counts.",
+  replaced: "The same report arrived from its reporter, or was uploaded. That one counts, this one does not.",
+  domain_deleted: "The report was about a domain that has been deleted, with all its data.",
+  upload_too_large: "The files of the upload are too large when unpacked. Retry this one alone.",
+  internal_error: "An internal error occurred. The ingestion can be retried.",
+  gave_up: "The service stopped several times while reading this ingestion. It can be retried.",
+};
+
+const MESSAGES_BY_OUTCOME: Readonly<Record<StoredFinding["outcome"], string>> = {
+  stored: "The report is stored.",
+  duplicate: "The report is stored already.",
+  empty: "It contains nothing to count.",
+  quarantined: "It is stored, but not counted.",
+  rejected: "It could not be read.",
+};
+
+/** Where the outcome changes the meaning of the reason. */
+const MESSAGES_BY_OUTCOME_AND_REASON: Readonly<Record<string, string>> = {
+  "stored duplicate_differs":
+    "The report replaced another one with different records, whose mail was not authenticated.",
+  "stored tls_report": "The TLS report (RFC 8460) is stored.",
+  "duplicate tls_report": "The TLS report (RFC 8460) is stored already.",
+  "quarantined tls_report": "A TLS report (RFC 8460) about no enrolled domain.",
+};
+
+/** What a finding means, in one or two sentences; undefined for a reason of another version. */
+export const findingMessage = (
+  outcome: string,
+  reason: string | null,
+  details: Partial<Pick<StoredFinding, "doubt" | "line" | "author" | "org_name" | "unread_rows">> = {},
+): string | undefined => {
+  const message = messageOf(outcome, reason, details);
+  const rows = details.unread_rows ?? 0;
+  if (outcome !== "stored" || rows === 0 || message === undefined) return message;
+  const what = rows === 1 ? "One of its rows" : `${rows.toLocaleString("en-US")} of its rows`;
+  return `${message} ${what} cannot be read and ${rows === 1 ? "is" : "are"} not counted; \`skipped_rows\` of the report says why.`;
+};
+
+const messageOf = (
+  outcome: string,
+  reason: string | null,
+  {
+    doubt,
+    line,
+    author,
+    org_name: claimed = null,
+  }: Partial<Pick<StoredFinding, "doubt" | "line" | "author" | "org_name">>,
+): string | undefined => {
+  if (reason === "authenticity_unknown" && doubt !== undefined) return doubtMessage(doubt);
+  if (outcome === "stored" && reason === null && author !== undefined) return untrustedMessage(author, claimed);
+  if (reason === "other_author" && author !== undefined) {
+    return `The mail is authenticated as ${author}, but ${claimMessage(claimed)}; this domain accepts authenticated reports only.`;
+  }
+  if (reason === "truncated" && line !== undefined) {
+    return `A part of the report is missing, or its tags do not match, at or before line ${line}. It is not counted.`;
+  }
+  const messages: Readonly<Record<string, string>> = reason === null ? MESSAGES_BY_OUTCOME : MESSAGES;
+  return MESSAGES_BY_OUTCOME_AND_REASON[`${outcome} ${reason}`] ?? messages[reason ?? outcome];
+};
+
+const claimMessage = (name: string | null): string =>
+  name === null ? "its report names no reporter" : `its report claims to be from ${name}`;
+
+const untrustedMessage = (author: string, claimed: string | null): string => {
+  const mail = author === UNAUTHENTICATED ? "Its mail is not authenticated" : `Its mail is authenticated as ${author}`;
+  return `The report is stored. ${mail}, but ${claimMessage(claimed)}: it is counted separately, and advice ignores it.`;
+};
+
+const doubtMessage = ({ message, again }: NonNullable<StoredFinding["doubt"]>): string => {
+  if (!again) return message === null ? MESSAGES.authenticity_unknown : `${MESSAGES.authenticity_unknown} ${message}`;
+  const cause = message === null ? "." : `: ${message}`;
+  return `The mail is not authenticated yet${cause} It will be checked again within a day.`;
+};

@@ -2,7 +2,7 @@ import { readWindows, type Stretch, walk } from "../../../foundation/base/walk.t
 import type { Cell } from "../../../foundation/http/csv.ts";
 import { readPlainly } from "../../../foundation/http/list-page.ts";
 import type { DomainStore } from "../../records/domains/domain-store.ts";
-import { suffixOf } from "../report/payload.ts";
+import { suffixOf } from "../report/unpack.ts";
 import { decidingFinding, type IngestionView, ingestionView } from "./ingestion-schemas.ts";
 import type { IngestionFilters, IngestionOwner, IngestionRow } from "./ingestion-store.ts";
 import type { Ingestions } from "./ingestions.ts";

@@ -4,7 +4,7 @@ import { isoTime } from "../../../foundation/base/clock.ts";
 import { createApps, type TestAppOptions } from "../../../testing/app.ts";
 import { sampleReportMail, sampleReportXml } from "../../../testing/dmarc-reports.ts";
 import { ingestionSchema, ingestionsSchema, uploadedSchema } from "./ingestion-schemas.ts";
-import { UPLOAD_BYTES_MAX, UPLOAD_FILE_BYTES_MAX, UPLOAD_FILES_MAX } from "./report-upload.ts";
+import { UPLOAD_BYTES_MAX, UPLOAD_FILE_BYTES_MAX, UPLOAD_FILES_MAX } from "./report-uploads.ts";
 
 const start = createApps();
 const REPORTS = "/v1/dmarc/reports";

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { isId } from "../../../foundation/base/secrets.ts";
-import { findingMessage } from "./finding-message.ts";
-import { OUTCOMES, parseFindings } from "./ingestion-finding.ts";
+import { findingMessage, OUTCOMES, parseFindings } from "./ingestion-finding.ts";
 import type { IngestionRow } from "./ingestion-store.ts";
 import { UNAUTHENTICATED } from "./rollup.ts";
 

@@ -8,16 +8,17 @@ import { madeDomain } from "../../../testing/dmarc-domain.ts";
 import { DomainStore } from "../../records/domains/domain-store.ts";
 import type { IncomingReport } from "./ingestion-store.ts";
 import type { AuthenticationResults } from "../authentication/authentication-results.ts";
-import { ReportAuthorStore } from "../../records/domains/report-author-store.ts";
-import { ReportMailRules, tokenIn } from "./report-mail-rules.ts";
+import { ReportAuthorStore } from "../../records/domains/reporter-store.ts";
 import {
+  ReportMailRules,
+  tokenIn,
   AUTHOR_DAY_BYTES_MAX,
   DOMAIN_DAY_BYTES_CEILING,
   DOMAIN_DAY_BYTES_MAX,
   AUTHENTICATED_AT_ONCE,
   AUTHENTICATED_BYTES_MAX,
   ReportQuota,
-} from "./report-quota.ts";
+} from "./report-mail-rules.ts";
 
 const HOST = "reports.example.net";
 const ONE = "a".repeat(20);

@@ -3,8 +3,7 @@ import type { AuthenticationResults } from "../authentication/authentication-res
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import { type ReporterStore, VOUCHED_BY_NOBODY } from "../../records/domains/reporter-store.ts";
-import { knownReporterOf } from "../report/known-reporters.ts";
-import { type ClaimedReporter, isReportersDomain, reporterBehind } from "../report/reporter.ts";
+import { knownReporterOf, type ClaimedReporter, isReportersDomain, reporterBehind } from "../report/reporter.ts";
 import type { FindingReason, IngestionFinding } from "./ingestion-finding.ts";
 import { isAuthenticatedAgain, type NewIngestion } from "./ingestion-store.ts";
 import { type CountedReporter, UNAUTHENTICATED } from "./rollup.ts";

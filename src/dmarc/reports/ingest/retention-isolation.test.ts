@@ -4,11 +4,10 @@ import { SAMPLE_DAY_S, sampleReportXml } from "../../../testing/dmarc-reports.ts
 import { createTestClock } from "../../../testing/clock.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { silentLog } from "../../../testing/silent-log.ts";
-import { possibleKeysOf } from "../../insight/sources/possible-keys.ts";
+import { possibleKeysOf } from "../../insight/sources/source-keys.ts";
 import { Retention } from "./retention.ts";
 import { NameRetention } from "./retention-names.ts";
-import { NameRetentionStore } from "./retention-names-store.ts";
-import { RetentionStore } from "./retention-store.ts";
+import { NameRetentionStore, RetentionStore } from "./retention-store.ts";
 
 const newHarness = createIngestHarness();
 

@@ -3,12 +3,11 @@ import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import { type SampleRow, sampleReportXml } from "../../../testing/dmarc-reports.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
-import { possibleKeysOf } from "../../insight/sources/possible-keys.ts";
+import { possibleKeysOf } from "../../insight/sources/source-keys.ts";
 import { NAMES_MAX } from "./row-counter.ts";
 import { Retention } from "./retention.ts";
 import { NameRetention } from "./retention-names.ts";
-import { NameRetentionStore } from "./retention-names-store.ts";
-import { RetentionStore } from "./retention-store.ts";
+import { NameRetentionStore, RetentionStore } from "./retention-store.ts";
 
 const newIngestHarness = createIngestHarness();
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;

@@ -1,6 +1,6 @@
 import { inSteps, pagesOf, type StepLimits } from "../../../foundation/base/in-steps.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
-import type { AddressedSource, NameRetentionStore, SourceAddressName } from "./retention-names-store.ts";
+import type { AddressedSource, NameRetentionStore, SourceAddressName } from "./retention-store.ts";
 
 /** What the retention of names uses beside the runtime. */
 export interface NameRetentionParts {

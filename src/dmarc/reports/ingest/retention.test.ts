@@ -9,12 +9,11 @@ import {
   type IngestHarness,
   type IngestHarnessOptions,
 } from "../../../testing/ingest-harness.ts";
-import { possibleKeysOf } from "../../insight/sources/possible-keys.ts";
+import { possibleKeysOf } from "../../insight/sources/source-keys.ts";
 import { parseFindings } from "./ingestion-finding.ts";
 import { Retention } from "./retention.ts";
 import { NameRetention } from "./retention-names.ts";
-import { NameRetentionStore } from "./retention-names-store.ts";
-import { RetentionStore } from "./retention-store.ts";
+import { NameRetentionStore, RetentionStore } from "./retention-store.ts";
 
 const newIngestHarness = createIngestHarness();
 const newHarness = (options: IngestHarnessOptions = {}) => {

@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
-import { IS_COUNTED } from "./retention-names-store.ts";
+import { IS_COUNTED } from "./retention-store.ts";
 
 /** A source as far as counting needs it. */
 export interface SeenSource {

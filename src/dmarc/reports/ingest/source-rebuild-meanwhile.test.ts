@@ -12,11 +12,10 @@ import {
   type RebuildHarness,
 } from "../../../testing/rebuild-harness.ts";
 import { silentLog } from "../../../testing/silent-log.ts";
-import { possibleKeysOf } from "../../insight/sources/possible-keys.ts";
+import { possibleKeysOf } from "../../insight/sources/source-keys.ts";
 import { NameRetention } from "./retention-names.ts";
-import { NameRetentionStore } from "./retention-names-store.ts";
+import { NameRetentionStore, RetentionStore } from "./retention-store.ts";
 import { Retention } from "./retention.ts";
-import { RetentionStore } from "./retention-store.ts";
 
 const newHarness = createRebuildHarness();
 

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import type { RecordBody } from "../report/report-json.ts";
+import type { RecordBody } from "../report/report.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import { AUTHOR } from "./report-store.ts";
 import type { CountedDay, Counts } from "./rollup.ts";

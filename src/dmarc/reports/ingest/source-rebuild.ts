@@ -3,7 +3,7 @@ import type { Clock } from "../../../foundation/base/clock.ts";
 import { wait } from "../../../foundation/base/wait.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
-import { parseRecordBody } from "../report/report-json.ts";
+import { parseRecordBody } from "../report/report.ts";
 import { VOUCHED_AS_KNOWN, VOUCHED_BY_NOBODY } from "../../records/domains/reporter-store.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { IngestStores } from "./ingest-stores.ts";

@@ -3,12 +3,11 @@ import { newId } from "../../../foundation/base/secrets.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import type { ReportReading } from "../report/outcome.ts";
-import type { Report } from "../report/report.ts";
-import { storedBytesOf } from "../report/report-row-size.ts";
+import { type Report, dayOf, isPastRetention, periodProblemOf } from "../report/report.ts";
+import { storedBytesOf } from "../report/report-row.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import { type IngestionFailure, type IngestionFinding, ingestionFinding } from "./ingestion-finding.ts";
-import { fingerprintReport } from "./report-fingerprint.ts";
-import { dayOf, isPastRetention, periodProblemOf } from "./report-period.ts";
+import { fingerprintReport, withdrawTwins } from "./report-twins.ts";
 import type { SameReport, StagedReport } from "./report-store.ts";
 import {
   authoredFingerprint,
@@ -25,7 +24,6 @@ import {
 import { addReport, addRow, type CountedRow, dayIn, type Rollup } from "./rollup.ts";
 import { heaviestFirst, type PlacedRow, type RowCounter, sourceAllowance, type WriteContext } from "./row-counter.ts";
 import { rowFacts } from "./row-facts.ts";
-import { withdrawTwins } from "./withdraw-report.ts";
 
 /** A mail or file that was unpacked and parsed, and whose mail was authenticated. */
 export interface ReadIngestion extends ReportOrigin {

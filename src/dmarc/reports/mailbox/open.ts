@@ -9,8 +9,7 @@ import { type ImapMark, openImapSession } from "../../../foundation/net/imap-ses
 import { formatImapUrl, type ImapUrl } from "../../../foundation/net/imap-url.ts";
 import { MailboxFetcher } from "./mailbox-fetcher.ts";
 import { MailboxStore } from "./mailbox-store.ts";
-import { MailboxSync, type MailboxSyncParts } from "./mailbox-sync.ts";
-import { MessageMarker } from "./message-marker.ts";
+import { MailboxSync, type MailboxSyncParts, MessageMarker } from "./mailbox-sync.ts";
 
 /** The mailbox from which report mail is fetched. */
 export interface ImapSettings {

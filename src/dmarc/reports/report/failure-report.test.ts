@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { redactFailureReport } from "./failure-redaction.ts";
-import { FAILURE_REPORT_LIMITS, readFailureReport } from "./failure-report.ts";
+import { redactFailureReport, FAILURE_REPORT_LIMITS, readFailureReport } from "./failure-report.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const read = (text: string, message: string | null = null) =>

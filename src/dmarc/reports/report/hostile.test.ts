@@ -1,16 +1,15 @@
-import { describe, expect, test } from "bun:test";
-import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import expected from "../../../../fixtures/dmarc/reports/expected.json" with { type: "json" };
+import { describe, expect, test } from "bun:test";
+import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 import { COUNT_MAX } from "./report-values.ts";
 import type { RejectReason } from "./outcome.ts";
 import { readReportFile } from "./read-file.ts";
 import { readReport } from "./read-report.ts";
 import { REPORT_LIMITS } from "./report.ts";
 import { readTlsReport } from "./tls-report.ts";
-import { createUnpackBudget, UNPACK_LIMITS, unpack } from "./unpack.ts";
+import { createUnpackBudget, UNPACK_LIMITS, unpack, ZIP_DIRECTORY_ENTRIES_MAX } from "./unpack.ts";
 import { XML_LIMITS } from "./report-xml.ts";
-import { ZIP_DIRECTORY_ENTRIES_MAX } from "./zip.ts";
 
 const FIXTURES = new URL("../../../../fixtures/dmarc/reports/", import.meta.url).pathname;
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -1,11 +1,28 @@
 import { type MimeMessage, readMessage } from "../../../foundation/mail/message.ts";
 import type { MimePart } from "../../../foundation/mail/mime-reader.ts";
 import { readFailureReport } from "./failure-report.ts";
-import { empty, type ReportReading, type RejectReason, quarantined, reportReading, rejected } from "./outcome.ts";
-import { findXmlInText, kindOfPayload } from "./payload.ts";
+import {
+  empty,
+  type ReportReading,
+  type RejectReason,
+  quarantined,
+  reportReading,
+  rejected,
+  type ReportOutcome,
+  type OutcomeReason,
+} from "./outcome.ts";
+import {
+  findXmlInText,
+  kindOfPayload,
+  createUnpackBudget,
+  UNPACK_LIMITS,
+  type UnpackBudget,
+  type Unpacked,
+  unpack,
+} from "./unpack.ts";
 import { createReadingBudget, type ReadingBudget, readReport } from "./read-report.ts";
 import { readTlsReport } from "./tls-report.ts";
-import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget, type Unpacked, unpack } from "./unpack.ts";
+import { countMessages, type Report } from "./report.ts";
 
 /**
  * Unpacks and parses whatever may contain reports: a mail, an archive, XML, a TLS report. Returns at least one reading, and
@@ -124,3 +141,50 @@ const readJson = (bytes: Uint8Array, name: string | null): ReportReading[] => {
   const reason: RejectReason = "tls_report_damaged";
   return report.error === "damaged" ? [rejected(reason, name)] : [];
 };
+
+/** What `postwarden inspect report` prints for one report. The field names are part of the interface. */
+interface ReportInspection {
+  /** The path of the file, the same in every line of a file that holds several reports; `#2` and so on behind it for the further mails of a mailbox. */
+  readonly input: string;
+  readonly outcome: ReportOutcome;
+  readonly reason: OutcomeReason | null;
+  /** Only for XML that is `truncated`: the line, from 1, at which a part is missing. */
+  readonly line?: number;
+  readonly report: InspectedReport | null;
+}
+
+interface InspectedReport {
+  readonly org_name: string | null;
+  readonly report_id: string | null;
+  /** ISO 8601 in UTC with milliseconds. */
+  readonly begin: string;
+  readonly end: string;
+  readonly domain: string;
+  /** Rows that can be counted, and their messages. */
+  readonly rows: number;
+  readonly messages: number;
+}
+
+/** Shows what would become of a file or mail; null stands for one that is too large. */
+export const inspectBytes = async (input: string, bytes: Uint8Array | null): Promise<ReportInspection[]> => {
+  const readings = bytes === null ? [rejected("entry_too_large")] : await readReportFile(bytes, input);
+  return readings.map((reading) => inspectionOf(input, reading));
+};
+
+const inspectionOf = (input: string, { outcome, reason, line, report }: ReportReading): ReportInspection => ({
+  input,
+  outcome,
+  reason,
+  ...(line === null ? {} : { line }),
+  report: report === null ? null : inspectedReport(report),
+});
+
+const inspectedReport = (report: Report): InspectedReport => ({
+  org_name: report.orgName,
+  report_id: report.reportId,
+  begin: new Date(report.beginMs).toISOString(),
+  end: new Date(report.endMs).toISOString(),
+  domain: report.policy.domain,
+  rows: report.rows.length,
+  messages: countMessages(report),
+});

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { readReport } from "./read-report.ts";
-import { REPORT_ROW_BYTES_MAX, shortenRow } from "./report-row-size.ts";
-import type { ReportRow } from "./report-row.ts";
+import { REPORT_ROW_BYTES_MAX, shortenRow, type ReportRow } from "./report-row.ts";
 
 const rowWith = (more: Partial<ReportRow>): ReportRow => ({
   sourceIp: "192.0.2.1",

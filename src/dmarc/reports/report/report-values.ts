@@ -1,7 +1,6 @@
-import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
+import { isIP } from "node:net";
 import { parseDomain } from "../../../foundation/mail/domain.ts";
-import { copiedText } from "./copied-text.ts";
 
 /** Messages of one row; a higher count is an error of the reporter (RFC 9990 sets no limit). */
 export const COUNT_MAX = 1_000_000_000;
@@ -158,3 +157,6 @@ const ALIGNMENTS: ReadonlyMap<string, "r" | "s"> = new Map([
 
 /** `r` or `s`, also spelt out; null when it is absent or invalid. */
 export const readAlignment = (text: string): "r" | "s" | null => ALIGNMENTS.get(text.toLowerCase()) ?? null;
+
+/** The same text, without the longer text in memory that it is a part of. */
+const copiedText = (text: string): string => Buffer.from(text, "utf8").toString("utf8");

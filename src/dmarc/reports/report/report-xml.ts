@@ -2,8 +2,7 @@ import { nextTurn } from "../../../foundation/base/clock.ts";
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
 import type { ReportFault, ReportProblem } from "./outcome.ts";
 import { localName, REPAIR_LIMITS, repairText } from "./text-pre-pass.ts";
-import { createXmlParser } from "./xml-parser.ts";
-import { countLinesBefore, textPieces, wholeXml, xmlPieces } from "./xml-text.ts";
+import { createXmlParser, countLinesBefore, textPieces, wholeXml, xmlPieces } from "./xml-parser.ts";
 
 /** Limits of one document. */
 export const XML_LIMITS = {

@@ -1,5 +1,8 @@
 import type { ReportRow } from "./report-row.ts";
-import type { PolicyKeyword, ReportRowProblem } from "./report-values.ts";
+import { type PolicyKeyword, type ReportRowProblem, AUTH_RESULTS, OVERRIDES, POLICIES } from "./report-values.ts";
+import { z } from "zod";
+import type { TlsReport } from "./tls-report.ts";
+import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
 
 /** The published policy as a report states it. Null where it states nothing valid. */
 export interface PublishedPolicy {
@@ -55,3 +58,109 @@ export const REPORT_LIMITS = { recordsMax: 100_000, errorsMax: 20, errorCharacte
 
 /** The messages of a report. */
 export const countMessages = (report: Report): number => report.rows.reduce((sum, { count }) => sum + count, 0);
+
+/** What the column `body` of a report holds. */
+export type ReportBody = Pick<
+  Report,
+  "version" | "extraContactInfo" | "generator" | "errors" | "notices" | "skippedRows"
+>;
+
+/** What the column `body` of a record holds. */
+export type RecordBody = Pick<ReportRow, "envelopeFrom" | "envelopeTo" | "reasons" | "dkimResults" | "spfResults">;
+
+/** What the column `body` of a TLS report holds. */
+export type TlsReportBody = Pick<TlsReport, "contact" | "policies">;
+
+const text = z.string().nullable().default(null);
+const count = z.number();
+const result = z.enum([...AUTH_RESULTS, "unknown"]);
+const policyKeyword = z.enum(POLICIES).nullable().default(null);
+const alignment = z.enum(["r", "s"]).nullable().default(null);
+
+const recordBodySchema: z.ZodType<RecordBody> = z.object({
+  envelopeFrom: text,
+  envelopeTo: text,
+  reasons: z.array(z.object({ type: z.enum(OVERRIDES), comment: text })),
+  dkimResults: z.array(z.object({ domain: text, selector: text, result, humanResult: text })),
+  spfResults: z.array(
+    z.object({ domain: text, scope: z.enum(["mfrom", "helo"]).nullable().default(null), result, humanResult: text }),
+  ),
+});
+
+const reportBodySchema: z.ZodType<ReportBody> = z.object({
+  version: text,
+  extraContactInfo: text,
+  generator: text,
+  errors: z.array(z.string()),
+  notices: z.array(z.custom<Report["notices"][number]>((notice) => typeof notice === "string")),
+  skippedRows: z.array(
+    z.object({
+      reason: z.custom<Report["skippedRows"][number]["reason"]>((reason) => typeof reason === "string"),
+      rows: count,
+    }),
+  ),
+});
+
+const publishedPolicySchema: z.ZodType<PublishedPolicy> = z.object({
+  domain: z.string(),
+  p: policyKeyword,
+  sp: policyKeyword,
+  np: policyKeyword,
+  adkim: alignment,
+  aspf: alignment,
+  pct: count.nullable().default(null),
+  fo: text,
+  testing: z.boolean().nullable().default(null),
+  discoveryMethod: z.enum(["psl", "treewalk"]).nullable().default(null),
+});
+
+const tlsReportBodySchema: z.ZodType<TlsReportBody> = z.object({
+  contact: text,
+  policies: z.array(
+    z.object({
+      domain: text,
+      policyType: text,
+      successfulSessions: count,
+      failedSessions: count,
+      failures: z.array(z.object({ resultType: z.string(), sessions: count, mxHost: text })),
+    }),
+  ),
+});
+
+/** Parses a stored JSON column. Throws when the stored text is not what this or an earlier version wrote. */
+export const parseRecordBody = (body: string): RecordBody => recordBodySchema.parse(JSON.parse(body));
+export const parseReportBody = (body: string): ReportBody => reportBodySchema.parse(JSON.parse(body));
+export const parsePublishedPolicy = (policy: string): PublishedPolicy =>
+  publishedPolicySchema.parse(JSON.parse(policy));
+export const parseTlsReportBody = (body: string): TlsReportBody => tlsReportBodySchema.parse(JSON.parse(body));
+
+interface Period {
+  readonly beginMs: number;
+  readonly endMs: number;
+}
+
+/** How far a reporter's clock may be ahead of ours. */
+const FUTURE_DAYS_MAX = 2;
+/** A longer period cannot be assigned to a day. */
+const PERIOD_DAYS_MAX = 400;
+
+/** Why a period cannot be assigned to a day. */
+export type PeriodProblem = "period_in_future" | "period_too_long";
+
+const middleOf = ({ beginMs, endMs }: Period): number => beginMs + (endMs - beginMs) / 2;
+
+/** The UTC day of a report: that of the middle of its period. */
+export const dayOf = (period: Period): number => dayOfTime(middleOf(period));
+
+/**
+ * What is wrong with a report's period now; null for nothing, however old it is. A day in the future would be expired too late
+ * or never. Such a report can be retried when the day has come.
+ */
+export const periodProblemOf = (period: Period, nowMs: number): PeriodProblem | null => {
+  if (period.endMs - period.beginMs > PERIOD_DAYS_MAX * DAY_MS) return "period_too_long";
+  return middleOf(period) > nowMs + FUTURE_DAYS_MAX * DAY_MS ? "period_in_future" : null;
+};
+
+/** Whether a day is so old that the next retention run expires it. */
+export const isPastRetention = (day: number, { retentionDays }: { readonly retentionDays: number }, nowMs: number) =>
+  day < dayOfTime(nowMs) - retentionDays;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createXmlParser, TOKEN_LIMITS } from "./xml-parser.ts";
-import { PIECE_BYTES, xmlPieces } from "./xml-text.ts";
+import { createXmlParser, TOKEN_LIMITS, PIECE_BYTES, xmlPieces } from "./xml-parser.ts";
 
 /** What the parser tells of a document: the longest token, and whether it was read to its end. */
 const longestOf = (document: string) => {

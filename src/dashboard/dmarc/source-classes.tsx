@@ -1,0 +1,164 @@
+import { Badge } from "../components/badge.tsx";
+import { Button, CheckField, Field, PostForm, SelectField } from "../components/form.tsx";
+import { usePage } from "../context.ts";
+import { type Classification, CLASSIFICATIONS } from "../../dmarc/insight/sources/rollup-store.ts";
+import type { Source } from "../../dmarc/insight/sources/source-response.ts";
+import { CLASS_WORDS } from "./dmarc-words.ts";
+import { z } from "zod";
+import { isSourceKey } from "../../dmarc/insight/sources/source-identity.ts";
+import { countText } from "../components/number.tsx";
+import { listOf, optionalText } from "../form-input.ts";
+import { formAction, type PageRoute } from "../page.ts";
+import type { Viewer } from "../visit.ts";
+import { isOwnPath, redirectToPath } from "../redirect.ts";
+import type { DmarcPageUseCases } from "./use-cases.ts";
+
+/** The choice that restores the automatic class. */
+const AUTOMATIC = "automatic";
+
+const CLASS_OPTIONS: ReadonlyArray<readonly [string, string]> = [
+  ...CLASSIFICATIONS.map((one) => [one, CLASS_WORDS[one].text] as const),
+  [AUTOMATIC, "Automatic"],
+];
+
+/** The path of a source's page. */
+export const sourceHref = (domainId: string, key: string): string =>
+  `/dmarc/${domainId}/sources/${encodeURIComponent(key.toWellFormed())}`;
+
+export const ClassBadge = ({ classification }: { readonly classification: Classification }) => {
+  const { kind, text } = CLASS_WORDS[classification];
+  return <Badge kind={kind}>{text}</Badge>;
+};
+
+/** Leads back to this page after a form. */
+export const BackField = () => <input type="hidden" name="back" value={usePage().url} />;
+
+/** The class of a source, which opens a choice of another one. */
+export const ClassEditor = ({ domainId, source }: { readonly domainId: string; readonly source: Source }) => (
+  <details class="editor">
+    <summary title={CLASS_WORDS[source.classification].meaning}>
+      <ClassBadge classification={source.classification} />
+      <span class="unseen">Change the class of {source.name}</span>
+    </summary>
+    <PostForm action={`${sourceHref(domainId, source.key)}/class`} class="inline-form">
+      <BackField />
+      <SelectField
+        name="classification"
+        label={`Class of ${source.name}`}
+        isLabelHidden
+        value={source.classified_by === "user" ? source.classification : AUTOMATIC}
+        options={CLASS_OPTIONS}
+      />
+      <Button>Save</Button>
+    </PostForm>
+  </details>
+);
+
+const BULK_FORM = "classify-sources";
+
+/** Selects a source for the form below its table. */
+export const SourceCheck = ({ source }: { readonly source: Source }) => (
+  <CheckField name="keys" value={source.key} label={`Select ${source.name}`} isLabelHidden form={BULK_FORM} />
+);
+
+/** Classifies the sources that are ticked in the table above. */
+export const BulkClassForm = ({ domainId }: { readonly domainId: string }) => (
+  <PostForm action={`/dmarc/${domainId}/classify`} class="inline-form table-form wide-only" id={BULK_FORM}>
+    <BackField />
+    <SelectField name="classification" label="Class of the selected sources" options={CLASS_OPTIONS} />
+    <Field name="note" label="Note (optional)" placeholder="Why, for your colleagues" />
+    <Button>Classify the selected</Button>
+  </PostForm>
+);
+
+/** Classifies one source, with a note. */
+export const ClassNoteForm = ({
+  domainId,
+  source,
+  note,
+}: {
+  readonly domainId: string;
+  readonly source: Source;
+  readonly note: string | null;
+}) => (
+  <PostForm action={`${sourceHref(domainId, source.key)}/class`} class="form">
+    <BackField />
+    <SelectField
+      name="classification"
+      label="Class"
+      value={source.classified_by === "user" ? source.classification : AUTOMATIC}
+      options={CLASS_OPTIONS}
+      hint="Your class overrides the automatic one, until you choose Automatic."
+    />
+    <Field name="note" label="Note" value={note} hint="Why, for your colleagues." />
+    <div class="actions">
+      <Button kind="main">Save the class</Button>
+    </div>
+  </PostForm>
+);
+
+const NOTE_CHARACTERS_MAX = 500;
+const KEYS_MAX = 500;
+
+const classFields = {
+  classification: z.enum([...CLASSIFICATIONS, AUTOMATIC]),
+  note: optionalText(NOTE_CHARACTERS_MAX),
+  back: z.string().default(""),
+};
+const keySchema = z.string().refine(isSourceKey, "There is no such source");
+
+/** Back to the page of DMARC that a form stood on. */
+export const backPath = (viewer: Viewer, back: string, fallback: string): string =>
+  isOwnPath(back) && back.startsWith(viewer.href("/dmarc")) ? back : viewer.href(fallback);
+
+const classWords = (classification: (typeof classFields)["classification"]["_output"]): string =>
+  classification === AUTOMATIC ? "classified automatically" : CLASS_WORDS[classification].text.toLowerCase();
+
+/** Classify one source, or all that are ticked in a table. */
+export const classActions = ({ domains, classifier }: DmarcPageUseCases): readonly PageRoute[] => {
+  const classify = (
+    viewer: Viewer,
+    id: string,
+    keys: readonly string[],
+    form: z.output<z.ZodObject<typeof classFields>>,
+  ) => {
+    const { classification, note } = form;
+    return classifier.classify(() => domains.find(viewer.caller, id), {
+      keys,
+      note,
+      classification: classification === AUTOMATIC ? null : classification,
+    });
+  };
+  return [
+    formAction(
+      {
+        path: "/dmarc/:id/sources/:key/class",
+        params: z.object({ id: z.string(), key: z.string() }),
+        form: z.object(classFields),
+      },
+      async ({ viewer, params: { id, key }, form }) => {
+        const [source] = await classify(viewer, id, [key], form);
+        const back = backPath(viewer, form.back, `/dmarc/${id}/sources`);
+        return redirectToPath(back, { ok: `${source?.name ?? key} is now ${classWords(form.classification)}.` });
+      },
+    ),
+    formAction(
+      {
+        path: "/dmarc/:id/classify",
+        params: z.object({ id: z.string() }),
+        form: z.object({ ...classFields, keys: listOf(keySchema) }),
+      },
+      async ({ viewer, params: { id }, form }) => {
+        domains.find(viewer.caller, id);
+        const back = backPath(viewer, form.back, `/dmarc/${id}/sources`);
+        const keys = [...new Set(form.keys)];
+        if (keys.length === 0) return redirectToPath(back, { bad: "Tick the sources to classify first." });
+        if (keys.length > KEYS_MAX)
+          return redirectToPath(back, { bad: `At most ${KEYS_MAX} sources can be classified at once.` });
+        await classify(viewer, id, keys, form);
+        const what = `${countText(keys.length, "source")} ${keys.length === 1 ? "is" : "are"}`;
+        return redirectToPath(back, { ok: `${what} now ${classWords(form.classification)}.` });
+      },
+    ),
+  ];
+};

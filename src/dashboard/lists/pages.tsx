@@ -1,0 +1,262 @@
+import type { Clock } from "../../foundation/base/clock.ts";
+import { type PageRoute, page, formAction } from "../page.ts";
+import { createDraftPages } from "./draft-pages.tsx";
+import { type ListUseCases, listFacts } from "./list-facts.tsx";
+import { createListsPages, searchTextSchema } from "./lists-page.tsx";
+import { z } from "zod";
+import { AppError } from "../../foundation/base/errors.ts";
+import { ROW_CHOICES, resultsWanted, listTitle } from "../../bulk/job-queries.ts";
+import type { JobRow } from "../../bulk/results/job-store.ts";
+import { resultOfRow, rowHints } from "../../bulk/results/job-rows.ts";
+import { SUB_STATUSES, UNSETTLED, type VerificationResult } from "../../verify/result.ts";
+import type { View, Viewer } from "../visit.ts";
+import { type Confirmation, CONFIRMATIONS, AddressListPage } from "./list-page.tsx";
+import { redirectTo } from "../redirect.ts";
+import type { WaitingRow } from "../../bulk/results/list-store.ts";
+import type { Evidence } from "../../verify/evidence.ts";
+import { Link } from "../components/link.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
+import { Time } from "../components/time.tsx";
+import { Conclusion, ScoresPanel, SignalsPanel } from "../verify/verification-body.tsx";
+import { EvidenceView } from "../verify/evidence-view.tsx";
+import { rowNumber } from "./list-words.ts";
+
+/** The pages of lists: all of them, a new one, one list with its rows. */
+export const createListPages = (useCases: ListUseCases, clock: Clock): PageRoute[] => [
+  ...createListsPages(useCases),
+  ...createDraftPages(useCases, clock),
+  ...createListViews(useCases),
+  ...createListActions(useCases),
+];
+
+const ROWS_PER_PAGE = 50;
+
+const listParams = z.object({ id: z.string() });
+
+const rowIndexText = z
+  .string()
+  .regex(/^\d{1,9}$/)
+  .transform(Number);
+
+const rowsQuery = z.object({
+  show: z.enum(ROW_CHOICES).optional(),
+  reason: z.enum(SUB_STATUSES).optional(),
+  q: searchTextSchema.optional(),
+  order: z.enum(["first", "last"]).default("first"),
+  cursor: rowIndexText.optional(),
+  confirm: z.enum(CONFIRMATIONS).optional(),
+});
+type RowsQuery = z.output<typeof rowsQuery>;
+
+const downloadQuery = rowsQuery.pick({ show: true, reason: true });
+
+/** What is asked; null when the state of the list does not allow it any more. */
+const confirmationOf = async (
+  { queries }: ListUseCases,
+  job: JobRow,
+  kind: RowsQuery["confirm"],
+): Promise<Confirmation | null> => {
+  const isOpen = job.status === "queued" || job.status === "running";
+  if (kind === "cancel") return isOpen ? { kind } : null;
+  if (kind === "delete") return isOpen ? null : { kind };
+  if (kind !== "retry" || job.status !== "completed") return null;
+  const addresses = await queries.unsettled(job);
+  return addresses === 0 ? null : { kind, addresses, available: queries.availableCredits(job) };
+};
+
+/** The rows that a page shows. */
+const rowsOf = async ({ queries }: ListUseCases, job: JobRow, query: RowsQuery) => {
+  const { show, reason, q, order, cursor } = query;
+  const filter = { results: resultsWanted(show, reason), text: q ?? null };
+  const { rows, next } = await queries.rows(job, filter, { behind: cursor ?? null, order, limit: ROWS_PER_PAGE });
+  return {
+    ...{
+      jobId: job.id,
+      filters: { show, reason, q, order },
+      cursor: cursor === undefined ? undefined : String(cursor),
+    },
+    ...{ next: next === null ? null : String(next), hasOpenRows: job.rowsFinished < job.rowsTotal },
+    rows: rows.map((row) => ({ ...row, suggestion: rowHints(row).suggestion })),
+  };
+};
+
+const isUnsettled = (subStatus: string): boolean => UNSETTLED.some((one) => one === subStatus);
+
+const viewList = async (useCases: ListUseCases, viewer: Viewer, id: string, query: RowsQuery): Promise<View> => {
+  const { bulk, queries } = useCases;
+  const job = bulk.find(viewer.caller, id);
+  const { sub_statuses, format, credits } = bulk.describe(job);
+  const reasons = Object.entries(sub_statuses)
+    .map(([subStatus, rows]) => ({ subStatus, rows: rows ?? 0 }))
+    .toSorted((a, b) => b.rows - a.rows);
+  const props = {
+    ...listFacts(useCases, job),
+    ...{ reasons, format, credits, isTest: viewer.mode === "test", pace: queries.pace(job) },
+    unsettledRows: reasons.reduce((sum, { subStatus, rows }) => sum + (isUnsettled(subStatus) ? rows : 0), 0),
+    confirm: await confirmationOf(useCases, job, query.confirm),
+    rows: { ...(await rowsOf(useCases, job, query)), reasons: reasons.map(({ subStatus }) => subStatus) },
+  };
+  return { title: listTitle(job.name), section: "lists", body: <AddressListPage {...props} /> };
+};
+
+/** The evidence of a row; null when it has expired. */
+const evidenceOf = async ({ bulk }: ListUseCases, viewer: Viewer, id: string, row: number) => {
+  try {
+    return await bulk.evidence(viewer.caller, id, row);
+  } catch (error) {
+    if (error instanceof AppError && error.code === "not_found") return null;
+    throw error;
+  }
+};
+
+const viewRow = async (
+  useCases: ListUseCases,
+  viewer: Viewer,
+  { id, row: index }: { readonly id: string; readonly row: number },
+): Promise<View> => {
+  const job = useCases.bulk.find(viewer.caller, id);
+  const row = useCases.queries.row(job, index);
+  const props = { job, row, result: resultOfRow(row), evidence: await evidenceOf(useCases, viewer, id, index) };
+  return { title: `Row ${index + 1}, ${listTitle(job.name)}`, section: "lists", body: <RowPage {...props} /> };
+};
+
+/** One list, its rows one by one, and its results as a file. */
+const createListViews = (useCases: ListUseCases): PageRoute[] => {
+  const { bulk, queries } = useCases;
+  return [
+    page({ path: "/lists/:id", params: listParams, query: rowsQuery }, ({ viewer, params, query }) =>
+      viewList(useCases, viewer, params.id, query),
+    ),
+    page(
+      { path: "/lists/:id/results.csv", params: listParams, query: downloadQuery },
+      ({ request, viewer, params, query: { show, reason } }) => {
+        const job = bulk.find(viewer.caller, params.id);
+        return queries.download(request, job, {
+          results: resultsWanted(show, reason),
+          part: reason ?? show ?? "results",
+        });
+      },
+    ),
+    page({ path: "/lists/:id/rows/:row", params: listParams.extend({ row: rowIndexText }) }, ({ viewer, params }) =>
+      viewRow(useCases, viewer, params),
+    ),
+  ];
+};
+
+/** Performs it and returns to the list; a state that does not allow it is said there. */
+const onList = async (
+  viewer: Viewer,
+  id: string,
+  done: { readonly act: () => Promise<unknown>; readonly ok: string },
+) => {
+  try {
+    await done.act();
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code === "not_found") throw error;
+    return redirectTo(viewer, `/lists/${id}`, { bad: error.message });
+  }
+  return redirectTo(viewer, `/lists/${id}`, { ok: done.ok });
+};
+
+/** What can be done with a list: cancel, verify again, delete. */
+const createListActions = ({ bulk }: ListUseCases): PageRoute[] => [
+  formAction({ path: "/lists/:id/cancel", params: listParams }, ({ viewer, params: { id } }) =>
+    onList(viewer, id, {
+      act: () => bulk.cancel(viewer.caller, id),
+      ok: "The list is cancelled. The credits of the other addresses are released.",
+    }),
+  ),
+  formAction({ path: "/lists/:id/retry", params: listParams }, ({ viewer, params: { id } }) =>
+    onList(viewer, id, {
+      act: () => bulk.retry(viewer.caller, id, null),
+      ok: "The unsettled addresses are verified again.",
+    }),
+  ),
+  formAction({ path: "/lists/:id/delete", params: listParams }, async ({ viewer, params: { id } }) => {
+    await bulk.remove(viewer.caller, id);
+    return redirectTo(viewer, "/lists", { ok: "The list is deleted." });
+  }),
+];
+
+interface RowPageProps {
+  readonly job: JobRow;
+  readonly row: WaitingRow;
+  /** Null until the address is finished. */
+  readonly result: VerificationResult | null;
+  /** Null when it has expired. */
+  readonly evidence: Evidence | null;
+}
+
+const NotFinished = ({ row }: Pick<RowPageProps, "row">) => (
+  <Callout kind="unknown" label="Waiting" title="This address is not verified yet">
+    {row.dueAtMs > 0 && (
+      <>
+        The next attempt is <Time atMs={row.dueAtMs} />: the mail server asked to try again later.
+      </>
+    )}
+  </Callout>
+);
+
+const AboutRow = ({ job, row }: Pick<RowPageProps, "job" | "row">) => (
+  <Panel title="Row" isFlush>
+    <Rows>
+      <Row label="List">
+        <Link href={`/lists/${job.id}`}>{listTitle(job.name)}</Link>
+      </Row>
+      <Row label="Row">{rowNumber(row.rowIndex)}</Row>
+      {row.normalizedEmail !== "" && (
+        <Row label="Verified as">
+          <code>{row.normalizedEmail}</code>
+        </Row>
+      )}
+      {row.subStatus !== null && (
+        <Row label="Verified">
+          <Time atMs={row.verifiedAtMs} style="full" />
+        </Row>
+      )}
+    </Rows>
+  </Panel>
+);
+
+/** `/lists/:id/rows/:row`: the result of one row, and how we know. */
+const RowPage = ({ job, row, result, evidence }: RowPageProps) => {
+  const { rowIndex, submittedEmail } = row;
+  const path = `/lists/${job.id}/rows`;
+  return (
+    <>
+      <PageHead
+        title={submittedEmail.trim() === "" ? "Row without an address" : submittedEmail}
+        isMono
+        crumbs={[
+          ["Lists", "/lists"],
+          [listTitle(job.name), `/lists/${job.id}`],
+        ]}
+        meta={
+          <>
+            <span>row {rowNumber(rowIndex)}</span>
+            {rowIndex > 0 && <Link href={`${path}/${rowIndex - 1}`}>Previous row</Link>}
+            {rowIndex < job.rowsTotal - 1 && <Link href={`${path}/${rowIndex + 1}`}>Next row</Link>}
+          </>
+        }
+      />
+      {result === null ? <NotFinished row={row} /> : <Conclusion result={result} evidence={evidence} />}
+      <Columns
+        side={
+          <>
+            {result !== null && <ScoresPanel result={result} />}
+            {result !== null && <SignalsPanel result={result} />}
+            <AboutRow {...{ job, row }} />
+          </>
+        }
+      >
+        {evidence === null ? (
+          <Panel title="How we know">
+            <p class="soft">The evidence of this row has expired.</p>
+          </Panel>
+        ) : (
+          <EvidenceView evidence={evidence} />
+        )}
+      </Columns>
+    </>
+  );
+};

@@ -1,0 +1,71 @@
+import { expect, test } from "bun:test";
+import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
+import { createTestClock } from "../../../testing/clock.ts";
+import { SAMPLE_DAY_S, sampleReportXml, type SampleRow } from "../../../testing/dmarc-reports.ts";
+import { createIngestHarness } from "../../../testing/ingest-harness.ts";
+import { HealthStore } from "./health-store.ts";
+import { findSeenSelectors, SELECTOR_DAYS } from "./selectors.ts";
+
+const newWorld = createIngestHarness();
+const TODAY = dayOfTime(SAMPLE_DAY_S * 1000);
+
+const seenIn = async (
+  reports: ReadonlyArray<{ readonly back: number; readonly rows: readonly SampleRow[] }>,
+  today = TODAY,
+) => {
+  const world = newWorld({ clock: createTestClock(SAMPLE_DAY_S * 1000 + 2 * DAY_MS) });
+  const domain = world.enrol("example.com");
+  for (const [at, { back, rows }] of reports.entries()) {
+    const begin = SAMPLE_DAY_S - back * 86_400;
+    await world.upload(
+      sampleReportXml({ domain: "example.com", reportId: `r${at}`, begin, end: begin + 86_399, rows }),
+    );
+  }
+  return findSeenSelectors(new HealthStore(world.db), domain, today);
+};
+
+test("selectors are summed over days, with the last day that they were seen and that they passed", async () => {
+  const seen = await seenIn([
+    { back: 0, rows: [{ count: 7, dkim: "fail", spf: "fail", dkimResults: ["example.com fail mail"] }] },
+    { back: 3, rows: [{ count: 5, dkimResults: ["example.com pass mail", "esp.example pass k1"] }] },
+    { back: 5, rows: [{ count: 90, dkimResults: ["news.example.com pass S2"] }] },
+  ]);
+  expect(seen).toEqual([
+    {
+      signer: "news.example.com",
+      selector: "s2",
+      origin: "reports",
+      seen: { passed: 90, failed: 0, lastDay: TODAY - 5, lastPassedDay: TODAY - 5 },
+    },
+    {
+      signer: "example.com",
+      selector: "mail",
+      origin: "reports",
+      seen: { passed: 5, failed: 7, lastDay: TODAY, lastPassedDay: TODAY - 3 },
+    },
+  ]);
+});
+
+test("selectors that never passed come last, and their number is limited: they may be forged", async () => {
+  const forged = Array.from({ length: 40 }, (_, at): SampleRow => ({
+    ip: `192.0.2.${at}`,
+    count: 1_000,
+    dkim: "fail",
+    spf: "fail",
+    dkimResults: [`example.com fail x${at}`],
+  }));
+  const seen = await seenIn([{ back: 1, rows: [...forged, { count: 1, dkimResults: ["example.com pass mail"] }] }]);
+  expect(seen[0]).toMatchObject({ selector: "mail", seen: { passed: 1 } });
+  expect(seen.length).toBe(9);
+});
+
+test("texts that are no selectors, signatures without one, and old days are left out", async () => {
+  const seen = await seenIn([
+    {
+      back: 1,
+      rows: [{ count: 1, dkimResults: ["example.com pass", "example.com pass a..b", "example.com none mail"] }],
+    },
+    { back: SELECTOR_DAYS, rows: [{ count: 1, dkimResults: ["example.com pass old"] }] },
+  ]);
+  expect(seen).toEqual([]);
+});

@@ -1,0 +1,222 @@
+import { dayOfTime } from "../foundation/base/days.ts";
+import { err, ok, type Result, AppError } from "../foundation/base/errors.ts";
+import type { ByMode } from "../foundation/base/secrets.ts";
+import { insufficientCredits } from "../accounts/billing/plans.ts";
+import type { CreditHolds, TooFewCredits } from "../accounts/billing/store.ts";
+import type { Tx } from "../foundation/db/open.ts";
+import type { Runtime } from "../foundation/db/runtime.ts";
+import { UsageStore } from "../accounts/usage/usage-store.ts";
+import type { Evidence } from "./evidence.ts";
+import type { VerificationResult } from "./result.ts";
+import type { Completion, VerificationRow, VerificationStore } from "./store.ts";
+import { idempotencyKeyReused, type IdempotencyStore, type IdempotentRequest } from "../foundation/db/idempotency.ts";
+import { orRefusal } from "../foundation/db/refusal.ts";
+
+/** A result to store. */
+export interface ResultToStore {
+  readonly result: VerificationResult;
+  /** Null where it is not stored: it can be made again, or cannot be trusted. */
+  readonly evidence: Evidence | null;
+  /** False: the credit is given back. */
+  readonly chargeable: boolean;
+  readonly attempts: number;
+  readonly nowMs: number;
+}
+
+/** Stores single verifications: pending, or with their result, its evidence, its credit and the usage that it counts as. */
+export class ResultWriter {
+  readonly #runtime: Pick<Runtime, "db">;
+  readonly #store: VerificationStore;
+  readonly #credits: ByMode<CreditHolds>;
+  readonly #usage: UsageStore;
+
+  constructor(runtime: Pick<Runtime, "db">, store: VerificationStore, credits: ByMode<CreditHolds>) {
+    this.#runtime = runtime;
+    this.#store = store;
+    this.#credits = credits;
+    this.#usage = new UsageStore(runtime.db);
+  }
+
+  /** Inserts a pending verification and holds its credit; returns its row. 402 before anything is changed. */
+  insertPending(tx: Tx, row: VerificationRow): VerificationRow {
+    const held = this.#credits[row.mode].hold(tx, moveOf(row, row.createdAtMs));
+    if (!held.ok) throw insufficientCredits(held.error);
+    this.#store.insert(tx, row);
+    return row;
+  }
+
+  /** Ends a pending verification; nothing happens when it has ended already. */
+  end(tx: Tx, row: VerificationRow, ended: ResultToStore): void {
+    if (!this.#store.complete(tx, row.id, completionOf(ended))) return;
+    const { result, chargeable, nowMs } = ended;
+    const credits = this.#credits[row.mode];
+    const charged = chargeable ? credits.settle(tx, moveOf(row, nowMs)) : 0;
+    if (!chargeable) credits.release(tx, moveOf(row, nowMs), result.sub_status);
+    this.#complete(tx, row, ended, charged);
+  }
+
+  /** Inserts a verification that has ended, and returns its row. 402 before anything is changed. */
+  insert(tx: Tx, row: VerificationRow, ended: ResultToStore): VerificationRow {
+    const charged = this.#charge(tx, row, ended);
+    if (!charged.ok) throw insufficientCredits(charged.error);
+    const completed: VerificationRow = { ...row, ...completionOf(ended), status: "completed", dueAtMs: null };
+    this.#store.insert(tx, completed);
+    this.#complete(tx, row, ended, charged.value);
+    return completed;
+  }
+
+  /** The credit of a verification that was not pending: how many were spent. */
+  #charge(tx: Tx, row: VerificationRow, { chargeable, nowMs }: ResultToStore): Result<number, TooFewCredits> {
+    const [credits, move] = [this.#credits[row.mode], moveOf(row, nowMs)];
+    if (chargeable) return credits.spend(tx, move);
+    // Free of charge, but not for an account without credits. The balance stays, so the ledger has no entry.
+    const { available } = credits.balance(row.accountId);
+    return available < 1 ? err({ required: 1, available }) : ok(0);
+  }
+
+  #complete(tx: Tx, row: VerificationRow, { result, evidence, nowMs }: ResultToStore, credits: number): void {
+    const { id, accountId, keyId, mode } = row;
+    const { verdict, sub_status: subStatus } = result;
+    if (evidence !== null) this.#store.saveEvidence(tx, id, evidence);
+    const counted = { mode, source: "single", verdict, subStatus } as const;
+    this.#usage.add(tx, { ...counted, accountId, keyId, day: dayOfTime(nowMs), verifications: 1, credits });
+    this.#runtime.db.note(tx, { kind: "verification", ...counted });
+  }
+}
+
+const completionOf = ({ result, attempts, nowMs }: ResultToStore): Completion => {
+  const { verdict, sub_status: subStatus } = result;
+  return { verdict, subStatus, result: JSON.stringify(result), completedAtMs: nowMs, attempts };
+};
+
+const moveOf = ({ id, accountId }: VerificationRow, atMs: number) => ({ accountId, reference: id, atMs });
+
+interface UnstoredDeps {
+  readonly results: ResultWriter;
+  readonly idempotency: IdempotencyStore;
+  readonly credits: ByMode<CreditHolds>;
+}
+
+/** Inserts the verification in the transaction, with its credit, and returns it as it was stored. */
+type Insert = (tx: Tx) => VerificationRow;
+
+/**
+ * A verification that has begun and is not in the database yet. It gets there by one transaction: with the result of its
+ * first attempt, or as pending when that takes longer. Until then no response names it, so that nothing is lost with the
+ * process that anybody was promised.
+ */
+export class UnstoredVerification {
+  /** The row once it is durable. Rejects with the refusal (402, 422) or the failure of the database; then nothing is stored. */
+  readonly stored: Promise<VerificationRow>;
+  readonly #write: (insert: Insert) => Promise<VerificationRow>;
+  readonly #insertPending: Insert;
+  readonly #stored = Promise.withResolvers<VerificationRow>();
+  #isStoring: boolean = false;
+
+  constructor(
+    /** As it is stored while it is pending. */
+    readonly row: VerificationRow,
+    readonly request: IdempotentRequest | null,
+    {
+      write,
+      insertPending,
+    }: { readonly write: (insert: Insert) => Promise<VerificationRow>; readonly insertPending: Insert },
+  ) {
+    this.stored = this.#stored.promise;
+    this.#write = write;
+    this.#insertPending = insertPending;
+    // Nobody may be waiting when it fails.
+    this.stored.catch(() => undefined);
+  }
+
+  /** Stores it as `insert` does. False when that was begun before, as pending: the row is in the database then. */
+  async store(insert: Insert): Promise<boolean> {
+    const isFirst = !this.#isStoring;
+    if (isFirst) {
+      this.#isStoring = true;
+      this.#write(insert).then(this.#stored.resolve, this.#stored.reject);
+    }
+    await this.stored;
+    return isFirst;
+  }
+
+  /** Stores it as pending, unless it is stored already. False when it cannot be stored. */
+  storePending(): Promise<boolean> {
+    return this.store(this.#insertPending).then(
+      () => true,
+      () => false,
+    );
+  }
+}
+
+/** The verifications that are not stored yet: a repeated request finds them here, and their credits count as held. */
+export class UnstoredVerifications {
+  readonly #runtime: Pick<Runtime, "db">;
+  readonly #deps: UnstoredDeps;
+  readonly #byAddress = new Map<string, UnstoredVerification>();
+  readonly #byRequest = new Map<string, UnstoredVerification>();
+  /** Of each account with a live key. */
+  readonly #credits = new Map<string, number>();
+
+  constructor(runtime: Pick<Runtime, "db">, deps: UnstoredDeps) {
+    this.#runtime = runtime;
+    this.#deps = deps;
+  }
+
+  /** What the request, or an earlier one for the same address, has begun. 422 when its Idempotency-Key began another. */
+  find(row: VerificationRow, request: IdempotentRequest | null): UnstoredVerification | undefined {
+    const repeated = request === null ? undefined : this.#byRequest.get(requestKey(request));
+    if (request !== null && repeated !== undefined && repeated.request?.requestHash !== request.requestHash)
+      throw idempotencyKeyReused();
+    return repeated ?? this.#byAddress.get(addressKey(row));
+  }
+
+  /** Begins a verification. 402 when the credits that are available are needed for others that have begun. */
+  begin(row: VerificationRow, request: IdempotentRequest | null): UnstoredVerification {
+    const { available } = this.#deps.credits[row.mode].balance(row.accountId);
+    const begun = row.mode === "live" ? (this.#credits.get(row.accountId) ?? 0) : 0;
+    if (available - begun < 1) throw insufficientCredits({ required: 1, available: available - begun });
+    const unstored = new UnstoredVerification(row, request, {
+      write: (insert) => this.#write(unstored, insert),
+      insertPending: (tx) => this.#deps.results.insertPending(tx, row),
+    });
+    this.#byAddress.set(addressKey(row), unstored);
+    if (request !== null) this.#byRequest.set(requestKey(request), unstored);
+    if (row.mode === "live") this.#credits.set(row.accountId, begun + 1);
+    return unstored;
+  }
+
+  /** One transaction, in which a refusal comes before every change. */
+  async #write(unstored: UnstoredVerification, insert: Insert): Promise<VerificationRow> {
+    const { idempotency } = this.#deps;
+    const { request } = unstored;
+    try {
+      const stored = await this.#runtime.db.commit((tx) =>
+        orRefusal(() => {
+          if (request !== null) idempotency.findResource(request);
+          const row = insert(tx);
+          if (request !== null) idempotency.save(tx, request, row.id);
+          return row;
+        }),
+      );
+      if (stored instanceof AppError) throw stored;
+      return stored;
+    } finally {
+      this.#remove(unstored);
+    }
+  }
+
+  #remove({ row, request }: UnstoredVerification): void {
+    this.#byAddress.delete(addressKey(row));
+    if (request !== null) this.#byRequest.delete(requestKey(request));
+    if (row.mode !== "live") return;
+    const left = (this.#credits.get(row.accountId) ?? 0) - 1;
+    if (left > 0) this.#credits.set(row.accountId, left);
+    else this.#credits.delete(row.accountId);
+  }
+}
+
+const addressKey = ({ accountId, mode, normalizedEmail }: VerificationRow): string =>
+  `${accountId} ${mode} ${normalizedEmail}`;
+
+const requestKey = ({ keyId, idempotencyKey }: IdempotentRequest): string => `${keyId} ${idempotencyKey}`;
