@@ -57,7 +57,9 @@ const listedItems = (
   return [
     ...items,
     {
-      ...{ severity: "warn", label: "Listed", title: `${grouped(more)} more targets are listed` },
+      severity: "warn",
+      label: "Listed",
+      title: `${grouped(more)} more targets are listed`,
       detail: `These are the ${LISTED_READ} most severe of ${grouped(listed)}.`,
       action: { text: "See all", path: "/blocklists?state=listed" },
       sinceMs: null,
@@ -105,7 +107,11 @@ const listItems = ({ overview }: BlocklistAttentionDeps, owner: Owner): Attentio
   const byList = [...Map.groupBy(overview.listsInTrouble(owner), ({ list }) => list).values()];
   const troubled = byList.flatMap(([first]) => (first === undefined ? [] : [first]));
   const item = (title: string, detail: string, path: string): AttentionItem => ({
-    ...{ severity: "warn", label: "Lists", title, detail, sinceMs: null },
+    severity: "warn",
+    label: "Lists",
+    title,
+    detail,
+    sinceMs: null,
     action: { text: "What to do", path },
   });
   if (troubled.length <= LISTS_APART_MAX)
@@ -139,7 +145,9 @@ const unknownItems = (
   const isOne = unknown === 1 && only !== undefined;
   return [
     {
-      ...{ severity: "unknown", label: "Unknown", sinceMs: null },
+      severity: "unknown",
+      label: "Unknown",
+      sinceMs: null,
       title: isOne ? `${only.value} could not be checked` : `${grouped(unknown)} targets could not be checked`,
       detail: isOne
         ? "No list gave a usable response. It is checked again within the hour."

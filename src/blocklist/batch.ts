@@ -86,7 +86,10 @@ const rowsOfCsv = (text: string): unknown[] => {
   let records: string[][];
   try {
     records = parse(text, {
-      ...{ bom: true, relax_column_count: true, skip_empty_lines: true, trim: true },
+      bom: true,
+      relax_column_count: true,
+      skip_empty_lines: true,
+      trim: true,
       // A header and one row more than allowed; what follows is not parsed.
       to: BATCH_TARGETS_MAX + 2,
       max_record_size: RECORD_CHARACTERS_MAX,

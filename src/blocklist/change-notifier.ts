@@ -48,7 +48,11 @@ export class ChangeNotifier {
     for (const change of changes) {
       const facts = changeFacts(change, context);
       insertEvent(this.runtime.db, tx, {
-        ...{ accountId, mode, url, data: facts, createdAtMs: atMs },
+        accountId,
+        mode,
+        url,
+        data: facts,
+        createdAtMs: atMs,
         type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
         subject: `target:${facts.target_id}`,
         isFeedOnly: !isSevereEnough(facts.severity, min ?? WEBHOOK_SEVERITY_MIN),
@@ -138,7 +142,11 @@ interface ListingMailsDeps {
 /** Mails what is queued: one mail about all that happened in a minute, and at most one in ten minutes to each recipient. */
 export const createListingMails = (runtime: Runtime, { mailing, queue, queueDigests }: ListingMailsDeps) => {
   const batcher = new MailBatcher<QueuedListingMail>(runtime, {
-    ...{ name: "blocklist alert mail", queue, mailing, compose: listingMail, topicOf },
+    name: "blocklist alert mail",
+    queue,
+    mailing,
+    compose: listingMail,
+    topicOf,
     gatherMs: MINUTE_MS,
     intervalMs: 10 * MINUTE_MS,
   });
@@ -215,12 +223,14 @@ const changeSection = (entry: ChangeEntry): MailSection => {
   if (!came) {
     const reason = REMOVAL_REASONS[entry.reason ?? ""] ?? "";
     return {
-      ...{ heading: `${target} is no longer listed on ${name}`, label },
+      heading: `${target} is no longer listed on ${name}`,
+      label,
       blocks: [line(`Since ${at}. ${reason}`.trim(), "good"), line(often), targetLink(entry)],
     };
   }
   return {
-    ...{ heading: `${target} is listed on ${name}`, label },
+    heading: `${target} is listed on ${name}`,
+    label,
     blocks: [
       line(severity === null ? null : `Severity: ${severity}`, "strong"),
       line(meaning),

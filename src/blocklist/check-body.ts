@@ -1,3 +1,4 @@
+import { countField } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { isoTime } from "../foundation/base/clock.ts";
 import { type Blocklist, zoneOf } from "./lists/blocklist.ts";
@@ -7,7 +8,6 @@ import { type CheckRow, TARGET_STATUSES } from "./store.ts";
 import type { TargetTransition } from "./transition.ts";
 
 const outcomeSchema = z.enum(["listed", "not_listed", "unproven", "refused", "failed", "skipped"]);
-const countSchema = (description: string) => z.int().min(0).meta({ description });
 
 /** The result of one list other than "not listed". It never contains keys. */
 export const checkResultSchema = z
@@ -34,19 +34,19 @@ export const checkBodySchema = z.object({
   removed: z.array(z.string()).meta({ description: "The ids of removed listings." }),
   counts: z
     .object({
-      listed: countSchema("Lists that have an entry."),
-      not_listed: countSchema("Lists without an entry."),
-      unproven: countSchema("Lists without an entry and without a test point that proves that they work.").default(0),
-      refused: countSchema("Lists that refused the query."),
-      failed: countSchema("Lists that did not give a usable response."),
-      skipped: countSchema("Lists that were not queried."),
+      listed: countField("Lists that have an entry."),
+      not_listed: countField("Lists without an entry."),
+      unproven: countField("Lists without an entry and without a test point that proves that they work.").default(0),
+      refused: countField("Lists that refused the query."),
+      failed: countField("Lists that did not give a usable response."),
+      skipped: countField("Lists that were not queried."),
     })
     .meta({ description: "The number of lists by the outcome of their lookup." }),
   not_listed: z.array(z.string()).optional().meta({
     description:
       "The ids of the lists without an entry. Missing in checks of a whole range and in those of older versions.",
   }),
-  mailed_to: countSchema("How many recipients an alert mail about the changes was queued for.").optional(),
+  mailed_to: countField("How many recipients an alert mail about the changes was queued for.").optional(),
   results: z.array(checkResultSchema).meta({ description: "The results other than `not_listed` and `skipped`." }),
   address: z.string().optional().meta({ description: "In the history of a range: the address that changed." }),
 });

@@ -111,28 +111,43 @@ export const OVERVIEW_EXAMPLE = {
   generated_at: "2026-01-01T06:00:00.000Z",
   since: "2025-12-31T06:00:00.000Z",
   targets: {
-    ...{ total: 60, addresses_in_ranges: 0, ranges: 0, listed: 1, paused: 0 },
+    total: 60,
+    addresses_in_ranges: 0,
+    ranges: 0,
+    listed: 1,
+    paused: 0,
     by_status: { pending: 0, clean: 58, listed: 1, unknown: 1 },
     by_kind: { ipv4: 40, ipv6: 0, domain: 20 },
   },
   listings: { total: 1, acknowledged: 0, by_severity: { critical: 1, high: 0, medium: 0, low: 0, info: 0 } },
   worst: [{ id, kind, value, label, status, severity, listings, listings_count }],
   changes: {
-    ...{ listed: 1, delisted: 0, is_complete: true },
+    listed: 1,
+    delisted: 0,
+    is_complete: true,
     recent: [
       {
         event_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a54",
         at: "2025-12-31T18:00:02.310Z",
         change: "listed",
-        ...{ target_id: id, target: value, label, listing: "spamhaus-sbl", listing_name: "Spamhaus SBL" },
-        ...{ severity: "critical", category: "spam", reason: null },
+        target_id: id,
+        target: value,
+        label,
+        listing: "spamhaus-sbl",
+        listing_name: "Spamhaus SBL",
+        severity: "critical",
+        category: "spam",
+        reason: null,
       },
     ],
     feed: "/v1/events?since=2025-12-31T06%3A00%3A00.000Z",
   },
   lists_in_trouble: [
     {
-      ...{ list: "uribl", name: "URIBL", kind: "domain", state: "refused" },
+      list: "uribl",
+      name: "URIBL",
+      kind: "domain",
+      state: "refused",
       reason: "The list refuses queries from public resolvers.",
       remedy: "Use your own recursive resolver.",
       tested_at: "2026-01-01T05:50:00.500Z",
@@ -141,11 +156,17 @@ export const OVERVIEW_EXAMPLE = {
 };
 
 export const BATCH_EXAMPLE = {
-  ...{ created: 1, exists: 0, invalid: 1 },
+  created: 1,
+  exists: 0,
+  invalid: 1,
   results: [
     { row: 1, given: "192.0.2.1", status: "created", id, value: "192.0.2.1", problem: null },
     {
-      ...{ row: 2, given: "10.0.0.1", status: "invalid", id: null, value: null },
+      row: 2,
+      given: "10.0.0.1",
+      status: "invalid",
+      id: null,
+      value: null,
       problem: "10.0.0.1 is not a public address; no list has entries for it.",
     },
   ],

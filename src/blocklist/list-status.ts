@@ -119,7 +119,9 @@ export class ListStatuses {
     const health = isUsed && owner.mode === "live" ? list.kinds.map((kind) => this.deps.health.of(list, kind)) : [];
     const isOnIt = ({ listedOn }: ListedOnCount) => list.codes.some(({ id }) => listedOn.includes(id));
     return {
-      ...{ list, isEnabled: isUsed, health },
+      list,
+      isEnabled: isUsed,
+      health,
       state: STATES.find((state) => health.some((one) => one.state === state)) ?? null,
       queriesToday: known.used.get(list.id) ?? 0,
       queriesPerDay: queriesPerDayOf(list),

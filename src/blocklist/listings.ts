@@ -108,7 +108,10 @@ export class Listings {
     const status = (["listed", "unknown", "pending"] as const).find((worst) => statuses.includes(worst)) ?? "clean";
     const listedOn = this.deps.store.namesOfRange(rangeId);
     this.deps.targets.updateTarget(tx, rangeId, {
-      ...{ status, severityRank, listedOn, lastCheckedAtMs },
+      status,
+      severityRank,
+      listedOn,
+      lastCheckedAtMs,
       nextCheckAtMs: nextCheckAtMs ?? range.nextCheckAtMs,
     });
   }

@@ -71,7 +71,12 @@ export class Muting {
     const atMs = this.runtime.clock.nowMs();
     const changes = removed.map((listing) => ({ listing, reason: "list_muted", flapping: false }) as const);
     notifier.notify(tx, changes, {
-      ...{ before, after: { status, listedOn }, lists, outcomes: [], checkId: null, atMs },
+      before,
+      after: { status, listedOn },
+      lists,
+      outcomes: [],
+      checkId: null,
+      atMs,
       range: before.rangeId === "" ? null : (store.findTarget(before.rangeId)?.value ?? null),
     });
     store.updateTarget(tx, before.id, { listedOn, status });

@@ -1,12 +1,13 @@
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Platform } from "../foundation/net/platform.ts";
+import type { Mailing } from "../notifications/mail/mail-batcher.ts";
 import type { Outbound } from "../notifications/open.ts";
 import { createBlocklistAttention } from "./attention.ts";
 import { ListBreaker } from "./breaker.ts";
 import { createBudgetLedger, createBudgetReader, UsabilityStore } from "./list-store.ts";
 import { ChangeNotifier, createListingMails } from "./change-notifier.ts";
 import { CheckScheduler } from "./check-scheduler.ts";
-import { ListingDigests } from "./digest-queue.ts";
+import { type DigestQueueDeps, ListingDigests } from "./digest-queue.ts";
 import { TargetDiscovery } from "./discovery.ts";
 import { ListingNotesEditor, Listings } from "./listings.ts";
 import { ListingStore, MuteStore, ListingMailQueue } from "./listing-store.ts";
@@ -93,17 +94,14 @@ export class BlocklistSlice {
 
     const mutes = new MuteStore(db);
     const muting = new Muting(runtime, { store, ranges, listings, notifier, mutes, catalogue });
-    this.targets = new Targets(runtime, {
-      ...{ store, ranges, listings, muting, catalogue, urls },
-      ...{ hasMail: mailing !== null, recipientDomains: settings.notifyDomains },
-    });
+    const rules = { urls, hasMail: mailing !== null, recipientDomains: settings.notifyDomains };
+    this.targets = new Targets(runtime, { store, ranges, listings, muting, catalogue, ...rules });
     const { targets } = this;
     this.actions = new TargetActions(runtime, { blocklists: store, ranges, targets });
     this.mutes = new Mutes(runtime, { store: mutes, blocklists: store, ranges, targets, muting });
     this.notes = new ListingNotesEditor(runtime, { store, listings: listingStore });
-    this.overview = new Overview(runtime, {
-      ...{ store: new OverviewStore(db), blocklists: store, targets, lists, health },
-    });
+    const overviews = new OverviewStore(db);
+    this.overview = new Overview(runtime, { store: overviews, blocklists: store, targets, lists, health });
 
     const tables = new TargetTableStore(db);
     const reading = { store: tables, blocklists: store, targets, overview: this.overview };
@@ -115,13 +113,8 @@ export class BlocklistSlice {
     const { sourceAddresses, socksProxies } = settings;
     const discovered = { resolver: platform.resolver, sourceAddresses, hasProxies: socksProxies.length > 0 };
     this.discovery = new TargetDiscovery(discovered);
-    const digests = new ListingDigests(runtime, {
-      ...{ store, listings, overview: this.overview, mailQueue: queue, catalogue },
-      due: (nowMs, limit) => defaults.dueDigests(nowMs, limit),
-      postpone: (tx, owner, dueAtMs) => defaults.postponeDigest(tx, owner, dueAtMs),
-    });
-    const mails = { queue, queueDigests: () => digests.queueDue() };
-    this.alerts = mailing === null ? null : createListingMails(runtime, { mailing, ...mails });
+    const digested = { store, listings, overview: this.overview, mailQueue: queue, catalogue };
+    this.alerts = mailing === null ? null : openAlerts(runtime, { ...digested, mailing, defaults });
   }
 
   /** Checks a target, or all addresses of a range, at once. Returns its new state; null when it was removed meanwhile. */
@@ -130,3 +123,19 @@ export class BlocklistSlice {
     return (await running.done)?.target ?? null;
   }
 }
+
+interface AlertDeps extends Omit<DigestQueueDeps, "due" | "postpone" | "mailQueue"> {
+  readonly mailQueue: ListingMailQueue;
+  readonly mailing: Mailing;
+  readonly defaults: Outbound["defaults"];
+}
+
+/** Mail about listings: alerts, and digests where accounts want one. */
+const openAlerts = (runtime: Runtime, { mailing, defaults, ...deps }: AlertDeps) => {
+  const digests = new ListingDigests(runtime, {
+    ...deps,
+    due: (nowMs, limit) => defaults.dueDigests(nowMs, limit),
+    postpone: (tx, owner, dueAtMs) => defaults.postponeDigest(tx, owner, dueAtMs),
+  });
+  return createListingMails(runtime, { mailing, queue: deps.mailQueue, queueDigests: () => digests.queueDue() });
+};

@@ -33,99 +33,7 @@ import {
   discoverRequestSchema,
   targetBatchSchema,
 } from "./batch.ts";
-import { CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
-import { SEVERITIES } from "../foundation/base/severity.ts";
-import { TARGET_STATUSES } from "./store.ts";
-
-/** The query of the overview; `since` is parsed to milliseconds since 1970. */
-const overviewQuerySchema = z.strictObject({
-  since: z.iso
-    .datetime({ offset: true, error: "A time is needed, as 2026-01-01T00:00:00Z" })
-    .transform((text) => Date.parse(text))
-    .optional()
-    .meta({ description: "Changes since this time. Default: the last 24 hours. Events are kept for 30 days." }),
-});
-
-const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
-const count = (description: string) => z.int().min(0).meta({ description });
-const text = (description: string) => z.string().meta({ description });
-const textOrNull = (description: string) => z.string().nullable().meta({ description });
-
-const changeSchema = z.object({
-  event_id: z.uuid().meta({ description: "The id of the event." }),
-  at: time("When it was found."),
-  change: z.enum(["listed", "delisted"]).meta({ description: "Whether the listing was added or removed." }),
-  target_id: z.uuid().meta({ description: "The id of the target; of an address, that of its range." }),
-  target: text("The domain or address."),
-  label: textOrNull("The label of the target."),
-  listing: text("The id of the listing."),
-  listing_name: text("The name of the listing."),
-  severity: z.enum(SEVERITIES).nullable().meta({ description: "The severity of the listing." }),
-  category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
-  reason: textOrNull("Why a listing was removed; null for a new one."),
-});
-
-const targetCountsSchema = z.object({
-  total: count("Targets, without the addresses of ranges."),
-  addresses_in_ranges: count("Addresses of ranges."),
-  ranges: count("Ranges."),
-  listed: count("Targets that `?status=listed` returns, including those that are `unknown` now."),
-  paused: count("Targets that are not monitored."),
-  by_status: z.record(z.enum(TARGET_STATUSES), count("Targets of this status.")).meta({ description: "By status." }),
-  by_kind: z.record(z.enum(TARGET_KINDS), count("Targets of this kind.")).meta({ description: "By kind." }),
-});
-
-const listingCountsSchema = z.object({
-  total: count("All listings, including those of addresses in ranges."),
-  acknowledged: count("Listings that were acknowledged."),
-  by_severity: z.record(z.enum(SEVERITIES), count("Listings of this severity.")).meta({ description: "By severity." }),
-});
-
-const changesSchema = z.object({
-  listed: count("New listings."),
-  delisted: count("Removed listings."),
-  is_complete: z.boolean().meta({ description: "False if there were too many to count; the feed has all." }),
-  recent: z.array(changeSchema).meta({ description: "The latest 50, newest first." }),
-  feed: text("The URL of the event feed since that time."),
-});
-
-const troubledListSchema = z.object({
-  list: text("The id of the list."),
-  name: text("The name of the list."),
-  kind: z.enum(TARGET_KINDS).meta({ description: "The kind of target that was tested." }),
-  state: text("The state of the list, as in `GET /v1/blacklist/lists`."),
-  reason: textOrNull("Why the list cannot be used."),
-  remedy: textOrNull("What the operator of this service can do."),
-  tested_at: time("When the list was last tested."),
-});
-
-/** Response of `GET /v1/blacklist/overview`. */
-export const overviewSchema = z
-  .object({
-    generated_at: time("When the overview was made."),
-    since: time("The start of the changes."),
-    targets: targetCountsSchema.meta({ description: "Counts of targets." }),
-    listings: listingCountsSchema.meta({ description: "Counts of listings." }),
-    worst: z
-      .array(
-        targetSchema.pick({
-          id: true,
-          kind: true,
-          value: true,
-          label: true,
-          status: true,
-          severity: true,
-          listings: true,
-          listings_count: true,
-        }),
-      )
-      .meta({ description: "The ten targets with the most severe unacknowledged listings, with five listings each." }),
-    changes: changesSchema.meta({ description: "Listings and delistings." }),
-    lists_in_trouble: z
-      .array(troubledListSchema)
-      .meta({ description: "Lists that cannot be used at present through the resolver of this service." }),
-  })
-  .meta({ title: "BlacklistOverview" });
+import { overviewQuerySchema, overviewSchema } from "./overview.ts";
 
 export const TAG = "Blocklist monitoring";
 export const TARGETS_PATH = "/v1/blacklist/targets";
@@ -138,7 +46,10 @@ const targetResponse = { 200: { description: "The target.", schema: targetSchema
 /** `policy`: which webhook URLs are allowed. */
 export const createTarget = (policy: UrlPolicy) =>
   declareRoute({
-    ...{ method: "POST", path: PATH, operationId: "createBlacklistTarget", tag: TAG },
+    method: "POST",
+    path: PATH,
+    operationId: "createBlacklistTarget",
+    tag: TAG,
     subjectField: "target",
     summary: "Monitor a domain, an IP address or a range of IPv4 addresses",
     description:
@@ -165,7 +76,10 @@ export const createTarget = (policy: UrlPolicy) =>
   });
 
 export const LIST_TARGETS = declareRoute({
-  ...{ method: "GET", path: PATH, operationId: "listBlacklistTargets", tag: TAG },
+  method: "GET",
+  path: PATH,
+  operationId: "listBlacklistTargets",
+  tag: TAG,
   summary: "List targets",
   description:
     "Returns the targets of the account and mode, newest or most severe first. `?status=listed` returns what is currently listed.",
@@ -181,40 +95,57 @@ export const LIST_TARGETS = declareRoute({
 });
 
 export const GET_TARGET = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id`, operationId: "getBlacklistTarget", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id`,
+  operationId: "getBlacklistTarget",
+  tag: TAG,
   summary: "Get a target",
   description: "Returns a target with its current listings.",
-  ...{ scope: "blacklist:read", params, responses: targetResponse },
+  scope: "blacklist:read",
+  params,
+  responses: targetResponse,
 });
 
 /** `policy`: which webhook URLs are allowed. */
 export const updateTarget = (policy: UrlPolicy) =>
   declareRoute({
-    ...{ method: "PATCH", path: `${PATH}/:id`, operationId: "updateBlacklistTarget", tag: TAG },
+    method: "PATCH",
+    path: `${PATH}/:id`,
+    operationId: "updateBlacklistTarget",
+    tag: TAG,
     summary: "Change, pause or mute a target",
     description:
       "Changes only the fields that are given. Muting a list or listing removes its listings immediately. Events that wait for the old `webhook_url` are sent to the new one. Addresses of a range are changed with their range (409).",
-    ...{ scope: "blacklist:write", params },
+    scope: "blacklist:write",
+    params,
     body: { schema: targetChangeSchema(webhookUrlSchema(policy)), example: { monitoring_enabled: false } },
     responses: targetResponse,
     errors: ["conflict"],
   });
 
 export const DELETE_TARGET = declareRoute({
-  ...{ method: "DELETE", path: `${PATH}/:id`, operationId: "deleteBlacklistTarget", tag: TAG },
+  method: "DELETE",
+  path: `${PATH}/:id`,
+  operationId: "deleteBlacklistTarget",
+  tag: TAG,
   summary: "Remove a target and its history",
   description: "A range is removed with all its addresses; a single address of a range cannot be removed (409).",
-  ...{ scope: "blacklist:write", params },
+  scope: "blacklist:write",
+  params,
   responses: { 204: { description: "The target is removed." } },
   errors: ["conflict"],
 });
 
 export const CHECK_TARGET = declareRoute({
-  ...{ method: "POST", path: `${PATH}/:id/check`, operationId: "checkBlacklistTarget", tag: TAG },
+  method: "POST",
+  path: `${PATH}/:id/check`,
+  operationId: "checkBlacklistTarget",
+  tag: TAG,
   summary: "Check a target now",
   description:
     "Joins a check of the target that is already running. After three checks within 30 seconds, returns the last one. A range is checked address by address, a few at a time.",
-  ...{ scope: "blacklist:write", params },
+  scope: "blacklist:write",
+  params,
   query: z.strictObject({ timeout: timeoutParameter(CHECK_TIMEOUT_S) }),
   responses: {
     200: {
@@ -232,11 +163,15 @@ export const CHECK_TARGET = declareRoute({
 });
 
 export const LIST_CHECKS = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id/checks`, operationId: "listBlacklistChecks", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id/checks`,
+  operationId: "listBlacklistChecks",
+  tag: TAG,
   summary: "List the checks of a target",
   description:
     "Returns the history of a target, newest first. Checks are kept for 90 days (or as the operator set), checks that added or removed a listing for at least 400 days.",
-  ...{ scope: "blacklist:read", params },
+  scope: "blacklist:read",
+  params,
   query: pageQuery(isId, {}),
   responses: {
     200: {
@@ -247,16 +182,21 @@ export const LIST_CHECKS = declareRoute({
   },
 });
 
-const { status, severity, list } = TARGET_FILTERS;
-
 export const LIST_MEMBERS = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id/members`, operationId: "listBlacklistMembers", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id/members`,
+  operationId: "listBlacklistMembers",
+  tag: TAG,
   summary: "List the addresses of a range",
   description:
     "Returns the addresses, newest first. Each is a target with its own history and checks; it is changed and removed with its range.",
   scope: "blacklist:read",
   params: z.object({ id: idParameter("target") }),
-  query: pageQuery(isId, { status, severity, list }),
+  query: pageQuery(isId, {
+    status: TARGET_FILTERS.status,
+    severity: TARGET_FILTERS.severity,
+    list: TARGET_FILTERS.list,
+  }),
   responses: {
     200: {
       description: "A page of addresses.",
@@ -267,7 +207,10 @@ export const LIST_MEMBERS = declareRoute({
 });
 
 export const ANNOTATE_LISTING = declareRoute({
-  ...{ method: "PATCH", path: `${PATH}/:id/listings/:listing`, operationId: "annotateBlacklistListing", tag: TAG },
+  method: "PATCH",
+  path: `${PATH}/:id/listings/:listing`,
+  operationId: "annotateBlacklistListing",
+  tag: TAG,
   summary: "Acknowledge a listing, or record a delisting request",
   description:
     "Marks and notes are stored with the name of the key and the time, and are removed with the listing. Acknowledged listings come last in the overview and are only counted in digests. On a range, they apply to that listing of every address.",
@@ -278,7 +221,10 @@ export const ANNOTATE_LISTING = declareRoute({
 });
 
 export const GET_LISTS = declareRoute({
-  ...{ method: "GET", path: "/v1/blacklist/lists", operationId: "getBlacklists", tag: TAG },
+  method: "GET",
+  path: "/v1/blacklist/lists",
+  operationId: "getBlacklists",
+  tag: TAG,
   summary: "Get the blocklists",
   description: "Returns the catalogue of blocklists, and whether each works through the resolver of this service.",
   scope: "blacklist:read",
@@ -286,7 +232,10 @@ export const GET_LISTS = declareRoute({
 });
 
 export const GET_OVERVIEW = declareRoute({
-  ...{ method: "GET", path: "/v1/blacklist/overview", operationId: "getBlacklistOverview", tag: TAG },
+  method: "GET",
+  path: "/v1/blacklist/overview",
+  operationId: "getBlacklistOverview",
+  tag: TAG,
   summary: "Get an overview of listings",
   description: "Returns what is listed now, what changed since a time, and which lists cannot be used at present.",
   scope: "blacklist:read",
@@ -298,7 +247,10 @@ export const GET_OVERVIEW = declareRoute({
 export const createTargets = (policy: UrlPolicy) => {
   const webhookUrl = webhookUrlSchema(policy);
   return declareRoute({
-    ...{ method: "POST", path: `${TARGETS_PATH}/batch`, operationId: "createBlacklistTargets", tag: TAG },
+    method: "POST",
+    path: `${TARGETS_PATH}/batch`,
+    operationId: "createBlacklistTargets",
+    tag: TAG,
     summary: "Monitor up to 10,000 targets",
     description:
       "Every row has its own result; an invalid row affects no other. CSV has the columns `target`, `label`, `webhook_url` and `alert_severity_min`, with a header that contains `target`; without a header, the columns are target and label. The query parameters are for CSV. JSON may have 4 MiB, CSV 1 MiB.",
@@ -321,7 +273,10 @@ export const createTargets = (policy: UrlPolicy) => {
 /** `policy`: which webhook URLs are allowed. */
 export const discoverTargets = (policy: UrlPolicy) =>
   declareRoute({
-    ...{ method: "POST", path: `${TARGETS_PATH}/discover`, operationId: "discoverBlacklistTargets", tag: TAG },
+    method: "POST",
+    path: `${TARGETS_PATH}/discover`,
+    operationId: "discoverBlacklistTargets",
+    tag: TAG,
     summary: "Monitor a domain with its mail hosts, or the addresses of this service",
     description:
       "Adds the domain, the addresses of its MX hosts (of the domain itself if it has none), and the `ip4:` and `ip6:` addresses of its SPF record; `include:` is not followed. `unknown` lists what could not be found.",
@@ -347,7 +302,17 @@ export const discoverTargets = (policy: UrlPolicy) =>
 
 /** All routes of blocklist monitoring, for the OpenAPI document. */
 export const blocklistRoutes = (policy: UrlPolicy) => [
-  ...[createTarget(policy), LIST_TARGETS, GET_TARGET, updateTarget(policy), DELETE_TARGET],
-  ...[CHECK_TARGET, LIST_CHECKS, GET_LISTS],
-  ...[GET_OVERVIEW, createTargets(policy), discoverTargets(policy), LIST_MEMBERS, ANNOTATE_LISTING],
+  createTarget(policy),
+  LIST_TARGETS,
+  GET_TARGET,
+  updateTarget(policy),
+  DELETE_TARGET,
+  CHECK_TARGET,
+  LIST_CHECKS,
+  GET_LISTS,
+  GET_OVERVIEW,
+  createTargets(policy),
+  discoverTargets(policy),
+  LIST_MEMBERS,
+  ANNOTATE_LISTING,
 ];

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { z } from "zod";
 import { createApps } from "../testing/app.ts";
 import { batchResultSchema } from "./batch.ts";
-import { overviewSchema } from "./operations.ts";
+import { overviewSchema } from "./overview.ts";
 import { targetSchema, targetsSchema } from "./schemas.ts";
 
 const start = createApps();

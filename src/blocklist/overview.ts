@@ -8,6 +8,97 @@ import type { OverviewStore, TargetCount } from "./overview-store.ts";
 import { worstRank } from "./severity.ts";
 import { type BlocklistStore, type Owner, TARGET_STATUSES } from "./store.ts";
 import type { Targets } from "./targets.ts";
+import { countField, nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
+import { targetSchema } from "./schemas.ts";
+
+/** The query of the overview; `since` is parsed to milliseconds since 1970. */
+export const overviewQuerySchema = z.strictObject({
+  since: z.iso
+    .datetime({ offset: true, error: "A time is needed, as 2026-01-01T00:00:00Z" })
+    .transform((text) => Date.parse(text))
+    .optional()
+    .meta({ description: "Changes since this time. Default: the last 24 hours. Events are kept for 30 days." }),
+});
+
+const changeSchema = z.object({
+  event_id: z.uuid().meta({ description: "The id of the event." }),
+  at: timeField("When it was found."),
+  change: z.enum(["listed", "delisted"]).meta({ description: "Whether the listing was added or removed." }),
+  target_id: z.uuid().meta({ description: "The id of the target; of an address, that of its range." }),
+  target: textField("The domain or address."),
+  label: nullableText("The label of the target."),
+  listing: textField("The id of the listing."),
+  listing_name: textField("The name of the listing."),
+  severity: z.enum(SEVERITIES).nullable().meta({ description: "The severity of the listing." }),
+  category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
+  reason: nullableText("Why a listing was removed; null for a new one."),
+});
+
+const targetCountsSchema = z.object({
+  total: countField("Targets, without the addresses of ranges."),
+  addresses_in_ranges: countField("Addresses of ranges."),
+  ranges: countField("Ranges."),
+  listed: countField("Targets that `?status=listed` returns, including those that are `unknown` now."),
+  paused: countField("Targets that are not monitored."),
+  by_status: z
+    .record(z.enum(TARGET_STATUSES), countField("Targets of this status."))
+    .meta({ description: "By status." }),
+  by_kind: z.record(z.enum(TARGET_KINDS), countField("Targets of this kind.")).meta({ description: "By kind." }),
+});
+
+const listingCountsSchema = z.object({
+  total: countField("All listings, including those of addresses in ranges."),
+  acknowledged: countField("Listings that were acknowledged."),
+  by_severity: z
+    .record(z.enum(SEVERITIES), countField("Listings of this severity."))
+    .meta({ description: "By severity." }),
+});
+
+const changesSchema = z.object({
+  listed: countField("New listings."),
+  delisted: countField("Removed listings."),
+  is_complete: z.boolean().meta({ description: "False if there were too many to count; the feed has all." }),
+  recent: z.array(changeSchema).meta({ description: "The latest 50, newest first." }),
+  feed: textField("The URL of the event feed since that time."),
+});
+
+const troubledListSchema = z.object({
+  list: textField("The id of the list."),
+  name: textField("The name of the list."),
+  kind: z.enum(TARGET_KINDS).meta({ description: "The kind of target that was tested." }),
+  state: textField("The state of the list, as in `GET /v1/blacklist/lists`."),
+  reason: nullableText("Why the list cannot be used."),
+  remedy: nullableText("What the operator of this service can do."),
+  tested_at: timeField("When the list was last tested."),
+});
+
+/** Response of `GET /v1/blacklist/overview`. */
+export const overviewSchema = z
+  .object({
+    generated_at: timeField("When the overview was made."),
+    since: timeField("The start of the changes."),
+    targets: targetCountsSchema.meta({ description: "Counts of targets." }),
+    listings: listingCountsSchema.meta({ description: "Counts of listings." }),
+    worst: z
+      .array(
+        targetSchema.pick({
+          id: true,
+          kind: true,
+          value: true,
+          label: true,
+          status: true,
+          severity: true,
+          listings: true,
+          listings_count: true,
+        }),
+      )
+      .meta({ description: "The ten targets with the most severe unacknowledged listings, with five listings each." }),
+    changes: changesSchema.meta({ description: "Listings and delistings." }),
+    lists_in_trouble: z
+      .array(troubledListSchema)
+      .meta({ description: "Lists that cannot be used at present through the resolver of this service." }),
+  })
+  .meta({ title: "BlacklistOverview" });
 
 export interface OverviewDeps {
   readonly store: OverviewStore;
@@ -28,7 +119,7 @@ const CHANGES_SHOWN_MAX = 50;
 const EVENTS_MAX = 20_000;
 const EVENTS_AT_ONCE = 500;
 
-const changeSchema = z.object({
+const eventDataSchema = z.object({
   target_id: z.string(),
   target: z.string(),
   label: z.string().nullable(),
@@ -98,7 +189,7 @@ export class Overview {
         const change = event.type === "blacklist.listed" ? "listed" : "delisted";
         counts[change] += 1;
         if (recent.length === CHANGES_SHOWN_MAX) continue;
-        const { reason = null, ...facts } = changeSchema.parse(JSON.parse(event.data));
+        const { reason = null, ...facts } = eventDataSchema.parse(JSON.parse(event.data));
         recent.push({ event_id: event.id, at: isoTime(event.createdAtMs), change, ...facts, reason } as const);
       }
       if (events.length < EVENTS_AT_ONCE) return { ...counts, is_complete: true, recent };

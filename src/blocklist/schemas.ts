@@ -1,3 +1,4 @@
+import { nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { CATEGORIES, TARGET_KINDS, CONFIDENCES, type Blocklist } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
@@ -129,12 +130,10 @@ export const listingNotesSchema = z
   })
   .meta({ title: "BlacklistListingNotes" });
 
-const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
-
 const mark = (description: string) =>
   z
     .object({
-      at: time("When the mark was set."),
+      at: timeField("When the mark was set."),
       by: z.string().nullable().meta({ description: "The name of the key that set it." }),
     })
     .nullable()
@@ -154,15 +153,15 @@ export const targetListingSchema = z
     category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
     meaning: z.string().meta({ description: "What the listing means, as a sentence." }),
     address: z.string().nullable().meta({ description: "The listed address of a range; null for other targets." }),
-    since: time("When the listing was first seen."),
-    last_seen_at: time("When the list last confirmed it. It remains listed while the list does not respond."),
+    since: timeField("When the listing was first seen."),
+    last_seen_at: timeField("When the list last confirmed it. It remains listed while the list does not respond."),
     delist_url: delistUrl,
     acknowledged: mark("Set when the listing was acknowledged."),
     delisting_requested: mark("Set when the delisting was requested."),
     note: z
       .object({
         text: z.string().meta({ description: "The note." }),
-        at: time("When the note was written."),
+        at: timeField("When the note was written."),
         by: z.string().nullable().meta({ description: "The name of the key that wrote it." }),
       })
       .nullable()
@@ -204,7 +203,7 @@ export const targetSchema = z
       .datetime({ precision: 3 })
       .nullable()
       .meta({ description: "When the last check finished; null before the first." }),
-    next_check_at: time("When the next check is due. While paused: when it would be due if resumed now."),
+    next_check_at: timeField("When the next check is due. While paused: when it would be due if resumed now."),
     webhook_configured: z.boolean().meta({
       description: "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
     }),
@@ -213,7 +212,7 @@ export const targetSchema = z
       .enum(SEVERITIES)
       .nullable()
       .meta({ description: "Listings of a lower severity are not sent; null: the setting of the account." }),
-    created_at: time("When the target was added."),
+    created_at: timeField("When the target was added."),
   })
   .meta({ title: "BlacklistTarget" });
 
@@ -241,12 +240,9 @@ export const checksSchema = z
   .object({ checks: z.array(targetCheckSchema).meta({ description: "The checks." }), next_cursor: cursor })
   .meta({ title: "BlacklistCheckList" });
 
-const text = (description: string) => z.string().meta({ description });
-const textOrNull = (description: string) => z.string().nullable().meta({ description });
-
 const listListingSchema = z.object({
-  id: text("The id of the listing, as in `listed_on`."),
-  name: text("The name of the listing."),
+  id: textField("The id of the listing, as in `listed_on`."),
+  name: textField("The name of the listing."),
   meanings: z.array(z.string()).meta({ description: "What the return codes of the list mean." }),
   category: z.enum(CATEGORIES).meta({ description: "Why something is on this list." }),
   severity: z.enum(SEVERITIES).meta({ description: "How much it affects mail delivery." }),
@@ -257,26 +253,26 @@ const healthStateSchema = z
   .meta({ description: "`healthy`: the test points respond as documented." });
 
 const usageSchema = z.object({
-  terms: text("Who may use the list."),
-  volume: textOrNull("How many queries are allowed."),
-  cost: textOrNull("What it costs."),
-  registration: textOrNull("How to register."),
-  url: textOrNull("The page with the terms."),
+  terms: textField("Who may use the list."),
+  volume: nullableText("How many queries are allowed."),
+  cost: nullableText("What it costs."),
+  registration: nullableText("How to register."),
+  url: nullableText("The page with the terms."),
 });
 
 /** Response of `GET /v1/blacklist/lists`. */
 export const listsSchema = z
   .object({
-    version: text("The version of the catalogue."),
+    version: textField("The version of the catalogue."),
     lists: z
       .array(
         z
           .object({
-            id: text("The id of the list."),
-            name: text("The name of the list."),
-            operator: text("Who operates it."),
+            id: textField("The id of the list."),
+            name: textField("The name of the list."),
+            operator: textField("Who operates it."),
             kinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What it has entries for." }),
-            zone: textOrNull("The DNS zone; null if the list requires a key that is not set."),
+            zone: nullableText("The DNS zone; null if the list requires a key that is not set."),
             enabled: z.boolean().meta({ description: "Whether the list is queried." }),
             severity: z.enum(SEVERITIES).meta({ description: "The severity of its most severe listing." }),
             confidence: z.enum(CONFIDENCES).meta({
@@ -286,15 +282,15 @@ export const listsSchema = z
             usage: usageSchema.nullable().meta({ description: "The operator's terms; null if none are published." }),
             listings: z.array(listListingSchema).meta({ description: "What the list can report, most severe first." }),
             delist_url: delistUrl,
-            lookup_url: textOrNull("A page about one target, with the placeholder `{value}`."),
-            notes: textOrNull("Further remarks."),
+            lookup_url: nullableText("A page about one target, with the placeholder `{value}`."),
+            notes: nullableText("Further remarks."),
             health: z
               .array(
                 z.object({
                   kind: z.enum(TARGET_KINDS).meta({ description: "The kind of target that was tested." }),
                   state: healthStateSchema,
-                  reason: textOrNull("Why the list is not healthy."),
-                  remedy: textOrNull("What the operator of this service can do."),
+                  reason: nullableText("Why the list is not healthy."),
+                  remedy: nullableText("What the operator of this service can do."),
                   tested_at: z.iso
                     .datetime({ precision: 3 })
                     .nullable()

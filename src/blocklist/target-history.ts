@@ -162,7 +162,10 @@ const changesOf = (
     (listing: string): Change => {
       const event = sent.get(keyOf(kind, check.address ?? target.value, listing, at));
       return {
-        ...{ atMs: Date.parse(at), change: kind, listing, name: names.get(listing) ?? listing },
+        atMs: Date.parse(at),
+        change: kind,
+        listing,
+        name: names.get(listing) ?? listing,
         address: check.address ?? null,
         reason: event?.reason ?? null,
         webhook: event?.webhook ?? null,
@@ -174,7 +177,12 @@ const changesOf = (
 
 /** A listing that was removed because somebody muted it is in no check. */
 const mutedChange = ({ atMs, address, listing, webhook }: SentChange, { target, names }: ChangeNames): Change => ({
-  ...{ atMs, change: "delisted", listing, name: names.get(listing) ?? listing, reason: "list_muted", webhook },
+  atMs,
+  change: "delisted",
+  listing,
+  name: names.get(listing) ?? listing,
+  reason: "list_muted",
+  webhook,
   address: address === target.value ? null : address,
   mailedTo: null,
 });

@@ -151,7 +151,11 @@ export class ListUsability {
   #notifyAccount(tx: Tx, accountId: string, facts: ReturnType<typeof factsOf>, atMs: number): void {
     const { mailQueue, findDefaults } = this.deps;
     insertEvent(this.runtime.db, tx, {
-      ...{ accountId, mode: "live", url: null, data: facts, createdAtMs: atMs },
+      accountId,
+      mode: "live",
+      url: null,
+      data: facts,
+      createdAtMs: atMs,
       type: facts.state === "healthy" ? "blacklist.list_usable" : "blacklist.list_unusable",
       subject: `list:${facts.list ?? "all"}`,
     });

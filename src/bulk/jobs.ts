@@ -260,7 +260,10 @@ export class BulkJobs {
   #contextOf({ accountId }: Pick<Caller, "accountId">): SubmissionContext {
     const { uploadsFolder, urls } = this.options;
     return {
-      ...{ folder: uploadsFolder, clock: this.runtime.clock, account: accountId, urls },
+      folder: uploadsFolder,
+      clock: this.runtime.clock,
+      account: accountId,
+      urls,
       reserveUpload: (bytes) => this.#uploads.reserve(accountId, bytes),
       runInSlot: (isSmall, task) => this.#slots.run({ accountId, isSmall }, task),
     };

@@ -64,7 +64,11 @@ export class BulkRun {
     this.writer = writer;
     this.intake = new BulkIntake(runtime, { jobs, lists, credits, engines, writer });
     this.runner = new BulkRunner(runtime, {
-      ...{ jobs, lists, writer, outages, dueNowMs },
+      jobs,
+      lists,
+      writer,
+      outages,
+      dueNowMs,
       attempt: createAttempt(runtime, { engines, lists, dueNowMs, isShared: checks !== null }),
       windowMax: Math.min(WINDOW_MAX, connectionsMax * WINDOW_PER_CONNECTION),
       longestWaitMs: engines.live.longestWaitMs,
@@ -94,7 +98,15 @@ export class BulkSlice {
     this.run = new BulkRun(runtime, settings, deps);
     const { jobs, lists, rows, writer, runner, intake } = this.run;
     this.jobs = new BulkJobs(runtime, {
-      ...{ jobs, lists, writer, runner, intake, engines, credits, urls, idempotency },
+      jobs,
+      lists,
+      writer,
+      runner,
+      intake,
+      engines,
+      credits,
+      urls,
+      idempotency,
       uploadsFolder: uploadsFolderOf(settings),
     });
     const { drafts } = this.jobs;

@@ -124,7 +124,10 @@ const formSchema = uploadOptionsSchema.extend({
 });
 
 export const CREATE_BULK_VERIFICATION = declareRoute({
-  ...{ method: "POST", path: PATH, operationId: "createBulkVerification", tag: TAG },
+  method: "POST",
+  path: PATH,
+  operationId: "createBulkVerification",
+  tag: TAG,
   // A dry run, also one that a field of the form asks for, and a repeated request change nothing.
   recordedIfChanged: true,
   summary: "Verify a list",
@@ -158,7 +161,10 @@ export const CREATE_BULK_VERIFICATION = declareRoute({
 });
 
 export const LIST_BULK_VERIFICATIONS = declareRoute({
-  ...{ method: "GET", path: PATH, operationId: "listBulkVerifications", tag: TAG },
+  method: "GET",
+  path: PATH,
+  operationId: "listBulkVerifications",
+  tag: TAG,
   summary: "List jobs",
   description: "Returns the jobs of the account and the key's mode, newest first.",
   scope: "bulk:read",
@@ -173,7 +179,10 @@ export const LIST_BULK_VERIFICATIONS = declareRoute({
 });
 
 export const GET_BULK_VERIFICATION = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:jobId`, operationId: "getBulkVerification", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:jobId`,
+  operationId: "getBulkVerification",
+  tag: TAG,
   summary: "Get a job",
   description: "Returns the progress, counts and credits of a job. Poll again after `poll_after_ms`.",
   scope: "bulk:read",
@@ -184,7 +193,10 @@ export const GET_BULK_VERIFICATION = declareRoute({
 export const isRowIndex = (text: string): boolean => /^\d{1,9}$/.test(text);
 
 export const LIST_BULK_ITEMS = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:jobId/items`, operationId: "listBulkItems", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:jobId/items`,
+  operationId: "listBulkItems",
+  tag: TAG,
   summary: "List the rows of a job",
   description:
     "Returns the rows with their results in the order of the list, also while the job runs: rows that are not finished have no result. A cell of more than 320 characters is not an address; `submitted_email` is its beginning with an ellipsis.",
@@ -195,7 +207,10 @@ export const LIST_BULK_ITEMS = declareRoute({
 });
 
 export const GET_BULK_ITEM_EVIDENCE = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:jobId/items/:row/evidence`, operationId: "getBulkItemEvidence", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:jobId/items/:row/evidence`,
+  operationId: "getBulkItemEvidence",
+  tag: TAG,
   summary: "Get the evidence of a row",
   description:
     "Everything that the verdict is based on, as for a single verification: DNS responses, the hosts contacted, the SMTP transcripts, the rule that matched each reply, retries and the suggested address. Rows with the same address share it; it is deleted with the job.",
@@ -217,7 +232,10 @@ export const GET_BULK_ITEM_EVIDENCE = declareRoute({
 });
 
 export const GET_BULK_RESULTS = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:jobId/results.csv`, operationId: "getBulkResults", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:jobId/results.csv`,
+  operationId: "getBulkResults",
+  tag: TAG,
   summary: "Download the results as CSV",
   description:
     "Streams the uploaded columns followed by the result columns, also while the job runs. UTF-8, except for a list whose encoding is assumed to be `windows-1252`: its bytes are returned unchanged. `did_you_mean` is the address that was probably meant, `reason` why a row does not hold an address. Rows above the header are kept there. The file is named after the job.",
@@ -235,7 +253,10 @@ export const GET_BULK_RESULTS = declareRoute({
 });
 
 export const CANCEL_BULK_VERIFICATION = declareRoute({
-  ...{ method: "POST", path: `${PATH}/:jobId/cancel`, operationId: "cancelBulkVerification", tag: TAG },
+  method: "POST",
+  path: `${PATH}/:jobId/cancel`,
+  operationId: "cancelBulkVerification",
+  tag: TAG,
   summary: "Cancel a job",
   description: "Finished addresses keep their results; the credits held for the others are released.",
   scope: "bulk:write",
@@ -245,7 +266,10 @@ export const CANCEL_BULK_VERIFICATION = declareRoute({
 });
 
 export const RETRY_BULK_VERIFICATION = declareRoute({
-  ...{ method: "POST", path: `${PATH}/:jobId/retry`, operationId: "retryBulkVerification", tag: TAG },
+  method: "POST",
+  path: `${PATH}/:jobId/retry`,
+  operationId: "retryBulkVerification",
+  tag: TAG,
   summary: "Retry the unsettled addresses of a job",
   description: `Queues a completed job again for its addresses that ended ${UNSETTLED.map((one) => `\`${one}\``).join(", ")}. Their results are removed, \`rows.finished\` decreases, and one credit for each is held again. It is a new verification: an address that was charged is charged again when a mail server responds. \`credits.charged\` and \`credits.released\` count all rounds. \`bulk.completed\` is sent again at the end.`,
   scope: "bulk:write",
@@ -258,7 +282,10 @@ export const RETRY_BULK_VERIFICATION = declareRoute({
 });
 
 export const DELETE_BULK_VERIFICATION = declareRoute({
-  ...{ method: "DELETE", path: `${PATH}/:jobId`, operationId: "deleteBulkVerification", tag: TAG },
+  method: "DELETE",
+  path: `${PATH}/:jobId`,
+  operationId: "deleteBulkVerification",
+  tag: TAG,
   summary: "Delete a job",
   description: "Deletes a job that has ended, with its rows, results and evidence.",
   scope: "bulk:write",
@@ -280,7 +307,9 @@ export const BULK_ROUTES = [
 ] as const;
 
 const COMPLETED = {
-  ...{ ...RUNNING, ...ENDED, status: "completed" },
+  ...RUNNING,
+  ...ENDED,
+  status: "completed",
   rows: { total: 4, finished: 4, empty: 0 },
   addresses: { total: 3, finished: 3 },
   verdicts: { deliverable: 3, risky: 0, undeliverable: 1 },

@@ -22,7 +22,12 @@ export interface PageFacts {
 }
 
 const OUTSIDE: PageFacts = {
-  ...{ csrfToken: "", timeZone: "UTC", nowMs: 0, url: "/", form: null, fieldIds: new Map() },
+  csrfToken: "",
+  timeZone: "UTC",
+  nowMs: 0,
+  url: "/",
+  form: null,
+  fieldIds: new Map(),
   may: () => true,
   mayOpen: () => true,
   href: (path) => path,

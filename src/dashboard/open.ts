@@ -76,12 +76,19 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
   const people = { ...accounts, accounts: store, clock, baseUrl: linkUrl, clientAddress };
   const starterName = (keyId: string): string => nameOf(keyId) ?? "a user or key that was removed";
   return new Dashboard({
-    ...{ guard, clock, audit, clientAddress, isHttps: options.baseUrl.startsWith("https:") },
+    guard,
+    clock,
+    audit,
+    clientAddress,
+    isHttps: options.baseUrl.startsWith("https:"),
     findSession: createSessionFinder(accounts),
     routes: [
       ...PREFERENCES,
       ...createHomePages({
-        ...{ clock, board, usage: usage.usage, history: verification.history },
+        clock,
+        board,
+        usage: usage.usage,
+        history: verification.history,
         targets: ({ caller }) => blocklist.attention(caller).figures,
         mailInName: ({ caller }) => slices.dmarc.overview.mailInName(caller),
         runningLists: ({ caller }) => bulk.queries.running(caller),
@@ -122,7 +129,9 @@ const attentionSources = (slices: DashboardSlices): readonly AttentionSource[] =
         mode === "test"
           ? []
           : accounts.guessedCodes.attention({
-              ...{ accountId: account.id, userId: user.id, isOwner: user.role === "owner" },
+              accountId: account.id,
+              userId: user.id,
+              isOwner: user.role === "owner",
             }),
     },
     { section: "blocklists", itemsOf: ({ caller }) => blocklist.attention(caller).items },
@@ -133,7 +142,8 @@ const attentionSources = (slices: DashboardSlices): readonly AttentionSource[] =
 };
 
 const operatorFacts = (slices: DashboardSlices) => () => ({
-  ...{ examination: slices.doctor.latestFindings(), blockers: slices.readiness.check().reasons },
+  examination: slices.doctor.latestFindings(),
+  blockers: slices.readiness.check().reasons,
   findings: slices.findings(),
 });
 
@@ -141,8 +151,15 @@ const dmarcPages = ({ runtime, dmarc, notifications }: DashboardSlices) => {
   const { mailing, rules } = notifications.outbound;
   const { domains, advise, overview, health, reports } = dmarc;
   const useCases = {
-    ...{ clock: runtime.clock, rules, hasMail: mailing !== null, domains, advise, overview, health },
-    ...{ ingestions: reports.ingestions, uploads: reports.uploads },
+    clock: runtime.clock,
+    rules,
+    hasMail: mailing !== null,
+    domains,
+    advise,
+    overview,
+    health,
+    ingestions: reports.ingestions,
+    uploads: reports.uploads,
     ...new DmarcReaders(dmarc),
   };
   return [...createDomainPages(useCases), ...createDmarcReportPages(useCases)];
@@ -158,8 +175,20 @@ const settingsPages = (slices: DashboardSlices, { baseUrl, retention, readFacts 
   const steps = new FirstStepsStore(db);
   return [
     ...createSettingsPages({
-      ...{ clock, baseUrl, doctor, suppressions, accounts, store, audit, retention, readFacts, keys: ownKeys },
-      ...{ notifications: notifications.settings, subscriptions, rules, hasMail: mailing !== null },
+      clock,
+      baseUrl,
+      doctor,
+      suppressions,
+      accounts,
+      store,
+      audit,
+      retention,
+      readFacts,
+      keys: ownKeys,
+      notifications: notifications.settings,
+      subscriptions,
+      rules,
+      hasMail: mailing !== null,
       balance: (id) => ledger.balance(id),
       keyNames: (id) => new Map(store.listKeys(id).map((key) => [key.id, key.name])),
       userEmails: () => new Map(users.list().map(({ user }) => [user.id, user.email])),

@@ -23,7 +23,6 @@ interface Waiting {
  * While others wait, they take at most half of the time: a check of an address needs a dozen turns.
  */
 export class PageTurns {
-  readonly #clock: Clock;
   readonly #queue = new FairQueue<Waiting>();
   readonly #places = createShares({ placesMax: WAITING_MAX, realtimeShare: 0 });
   /** Whose turn of the event loop it is. */
@@ -32,9 +31,7 @@ export class PageTurns {
   /** Requests that had a turn: what they have done must not end in a refusal. */
   readonly #admitted = new WeakSet<Request>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /**
    * Resolves when the request may hold the event loop until it next waits for something; at once if it still has its turn.
@@ -66,12 +63,12 @@ export class PageTurns {
   /** Gives one request after another its turn, until none waits. */
   async #handOn(): Promise<void> {
     for (;;) {
-      const begunMs = this.#clock.monotonicMs();
+      const begunMs = this.clock.monotonicMs();
       await nextTurn();
       this.#holder = null;
       if (this.#queue.isEmpty()) break;
-      const restMs = Math.min(REST_MS_MAX, this.#clock.monotonicMs() - begunMs);
-      if (restMs >= REST_MS_MIN) await wait(this.#clock, restMs);
+      const restMs = Math.min(REST_MS_MAX, this.clock.monotonicMs() - begunMs);
+      if (restMs >= REST_MS_MIN) await wait(this.clock, restMs);
       const next = this.#queue.take();
       if (next === undefined) break;
       this.#places.release(next.who);

@@ -46,7 +46,9 @@ export const page = <P extends z.ZodObject = NoFields, Q extends z.ZodObject = N
   options: PageOptions<P, Q>,
   render: (input: PageInput<z.output<P>, z.output<Q>>) => View | Response | Promise<View | Response>,
 ): PageRoute => ({
-  ...{ method: "GET", path: options.path, access: "member" },
+  method: "GET",
+  path: options.path,
+  access: "member",
   async serve(visit) {
     const { request } = visit;
     const params = readPathOf(options.params, visit.params);
@@ -88,7 +90,9 @@ export const formAction = <P extends z.ZodObject = NoFields, F extends z.ZodObje
   perform: (input: ActionInput<z.output<P>, z.output<F>>) => View | Response | Promise<View | Response>,
   again?: Rerender<z.output<P>>,
 ): PageRoute => ({
-  ...{ method: "POST", path: options.path, access: "member" },
+  method: "POST",
+  path: options.path,
+  access: "member",
   async serve(visit) {
     const { request } = visit;
     const viewer = viewerOf(visit);
@@ -96,7 +100,11 @@ export const formAction = <P extends z.ZodObject = NoFields, F extends z.ZodObje
     const values = await readFormValues(visit, options.bytesMax);
     const rerender = again && ((): View | Promise<View> => again.rerender({ request, viewer, params, values }));
     return performForm({
-      ...{ values, schema: options.form, path: visit.path, rerender, turn: visit.turn },
+      values,
+      schema: options.form,
+      path: visit.path,
+      rerender,
+      turn: visit.turn,
       perform: (form: z.output<F>) => perform({ request, done: visit.done, viewer, params, form }),
     });
   },
@@ -108,7 +116,9 @@ export const uploadAction = <P extends z.ZodObject = NoFields>(
   perform: (input: Omit<ActionInput<z.output<P>, never>, "form">) => View | Response | Promise<View | Response>,
   again?: Rerender<z.output<P>>,
 ): PageRoute => ({
-  ...{ method: "POST", path: options.path, access: "member" },
+  method: "POST",
+  path: options.path,
+  access: "member",
   async serve(visit) {
     const { request } = visit;
     const viewer = viewerOf(visit);
@@ -116,7 +126,11 @@ export const uploadAction = <P extends z.ZodObject = NoFields>(
     requireUploadToken(visit);
     const rerender = again && ((): View | Promise<View> => again.rerender({ request, viewer, params, values: {} }));
     return performForm({
-      ...{ values: {}, schema: NO_FIELDS, path: visit.path, rerender, turn: visit.turn },
+      values: {},
+      schema: NO_FIELDS,
+      path: visit.path,
+      rerender,
+      turn: visit.turn,
       perform: () => perform({ request, done: visit.done, viewer, params }),
     });
   },
@@ -133,7 +147,9 @@ export const publicPage = <P extends z.ZodObject = NoFields, Q extends z.ZodObje
   options: PageOptions<P, Q>,
   render: (input: PublicInput<z.output<P>, z.output<Q>>) => View | Response | Promise<View | Response>,
 ): PageRoute => ({
-  ...{ method: "GET", path: options.path, access: "anyone" },
+  method: "GET",
+  path: options.path,
+  access: "anyone",
   async serve(visit) {
     const params = readPathOf(options.params, visit.params);
     return outcomeOf(await render({ visit, params, query: readQueryOf(options.query, visit.request) }));
@@ -154,12 +170,17 @@ export const publicAction = <P extends z.ZodObject = NoFields, F extends z.ZodOb
     readonly values: FormState["values"];
   }) => View,
 ): PageRoute => ({
-  ...{ method: "POST", path: options.path, access: "anyone" },
+  method: "POST",
+  path: options.path,
+  access: "anyone",
   async serve(visit) {
     const params = readPathOf(options.params, visit.params);
     const values = await readFormValues(visit, options.bytesMax);
     return performForm({
-      ...{ values, schema: options.form, path: visit.path, turn: visit.turn },
+      values,
+      schema: options.form,
+      path: visit.path,
+      turn: visit.turn,
       rerender: rerender && (() => rerender({ visit, params, values })),
       perform: (form: z.output<F>) => perform({ visit, params, form }),
     });

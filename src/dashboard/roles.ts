@@ -113,8 +113,16 @@ export const ROLES: readonly RoleRules[] = [
     may: "also enroll, change and delete domains and blocklist targets, and manage webhooks, notifications, keys, users and the account",
     forms: OWNER_FORMS,
     pages: [
-      ...["/dmarc/new", "/dmarc/:id/delete", "/blocklists/new", "/webhooks/secret", "/settings/audit"],
-      ...["/settings/audit.csv", "/settings/keys", "/settings/keys/:id", "/settings/users", "/settings/users/:id"],
+      "/dmarc/new",
+      "/dmarc/:id/delete",
+      "/blocklists/new",
+      "/webhooks/secret",
+      "/settings/audit",
+      "/settings/audit.csv",
+      "/settings/keys",
+      "/settings/keys/:id",
+      "/settings/users",
+      "/settings/users/:id",
     ],
   },
   {

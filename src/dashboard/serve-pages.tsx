@@ -90,11 +90,9 @@ const withoutPrefix = (path: string): string => {
 
 /** The dashboard's pages: sessions, access, forms, and the frame around each page. */
 export class Dashboard {
-  readonly #options: DashboardOptions;
   readonly #turns: PageTurns;
 
-  constructor(options: DashboardOptions) {
-    this.#options = options;
+  constructor(private readonly options: DashboardOptions) {
     this.#turns = new PageTurns(options.clock);
   }
 
@@ -104,12 +102,12 @@ export class Dashboard {
       "GET",
       "/assets/:name",
       async ({ request }) => {
-        this.#options.guard.admitAnyone(request);
+        this.options.guard.admitAnyone(request);
         return (await findAsset(request, pathOf(request))) ?? this.#notFound(request);
       },
       { parse: "none" },
     );
-    return this.#options.routes.reduce<AnyElysia>((all, route) => {
+    return this.options.routes.reduce<AnyElysia>((all, route) => {
       const { method, path } = route;
       const serve = (request: Request, params: unknown) => this.#serve(route, request, params);
       return all
@@ -140,8 +138,8 @@ export class Dashboard {
   async #serve(route: PageRoute, request: Request, params: unknown): Promise<Response> {
     const visit = this.#visit(request, params);
     const { viewer } = visit;
-    if (viewer === null) this.#options.guard.admitAnyone(request);
-    else this.#options.guard.admitUser(request, viewer.account.id);
+    if (viewer === null) this.options.guard.admitAnyone(request);
+    else this.options.guard.admitUser(request, viewer.account.id);
     if (viewer === null && route.access !== "anyone") return toSignIn(request);
     if (!hasRole(route.access, viewer?.user))
       return this.#render(visit, { view: { ...ErrorBody({ status: 403, message: deniedText(route) }), status: 403 } });
@@ -164,7 +162,7 @@ export class Dashboard {
       const { action = actionOfRoute, subject = ofPath, after } = done;
       return action === null ? null : { ...by, action, subject, ...(after === undefined ? {} : { after }) };
     };
-    return this.#options.audit.perform({ action: actionOf, work, isRecordedUnchanged: hasSucceeded });
+    return this.options.audit.perform({ action: actionOf, work, isRecordedUnchanged: hasSucceeded });
   }
 
   async #outcomeOf(route: PageRoute, visit: Visit): Promise<Outcome | Response> {
@@ -180,7 +178,7 @@ export class Dashboard {
   #visit(request: Request, params: unknown): Visit {
     const visit = this.#visitOfAnyone(request, params);
     const token = readSessionToken(request, visit.isSecure);
-    const session = token === null ? undefined : this.#options.findSession(token, visit.isSecure);
+    const session = token === null ? undefined : this.options.findSession(token, visit.isSecure);
     if (session === undefined) return visit;
     const turn = (): Promise<void> => this.#turns.enter(request, session.account.id);
     return { ...visit, turn, viewer: viewerFrom(session, request), visitor: null, csrfToken: session.csrfToken };
@@ -188,13 +186,19 @@ export class Dashboard {
 
   #visitOfAnyone(request: Request, params: unknown): Visit {
     const isForwardedHttps = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
-    const isSecure = this.#options.isHttps || isForwardedHttps;
+    const isSecure = this.options.isHttps || isForwardedHttps;
     const visitor = readVisitor(request, isSecure) ?? newVisitorId();
-    const turn = (): Promise<void> =>
-      this.#turns.enter(request, networkKey(this.#options.clientAddress(request) ?? ""));
+    const turn = (): Promise<void> => this.#turns.enter(request, networkKey(this.options.clientAddress(request) ?? ""));
     return {
-      ...{ request, params, path: withoutPrefix(pathOf(request)), isSecure },
-      ...{ done: {}, viewer: null, visitor, csrfToken: visitorToken(visitor), turn },
+      request,
+      params,
+      path: withoutPrefix(pathOf(request)),
+      isSecure,
+      done: {},
+      viewer: null,
+      visitor,
+      csrfToken: visitorToken(visitor),
+      turn,
     };
   }
 
@@ -203,7 +207,7 @@ export class Dashboard {
     const { request, viewer, csrfToken, visitor, isSecure } = visit;
     const href = viewer?.href ?? hrefIn("live");
     const timeZone = viewer?.timeZone ?? readTimeZone(request);
-    const nowMs = this.#options.clock.nowMs();
+    const nowMs = this.options.clock.nowMs();
     const fieldIds = new Map<string, number>();
     const may = (action: string): boolean => hasRole(roleOfForm(action), viewer?.user);
     const mayOpen = (page: string): boolean => hasRole(roleOfPage(page), viewer?.user);
@@ -220,9 +224,12 @@ export class Dashboard {
     };
     const flash = readFlash(request);
     const frame = {
-      ...{ view, viewer, flash, theme: readTheme(request) },
+      view,
+      viewer,
+      flash,
+      theme: readTheme(request),
       message: form?.message ?? null,
-      facts: viewer === null ? null : this.#options.frameFacts(viewer),
+      facts: viewer === null ? null : this.options.frameFacts(viewer),
     };
     const markup = renderToString(
       <PageContext.Provider value={facts}>
@@ -245,7 +252,11 @@ const viewerFrom = ({ sessionId, csrfToken, user, account }: ActiveSession, requ
   return {
     user: { id, email, role, isOperator },
     account: { id: account.id, name: account.name },
-    ...{ mode, sessionId, csrfToken, timeZone: user.timeZone ?? readTimeZone(request), href: hrefIn(mode) },
+    mode,
+    sessionId,
+    csrfToken,
+    timeZone: user.timeZone ?? readTimeZone(request),
+    href: hrefIn(mode),
     caller: { keyId: `user:${id}`, accountId: account.id, mode, scopes: SCOPES, rate: rateOf(account) },
   };
 };
@@ -307,7 +318,8 @@ const ERROR_MESSAGES: Readonly<Record<number, string>> = {
 const ErrorBody = ({ status, message, requestId }: PageError): View => {
   const title = ERROR_TITLES[status] ?? "This did not work";
   return {
-    ...{ title, section: null },
+    title,
+    section: null,
     body: (
       <Empty title={title} isPage action={<ButtonLink href="/">Go to the home page</ButtonLink>}>
         <p>{(status === 500 ? undefined : message) ?? ERROR_MESSAGES[status] ?? "Try again."}</p>

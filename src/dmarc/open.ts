@@ -79,7 +79,6 @@ export class DmarcSlice {
   readonly raised: DmarcAlertStore;
   /** What the cron table runs, by name. */
   readonly jobs: Readonly<Record<DmarcJobName, () => Promise<unknown>>>;
-  readonly #runtime: Runtime;
   readonly #advise: Advisor;
   readonly #checks: ScheduledChecks;
   readonly #addresses: AddressLookups;
@@ -87,14 +86,17 @@ export class DmarcSlice {
   readonly #alertJob: AlertJob;
   readonly #overviewJob: OverviewJob;
 
-  constructor(runtime: Runtime, settings: DmarcSettings, deps: DmarcDeps) {
+  constructor(
+    private readonly runtime: Runtime,
+    settings: DmarcSettings,
+    deps: DmarcDeps,
+  ) {
     const { db, clock, log } = runtime;
     const { resolver } = deps.platform;
     const { mailing, defaults } = deps.outbound;
     const [stores, alertStore, health] = [openIngestStores(db), new DmarcAlertStore(db), new HealthStore(db)];
     const defaultRecipients: AlertRaiserDeps["defaultRecipients"] = (owner) => defaults.findDefaults(owner).recipients;
     const raise = createAlertRaiser({ store: alertStore, hasMail: mailing !== null, defaultRecipients });
-    this.#runtime = runtime;
     this.stores = stores;
     this.domains = openDomains(runtime, settings, { ...deps, stores, raise });
     this.#checks = new ScheduledChecks(runtime, stores.domains, this.domains);
@@ -104,27 +106,35 @@ export class DmarcSlice {
     const { rollups } = this;
     const trusted = new RollupStore(db, { trustedOnly: true });
     this.#advise = createAdvisor({
-      ...{ resolver, clock, domains: stores.domains, reading: trusted },
+      resolver,
+      clock,
+      domains: stores.domains,
+      reading: trusted,
       readHealth: (number) => health.readHealth(number),
     });
     const records = new RecordStore(db);
     this.context = {
-      ...{ db, clock, rollups, records, reports: new ReportQueryStore(db) },
+      db,
+      clock,
+      rollups,
+      records,
+      reports: new ReportQueryStore(db),
       findDomain: (caller, id) => this.domains.find(caller, id),
     };
     this.raised = alertStore;
     this.#alertJob = new AlertJob(runtime, {
       all: { rollups, rules: new AlertRuleStore(db) },
       trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },
-      ...{ alerts: alertStore, domains: stores.domains, records, raise },
+      alerts: alertStore,
+      domains: stores.domains,
+      records,
+      raise,
     });
     const overviews = new DomainOverviewStore(db);
-    this.#overviewJob = new OverviewJob(runtime, {
-      ...{ store: overviews, rollups, domains: stores.domains, advise: this.#advise },
-    });
-    this.overview = new DmarcOverview(runtime, {
-      ...{ overviews, alerts: new OpenAlertStore(db), raised: alertStore, domains: stores.domains },
-    });
+    const { domains } = stores;
+    this.#overviewJob = new OverviewJob(runtime, { store: overviews, rollups, domains, advise: this.#advise });
+    const alerts = new OpenAlertStore(db);
+    this.overview = new DmarcOverview(runtime, { overviews, alerts, raised: alertStore, domains });
     this.#geoip = geoipFilesOf(settings, log);
     const hasAsnLookup = settings.asnLookup === "dns";
     this.#addresses = new AddressLookups(runtime, { resolver, geoip: this.#geoip, hasAsnLookup });
@@ -134,7 +144,7 @@ export class DmarcSlice {
   }
 
   /** Advice about a domain, from one state of the database. */
-  readonly advise = (domain: DomainRow): ReturnType<Advisor> => this.#runtime.db.snapshot(() => this.#advise(domain));
+  readonly advise = (domain: DomainRow): ReturnType<Advisor> => this.runtime.db.snapshot(() => this.#advise(domain));
 
   /** What an operator must look at. */
   findings(): readonly string[] {
@@ -155,7 +165,7 @@ export class DmarcSlice {
   }
 
   #jobsOf({ mailing }: Outbound, healthJob: HealthJob): DmarcSlice["jobs"] {
-    const runtime = this.#runtime;
+    const runtime = this.runtime;
     const { reports, rollups, stores } = this;
     const read = createDigestReader({ reading: rollups, advise: this.#advise });
     const mails = mailing === null ? null : createAlertMails(runtime, mailing);
@@ -202,8 +212,14 @@ const openDomains = (
     return owner.ok && owner.value === accountId;
   };
   return new Domains(runtime, {
-    ...{ store: stores.domains, raise, hasMail: outbound.mailing !== null, platforms, ownsMailbox },
-    ...{ check: createDomainCheck(runtime.clock, platforms), urls: outbound.urls, recipientDomains: notifyDomains },
+    store: stores.domains,
+    raise,
+    hasMail: outbound.mailing !== null,
+    platforms,
+    ownsMailbox,
+    check: createDomainCheck(runtime.clock, platforms),
+    urls: outbound.urls,
+    recipientDomains: notifyDomains,
     rawRetentionDays: reportMailRetentionDays,
   });
 };

@@ -34,7 +34,8 @@ export class DmarcReaders {
     this.acceptedReporters = new AcceptedReporters(context, reporters);
     this.classifier = new SourceClassifier(context, context.rollups);
     this.reading = new DmarcReading({
-      ...{ ...context, histories: domains },
+      ...context,
+      histories: domains,
       readHealth: (number) => health.readHealth(number),
     });
   }

@@ -36,11 +36,32 @@ const repeatedNames = (sources: ReadonlyArray<readonly [path: string, text: stri
     .map(([name, places]) => `${name}: ${places.map(({ path }) => path).join(", ")}`);
 };
 
+/** Folders that are not free of spreads of literals yet. */
+const SPREADING = /^(?:accounts|cli|doctor|foundation|notifications|service|testing)\//;
+const LITERALS: Readonly<Record<string, string>> = { ObjectExpression: "properties", ArrayExpression: "elements" };
+
+/** Literals that are spread into another one of their kind, as `file:line`: their members can stand there themselves. */
+const spreadLiterals = (path: string, text: string): string[] =>
+  nodesOf(path, text).flatMap((node) => {
+    const members = node[LITERALS[node.type] ?? ""];
+    return (Array.isArray(members) ? members : []).flatMap((member) => {
+      const spread = nodeSchema.safeParse(member).data;
+      const of = spread?.type === "SpreadElement" ? nodeSchema.safeParse(spread.argument).data : undefined;
+      if (of?.type !== node.type) return [];
+      return [`${path}:${text.slice(0, of.start).split("\n").length}`];
+    });
+  });
+
 describe("the source", () => {
   test(`has no function of more than ${FUNCTION_LINES_MAX} lines`, async () => {
     const sources = await readSources();
     expect(sources.length).toBeGreaterThan(100);
     expect(sources.flatMap(([path, text]) => longFunctions(path, text))).toEqual([]);
+  });
+
+  test("spreads no literal", async () => {
+    const sources = (await readSources()).filter(([path]) => !SPREADING.test(path));
+    expect(sources.flatMap(([path, text]) => spreadLiterals(path, text))).toEqual([]);
   });
 
   test("exports every name from one file only", async () => {
@@ -49,6 +70,14 @@ describe("the source", () => {
 });
 
 describe("the checks can fail", () => {
+  test.each([
+    ["const x = { ...{ a, b }, c };", ["a.ts:1"]],
+    ["const x = [\n  ...[1, 2],\n  3,\n];", ["a.ts:2"]],
+    ["const x = { ...rest, ...(is ? { a } : {}), ...[1, 2] };", []],
+  ])("spreads of literals in %j", (text, found) => {
+    expect(spreadLiterals("a.ts", text)).toEqual(found);
+  });
+
   const lines = (count: number) => "  work();\n".repeat(count);
 
   test.each([

@@ -22,8 +22,13 @@ export const classifyAddress: AddressClassifier = ({ localPart, domain, literal 
 });
 
 const NO_NETWORK_EVIDENCE = {
-  ...{ domain: null, toxic: null, dnsbl: null, random_recipient: null, conclusion: null },
-  ...{ attempts: [], retries: [] },
+  domain: null,
+  toxic: null,
+  dnsbl: null,
+  random_recipient: null,
+  conclusion: null,
+  attempts: [],
+  retries: [],
 };
 
 const invalidAddress = (submitted: string, error: AddressProblem, suggestion: string | null): Evidence => {

@@ -30,15 +30,14 @@ export const WRITE_AGAIN_MS = 2_000;
 
 /** Makes attempts at pending verifications and stores what they come to. */
 export class VerificationAttempts {
-  readonly #runtime: Omit<Runtime, "random">;
-  readonly #deps: AttemptsDeps;
   readonly #writeFailures: RepeatedError;
   readonly #results: ResultWriter;
 
-  constructor(runtime: Omit<Runtime, "random">, deps: AttemptsDeps) {
-    this.#runtime = runtime;
+  constructor(
+    private readonly runtime: Omit<Runtime, "random">,
+    private readonly deps: AttemptsDeps,
+  ) {
     this.#writeFailures = new RepeatedError("verification could not be stored, retrying", runtime);
-    this.#deps = deps;
     this.#results = new ResultWriter(runtime, deps.store, deps.credits);
   }
 
@@ -51,13 +50,13 @@ export class VerificationAttempts {
    * pending as before. A verification that cannot be concluded because of a bug ends as `internal_error`.
    */
   async attempt(row: VerificationRow, unstored: UnstoredVerification | null = null): Promise<number | null> {
-    const { log } = this.#runtime;
-    const engine = this.#deps.engines[row.mode];
+    const { log } = this.runtime;
+    const engine = this.deps.engines[row.mode];
     const attempted = await this.#verify(engine, row, unstored);
     try {
       return await this.#store(row, attempted, unstored);
     } catch (error) {
-      if (this.#deps.isStopping() || unstored !== null) throw error;
+      if (this.deps.isStopping() || unstored !== null) throw error;
       log.error("verification could not be concluded", { id: row.id, error });
       return await this.#store(row, engine.fail(engine.begin(row.email)), null);
     }
@@ -66,7 +65,7 @@ export class VerificationAttempts {
   /** Ends a verification that repeatedly met a bug: `internal_error`, without evidence; its credit is released. */
   async giveUp(row: VerificationRow): Promise<null> {
     await this.#persist(row.id, (tx) => {
-      const nowMs = this.#runtime.clock.nowMs();
+      const nowMs = this.runtime.clock.nowMs();
       const { email, normalizedEmail: normalized_email, attempts } = row;
       const result = { email, normalized_email, ...INTERNAL_ERROR, verified_at: isoTime(nowMs) };
       this.#results.end(tx, row, { result, evidence: null, chargeable: false, attempts, nowMs });
@@ -81,12 +80,12 @@ export class VerificationAttempts {
   ): Promise<AttemptedVerification> {
     let before = engine.begin(row.email);
     try {
-      if (unstored === null) before = this.#deps.store.findEvidence(row.id) ?? before;
+      if (unstored === null) before = this.deps.store.findEvidence(row.id) ?? before;
       const onBehalfOf = { account: row.accountId, priority: "realtime" } as const;
       return await engine.verify(before, { onBehalfOf, duringOutage: "retry" });
     } catch (error) {
       if (error instanceof PoolClosed) throw error;
-      this.#runtime.log.error("verification failed", { id: row.id, error });
+      this.runtime.log.error("verification failed", { id: row.id, error });
       return engine.fail(before);
     }
   }
@@ -96,7 +95,7 @@ export class VerificationAttempts {
     attempted: AttemptedVerification,
     unstored: UnstoredVerification | null,
   ): Promise<number | null> {
-    const dueAtMs = attempted.kind === "retry" ? this.#deps.dueNowMs() + waitMsOf(attempted.retry) : null;
+    const dueAtMs = attempted.kind === "retry" ? this.deps.dueNowMs() + waitMsOf(attempted.retry) : null;
     const isStored = unstored !== null && (await unstored.store((tx) => this.#insert(tx, row, attempted, dueAtMs)));
     if (isStored) return dueAtMs;
     await this.#persist(row.id, (tx) => {
@@ -108,7 +107,7 @@ export class VerificationAttempts {
 
   /** Stores a new verification with what its first attempt came to. */
   #insert(tx: Tx, row: VerificationRow, attempted: AttemptedVerification, dueAtMs: number | null): VerificationRow {
-    const { store } = this.#deps;
+    const { store } = this.deps;
     if (attempted.kind === "concluded") return this.#results.insert(tx, row, this.#resultOf(attempted));
     const { evidence } = attempted;
     const pending = this.#results.insertPending(tx, { ...row, dueAtMs, attempts: attemptsIn(evidence) });
@@ -117,23 +116,23 @@ export class VerificationAttempts {
   }
 
   #resultOf({ result, evidence, chargeable }: ConcludedVerification): ResultToStore {
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     return { result, evidence, chargeable, attempts: evidence.attempts.length, nowMs };
   }
 
   #postpone(tx: Tx, row: VerificationRow, { evidence, dueAtMs }: Postponed): void {
-    if (!this.#deps.store.postpone(tx, row.id, dueAtMs, attemptsIn(evidence))) return;
-    this.#deps.store.saveEvidence(tx, row.id, evidence);
+    if (!this.deps.store.postpone(tx, row.id, dueAtMs, attemptsIn(evidence))) return;
+    this.deps.store.saveEvidence(tx, row.id, evidence);
   }
 
   /** Repeats the write until it succeeds: a result is not lost because the disk is full for a while. */
   async #persist(id: string, write: (tx: Tx) => void): Promise<void> {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     for (;;) {
       try {
         return await db.commit(write);
       } catch (error) {
-        if (this.#deps.isStopping() || !isDatabaseState(error)) throw error;
+        if (this.deps.isStopping() || !isDatabaseState(error)) throw error;
         this.#writeFailures.log({ id, error });
         await wait(clock, WRITE_AGAIN_MS);
       }

@@ -30,14 +30,13 @@ export const STORE_AFTER_MS = 1_000;
 
 /** The verifications of callers: request one, poll it, list them. A caller sees those of its account and mode. */
 export class Checks {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #deps: ChecksDeps;
   readonly #results: ResultWriter;
   readonly #unstored: UnstoredVerifications;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, deps: ChecksDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly deps: ChecksDeps,
+  ) {
     this.#results = new ResultWriter(runtime, deps.store, deps.credits);
     this.#unstored = new UnstoredVerifications(runtime, { ...deps, results: this.#results });
   }
@@ -48,15 +47,15 @@ export class Checks {
    * `idempotency_key_reused`.
    */
   async order(caller: Caller, order: CheckOrder, waitMs: number, signal?: AbortSignal): Promise<VerificationRow> {
-    const startedMs = this.#runtime.clock.monotonicMs();
-    const engine = this.#deps.engines[caller.mode];
+    const startedMs = this.runtime.clock.monotonicMs();
+    const engine = this.deps.engines[caller.mode];
     const begun = engine.begin(order.email);
     const final = await engine.verifyAtOnce(begun);
     const row = this.#rowFor(caller, order, begun);
     const request = requestOf(caller, order);
     const earlier = this.#findEarlier(row, request, final !== null);
     const stored = earlier ? await this.#join(earlier, request) : await this.#start(row, { request, final, waitMs });
-    return this.#settle(stored, waitMs - (this.#runtime.clock.monotonicMs() - startedMs), signal);
+    return this.#settle(stored, waitMs - (this.runtime.clock.monotonicMs() - startedMs), signal);
   }
 
   async poll(caller: Caller, id: string, waitMs: number, signal?: AbortSignal): Promise<VerificationRow> {
@@ -66,9 +65,9 @@ export class Checks {
   /** The evidence of a verification, as far as it has been collected. 404 when it has expired. */
   async evidence(caller: Caller, id: string): Promise<Evidence> {
     const row = this.#find(caller, id);
-    const stored = this.#deps.store.findEvidence(id);
+    const stored = this.deps.store.findEvidence(id);
     if (stored !== undefined) return stored;
-    const engine = this.#deps.engines[row.mode];
+    const engine = this.deps.engines[row.mode];
     const begun = engine.begin(row.email);
     if (row.status === "pending") return begun;
     const { evidence } = engine.conclude(await engine.reproduce(begun), row.completedAtMs ?? row.createdAtMs);
@@ -80,8 +79,8 @@ export class Checks {
   /** Deletes a verification that has ended, with its evidence. 409 while it is pending. */
   async remove(caller: Caller, id: string): Promise<void> {
     this.#find(caller, id);
-    const isPending = await this.#runtime.db.commit(
-      (tx) => !this.#deps.store.remove(tx, id) && this.#deps.store.find(id) !== undefined,
+    const isPending = await this.runtime.db.commit(
+      (tx) => !this.deps.store.remove(tx, id) && this.deps.store.find(id) !== undefined,
     );
     if (isPending)
       throw new AppError("conflict", { message: "The verification is pending. Delete it when it is completed." });
@@ -92,7 +91,7 @@ export class Checks {
    * pending. 422 when the Idempotency-Key began another.
    */
   #findEarlier(row: VerificationRow, request: IdempotentRequest | null, endsAtOnce: boolean): Earlier | undefined {
-    const { store, idempotency } = this.#deps;
+    const { store, idempotency } = this.deps;
     const earlierId = request === null ? null : idempotency.findResource(request);
     const before = earlierId === null ? undefined : store.find(earlierId);
     if (before !== undefined) return { row: before, isRepeated: true };
@@ -106,12 +105,12 @@ export class Checks {
 
   /** Stores the Idempotency-Key of a request that joins the verification of another one. */
   async #join({ row, isRepeated }: Earlier, request: IdempotentRequest | null): Promise<VerificationRow> {
-    const { idempotency, store, runner } = this.#deps;
+    const { idempotency, store, runner } = this.deps;
     const joined = await row;
     const current = joined.status === "pending" ? (store.find(joined.id) ?? joined) : joined;
     if (current.status === "pending") runner.submit(current);
     if (request === null || isRepeated) return current;
-    const refusal = await this.#runtime.db.commit((tx) =>
+    const refusal = await this.runtime.db.commit((tx) =>
       orRefusal(() => {
         if (idempotency.findResource(request) === null) idempotency.save(tx, request, joined.id);
       }),
@@ -127,14 +126,14 @@ export class Checks {
       await unstored.store((tx) => this.#results.insert(tx, row, this.#resultOf(row, final)));
       return unstored.stored;
     }
-    this.#deps.runner.submit(row, unstored);
+    this.deps.runner.submit(row, unstored);
     const storeAfterMs = Math.min(waitMs, STORE_AFTER_MS);
-    const cancel = this.#runtime.clock.after(storeAfterMs, () => void unstored.storePending());
+    const cancel = this.runtime.clock.after(storeAfterMs, () => void unstored.storePending());
     return unstored.stored.finally(cancel);
   }
 
   #resultOf(row: VerificationRow, final: Evidence): ResultToStore {
-    const engine = this.#deps.engines[row.mode];
+    const engine = this.deps.engines[row.mode];
     const { result, evidence } = engine.conclude(final, row.createdAtMs);
     const attempts = evidence.attempts.length;
     return {
@@ -147,18 +146,28 @@ export class Checks {
   }
 
   #rowFor({ accountId, keyId, mode }: Caller, { source }: CheckOrder, begun: Evidence): VerificationRow {
-    const { engines, runner } = this.#deps;
+    const { engines, runner } = this.deps;
     return {
-      ...{ id: newId(), accountId, keyId, mode, source },
-      ...{ email: begun.address.submitted, normalizedEmail: begun.address.normalized_email },
-      ...{ status: "pending", verdict: null, subStatus: null, result: null },
-      ...{ createdAtMs: this.#runtime.clock.nowMs(), completedAtMs: null, attempts: 0 },
+      id: newId(),
+      accountId,
+      keyId,
+      mode,
+      source,
+      email: begun.address.submitted,
+      normalizedEmail: begun.address.normalized_email,
+      status: "pending",
+      verdict: null,
+      subStatus: null,
+      result: null,
+      createdAtMs: this.runtime.clock.nowMs(),
+      completedAtMs: null,
+      attempts: 0,
       dueAtMs: runner.dueAtMs(engines[mode].firstDelayMs(begun)),
     };
   }
 
   #find(caller: Caller, id: string): VerificationRow {
-    const row = this.#deps.store.find(id);
+    const row = this.deps.store.find(id);
     if (row === undefined || row.accountId !== caller.accountId || row.mode !== caller.mode)
       throw new AppError("not_found", { message: "There is no such verification." });
     return row;
@@ -166,7 +175,7 @@ export class Checks {
 
   /** Waits for a pending verification, and returns its current state. */
   async #settle(row: VerificationRow, waitMs: number, signal?: AbortSignal): Promise<VerificationRow> {
-    const { store, runner } = this.#deps;
+    const { store, runner } = this.deps;
     if (row.status === "completed") return row;
     const current = store.find(row.id) ?? row;
     if (current.status === "completed") return current;

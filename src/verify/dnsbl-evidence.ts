@@ -30,13 +30,14 @@ interface CachedListings {
 
 /** Looks domains and their mail hosts up in the DNS blocklists that are on by default and critical or high. */
 export class BlocklistCheck {
-  readonly #clock: Clock;
   readonly #dnsbl: Dnsbl;
   readonly #lists: readonly Blocklist[];
   readonly #cache = new Map<string, CachedListings>();
 
-  constructor(clock: Clock, { dnsbl, lists }: { readonly dnsbl: Dnsbl; readonly lists: readonly Blocklist[] }) {
-    this.#clock = clock;
+  constructor(
+    private readonly clock: Clock,
+    { dnsbl, lists }: { readonly dnsbl: Dnsbl; readonly lists: readonly Blocklist[] },
+  ) {
     this.#dnsbl = dnsbl;
     this.#lists = lists.filter((list) => isEnabled(list) && SEVERE.has(severityOf(list)));
   }
@@ -53,11 +54,11 @@ export class BlocklistCheck {
   #listingsOf(target: Target): Promise<TargetListings> {
     const key = target.value;
     const cached = this.#cache.get(key);
-    if (cached !== undefined && this.#clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.listings;
+    if (cached !== undefined && this.clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.listings;
     const [oldest] = this.#cache.keys();
     if (this.#cache.size >= CACHE_ENTRIES_MAX && oldest !== undefined) this.#cache.delete(oldest);
     const entry = {
-      atMs: this.#clock.monotonicMs(),
+      atMs: this.clock.monotonicMs(),
       listings: this.#lookUp(target).then((listings) => {
         if (!this.#isComplete(listings) && this.#cache.get(key) === entry) this.#cache.delete(key);
         return listings;
@@ -77,7 +78,7 @@ export class BlocklistCheck {
       }),
     );
     await new Promise<void>((resolve, reject) => {
-      const cancel = this.#clock.after(WAIT_MS_MAX, () => {
+      const cancel = this.clock.after(WAIT_MS_MAX, () => {
         timeout.abort();
         resolve();
       });

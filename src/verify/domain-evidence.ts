@@ -94,14 +94,12 @@ export type DomainLookup = (address: Address, onBehalfOf?: OnBehalfOf) => Promis
 
 /** The mail hosts of one domain, with every DNS query that was needed. */
 class MailHostLookup {
-  readonly #deps: DomainLookupDeps;
-  readonly #resolver: DnsResolver;
   readonly #queries: DnsQueryEvidence[] = [];
 
-  constructor(deps: DomainLookupDeps, resolver: DnsResolver) {
-    this.#deps = deps;
-    this.#resolver = resolver;
-  }
+  constructor(
+    private readonly deps: DomainLookupDeps,
+    private readonly resolver: DnsResolver,
+  ) {}
 
   async ofName(name: string): Promise<DomainEvidence> {
     const domain = await this.#byMx(name);
@@ -117,7 +115,7 @@ class MailHostLookup {
   }
 
   async #byMx(name: string): Promise<DomainEvidence> {
-    const response = await this.#resolver.resolve(name, "MX");
+    const response = await this.resolver.resolve(name, "MX");
     this.#queries.push(queryEvidence(response));
     if (response.outcome === "nxdomain") return this.#evidence(name, { outcome: "nxdomain" });
     if (response.outcome === "no_data") return this.#implicitMx(name);
@@ -129,7 +127,7 @@ class MailHostLookup {
   }
 
   async #hostsOf(name: string, exchanges: readonly Exchange[]): Promise<DomainEvidence> {
-    const { random, clock } = this.#deps;
+    const { random, clock } = this.deps;
     const ordered = shuffled(exchanges, random).toSorted((a, b) => a.preference - b.preference);
     const chosen = ordered.slice(0, MAIL_HOSTS_MAX);
     const lookups = chosen.map((exchange) => this.#addressesOf(exchange));
@@ -150,7 +148,7 @@ class MailHostLookup {
   async #addressesOf({ host, preference }: Exchange): Promise<MailHost> {
     // An address where a name is required (RFC 1035 §3.3.9): there is no such host name, and nothing to look up.
     if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: false };
-    const responses = await Promise.all([this.#resolver.resolve(host, "A"), this.#resolver.resolve(host, "AAAA")]);
+    const responses = await Promise.all([this.resolver.resolve(host, "A"), this.resolver.resolve(host, "AAAA")]);
     this.#queries.push(...responses.map(queryEvidence));
     const found = responses.flatMap(({ outcome, records }) => (outcome === "answer" ? records.map(String) : []));
     const isDefiniteForBoth = responses.every(({ outcome }) => isDefinite(outcome));
@@ -159,7 +157,7 @@ class MailHostLookup {
   }
 
   #withPolicy(addresses: readonly string[]): MailHost["addresses"] {
-    return addresses.map((address) => ({ address, allowed: this.#deps.policy.isAllowed(address) }));
+    return addresses.map((address) => ({ address, allowed: this.deps.policy.isAllowed(address) }));
   }
 
   #evidence(name: string, found: Pick<DomainEvidence, "outcome"> & Partial<DomainEvidence>): DomainEvidence {

@@ -60,30 +60,29 @@ export interface RepeatedVerification {
 
 /** Verifies addresses, attempt by attempt. Keeps no state between calls: everything is in the evidence. */
 export class VerificationEngine {
-  readonly #platform: VerificationPlatform;
-  readonly #clock: Clock;
   /** No retry is planned for later than this from now. */
   readonly longestWaitMs: number;
 
-  constructor(platform: VerificationPlatform, clock: Clock) {
-    this.#platform = platform;
-    this.#clock = clock;
+  constructor(
+    private readonly platform: VerificationPlatform,
+    private readonly clock: Clock,
+  ) {
     this.longestWaitMs = longestRetryWaitMs(platform.retryWaitsS);
   }
 
   /** Whether results are simulated: nothing is queried or charged, and the evidence can be made again. */
   get isSimulated(): boolean {
-    return this.#platform.simulation !== null;
+    return this.platform.simulation !== null;
   }
 
   /** The evidence before the first attempt, from a submitted address. */
-  begin = (submitted: string): Evidence => beginEvidence(submitted, this.#platform.classify);
+  begin = (submitted: string): Evidence => beginEvidence(submitted, this.platform.classify);
 
   /** The evidence before the first attempt, from a cell of a list. */
-  beginCell = (submitted: string): Evidence => beginCellEvidence(submitted, this.#platform.classify);
+  beginCell = (submitted: string): Evidence => beginCellEvidence(submitted, this.platform.classify);
 
   /** How long to wait before the first attempt. */
-  firstDelayMs = (begun: Evidence): number => this.#platform.simulation?.delayMs(begun) ?? 0;
+  firstDelayMs = (begun: Evidence): number => this.platform.simulation?.delayMs(begun) ?? 0;
 
   /**
    * One attempt at verifying an address, from its syntax to a verdict or a planned retry. `before` is what `begin` or the
@@ -93,7 +92,7 @@ export class VerificationEngine {
   verify(before: Evidence, options: VerifyOptions): Promise<AttemptedVerification | RepeatedVerification>;
   async verify(before: Evidence, options: VerifyOptions = {}): Promise<AttemptedVerification | RepeatedVerification> {
     const { onBehalfOf = OPERATOR, duringOutage = "conclude" } = options;
-    const { matchSuppression, lookUpDomain, probeMailbox, checkBlocklists } = this.#platform;
+    const { matchSuppression, lookUpDomain, probeMailbox, checkBlocklists } = this.platform;
 
     // Syntax: a text that is not an address is concluded at once.
     const parsed = parseAddress(before.address.read_as ?? before.address.submitted);
@@ -139,13 +138,13 @@ export class VerificationEngine {
   }
 
   /** The result of the evidence. `atMs` is `verified_at` where results are not simulated. */
-  conclude(evidence: Evidence, atMs = this.#clock.nowMs()): ConcludedVerification {
-    return concludeVerification(evidence, this.#platform.simulation?.verifiedAt ?? isoTime(atMs));
+  conclude(evidence: Evidence, atMs = this.clock.nowMs()): ConcludedVerification {
+    return concludeVerification(evidence, this.platform.simulation?.verifiedAt ?? isoTime(atMs));
   }
 
   /** The attempt that ended in a bug of ours: `internal_error`, unless an earlier attempt gives a reason to retry. */
   fail(before: Evidence): AttemptedVerification {
-    const at = isoTime(this.#clock.nowMs());
+    const at = isoTime(this.clock.nowMs());
     const number = before.attempts.length + 1;
     const finding = { ...noFinding(null), reading: "internal" as const };
     const attempt = { number, started_at: at, finished_at: at, dialogues: [], finding };
@@ -153,7 +152,7 @@ export class VerificationEngine {
   }
 
   #concludeOrRetry(evidence: Evidence, isOutage: boolean): AttemptedVerification {
-    const plan = { nowMs: this.#clock.nowMs(), retryWaitsS: this.#platform.retryWaitsS, isOutage };
+    const plan = { nowMs: this.clock.nowMs(), retryWaitsS: this.platform.retryWaitsS, isOutage };
     const retry = planRetry(evidence, plan);
     if (retry === null) return { kind: "concluded", ...this.conclude(evidence) };
     return { kind: "retry", evidence: { ...evidence, retries: [...evidence.retries, retry] }, retry };
@@ -163,7 +162,7 @@ export class VerificationEngine {
   async #outagePolicy(evidence: Evidence, policy: OutagePolicy): Promise<OutagePolicy> {
     const channel = policy === "conclude" ? null : unansweredChannel(evidence);
     if (channel === null) return "conclude";
-    const judging = this.#platform.judgeOutage(channel);
+    const judging = this.platform.judgeOutage(channel);
     if (policy === "repeat") return (await judging) === "believed" ? "conclude" : "repeat";
     // Failures of DNS and of this machine are retried anyway: the judgement need not be awaited.
     if (channel !== "smtp") return "conclude";

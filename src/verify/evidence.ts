@@ -1,59 +1,56 @@
+import { flagField, nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/rule.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
 
-const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
-const text = (description: string) => z.string().meta({ description });
-const textOrNull = (description: string) => z.string().nullable().meta({ description });
 const count = (description: string) => z.number().meta({ description });
 const countOrNull = (description: string) => z.number().nullable().meta({ description });
-const flag = (description: string) => z.boolean().meta({ description });
 
 const addressEvidence = z.object({
-  submitted: text("The address as it was submitted."),
-  normalized_email: text("The address in normal form; the submitted text when it is not an address."),
-  read_as: textOrNull(
+  submitted: textField("The address as it was submitted."),
+  normalized_email: textField("The address in normal form; the submitted text when it is not an address."),
+  read_as: nullableText(
     "The address extracted from a longer text (`Anna <anna@example.com>`); null when the text is the address.",
   ).default(null),
-  problem: textOrNull("Why the text is not an address; null when it is one."),
-  suggestion: textOrNull("The address that was probably meant; null when there is none."),
-  role_account: textOrNull("The matching entry of the list of role accounts; null when none matches."),
-  disposable: textOrNull("The matching entry of the list of disposable domains; null when none matches."),
+  problem: nullableText("Why the text is not an address; null when it is one."),
+  suggestion: nullableText("The address that was probably meant; null when there is none."),
+  role_account: nullableText("The matching entry of the list of role accounts; null when none matches."),
+  disposable: nullableText("The matching entry of the list of disposable domains; null when none matches."),
 });
 
 const dnsQuery = z.object({
-  name: text("The name that was queried."),
-  type: text("The record type that was queried."),
-  outcome: text("`answer`, `no_data`, `nxdomain`, or what went wrong."),
+  name: textField("The name that was queried."),
+  type: textField("The record type that was queried."),
+  outcome: textField("`answer`, `no_data`, `nxdomain`, or what went wrong."),
   records: z.array(z.string()).meta({ description: "The records of the response." }),
   ttl_s: count("How long the response may be cached, in seconds."),
-  server: textOrNull("The name server that responded, or the last one tried; null when no query was sent."),
-  from_cache: flag("Whether the response came from the cache of this service."),
+  server: nullableText("The name server that responded, or the last one tried; null when no query was sent."),
+  from_cache: flagField("Whether the response came from the cache of this service."),
   elapsed_ms: count("How long the query took, in milliseconds."),
 });
 
 const hostAddress = z.object({
-  address: text("The IP address."),
-  allowed: flag("Whether connections to it are allowed: it is public, or in an allowed network."),
+  address: textField("The IP address."),
+  allowed: flagField("Whether connections to it are allowed: it is public, or in an allowed network."),
 });
 
 const mailHost = z.object({
-  host: text("The name of the mail host."),
+  host: textField("The name of the mail host."),
   preference: count("Its MX preference; lower comes first."),
   addresses: z.array(hostAddress).meta({ description: "Its IP addresses." }),
-  lookup_failed: flag("Whether a lookup of its addresses failed, so that `addresses` may be incomplete."),
+  lookup_failed: flagField("Whether a lookup of its addresses failed, so that `addresses` may be incomplete."),
 });
 
 const domainEvidence = z.object({
-  name: text("The domain of the address."),
+  name: textField("The domain of the address."),
   outcome: z
     .enum(["mail_hosts", "nxdomain", "no_mail_server", "null_mx", "unroutable", "dns_error", "local_failure"])
     .meta({
       description:
         "`unroutable`: no mail host has an address that connections are allowed to. `dns_error`: no usable DNS response. `local_failure`: this service could not send its queries.",
     }),
-  implicit_mx: flag("There is no MX record: the domain itself is the mail host (RFC 5321 §5.1)."),
-  unverifiable_provider: textOrNull(
+  implicit_mx: flagField("There is no MX record: the domain itself is the mail host (RFC 5321 §5.1)."),
+  unverifiable_provider: nullableText(
     "The provider, if its servers accept or refuse every recipient, so that no reply is conclusive; else null.",
   ),
   hosts: z.array(mailHost).meta({ description: "The mail hosts." }),
@@ -67,28 +64,28 @@ const replyEvidence = z.object({
       "The subject of the reply: the submitted address, a random one of its domain, postmaster at its domain (`control`), or this service.",
   }),
   code: count("The reply code."),
-  enhanced: textOrNull("The enhanced status code (RFC 3463); null when there is none."),
-  text: text("The text of the reply."),
+  enhanced: nullableText("The enhanced status code (RFC 3463); null when there is none."),
+  text: textField("The text of the reply."),
   reading: z.enum(REPLY_READINGS).meta({ description: "What the reply means for the verification." }),
-  rule: text("The rule that matched the reply."),
+  rule: textField("The rule that matched the reply."),
   retry_after_s: countOrNull("The wait that the server requested, in seconds; null when it requested none."),
 });
 
 const sessionEvidence = z.object({
-  host: text("The name of the mail host."),
-  address: text("The IP address that was connected to."),
+  host: textField("The name of the mail host."),
+  address: textField("The IP address that was connected to."),
   port: count("The port that was connected to."),
-  started_at: time("When the session, or the probe in an open session, began."),
-  exit: text("The egress: `direct`, a local address, or a proxy."),
+  started_at: timeField("When the session, or the probe in an open session, began."),
+  exit: textField("The egress: `direct`, a local address, or a proxy."),
   connection: z
     .enum(["new", "reused", "none"])
     .meta({ description: "Whether the probe used a new connection or an open one; `none`: none was opened." }),
   remembered_since: z.iso.datetime({ precision: 3 }).nullable().meta({
     description: "Set when the host was not probed, because it kept timing out: since when it has been on cooldown.",
   }),
-  tls: flag("Whether the session was encrypted."),
+  tls: flagField("Whether the session was encrypted."),
   failure: z
-    .object({ stage: text("The stage of the session at which it ended."), kind: text("What went wrong.") })
+    .object({ stage: textField("The stage of the session at which it ended."), kind: textField("What went wrong.") })
     .nullable()
     .meta({ description: "Why the session ended before the reply to the probe; null when there was a reply." }),
   replies: z
@@ -99,7 +96,7 @@ const sessionEvidence = z.object({
       z.object({
         at_ms: count("Milliseconds since the connection was opened."),
         from: z.enum(["us", "server"]).meta({ description: "Who sent the line." }),
-        text: text("The line."),
+        text: textField("The line."),
       }),
     )
     .meta({ description: "The SMTP transcript." }),
@@ -110,10 +107,10 @@ const probeFinding = z
     reading: z
       .enum([...REPLY_READINGS, "unreachable", "timeout", "internal"])
       .meta({ description: "What the decisive reply means, or why there was none." }),
-    host: textOrNull("The mail host that decided; null when none did."),
-    stage: textOrNull("The stage of the session at which it was decided."),
-    rule: textOrNull("The rule that matched the reply, or the kind of failure."),
-    reply: textOrNull("The decisive reply; null when there was none."),
+    host: nullableText("The mail host that decided; null when none did."),
+    stage: nullableText("The stage of the session at which it was decided."),
+    rule: nullableText("The rule that matched the reply, or the kind of failure."),
+    reply: nullableText("The decisive reply; null when there was none."),
     catch_all: z
       .enum(["yes", "no", "unknown", "skipped"])
       .meta({ description: "Whether a random recipient of the domain is accepted too; `skipped`: it did not matter." }),
@@ -133,24 +130,24 @@ const probeFinding = z
         description:
           "The recipient of the domain that the mail host accepted from the same egress, so that a refusal such as `550 5.7.1 No such user` is about the mailbox, not about this service; null when none was needed or found.",
       }),
-    retryable: flag("Whether a later attempt may get another reply: a temporary refusal."),
+    retryable: flagField("Whether a later attempt may get another reply: a temporary refusal."),
     retry_hint_s: countOrNull("The wait that the server requested, in seconds; null when it requested none."),
-    heard: flag("Whether any mail host responded."),
+    heard: flagField("Whether any mail host responded."),
   })
   .meta({ description: "What the attempt found out about the mailbox." });
 
 const attempt = z.object({
   number: count("Number of the attempt, from 1."),
-  started_at: time("When the attempt began."),
-  finished_at: time("When the attempt ended."),
+  started_at: timeField("When the attempt began."),
+  finished_at: timeField("When the attempt ended."),
   dialogues: z.array(sessionEvidence).meta({ description: "The SMTP sessions." }),
   finding: probeFinding,
 });
 
 const plannedRetry = z.object({
-  reason: text("Why another attempt is made."),
-  planned_at: time("When it was planned."),
-  due_at: time("When it is due."),
+  reason: textField("Why another attempt is made."),
+  planned_at: timeField("When it was planned."),
+  due_at: timeField("When it is due."),
   waited_for: z
     .enum(["schedule", "server_hint"])
     .meta({ description: "Whether the wait follows the schedule or the server's own hint." }),
@@ -159,7 +156,9 @@ const plannedRetry = z.object({
 const dnsbl = z.object({
   outcome: z.enum(["clean", "listed", "unknown"]).meta({ description: "`unknown`: no blocklist responded in time." }),
   listings: z
-    .array(z.object({ listing: text("The blocklist."), subject: text("The domain or IP address that it lists.") }))
+    .array(
+      z.object({ listing: textField("The blocklist."), subject: textField("The domain or IP address that it lists.") }),
+    )
     .meta({ description: "What is listed." }),
 });
 
@@ -168,7 +167,7 @@ const conclusion = z.object({
   sub_status: z.enum(SUB_STATUSES).meta({ description: "The reason for the verdict." }),
   quality_score: count("How good the address is to mail, from 0 to 100."),
   confidence: count("How certain the verdict is, from 0 to 100."),
-  because: text("Which evidence decided, in one sentence."),
+  because: textField("Which evidence decided, in one sentence."),
 });
 
 /**
@@ -183,11 +182,11 @@ export const evidenceSchema = z.object({
     .nullable()
     .meta({ description: "The DNS responses about the domain; null before it was queried." }),
   toxic: z
-    .object({ entry: textOrNull("The matching entry; null when none matches.") })
+    .object({ entry: nullableText("The matching entry; null when none matches.") })
     .nullable()
     .meta({ description: "The operator's suppression list; null when there is none." }),
   dnsbl: dnsbl.nullable().meta({ description: "DNS blocklists; null when they were not queried." }),
-  random_recipient: textOrNull(
+  random_recipient: nullableText(
     "The recipient that does not exist, probed beside the submitted one. The same at each retry, so that greylisting accepts it too.",
   ),
   attempts: z.array(attempt).meta({ description: "The attempts at the mail hosts." }),

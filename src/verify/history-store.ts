@@ -61,11 +61,9 @@ const idOfTime = (time: number): string => {
 
 /** Reads the verifications of an account that are not part of a list. */
 export class HistoryStore {
-  readonly #db: Db;
   readonly #statements: ReturnType<typeof prepareAll>;
 
-  constructor(db: Db) {
-    this.#db = db;
+  constructor(private readonly db: Db) {
     this.#statements = prepareAll(db);
   }
 
@@ -80,7 +78,7 @@ export class HistoryStore {
   ): string | null {
     const ids = lanesOf(owner, filters).map((lane) => {
       const isBehind = and(lane, before === null ? undefined : lt(table.id, before));
-      const found = this.#db.orm.select({ id: table.id }).from(table).where(isBehind).orderBy(desc(table.id));
+      const found = this.db.orm.select({ id: table.id }).from(table).where(isBehind).orderBy(desc(table.id));
       return found.limit(1).offset(places).get()?.id;
     });
     return ids.reduce<string | null>(
@@ -106,7 +104,7 @@ export class HistoryStore {
 
   /** The newest first, older than the id `before` and not older than `from`. */
   list(owner: HistoryOwner, filters: LaneFilters, page: IdWindow): VerificationRow[] {
-    const { orm } = this.#db;
+    const { orm } = this.db;
     const lanes = lanesOf(owner, filters).map((lane) => and(lane, matching(filters), inWindow(page)));
     const [lane] = lanes;
     if (lanes.length === 1) return orm.select().from(table).where(lane).orderBy(desc(table.id)).limit(page.limit).all();

@@ -40,21 +40,28 @@ const COLUMNS = [
 const exportLine = (row: VerificationRow, keyName: string | null): string => {
   const result = row.result === null ? null : resultSchema.parse(JSON.parse(row.result));
   return csvLine([
-    ...[row.id, isoTime(row.createdAtMs), row.completedAtMs === null ? null : isoTime(row.completedAtMs)],
-    ...[row.email, row.normalizedEmail, row.status, row.verdict, row.subStatus],
-    ...[result?.quality_score ?? null, result?.confidence ?? null, row.source, row.keyId, keyName],
+    row.id,
+    isoTime(row.createdAtMs),
+    row.completedAtMs === null ? null : isoTime(row.completedAtMs),
+    row.email,
+    row.normalizedEmail,
+    row.status,
+    row.verdict,
+    row.subStatus,
+    result?.quality_score ?? null,
+    result?.confidence ?? null,
+    row.source,
+    row.keyId,
+    keyName,
   ]);
 };
 
 /** The verifications of an account, of all its keys and users. Those of lists are in their results. */
 export class History {
-  readonly #store: HistoryStore;
-  readonly #usage: Pick<UsageStore, "singleResults">;
-
-  constructor(store: HistoryStore, usage: Pick<UsageStore, "singleResults">) {
-    this.#store = store;
-    this.#usage = usage;
-  }
+  constructor(
+    private readonly store: HistoryStore,
+    private readonly usage: Pick<UsageStore, "singleResults">,
+  ) {}
 
   /**
    * A page, the newest first. It can have fewer rows than `limit`, or none, and still a next one (`next` is not null):
@@ -80,7 +87,8 @@ export class History {
     yield Buffer.from(csvLine(COLUMNS));
     for (let before: string | null = null; ;) {
       const { rows, next }: WalkPage<VerificationRow, string | null> = await this.page(owner, filters, {
-        ...{ before, limit: EXPORTED_AT_ONCE },
+        before,
+        limit: EXPORTED_AT_ONCE,
       });
       yield Buffer.from(rows.map((row) => exportLine(row, keyName(row.keyId))).join(""));
       if (next === null) return;
@@ -92,24 +100,24 @@ export class History {
   source(owner: HistoryOwner, wanted: HistoryFilters): IdSource<VerificationRow> {
     const filters = { ...wanted, isReadByKey: this.#hasKeyFewer(owner, wanted) };
     const { fromMs, beforeMs } = filters;
-    const oldest = fromMs === undefined ? null : this.#store.firstIdFrom(owner, fromMs - ID_SLACK_MS);
-    const end = beforeMs === undefined ? null : this.#store.firstIdFrom(owner, beforeMs + ID_SLACK_MS);
+    const oldest = fromMs === undefined ? null : this.store.firstIdFrom(owner, fromMs - ID_SLACK_MS);
+    const end = beforeMs === undefined ? null : this.store.firstIdFrom(owner, beforeMs + ID_SLACK_MS);
     const startOf = (before: string | null) => (before === null || (end !== null && end < before) ? end : before);
     return {
       // Few are pending: they are read at once.
       idBehind: (before, places) => {
         const isAtOnce = filters.status === "pending";
-        const id = isAtOnce ? null : this.#store.idBehind(owner, filters, { before: startOf(before), places });
+        const id = isAtOnce ? null : this.store.idBehind(owner, filters, { before: startOf(before), places });
         return id === null || (oldest !== null && id < oldest) ? null : id;
       },
       list: ({ before, from, limit }) =>
-        this.#store.list(owner, filters, { before: startOf(before), from: from ?? oldest ?? undefined, limit }),
+        this.store.list(owner, filters, { before: startOf(before), from: from ?? oldest ?? undefined, limit }),
     };
   }
 
   /** Whether a key has had fewer results than the account has had of the kind that is wanted. */
   #hasKeyFewer(owner: HistoryOwner, { keyId, verdict, subStatus }: HistoryFilters): boolean {
     if (keyId === undefined || (verdict === undefined && subStatus === undefined)) return true;
-    return this.#usage.singleResults(owner, { keyId }) < this.#usage.singleResults(owner, { verdict, subStatus });
+    return this.usage.singleResults(owner, { keyId }) < this.usage.singleResults(owner, { verdict, subStatus });
   }
 }

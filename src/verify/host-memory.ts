@@ -29,13 +29,10 @@ const hostKeyOf = ({ host, egress }: Omit<AcceptancePlace, "domain">): string =>
  * removes what counts no longer.
  */
 export class RecentAcceptances {
-  readonly #clock: Clock;
   readonly #acceptances = new Map<string, Acceptance>();
   readonly #refusals = new Map<string, Refusal>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** Another recipient than `mailbox` that was accepted there lately; null when there is none. */
   find(place: AcceptancePlace, mailbox: string): PositiveControl | null {
@@ -44,20 +41,20 @@ export class RecentAcceptances {
     if (known === undefined || known.mailbox === mailbox) return null;
     const refused = this.#refusals.get(hostKeyOf(place));
     if (refused !== undefined && refused.atMs >= known.atMs) return null;
-    const ageMs = this.#clock.monotonicMs() - known.atMs;
+    const ageMs = this.clock.monotonicMs() - known.atMs;
     const recipient = known.mailbox === postmasterOf(place.domain) ? "postmaster" : "another";
     return { recipient, age_s: Math.round(ageMs / 1000) };
   }
 
   noteAccepted(place: AcceptancePlace, mailbox: string): void {
     this.#dropExpired();
-    set(this.#acceptances, placeKey(place), { mailbox, atMs: this.#clock.monotonicMs() });
+    set(this.#acceptances, placeKey(place), { mailbox, atMs: this.clock.monotonicMs() });
   }
 
   /** The host refuses us: what it accepted until now proves nothing any more. */
   noteRefused(host: Omit<AcceptancePlace, "domain">): void {
     this.#dropExpired();
-    set(this.#refusals, hostKeyOf(host), { atMs: this.#clock.monotonicMs() });
+    set(this.#refusals, hostKeyOf(host), { atMs: this.clock.monotonicMs() });
   }
 
   get size(): number {
@@ -66,7 +63,7 @@ export class RecentAcceptances {
 
   /** Entries are in the order of their times: the first that still counts ends the search. */
   #dropExpired(): void {
-    const sinceMs = this.#clock.monotonicMs() - KEEP_MS;
+    const sinceMs = this.clock.monotonicMs() - KEEP_MS;
     for (const entries of [this.#acceptances, this.#refusals] as const)
       for (const [key, { atMs }] of entries) {
         if (atMs > sinceMs) break;
@@ -106,18 +103,15 @@ const CATCH_ALLS_MAX = 50_000;
  * what a server replied for certain belongs here. In memory: losing an entry costs one probe.
  */
 export class CatchAllCache {
-  readonly #clock: Clock;
   readonly #entries = new Map<string, CatchAllEntry>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   find(domain: string, mailHost: string): CachedCatchAll | null {
     const key = `${domain} ${mailHost}`;
     const entry = this.#entries.get(key);
     if (entry === undefined) return null;
-    const ageMs = this.#clock.monotonicMs() - entry.setAtMs;
+    const ageMs = this.clock.monotonicMs() - entry.setAtMs;
     if (ageMs < CATCH_ALL_KEEP_MS) return { state: entry.state, ageMs };
     this.#entries.delete(key);
     return null;
@@ -128,7 +122,7 @@ export class CatchAllCache {
     const [oldest] = this.#entries.keys();
     if (this.#entries.size >= CATCH_ALLS_MAX && oldest !== undefined) this.#entries.delete(oldest);
     this.#entries.delete(key);
-    this.#entries.set(key, { state, setAtMs: this.#clock.monotonicMs() });
+    this.#entries.set(key, { state, setAtMs: this.clock.monotonicMs() });
   }
 
   get size(): number {

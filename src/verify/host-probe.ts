@@ -60,7 +60,11 @@ const EGRESSES_TRIED_MAX = 3;
 
 /** How a session ends when the mail host, or a proxy on the way to it, is at fault: without a reply that says more. */
 const ENDS_WITHOUT_REPLY: ReadonlySet<string | null> = new Set([
-  ...["refused_or_unreachable", "connect_timeout", "closed", "timeout", "deadline"],
+  "refused_or_unreachable",
+  "connect_timeout",
+  "closed",
+  "timeout",
+  "deadline",
 ]);
 
 /** The attempts at one host. */
@@ -324,7 +328,9 @@ const sessionEvidence = (
   result: ProbeResult,
   { about, hints }: { readonly about: About; readonly hints: ReplyHints },
 ): SessionEvidence => ({
-  ...{ host: target.host, address: target.address, port: target.port },
+  host: target.host,
+  address: target.address,
+  port: target.port,
   started_at: isoTime(result.startedAtMs),
   exit: target.egress,
   connection: result.connection,

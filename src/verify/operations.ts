@@ -83,20 +83,26 @@ const PATH = "/v1/email-verifications";
 const COMPLETED = { id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52", status: "completed", result: RESULT_EXAMPLE };
 
 const PENDING = {
-  ...{ id: COMPLETED.id, status: "pending" },
-  ...{ poll_after_ms: 60_800, next_retry_at: "2026-01-01T00:01:00.800Z" },
+  id: COMPLETED.id,
+  status: "pending",
+  poll_after_ms: 60_800,
+  next_retry_at: "2026-01-01T00:01:00.800Z",
 };
 
 const params = z.object({ id: idParameter("verification") });
 const timeoutQuery = z.strictObject({ timeout: timeoutParameter() });
 
 export const CREATE_VERIFICATION = declareRoute({
-  ...{ method: "POST", path: PATH, operationId: "createVerification", tag: TAG },
+  method: "POST",
+  path: PATH,
+  operationId: "createVerification",
+  tag: TAG,
   unrecorded: "the verification itself names its key",
   summary: "Verify an address",
   description:
     "Returns 200 if the verification finishes within `timeout`, otherwise 202: poll the URL in `Location`. If a verification of the same address is pending, the request joins it and is not charged again. A text that is not an address is a 200 with the sub_status `invalid_syntax`.",
-  ...{ scope: "verifications:write", rateLimited: true },
+  scope: "verifications:write",
+  rateLimited: true,
   query: timeoutQuery,
   headers: idempotencyKeyHeader("A request repeated with the same key within 24 hours returns the same verification."),
   body: { schema: orderSchema, example: { email: "someone@example.com", source: "signup-form" } },
@@ -120,7 +126,10 @@ const normalizedEmail = z.string().transform((text) => {
 });
 
 export const LIST_VERIFICATIONS = declareRoute({
-  ...{ method: "GET", path: PATH, operationId: "listVerifications", tag: TAG },
+  method: "GET",
+  path: PATH,
+  operationId: "listVerifications",
+  tag: TAG,
   summary: "List verifications",
   description: "Returns the verifications requested with the calling key, newest first.",
   scope: "verifications:read",
@@ -148,7 +157,10 @@ export const LIST_VERIFICATIONS = declareRoute({
 });
 
 export const GET_VERIFICATION = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id`, operationId: "getVerification", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id`,
+  operationId: "getVerification",
+  tag: TAG,
   summary: "Poll a verification",
   description: "Returns 200 whether the verification is finished or pending. Polling is free.",
   scope: "verifications:read",
@@ -164,7 +176,10 @@ export const GET_VERIFICATION = declareRoute({
 });
 
 export const GET_VERIFICATION_EVIDENCE = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id/evidence`, operationId: "getVerificationEvidence", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id/evidence`,
+  operationId: "getVerificationEvidence",
+  tag: TAG,
   summary: "Get the evidence of a verification",
   description:
     "Everything that the verdict is based on: DNS responses, the hosts contacted, the SMTP transcripts, the rule that matched each reply, and retries.",
@@ -180,7 +195,10 @@ export const GET_VERIFICATION_EVIDENCE = declareRoute({
 });
 
 export const DELETE_VERIFICATION = declareRoute({
-  ...{ method: "DELETE", path: `${PATH}/:id`, operationId: "deleteVerification", tag: TAG },
+  method: "DELETE",
+  path: `${PATH}/:id`,
+  operationId: "deleteVerification",
+  tag: TAG,
   summary: "Delete a verification",
   description: "Deletes a completed verification with its result and evidence. The credit stays spent.",
   scope: "verifications:write",

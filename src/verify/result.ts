@@ -94,7 +94,10 @@ const allSignals = (value: Signal): Signals =>
 
 /** The result of a verification that a bug of ours ended, when not even its evidence can be trusted. */
 export const INTERNAL_ERROR: Omit<VerificationResult, "email" | "normalized_email" | "verified_at"> = {
-  ...{ verdict: "risky", sub_status: "internal_error", quality_score: 40, confidence: 20 },
+  verdict: "risky",
+  sub_status: "internal_error",
+  quality_score: 40,
+  confidence: 20,
   signals: allSignals("skipped"),
 };
 

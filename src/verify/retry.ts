@@ -13,7 +13,12 @@ const PAUSE_MS_MAX = 10 * 60_000;
 
 /** DNS outcomes that may change within a moment; what is wrong with the domain's own records stays. */
 const DNS_FAILURES: ReadonlySet<string> = new Set([
-  ...["servfail", "refused", "timeout", "malformed", "network_error", "unconfirmed"],
+  "servfail",
+  "refused",
+  "timeout",
+  "malformed",
+  "network_error",
+  "unconfirmed",
 ]);
 /** Local reasons for not connecting that may be over at the next attempt. */
 const LOCAL_RULES: ReadonlySet<string> = new Set(["local_failure", "proxy_failed"]);
@@ -103,18 +108,15 @@ interface BugCount {
 
 /** Which checks ended in a bug, how often, and when each is tried again. In memory: a restart tries them all again. */
 export class BugBackoff {
-  readonly #clock: Clock;
   readonly #counts = new Map<string, BugCount>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** Calls `again` after a wait that grows each time, and returns that wait. */
   schedule(id: string, again: () => void): number {
     const times = (this.#counts.get(id)?.times ?? 0) + 1;
     const waitMs = BUG_WAITS_MS[times - 1] ?? LAST_WAIT_MS;
-    const cancel = this.#clock.after(waitMs, () => {
+    const cancel = this.clock.after(waitMs, () => {
       this.#counts.set(id, { times, cancel: null });
       again();
     });

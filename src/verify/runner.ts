@@ -68,7 +68,11 @@ export class Runner {
     this.#dueNowMs = steadyTime(runtime.clock);
     const isStopping = () => this.#stopped;
     this.#attempts = new VerificationAttempts(runtime, {
-      ...{ store, engines, credits, dueNowMs: this.#dueNowMs, isStopping },
+      store,
+      engines,
+      credits,
+      dueNowMs: this.#dueNowMs,
+      isStopping,
     });
     this.#backoff = new BugBackoff(runtime.clock);
     const name = "reading of pending verifications";

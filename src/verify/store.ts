@@ -57,11 +57,9 @@ const prepareAll = ({ sqlite }: Db) => ({
 
 /** The verifications that are not part of a list, with their evidence. */
 export class VerificationStore {
-  readonly #db: Db;
   readonly #statements: ReturnType<typeof prepareAll>;
 
-  constructor(db: Db) {
-    this.#db = db;
+  constructor(private readonly db: Db) {
     this.#statements = prepareAll(db);
   }
 
@@ -113,18 +111,18 @@ export class VerificationStore {
       gte(table.dueAtMs, after.dueAtMs),
       or(gt(table.dueAtMs, after.dueAtMs), gt(table.id, after.id)),
     );
-    return this.#db.orm.select().from(table).where(isDue).orderBy(asc(table.dueAtMs), asc(table.id)).limit(limit).all();
+    return this.db.orm.select().from(table).where(isDue).orderBy(asc(table.dueAtMs), asc(table.id)).limit(limit).all();
   }
 
   /** Makes everything that is due later than `latestMs` due at `dueAtMs`. */
   dueAtLatest(latestMs: number, dueAtMs: number): void {
     const isLater = and(isPending, gt(table.dueAtMs, latestMs));
-    this.#db.orm.update(table).set({ dueAtMs }).where(isLater).run();
+    this.db.orm.update(table).set({ dueAtMs }).where(isLater).run();
   }
 
   /** When the next pending verification after `afterMs` is due; null when there is none. */
   nextDueMs(afterMs: number): number | null {
-    const row = this.#db.orm
+    const row = this.db.orm
       .select({ dueAtMs: sql<number | null>`min(due_at_ms)` })
       .from(table)
       .where(and(isPending, sql`due_at_ms > ${afterMs}`))

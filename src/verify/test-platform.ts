@@ -74,11 +74,21 @@ const simulatedAttempt = (outcome: SimulatedOutcome): Attempt => {
     ...replyAt("rcpt", "random", outcome.random),
   ];
   const session = {
-    ...{ ...HOST, port: 25, started_at: table.verified_at, exit: "test key", connection: "new" as const },
-    ...{ remembered_since: null, tls: false, failure: null, replies, transcript: [] },
+    ...HOST,
+    port: 25,
+    started_at: table.verified_at,
+    exit: "test key",
+    connection: "new" as const,
+    remembered_since: null,
+    tls: false,
+    failure: null,
+    replies,
+    transcript: [],
   };
   return {
-    ...{ number: 1, started_at: table.verified_at, finished_at: table.verified_at },
+    number: 1,
+    started_at: table.verified_at,
+    finished_at: table.verified_at,
     dialogues: outcome.internal ? [] : [session],
     finding: findingOf(outcome, replies),
   };
@@ -96,7 +106,10 @@ const simulatedDomain = (outcome: SimulatedOutcome, name: string): DomainEvidenc
   const { host, address } = HOST;
   const mailHost = { host, preference: 10, addresses: [{ address, allowed: true }], lookup_failed: false };
   return {
-    ...{ name, outcome: outcome.domain ?? "mail_hosts", implicit_mx: false, questions: [] },
+    name,
+    outcome: outcome.domain ?? "mail_hosts",
+    implicit_mx: false,
+    questions: [],
     unverifiable_provider: outcome.unverifiable ? "The test provider" : null,
     hosts: outcome.domain === undefined ? [mailHost] : [],
   };

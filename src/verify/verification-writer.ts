@@ -25,31 +25,29 @@ export interface ResultToStore {
 
 /** Stores single verifications: pending, or with their result, its evidence, its credit and the usage that it counts as. */
 export class ResultWriter {
-  readonly #runtime: Pick<Runtime, "db">;
-  readonly #store: VerificationStore;
-  readonly #credits: ByMode<CreditHolds>;
   readonly #usage: UsageStore;
 
-  constructor(runtime: Pick<Runtime, "db">, store: VerificationStore, credits: ByMode<CreditHolds>) {
-    this.#runtime = runtime;
-    this.#store = store;
-    this.#credits = credits;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db">,
+    private readonly store: VerificationStore,
+    private readonly credits: ByMode<CreditHolds>,
+  ) {
     this.#usage = new UsageStore(runtime.db);
   }
 
   /** Inserts a pending verification and holds its credit; returns its row. 402 before anything is changed. */
   insertPending(tx: Tx, row: VerificationRow): VerificationRow {
-    const held = this.#credits[row.mode].hold(tx, moveOf(row, row.createdAtMs));
+    const held = this.credits[row.mode].hold(tx, moveOf(row, row.createdAtMs));
     if (!held.ok) throw insufficientCredits(held.error);
-    this.#store.insert(tx, row);
+    this.store.insert(tx, row);
     return row;
   }
 
   /** Ends a pending verification; nothing happens when it has ended already. */
   end(tx: Tx, row: VerificationRow, ended: ResultToStore): void {
-    if (!this.#store.complete(tx, row.id, completionOf(ended))) return;
+    if (!this.store.complete(tx, row.id, completionOf(ended))) return;
     const { result, chargeable, nowMs } = ended;
-    const credits = this.#credits[row.mode];
+    const credits = this.credits[row.mode];
     const charged = chargeable ? credits.settle(tx, moveOf(row, nowMs)) : 0;
     if (!chargeable) credits.release(tx, moveOf(row, nowMs), result.sub_status);
     this.#complete(tx, row, ended, charged);
@@ -60,14 +58,14 @@ export class ResultWriter {
     const charged = this.#charge(tx, row, ended);
     if (!charged.ok) throw insufficientCredits(charged.error);
     const completed: VerificationRow = { ...row, ...completionOf(ended), status: "completed", dueAtMs: null };
-    this.#store.insert(tx, completed);
+    this.store.insert(tx, completed);
     this.#complete(tx, row, ended, charged.value);
     return completed;
   }
 
   /** The credit of a verification that was not pending: how many were spent. */
   #charge(tx: Tx, row: VerificationRow, { chargeable, nowMs }: ResultToStore): Result<number, TooFewCredits> {
-    const [credits, move] = [this.#credits[row.mode], moveOf(row, nowMs)];
+    const [credits, move] = [this.credits[row.mode], moveOf(row, nowMs)];
     if (chargeable) return credits.spend(tx, move);
     // Free of charge, but not for an account without credits. The balance stays, so the ledger has no entry.
     const { available } = credits.balance(row.accountId);
@@ -77,10 +75,10 @@ export class ResultWriter {
   #complete(tx: Tx, row: VerificationRow, { result, evidence, nowMs }: ResultToStore, credits: number): void {
     const { id, accountId, keyId, mode } = row;
     const { verdict, sub_status: subStatus } = result;
-    if (evidence !== null) this.#store.saveEvidence(tx, id, evidence);
+    if (evidence !== null) this.store.saveEvidence(tx, id, evidence);
     const counted = { mode, source: "single", verdict, subStatus } as const;
     this.#usage.add(tx, { ...counted, accountId, keyId, day: dayOfTime(nowMs), verifications: 1, credits });
-    this.#runtime.db.note(tx, { kind: "verification", ...counted });
+    this.runtime.db.note(tx, { kind: "verification", ...counted });
   }
 }
 
@@ -108,8 +106,6 @@ type Insert = (tx: Tx) => VerificationRow;
 export class UnstoredVerification {
   /** The row once it is durable. Rejects with the refusal (402, 422) or the failure of the database; then nothing is stored. */
   readonly stored: Promise<VerificationRow>;
-  readonly #write: (insert: Insert) => Promise<VerificationRow>;
-  readonly #insertPending: Insert;
   readonly #stored = Promise.withResolvers<VerificationRow>();
   #isStoring: boolean = false;
 
@@ -117,14 +113,12 @@ export class UnstoredVerification {
     /** As it is stored while it is pending. */
     readonly row: VerificationRow,
     readonly request: IdempotentRequest | null,
-    {
-      write,
-      insertPending,
-    }: { readonly write: (insert: Insert) => Promise<VerificationRow>; readonly insertPending: Insert },
+    private readonly deps: {
+      readonly write: (insert: Insert) => Promise<VerificationRow>;
+      readonly insertPending: Insert;
+    },
   ) {
     this.stored = this.#stored.promise;
-    this.#write = write;
-    this.#insertPending = insertPending;
     // Nobody may be waiting when it fails.
     this.stored.catch(() => undefined);
   }
@@ -134,7 +128,7 @@ export class UnstoredVerification {
     const isFirst = !this.#isStoring;
     if (isFirst) {
       this.#isStoring = true;
-      this.#write(insert).then(this.#stored.resolve, this.#stored.reject);
+      this.deps.write(insert).then(this.#stored.resolve, this.#stored.reject);
     }
     await this.stored;
     return isFirst;
@@ -142,7 +136,7 @@ export class UnstoredVerification {
 
   /** Stores it as pending, unless it is stored already. False when it cannot be stored. */
   storePending(): Promise<boolean> {
-    return this.store(this.#insertPending).then(
+    return this.store(this.deps.insertPending).then(
       () => true,
       () => false,
     );
@@ -151,17 +145,15 @@ export class UnstoredVerification {
 
 /** The verifications that are not stored yet: a repeated request finds them here, and their credits count as held. */
 export class UnstoredVerifications {
-  readonly #runtime: Pick<Runtime, "db">;
-  readonly #deps: UnstoredDeps;
   readonly #byAddress = new Map<string, UnstoredVerification>();
   readonly #byRequest = new Map<string, UnstoredVerification>();
   /** Of each account with a live key. */
   readonly #credits = new Map<string, number>();
 
-  constructor(runtime: Pick<Runtime, "db">, deps: UnstoredDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db">,
+    private readonly deps: UnstoredDeps,
+  ) {}
 
   /** What the request, or an earlier one for the same address, has begun. 422 when its Idempotency-Key began another. */
   find(row: VerificationRow, request: IdempotentRequest | null): UnstoredVerification | undefined {
@@ -173,12 +165,12 @@ export class UnstoredVerifications {
 
   /** Begins a verification. 402 when the credits that are available are needed for others that have begun. */
   begin(row: VerificationRow, request: IdempotentRequest | null): UnstoredVerification {
-    const { available } = this.#deps.credits[row.mode].balance(row.accountId);
+    const { available } = this.deps.credits[row.mode].balance(row.accountId);
     const begun = row.mode === "live" ? (this.#credits.get(row.accountId) ?? 0) : 0;
     if (available - begun < 1) throw insufficientCredits({ required: 1, available: available - begun });
     const unstored = new UnstoredVerification(row, request, {
       write: (insert) => this.#write(unstored, insert),
-      insertPending: (tx) => this.#deps.results.insertPending(tx, row),
+      insertPending: (tx) => this.deps.results.insertPending(tx, row),
     });
     this.#byAddress.set(addressKey(row), unstored);
     if (request !== null) this.#byRequest.set(requestKey(request), unstored);
@@ -188,10 +180,10 @@ export class UnstoredVerifications {
 
   /** One transaction, in which a refusal comes before every change. */
   async #write(unstored: UnstoredVerification, insert: Insert): Promise<VerificationRow> {
-    const { idempotency } = this.#deps;
+    const { idempotency } = this.deps;
     const { request } = unstored;
     try {
-      const stored = await this.#runtime.db.commit((tx) =>
+      const stored = await this.runtime.db.commit((tx) =>
         orRefusal(() => {
           if (request !== null) idempotency.findResource(request);
           const row = insert(tx);

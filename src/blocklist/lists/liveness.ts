@@ -124,7 +124,10 @@ export class LivenessProber {
   #subjectOf(list: Blocklist, kind: TargetKind): Subject {
     const key = `${list.id} ${kind}`;
     const subject = this.#subjects.get(key) ?? {
-      ...{ list, kind, aliveMs: Number.NEGATIVE_INFINITY, running: null },
+      list,
+      kind,
+      aliveMs: Number.NEGATIVE_INFINITY,
+      running: null,
       isReliable: new Map<TypeGroup, boolean>(),
       doubtful: new Set<TypeGroup>(),
     };

@@ -53,7 +53,10 @@ export const catalogueOf = (settings: CatalogueSettings): Catalogue => {
 /** Lookups within the budgets of the lists: for monitoring and the command line. Without a ledger, budgets begin anew. */
 export const openDnsbl = ({ clock, random, resolver }: Platform, ledger?: BudgetLedger): Dnsbl =>
   createDnsbl({
-    ...{ clock, random, resolver, registrableDomain: organisationalDomain },
+    clock,
+    random,
+    resolver,
+    registrableDomain: organisationalDomain,
     pacing: createDnsblPacing({ clock, ...(ledger === undefined ? {} : { ledger }) }),
   });
 
@@ -63,7 +66,10 @@ const BLOCKLISTS: OnBehalfOf = { account: "blocklists", priority: "realtime" };
 /** The same for verdicts, which wait `waitMsMax` at most for their turn. */
 export const openVerdictDnsbl = ({ clock, random, resolver }: Platform, waitMsMax: number): Dnsbl =>
   createDnsbl({
-    ...{ clock, random, resolver: resolverFor(resolver, BLOCKLISTS), registrableDomain: organisationalDomain },
+    clock,
+    random,
+    resolver: resolverFor(resolver, BLOCKLISTS),
+    registrableDomain: organisationalDomain,
     pacing: createDnsblPacing({ clock, waitMsMax }),
   });
 

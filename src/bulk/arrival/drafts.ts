@@ -234,8 +234,17 @@ export class ListDrafts {
     const draft = { id: newId(), fileName, bytes, expiresAtMs: clock.nowMs() + DRAFT_MS_MAX };
     const cancelExpiry = clock.after(DRAFT_MS_MAX, () => this.#dropLater(stored));
     const stored: Stored = {
-      ...{ draft, owner, upload, reservations, cancelExpiry, previews: new Map(), jobId: null },
-      ...{ required: null, start: null, readers: 0, isDropped: false },
+      draft,
+      owner,
+      upload,
+      reservations,
+      cancelExpiry,
+      previews: new Map(),
+      jobId: null,
+      required: null,
+      start: null,
+      readers: 0,
+      isDropped: false,
     };
     this.#drafts.set(draft.id, stored);
     return shown(stored);

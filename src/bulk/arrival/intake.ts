@@ -51,7 +51,13 @@ export class BulkIntake {
     const { accountId, keyId, mode } = caller;
     const { name, source, webhookUrl } = list;
     const job = {
-      ...{ id: newId(), accountId, keyId, mode, name, source, webhookUrl },
+      id: newId(),
+      accountId,
+      keyId,
+      mode,
+      name,
+      source,
+      webhookUrl,
       format: JSON.stringify(resultsFormatSchema.parse(list.format)),
       reading: list.reading === null ? null : JSON.stringify(list.reading),
       createdAtMs: this.runtime.clock.nowMs(),

@@ -79,7 +79,8 @@ const readJsonList = async (request: Request, context: SubmissionContext): Promi
   const webhookUrl = readWebhookUrl(order.webhook_url, context);
   const about = { name, source, webhookUrl, format: JSON_LIST_FORMAT, reading: null, rowsMax: emails.length };
   return {
-    ...{ isDryRun, inspection: null },
+    isDryRun,
+    inspection: null,
     list: { ...about, batches: rowsOfEmails(emails) },
     hash: async () => sha256(JSON.stringify(["bulk", name, source, webhookUrl, emails])),
   };
@@ -136,7 +137,8 @@ export const withStoredList = async <T>(
     const { shape } = inspection;
     const about = { name: name ?? fileName, source, webhookUrl };
     return work({
-      ...{ inspection, isDryRun: dry_run === "true" },
+      inspection,
+      isDryRun: dry_run === "true",
       list: { ...about, format: shape, reading, rowsMax: shape.rows, batches: readRows(lines, shape) },
       hash: async () => sha256(JSON.stringify(["bulk file", about, layout, await hashOf(fileSource(path))])),
     });

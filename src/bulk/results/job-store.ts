@@ -184,7 +184,11 @@ export class JobStore {
   /** The list is complete: the job becomes visible. */
   queue(_tx: Tx, number: number, { rows, empty, addresses }: ListTotals): void {
     this.#set(number, {
-      ...{ status: "queued", rowsTotal: rows, rowsEmpty: empty, rowsFinished: empty, addressesTotal: addresses },
+      status: "queued",
+      rowsTotal: rows,
+      rowsEmpty: empty,
+      rowsFinished: empty,
+      addressesTotal: addresses,
     });
   }
 
@@ -202,7 +206,10 @@ export class JobStore {
     const reopened = and(eq(bulkCounts.job, number), inArray(bulkCounts.subStatus, [...subStatuses]));
     this.db.orm.delete(bulkCounts).where(reopened).run();
     this.#set(number, {
-      ...{ status: "queued", startedAtMs: null, completedAtMs: null, isResetting: true },
+      status: "queued",
+      startedAtMs: null,
+      completedAtMs: null,
+      isResetting: true,
       round: sql`round + 1`,
       rowsFinished: sql`rows_finished - ${rows}`,
       addressesFinished: sql`addresses_finished - ${addresses}`,

@@ -346,7 +346,10 @@ export class RowStore {
         WHERE ${conditionOf(filter)} ORDER BY r.row_index ${order === "first" ? "ASC" : "DESC"} LIMIT $limit`,
     );
     return statement.all({
-      ...{ job, from, to, limit },
+      job,
+      from,
+      to,
+      limit,
       ...(Array.isArray(results) ? { results: JSON.stringify(results) } : {}),
       ...(text === null ? {} : { text: text.toLowerCase() }),
     });

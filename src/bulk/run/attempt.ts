@@ -101,7 +101,9 @@ export const createAttempt = (
       return outcomeOf(attempted, engine);
     } catch (error) {
       log.error("verification of a list address could not be concluded", {
-        ...{ job: job.number, position: address.position, error },
+        job: job.number,
+        position: address.position,
+        error,
       });
       return outcomeOf(engine.fail(begin()), engine);
     }

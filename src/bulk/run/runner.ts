@@ -316,11 +316,12 @@ const FOLLOW_EVERY_MS = 2_000;
 
 /** Follows what another process, such as the command line, did to jobs: stops those that it ended, starts those that it queued. */
 export class JobFollower {
-  readonly #options: JobFollowerOptions;
   readonly #following: Recurring;
 
-  constructor(runtime: Pick<Runtime, "clock" | "log">, options: JobFollowerOptions) {
-    this.#options = options;
+  constructor(
+    runtime: Pick<Runtime, "clock" | "log">,
+    private readonly options: JobFollowerOptions,
+  ) {
     const name = "reading of lists that other processes changed";
     this.#following = new Recurring(runtime, { name, run: () => this.#follow(), retryMs: FOLLOW_EVERY_MS });
   }
@@ -334,7 +335,7 @@ export class JobFollower {
   }
 
   #follow(): number {
-    const { jobs, runner, prepareRetries } = this.#options;
+    const { jobs, runner, prepareRetries } = this.options;
     if (jobs.resetting().length > 0) prepareRetries();
     const unfinished = jobs.withStatus(["queued", "running"]);
     const numbers = new Set(unfinished.map(({ number }) => number));

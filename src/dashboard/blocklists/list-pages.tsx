@@ -26,7 +26,8 @@ const params = z.object({ list: z.string().regex(/^[a-z0-9-]{1,64}$/) });
 /** The lists, and one list. */
 export const listPages = ({ statuses, table, clock }: BlocklistUseCases) => [
   page({ path: "/blocklists/lists" }, ({ viewer }) => ({
-    ...{ title: "Health of the lists", section: "blocklists" },
+    title: "Health of the lists",
+    section: "blocklists",
     body: <ListsPage statuses={statuses.all(viewer.caller)} />,
   })),
 
@@ -36,7 +37,8 @@ export const listPages = ({ statuses, table, clock }: BlocklistUseCases) => [
     const { targets, total } = await table.page(viewer.caller, query);
     const canTest = viewer.mode === "live";
     return {
-      ...{ title: status.list.name, section: "blocklists" },
+      title: status.list.name,
+      section: "blocklists",
       body: <ListPage {...{ status, targets, total, canTest }} />,
     };
   }),

@@ -23,7 +23,8 @@ const TARGET_CHARACTERS_MAX = 320;
 const NOTHING_READ = { valid: [], problems: [], inRanges: 0 };
 
 const newView = (props: Partial<NewPageProps>): View => ({
-  ...{ title: "Add targets", section: "blocklists" },
+  title: "Add targets",
+  section: "blocklists",
   body: <NewPage {...{ values: {}, read: NOTHING_READ, cost: null, found: [], unknown: null, ...props }} />,
 });
 
@@ -74,8 +75,11 @@ const addPasted = async (useCases: BlocklistUseCases, viewer: Viewer, form: Past
   if (read.inRanges > 0 && form.confirmed === undefined) {
     const cost = useCases.statuses.costOf(viewer.caller, "ipv4", read.inRanges);
     const values = {
-      ...{ targets: read.valid.join("\n"), label: label ?? "", alert_severity_min: alertSeverityMin ?? "" },
-      ...{ webhook_url: webhookUrl ?? "", recipients: recipients.join(", ") },
+      targets: read.valid.join("\n"),
+      label: label ?? "",
+      alert_severity_min: alertSeverityMin ?? "",
+      webhook_url: webhookUrl ?? "",
+      recipients: recipients.join(", "),
     };
     return newView({ values, cost });
   }
@@ -209,8 +213,10 @@ const NewPage = (props: NewPageProps) => (
 
 const AddForm = ({ values, read, cost }: NewPageProps) => {
   const settings: Partial<Settings> = {
-    ...{ label: textOf(values, "label"), webhook_url: textOf(values, "webhook_url") },
-    ...{ alert_severity_min: textOf(values, "alert_severity_min"), recipients: textOf(values, "recipients") ?? "" },
+    label: textOf(values, "label"),
+    webhook_url: textOf(values, "webhook_url"),
+    alert_severity_min: textOf(values, "alert_severity_min"),
+    recipients: textOf(values, "recipients") ?? "",
   };
   return (
     <PostForm action={NEW_PATH} class="form">

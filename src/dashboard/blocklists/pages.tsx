@@ -50,12 +50,23 @@ const DONE = {
 
 /** Names of the acts in the audit log. The first form of a deletion only asks for confirmation. */
 const ACTIONS = {
-  ...{ check: "targets.check", pause: "targets.pause", resume: "targets.resume", delete: null },
+  check: "targets.check",
+  pause: "targets.pause",
+  resume: "targets.resume",
+  delete: null,
   "delete-confirmed": "targets.remove",
 } as const;
 
 const CSV_COLUMNS = [
-  ...["target", "label", "state", "severity", "listed_on", "since", "last_checked_at", "next_check_at", "notes"],
+  "target",
+  "label",
+  "state",
+  "severity",
+  "listed_on",
+  "since",
+  "last_checked_at",
+  "next_check_at",
+  "notes",
 ];
 
 /** The table of targets, its file, and what is done with chosen targets. */

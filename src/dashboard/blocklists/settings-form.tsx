@@ -32,7 +32,9 @@ export interface Settings {
 }
 
 export const settingsOf = ({ label, alertSeverityMin, webhookUrl, recipients }: TargetRow): Settings => ({
-  ...{ label, alert_severity_min: alertSeverityMin, webhook_url: webhookUrl },
+  label,
+  alert_severity_min: alertSeverityMin,
+  webhook_url: webhookUrl,
   recipients: recipients.join(", "),
 });
 

@@ -70,7 +70,8 @@ const historyPages = ({ targets, history, catalogue }: BlocklistUseCases) => [
     const shown = history.page(id, filterOf(query), { page: query.cursor, perPage: CHECKS_PER_PAGE });
     const names = namesIn(catalogue, target.mode);
     return {
-      ...{ title: `Checks of ${target.value}`, section: "blocklists" },
+      title: `Checks of ${target.value}`,
+      section: "blocklists",
       body: <HistoryPage {...{ target, query, names, page: shown }} />,
     };
   }),
@@ -85,8 +86,19 @@ const historyPages = ({ targets, history, catalogue }: BlocklistUseCases) => [
 ];
 
 const HISTORY_COLUMNS = [
-  ...["finished_at", "trigger", "status", "listed_on", "added", "removed", "address"],
-  ...["listed", "not_listed", "unproven", "refused", "failed", "unusable_lists"],
+  "finished_at",
+  "trigger",
+  "status",
+  "listed_on",
+  "added",
+  "removed",
+  "address",
+  "listed",
+  "not_listed",
+  "unproven",
+  "refused",
+  "failed",
+  "unusable_lists",
 ];
 
 const historyLines = async function* (
@@ -101,8 +113,19 @@ const historyLines = async function* (
       .map(({ finished_at, trigger, status, listed_on, added, removed, address = null, counts, results }) => {
         const unusable = results.filter(({ outcome }) => outcome !== "listed").map(({ list }) => list);
         return csvLine([
-          ...[finished_at, trigger, status, listed_on.join(" "), added.join(" "), removed.join(" "), address],
-          ...[counts.listed, counts.not_listed, counts.unproven, counts.refused, counts.failed, unusable.join(" ")],
+          finished_at,
+          trigger,
+          status,
+          listed_on.join(" "),
+          added.join(" "),
+          removed.join(" "),
+          address,
+          counts.listed,
+          counts.not_listed,
+          counts.unproven,
+          counts.refused,
+          counts.failed,
+          unusable.join(" "),
         ]);
       })
       .join("");

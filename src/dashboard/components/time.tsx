@@ -59,8 +59,14 @@ const clockText = (atMs: number, timeZone: string): string =>
 /** The exact time, with seconds and zone: what a hover shows. */
 export const exactText = (atMs: number, timeZone: string): string =>
   formatted(atMs, timeZone, {
-    ...{ year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" },
-    ...{ hour12: false, timeZoneName: "short" },
+    year: "numeric",
+    month: "short",
+    day: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hour12: false,
+    timeZoneName: "short",
   });
 
 export interface TimeProps {
@@ -78,7 +84,8 @@ export const Time = ({ atMs, style = "relative" }: TimeProps) => {
   const texts = {
     relative: () => relativeText(atMs, nowMs) ?? day(),
     full: () => `${day()}, ${clock()}`,
-    ...{ day, clock },
+    day,
+    clock,
   };
   return (
     <time dateTime={new Date(atMs).toISOString()} title={exactText(atMs, timeZone)} data-style={style}>

@@ -270,9 +270,19 @@ const FirstDomain = () => (
 const CSV_AT_ONCE = 500;
 
 const CSV_COLUMNS = [
-  ...["domain", "label", "status", "attention", "policy"],
-  ...["messages_7_days", "aligned_percent_7_days", "messages_30_days", "aligned_percent_30_days"],
-  ...["last_report", "next_step", "next_step_reason", "computed_at"],
+  "domain",
+  "label",
+  "status",
+  "attention",
+  "policy",
+  "messages_7_days",
+  "aligned_percent_7_days",
+  "messages_30_days",
+  "aligned_percent_30_days",
+  "last_report",
+  "next_step",
+  "next_step_reason",
+  "computed_at",
 ];
 
 /** The domains of a list as a CSV file. `read` returns some of them. */
@@ -290,13 +300,18 @@ async function* batchesOf(read: (limit: number, offset: number) => DomainList): 
 const cellsOf = ({ row, status, overview, attention }: DomainListItem): Cell[] => {
   const counts = overview ?? null;
   return [
-    ...[row.domain, row.label, status, attention.map(({ title }) => title).join("; ")],
+    row.domain,
+    row.label,
+    status,
+    attention.map(({ title }) => title).join("; "),
     policyWords(readState(row.state)?.believed.policy),
     ...(counts === null
       ? [null, null, null, null]
       : [
-          ...[counts.messages7, percentOf(counts.aligned7, counts.messages7)],
-          ...[counts.messages30, percentOf(counts.aligned30, counts.messages30)],
+          counts.messages7,
+          percentOf(counts.aligned7, counts.messages7),
+          counts.messages30,
+          percentOf(counts.aligned30, counts.messages30),
         ]),
     row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
     ...(counts?.next == null ? [null, null] : [stepWords(counts.next), counts.next.why]),

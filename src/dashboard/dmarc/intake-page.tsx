@@ -39,7 +39,9 @@ type Query = z.output<typeof query>;
 type UseCases = Pick<DmarcReportUseCases, "reader" | "uploads" | "ingestions">;
 
 const listQueryOf = ({ outcome, via, status, domain, at }: Query): IngestionQuery => ({
-  ...{ outcome, status, domainId: domain },
+  outcome,
+  status,
+  domainId: domain,
   via: at === undefined ? via : "http",
   ...(at === undefined ? {} : { receivedFromMs: at, receivedBeforeMs: at + 1 }),
 });

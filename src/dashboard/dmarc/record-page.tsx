@@ -86,7 +86,11 @@ const untilText = (atMs: number, nowMs: number, { timeZone }: Pick<Viewer, "time
   atMs - nowMs >= DAY_MS
     ? exactText(atMs, timeZone)
     : new Intl.DateTimeFormat("en-GB", {
-        ...{ hour: "2-digit", minute: "2-digit", hour12: false, timeZoneName: "short", timeZone },
+        hour: "2-digit",
+        minute: "2-digit",
+        hour12: false,
+        timeZoneName: "short",
+        timeZone,
       }).format(atMs);
 
 const CheckedAt = ({ checkedAtMs }: Publication) =>

@@ -108,7 +108,8 @@ interface StateWords {
 const STATE_WORDS: Readonly<Record<PublicationState, StateWords>> = {
   in_order: { kind: "ok", label: "In order", title: "The record is published, and reports can arrive" },
   not_authorised: {
-    ...{ kind: "bad", label: "Not authorized" },
+    kind: "bad",
+    label: "Not authorized",
     title: "The record is published, but receivers may not send the reports here",
   },
   missing: { kind: "warn", label: "Not published", title: "No DMARC record is published" },

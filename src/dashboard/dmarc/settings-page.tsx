@@ -33,10 +33,16 @@ const form = z.object({
   digest: z.enum(DIGESTS),
   alerts: listOf(z.enum(ALERT_RULES)),
   sends_mail: z.enum(["unset", "yes", "no"]),
-  ...{ require_authentic_reports: flag, store_failure_reports: flag, failure_reports_redact: flag },
-  ...{ retention_days: number, raw_retention_days: number },
-  ...{ new_source_messages: number, new_source_percent: number },
-  ...{ failure_spike_messages: number, failure_spike_percent: number, spoofing_messages: number },
+  require_authentic_reports: flag,
+  store_failure_reports: flag,
+  failure_reports_redact: flag,
+  retention_days: number,
+  raw_retention_days: number,
+  new_source_messages: number,
+  new_source_percent: number,
+  failure_spike_messages: number,
+  failure_spike_percent: number,
+  spoofing_messages: number,
 });
 type GivenSettings = z.output<typeof form>;
 
@@ -74,8 +80,11 @@ const bodyOf = (given: GivenSettings) => {
     sends_mail: sends_mail === "unset" ? null : sends_mail === "yes",
     alerts: Object.fromEntries(ALERT_RULES.map((rule) => [rule, alerts.includes(rule)])),
     alert_thresholds: {
-      ...{ new_source_messages, new_source_percent, failure_spike_messages },
-      ...{ failure_spike_percent, spoofing_messages },
+      new_source_messages,
+      new_source_percent,
+      failure_spike_messages,
+      failure_spike_percent,
+      spoofing_messages,
     },
   };
 };

@@ -29,7 +29,10 @@ export const sourcePages = ({ reading, records }: DmarcPageUseCases): readonly P
       const found = reading.source(viewer.caller, id, { key, days: state.days });
       const { fromDay: from, toDay: to } = reading.range(state.days);
       const filters = {
-        ...{ from, to, source: key, source_ip: state.ip },
+        from,
+        to,
+        source: key,
+        source_ip: state.ip,
         aligned: state.aligned === undefined ? undefined : state.aligned === "yes",
       };
       const page = { after: state.cursor ?? null, limit: ROWS_AT_ONCE };

@@ -121,7 +121,8 @@ const ShownSources = ({
 
 const parametersOf = ({ days, class: classification, text, failing, networks }: SourcesState): string =>
   new URLSearchParams({
-    ...{ days: String(days), text },
+    days: String(days),
+    text,
     ...(classification === undefined ? {} : { class: classification }),
     ...(failing ? { failing: "on" } : {}),
     ...(networks ? { networks: "on" } : {}),

@@ -22,15 +22,13 @@ const urgency = ({ severity }: AttentionItem): number => SEVERITIES.indexOf(seve
 
 /** What needs attention in all parts of the product, worst first. */
 export class AttentionBoard {
-  readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #sources: readonly AttentionSource[];
   /** By account, mode and user, because roles see different items; the least recent first. */
   readonly #recent = new Map<string, { readonly atMs: number; readonly counts: Counts }>();
 
-  constructor(clock: Pick<Clock, "monotonicMs">, sources: readonly AttentionSource[]) {
-    this.#clock = clock;
-    this.#sources = sources;
-  }
+  constructor(
+    private readonly clock: Pick<Clock, "monotonicMs">,
+    private readonly sources: readonly AttentionSource[],
+  ) {}
 
   /** Everything, read now. */
   items(viewer: Viewer): readonly AttentionItem[] {
@@ -40,20 +38,20 @@ export class AttentionBoard {
   /** How many items there are by section, read a moment ago at most. */
   counts(viewer: Viewer): Counts {
     const known = this.#recent.get(nameOf(viewer));
-    if (known !== undefined && this.#clock.monotonicMs() - known.atMs < RECENT_MS) return known.counts;
+    if (known !== undefined && this.clock.monotonicMs() - known.atMs < RECENT_MS) return known.counts;
     this.#read(viewer);
     return this.#recent.get(nameOf(viewer))?.counts ?? {};
   }
 
   #read(viewer: Viewer): AttentionItem[] {
     const counts: Counts = {};
-    const items = this.#sources.flatMap(({ section, itemsOf }) => {
+    const items = this.sources.flatMap(({ section, itemsOf }) => {
       const found = itemsOf(viewer);
       counts[section] = (counts[section] ?? 0) + found.length;
       return found;
     });
     this.#recent.delete(nameOf(viewer));
-    this.#recent.set(nameOf(viewer), { atMs: this.#clock.monotonicMs(), counts });
+    this.#recent.set(nameOf(viewer), { atMs: this.clock.monotonicMs(), counts });
     const [oldest] = this.#recent.keys();
     if (this.#recent.size > VIEWERS_MAX && oldest !== undefined) this.#recent.delete(oldest);
     return items;
@@ -80,8 +78,12 @@ const DOCTOR_MAX = 5;
 const serviceItem = (text: string, severity: AttentionItem["severity"]): AttentionItem => {
   const end = /[.!?](?= [A-Z])/.exec(text)?.index ?? text.length - 1;
   return {
-    ...{ severity, label: "Service", title: text.slice(0, end).replace(/\.$/, "") },
-    ...{ detail: text.slice(end + 1).trim(), action: SERVICE_LINK, sinceMs: null },
+    severity,
+    label: "Service",
+    title: text.slice(0, end).replace(/\.$/, ""),
+    detail: text.slice(end + 1).trim(),
+    action: SERVICE_LINK,
+    sinceMs: null,
   };
 };
 
@@ -90,7 +92,8 @@ const adviceItem = ({ title, detail, remedy, severity }: DoctorAdvice): Attentio
   label: "Sending",
   title,
   detail: remedy === null ? detail : `${detail} ${remedy}`,
-  ...{ action: SENDER_LINK, sinceMs: null },
+  action: SENDER_LINK,
+  sinceMs: null,
 });
 
 /** The same as a part of the board: operators see it, on the pages with live data. */

@@ -43,7 +43,9 @@ export const createHomePages = (useCases: HomeUseCases) => [
     const facts: HomeFacts = {
       attention: board.items(viewer),
       days: await usage.report(viewer.caller, { fromDay, toDay }, "day"),
-      ...{ fromDay, toDay, latest: latest.rows },
+      fromDay,
+      toDay,
+      latest: latest.rows,
       lists: useCases.runningLists(viewer),
       targets: useCases.targets(viewer),
       mail: useCases.mailInName(viewer),

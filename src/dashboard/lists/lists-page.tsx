@@ -50,7 +50,10 @@ const viewLists = async (
   const props = {
     lists: rows.map((job) => listFacts(useCases, job)),
     drafts: useCases.bulk.drafts.waiting(caller),
-    ...{ filters: { status, q }, cursor, next, isTest: viewer.mode === "test" },
+    filters: { status, q },
+    cursor,
+    next,
+    isTest: viewer.mode === "test",
   };
   return { title: "Lists", section: "lists", body: <AddressListsPage {...props} /> };
 };
@@ -164,17 +167,41 @@ const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest }: Addr
 };
 
 const CSV_COLUMNS = [
-  ...["id", "name", "label", "status", "started_by", "started_at", "ended_at", "rows", "rows_without_address"],
-  ...["addresses", "addresses_finished", "deliverable", "risky", "undeliverable", "credits_charged"],
+  "id",
+  "name",
+  "label",
+  "status",
+  "started_by",
+  "started_at",
+  "ended_at",
+  "rows",
+  "rows_without_address",
+  "addresses",
+  "addresses_finished",
+  "deliverable",
+  "risky",
+  "undeliverable",
+  "credits_charged",
 ];
 const LISTS_AT_ONCE = 250;
 
 const lineOf = ({ job, verdicts, startedBy }: ListFacts): string =>
   csvLine([
-    ...[job.id, job.name, job.source, job.status, startedBy, isoTime(job.createdAtMs)],
-    ...[job.completedAtMs === null ? null : isoTime(job.completedAtMs), job.rowsTotal, job.rowsEmpty],
-    ...[job.addressesTotal, job.addressesFinished],
-    ...[verdicts.deliverable, verdicts.risky, verdicts.undeliverable, job.creditsCharged],
+    job.id,
+    job.name,
+    job.source,
+    job.status,
+    startedBy,
+    isoTime(job.createdAtMs),
+    job.completedAtMs === null ? null : isoTime(job.completedAtMs),
+    job.rowsTotal,
+    job.rowsEmpty,
+    job.addressesTotal,
+    job.addressesFinished,
+    verdicts.deliverable,
+    verdicts.risky,
+    verdicts.undeliverable,
+    job.creditsCharged,
   ]);
 
 type SearchFilters = Parameters<JobQueries["search"]>[1];

@@ -70,12 +70,11 @@ const rowsOf = async ({ queries }: ListUseCases, job: JobRow, query: RowsQuery) 
   const filter = { results: resultsWanted(show, reason), text: q ?? null };
   const { rows, next } = await queries.rows(job, filter, { behind: cursor ?? null, order, limit: ROWS_PER_PAGE });
   return {
-    ...{
-      jobId: job.id,
-      filters: { show, reason, q, order },
-      cursor: cursor === undefined ? undefined : String(cursor),
-    },
-    ...{ next: next === null ? null : String(next), hasOpenRows: job.rowsFinished < job.rowsTotal },
+    jobId: job.id,
+    filters: { show, reason, q, order },
+    cursor: cursor === undefined ? undefined : String(cursor),
+    next: next === null ? null : String(next),
+    hasOpenRows: job.rowsFinished < job.rowsTotal,
     rows: rows.map((row) => ({ ...row, suggestion: rowHints(row).suggestion })),
   };
 };
@@ -91,7 +90,11 @@ const viewList = async (useCases: ListUseCases, viewer: Viewer, id: string, quer
     .toSorted((a, b) => b.rows - a.rows);
   const props = {
     ...listFacts(useCases, job),
-    ...{ reasons, format, credits, isTest: viewer.mode === "test", pace: queries.pace(job) },
+    reasons,
+    format,
+    credits,
+    isTest: viewer.mode === "test",
+    pace: queries.pace(job),
     unsettledRows: reasons.reduce((sum, { subStatus, rows }) => sum + (isUnsettled(subStatus) ? rows : 0), 0),
     confirm: await confirmationOf(useCases, job, query.confirm),
     rows: { ...(await rowsOf(useCases, job, query)), reasons: reasons.map(({ subStatus }) => subStatus) },

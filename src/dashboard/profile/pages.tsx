@@ -46,7 +46,9 @@ export const createProfilePages = (parts: ProfileParts): readonly PageRoute[] =>
     const user = parts.users.find(viewer.user.id);
     if (user === undefined) throw new AppError("not_found");
     return profileView(viewer, {
-      ...{ user, enrolment: profiles.findEnrolment(user.id), sessions: sessions.list(user.id) },
+      user,
+      enrolment: profiles.findEnrolment(user.id),
+      sessions: sessions.list(user.id),
     });
   };
   const again = { rerender: ({ viewer }: { readonly viewer: Viewer }) => view(viewer) };
@@ -122,7 +124,8 @@ const ZONES = Intl.supportedValuesOf("timeZone");
 
 /** The page of one's own user. */
 const profileView = (viewer: Viewer, { user, enrolment, sessions }: ProfileFacts): View => ({
-  ...{ title: "Profile", section: "settings" },
+  title: "Profile",
+  section: "settings",
   body: (
     <>
       <PageHead title="Profile" />
@@ -295,7 +298,8 @@ const SessionsPanel = ({ viewer, sessions }: { readonly viewer: Viewer } & Pick<
 
 /** The recovery codes, which are shown only once. */
 const recoveryCodesView = (viewer: Viewer, codes: readonly string[], title: string): View => ({
-  ...{ title: "Recovery codes", section: "settings" },
+  title: "Recovery codes",
+  section: "settings",
   body: (
     <>
       <PageHead title="Recovery codes" crumbs={[["Profile", "/settings/profile"]]} />

@@ -45,7 +45,8 @@ export const createAuditPages = ({ audit, userEmails, keyNames }: AuditUseCases)
     };
   };
   const filtersOf = (viewer: Viewer, { since, action }: z.output<typeof query>): AuditFilters => ({
-    ...{ accountId: viewer.account.id, actionBegin: action },
+    accountId: viewer.account.id,
+    actionBegin: action,
     sinceMs: since === undefined ? undefined : Date.parse(since),
   });
   return [

@@ -47,7 +47,8 @@ const keyPath = z.object({ id: z.uuid() });
 /** API keys of the account, for its owners. */
 export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
   const list = (viewer: Viewer): View => ({
-    ...{ title: "API keys", section: "settings" },
+    title: "API keys",
+    section: "settings",
     body: <KeyList keys={keys.list(viewer.account.id, clock.nowMs())} mode={viewer.mode} />,
   });
   const one = (viewer: Viewer, id: string): View => {
@@ -55,7 +56,8 @@ export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
     return { title: key.name, section: "settings", body: <KeyPage apiKey={key} /> };
   };
   const shown = (issued: IssuedKey, isNew: boolean): View => ({
-    ...{ title: "Copy the key", section: "settings" },
+    title: "Copy the key",
+    section: "settings",
     body: <ShownKey {...{ issued, isNew, baseUrl }} />,
   });
   return [
@@ -71,7 +73,8 @@ export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
     page({ path: "/settings/keys/:id", params: keyPath }, ({ viewer, params }) => one(viewer, params.id)),
     formAction(
       {
-        ...{ path: "/settings/keys/:id/rotate", params: keyPath },
+        path: "/settings/keys/:id/rotate",
+        params: keyPath,
         form: z.object({ grace: z.enum(GRACES.map(([value]) => value)) }),
       },
       ({ viewer, params, form }) => {
@@ -82,7 +85,8 @@ export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
     ),
     formAction(
       {
-        ...{ path: "/settings/keys/:id/revoke", params: keyPath },
+        path: "/settings/keys/:id/revoke",
+        params: keyPath,
         form: z.object({ sure: flag.refine((isSure) => isSure, "Tick the box to revoke the key") }),
       },
       ({ viewer, params }) => {

@@ -301,7 +301,9 @@ const oneClickRoute = (
   setByLink: MailOffUseCases["setByLink"],
   viewOf: (subscription: MailSubscription | undefined) => View,
 ): PageRoute => ({
-  ...{ method: "POST", path: MAIL_OFF, access: "anyone" },
+  method: "POST",
+  path: MAIL_OFF,
+  access: "anyone",
   async serve({ params }) {
     const read = linkPath.safeParse(params);
     return { view: viewOf(read.success ? await setByLink(read.data.token, false) : undefined) };

@@ -67,7 +67,10 @@ const SETTINGS_ENTRIES: readonly SettingsEntry[] = [
     access: "member",
   },
   {
-    ...{ path: "/settings/notifications", title: "Notifications", icon: "bell", access: "member" },
+    path: "/settings/notifications",
+    title: "Notifications",
+    icon: "bell",
+    access: "member",
     text: "Default webhook, recipients of alert mail, digests",
   },
   { path: "/settings/users", title: "Users", text: "Who can sign in, and as what", icon: "users", access: "owner" },
@@ -80,15 +83,24 @@ const SETTINGS_ENTRIES: readonly SettingsEntry[] = [
   },
   { path: "/settings/audit", title: "Audit log", text: "Who changed what", icon: "list-checks", access: "owner" },
   {
-    ...{ path: "/settings/sender", title: "Sending identity", icon: "mail-check", access: "operator" },
+    path: "/settings/sender",
+    title: "Sending identity",
+    icon: "mail-check",
+    access: "operator",
     text: "How mail hosts, resolvers and blocklists see this machine",
   },
   {
-    ...{ path: "/settings/suppressions", title: "Suppression list", icon: "ban", access: "operator" },
+    path: "/settings/suppressions",
+    title: "Suppression list",
+    icon: "ban",
+    access: "operator",
     text: "Addresses and domains that must not be mailed",
   },
   {
-    ...{ path: "/settings/service", title: "Service", icon: "server", access: "operator" },
+    path: "/settings/service",
+    title: "Service",
+    icon: "server",
+    access: "operator",
     text: "Backups, queues, egress, disk, recent errors",
   },
 ];
@@ -98,7 +110,8 @@ const mayOpen = ({ user }: Viewer, { access }: SettingsEntry): boolean => hasRol
 /** The settings, with a sentence about each. */
 const createSettingsIndex = () => [
   page({ path: "/settings" }, ({ viewer }) => ({
-    ...{ title: "Settings", section: "settings" },
+    title: "Settings",
+    section: "settings",
     body: (
       <>
         <PageHead title="Settings" actions={<ButtonLink href="/welcome">First steps</ButtonLink>} />

@@ -16,7 +16,8 @@ const WORDS: Readonly<Record<DoctorAdvice["severity"], string>> = { ok: "ok", wa
 /** "Sending identity": what the checks of this machine found, for operators. */
 export const createSenderPages = ({ doctor }: { readonly doctor: Doctor }) => [
   page({ path: PATH }, () => ({
-    ...{ title: "Sending identity", section: "settings" },
+    title: "Sending identity",
+    section: "settings",
     body: <SenderPage doctor={doctor} />,
   })),
   formAction({ path: PATH }, ({ viewer }) => {

@@ -22,7 +22,8 @@ const PATH = "/settings/service";
 /** The state of the service, for its operators. */
 export const createServicePages = ({ readFacts, requestBackup }: ServiceUseCases) => [
   page({ path: PATH }, () => ({
-    ...{ title: "Service", section: "settings" },
+    title: "Service",
+    section: "settings",
     body: <ServicePage {...readFacts()} />,
   })),
   formAction({ path: BACKUP_PATH }, ({ viewer }) => {

@@ -35,7 +35,8 @@ export const createSuppressionPages = ({ suppressions }: SuppressionUseCases) =>
   const view = ({ q, cursor }: Query): View => {
     const found = suppressions.search({ text: q, after: cursor, limit: PAGE_ROWS + 1 });
     return {
-      ...{ title: "Suppression list", section: "settings" },
+      title: "Suppression list",
+      section: "settings",
       body: <SuppressionPage {...{ found, q, cursor }} count={suppressions.count()} />,
     };
   };
@@ -44,7 +45,7 @@ export const createSuppressionPages = ({ suppressions }: SuppressionUseCases) =>
     page({ path: `${PATH}.csv` }, () => csvOf(suppressions)),
     formAction(
       {
-        ...{ path: PATH },
+        path: PATH,
         form: z.object({
           entries: z.string().trim().min(1, "Paste at least one address or domain"),
           note: optionalText(200),

@@ -171,7 +171,8 @@ const enterCode = async (
 
 /** The sign-in. `hasUsers` is false on a service that nobody has set up. */
 const signInView = (next: string, hasUsers: boolean): View => ({
-  ...{ title: "Sign in", section: null },
+  title: "Sign in",
+  section: null,
   body: (
     <>
       <PageHead title="Sign in" />
@@ -201,7 +202,8 @@ const signInView = (next: string, hasUsers: boolean): View => ({
 
 /** The second step of a sign-in. */
 const codeView = (challenge: string, next: string): View => ({
-  ...{ title: "Enter the code", section: null },
+  title: "Enter the code",
+  section: null,
   body: (
     <>
       <PageHead title="Enter the code" />
@@ -235,7 +237,8 @@ interface SetupFacts {
 
 /** Where a person sets a password by a one-time link. */
 const setupView = ({ token, accountName, email }: SetupFacts): View => ({
-  ...{ title: "Set up your sign-in", section: null },
+  title: "Set up your sign-in",
+  section: null,
   body: (
     <>
       <PageHead title={email === null ? "Set up the dashboard" : "Choose a password"} />
@@ -271,7 +274,9 @@ const setupView = ({ token, accountName, email }: SetupFacts): View => ({
 
 /** A link that does not work: why, and what to do. */
 const brokenLinkView = (message: string): View => ({
-  ...{ title: "This link does not work", section: null, status: 404 },
+  title: "This link does not work",
+  section: null,
+  status: 404,
   body: (
     <Empty title="This link does not work" isPage action={<ButtonLink href="/sign-in">Sign in</ButtonLink>}>
       <p>{message}</p>

@@ -65,7 +65,9 @@ const creditsOf = async (
   const grants = ledger.grants(owner.accountId, { before, limit: GRANTS_SHOWN + 1 });
   const shown = grants.slice(0, GRANTS_SHOWN);
   return {
-    ...{ balance, grants: shown, isLater: before !== null },
+    balance,
+    grants: shown,
+    isLater: before !== null,
     next: grants.length > GRANTS_SHOWN ? (shown.at(-1)?.id ?? null) : null,
     forecast: await usage.forecast(owner, balance.available, nowMs),
   };

@@ -53,7 +53,11 @@ export const UsagePage = (facts: UsageFacts) => {
 };
 
 const DAY_FORMAT = new Intl.DateTimeFormat("en-US", {
-  ...{ weekday: "short", month: "short", day: "numeric", year: "numeric", timeZone: "UTC" },
+  weekday: "short",
+  month: "short",
+  day: "numeric",
+  year: "numeric",
+  timeZone: "UTC",
 });
 
 /** A day of the report for a person: "Sun, Nov 22, 2026". */

@@ -38,7 +38,9 @@ const INVITE_FORM = z.object({ email: z.string().max(500), role: ROLE });
 const USER_PATH = z.object({ id: z.string() });
 
 const actorOf = ({ user, account }: Viewer): UserActor => ({
-  ...{ id: user.id, isOperator: user.isOperator, accountId: account.id },
+  id: user.id,
+  isOperator: user.isOperator,
+  accountId: account.id,
 });
 
 /** The URL of this site as the browser of the request sees it. */
@@ -136,7 +138,8 @@ const ROLES_HINT =
 
 /** The users of the viewer's account. */
 const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View => ({
-  ...{ title: "Users", section: "settings" },
+  title: "Users",
+  section: "settings",
   body: (
     <>
       <PageHead title="Users" meta={`of the account ${viewer.account.name}`} />
@@ -221,7 +224,8 @@ const linkView = (
   { user: { id, email }, expiresAtMs }: InvitedUser,
   { url, isMailed }: LinkFacts,
 ): View => ({
-  ...{ title: "One-time link", section: "settings" },
+  title: "One-time link",
+  section: "settings",
   body: (
     <>
       <PageHead title={email} isMono crumbs={[["Users", PATH]]} />
@@ -248,7 +252,8 @@ const userView = (viewer: Viewer, one: UserOfAccount): View => {
   const isSelf = user.id === viewer.user.id;
   const mayChange = !user.isOperator || viewer.user.isOperator;
   return {
-    ...{ title: user.email, section: "settings" },
+    title: user.email,
+    section: "settings",
     body: (
       <>
         <PageHead title={user.email} isMono crumbs={[["Users", PATH]]} meta={isSelf ? "This is you" : undefined} />

@@ -100,7 +100,8 @@ const historyView = async (
   const { rows, next } = await history.page(viewer.caller, filtersOf(query, viewer), window);
   const keys = keysOf(viewer.account.id).filter(({ mode }) => mode === viewer.mode);
   return {
-    ...{ title: "Verify", section: "verify" },
+    title: "Verify",
+    section: "verify",
     body: <VerificationsBody {...{ rows, next, query, keys, nameOf }} />,
   };
 };
@@ -126,7 +127,8 @@ const checkView = async (useCases: VerifyPageUseCases, viewer: Viewer, id: strin
   const row = await find(useCases, viewer, id);
   const evidence = await findEvidence(useCases, viewer, id);
   return {
-    ...{ title: row.email, section: "verify" },
+    title: row.email,
+    section: "verify",
     body: <VerificationBody row={row} evidence={evidence} by={useCases.nameOf(row.keyId)} />,
   };
 };
@@ -147,7 +149,11 @@ type Query = z.output<typeof verificationsQuery>;
 
 /** The filters of a query; its days are those of the viewer's zone. */
 const filtersOf = (query: Query, { timeZone }: Pick<Viewer, "timeZone">): HistoryFilters => ({
-  ...{ verdict: query.verdict, subStatus: query.sub_status, status: query.status, keyId: query.key, text: query.q },
+  verdict: query.verdict,
+  subStatus: query.sub_status,
+  status: query.status,
+  keyId: query.key,
+  text: query.q,
   fromMs: query.from === undefined ? undefined : localMidnight(query.from, 0, timeZone),
   beforeMs: query.to === undefined ? undefined : localMidnight(query.to, 1, timeZone),
 });
@@ -261,8 +267,14 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 /** By how many milliseconds a zone is ahead of UTC at a time. */
 const offsetMs = (atMs: number, timeZone: string): number => {
   const parts = new Intl.DateTimeFormat("en-US", {
-    ...{ timeZone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric" },
-    ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+    timeZone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
   }).formatToParts(atMs);
   const numberOf = (type: string) => Number(parts.find((part) => part.type === type)?.value ?? 0);
   const shown = Date.UTC(

@@ -88,7 +88,8 @@ const deliveryPages = (useCases: WebhookPageUseCases) => {
     page({ path: "/webhooks/deliveries.csv", query: filterQuery }, ({ request, viewer, query }) => {
       const filters: DeliveryFilters = query;
       return streamRows(request, writeDeliveries(webhooks, ownerOf(viewer), filters), {
-        ...{ "content-type": "text/csv; charset=utf-8; header=present", "cache-control": "no-store" },
+        "content-type": "text/csv; charset=utf-8; header=present",
+        "cache-control": "no-store",
         "content-disposition": attachment("webhook-deliveries", ".csv"),
       });
     }),

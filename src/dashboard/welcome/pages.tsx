@@ -27,7 +27,8 @@ const PATH = "/welcome";
 /** The first steps, each shown as done or to do. */
 export const createWelcomePages = ({ keys, baseUrl, doctor, findSteps }: WelcomeUseCases) => {
   const view = (viewer: Viewer): View => ({
-    ...{ title: "First steps", section: "home" },
+    title: "First steps",
+    section: "home",
     body: <WelcomePage viewer={viewer} doctor={doctor} steps={stepsOf(findSteps(viewer.caller))} />,
   });
   return [
@@ -163,23 +164,33 @@ interface Step {
 /** The steps in their order. */
 const stepsOf = ({ hasKey, hasVerified, hasList, hasDomain, hasTarget }: FirstSteps): readonly Step[] => [
   {
-    ...{ title: "Create an API key", isDone: hasKey, action: "keys" },
+    title: "Create an API key",
+    isDone: hasKey,
+    action: "keys",
     text: "Programs use it. A test key returns fixed results for addresses such as deliverable@example.com.",
   },
   {
-    ...{ title: "Verify an address", isDone: hasVerified, action: { text: "Verify one", path: "/verify" } },
+    title: "Verify an address",
+    isDone: hasVerified,
+    action: { text: "Verify one", path: "/verify" },
     text: "Your own, for a start: you know what the result should be.",
   },
   {
-    ...{ title: "Verify a list", isDone: hasList, action: { text: "Choose a file", path: "/lists" } },
+    title: "Verify a list",
+    isDone: hasList,
+    action: { text: "Choose a file", path: "/lists" },
     text: "A CSV or Excel file, or pasted addresses. You see the cost before it starts.",
   },
   {
-    ...{ title: "Enroll a domain", isDone: hasDomain, action: { text: "Enroll one", path: "/dmarc" } },
+    title: "Enroll a domain",
+    isDone: hasDomain,
+    action: { text: "Enroll one", path: "/dmarc" },
     text: "Receivers then report who sends in its name. The first report takes 24 to 48 hours.",
   },
   {
-    ...{ title: "Watch an address on blocklists", isDone: hasTarget, action: { text: "Add one", path: "/blocklists" } },
+    title: "Watch an address on blocklists",
+    isDone: hasTarget,
+    action: { text: "Add one", path: "/blocklists" },
     text: "The addresses and domains that you send from. You are notified when one is listed and when it is delisted.",
   },
 ];

@@ -40,7 +40,8 @@ export class ImportSlice {
     const authenticate = createMailAuthentication({ resolver, clock, log });
     this.ingest = new Ingest(runtime, { stores: this.stores, authenticate, pace: IMPORT_PACE });
     this.ingestions = new Ingestions(runtime, {
-      ...{ store: this.stores.ingestions, ingest: this.ingest },
+      store: this.stores.ingestions,
+      ingest: this.ingest,
       kick: () => undefined,
     });
   }
@@ -54,7 +55,9 @@ export const openRetention = (runtime: ReportRuntime, keysOf: KeysOf, rawDays: n
   const { db } = runtime;
   const names = new NameRetention(runtime, { store: new NameRetentionStore(db), keysOf });
   return new Retention(runtime, {
-    ...{ store: new RetentionStore(db), names, domains: openIngestStores(db).domains },
+    store: new RetentionStore(db),
+    names,
+    domains: openIngestStores(db).domains,
     unassignedRawDays: rawDays,
   });
 };

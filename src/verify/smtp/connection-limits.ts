@@ -33,14 +33,12 @@ const keyOf = ({ kind, name }: ConnectionGroup): string => `${kind} ${name}`;
 
 /** Counts the connections of the pool in total, by account, by provider and by egress. */
 export class ConnectionLimits {
-  readonly #options: ConnectionLimitOptions;
   readonly #shares;
   /** Only those that have a limit: known providers, and all egresses where there is one. */
   readonly #groups = new Map<string, GroupConnections>();
   #total = 0;
 
-  constructor(options: ConnectionLimitOptions) {
-    this.#options = options;
+  constructor(private readonly options: ConnectionLimitOptions) {
     this.#shares = createShares({ placesMax: options.connectionsMax, realtimeShare: REALTIME_SHARE });
   }
 
@@ -87,7 +85,7 @@ export class ConnectionLimits {
 
   /** The egresses at their limit, except where one of the queues has an idle connection. */
   fullEgresses(withIdle: Iterable<HostQueue>): ReadonlySet<string> {
-    const { connectionsPerEgressMax: max } = this.#options;
+    const { connectionsPerEgressMax: max } = this.options;
     const groups = [...this.#groups.values()].filter(({ group, open }) => group.kind === "egress" && open >= max);
     const full = new Set(groups.map(({ group }) => group.name));
     if (full.size > 0) for (const { target } of withIdle) full.delete(target.egress);
@@ -119,8 +117,8 @@ export class ConnectionLimits {
 
   #limitedGroups({ target: { provider, egress } }: HostQueue) {
     const groups = [
-      { group: { kind: "provider", name: provider }, max: this.#options.connectionsPerProviderMax(provider) },
-      { group: { kind: "egress", name: egress }, max: this.#options.connectionsPerEgressMax },
+      { group: { kind: "provider", name: provider }, max: this.options.connectionsPerProviderMax(provider) },
+      { group: { kind: "egress", name: egress }, max: this.options.connectionsPerEgressMax },
     ] as const;
     return groups.filter(({ max }) => Number.isFinite(max));
   }

@@ -52,8 +52,6 @@ interface Cooldown {
  * cooldown everywhere.
  */
 export class EgressPool {
-  readonly #egresses: readonly [Egress, ...Egress[]];
-  readonly #clock: Clock;
   readonly #log: Log | null;
   readonly #cooldowns = new Map<string, Cooldown>();
   readonly #broken = new Map<string, Cooldown>();
@@ -62,9 +60,11 @@ export class EgressPool {
   #turn = 0;
 
   /** `log` receives a warning when an egress breaks, and when it works again. */
-  constructor(egresses: readonly [Egress, ...Egress[]], clock: Clock, log: Log | null = null) {
-    this.#egresses = egresses;
-    this.#clock = clock;
+  constructor(
+    private readonly egresses: readonly [Egress, ...Egress[]],
+    private readonly clock: Clock,
+    log: Log | null = null,
+  ) {
     this.#log = log;
   }
 
@@ -73,7 +73,7 @@ export class EgressPool {
    * next that is not, without those in `tried`; null when there is none.
    */
   choose(target: EgressTarget, preferred: string | null, tried: ReadonlySet<string> = new Set()): Egress | null {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.clock.monotonicMs();
     const usable = this.#reaching(target).filter(
       (egress) => !tried.has(egress.name) && this.#cooldownUntilMs(egress, target) <= nowMs,
     );
@@ -90,7 +90,7 @@ export class EgressPool {
 
   /** The egress of that name; the first one when it was removed from the settings since. */
   get(name: string): Egress {
-    return this.#egresses.find((egress) => egress.name === name) ?? this.#egresses[0];
+    return this.egresses.find((egress) => egress.name === name) ?? this.egresses[0];
   }
 
   /** The provider blocks this egress, and not others: it is on cooldown there. */
@@ -99,7 +99,7 @@ export class EgressPool {
     const before = this.#cooldowns.get(key);
     const lengthMs = before === undefined ? COOLDOWN_MS : Math.min(before.lengthMs * 2, COOLDOWN_MS_MAX);
     this.#cooldowns.delete(key);
-    this.#cooldowns.set(key, { untilMs: this.#clock.monotonicMs() + lengthMs, lengthMs });
+    this.#cooldowns.set(key, { untilMs: this.clock.monotonicMs() + lengthMs, lengthMs });
     const [oldest] = this.#cooldowns.keys();
     if (this.#cooldowns.size > COOLDOWNS_MAX && oldest !== undefined) this.#cooldowns.delete(oldest);
   }
@@ -114,7 +114,7 @@ export class EgressPool {
    * when it broke do not prolong its cooldown.
    */
   markBroken(egress: string): void {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.clock.monotonicMs();
     const before = this.#broken.get(egress);
     if (before !== undefined && nowMs < before.untilMs) return;
     const lengthMs = before === undefined ? BROKEN_MS : Math.min(before.lengthMs * 2, BROKEN_MS_MAX);
@@ -130,8 +130,8 @@ export class EgressPool {
 
   /** Every egress with its state, for people. Times are milliseconds from now. */
   states(): readonly EgressState[] {
-    const nowMs = this.#clock.monotonicMs();
-    return this.#egresses.map(({ name }) => {
+    const nowMs = this.clock.monotonicMs();
+    return this.egresses.map(({ name }) => {
       const cooldowns = [...this.#cooldowns]
         .filter(([key, { untilMs }]) => key.startsWith(`${name} `) && untilMs > nowMs)
         .map(([key, { untilMs }]) => ({ provider: key.slice(name.length + 1), leftMs: untilMs - nowMs }));
@@ -146,8 +146,8 @@ export class EgressPool {
 
   /** A sentence about each egress that is broken. */
   findings(): string[] {
-    const nowMs = this.#clock.monotonicMs();
-    return this.#egresses
+    const nowMs = this.clock.monotonicMs();
+    return this.egresses
       .filter(({ name }) => nowMs < (this.#broken.get(name)?.untilMs ?? Number.NEGATIVE_INFINITY) + REPORTED_MS)
       .map(({ name, isProxy }) =>
         isProxy
@@ -162,7 +162,7 @@ export class EgressPool {
 
   /** Those that can reach the address: a local address of the other IP version never could. */
   #reaching({ address }: EgressTarget): Egress[] {
-    return this.#egresses.filter(({ localAddress }) => localAddress === null || isIP(localAddress) === isIP(address));
+    return this.egresses.filter(({ localAddress }) => localAddress === null || isIP(localAddress) === isIP(address));
   }
 
   #cooldownUntilMs({ name }: Egress, { provider }: EgressTarget): number {

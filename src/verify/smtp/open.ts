@@ -58,7 +58,10 @@ export const egressesOf = (
   const names = uniqueNames(socksProxies.map(formatProxy));
   const [first, ...rest]: Egress[] = [
     ...[...new Set(sourceAddresses)].map((localAddress) => ({
-      ...{ name: localAddress, connector, localAddress, isProxy: false },
+      name: localAddress,
+      connector,
+      localAddress,
+      isProxy: false,
     })),
     ...socksProxies.map((proxy, at) => {
       const name = names[at] ?? formatProxy(proxy);
@@ -98,17 +101,20 @@ export class SmtpSlice {
   /** The platform's, watched for outages. */
   readonly resolver: DnsResolver;
   readonly #clock: Clock;
-  readonly #settings: SmtpSettings;
 
-  constructor(platform: Platform, settings: SmtpSettings, deps: SmtpDeps) {
+  constructor(
+    platform: Platform,
+    private readonly settings: SmtpSettings,
+    deps: SmtpDeps,
+  ) {
     const { clock, resolver } = platform;
     this.#clock = clock;
-    this.#settings = settings;
     const noteProblem = (name: string, problem: SocksProblem): void =>
       this.egresses.noteProblem(name, describeSocksProblem(problem));
     this.egresses = new EgressPool(egressesOf(settings, platform, noteProblem), clock, deps.log);
     this.outages = new Outages({
-      ...{ clock, log: deps.log },
+      clock,
+      log: deps.log,
       reachesDns: (known) => this.#reachesDns(deps.fresh ?? resolver, known),
       reachesHost: (target) => this.#reachesHost(target),
       isLargeProvider: (provider) => Number.isFinite(deps.connectionsPerProviderMax(provider)),
@@ -123,7 +129,7 @@ export class SmtpSlice {
   }
 
   #openPool({ watchSessions, connectionsPerProviderMax }: SmtpDeps): ProbePool {
-    const { connectionsMax, connectionsPerHostMax, connectionsPerEgressMax, rcptPerConnectionMax } = this.#settings;
+    const { connectionsMax, connectionsPerHostMax, connectionsPerEgressMax, rcptPerConnectionMax } = this.settings;
     const dial: Open = (target) => this.#dial(target);
     const dialWatched = watchSessions?.(dial) ?? dial;
     return new ProbePool(this.#clock, {
@@ -132,24 +138,29 @@ export class SmtpSlice {
         this.outages.noteConnect(target, session.ok ? null : session.error);
         return session;
       },
-      ...{
-        pacing: this.pacing,
-        connectionsMax,
-        connectionsPerHostMax,
-        connectionsPerProviderMax,
-        rcptPerConnectionMax,
-      },
+      pacing: this.pacing,
+      connectionsMax,
+      connectionsPerHostMax,
+      connectionsPerProviderMax,
+      rcptPerConnectionMax,
       connectionsPerEgressMax: connectionsPerEgressMax ?? Number.POSITIVE_INFINITY,
     });
   }
 
   #dial({ address, port, host, egress }: ProbeTarget): ReturnType<Open> {
     const { connector, localAddress } = this.egresses.get(egress);
-    const { connectTimeoutMs, replyTimeoutMs, heloName } = this.#settings;
+    const { connectTimeoutMs, replyTimeoutMs, heloName } = this.settings;
     return openSession({
-      ...{ connector, clock: this.#clock, address, port, localAddress, serverName: host, heloName },
-      ...{ connectTimeoutMs, replyTimeoutMs },
-      sessionDeadlineMs: probeTimeMsOf(this.#settings) * PROBES_PER_CONNECTION,
+      connector,
+      clock: this.#clock,
+      address,
+      port,
+      localAddress,
+      serverName: host,
+      heloName,
+      connectTimeoutMs,
+      replyTimeoutMs,
+      sessionDeadlineMs: probeTimeMsOf(this.settings) * PROBES_PER_CONNECTION,
     });
   }
 

@@ -22,7 +22,6 @@ interface Outage {
 
 /** Signs for and against an outage on one channel, and the outage while there is one. Times are monotonic. */
 export class OutageSigns {
-  readonly #options: OutageSignsOptions;
   readonly #waiting = new Set<() => void>();
   #lastResponseMs = Number.NEGATIVE_INFINITY;
   #series: { readonly sinceMs: number; lastMs: number } | null = null;
@@ -31,9 +30,7 @@ export class OutageSigns {
   #warnedMs = Number.NEGATIVE_INFINITY;
   #loggedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: OutageSignsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: OutageSignsOptions) {}
 
   get isOut(): boolean {
     return this.#outage !== null;
@@ -69,7 +66,7 @@ export class OutageSigns {
     const nowMs = this.#nowMs();
     if (this.isOut || nowMs - this.#warnedMs < WARNED_AGAIN_MS) return;
     this.#warnedMs = nowMs;
-    const { log, finding, reason } = this.#options;
+    const { log, finding, reason } = this.options;
     log.warn(finding, { reason });
   }
 
@@ -92,7 +89,7 @@ export class OutageSigns {
         this.#waiting.delete(wake);
         resolve();
       };
-      const cancel = this.#options.clock.after(ms, wake);
+      const cancel = this.options.clock.after(ms, wake);
       this.#waiting.add(wake);
     });
   }
@@ -105,7 +102,7 @@ export class OutageSigns {
     this.#outage = { sinceMs: nowMs, untilMs: nowMs + lastsMsMax, isLogged };
     if (!isLogged) return true;
     this.#loggedMs = nowMs;
-    const { log, finding, reason } = this.#options;
+    const { log, finding, reason } = this.options;
     log.warn(`Lists are paused. ${finding}`, { reason });
     return true;
   }
@@ -122,11 +119,11 @@ export class OutageSigns {
     if (this.#outage === null) return;
     const { sinceMs, isLogged } = this.#outage;
     this.#outage = null;
-    const { log, reason } = this.#options;
+    const { log, reason } = this.options;
     if (isLogged) log.warn(message, { reason, seconds: Math.round((this.#nowMs() - sinceMs) / 1000) });
   }
 
   #nowMs(): number {
-    return this.#options.clock.monotonicMs();
+    return this.options.clock.monotonicMs();
   }
 }

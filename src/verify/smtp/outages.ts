@@ -92,7 +92,6 @@ const UNREACHABLE_KINDS: ReadonlySet<SmtpFailure["kind"]> = new Set(["refused_or
  * intervals; the first response ends it.
  */
 export class Outages {
-  readonly #deps: OutagesDeps;
   readonly #signs: Readonly<Record<Channel, OutageSigns>>;
   readonly #knownHosts = new Map<string, ProbeTarget>();
   readonly #failingProviders = new Map<string, number>();
@@ -106,8 +105,7 @@ export class Outages {
   #shortageMs = Number.NEGATIVE_INFINITY;
   #stopped: boolean = false;
 
-  constructor(deps: OutagesDeps) {
-    this.#deps = deps;
+  constructor(private readonly deps: OutagesDeps) {
     const { clock, log } = deps;
     const of = (channel: Channel) =>
       new OutageSigns({ clock, log, reason: REASONS[channel], finding: FINDINGS[channel] });
@@ -167,7 +165,7 @@ export class Outages {
       this.#keepKnownHost(target);
       this.#noteResponse("smtp");
     } else if (UNREACHABLE_KINDS.has(failure.kind)) {
-      const counts = this.#deps.isLargeProvider(target.provider) ? LARGE_PROVIDER_COUNTS : 1;
+      const counts = this.deps.isLargeProvider(target.provider) ? LARGE_PROVIDER_COUNTS : 1;
       if (this.#failingProviders.size < FAILING_PROVIDERS_MAX) this.#failingProviders.set(target.provider, counts);
       if (this.#signs.smtp.noteFailure()) {
         this.#failingProviders.clear();
@@ -183,7 +181,7 @@ export class Outages {
     if (signs.isGivenUp || this.#stopped) return "believed";
     if (channel === "dns_sockets" || channel === "egress") return this.#judgeLocally(channel);
     if (channel === "smtp" && this.#knownHosts.size === 0) return this.#judgeUnknown(channel, this.#failingHostSigns());
-    const failedMs = this.#deps.clock.monotonicMs();
+    const failedMs = this.deps.clock.monotonicMs();
     await signs.responseWithin(GRACE_MS);
     if (signs.hasResponseSince(failedMs) || (await this.#probe(channel))) return "believed";
     if (signs.isGivenUp) return "believed";
@@ -227,7 +225,7 @@ export class Outages {
   }
 
   #noteShortage(channel: "dns_sockets" | "egress"): void {
-    this.#shortageMs = this.#deps.clock.monotonicMs();
+    this.#shortageMs = this.deps.clock.monotonicMs();
     this.#signs[channel].noteFailure();
     this.#signs[channel].warn();
   }
@@ -266,14 +264,14 @@ export class Outages {
           this.#probeLater(channel, Math.min(afterMs * 2, PROBE_MS_MAX));
       });
     };
-    this.#timers.set(channel, this.#deps.clock.after(afterMs, tick));
+    this.#timers.set(channel, this.deps.clock.after(afterMs, tick));
   }
 
   /** Probes something that responded before; concurrent callers share one probe. */
   #probe(channel: Channel): Promise<boolean> {
     const underWay = this.#probes.get(channel);
     if (underWay !== undefined) return underWay;
-    const probe = (channel === "smtp" ? this.#probeHosts() : this.#deps.reachesDns(this.#knownQuery))
+    const probe = (channel === "smtp" ? this.#probeHosts() : this.deps.reachesDns(this.#knownQuery))
       .then((responds) => {
         if (responds && (channel === "dns" || channel === "smtp")) this.#noteResponse(channel);
         return responds;
@@ -288,7 +286,7 @@ export class Outages {
     const all = [...this.#knownHosts.values()];
     const some = [...all, ...all].slice(this.#nextHost, this.#nextHost + Math.min(HOSTS_PER_PROBE, all.length));
     this.#nextHost = all.length === 0 ? 0 : (this.#nextHost + some.length) % all.length;
-    const responds = await Promise.all(some.map((target) => this.#deps.reachesHost(target)));
+    const responds = await Promise.all(some.map((target) => this.deps.reachesHost(target)));
     return responds.includes(true);
   }
 

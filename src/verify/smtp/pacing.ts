@@ -60,20 +60,18 @@ const EXPIRE_MS = 60 * 60_000;
  * that has shut us out gets nothing for a while; one that keeps timing out is on cooldown, so that thousands of probes do not wait for it.
  */
 export class Pacing {
-  readonly #clock: Clock;
-  readonly #connectionsPerHostMax: number;
   readonly #hosts = new Map<string, HostState>();
 
-  constructor(clock: Clock, connectionsPerHostMax: number) {
-    this.#clock = clock;
-    this.#connectionsPerHostMax = connectionsPerHostMax;
-  }
+  constructor(
+    private readonly clock: Clock,
+    private readonly connectionsPerHostMax: number,
+  ) {}
 
   /** Whether a host may be dialled now, and with how many connections at a time. */
   admit(host: string): Admission {
     const state = this.#hosts.get(host);
-    if (state === undefined) return { kind: "go", connectionsMax: this.#connectionsPerHostMax };
-    const nowMs = this.#clock.monotonicMs();
+    if (state === undefined) return { kind: "go", connectionsMax: this.connectionsPerHostMax };
+    const nowMs = this.clock.monotonicMs();
     const { cooldown, dialAtMs, connectionsMax, pausedUntilMs } = state;
     if (cooldown !== null && cooldown.untilMs > nowMs)
       return { kind: "cooldown", failure: cooldown.failure, sinceMs: cooldown.sinceMs };
@@ -84,7 +82,7 @@ export class Pacing {
   note(host: string, outcome: SessionOutcome): void {
     if (outcome.kind === "answered" && !this.#hosts.has(host)) return;
     const state = this.#stateOf(host);
-    state.usedAtMs = this.#clock.monotonicMs();
+    state.usedAtMs = this.clock.monotonicMs();
     if (outcome.kind === "answered") this.#noteAnswer(state);
     else if (outcome.kind === "rate_limited") this.#noteRateLimit(state);
     else if (outcome.kind === "shut_out") this.#noteShutOut(state, outcome.pauseMs);
@@ -101,7 +99,7 @@ export class Pacing {
 
   /** Hosts that are not dialled because they kept timing out. */
   countCooldowns(): number {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.clock.monotonicMs();
     let count = 0;
     for (const { cooldown } of this.#hosts.values()) if (cooldown !== null && cooldown.untilMs > nowMs) count++;
     return count;
@@ -115,7 +113,7 @@ export class Pacing {
     const known = this.#hosts.get(host);
     if (known !== undefined) return known;
     if (this.#hosts.size >= HOSTS_MAX) this.#evict();
-    const connectionsMax = this.#connectionsPerHostMax;
+    const connectionsMax = this.connectionsPerHostMax;
     const fresh = {
       timeouts: 0,
       cooldown: null,
@@ -131,7 +129,7 @@ export class Pacing {
   }
 
   #evict(): void {
-    const beforeMs = this.#clock.monotonicMs() - EXPIRE_MS;
+    const beforeMs = this.clock.monotonicMs() - EXPIRE_MS;
     for (const [host, { usedAtMs }] of this.#hosts) if (usedAtMs < beforeMs) this.#hosts.delete(host);
     for (const host of this.#hosts.keys()) {
       if (this.#hosts.size < HOSTS_MAX) return;
@@ -144,19 +142,19 @@ export class Pacing {
     state.cooldown = null;
     state.rateLimits = 0;
     state.pauses = 0;
-    state.connectionsMax = Math.min(this.#connectionsPerHostMax, state.connectionsMax + 1);
+    state.connectionsMax = Math.min(this.connectionsPerHostMax, state.connectionsMax + 1);
   }
 
   #noteRateLimit(state: HostState): void {
     const waitMs = Math.min(RATE_LIMIT_WAIT_MS * 2 ** state.rateLimits, RATE_LIMIT_WAIT_MS_MAX);
     state.rateLimits++;
-    state.dialAtMs = this.#clock.monotonicMs() + waitMs;
+    state.dialAtMs = this.clock.monotonicMs() + waitMs;
     state.connectionsMax = Math.max(1, Math.floor(state.connectionsMax / 2));
   }
 
   /** One that shuts us out after every pause gets no more of them: a list must end. */
   #noteShutOut(state: HostState, pauseMs: number): void {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.clock.monotonicMs();
     if (state.pausedUntilMs <= nowMs) state.pauses++;
     if (state.pauses > PAUSES_IN_A_ROW_MAX) this.#noteRateLimit(state);
     else state.pausedUntilMs = Math.max(state.pausedUntilMs, nowMs + pauseMs);
@@ -167,7 +165,7 @@ export class Pacing {
     if (state.timeouts < TIMEOUTS_BEFORE_COOLDOWN) return;
     const before = state.cooldown?.lengthMs;
     const lengthMs = before === undefined ? COOLDOWN_MS : Math.min(before * 2, COOLDOWN_MS_MAX);
-    const untilMs = this.#clock.monotonicMs() + lengthMs;
-    state.cooldown = { failure, sinceMs: this.#clock.nowMs(), untilMs, lengthMs };
+    const untilMs = this.clock.monotonicMs() + lengthMs;
+    state.cooldown = { failure, sinceMs: this.clock.nowMs(), untilMs, lengthMs };
   }
 }

@@ -33,8 +33,6 @@ export class PoolClosed extends Error {}
  * what it tolerates. A connection serves up to `rcptPerConnectionMax` recipients.
  */
 export class ProbePool {
-  readonly #clock: Clock;
-  readonly #options: PoolOptions;
   readonly #limits: ConnectionLimits;
   readonly #queues = new Map<string, HostQueue>();
   /** Queues that wait for any connection. While there are some, no connection stays idle. */
@@ -45,9 +43,10 @@ export class ProbePool {
   #waiting = 0;
   #draining: boolean = false;
 
-  constructor(clock: Clock, options: PoolOptions) {
-    this.#clock = clock;
-    this.#options = options;
+  constructor(
+    private readonly clock: Clock,
+    private readonly options: PoolOptions,
+  ) {
     this.#limits = new ConnectionLimits(options);
   }
 
@@ -64,7 +63,7 @@ export class ProbePool {
 
   /** The host replied that it limits our rate or has shut us out, or (again) not. */
   notePace(target: ProbeTarget, outcome: Exclude<SessionOutcome, { readonly kind: "unresponsive" }>): void {
-    this.#options.pacing.note(hostKey(target), outcome);
+    this.options.pacing.note(hostKey(target), outcome);
     const queue = this.#queues.get(hostKey(target)); // It may accept another connection by now.
     if (queue !== undefined) this.#feed(queue);
   }
@@ -144,13 +143,13 @@ export class ProbePool {
 
   /** How many connections the queue may have now; none while it pauses, nor on cooldown, where its probes get a result at once. */
   #admitted(queue: HostQueue): number {
-    const admission = this.#options.pacing.admit(queue.key);
+    const admission = this.options.pacing.admit(queue.key);
     switch (admission.kind) {
       case "go":
-        return Math.min(this.#options.connectionsPerHostMax, admission.connectionsMax);
+        return Math.min(this.options.connectionsPerHostMax, admission.connectionsMax);
       case "wait":
       case "pause":
-        queue.wakeAfter(this.#clock, admission.waitMs, () => {
+        queue.wakeAfter(this.clock, admission.waitMs, () => {
           this.#feed(queue);
           this.#removeIfEmpty(queue);
         });
@@ -158,7 +157,7 @@ export class ProbePool {
       case "cooldown":
         for (const { probe, resolve } of queue.takeAll()) {
           this.#waiting--;
-          resolve(cooldownResult(probe, admission, this.#clock.nowMs()));
+          resolve(cooldownResult(probe, admission, this.clock.nowMs()));
         }
         this.#removeIfEmpty(queue);
         return 0;
@@ -169,7 +168,7 @@ export class ProbePool {
 
   /** Whether nothing may be sent to the host, not even on its open connections; then its probes wait. */
   #isPaused(queue: HostQueue): boolean {
-    if (queue.waiting === 0 || this.#options.pacing.admit(queue.key).kind !== "pause") return false;
+    if (queue.waiting === 0 || this.options.pacing.admit(queue.key).kind !== "pause") return false;
     return this.#admitted(queue) === 0;
   }
 
@@ -191,10 +190,10 @@ export class ProbePool {
   async #serve(queue: HostQueue, queued: QueuedProbe, idle: Connection | null): Promise<ServedProbe> {
     const { probe, onBehalfOf, resolve, reject } = queued;
     try {
-      const calls = { open: () => this.#options.open(queue.target), ended: () => this.#limits.release(onBehalfOf) };
-      const { result, connection } = await runProbe(this.#clock, probe, { idle, ...calls });
+      const calls = { open: () => this.options.open(queue.target), ended: () => this.#limits.release(onBehalfOf) };
+      const { result, connection } = await runProbe(this.clock, probe, { idle, ...calls });
       const { failure } = result;
-      if (isUnresponsive(failure)) this.#options.pacing.note(queue.key, { kind: "unresponsive", failure });
+      if (isUnresponsive(failure)) this.options.pacing.note(queue.key, { kind: "unresponsive", failure });
       if (isConnectionLimit(failure) && queue.active > 1 && queued.requeues < REQUEUES_MAX && !this.#draining) {
         this.#requeue(queue, queued);
         return { connection: null, settle: () => undefined };
@@ -209,17 +208,17 @@ export class ProbePool {
   }
 
   #requeue(queue: HostQueue, queued: QueuedProbe): void {
-    this.#options.pacing.note(queue.key, { kind: "rate_limited" });
+    this.options.pacing.note(queue.key, { kind: "rate_limited" });
     queued.requeues++;
     this.#waiting++;
     queue.putBack(queued);
   }
 
   #mayReuse(queue: HostQueue, { session, recipients, openedMs }: Connection, probe: SmtpProbe): boolean {
-    if (!session.usable || recipients + probe.recipients.length > this.#options.rcptPerConnectionMax) return false;
+    if (!session.usable || recipients + probe.recipients.length > this.options.rcptPerConnectionMax) return false;
     const waiting = this.#waitingPriority(queue);
     if (waiting === "realtime" && queue.priority === "bulk") return false;
-    return waiting === null || this.#clock.monotonicMs() - openedMs < TURN_MS;
+    return waiting === null || this.clock.monotonicMs() - openedMs < TURN_MS;
   }
 
   /** The most urgent probe of other hosts that waits for a connection such as this queue's, and may have one. */
@@ -264,7 +263,7 @@ export class ProbePool {
 
   /** Every connection is idle for the same time, so the timer that fires is the oldest one's. */
   #addIdle(queue: HostQueue, connection: Connection): void {
-    const cancelTimer = this.#clock.after(IDLE_MS, () => this.#closeOldestIdle(queue));
+    const cancelTimer = this.clock.after(IDLE_MS, () => this.#closeOldestIdle(queue));
     queue.addIdle(connection, cancelTimer);
     this.#withIdle.add(queue);
   }

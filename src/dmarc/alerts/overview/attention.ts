@@ -126,7 +126,8 @@ const attentionText = (alert: OpenAlert): Omit<AttentionItem, "sinceMs"> => {
   switch (rule) {
     case "policy_weakened":
       return {
-        ...{ severity: "bad", label: "Policy" },
+        severity: "bad",
+        label: "Policy",
         title: `The policy of ${domain} was weakened${changeWords(data)}`,
         detail: weakenedDetail(data),
         action: { text: "Show the record", path: `${path}/record` },
@@ -137,28 +138,32 @@ const attentionText = (alert: OpenAlert): Omit<AttentionItem, "sinceMs"> => {
       return failureAttention(alert, data);
     case "spoofing_campaign":
       return {
-        ...{ severity: "warn", label: "Spoofing" },
+        severity: "warn",
+        label: "Spoofing",
         title: `Somebody forges mail from ${domain}`,
         detail: campaignDetail(data),
         action: { text: "See the mail", path: sourcePagePath(domainId, "unauthenticated") },
       };
     case "reports_stopped":
       return {
-        ...{ severity: "warn", label: "No reports" },
+        severity: "warn",
+        label: "No reports",
         title: `No reports about ${domain} since ${data.last_report_at.slice(0, 10)}`,
         detail: "Reporters used to send some. Check that the DMARC record still has the reporting address in rua.",
         action: { text: "Show the record", path: `${path}/record` },
       };
     case "tls_failures":
       return {
-        ...{ severity: "warn", label: "TLS" },
+        severity: "warn",
+        label: "TLS",
         title: `Mail servers cannot deliver to ${shortName(data.policy_domain)} by TLS`,
         detail: `${formatCount(data.failed_sessions)} of ${plural(data.sessions, "session")} failed since ${data.first_day}: ${data.meaning}. ${data.advice}`,
         action: { text: "See the TLS reports", path: `${path}/tls` },
       };
     case "excessive_reporter":
       return {
-        ...{ severity: "warn", label: "Reporter" },
+        severity: "warn",
+        label: "Reporter",
         title: `${domain}: ${excessiveSummary(data)}`,
         detail: Object.values(excessiveAdvice(data)).join(" "),
         action: { text: "See the reports", path: `${path}/reports` },
@@ -200,7 +205,8 @@ const newSourceAttention = (
   const aligned = sources.reduce((sum, source) => sum + source.aligned, 0);
   const isOne = count === 1 && first !== undefined;
   return {
-    ...{ severity: "warn", label: "New sender" },
+    severity: "warn",
+    label: "New sender",
     title: isOne
       ? `${shortName(first.name)} began to send as ${domain}`
       : `${formatCount(count)} new senders began to send as ${domain}`,
@@ -230,7 +236,8 @@ const failureAttention = (
   const more = others.length === 0 ? "" : ` and ${plural(others.length, "other sender")}`;
   const cause = first?.causes[0]?.message;
   return {
-    ...{ severity: "bad", label: "Failing" },
+    severity: "bad",
+    label: "Failing",
     title: `Mail of ${name}${more} as ${domain} has failed since ${started_day}`,
     detail: `${failedWords(data)}, usually ${percentWords(usual_failing_share)}.${cause === undefined ? "" : ` ${cause}`}`,
     action:

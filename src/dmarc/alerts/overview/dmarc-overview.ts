@@ -81,24 +81,23 @@ const SEVERITIES: readonly AttentionItem["severity"][] = ["bad", "warn", "unknow
 
 /** What the dashboard shows across domains: lists, sums, and what needs somebody. A caller sees those of its account and mode. */
 export class DmarcOverview {
-  readonly #runtime: { readonly db: Db; readonly clock: Clock };
-  readonly #stores: DmarcOverviewStores;
-
-  constructor(runtime: { readonly db: Db; readonly clock: Clock }, stores: DmarcOverviewStores) {
-    this.#runtime = runtime;
-    this.#stores = stores;
-  }
+  constructor(
+    private readonly runtime: { readonly db: Db; readonly clock: Clock },
+    private readonly stores: DmarcOverviewStores,
+  ) {}
 
   list(owner: DomainOwner, query: DomainListQuery): DomainList {
-    const { overviews } = this.#stores;
-    return this.#runtime.db.snapshot(() => {
+    const { overviews } = this.stores;
+    return this.runtime.db.snapshot(() => {
       const found = overviews.list(owner, { ...query, ...this.#silence(), limit: query.limit + 1 });
-      const rows = found.slice(0, query.limit).flatMap((number) => this.#stores.domains.findByNumber(number) ?? []);
+      const rows = found.slice(0, query.limit).flatMap((number) => this.stores.domains.findByNumber(number) ?? []);
       const numbers = rows.map(({ number }) => number);
       const open = Map.groupBy(this.#openAlerts(owner, numbers), ({ number }) => number);
       return {
         domains: rows.map((row) => ({
-          ...{ row, status: this.statusOf(row), overview: overviews.read(row.number) },
+          row,
+          status: this.statusOf(row),
+          overview: overviews.read(row.number),
           attention: (open.get(row.number) ?? []).map(alertAttention).toSorted(byUrgency),
         })),
         hasMore: found.length > query.limit,
@@ -108,7 +107,7 @@ export class DmarcOverview {
 
   /** How many domains there are by status. */
   countByStatus(owner: DomainOwner): ReadonlyMap<ListedStatus, number> {
-    return this.#stores.overviews.countByStatus(owner, this.#silence().silentBeforeMs);
+    return this.stores.overviews.countByStatus(owner, this.#silence().silentBeforeMs);
   }
 
   /** The status that a list shows. */
@@ -121,18 +120,18 @@ export class DmarcOverview {
 
   /** What lists show of a domain; null before it is computed for the first time. */
   overviewOf({ number }: DomainRow): DomainOverview | null {
-    return this.#stores.overviews.read(number);
+    return this.stores.overviews.read(number);
   }
 
   mailInName(owner: DomainOwner): MailInName {
-    const { domains, messages, aligned, computedAtMs } = this.#stores.overviews.sums(owner);
+    const { domains, messages, aligned, computedAtMs } = this.stores.overviews.sums(owner);
     return { domains, messages, aligned, alignedPercent: percentOf(aligned, messages), computedAtMs };
   }
 
   /** What needs somebody in DMARC, worst first, then newest first: failed checks of the DNS, and alerts that still hold. */
   attention(owner: DomainOwner): readonly AttentionItem[] {
-    const { domains, raised } = this.#stores;
-    return this.#runtime.db.snapshot(() => {
+    const { domains, raised } = this.stores;
+    return this.runtime.db.snapshot(() => {
       const filters = { status: "action_required", monitoringEnabled: true } as const;
       const failing = domains.list(owner, filters, { before: null, limit: DOMAINS_MAX });
       const statuses = failing.map((row) =>
@@ -149,7 +148,7 @@ export class DmarcOverview {
 
   /** The alerts of a domain that still hold and that nobody acknowledged, worst first. */
   openAlertsOf(owner: DomainOwner, { number }: DomainRow): readonly ShownAlert[] {
-    const open = this.#runtime.db.snapshot(() => this.#openAlerts(owner, [number]));
+    const open = this.runtime.db.snapshot(() => this.#openAlerts(owner, [number]));
     return open.map((alert) => ({ ...alertAttention(alert), id: alert.id, rule: alert.rule })).toSorted(byUrgency);
   }
 
@@ -158,24 +157,24 @@ export class DmarcOverview {
    * domain does not have. `findDomain` is called inside the transaction.
    */
   async acknowledge(findDomain: () => DomainRow, alertId: string): Promise<void> {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     const done = await db.commit((tx) => {
       const domain = orRefusal(findDomain);
       if (domain instanceof AppError) return domain;
-      return this.#stores.alerts.acknowledge(tx, domain.number, alertId, clock.nowMs());
+      return this.stores.alerts.acknowledge(tx, domain.number, alertId, clock.nowMs());
     });
     if (done instanceof AppError) throw done;
     if (!done) throw new AppError("not_found", { message: "There is no such alert." });
   }
 
   #silence(): { readonly silentBeforeMs: number } {
-    return { silentBeforeMs: this.#runtime.clock.nowMs() - SILENT_AFTER_MS };
+    return { silentBeforeMs: this.runtime.clock.nowMs() - SILENT_AFTER_MS };
   }
 
   /** Of some domains, or of all that are not paused. */
   #openAlerts(owner: DomainOwner, domains: readonly number[] | null): readonly OpenAlert[] {
-    const { alerts } = this.#stores;
-    const nowMs = this.#runtime.clock.nowMs();
+    const { alerts } = this.stores;
+    const nowMs = this.runtime.clock.nowMs();
     const sinceMs = nowMs - OPEN_DAYS_MAX * DAY_MS;
     const recent = alerts.recent(owner, { rules: OPEN_RULES, sinceMs, limit: ALERTS_MAX, domains });
     const withRule = (rule: AlertRule): readonly number[] => [

@@ -23,21 +23,17 @@ export interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" |
 
 /** What the pages of a domain and of its sources show. Throws `not_found` for a domain of another account. */
 export class DmarcReading {
-  readonly #context: DmarcReadingContext;
-
-  constructor(context: DmarcReadingContext) {
-    this.#context = context;
-  }
+  constructor(private readonly context: DmarcReadingContext) {}
 
   /** The last days up to today (UTC). */
   range(days: number): DayRange {
-    const toDay = dayOfTime(this.#context.clock.nowMs());
+    const toDay = dayOfTime(this.context.clock.nowMs());
     return { fromDay: toDay - days + 1, toDay };
   }
 
   /** A domain over the last days. */
   domain(caller: Caller, id: string, days: number): DomainPageFacts & { readonly row: DomainRow } {
-    const { db, rollups, histories, findDomain } = this.#context;
+    const { db, rollups, histories, findDomain } = this.context;
     return db.snapshot(() => {
       const row = findDomain(caller, id);
       return { row, ...readDomainPage({ rollups, domains: histories }, row, this.range(days)) };
@@ -50,7 +46,7 @@ export class DmarcReading {
     id: string,
     { key, days }: { readonly key: string; readonly days: number },
   ): SourcePage & { readonly row: DomainRow } {
-    const { db, rollups, readHealth, findDomain } = this.#context;
+    const { db, rollups, readHealth, findDomain } = this.context;
     return db.snapshot(() => {
       const row = findDomain(caller, id);
       const page = readSourcePage({ rollups, readHealth }, row, { key, range: this.range(days) });
@@ -133,7 +129,10 @@ const readDomainPage = (
       return {
         reporter: reporterView({ org, author, authenticatedAs }),
         standing: standingOf(standings, voucher),
-        ...{ reports, messages, aligned, lastDay: isoDay(lastDay) },
+        reports,
+        messages,
+        aligned,
+        lastDay: isoDay(lastDay),
       };
     }),
   };
@@ -161,7 +160,9 @@ const outcomeDays = (
     const [ownFailing, recognized] = [failingOf(ours), ours?.forwarded ?? 0];
     const passedOn = failingOf(forwarders.get(day));
     return {
-      ...{ day: isoDay(day), isReported: reported.has(day), aligned },
+      day: isoDay(day),
+      isReported: reported.has(day),
+      aligned,
       own: ownFailing - recognized,
       forwarded: recognized + passedOn,
       strangers: messages - aligned - ownFailing - passedOn,
@@ -265,7 +266,10 @@ const sourceDays = (
     const day = range.fromDay + index;
     const { messages = 0, aligned = 0, forwarded = 0 } = counts.get(day) ?? {};
     return {
-      ...{ day: isoDay(day), isReported: reported.has(day), aligned, forwarded },
+      day: isoDay(day),
+      isReported: reported.has(day),
+      aligned,
+      forwarded,
       failing: messages - aligned - forwarded,
     };
   });

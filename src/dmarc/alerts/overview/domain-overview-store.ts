@@ -58,16 +58,12 @@ const ORDERS: Readonly<Record<DomainOrder, string>> = {
 
 /** Stored by `overview-job.ts`: what lists show of domains. `domain` is the `number` of a domain. */
 export class DomainOverviewStore {
-  readonly #sqlite: Db["sqlite"];
-
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#sqlite = sqlite;
-  }
+  constructor(private readonly deps: Pick<Db, "sqlite">) {}
 
   /** Saves the overview of a domain, unless the domain was deleted meanwhile. */
   save(_tx: Tx, domain: number, overview: DomainOverview): void {
     const { computedAtMs, messages7, aligned7, messages30, aligned30, actionable30, ...body } = overview;
-    this.#sqlite
+    this.deps.sqlite
       .query(
         `INSERT OR REPLACE INTO dmarc_overviews SELECT number, ?, ?, ?, ?, ?, ?, ? FROM dmarc_domains
           WHERE number = ? AND deleted_at_ms IS NULL`,
@@ -77,7 +73,7 @@ export class DomainOverviewStore {
 
   /** Null before the first, and when another version wrote it. */
   read(domain: number): DomainOverview | null {
-    const row = this.#sqlite
+    const row = this.deps.sqlite
       .query<Stored, [number]>(`SELECT ${COLUMNS} FROM dmarc_overviews WHERE domain = ?`)
       .get(domain);
     if (row === null) return null;
@@ -91,7 +87,7 @@ export class DomainOverviewStore {
    * about or classified since, if it is older than `changedBeforeMs`.
    */
   due(after: number, times: { readonly dayMs: number; readonly changedBeforeMs: number }, limit: number): number[] {
-    return this.#sqlite
+    return this.deps.sqlite
       .query<{ number: number }, [number, number, number, number]>(
         `SELECT number FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number
           WHERE number > ?1 AND deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT} AND (
@@ -107,7 +103,7 @@ export class DomainOverviewStore {
   /** The numbers of an owner's domains in an order. */
   list({ accountId, mode }: DomainOwner, query: ListQuery): number[] {
     const { text, status, silentBeforeMs, limit, offset } = query;
-    return this.#sqlite
+    return this.deps.sqlite
       .query<{ number: number }, Record<string, string | number | null>>(
         `SELECT d.number FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number
           WHERE ${OF_OWNER} AND ($status IS NULL OR $status = ${STATUS})
@@ -115,7 +111,12 @@ export class DomainOverviewStore {
           ORDER BY ${ORDERS[query.order]} LIMIT $limit OFFSET $offset`,
       )
       .all({
-        ...{ account: accountId, mode, status, silent: silentBeforeMs, limit, offset },
+        account: accountId,
+        mode,
+        status,
+        silent: silentBeforeMs,
+        limit,
+        offset,
         text: text.toLowerCase(),
       })
       .map(({ number }) => number);
@@ -123,7 +124,7 @@ export class DomainOverviewStore {
 
   /** How many domains of an owner there are by status. */
   countByStatus({ accountId, mode }: DomainOwner, silentBeforeMs: number): ReadonlyMap<ListedStatus, number> {
-    const rows = this.#sqlite
+    const rows = this.deps.sqlite
       .query<{ status: ListedStatus; domains: number }, Record<string, string | number>>(
         `SELECT ${STATUS} status, count(*) domains FROM dmarc_domains d WHERE ${OF_OWNER} GROUP BY 1`,
       )
@@ -133,7 +134,7 @@ export class DomainOverviewStore {
 
   /** The messages of seven days of all domains of an owner. */
   sums({ accountId, mode }: DomainOwner): OverviewSums {
-    const row = this.#sqlite
+    const row = this.deps.sqlite
       .query<OverviewSums, Record<string, string>>(
         `SELECT count(*) domains, count(o.domain) counted, coalesce(sum(o.messages_7), 0) messages,
           coalesce(sum(o.aligned_7), 0) aligned, min(o.computed_at_ms) computedAtMs
@@ -204,16 +205,12 @@ interface RecentQuery {
 
 /** Alerts across the domains of an owner. */
 export class OpenAlertStore {
-  readonly #sqlite: Db["sqlite"];
-
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#sqlite = sqlite;
-  }
+  constructor(private readonly deps: Pick<Db, "sqlite">) {}
 
   /** Newest first. */
   recent({ accountId, mode }: DomainOwner, { rules, sinceMs, limit, domains }: RecentQuery): RecentAlert[] {
     // One walk of the index for each domain is faster than one for each rule.
-    return this.#sqlite
+    return this.deps.sqlite
       .query<RecentAlert, [string, string, string, number, number, string | null]>(
         `SELECT a.id, a.rule, a.subject, a.at_ms atMs, a.body, a.acknowledged_at_ms acknowledgedAtMs, d.number, d.id domainId,
           d.domain, d.state, d.last_report_at_ms lastReportAtMs
@@ -228,7 +225,7 @@ export class OpenAlertStore {
 
   /** The keys of the sources that the user classified, as `<number of the domain> <key>`. */
   classifiedSources(domains: readonly number[]): ReadonlySet<string> {
-    const rows = this.#sqlite
+    const rows = this.deps.sqlite
       .query<{ domain: number; key: string }, [string]>(
         "SELECT domain, key FROM dmarc_source_words WHERE domain IN (SELECT value FROM json_each(?))",
       )
@@ -238,7 +235,7 @@ export class OpenAlertStore {
 
   /** Unknown reporters that nobody accepted and whose counts are far above all others, as `<number of the domain> <reporter>`. */
   excessiveReporters(domains: readonly number[]): ReadonlySet<string> {
-    const rows = this.#sqlite
+    const rows = this.deps.sqlite
       .query<{ domain: number; author: string }, [string]>(
         `SELECT r.domain, r.author FROM dmarc_reporters r JOIN dmarc_domains d ON d.number = r.domain
           WHERE r.domain IN (SELECT value FROM json_each(?)) AND r.is_known = 0 AND r.excessive_since_ms IS NOT NULL
@@ -251,7 +248,7 @@ export class OpenAlertStore {
 
   /** False when the domain has no such alert. An alert that was acknowledged keeps its time. */
   acknowledge(_tx: Tx, domain: number, id: string, atMs: number): boolean {
-    const { changes } = this.#sqlite
+    const { changes } = this.deps.sqlite
       .query("UPDATE dmarc_alerts SET acknowledged_at_ms = coalesce(acknowledged_at_ms, ?) WHERE domain = ? AND id = ?")
       .run(atMs, domain, id);
     return changes > 0;

@@ -26,22 +26,20 @@ const SETTLED_MS = 10 * 60_000;
 
 /** The scheduled job that sums up domains for lists: new and changed ones, and once a day every one. */
 export class OverviewJob {
-  readonly #runtime: OverviewRuntime;
-  readonly #options: OverviewJobOptions;
   readonly #stopping = new AbortController();
 
-  constructor(runtime: OverviewRuntime, options: OverviewJobOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
-  }
+  constructor(
+    private readonly runtime: OverviewRuntime,
+    private readonly options: OverviewJobOptions,
+  ) {}
 
   /** Sums up every domain that is due, once. A failure of one does not stop the others. */
   async run(): Promise<void> {
-    const { clock, log } = this.#runtime;
+    const { clock, log } = this.runtime;
     const nowMs = clock.nowMs();
     const times = { dayMs: dayOfTime(nowMs) * DAY_MS, changedBeforeMs: nowMs - SETTLED_MS };
     for (let after = 0; !this.#stopping.signal.aborted;) {
-      const numbers = this.#options.store.due(after, times, DOMAINS_AT_ONCE);
+      const numbers = this.options.store.due(after, times, DOMAINS_AT_ONCE);
       const last = numbers.at(-1);
       if (last === undefined) return;
       await forEachIsolated(numbers, (number) => this.#refresh(number), {
@@ -59,8 +57,8 @@ export class OverviewJob {
   }
 
   async #refresh(number: number): Promise<void> {
-    const { store, rollups, domains, advise } = this.#options;
-    const { db, clock } = this.#runtime;
+    const { store, rollups, domains, advise } = this.options;
+    const { db, clock } = this.runtime;
     const domain = domains.findByNumber(number);
     if (domain === undefined) return;
     // What changes while this is computed makes the domain due again.
@@ -96,7 +94,10 @@ const computeOverview = (
   const week = sumOf(days.filter(({ day }) => day > toDay - WEEK_DAYS));
   return {
     computedAtMs: nowMs,
-    ...{ messages7: week.messages, aligned7: week.aligned, messages30: month.messages, aligned30: month.aligned },
+    messages7: week.messages,
+    aligned7: week.aligned,
+    messages30: month.messages,
+    aligned30: month.aligned,
     actionable30: sources.reduce((sum, source) => sum + actionableFailures(source), 0),
     fromDay: range.fromDay,
     messages: perDay(days, range, ({ messages }) => messages),
@@ -121,6 +122,8 @@ const perDay = (
 };
 
 const nextStepOf = ({ action, why, source }: NonNullable<Advice["next"]>, sources: readonly Source[]): NextStep => ({
-  ...{ action, why, source },
+  action,
+  why,
+  source,
   sourceName: source === null ? null : (sources.find(({ key }) => key === source)?.name ?? source),
 });

@@ -120,8 +120,12 @@ export const ALERT_EXAMPLES: { readonly [R in AlertRule]: AlertData<R> } = {
     ],
   },
   spoofing_campaign: {
-    ...{ started_day: "2026-01-01", day: "2026-01-01" },
-    ...{ messages: 312, networks: 41, quarantined: 0, rejected: 312 },
+    started_day: "2026-01-01",
+    day: "2026-01-01",
+    messages: 312,
+    networks: 41,
+    quarantined: 0,
+    rejected: 312,
   },
   reports_stopped: { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
   tls_failures: {

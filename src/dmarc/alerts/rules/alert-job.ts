@@ -27,23 +27,22 @@ const RETRY_MS = 6 * 60 * 60_000;
 
 /** The scheduled job for alerts: reviews the domains for which reports arrived, and those for which none arrive any more. */
 export class AlertJob {
-  readonly #runtime: AlertRuntime;
-  readonly #options: AlertJobOptions;
   readonly #review: DomainReview;
   readonly #startedMs: number;
   readonly #stopping = new AbortController();
 
-  constructor(runtime: AlertRuntime, options: AlertJobOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
+  constructor(
+    private readonly runtime: AlertRuntime,
+    private readonly options: AlertJobOptions,
+  ) {
     this.#review = createDomainReview(options, options.raise);
     this.#startedMs = runtime.clock.monotonicMs();
   }
 
   /** Reviews all domains once. A failure of one does not stop the others. */
   async run(): Promise<void> {
-    const { rules } = this.#options.all;
-    const { clock } = this.#runtime;
+    const { rules } = this.options.all;
+    const { clock } = this.runtime;
     await this.#forEachPage(
       (after) => rules.unreviewedDomains(after, DOMAINS_AT_ONCE).map((number) => ({ number })),
       ({ number }) => this.#reviewDomain(number),
@@ -71,7 +70,7 @@ export class AlertJob {
       await forEachIsolated(page, review, {
         isStopping: () => this.#stopping.signal.aborted,
         onFailure: ({ number }, error) =>
-          this.#runtime.log.error("alert rules failed for a domain, will be retried in the next run", {
+          this.runtime.log.error("alert rules failed for a domain, will be retried in the next run", {
             number,
             error,
           }),
@@ -81,16 +80,16 @@ export class AlertJob {
   }
 
   #reviewDomain(number: number): Promise<void> {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     return db.commit((tx) => {
-      const domain = this.#options.domains.findByNumber(number);
+      const domain = this.options.domains.findByNumber(number);
       if (domain !== undefined) this.#review(tx, domain, clock.nowMs());
     });
   }
 
   async #reviewSilence(silent: SilentDomain): Promise<void> {
-    const { db, clock } = this.#runtime;
-    const { all, domains, raise } = this.#options;
+    const { db, clock } = this.runtime;
+    const { all, domains, raise } = this.options;
     const alert = findReportsStopped(all.rollups, silent, clock.nowMs());
     if (alert === null) return;
     await db.commit((tx) => {

@@ -81,7 +81,8 @@ export const alertSection = (queued: QueuedAlert): AlertSection | null => {
   const sentence = oneLine(summary);
   const when = minuteTime(atMs);
   return {
-    ...{ domain, domainId },
+    domain,
+    domainId,
     heading: namesDomain(sentence, domain) ? sentence : `${domain}: ${sentence}`,
     blocks: [
       ...BLOCKS[rule](data, { id: domainId, domain }),

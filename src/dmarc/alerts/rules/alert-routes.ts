@@ -66,7 +66,10 @@ export interface AlertRouteOptions {
 }
 
 const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
-  ...{ id, rule, subject, at: isoTime(atMs) },
+  id,
+  rule,
+  subject,
+  at: isoTime(atMs),
   ...readAlertBody(body),
 });
 
@@ -81,17 +84,14 @@ export const createAlertRoutes = ({ guard, alerts }: AlertRouteOptions) =>
 
 /** Lists the alerts of the caller's domains. Throws `not_found` for a domain of another account. */
 export class DomainAlerts {
-  readonly #store: Pick<DmarcAlertStore, "listAlerts">;
-  readonly #findDomain: (caller: Caller, id: string) => DomainRow;
-
-  constructor(store: Pick<DmarcAlertStore, "listAlerts">, findDomain: (caller: Caller, id: string) => DomainRow) {
-    this.#store = store;
-    this.#findDomain = findDomain;
-  }
+  constructor(
+    private readonly store: Pick<DmarcAlertStore, "listAlerts">,
+    private readonly findDomain: (caller: Caller, id: string) => DomainRow,
+  ) {}
 
   /** Newest first. */
   list(caller: Caller, id: string): (page: DomainPage) => readonly DmarcAlertRow[] {
-    const { number } = this.#findDomain(caller, id);
-    return (page) => this.#store.listAlerts(number, page);
+    const { number } = this.findDomain(caller, id);
+    return (page) => this.store.listAlerts(number, page);
   }
 }

@@ -22,16 +22,15 @@ const POSTPONED_MS = 60 * 60_000;
 
 /** The scheduled job for digests: queues those that are due, then mails what is queued, one mail about all domains of an account. */
 export class DigestJob {
-  readonly #runtime: MailRuntime;
-  readonly #options: DigestJobOptions;
   readonly #queue: DigestQueue;
   readonly #batcher: MailBatcher<QueuedDigest>;
 
-  constructor(runtime: MailRuntime, options: DigestJobOptions) {
+  constructor(
+    private readonly runtime: MailRuntime,
+    private readonly options: DigestJobOptions,
+  ) {
     const { domains, mailing } = options;
     this.#queue = new DigestQueue(runtime.db);
-    this.#runtime = runtime;
-    this.#options = options;
     this.#batcher = new MailBatcher(runtime, {
       name: "DMARC digest",
       queue: this.#queue,
@@ -52,7 +51,7 @@ export class DigestJob {
   }
 
   async #queueDue(): Promise<void> {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     const nowMs = clock.nowMs();
     for (;;) {
       const due = this.#queue.dueDomains(nowMs, DOMAINS_AT_ONCE);
@@ -65,7 +64,7 @@ export class DigestJob {
 
   /** Queues a digest and sets its next time in one transaction: a crash neither loses nor repeats it. */
   #queueOne(tx: Tx, number: number, nowMs: number): void {
-    const { domains } = this.#options;
+    const { domains } = this.options;
     const domain = domains.findByNumber(number);
     if (domain === undefined || domain.digest === "off" || domain.digestDueAtMs === null) return;
     const { digest: period, digestDueAtMs, mode, recipients } = domain;
@@ -80,13 +79,13 @@ export class DigestJob {
 
   /** A digest that fails must not be read again and again in one run. */
   async #postpone(number: number, error: unknown): Promise<void> {
-    const { db, clock, log } = this.#runtime;
+    const { db, clock, log } = this.runtime;
     log.error("DMARC digest of a domain failed, will be retried in an hour", { number, error });
-    await db.commit((tx) => this.#options.domains.update(tx, number, { digestDueAtMs: clock.nowMs() + POSTPONED_MS }));
+    await db.commit((tx) => this.options.domains.update(tx, number, { digestDueAtMs: clock.nowMs() + POSTPONED_MS }));
   }
 
   async #compose(rows: readonly QueuedDigest[], recipient: string): Promise<MailContent | null> {
-    const { domains, read } = this.#options;
+    const { domains, read } = this.options;
     const found = rows.flatMap((row) => {
       const domain = domains.findByNumber(row.domain);
       // Recipients and digests may have been removed since it was queued.

@@ -58,8 +58,10 @@ const sectionOf = (facts: DomainDigestFacts): MailSection => {
   const { domain, totals, reports, sources, untrusted } = facts;
   const failing = sources.filter((source) => actionableFailures(source) > 0);
   const untrustedShare = trustSentence({
-    ...{ reports, messages: totals.messages },
-    ...{ untrustedReports: untrusted.reports, untrustedMessages: untrusted.messages },
+    reports,
+    messages: totals.messages,
+    untrustedReports: untrusted.reports,
+    untrustedMessages: untrusted.messages,
   });
   return {
     heading: domain.domain,
@@ -246,7 +248,10 @@ export const createDigestReader =
     const known = { fromDay: learningFromDay(enrolledDay, range.fromDay), toDay: range.toDay };
     const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
     return {
-      ...{ domain, period, range, lastReportAtMs },
+      domain,
+      period,
+      range,
+      lastReportAtMs,
       totals: reading.totals(number, range),
       compared: { days: lengthOf(now), now: reading.totals(number, now), before: reading.totals(number, before) },
       reports: reporters.reduce((sum, { reports }) => sum + reports, 0),

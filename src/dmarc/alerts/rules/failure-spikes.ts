@@ -60,7 +60,8 @@ export const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
   const keys = new Map(facts.keyedSources(range).map(({ number, shownKey }) => [number, shownKey]));
   const rowsByKey = Map.groupBy(rules.sourceDays(domain.number, range, null), ({ source }) => keys.get(source) ?? "");
   const measure = {
-    ...{ today, messagesMin },
+    today,
+    messagesMin,
     riseMin: thresholds.failure_spike_percent / 100,
     isComplete: completeDays(rollups.perDay(domain.number, range), today),
   };
@@ -150,7 +151,11 @@ const causesOf = (
 const incidentSchema = ALERT_DATA.failure_spike.pick({ state: true, day: true }).extend({
   sources: z.array(
     ALERT_DATA.failure_spike.shape.sources.element.pick({
-      ...{ key: true, started_day: true, failing_share: true, usual_failing_share: true, causes: true },
+      key: true,
+      started_day: true,
+      failing_share: true,
+      usual_failing_share: true,
+      causes: true,
     }),
   ),
 });
@@ -214,7 +219,9 @@ const spikeSource = ({ change, source, causes }: SourceSpike): AlertData<"failur
   const since = isoDay(startedDay);
   return {
     ...eventSource(source),
-    ...{ started_day: since, messages, failing },
+    started_day: since,
+    messages,
+    failing,
     failing_share: shareOf(failing, messages),
     usual_failing_share: shareOf(usualShare, 1),
     causes: causes.map((cause) => ({ ...cause, message: sentence(causeText(cause, since)) })),

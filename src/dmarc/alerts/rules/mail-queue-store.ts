@@ -32,11 +32,12 @@ const DIGEST = /^digest:(\d+):(daily|weekly|monthly):(\d+):(\d+)$/;
 /** The queue of alert mails and digests. A digest has `digest:<domain>:<period>:<first day>:<last day>` in place of an alert's id. */
 abstract class MailQueueStore<Row extends QueuedMail> implements MailQueue<Row> {
   protected readonly sqlite: Db["sqlite"];
-  readonly #condition: string;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">, condition: string) {
+  constructor(
+    { sqlite }: Pick<Db, "sqlite">,
+    private readonly condition: string,
+  ) {
     this.sqlite = sqlite;
-    this.#condition = condition;
   }
 
   abstract rowsFor(recipient: string): Row[];
@@ -44,7 +45,7 @@ abstract class MailQueueStore<Row extends QueuedMail> implements MailQueue<Row> 
   recipients(after: string, limit: number): string[] {
     return this.sqlite
       .query<{ recipient: string }, [string, number]>(
-        `SELECT DISTINCT recipient FROM dmarc_alert_mails WHERE ${this.#condition} AND recipient > ?
+        `SELECT DISTINCT recipient FROM dmarc_alert_mails WHERE ${this.condition} AND recipient > ?
           ORDER BY recipient LIMIT ?`,
       )
       .all(after, limit)

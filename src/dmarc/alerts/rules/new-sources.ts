@@ -150,7 +150,14 @@ const newSourcesAlert = (sources: readonly Source[]): Alert => {
 export const eventSource = (source: Source): AlertData<"new_source">["sources"][number] => {
   const { key, name, kind, service, classification, first_day, messages, aligned, dkim, spf, addresses } = source;
   return {
-    ...{ key, name, kind, service, classification, first_day, messages, aligned },
+    key,
+    name,
+    kind,
+    service,
+    classification,
+    first_day,
+    messages,
+    aligned,
     dkim: dkim.slice(0, EVIDENCE_MAX),
     spf: spf.slice(0, EVIDENCE_MAX),
     addresses: addresses.slice(0, EVIDENCE_MAX),

@@ -89,7 +89,10 @@ const campaignAlert = ({ startedDay, day, forged }: Campaign, source: Source | u
   const networks = source?.network_count ?? 0;
   const since = isoDay(startedDay);
   const data: AlertData<"spoofing_campaign"> = {
-    ...{ started_day: since, day: isoDay(day), messages: forged, networks },
+    started_day: since,
+    day: isoDay(day),
+    messages: forged,
+    networks,
     quarantined: source?.quarantined ?? 0,
     rejected: source?.rejected ?? 0,
   };

@@ -125,7 +125,10 @@ const sumPolicy = (key: string, all: readonly PolicyDay[], open: ReadonlySet<str
   return [...new Set([...failing.map(({ resultType }) => resultType), ...openTypes])].map((resultType) => {
     const of = failing.filter((failure) => failure.resultType === resultType && failure.sessions > 0);
     return {
-      ...{ policyDomain, policyType, resultType, sessions },
+      policyDomain,
+      policyType,
+      resultType,
+      sessions,
       firstDay: Math.min(...last),
       lastDay: Math.max(...last),
       failed: of.reduce((sum, failure) => sum + failure.sessions, 0),

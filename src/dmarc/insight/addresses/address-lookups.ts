@@ -30,13 +30,14 @@ export interface AddressLookupOptions {
  * each other; a run ends with the slower one, after at most a minute.
  */
 export class AddressLookups {
-  readonly #options: AddressLookupOptions;
   readonly #names: AddressLookupJob<ReverseName>;
   readonly #networks: AddressLookupJob<AddressNetwork>;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, options: AddressLookupOptions) {
+  constructor(
+    runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly options: AddressLookupOptions,
+  ) {
     const { resolver, hasAsnLookup, geoip } = options;
-    this.#options = options;
     this.#names = new AddressLookupJob(runtime, new ReverseNameLookup(resolver), new ReverseNameQueue(runtime.db));
     const networks = new NetworkQueue(runtime.db);
     const lookup = new NetworkLookup(runtime, { store: networks, resolver: hasAsnLookup ? resolver : null, geoip });
@@ -55,7 +56,7 @@ export class AddressLookups {
   }
 
   async #findNetworks(): Promise<void> {
-    const { hasAsnLookup, geoip } = this.#options;
+    const { hasAsnLookup, geoip } = this.options;
     await geoip?.refresh();
     if (hasAsnLookup || geoip !== null) await this.#networks.run();
   }
@@ -114,24 +115,21 @@ interface Run<F> {
  * that is stored and is repeated later, less and less often.
  */
 class AddressLookupJob<F> {
-  readonly #lookup: AddressLookup<F>;
-  readonly #queue: LookupQueue<F>;
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
   readonly #stopping = new AbortController();
   /** Consecutive failures by address. Empty after a restart. */
   readonly #failures = new Map<string, number>();
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, lookup: AddressLookup<F>, queue: LookupQueue<F>) {
-    this.#lookup = lookup;
-    this.#queue = queue;
-    this.#runtime = runtime;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly lookup: AddressLookup<F>,
+    private readonly queue: LookupQueue<F>,
+  ) {}
 
   /** Looks up what is due. Never rejects because of the DNS. */
   async run(): Promise<void> {
     if (this.#stopping.signal.aborted) return;
-    const { clock } = this.#runtime;
-    const ips = this.#queue.due(clock.nowMs(), JOB_LIMITS.addressesMax);
+    const { clock } = this.runtime;
+    const ips = this.queue.due(clock.nowMs(), JOB_LIMITS.addressesMax);
     const run: Run<F> = {
       left: ips.values(),
       endsAtMs: clock.monotonicMs() + JOB_LIMITS.runMs,
@@ -159,17 +157,17 @@ class AddressLookupJob<F> {
   }
 
   #mayContinue({ endsAtMs, failuresInARow }: Run<F>): boolean {
-    if (this.#stopping.signal.aborted || this.#runtime.clock.monotonicMs() >= endsAtMs) return false;
-    const { failuresInARowMax } = this.#lookup;
+    if (this.#stopping.signal.aborted || this.runtime.clock.monotonicMs() >= endsAtMs) return false;
+    const { failuresInARowMax } = this.lookup;
     return failuresInARowMax === null || failuresInARow < failuresInARowMax;
   }
 
   /** A bug in the lookup of one address must not stop the others: it is logged, and the lookup is repeated later. */
   async #lookUpIsolated(ip: string): Promise<LookupOutcome<F>> {
     try {
-      return await this.#lookup.lookUp(ip, this.#stopping.signal);
+      return await this.lookup.lookUp(ip, this.#stopping.signal);
     } catch (error) {
-      this.#runtime.log.error(`address lookup failed: ${this.#lookup.what}`, { ip, error });
+      this.runtime.log.error(`address lookup failed: ${this.lookup.what}`, { ip, error });
       return { kind: "failed", partial: null };
     }
   }
@@ -178,9 +176,9 @@ class AddressLookupJob<F> {
     const { found } = run;
     run.found = [];
     if (found.length === 0) return;
-    const askedAtMs = this.#runtime.clock.nowMs();
+    const askedAtMs = this.runtime.clock.nowMs();
     const due = found.map(([ip, lookup]) => ({ ip, lookup, afterMs: this.#afterMs(ip, lookup) }));
-    await this.#runtime.db.commit((tx) => {
+    await this.runtime.db.commit((tx) => {
       for (const { ip, lookup, afterMs } of due) {
         if (afterMs !== null) this.#save(tx, ip, lookup, { askedAtMs, dueAtMs: askedAtMs + afterMs });
       }
@@ -188,10 +186,9 @@ class AddressLookupJob<F> {
   }
 
   #save(tx: Tx, ip: string, lookup: LookupOutcome<F>, times: LookupTimes): void {
-    if (lookup.kind === "found") this.#queue.save(tx, ip, lookup.fact, times);
-    else if (lookup.kind === "failed" && lookup.partial !== null)
-      this.#queue.savePartial(tx, ip, lookup.partial, times);
-    else this.#queue.postpone(tx, ip, times.dueAtMs);
+    if (lookup.kind === "found") this.queue.save(tx, ip, lookup.fact, times);
+    else if (lookup.kind === "failed" && lookup.partial !== null) this.queue.savePartial(tx, ip, lookup.partial, times);
+    else this.queue.postpone(tx, ip, times.dueAtMs);
   }
 
   /** When the lookup is due again; null when it was aborted. */
@@ -226,19 +223,16 @@ const FAILED: LookupOutcome<ReverseName> = { kind: "failed", partial: null };
 class ReverseNameLookup implements AddressLookup<ReverseName> {
   readonly what = "reverse name";
   readonly failuresInARowMax = null;
-  readonly #resolver: DnsResolver;
   readonly #isPublic = createAddressPolicy([]).isAllowed;
 
-  constructor(resolver: DnsResolver) {
-    this.#resolver = resolver;
-  }
+  constructor(private readonly resolver: DnsResolver) {}
 
   async lookUp(ip: string, signal: AbortSignal): Promise<LookupOutcome<ReverseName>> {
     if (isIP(ip) === 0) return { kind: "private" };
     // Public DNS has no names of private addresses: known without a query, and no other lookup waits for it.
     if (!this.#isPublic(ip)) return { kind: "found", fact: { name: null, isConfirmed: false }, validMs: PRIVATE_MS };
     const limits = { timeoutMs: REVERSE_LIMITS.timeoutMs, signal };
-    const { outcome, records } = await this.#resolver.resolve(reverseQueryName(ip), "PTR", limits);
+    const { outcome, records } = await this.resolver.resolve(reverseQueryName(ip), "PTR", limits);
     if (signal.aborted) return { kind: "aborted" };
     if (!isDefinite(outcome)) return FAILED;
     const names = records.filter((name) => HOST_NAME.test(name)).slice(0, REVERSE_LIMITS.namesMax);
@@ -253,7 +247,7 @@ class ReverseNameLookup implements AddressLookup<ReverseName> {
   /** Null without a definite answer. */
   async #resolvesTo(name: string, ip: string, signal: AbortSignal): Promise<boolean | null> {
     const limits = { timeoutMs: REVERSE_LIMITS.timeoutMs, signal };
-    const { outcome, records } = await this.#resolver.resolve(name, isIP(ip) === 4 ? "A" : "AAAA", limits);
+    const { outcome, records } = await this.resolver.resolve(name, isIP(ip) === 4 ? "A" : "AAAA", limits);
     return isDefinite(outcome) ? records.some((address) => ipaddr.process(address).toString() === ip) : null;
   }
 }
@@ -280,20 +274,18 @@ const NO_ORIGIN: Origin = { asn: null, country: null, prefix: null };
 class NetworkLookup implements AddressLookup<AddressNetwork> {
   readonly what = "network";
   readonly failuresInARowMax = NETWORK_LIMITS.failuresInARowMax;
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #options: NetworkLookupOptions;
   readonly #isPublic = createAddressPolicy([]).isAllowed;
   /** Lookups of AS names in progress: many addresses of a run are of the same network. */
   readonly #pending = new Map<number, Promise<Result<string | null, DnsOutcome>>>();
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, options: NetworkLookupOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly options: NetworkLookupOptions,
+  ) {}
 
   async lookUp(ip: string, signal: AbortSignal): Promise<LookupOutcome<AddressNetwork>> {
     if (isIP(ip) === 0 || !this.#isPublic(ip)) return { kind: "private" };
-    const known = this.#options.geoip?.find(ip) ?? null;
+    const known = this.options.geoip?.find(ip) ?? null;
     const origin = await this.#findOrigin(ip, known, signal);
     if (signal.aborted) return { kind: "aborted" };
     const country = known?.country ?? null;
@@ -313,7 +305,7 @@ class NetworkLookup implements AddressLookup<AddressNetwork> {
   async #findOrigin(ip: string, known: GeoipFacts | null, signal: AbortSignal): Promise<Result<Origin, DnsOutcome>> {
     if (known !== null && known.asn !== null)
       return ok({ asn: known.asn, country: known.country, prefix: known.prefix });
-    const { resolver } = this.#options;
+    const { resolver } = this.options;
     if (resolver === null) return ok(NO_ORIGIN);
     const origin = await lookUpOrigin(resolver, ip, { timeoutMs: NETWORK_LIMITS.timeoutMs, signal });
     return origin.ok ? ok(origin.value ?? NO_ORIGIN) : origin;
@@ -324,9 +316,9 @@ class NetworkLookup implements AddressLookup<AddressNetwork> {
     known: GeoipFacts | null,
     signal: AbortSignal,
   ): Promise<Result<string | null, DnsOutcome>> {
-    const { store, resolver } = this.#options;
+    const { store, resolver } = this.options;
     if (known?.asn === asn && known.asName !== null) return ok(known.asName);
-    const kept = store.asName(asn, this.#runtime.clock.nowMs());
+    const kept = store.asName(asn, this.runtime.clock.nowMs());
     if (kept !== undefined) return ok(kept);
     if (resolver === null) return ok(null);
     const pending = this.#pending.get(asn) ?? this.#lookUpAsName(resolver, asn, signal);
@@ -339,8 +331,8 @@ class NetworkLookup implements AddressLookup<AddressNetwork> {
     asn: number,
     signal: AbortSignal,
   ): Promise<Result<string | null, DnsOutcome>> {
-    const { db, clock } = this.#runtime;
-    const { store } = this.#options;
+    const { db, clock } = this.runtime;
+    const { store } = this.options;
     try {
       const name = await lookUpAsName(resolver, asn, { timeoutMs: NETWORK_LIMITS.timeoutMs, signal });
       if (name.ok) {

@@ -47,7 +47,9 @@ const amounts = ({ policyDays, reporters }: AdviceFacts, { messages }: MailWeigh
   (
     [
       [
-        ...["reported_days", policyDays, DAYS_MIN],
+        "reported_days",
+        policyDays,
+        DAYS_MIN,
         "days with reports",
         "in the last 30 days and since the present policy was published",
       ],

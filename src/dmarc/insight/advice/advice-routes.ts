@@ -20,11 +20,17 @@ const ADVICE_EXAMPLE: Advice = {
   },
   requirements: [
     {
-      ...{ code: "record_in_order", met: true, observed: "active", expected: "active" },
+      code: "record_in_order",
+      met: true,
+      observed: "active",
+      expected: "active",
       message: "The record is valid and has the reporting address, and reports arrive.",
     },
     {
-      ...{ code: "reported_days", met: false, observed: 6, expected: 14 },
+      code: "reported_days",
+      met: false,
+      observed: 6,
+      expected: 14,
       message: "6 of 14 days with reports so far, in the last 30 days and since the present policy was published.",
     },
   ],
@@ -34,7 +40,10 @@ const ADVICE_EXAMPLE: Advice = {
 };
 
 export const GET_ADVICE = declareRoute({
-  ...{ method: "GET", path: "/v1/dmarc/domains/:id/advice", operationId: "getDmarcAdvice", tag: "DMARC monitoring" },
+  method: "GET",
+  path: "/v1/dmarc/domains/:id/advice",
+  operationId: "getDmarcAdvice",
+  tag: "DMARC monitoring",
   summary: "Get the next step towards enforcement",
   description:
     "Based on the mail of the last 30 days. Each stage lasts until reports about 14 of these days have arrived since its policy (`p`, `t`) was first seen. The next stage needs 2 reporters (with two days each), 100 messages, 99 % of the mail passing (without forwarders and threats), also on the last 7 days with reports, and no unknown source with a relevant share. Domains that send no mail (`sends_mail` false) may proceed immediately unless reports show mail that passed in the last 14 days. A record with an invalid policy is corrected first. The advice never protects less than the published record.",

@@ -59,7 +59,9 @@ interface Situation {
 }
 
 const step = (action: AdviceAction, why: string, record: string | null = null): AdviceStep => ({
-  ...{ action, record, why },
+  action,
+  record,
+  why,
   source: null,
   steps: [],
 });
@@ -221,8 +223,11 @@ const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
     requirements.some(({ code, met }) => !met && codes.includes(code));
   const month = weighMail(facts.sources);
   const view = (problem: AdviceObstacle["problem"], source: AdvisedSource): AdviceObstacle => ({
-    ...{ source: source.key, name: source.name, problem },
-    ...{ messages: source.messages, failing: failingMessages(source) },
+    source: source.key,
+    name: source.name,
+    problem,
+    messages: source.messages,
+    failing: failingMessages(source),
   });
   return [
     ...(isOpen("aligned_share", "recent_share") ? month.failing.map((source) => view("failing", source)) : []),
@@ -236,7 +241,10 @@ const concerned = ({ problem, messages, failing }: AdviceObstacle): number =>
   problem === "failing" ? failing : messages;
 
 const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: SourceFix): AdviceStep => ({
-  ...{ action, record: null, source: key, steps: [...steps] },
+  action,
+  record: null,
+  source: key,
+  steps: [...steps],
   why: [why, ...steps.slice(0, 1)].join(" "),
 });
 

@@ -275,7 +275,9 @@ const sendingNames = (
     .filter(({ name, aligned }) => name.endsWith(`.${domain}`) && aligned > 0);
   return Promise.all(
     sending.map(async ({ name, messages, aligned }, at) => ({
-      ...{ name, messages, aligned },
+      name,
+      messages,
+      aligned,
       exists:
         found !== null
           ? (found.find((one) => one.name === name)?.exists ?? null)

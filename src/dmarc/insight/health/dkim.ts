@@ -43,7 +43,14 @@ const checkKey = async (
   const at = { host, wanted, cname, today };
   const summaryOf = (key: Pick<DkimKeySummary, "state"> & Partial<DkimKeySummary>) => ({
     summary: {
-      ...{ selector, domain: signer, origin, type: null, bits: null, testing: false, cname, ...key },
+      selector,
+      domain: signer,
+      origin,
+      type: null,
+      bits: null,
+      testing: false,
+      cname,
+      ...key,
       messages: seen === null ? null : { passed: seen.passed, failed: seen.failed },
       last_seen: seen === null ? null : isoDay(seen.lastDay),
     },

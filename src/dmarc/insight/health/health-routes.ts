@@ -87,7 +87,10 @@ const HEALTH_EXAMPLE: DomainHealth = {
 };
 
 export const GET_DMARC_HEALTH = declareRoute({
-  ...{ method: "GET", path: "/v1/dmarc/domains/:id/health", operationId: "getDmarcHealth", tag: "DMARC monitoring" },
+  method: "GET",
+  path: "/v1/dmarc/domains/:id/health",
+  operationId: "getDmarcHealth",
+  tag: "DMARC monitoring",
   summary: "Check the DNS records that mail from and to a domain relies on",
   description:
     "Checks DMARC, SPF, the DKIM keys of the selectors seen in the reports of the last 90 days, MX, MTA-STS, TLS-RPT and BIMI. Takes up to 20 seconds when the DNS is slow. A result up to 10 minutes old is returned again unless `refresh` is true. Queries without a response are listed in `unchecked` and are never a finding. BIMI logos and certificates are not fetched. Test domains get a fixed result.",

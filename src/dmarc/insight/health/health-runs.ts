@@ -49,27 +49,25 @@ const REALTIME_SHARE = 0.5;
  * test domains are made up without DNS.
  */
 export class HealthRuns {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #options: HealthRunsOptions;
   readonly #running = new Map<number, Promise<DomainHealth>>();
   readonly #shares = createShares({ placesMax: RUNS_MAX, realtimeShare: REALTIME_SHARE });
   readonly #stopping = new AbortController();
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, options: HealthRunsOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly options: HealthRunsOptions,
+  ) {}
 
   /** The last result, however old it is; null before the first check. Sends no DNS query. */
   async lastOf(subject: HealthSubject): Promise<DomainHealth | null> {
-    if (subject.mode === "test") return checkTestHealth(subject.domain, this.#runtime.clock);
-    return this.#options.store.readHealth(subject.number);
+    if (subject.mode === "test") return checkTestHealth(subject.domain, this.runtime.clock);
+    return this.options.store.readHealth(subject.number);
   }
 
   /** The health of a domain. Throws `unavailable` when too many checks are running, or the service stops. */
   async healthOf(subject: HealthSubject, request: HealthRequest): Promise<DomainHealth> {
-    const { store } = this.#options;
-    const { clock } = this.#runtime;
+    const { store } = this.options;
+    const { clock } = this.runtime;
     if (subject.mode === "test") return checkTestHealth(subject.domain, clock);
     if (request.selectors.length > 0) return this.#admit(subject, request);
     const kept = request.refresh ? null : store.readHealth(subject.number);
@@ -111,8 +109,8 @@ export class HealthRuns {
   }
 
   async #run(subject: HealthSubject, given: readonly string[], who: OnBehalfOf): Promise<DomainHealth> {
-    const { store, check, resolver } = this.#options;
-    const { db, clock } = this.#runtime;
+    const { store, check, resolver } = this.options;
+    const { db, clock } = this.runtime;
     const seen = await findSeenSelectors(store, subject, dayOfTime(clock.nowMs()));
     const health = await check({
       domain: subject.domain,
@@ -156,29 +154,27 @@ const CONCURRENCY_MAX = 3;
 
 /** The scheduled job for health: checks every live domain that is monitored once a day, spread over the day. */
 export class HealthJob {
-  readonly #runtime: HealthRuntime;
-  readonly #options: HealthJobOptions;
   /** Domains up to this number have a check planned. */
   #plannedTo = 0;
 
-  constructor(runtime: HealthRuntime, options: HealthJobOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
-  }
+  constructor(
+    private readonly runtime: HealthRuntime,
+    private readonly options: HealthJobOptions,
+  ) {}
 
   /** Checks the domains that are due, 200 at most. */
   async run(): Promise<void> {
-    const { store, runs } = this.#options;
+    const { store, runs } = this.options;
     if (runs.isStopping()) return;
     await this.#planNewDomains();
-    await mapConcurrently(store.due(this.#runtime.clock.nowMs(), DUE_MAX), CONCURRENCY_MAX, async (domain) => {
+    await mapConcurrently(store.due(this.runtime.clock.nowMs(), DUE_MAX), CONCURRENCY_MAX, async (domain) => {
       if (!runs.isStopping()) await this.#check(domain);
     });
   }
 
   async #planNewDomains(): Promise<void> {
-    const { store } = this.#options;
-    const { db, clock } = this.#runtime;
+    const { store } = this.options;
+    const { db, clock } = this.runtime;
     for (;;) {
       const listed = store.domainsAfter(this.#plannedTo, LISTED_AT_ONCE);
       const added = listed.filter(({ isPlanned }) => !isPlanned);
@@ -197,18 +193,18 @@ export class HealthJob {
   async #check(domain: DueHealth): Promise<void> {
     if (!domain.isActive) return this.#postpone(domain, DAY_MS);
     try {
-      await this.#options.runs.healthOf(domain, { refresh: true, selectors: [], priority: "bulk" });
+      await this.options.runs.healthOf(domain, { refresh: true, selectors: [], priority: "bulk" });
     } catch (error) {
       // An AppError: callers use all concurrent checks.
       if (!(error instanceof AppError)) {
-        this.#runtime.log.error("health check of a domain failed", { domain: domain.id, error });
+        this.runtime.log.error("health check of a domain failed", { domain: domain.id, error });
       }
       await this.#postpone(domain, RETRY_MS);
     }
   }
 
   #postpone({ number }: DueHealth, afterMs: number): Promise<void> {
-    const { db, clock } = this.#runtime;
-    return db.commit((tx) => this.#options.store.postpone(tx, number, clock.nowMs() + afterMs));
+    const { db, clock } = this.runtime;
+    return db.commit((tx) => this.options.store.postpone(tx, number, clock.nowMs() + afterMs));
   }
 }

@@ -1,3 +1,4 @@
+import { nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { z } from "zod";
 
 /** How much a finding matters: an error breaks authentication or delivery, a warning weakens it, information needs no action. */
@@ -124,12 +125,10 @@ const record = z
   .nullable()
   .meta({ description: "The text of the record; null when there is none, or more than one." });
 const count = (description: string) => z.int().meta({ description });
-const text = (description: string) => z.string().meta({ description });
-const optionalText = (description: string) => z.string().nullable().meta({ description });
 
 const dkimKeySchema = z.object({
-  selector: text("The selector."),
-  domain: text("The domain of `d=`."),
+  selector: textField("The selector."),
+  domain: textField("The domain of `d=`."),
   origin: z.enum(["reports", "request", "common"]).meta({
     description:
       "`reports`: seen in the reports of the last 90 days. `request`: named by you. `common`: tried because no selector was known.",
@@ -140,7 +139,7 @@ const dkimKeySchema = z.object({
   type: z.enum(["rsa", "ed25519"]).nullable().meta({ description: "Key type; null when it is not known." }),
   bits: z.int().nullable().meta({ description: "Length of the key; null when there is no readable key." }),
   testing: z.boolean().meta({ description: "Whether the key is in test mode (`t=y`)." }),
-  cname: optionalText("The target of the CNAME, which names the service that manages the key; null without one."),
+  cname: nullableText("The target of the CNAME, which names the service that manages the key; null without one."),
   messages: z
     .object({
       passed: count("Messages whose signature passed."),
@@ -148,20 +147,20 @@ const dkimKeySchema = z.object({
     })
     .nullable()
     .meta({ description: "In the largest records of each day; null for selectors that no report names." }),
-  last_seen: optionalText("The last day on which reports name the selector, as YYYY-MM-DD."),
+  last_seen: nullableText("The last day on which reports name the selector, as YYYY-MM-DD."),
 });
 
 const policySchema = z.object({
-  p: text("Policy for the domain."),
-  sp: text("Policy for subdomains."),
-  np: text("Policy for subdomains that do not exist."),
+  p: textField("Policy for the domain."),
+  sp: textField("Policy for subdomains."),
+  np: textField("Policy for subdomains that do not exist."),
   pct: count("Share of the mail that older receivers apply the policy to, in percent."),
-  t: text("`y`: test mode."),
+  t: textField("`y`: test mode."),
 });
 
 const spfTermSchema = z.object({
-  term: text("The term as written."),
-  domain: text("The domain whose record holds it."),
+  term: textField("The term as written."),
+  domain: textField("The domain whose record holds it."),
   depth: count("0 in the record of the domain itself, 1 in a record that it includes, and so on."),
   lookups: count("DNS lookups of the term and of everything below it."),
 });
@@ -170,7 +169,7 @@ const sectionSchema = z
   .discriminatedUnion("code", [
     section("dmarc", {
       record,
-      inherited_from: optionalText(
+      inherited_from: nullableText(
         "The domain whose record applies; null when it is the domain's own, or there is none.",
       ),
       policy: policySchema.nullable().meta({ description: "The policy that receivers apply (RFC 9989)." }),
@@ -191,7 +190,7 @@ const sectionSchema = z
     section("dkim", { keys: z.array(dkimKeySchema).meta({ description: "The keys that were checked." }) }),
     section("mx", {
       hosts: z
-        .array(z.object({ preference: count("Preference."), exchange: text("Name of the host.") }))
+        .array(z.object({ preference: count("Preference."), exchange: textField("Name of the host.") }))
         .meta({ description: "The MX records, most preferred first." }),
       null_mx: z.boolean().meta({ description: "Whether the domain declares that it receives no mail (RFC 7505)." }),
     }),
@@ -199,7 +198,7 @@ const sectionSchema = z
       record,
       policy: z
         .object({
-          mode: optionalText("`enforce`, `testing` or `none`; null when it is invalid."),
+          mode: nullableText("`enforce`, `testing` or `none`; null when it is invalid."),
           max_age_s: z.int().nullable().meta({ description: "How long senders cache it; null when it is invalid." }),
           mx: z.array(z.string()).meta({ description: "Patterns of MX hosts." }),
         })
@@ -209,8 +208,8 @@ const sectionSchema = z
     section("tls_rpt", { record, rua: z.array(z.string()).meta({ description: "Destinations of TLS reports." }) }),
     section("bimi", {
       record,
-      location: optionalText("URI of the logo."),
-      authority: optionalText("URI of the mark certificate."),
+      location: nullableText("URI of the logo."),
+      authority: nullableText("URI of the mark certificate."),
     }),
   ])
   .meta({ title: "HealthSection" });
@@ -218,7 +217,7 @@ const sectionSchema = z
 /** The health of a domain as the API returns it and the database stores it. */
 export const domainHealthSchema = z
   .object({
-    domain: text("Name of the domain."),
+    domain: textField("Name of the domain."),
     checked_at: z.iso.datetime({ precision: 3 }).meta({ description: "When it was checked." }),
     status: z.enum(HEALTH_STATUSES).meta({
       description:

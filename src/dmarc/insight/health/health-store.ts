@@ -35,15 +35,11 @@ const RECORDS_PER_DAY_MAX = 50;
 
 /** The last health of each live domain, when the next check is due, and the selectors in reports. */
 export class HealthStore {
-  readonly #sqlite: Db["sqlite"];
-
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#sqlite = sqlite;
-  }
+  constructor(private readonly deps: Pick<Db, "sqlite">) {}
 
   /** The last health of a domain; null before its first check, and when another version wrote it. */
   readHealth(number: number): DomainHealth | null {
-    const row = this.#sqlite
+    const row = this.deps.sqlite
       .query<{ body: string | null }, [number]>("SELECT body FROM dmarc_health WHERE domain = ?")
       .get(number);
     const body = row?.body ?? null;
@@ -53,7 +49,7 @@ export class HealthStore {
 
   /** Saves the health of a domain, unless it was deleted meanwhile, and plans the next check. */
   save(_tx: Tx, number: number, health: DomainHealth, dueAtMs: number): void {
-    this.#sqlite
+    this.deps.sqlite
       .query(
         `INSERT INTO dmarc_health (domain, due_at_ms, body)
           SELECT number, ?2, ?3 FROM dmarc_domains WHERE number = ?1 AND deleted_at_ms IS NULL
@@ -63,16 +59,16 @@ export class HealthStore {
   }
 
   postpone(_tx: Tx, number: number, dueAtMs: number): void {
-    this.#sqlite.query("UPDATE dmarc_health SET due_at_ms = ? WHERE domain = ?").run(dueAtMs, number);
+    this.deps.sqlite.query("UPDATE dmarc_health SET due_at_ms = ? WHERE domain = ?").run(dueAtMs, number);
   }
 
   plan(_tx: Tx, number: number, dueAtMs: number): void {
-    this.#sqlite.query("INSERT OR IGNORE INTO dmarc_health (domain, due_at_ms) VALUES (?, ?)").run(number, dueAtMs);
+    this.deps.sqlite.query("INSERT OR IGNORE INTO dmarc_health (domain, due_at_ms) VALUES (?, ?)").run(number, dueAtMs);
   }
 
   /** Domains after a number, in the order of their numbers. */
   domainsAfter(number: number, limit: number): ListedDomain[] {
-    return this.#sqlite
+    return this.deps.sqlite
       .query<Omit<ListedDomain, "isPlanned"> & { isPlanned: 0 | 1 }, [number, number]>(
         `SELECT d.number, d.id, d.mode <> 'live' OR d.deleted_at_ms IS NOT NULL OR h.domain IS NOT NULL AS isPlanned
           FROM dmarc_domains d LEFT JOIN dmarc_health h ON h.domain = d.number WHERE d.number > ? ORDER BY d.number LIMIT ?`,
@@ -83,7 +79,7 @@ export class HealthStore {
 
   /** Domains whose check is due, the longest overdue first; paused ones too (`isActive` false). */
   due(nowMs: number, limit: number): DueHealth[] {
-    return this.#sqlite
+    return this.deps.sqlite
       .query<Omit<DueHealth, "isActive"> & { isActive: 0 | 1 }, [number, number]>(
         `SELECT d.number, d.id, d.account_id AS accountId, d.mode, d.domain,
           d.monitoring_enabled = 1 AND d.deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT} AS isActive
@@ -96,7 +92,7 @@ export class HealthStore {
 
   /** The signatures in the largest records of a day, aligned and not. */
   signedRecords(number: number, day: number): SignedRecord[] {
-    const largest = this.#sqlite.query<{ count: number; body: string }, [number, number, number, number]>(
+    const largest = this.deps.sqlite.query<{ count: number; body: string }, [number, number, number, number]>(
       `SELECT count, body FROM dmarc_records WHERE domain = ? AND day = ? AND rank >= ? AND rank < ?
         ORDER BY rank DESC LIMIT ${RECORDS_PER_DAY_MAX}`,
     );

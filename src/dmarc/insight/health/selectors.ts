@@ -64,8 +64,12 @@ export const findSeenSelectors = async (
     const found = sums.get(key);
     if (found === undefined && sums.size >= PAIRS_MAX) return;
     const sum = found ?? {
-      ...{ signer, selector: selector.toLowerCase(), passed: 0, failed: 0 },
-      ...{ lastDay: day, lastPassedDay: null },
+      signer,
+      selector: selector.toLowerCase(),
+      passed: 0,
+      failed: 0,
+      lastDay: day,
+      lastPassedDay: null,
     };
     sums.set(key, sum);
     if (result !== "pass") {

@@ -49,8 +49,6 @@ interface SpfRecordContext {
 export const auditSpf = (dns: HealthDns, domain: string): Promise<SpfSection> => new SpfAudit(dns, domain).run();
 
 class SpfAudit {
-  readonly #dns: HealthDns;
-  readonly #root: string;
   readonly #report = new SectionReport(FINDINGS_MAX);
   readonly #terms: SpfSection["terms"] = [];
   /** How often each domain was included. */
@@ -60,13 +58,13 @@ class SpfAudit {
   /** False when a part of the record could not be followed. */
   #isComplete = true;
 
-  constructor(dns: HealthDns, root: string) {
-    this.#dns = dns;
-    this.#root = root;
-  }
+  constructor(
+    private readonly dns: HealthDns,
+    private readonly root: string,
+  ) {}
 
   async run(): Promise<SpfSection> {
-    const root = this.#root;
+    const root = this.root;
     const report = this.#report;
     const evaluation = await this.#evaluate(root, [], 0);
     const text = evaluation.kind === "record" ? evaluation.text : null;
@@ -93,13 +91,13 @@ class SpfAudit {
 
   /** Evaluates the record of a domain; `path` are the domains that lead to it. */
   async #evaluate(domain: string, path: readonly string[], depth: number): Promise<SpfEvaluation> {
-    const response = await this.#dns.resolve(domain, "TXT");
+    const response = await this.dns.resolve(domain, "TXT");
     if (!this.#isAnswered(response)) return { kind: "unknown" };
     if (depth > 0 && isDefinite(response.outcome) && response.outcome !== "answer") this.#voids += 1;
     const records = response.records.filter(isSpfText);
     const [text] = records;
     if (text === undefined) return { kind: "none", almost: response.records.filter(isAlmostSpfText) };
-    const record = new SpfRecordReport(this.#report, this.#root, domain);
+    const record = new SpfRecordReport(this.#report, this.root, domain);
     if (records.length > 1) {
       record.several(records);
       return { kind: "several" };
@@ -180,15 +178,15 @@ class SpfAudit {
   /** Sends the queries of `a`, `mx` and `exists`. */
   async #resolveTerm({ mechanism, text }: Mechanism, name: string, { record }: SpfRecordContext): Promise<void> {
     if (mechanism === "mx") {
-      const response = await this.#dns.resolve(name, "MX");
+      const response = await this.dns.resolve(name, "MX");
       if (!this.#isAnswered(response)) return;
       const hosts = response.records.filter(({ exchange }) => exchange !== ".").length;
       record.mxHosts(text, hosts);
       if (hosts > 0) return;
     } else {
-      const a = await this.#dns.resolve(name, "A");
+      const a = await this.dns.resolve(name, "A");
       if (a.records.length > 0) return;
-      const aaaa = mechanism === "a" ? await this.#dns.resolve(name, "AAAA") : null;
+      const aaaa = mechanism === "a" ? await this.dns.resolve(name, "AAAA") : null;
       if (aaaa !== null && aaaa.records.length > 0) return;
       if (!this.#isAnswered(a) || (aaaa !== null && !this.#isAnswered(aaaa))) return;
     }
@@ -218,9 +216,9 @@ class SpfAudit {
     for (const term of terms.slice(0, FOLLOWED_MAX)) {
       if (term.kind !== "mechanism" || (term.domainSpec !== null && hasMacro(term.domainSpec))) continue;
       const name = nameOf(term.domainSpec ?? domain);
-      if (term.mechanism === "include") void this.#dns.resolve(name, "TXT");
-      if (term.mechanism === "a" || term.mechanism === "exists") void this.#dns.resolve(name, "A");
-      if (term.mechanism === "mx") void this.#dns.resolve(name, "MX");
+      if (term.mechanism === "include") void this.dns.resolve(name, "TXT");
+      if (term.mechanism === "a" || term.mechanism === "exists") void this.dns.resolve(name, "A");
+      if (term.mechanism === "mx") void this.dns.resolve(name, "MX");
     }
   }
 

@@ -84,7 +84,10 @@ const reporterField = z
   .meta({ description: "The domain that the mail of the reporter is authenticated as.", example: "partner-mail.net" });
 
 const LIST_ACCEPTED = declareRoute({
-  ...{ method: "GET", path: PATH, operationId: "listAcceptedDmarcReporters", tag: REPORTS_TAG },
+  method: "GET",
+  path: PATH,
+  operationId: "listAcceptedDmarcReporters",
+  tag: REPORTS_TAG,
   summary: "List the reporters that you accepted",
   description: "Of this account and mode, at most 500, in alphabetical order.",
   scope: "dmarc:read",
@@ -102,7 +105,10 @@ const LIST_ACCEPTED = declareRoute({
 });
 
 const ACCEPT = declareRoute({
-  ...{ method: "POST", path: PATH, operationId: "acceptDmarcReporter", tag: REPORTS_TAG },
+  method: "POST",
+  path: PATH,
+  operationId: "acceptDmarcReporter",
+  tag: REPORTS_TAG,
   subjectField: "reporter",
   summary: "Accept a reporter",
   description:
@@ -114,11 +120,15 @@ const ACCEPT = declareRoute({
 });
 
 const WITHDRAW = declareRoute({
-  ...{ method: "DELETE", path: `${PATH}/:reporter`, operationId: "withdrawDmarcReporter", tag: REPORTS_TAG },
+  method: "DELETE",
+  path: `${PATH}/:reporter`,
+  operationId: "withdrawDmarcReporter",
+  tag: REPORTS_TAG,
   summary: "Withdraw the acceptance of a reporter",
   description:
     "Its reports stay in the figures. Where known reporters cover a domain, advice and alerts ignore them again.",
-  ...{ scope: "dmarc:write", params: z.object({ reporter: reporterField }) },
+  scope: "dmarc:write",
+  params: z.object({ reporter: reporterField }),
   responses: { 204: { description: "The reporter is not accepted any more." } },
 });
 

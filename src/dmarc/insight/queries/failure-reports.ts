@@ -66,26 +66,20 @@ interface FailurePage {
 
 /** Reads the failure reports of the caller's domains. Everything throws `not_found` for a domain of another account. */
 export class FailureReports {
-  readonly #findDomain: QueryContext["findDomain"];
-  readonly #store: Pick<FailureReportStore, "listFailures" | "findFailure">;
-
   constructor(
-    { findDomain }: Pick<QueryContext, "findDomain">,
-    store: Pick<FailureReportStore, "listFailures" | "findFailure">,
-  ) {
-    this.#findDomain = findDomain;
-    this.#store = store;
-  }
+    private readonly deps: Pick<QueryContext, "findDomain">,
+    private readonly store: Pick<FailureReportStore, "listFailures" | "findFailure">,
+  ) {}
 
   /** The most recently received first. */
   list(caller: Caller, id: string): (page: FailurePage) => readonly ShownFailureReport[] {
-    const { number } = this.#findDomain(caller, id);
-    return (page) => this.#store.listFailures(number, page).map(listView);
+    const { number } = this.deps.findDomain(caller, id);
+    return (page) => this.store.listFailures(number, page).map(listView);
   }
 
   /** Throws `not_found`. */
   find(caller: Caller, id: string, reportId: string): FailureReportDetail {
-    const row = this.#store.findFailure(this.#findDomain(caller, id).number, reportId);
+    const row = this.store.findFailure(this.deps.findDomain(caller, id).number, reportId);
     if (row !== undefined) return detailView(row);
     throw new AppError("not_found", { message: "There is no such failure report of this domain." });
   }

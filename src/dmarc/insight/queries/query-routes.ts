@@ -49,19 +49,29 @@ import { summarizeDomain, summarySchema, timeseriesOf, timeseriesSchema } from "
 const summaryQuery = z.strictObject(rangeFields);
 
 const GET_SUMMARY = declareRoute({
-  ...{ method: "GET", path: `${DOMAIN_PATH}/summary`, operationId: "getDmarcSummary", tag: REPORTS_TAG },
+  method: "GET",
+  path: `${DOMAIN_PATH}/summary`,
+  operationId: "getDmarcSummary",
+  tag: REPORTS_TAG,
   summary: "Get the summary of a domain",
   description: `Message counts, classes of sources, top sources, reporters and header_from domains of a range of at most ${RANGE_DAYS_MAX} days. A report counts for the UTC day of the middle of its period.`,
-  ...{ scope: "dmarc:read", params: domainParams, query: summaryQuery },
+  scope: "dmarc:read",
+  params: domainParams,
+  query: summaryQuery,
   responses: { 200: { description: "The summary.", schema: summarySchema, example: SUMMARY_EXAMPLE } },
 });
 
 const GET_TIMESERIES = declareRoute({
-  ...{ method: "GET", path: `${DOMAIN_PATH}/timeseries`, operationId: "getDmarcTimeseries", tag: REPORTS_TAG },
+  method: "GET",
+  path: `${DOMAIN_PATH}/timeseries`,
+  operationId: "getDmarcTimeseries",
+  tag: REPORTS_TAG,
   summary: "Get the daily message counts of a domain",
   description:
     "Returns a point for every day of the range, also for days that no report covers. A report counts for the UTC day of the middle of its period.",
-  ...{ scope: "dmarc:read", params: domainParams, query: summaryQuery },
+  scope: "dmarc:read",
+  params: domainParams,
+  query: summaryQuery,
   responses: {
     200: { description: "The daily message counts.", schema: timeseriesSchema, example: TIMESERIES_EXAMPLE },
   },
@@ -70,10 +80,15 @@ const GET_TIMESERIES = declareRoute({
 const SUMMARY_ROUTES = [GET_SUMMARY, GET_TIMESERIES] as const;
 
 const LIST_RECORDS = declareRoute({
-  ...{ method: "GET", path: `${DOMAIN_PATH}/records`, operationId: "listDmarcRecords", tag: REPORTS_TAG },
+  method: "GET",
+  path: `${DOMAIN_PATH}/records`,
+  operationId: "listDmarcRecords",
+  tag: REPORTS_TAG,
   summary: "List the records of a domain's reports",
   description: `The newest day first; within a day, failing records first. A page with filters can hold fewer rows than \`limit\` and still have a \`next_cursor\`. ${CSV_DESCRIPTION} The file begins at \`cursor\`; for more rows, request shorter ranges, or NDJSON. With \`Accept: application/x-ndjson\` all rows of the range are streamed in the same order from \`cursor\`, one JSON object per line, without a limit.`,
-  ...{ scope: "dmarc:read", params: domainParams, query: pageQuery(isRecordCursor, recordFilters) },
+  scope: "dmarc:read",
+  params: domainParams,
+  query: pageQuery(isRecordCursor, recordFilters),
   responses: {
     200: {
       description: "A page of records.",
@@ -88,7 +103,10 @@ const LIST_RECORDS = declareRoute({
 });
 
 const EXPORT_RECORDS = declareRoute({
-  ...{ method: "GET", path: "/v1/dmarc/records", operationId: "exportDmarcRecords", tag: REPORTS_TAG },
+  method: "GET",
+  path: "/v1/dmarc/records",
+  operationId: "exportDmarcRecords",
+  tag: REPORTS_TAG,
   summary: "Export the records of all domains",
   description:
     "Streams one JSON object per line, in the order in which reports were stored, without a limit. To fetch new records only, keep the `cursor` of the last line that you stored and pass it next time: the stream continues after that record, whatever the day of later reports, and is empty when there is nothing new. Resume a broken connection in the same way. Records of a report that is replaced or deleted later are not retracted.",
@@ -120,10 +138,14 @@ const REPORTS_PATH = `${DOMAIN_PATH}/reports`;
 const RECORDS_MAX = 1_000;
 
 const LIST_REPORTS = declareRoute({
-  ...{ method: "GET", path: REPORTS_PATH, operationId: "listDmarcReports", tag: REPORTS_TAG },
+  method: "GET",
+  path: REPORTS_PATH,
+  operationId: "listDmarcReports",
+  tag: REPORTS_TAG,
   summary: "List the aggregate reports of a domain",
   description: "The newest day first; within a day, the most recently received report first.",
-  ...{ scope: "dmarc:read", params: domainParams },
+  scope: "dmarc:read",
+  params: domainParams,
   query: pageQuery(isReportCursor, {
     ...rangeFields,
     reporter: reporterFilter.optional().meta({
@@ -148,18 +170,26 @@ const LIST_REPORTS = declareRoute({
 const reportParams = z.object({ id: idParameter("domain"), reportId: idParameter("report") });
 
 const GET_REPORT = declareRoute({
-  ...{ method: "GET", path: `${REPORTS_PATH}/:reportId`, operationId: "getDmarcReport", tag: REPORTS_TAG },
+  method: "GET",
+  path: `${REPORTS_PATH}/:reportId`,
+  operationId: "getDmarcReport",
+  tag: REPORTS_TAG,
   summary: "Get an aggregate report with its records",
   description: `Holds at most ${RECORDS_MAX.toLocaleString("en")} records, failing ones first. For all of them: \`GET …/records?report=\`.`,
-  ...{ scope: "dmarc:read", params: reportParams },
+  scope: "dmarc:read",
+  params: reportParams,
   responses: { 200: { description: "The report.", schema: reportDetailSchema, example: REPORT_DETAIL_EXAMPLE } },
 });
 
 const GET_RAW_REPORT = declareRoute({
-  ...{ method: "GET", path: `${REPORTS_PATH}/:reportId/raw`, operationId: "downloadDmarcReport", tag: REPORTS_TAG },
+  method: "GET",
+  path: `${REPORTS_PATH}/:reportId/raw`,
+  operationId: "downloadDmarcReport",
+  tag: REPORTS_TAG,
   summary: "Download the mail or file that brought a report",
   description: "Returns the original bytes. They are stored for `raw_retention_days` of the domain; after that: 404.",
-  ...{ scope: "dmarc:read", params: reportParams },
+  scope: "dmarc:read",
+  params: reportParams,
   responses: {
     200: {
       description: "The original bytes, as an attachment.",
@@ -172,11 +202,16 @@ const GET_RAW_REPORT = declareRoute({
 });
 
 const LIST_TLS_REPORTS = declareRoute({
-  ...{ method: "GET", path: `${DOMAIN_PATH}/tls-reports`, operationId: "listTlsReports", tag: REPORTS_TAG },
+  method: "GET",
+  path: `${DOMAIN_PATH}/tls-reports`,
+  operationId: "listTlsReports",
+  tag: REPORTS_TAG,
   summary: "List the TLS reports of a domain (RFC 8460)",
   description:
     "The most recently received first: the sessions under each policy, and the failures by type and MX host.",
-  ...{ scope: "dmarc:read", params: domainParams, query: pageQuery(isId, {}) },
+  scope: "dmarc:read",
+  params: domainParams,
+  query: pageQuery(isId, {}),
   responses: {
     200: {
       description: "A page of TLS reports.",
@@ -220,11 +255,16 @@ const FAILURE_EXAMPLE: ShownFailureReport = {
 };
 
 const LIST_FAILURE_REPORTS = declareRoute({
-  ...{ method: "GET", path: FAILURES_PATH, operationId: "listDmarcFailureReports", tag: REPORTS_TAG },
+  method: "GET",
+  path: FAILURES_PATH,
+  operationId: "listDmarcFailureReports",
+  tag: REPORTS_TAG,
   summary: "List the failure reports of a domain (RFC 9991)",
   description:
     "The most recently received first. Failure reports are about single messages. They are stored while `store_failure_reports` is on, at most 1,000 a day, for `raw_retention_days`; without names, local parts and subjects unless `failure_reports_redact` was off when they arrived.",
-  ...{ scope: "dmarc:read", params: domainParams, query: pageQuery(isId, {}) },
+  scope: "dmarc:read",
+  params: domainParams,
+  query: pageQuery(isId, {}),
   responses: {
     200: {
       description: "A page of failure reports.",
@@ -235,7 +275,10 @@ const LIST_FAILURE_REPORTS = declareRoute({
 });
 
 const GET_FAILURE_REPORT = declareRoute({
-  ...{ method: "GET", path: `${FAILURES_PATH}/:reportId`, operationId: "getDmarcFailureReport", tag: REPORTS_TAG },
+  method: "GET",
+  path: `${FAILURES_PATH}/:reportId`,
+  operationId: "getDmarcFailureReport",
+  tag: REPORTS_TAG,
   summary: "Get a failure report with the header of its message",
   description:
     "Redacted unless `failure_reports_redact` was false when it arrived. The body of the message is never stored.",

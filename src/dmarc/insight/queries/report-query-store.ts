@@ -192,8 +192,15 @@ export class ReportQueryStore {
     const authenticity = filters.authenticity ?? null;
     const trusted = filters.trusted === undefined ? null : Number(filters.trusted);
     return this.#listingOf(authenticity).matching.all({
-      ...{ domain, fromDay, ...before, endDay: end?.day ?? fromDay, endNumber: end?.number ?? 0 },
-      ...{ reporter: filters.reporter ?? null, authenticity, trusted, limit },
+      domain,
+      fromDay,
+      ...before,
+      endDay: end?.day ?? fromDay,
+      endNumber: end?.number ?? 0,
+      reporter: filters.reporter ?? null,
+      authenticity,
+      trusted,
+      limit,
     });
   }
 

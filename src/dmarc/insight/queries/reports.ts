@@ -215,7 +215,8 @@ export const tlsReportView = (row: TlsReportRow): ShownTlsReport => {
       successful_sessions: successfulSessions,
       failed_sessions: failedSessions,
       failures: failures.map(({ resultType, sessions, mxHost = null }) => ({
-        ...{ result_type: resultType, sessions },
+        result_type: resultType,
+        sessions,
         receiving_mx_hostname: mxHost,
       })),
     })),

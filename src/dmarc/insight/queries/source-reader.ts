@@ -31,14 +31,10 @@ export interface FoundSources {
 
 /** Lists who sends in the names of the caller's domains. Throws `not_found` for a domain of another account. */
 export class SourceReader {
-  readonly #context: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">;
-
-  constructor(context: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {
-    this.#context = context;
-  }
+  constructor(private readonly context: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {}
 
   list(caller: Caller, id: string, query: SourceListQuery): FoundSources {
-    const { db, clock, rollups, findDomain } = this.#context;
+    const { db, clock, rollups, findDomain } = this.context;
     const domain = findDomain(caller, id);
     const { from, to, classification, byNetwork = false, text = "", isFailing = false } = query;
     const range = rangeOf({ from, to }, clock.nowMs());
@@ -62,7 +58,9 @@ export class SourceReader {
 const hasText = ({ name, key, service, dkim, spf, addresses }: Source, text: string): boolean => {
   if (text === "") return true;
   const texts = [
-    ...[name, key, service ?? ""],
+    name,
+    key,
+    service ?? "",
     ...[...dkim, ...spf].map(({ domain }) => domain),
     ...addresses.flatMap(({ ip, reverse_name: reverse, as_name }) => [ip, reverse ?? "", as_name ?? ""]),
   ];

@@ -27,10 +27,14 @@ export const sourcesSchema = z
   .meta({ title: "DmarcSourceList" });
 
 const LIST_SOURCES = declareRoute({
-  ...{ method: "GET", path: PATH, operationId: "listDmarcSources", tag: REPORTS_TAG },
+  method: "GET",
+  path: PATH,
+  operationId: "listDmarcSources",
+  tag: REPORTS_TAG,
   summary: "List who sends in a domain's name",
   description: `Those with the most actionable failures come first. A source is the service or organization behind the sending addresses; \`dkim\` and \`spf\` show how its mail is authenticated. \`authorized\`: nearly all of its mail is aligned. \`misconfigured\`: it sends for you, but its mail is not aligned. \`forwarder\`: it forwards mail of others. \`threat\`: unauthenticated mail from addresses without a proper reverse name. \`unknown\`: classify it with PATCH. ${CSV_DESCRIPTION}`,
-  ...{ scope: "dmarc:read", params: domainParams },
+  scope: "dmarc:read",
+  params: domainParams,
   query: pageQuery(isSourceCursor, {
     ...rangeFields,
     classification: z.enum(CLASSIFICATIONS).optional().meta({ description: "Only sources of this class." }),
@@ -54,11 +58,15 @@ const classification = z.enum(CLASSIFICATIONS).nullable().meta({
 });
 
 const CLASSIFY_SOURCES = declareRoute({
-  ...{ method: "PATCH", path: PATH, operationId: "classifyDmarcSources", tag: REPORTS_TAG },
+  method: "PATCH",
+  path: PATH,
+  operationId: "classifyDmarcSources",
+  tag: REPORTS_TAG,
   summary: "Classify several sources",
   description:
     "Classifies all of them or none. Returns them in the order of `keys`, with their counts of the last 30 days. To classify by rule, set `source_rules` of the domain.",
-  ...{ scope: "dmarc:write", params: domainParams },
+  scope: "dmarc:write",
+  params: domainParams,
   body: {
     schema: z
       .strictObject({
@@ -85,7 +93,10 @@ const CLASSIFY_SOURCES = declareRoute({
 });
 
 const CLASSIFY_SOURCE = declareRoute({
-  ...{ method: "PATCH", path: `${PATH}/:key`, operationId: "classifyDmarcSource", tag: REPORTS_TAG },
+  method: "PATCH",
+  path: `${PATH}/:key`,
+  operationId: "classifyDmarcSource",
+  tag: REPORTS_TAG,
   summary: "Classify a source",
   description: "Returns the source with its counts of the last 30 days.",
   scope: "dmarc:write",

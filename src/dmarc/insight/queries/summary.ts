@@ -69,7 +69,8 @@ export const summarySchema = z
         z.object({
           classification: z.enum(CLASSIFICATIONS).meta({ description: "The class." }),
           sources: countField("Number of sources of this class."),
-          ...{ messages, aligned },
+          messages,
+          aligned,
         }),
       )
       .meta({ description: "The messages by class of their source; always all five classes." }),
@@ -89,7 +90,9 @@ export const summarySchema = z
             description:
               "`known`: in the list that ships with the product, or you uploaded its reports; `accepted`: by you; `unknown`: authenticated, but anybody can be one; `unauthenticated`.",
           }),
-          ...{ reports, messages, aligned },
+          reports,
+          messages,
+          aligned,
         }),
       )
       .meta({
@@ -103,7 +106,8 @@ export const summarySchema = z
             .string()
             .nullable()
             .meta({ description: "The domain in From; null for all that are not at or below the domain." }),
-          ...{ messages, aligned },
+          messages,
+          aligned,
         }),
       )
       .meta({ description: "The header_from domains, at most twenty." }),
@@ -148,7 +152,10 @@ export const summarizeDomain = (
     unauthenticated_percent: percentOf(untrustedMessages, all),
     unauthenticated_reports: untrustedReports,
     unauthenticated_note: trustSentence({
-      ...{ reports: reportCount, messages: all, untrustedReports, untrustedMessages },
+      reports: reportCount,
+      messages: all,
+      untrustedReports,
+      untrustedMessages,
       unknown: rollups.domainReporters(number).unknown,
     }),
     unknown_reporter_messages: unknown.messages,

@@ -21,13 +21,10 @@ const NAMED_KEYS_MAX = 5;
 
 /** Stores the user's classification of sources, of all of them or of none. */
 export class SourceClassifier {
-  readonly #runtime: { readonly db: Db; readonly clock: Clock };
-  readonly #rollups: RollupStore;
-
-  constructor(runtime: { readonly db: Db; readonly clock: Clock }, rollups: RollupStore) {
-    this.#runtime = runtime;
-    this.#rollups = rollups;
-  }
+  constructor(
+    private readonly runtime: { readonly db: Db; readonly clock: Clock },
+    private readonly rollups: RollupStore,
+  ) {}
 
   /**
    * Returns the sources in the order of the keys, with their counts of the last 30 days. Throws `not_found` when no report names
@@ -37,23 +34,23 @@ export class SourceClassifier {
     findDomain: () => SourceDomain,
     { keys, classification, note = null }: SourceChange,
   ): Promise<Source[]> {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     const classified = await db.commit((tx) => {
       const domain = orRefusal(findDomain);
       if (domain instanceof AppError) return domain;
       const atMs = clock.nowMs();
       const toDay = dayOfTime(atMs);
       const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
-      const sources = new DomainSources(this.#rollups, domain);
+      const sources = new DomainSources(this.rollups, domain);
       const before = sources.findAll(keys, range);
       const unknown = keys.filter((key) => !before.has(key));
       if (unknown.length > 0) return unknownKeys(unknown);
       if (classification === null) {
         const classifiedKeys = sources.classifiedKeysOf(keys, range);
-        for (const key of classifiedKeys) this.#rollups.removeUserClassification(tx, domain.number, key);
+        for (const key of classifiedKeys) this.rollups.removeUserClassification(tx, domain.number, key);
       } else {
         const word = { classification, atMs, note };
-        for (const key of keys) this.#rollups.setUserClassification(tx, domain.number, { ...word, key });
+        for (const key of keys) this.rollups.setUserClassification(tx, domain.number, { ...word, key });
       }
       const after = sources.findAll(keys, range);
       return keys.flatMap((key) => after.get(key) ?? []);

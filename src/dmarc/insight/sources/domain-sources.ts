@@ -83,16 +83,15 @@ interface RangeSources extends UnauthenticatedMail {
  * database only while it is used within one transaction or snapshot.
  */
 export class DomainSources {
-  readonly #rollups: RollupStore;
-  readonly #domain: SourceDomain;
   readonly #stored: readonly SourceWithEvidence[];
   readonly #addresses: ReadonlyMap<string, SourceAddress>;
   readonly #identities: SourceIdentities;
   readonly #ranges = new Map<string, RangeSources>();
 
-  constructor(rollups: RollupStore, domain: SourceDomain) {
-    this.#rollups = rollups;
-    this.#domain = domain;
+  constructor(
+    private readonly rollups: RollupStore,
+    private readonly domain: SourceDomain,
+  ) {
     this.#stored = rollups.storedSources(domain.number).map(withEvidence);
     this.#addresses = rollups.addresses(domain.number);
     this.#identities = new SourceIdentities({
@@ -179,7 +178,7 @@ export class DomainSources {
       this.#read(range),
     );
     const { userClassifications } = this.#userContext();
-    const rules = this.#domain.sourceRules;
+    const rules = this.domain.sourceRules;
     const [addresses, identities] = [this.#addresses, this.#identities];
     return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
   }
@@ -209,14 +208,14 @@ export class DomainSources {
 
   #userContext() {
     return {
-      userClassifications: this.#rollups.userClassifications(this.#domain.number),
+      userClassifications: this.rollups.userClassifications(this.domain.number),
       addresses: this.#addresses,
     };
   }
 
   #read(range: DayRange): RangeSources {
     const [addresses, identities] = [this.#addresses, this.#identities];
-    const sums = this.#rollups.sourceTotals(this.#domain.number, range);
+    const sums = this.rollups.sourceTotals(this.domain.number, range);
     const identified = this.#stored.map((source): IdentifiedSource => {
       const { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence } = source;
       const { totals, trusted } = sums.get(number) ?? NOTHING;

@@ -122,7 +122,12 @@ const factsOfSource = (key: string, { identity }: KeyedSource, members: readonly
   const sumOf = (some: readonly KeyedSource[]): Totals => sumTotals(some.map(countsOf));
   const { messages, aligned, forwarded, authenticated } = sumOf(members);
   return {
-    ...{ identity, isVouched, messages, aligned, forwarded, authenticated },
+    identity,
+    isVouched,
+    messages,
+    aligned,
+    forwarded,
+    authenticated,
     relayed: sumOf(members.filter(({ isRelayed }) => isRelayed)).aligned,
     isList: members.some(({ evidence }) => evidence.envelope !== null && LIST_HOST.test(evidence.envelope)),
     isUnrelated: key.endsWith(UNRELATED_SUFFIX),

@@ -127,7 +127,6 @@ const firstService = (names: readonly string[]): KnownService | null =>
  * Mail of a service or organization on another one's servers is attributed by its envelope domain.
  */
 export class SourceIdentities {
-  readonly #context: IdentityContext;
   readonly #own: SourceIdentity;
   readonly #organisation: string;
   readonly #parent: string | null;
@@ -137,9 +136,8 @@ export class SourceIdentities {
   readonly #identities = new Map<string, SourceIdentity>();
   #selectorUsers: ReadonlyMap<string, ReadonlySet<string>> | null = null;
 
-  constructor(context: IdentityContext) {
+  constructor(private readonly context: IdentityContext) {
     const { domain, sources } = context;
-    this.#context = context;
     this.#own = { key: "own", kind: "own", name: `${domain} (own servers)`, service: null };
     this.#organisation = organisationOf(domain);
     this.#parent = organisationalDomain(this.#organisation);
@@ -164,7 +162,7 @@ export class SourceIdentities {
   }
 
   reverseNameKind(ip: string): ReverseNameKind {
-    return entryOf(this.#reverseNames, ip, () => reverseNameKindOf(this.#context.addresses.get(ip)));
+    return entryOf(this.#reverseNames, ip, () => reverseNameKindOf(this.context.addresses.get(ip)));
   }
 
   /**
@@ -175,7 +173,7 @@ export class SourceIdentities {
     if (foreign === null || !TENANT_DOMAINS.some((parent) => foreign.endsWith(parent))) return false;
     const [tenant = ""] = foreign.split(".");
     const [label = ""] = this.#organisation.split(".");
-    return [this.#context.domain.replaceAll(".", "-"), this.#organisation.replaceAll(".", "-"), label].includes(tenant);
+    return [this.context.domain.replaceAll(".", "-"), this.#organisation.replaceAll(".", "-"), label].includes(tenant);
   }
 
   /** Rules 1 to 4: the identity that does not rest on a signature, which may have been forwarded. */
@@ -184,7 +182,7 @@ export class SourceIdentities {
   }
 
   #proveIdentity(ip: string): SourceIdentity | null {
-    const address = this.#context.addresses.get(ip);
+    const address = this.context.addresses.get(ip);
     const sources = this.#byAddress.get(ip) ?? [];
     const name = address?.isConfirmed === true ? address.name : null;
     if (this.isOwn(name)) {
@@ -233,7 +231,7 @@ export class SourceIdentities {
 
   #findSelectorUsers(): ReadonlyMap<string, ReadonlySet<string>> {
     const users = new Map<string, Set<string>>();
-    const { sources } = this.#context;
+    const { sources } = this.context;
     const hasVouched = sources.some(({ isVouched }) => isVouched);
     for (const { evidence, isVouched } of sources) {
       if (hasVouched && !isVouched) continue;

@@ -10,11 +10,9 @@ export type AlertMailRow = Readonly<typeof dmarcAlertMails.$inferSelect>;
 
 /** The alerts of domains, their events and the lines of alert mail. */
 export class DmarcAlertStore {
-  readonly #db: Db;
   readonly #last;
 
-  constructor(db: Db) {
-    this.#db = db;
+  constructor(private readonly db: Db) {
     this.#last = db.orm
       .select({ atMs: dmarcAlerts.atMs })
       .from(dmarcAlerts)
@@ -32,15 +30,15 @@ export class DmarcAlertStore {
   }
 
   insertAlert(_tx: Tx, alert: DmarcAlertRow): void {
-    this.#db.orm.insert(dmarcAlerts).values(alert).run();
+    this.db.orm.insert(dmarcAlerts).values(alert).run();
   }
 
   insertEvent(tx: Tx, event: NewEvent): void {
-    insertEvent(this.#db, tx, event);
+    insertEvent(this.db, tx, event);
   }
 
   insertMail(_tx: Tx, mail: AlertMailRow): void {
-    this.#db.orm.insert(dmarcAlertMails).values(mail).run();
+    this.db.orm.insert(dmarcAlertMails).values(mail).run();
   }
 
   /** When a rule was last raised about a subject, up to `untilMs` where that is given; null when it never was. */
@@ -60,6 +58,6 @@ export class DmarcAlertStore {
   }
 
   #list(where: SQL | undefined, limit: number): DmarcAlertRow[] {
-    return this.#db.orm.select().from(dmarcAlerts).where(where).orderBy(desc(dmarcAlerts.id)).limit(limit).all();
+    return this.db.orm.select().from(dmarcAlerts).where(where).orderBy(desc(dmarcAlerts.id)).limit(limit).all();
   }
 }

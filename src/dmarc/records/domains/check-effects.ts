@@ -68,7 +68,9 @@ export const effectsOfCheck = (
   const changes: readonly ChangeCode[] = isMoved ? [...confirmed.changes, "status"] : confirmed.changes;
   const isFirst = before === null && state !== null;
   const timing = {
-    ...{ ...row, status, badSinceMs },
+    ...row,
+    status,
+    badSinceMs,
     unconfirmedSinceMs: unconfirmedSince(badSinceMs, state?.doubts ?? {}, nowMs),
     isIndefinite: OBSERVED_FIELDS.some((field) => !(field in result.observed)),
     enforcedEveryMs: isEnforced(state?.believed.policy) ? enforcedEveryMs : null,
@@ -95,7 +97,13 @@ export const effectsOfCheck = (
           }
         : null,
     alerts: alertsOf({
-      ...{ row, status, result, changes, isOrganisational, trigger, nowMs },
+      row,
+      status,
+      result,
+      changes,
+      isOrganisational,
+      trigger,
+      nowMs,
       before: before?.believed ?? {},
       after: known,
     }),

@@ -40,16 +40,14 @@ const COUNT_MS = 10 * 60_000;
  * older than the stored one.
  */
 export class DomainMonitor {
-  readonly #runtime: { readonly db: Db; readonly clock: Clock };
-  readonly #deps: DomainMonitorDeps;
   readonly #running = new Map<string, Run>();
   readonly #stopping = new AbortController();
   #monitored = { domains: 0, untilMs: Number.NEGATIVE_INFINITY };
 
-  constructor(runtime: { readonly db: Db; readonly clock: Clock }, deps: DomainMonitorDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: { readonly db: Db; readonly clock: Clock },
+    private readonly deps: DomainMonitorDeps,
+  ) {}
 
   /**
    * Checks a domain, or joins the check in progress; but a user's check replaces a scheduled one, and the callers of that one
@@ -69,7 +67,7 @@ export class DomainMonitor {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await drain(
-      this.#runtime.clock,
+      this.runtime.clock,
       DRAIN_MS_MAX,
       [...this.#running.values()].map(({ done }) => done),
     );
@@ -99,17 +97,17 @@ export class DomainMonitor {
 
   /** Null when it was aborted: queries that were not waited for say nothing about the domain. */
   async #perform(row: DomainRow, trigger: Trigger, signal: AbortSignal): Promise<CheckedDomain | null> {
-    const result = await this.#deps.check(row, { isSetUp: trigger === "manual", signal });
+    const result = await this.deps.check(row, { isSetUp: trigger === "manual", signal });
     if (signal.aborted) return null;
-    return this.#runtime.db.commit((tx) => (signal.aborted ? null : this.#record(tx, row.id, trigger, result)));
+    return this.runtime.db.commit((tx) => (signal.aborted ? null : this.#record(tx, row.id, trigger, result)));
   }
 
   /** Stores state, history and alerts in one transaction. */
   #record(tx: Tx, id: string, trigger: Trigger, result: DnsCheckResult): CheckedDomain | null {
-    const { store, raise } = this.#deps;
+    const { store, raise } = this.deps;
     const before = store.findById(id);
     if (before === undefined) return null;
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     const enforcedEveryMs = enforcedCheckMs(this.#countMonitored(nowMs));
     const { change, history, alerts } = effectsOfCheck(before, result, { trigger, nowMs, enforcedEveryMs });
     const domain = { ...before, ...change };
@@ -124,7 +122,7 @@ export class DomainMonitor {
 
   #countMonitored(nowMs: number): number {
     if (nowMs >= this.#monitored.untilMs) {
-      this.#monitored = { domains: this.#deps.store.countMonitored(), untilMs: nowMs + COUNT_MS };
+      this.#monitored = { domains: this.deps.store.countMonitored(), untilMs: nowMs + COUNT_MS };
     }
     return this.#monitored.domains;
   }
@@ -149,31 +147,27 @@ interface CheckingDomains {
 
 /** Checks the DNS of domains when they are due. */
 export class ScheduledChecks {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #store: DomainStore;
-  readonly #domains: CheckingDomains;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, store: DomainStore, domains: CheckingDomains) {
-    this.#runtime = runtime;
-    this.#store = store;
-    this.#domains = domains;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly store: DomainStore,
+    private readonly domains: CheckingDomains,
+  ) {}
 
   /** Checks every due domain until there is none. */
   async run(): Promise<void> {
-    while (this.#domains.canCheck()) {
-      const due = this.#store.due(this.#runtime.clock.nowMs(), DUE_AT_ONCE_MAX);
+    while (this.domains.canCheck()) {
+      const due = this.store.due(this.runtime.clock.nowMs(), DUE_AT_ONCE_MAX);
       if (due.length === 0) return;
       await mapConcurrently(due, DOMAINS_AT_ONCE, async (row) => {
-        if (this.#domains.canCheck()) await this.#check(row);
+        if (this.domains.canCheck()) await this.#check(row);
       });
     }
   }
 
   /** At the start: when many checks are long overdue, spreads them over the next hour. */
   async spreadBacklog(): Promise<void> {
-    const { clock, log } = this.#runtime;
-    const late = this.#store.countDue(clock.nowMs() - LATE_MS);
+    const { clock, log } = this.runtime;
+    const late = this.store.countDue(clock.nowMs() - LATE_MS);
     if (late < BACKLOG_MIN) return;
     log.info("many DNS checks of domains are overdue; spreading them over the next hour", { late });
     let spread = ROWS_AT_ONCE;
@@ -181,22 +175,22 @@ export class ScheduledChecks {
   }
 
   async #check(row: DomainRow): Promise<void> {
-    const { db, clock, log } = this.#runtime;
+    const { db, clock, log } = this.runtime;
     try {
-      await this.#domains.checkScheduled(row);
+      await this.domains.checkScheduled(row);
     } catch (error) {
       log.error("DNS check of a domain failed; retrying in 30 minutes", { domain: row.id, error });
       const nextCheckAtMs = clock.nowMs() + RETRY_MS;
-      await db.commit((tx) => this.#store.update(tx, row.number, { nextCheckAtMs }));
+      await db.commit((tx) => this.store.update(tx, row.number, { nextCheckAtMs }));
     }
   }
 
   #spreadSome(): Promise<number> {
-    return this.#runtime.db.commit((tx) => {
-      const nowMs = this.#runtime.clock.nowMs();
-      const late = this.#store.due(nowMs - LATE_MS, ROWS_AT_ONCE);
+    return this.runtime.db.commit((tx) => {
+      const nowMs = this.runtime.clock.nowMs();
+      const late = this.store.due(nowMs - LATE_MS, ROWS_AT_ONCE);
       for (const { id, number } of late) {
-        this.#store.update(tx, number, { nextCheckAtMs: Math.round(nowMs + SPREAD_MS * spreadOf(id)) });
+        this.store.update(tx, number, { nextCheckAtMs: Math.round(nowMs + SPREAD_MS * spreadOf(id)) });
       }
       return late.length;
     });

@@ -42,7 +42,10 @@ const domainResponse = { 200: { description: "The domain.", schema: domainSchema
 
 const enrolRoute = (policy: UrlPolicy) =>
   declareRoute({
-    ...{ method: "POST", path: PATH, operationId: "enrolDmarcDomain", tag: TAG },
+    method: "POST",
+    path: PATH,
+    operationId: "enrolDmarcDomain",
+    tag: TAG,
     subjectField: "domain",
     summary: "Enroll a domain",
     description:
@@ -66,10 +69,14 @@ const enrolRoute = (policy: UrlPolicy) =>
   });
 
 const LIST_DOMAINS = declareRoute({
-  ...{ method: "GET", path: PATH, operationId: "listDmarcDomains", tag: TAG },
+  method: "GET",
+  path: PATH,
+  operationId: "listDmarcDomains",
+  tag: TAG,
   summary: "List domains with their figures of the last 30 days",
   description: "Newest first. `figures` counts all mail in reports, forged mail included.",
-  ...{ scope: "dmarc:read", query: pageQuery(isId, domainFilters) },
+  scope: "dmarc:read",
+  query: pageQuery(isId, domainFilters),
   responses: {
     200: {
       description: "A page of domains.",
@@ -80,18 +87,28 @@ const LIST_DOMAINS = declareRoute({
 });
 
 const GET_DOMAIN = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id`, operationId: "getDmarcDomain", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id`,
+  operationId: "getDmarcDomain",
+  tag: TAG,
   summary: "Get a domain",
   description: "Returns its settings, its status and the result of the last DNS check.",
-  ...{ scope: "dmarc:read", params, responses: domainResponse },
+  scope: "dmarc:read",
+  params,
+  responses: domainResponse,
 });
 
 const changeRoute = (policy: UrlPolicy) =>
   declareRoute({
-    ...{ method: "PATCH", path: `${PATH}/:id`, operationId: "updateDmarcDomain", tag: TAG },
+    method: "PATCH",
+    path: `${PATH}/:id`,
+    operationId: "updateDmarcDomain",
+    tag: TAG,
     summary: "Change the settings of a domain",
     description: "Absent fields are unchanged. `recipients` and `digest` require that the service can send mail.",
-    ...{ scope: "dmarc:write", params, responses: domainResponse },
+    scope: "dmarc:write",
+    params,
+    responses: domainResponse,
     body: {
       schema: domainChangeSchema(webhookUrlSchema(policy)),
       example: { digest: "weekly", recipients: ["ops@example.com"], alerts: { new_subdomain: false } },
@@ -99,20 +116,28 @@ const changeRoute = (policy: UrlPolicy) =>
   });
 
 const DELETE_DOMAIN = declareRoute({
-  ...{ method: "DELETE", path: `${PATH}/:id`, operationId: "deleteDmarcDomain", tag: TAG },
+  method: "DELETE",
+  path: `${PATH}/:id`,
+  operationId: "deleteDmarcDomain",
+  tag: TAG,
   summary: "Delete a domain and revoke its reporting address",
   description:
     "Mail to the address is refused from now on. The reports are deleted in the background. The domain can be enrolled again and then gets a new address.",
-  ...{ scope: "dmarc:write", params },
+  scope: "dmarc:write",
+  params,
   responses: { 204: { description: "The domain is deleted." } },
 });
 
 const VERIFY_DOMAIN = declareRoute({
-  ...{ method: "POST", path: `${PATH}/:id/verify`, operationId: "verifyDmarcDomain", tag: TAG },
+  method: "POST",
+  path: `${PATH}/:id/verify`,
+  operationId: "verifyDmarcDomain",
+  tag: TAG,
   summary: "Check the DNS of a domain now",
   description:
     "Updates the status immediately. Takes up to 20 seconds when the DNS is slow. A check without a DNS response is `null` and does not change the status. If such a request is in progress, this one waits for its result.",
-  ...{ scope: "dmarc:write", params },
+  scope: "dmarc:write",
+  params,
   responses: {
     200: {
       description: "The result of the check.",
@@ -129,11 +154,15 @@ const VERIFY_DOMAIN = declareRoute({
 });
 
 const GET_DNS = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id/dns`, operationId: "getDmarcDnsRecords", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id/dns`,
+  operationId: "getDmarcDnsRecords",
+  tag: TAG,
   summary: "Get the DNS records to publish",
   description:
     "Reads the DNS now and changes nothing. You publish `dns_records`; the operator of the service publishes `service_records`.",
-  ...{ scope: "dmarc:read", params },
+  scope: "dmarc:read",
+  params,
   responses: {
     200: {
       description: "The records.",
@@ -145,10 +174,15 @@ const GET_DNS = declareRoute({
 });
 
 const LIST_HISTORY = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id/history`, operationId: "listDmarcHistory", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id/history`,
+  operationId: "listDmarcHistory",
+  tag: TAG,
   summary: "List the changes of a domain's DNS and status",
   description: "Newest first. The first entry of a domain is the result of its first check.",
-  ...{ scope: "dmarc:read", params, query: pageQuery(isId, {}) },
+  scope: "dmarc:read",
+  params,
+  query: pageQuery(isId, {}),
   responses: {
     200: {
       description: "A page of changes.",

@@ -236,7 +236,9 @@ const reportingOf = ({ lastReportAtMs }: DomainRow, nowMs: number): DomainView["
 
 /** An entry of a domain's history as the API returns it. */
 export const historyView = ({ id, trigger, atMs, body }: HistoryRow) => ({
-  ...{ id, at: isoTime(atMs), trigger },
+  id,
+  at: isoTime(atMs),
+  trigger,
   ...historyBodySchema.parse(JSON.parse(body)),
 });
 

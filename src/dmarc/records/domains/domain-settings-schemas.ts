@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RETENTION_DAYS_MAX } from "./enrolments.ts";
-import { booleanParameter } from "../../../foundation/http/schema-fields.ts";
+import { booleanParameter, flagField } from "../../../foundation/http/schema-fields.ts";
 import { labelSchema, REMOVE_WITH_NULL } from "../../../foundation/http/label-schema.ts";
 import { recipientsSchema } from "../../../foundation/mail/recipients.ts";
 import { alertThresholdsSchema, ALERT_RULES, type AlertRule } from "./raise.ts";
@@ -52,21 +52,20 @@ const wholeDays = (min: number, description: string) => {
 };
 export const retentionDays = wholeDays(1, "How long reports are stored, in days.");
 export const rawRetentionDays = wholeDays(0, "How long the mails and files that brought reports are stored, in days.");
-const setting = (description: string) => z.boolean().meta({ description });
-export const monitoringEnabled = setting(
+export const monitoringEnabled = flagField(
   "Whether scheduled DNS checks run. While paused, everything is kept and reports are still accepted.",
 );
 export const sendsMail = z
   .boolean("Must be true, false or null")
   .nullable()
   .meta({ description: "Whether the domain sends mail at all; null: not specified." });
-export const requireAuthenticReports = setting(
+export const requireAuthenticReports = flagField(
   "Whether only reports count whose mail is authenticated as the reporter's by SPF, DKIM and DMARC; others are quarantined. Reports whose mail fails authentication never count, and advice never uses unauthenticated reports.",
 );
-export const storeFailureReports = setting(
+export const storeFailureReports = flagField(
   "Whether failure reports (RFC 9991) are stored and can be read, for `raw_retention_days`; default false. The mails themselves are stored that long in any case.",
 );
-export const failureReportsRedact = setting(
+export const failureReportsRedact = flagField(
   "Whether failure reports are stored without local parts, names, subject and header fields that are not needed to find the cause; default true. Applies to reports that arrive from then on.",
 );
 export const digest = z.enum(DIGESTS).meta({ description: "How often a digest mail is sent to the recipients." });

@@ -67,21 +67,20 @@ const notFound = () => new AppError("not_found", { message: "There is no such do
 
 /** The monitored domains: enrol, verify, read, change, delete. A caller sees the domains of its account and mode. */
 export class Domains {
-  readonly #runtime: { readonly db: Db; readonly clock: Clock };
-  readonly #deps: DomainsDeps;
   readonly #monitor: DomainMonitor;
   readonly #enrolments: Enrolments;
 
-  constructor(runtime: { readonly db: Db; readonly clock: Clock }, deps: DomainsDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
+  constructor(
+    private readonly runtime: { readonly db: Db; readonly clock: Clock },
+    private readonly deps: DomainsDeps,
+  ) {
     this.#monitor = new DomainMonitor(runtime, deps);
     this.#enrolments = new Enrolments(runtime, deps);
   }
 
   /** Throws `not_found` for a domain that does not exist, or is another owner's. */
   find(caller: DomainOwner, id: string): DomainRow {
-    const row = this.#deps.store.findById(id);
+    const row = this.deps.store.findById(id);
     if (row === undefined || row.accountId !== caller.accountId || row.mode !== caller.mode) throw notFound();
     return row;
   }
@@ -89,15 +88,15 @@ export class Domains {
   list(caller: DomainOwner, filters: DomainFilters, page: DomainPage): DomainRow[] {
     const parsed = filters.domain === undefined ? null : parseMonitoredDomain(filters.domain, caller.mode);
     if (parsed !== null && !parsed.ok) throw domainIssue("domain", parsed.error, "Invalid query");
-    return this.#deps.store.list(caller, parsed === null ? filters : { ...filters, domain: parsed.value }, page);
+    return this.deps.store.list(caller, parsed === null ? filters : { ...filters, domain: parsed.value }, page);
   }
 
   history(caller: DomainOwner, id: string, page: DomainPage): HistoryRow[] {
-    return this.#deps.store.listHistory(this.find(caller, id).number, page);
+    return this.deps.store.listHistory(this.find(caller, id).number, page);
   }
 
   view(row: DomainRow): DomainView {
-    return domainView(row, this.#deps, this.#runtime.clock.nowMs());
+    return domainView(row, this.deps, this.runtime.clock.nowMs());
   }
 
   /** Enrols a domain, or finds the existing one (`created` is false). A DNS failure does not prevent it. */
@@ -116,30 +115,30 @@ export class Domains {
     const enrolled = await this.#enrolments.enrolText(caller, text);
     const added = enrolled.filter(({ created }) => created);
     const checks = mapConcurrently(added, CHECKED_AT_ONCE_MAX, ({ domain }) => this.#monitor.check(domain, "enrolled"));
-    await drain(this.#runtime.clock, ENROLMENT_MS_MAX, [checks]);
+    await drain(this.runtime.clock, ENROLMENT_MS_MAX, [checks]);
     return enrolled;
   }
 
   /** What is published and what is to be, as of the last check; sends no DNS query. */
   publication(row: DomainRow): Publication {
-    return publicationOf(row, this.#deps.platforms[row.mode]);
+    return publicationOf(row, this.deps.platforms[row.mode]);
   }
 
   /** The records that the operator publishes once for the report host. */
   serviceRecords({ mode }: Pick<DomainOwner, "mode">) {
-    return serviceRecordsView(this.#deps.platforms[mode]);
+    return serviceRecordsView(this.deps.platforms[mode]);
   }
 
   /** Where the reports about the domains of a mode are sent. */
   destination({ mode }: Pick<DomainOwner, "mode">): Pick<DomainPlatform, "reportHost" | "mailbox"> {
-    const { reportHost, mailbox } = this.#deps.platforms[mode];
+    const { reportHost, mailbox } = this.deps.platforms[mode];
     return { reportHost, mailbox };
   }
 
   /** Checks the DNS and updates the status immediately. Concurrent callers share the result of a running manual check. */
   async verify(caller: DomainOwner, id: string): Promise<CheckedDomain> {
     const row = this.find(caller, id);
-    reportHostOrThrow(this.#deps.platforms[row.mode]);
+    reportHostOrThrow(this.deps.platforms[row.mode]);
     return this.#finished(await this.#monitor.check(row, "manual"));
   }
 
@@ -150,7 +149,7 @@ export class Domains {
 
   /** Whether scheduled checks can run. */
   canCheck(): boolean {
-    return this.#deps.platforms.live.reportHost !== null && !this.#monitor.isStopping();
+    return this.deps.platforms.live.reportHost !== null && !this.#monitor.isStopping();
   }
 
   /** The records that the owner and the operator must publish; changes nothing. */
@@ -162,11 +161,11 @@ export class Domains {
 
   /** Changes the given settings. A paused domain keeps everything; when resumed it is checked as scheduled, or within a minute. */
   async change(caller: DomainOwner, id: string, change: DomainSettingsChange): Promise<DomainRow> {
-    const { store, urls } = this.#deps;
+    const { store, urls } = this.deps;
     this.find(caller, id);
-    refuseRecipients(this.#deps, change.recipients ?? []);
-    refuseWithoutMail(this.#deps, "digest", change.digest !== undefined && change.digest !== "off");
-    const changed = await this.#runtime.db.commit((tx) => {
+    refuseRecipients(this.deps, change.recipients ?? []);
+    refuseWithoutMail(this.deps, "digest", change.digest !== undefined && change.digest !== "off");
+    const changed = await this.runtime.db.commit((tx) => {
       const before = store.findById(id);
       if (before === undefined || Object.keys(change).length === 0) return before;
       store.update(tx, before.number, this.#storedChange(before, change));
@@ -182,11 +181,11 @@ export class Domains {
 
   /** Deletes a domain: mail to its reporting address is refused from now on, its data is purged in the background. */
   async remove(caller: DomainOwner, id: string): Promise<void> {
-    const { store } = this.#deps;
+    const { store } = this.deps;
     this.find(caller, id);
-    await this.#runtime.db.commit((tx) => {
+    await this.runtime.db.commit((tx) => {
       const row = store.findById(id);
-      if (row !== undefined) store.markDeleted(tx, row.number, this.#runtime.clock.nowMs());
+      if (row !== undefined) store.markDeleted(tx, row.number, this.runtime.clock.nowMs());
     });
   }
 
@@ -201,13 +200,13 @@ export class Domains {
   }
 
   async #dnsRecordsOf(row: DomainRow): Promise<readonly DnsRecordView[]> {
-    reportHostOrThrow(this.#deps.platforms[row.mode]);
-    return (await this.#deps.check(row, { isSetUp: row.status === "active" })).dnsRecords;
+    reportHostOrThrow(this.deps.platforms[row.mode]);
+    return (await this.deps.check(row, { isSetUp: row.status === "active" })).dnsRecords;
   }
 
   #storedChange(before: DomainRow, change: DomainSettingsChange): DomainChange {
     const { alerts, alertThresholds, digest, ...rest } = change;
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     const isResumed = rest.monitoringEnabled === true && !before.monitoringEnabled;
     const isNewDigest = digest !== undefined && digest !== before.digest;
     const isTest = before.mode === "test";

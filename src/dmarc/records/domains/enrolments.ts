@@ -35,13 +35,10 @@ const PROBLEMS_SHOWN_MAX = 5;
 
 /** Puts domains under monitoring, without looking at their DNS. */
 export class Enrolments {
-  readonly #runtime: { readonly db: Db; readonly clock: Clock };
-  readonly #deps: EnrolmentsDeps;
-
-  constructor(runtime: { readonly db: Db; readonly clock: Clock }, deps: EnrolmentsDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: { readonly db: Db; readonly clock: Clock },
+    private readonly deps: EnrolmentsDeps,
+  ) {}
 
   /** Enrols one domain. Throws an AppError about the field `domain`, and `conflict`. */
   async enrol(caller: DomainOwner, request: EnrolmentRequest): Promise<EnrolledDomain> {
@@ -77,8 +74,8 @@ export class Enrolments {
 
   /** All of the rows, or none. */
   async #register(caller: DomainOwner, rows: readonly Omit<DomainRow, "number">[]): Promise<readonly EnrolledDomain[]> {
-    const { store, urls } = this.#deps;
-    const enrolled = await this.#runtime.db.commit((tx) => {
+    const { store, urls } = this.deps;
+    const enrolled = await this.runtime.db.commit((tx) => {
       const found = rows.map((row) => ({ row, same: store.findSame(caller, row.domain) }));
       const added = found.filter(({ same }) => same === undefined).length;
       if (added > 0 && store.count(caller) + added > DOMAINS_PER_ACCOUNT_MAX) return null;
@@ -94,14 +91,14 @@ export class Enrolments {
   }
 
   #newRow(caller: DomainOwner, request: EnrolmentRequest): Omit<DomainRow, "number"> {
-    const { platforms, rawRetentionDays } = this.#deps;
+    const { platforms, rawRetentionDays } = this.deps;
     const parsed = parseMonitoredDomain(request.domain, caller.mode);
     if (!parsed.ok) throw domainIssue("domain", parsed.error);
-    refuseRecipients(this.#deps, request.recipients);
+    refuseRecipients(this.deps, request.recipients);
     const domain = parsed.value;
     this.#refuseForeignMailbox(caller);
     const named = authorisationName(domain, reportHostOrThrow(platforms[caller.mode]));
-    if (named.ok) return newDomain(caller, { ...request, domain, rawRetentionDays }, this.#runtime.clock.nowMs());
+    if (named.ok) return newDomain(caller, { ...request, domain, rawRetentionDays }, this.runtime.clock.nowMs());
     const { octets, octetsMax } = named.error;
     throw domainIssue(
       "domain",
@@ -110,7 +107,7 @@ export class Enrolments {
   }
 
   #refuseForeignMailbox({ accountId, mode }: DomainOwner): void {
-    if (this.#deps.platforms[mode].mailbox === null || this.#deps.ownsMailbox(accountId)) return;
+    if (this.deps.platforms[mode].mailbox === null || this.deps.ownsMailbox(accountId)) return;
     throw new AppError("conflict", { message: "The reports of this service's mailbox belong to another account." });
   }
 }

@@ -101,7 +101,9 @@ export const publicationOf = (
   return {
     ...base,
     state: stateOf(checks, advised),
-    ...{ checkedAtMs, checks, advised },
+    checkedAtMs,
+    checks,
+    advised,
     cachedUntilMs: ttlS > 0 ? checkedAtMs + ttlS * 1000 : null,
   };
 };

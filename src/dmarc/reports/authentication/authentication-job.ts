@@ -35,16 +35,14 @@ interface ReportsOfMail {
 
 /** Authenticates mails among uploaded files, for information, in the background. */
 export class AuthenticationJob {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #parts: AuthenticationJobParts;
   readonly #stopping = new AbortController();
   /** By ingestion. In memory only: a restart begins again. */
   readonly #attempts = new Map<string, Attempts>();
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: AuthenticationJobParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly parts: AuthenticationJobParts,
+  ) {}
 
   /** Authenticates the mails that are due, oldest first. */
   async run(): Promise<void> {
@@ -53,7 +51,7 @@ export class AuthenticationJob {
     /** A mail may have reports on two pages. */
     const known = new Map<string, AuthenticationResults>();
     while (left > 0 && !this.#stopping.signal.aborted) {
-      const rows = this.#parts.store.pending(after, REPORTS_AT_ONCE);
+      const rows = this.parts.store.pending(after, REPORTS_AT_ONCE);
       const last = rows.at(-1);
       if (last === undefined) return;
       after = last.report;
@@ -70,7 +68,7 @@ export class AuthenticationJob {
   }
 
   #isDue({ ingestion }: PendingMail): boolean {
-    return (this.#attempts.get(ingestion)?.nextAtMs ?? 0) <= this.#runtime.clock.nowMs();
+    return (this.#attempts.get(ingestion)?.nextAtMs ?? 0) <= this.runtime.clock.nowMs();
   }
 
   async #process({ mail, reports }: ReportsOfMail, known: Map<string, AuthenticationResults>): Promise<void> {
@@ -83,35 +81,35 @@ export class AuthenticationJob {
       known.set(ingestion, results);
       this.#attempts.delete(ingestion);
       const body = JSON.stringify(results);
-      await this.#runtime.db.commit((tx) => {
-        for (const report of reports) this.#parts.store.finish(tx, report, results.authenticity, body);
+      await this.runtime.db.commit((tx) => {
+        for (const report of reports) this.parts.store.finish(tx, report, results.authenticity, body);
       });
     } catch (error) {
       const message = "the authentication results of a report mail could not be stored; it is tried again";
-      this.#runtime.log.error(message, { ingestion, error });
-      this.#keep(ingestion, { count: 1, nextAtMs: this.#runtime.clock.nowMs() + RETRY_DELAYS_MS[0] });
+      this.runtime.log.error(message, { ingestion, error });
+      this.#keep(ingestion, { count: 1, nextAtMs: this.runtime.clock.nowMs() + RETRY_DELAYS_MS[0] });
     }
   }
 
   /** Null when the service ends. */
   async #authenticate({ ingestion, mode, ...mail }: PendingMail): Promise<AuthenticationResults | null> {
-    const { store, authenticate } = this.#parts;
+    const { store, authenticate } = this.parts;
     if (mode === "test") return notAuthenticated("Mail for test keys is not authenticated: no DNS queries are made.");
     const bytes = store.findMail(ingestion);
     if (mode === null || bytes === undefined) return notAuthenticated("The mail is no longer kept.");
     try {
       const work = authenticate({ ...mail, bytes });
-      const waited = await waitFor(this.#runtime.clock, work, { signal: this.#stopping.signal });
+      const waited = await waitFor(this.runtime.clock, work, { signal: this.#stopping.signal });
       return waited.ok ? waited.value : null;
     } catch (error) {
-      this.#runtime.log.error("a report mail could not be authenticated; it is tried again", { ingestion, error });
+      this.runtime.log.error("a report mail could not be authenticated; it is tried again", { ingestion, error });
       return notAuthenticated("Authentication failed with an internal error; see the log.", { temporary: true });
     }
   }
 
   /** Plans another attempt; false when there is none. */
   #postpone({ ingestion, receivedAtMs }: PendingMail): boolean {
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     const count = (this.#attempts.get(ingestion)?.count ?? 0) + 1;
     this.#attempts.delete(ingestion);
     const delayMs = RETRY_DELAYS_MS[count - 1];

@@ -19,15 +19,18 @@ interface CountColumns {
 const DAY_KEY = ["domain", "day", "is_trusted"];
 const RESULTS = ["aligned", "aligned_dkim", "aligned_spf", "forwarded", "authenticated", "quarantined", "rejected"];
 const SOURCES: CountColumns = {
-  ...{ table: "dmarc_daily", key: [...DAY_KEY, "source"] },
+  table: "dmarc_daily",
+  key: [...DAY_KEY, "source"],
   figures: ["messages", ...RESULTS],
 };
 const REPORTERS: CountColumns = {
-  ...{ table: "dmarc_daily_reporters", key: [...DAY_KEY, "reporter", "author"] },
+  table: "dmarc_daily_reporters",
+  key: [...DAY_KEY, "reporter", "author"],
   figures: ["reports", "messages", "aligned"],
 };
 const NAMES: CountColumns = {
-  ...{ table: "dmarc_daily_names", key: [...DAY_KEY, "name"] },
+  table: "dmarc_daily_names",
+  key: [...DAY_KEY, "name"],
   figures: ["messages", "aligned"],
 };
 

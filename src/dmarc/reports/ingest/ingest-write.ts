@@ -41,7 +41,12 @@ export interface WriteOrder extends WriteContext {
 export const writeIngestions = (stores: IngestStores, { tx, nowMs, batch: items, ahead }: WriteOrder) => {
   const touched = new Map<number, { receivedAtMs: number; isNews: boolean }>();
   const batch: WriteBatch = {
-    ...{ stores, tx, nowMs, ahead, rollup: new Map(), withdrawn: [] },
+    stores,
+    tx,
+    nowMs,
+    ahead,
+    rollup: new Map(),
+    withdrawn: [],
     counter: new RowCounter(stores.sources, { tx, nowMs }),
     findDomain: createEnrolledDomainFinder(stores.domains),
     touch({ number }, receivedAtMs, isNews) {

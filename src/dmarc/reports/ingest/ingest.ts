@@ -59,15 +59,14 @@ const WRITES_MAX = 3;
  * `internal_error` and does not affect the others.
  */
 export class Ingest {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #parts: IngestParts;
   readonly #pace: IngestPace;
   readonly #rowsAhead: RowsAhead;
   readonly #gate = new Gate(1);
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: IngestParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly parts: IngestParts,
+  ) {
     this.#pace = parts.pace ?? SERVER_PACE;
     this.#rowsAhead = new RowsAhead(runtime, parts.stores);
   }
@@ -80,18 +79,18 @@ export class Ingest {
     items: readonly IngestItem[],
     unpackedBytesMax = Number.POSITIVE_INFINITY,
   ): Promise<(IngestedItem | null)[]> {
-    const { clock } = this.#runtime;
+    const { clock } = this.runtime;
     const ingested: (IngestedItem | null)[] = [];
     const allowance = { bytesLeft: unpackedBytesMax };
     let batch: Promise<ReadIngestion>[] = [];
     let rows = 0;
     let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
-    let findDomain = createEnrolledDomainFinder(this.#parts.stores.domains);
+    let findDomain = createEnrolledDomainFinder(this.parts.stores.domains);
     const flush = async (): Promise<void> => {
       const ready = await Promise.all(batch);
       batch = [];
       rows = 0;
-      findDomain = createEnrolledDomainFinder(this.#parts.stores.domains);
+      findDomain = createEnrolledDomainFinder(this.parts.stores.domains);
       ingested.push(...(await this.#writeIsolated(ready)));
       turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
     };
@@ -143,7 +142,7 @@ export class Ingest {
     const given = Math.min(budget.bytesLeft, allowance.bytesLeft);
     if (given <= 0) return null;
     budget.bytesLeft = given;
-    const readings = await (this.#parts.read ?? readReportFile)(bytes, name, budget);
+    const readings = await (this.parts.read ?? readReportFile)(bytes, name, budget);
     const used = given - budget.bytesLeft;
     allowance.bytesLeft -= used;
     if (used >= COLLECT_AFTER_BYTES) Bun.gc(false);
@@ -154,7 +153,7 @@ export class Ingest {
   /** Authenticates the mail of an item if it has a report for an enrolled domain. */
   async #authenticate(parsed: ReadIngestion, findDomain: FindEnrolledDomain): Promise<ReadIngestion> {
     const { ingestion } = parsed;
-    const { authenticate } = this.#parts;
+    const { authenticate } = this.parts;
     if (authenticate === null || !isUnsolicitedMail(ingestion) || ingestion.mode === "test") return parsed;
     const isWanted =
       policyDomains(parsed.readings).some((domain) => findDomain(ingestion, domain) !== undefined) ||
@@ -202,8 +201,8 @@ export class Ingest {
     batch: readonly ReadIngestion[],
     ahead: ReadonlyMap<Report, ReportAhead>,
   ): Promise<(IngestedItem | null)[]> {
-    const { db, clock, log } = this.#runtime;
-    const { stores } = this.#parts;
+    const { db, clock, log } = this.runtime;
+    const { stores } = this.parts;
     const { ingested, withdrawn } = await db.commit((tx) => {
       const written = writeIngestions(stores, { tx, nowMs: clock.nowMs(), batch, ahead });
       for (const { ingestion, result } of written.ingested.filter((one) => one !== null)) {
@@ -224,7 +223,7 @@ export class Ingest {
   }
 
   #fail(item: Pick<IngestItem, "ingestion" | "isNew">, error: unknown): ReadIngestion {
-    this.#runtime.log.error("ingestion failed; its bytes are stored", { ingestion: item.ingestion.id, error });
+    this.runtime.log.error("ingestion failed; its bytes are stored", { ingestion: item.ingestion.id, error });
     return failed(item, "internal_error");
   }
 }
@@ -233,7 +232,13 @@ const failed = (
   { ingestion, isNew }: Pick<IngestItem, "ingestion" | "isNew">,
   failure: IngestionFailure,
 ): ReadIngestion => ({
-  ...{ ingestion, isNew, readings: [], rowsHashes: new Map(), failure, isMail: false, authentication: null },
+  ingestion,
+  isNew,
+  readings: [],
+  rowsHashes: new Map(),
+  failure,
+  isMail: false,
+  authentication: null,
 });
 
 const hashedRows = async (readings: readonly ReportReading[]): Promise<ReadonlyMap<Report, string>> => {

@@ -83,15 +83,23 @@ export const ingestionConclusion = (findings: readonly StoredFinding[]): Ingesti
 };
 
 const NOTHING = {
-  ...{ reason: null, name: null, report_id: null, domain_id: null },
-  ...{ domain: null, org_name: null, external_report_id: null },
+  reason: null,
+  name: null,
+  report_id: null,
+  domain_id: null,
+  domain: null,
+  org_name: null,
+  external_report_id: null,
 } as const;
 
 /** The finding that follows from what was parsed alone. */
 export const ingestionFinding = (reading: ReportReading): IngestionFinding => {
   const { outcome, reason, name, line, report, tlsReport, failureReport } = reading;
   return {
-    ...{ ...NOTHING, outcome, reason, name },
+    ...NOTHING,
+    outcome,
+    reason,
+    name,
     domain: report?.policy.domain ?? tlsReport?.policies[0]?.domain ?? failureReport?.reportedDomain ?? null,
     org_name: report?.orgName ?? tlsReport?.orgName ?? null,
     external_report_id: report?.reportId ?? tlsReport?.reportId ?? null,
@@ -109,12 +117,16 @@ const unreadRows = (report: ReportReading["report"]): Pick<StoredFinding, "unrea
 export type IngestionFailure = Extract<FindingReason, "internal_error" | "gave_up" | "upload_too_large">;
 
 export const failureFinding = (reason: IngestionFailure): IngestionFinding => ({
-  ...{ ...NOTHING, outcome: "rejected", reason },
+  ...NOTHING,
+  outcome: "rejected",
+  reason,
 });
 
 /** What is left of a finding about a domain that was deleted. The name of a file mostly contains the domain. */
 export const deletedDomainFinding = ({ outcome }: StoredFinding): IngestionFinding => ({
-  ...{ ...NOTHING, outcome, reason: "domain_deleted" },
+  ...NOTHING,
+  outcome,
+  reason: "domain_deleted",
 });
 
 const MESSAGES: Readonly<Record<FindingReason, string>> = {

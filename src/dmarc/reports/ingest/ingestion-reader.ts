@@ -16,8 +16,20 @@ const EXPORTED_AT_ONCE = 500;
 
 /** The columns of the CSV export of ingestions. */
 export const INGESTION_COLUMNS = [
-  ...["id", "received_at", "via", "name", "mail_from", "client", "bytes", "status", "outcome", "reason"],
-  ...["message", "domain", "reporter", "report_id"],
+  "id",
+  "received_at",
+  "via",
+  "name",
+  "mail_from",
+  "client",
+  "bytes",
+  "status",
+  "outcome",
+  "reason",
+  "message",
+  "domain",
+  "reporter",
+  "report_id",
 ] as const;
 
 /** Rows looked at between two yields where few pass a filter: some milliseconds. */
@@ -28,24 +40,18 @@ type ReadIngestions = (behind: string | null, looks: number, wanted: number) => 
 
 /** Reads what arrived for an owner, with what was found in it. */
 export class IngestionReader {
-  readonly #ingestions: Pick<Ingestions, "list" | "find" | "raw">;
-  readonly #domains: Pick<DomainStore, "findById" | "findByNumber">;
-
   constructor(
-    ingestions: Pick<Ingestions, "list" | "find" | "raw">,
-    domains: Pick<DomainStore, "findById" | "findByNumber">,
-  ) {
-    this.#ingestions = ingestions;
-    this.#domains = domains;
-  }
+    private readonly ingestions: Pick<Ingestions, "list" | "find" | "raw">,
+    private readonly domains: Pick<DomainStore, "findById" | "findByNumber">,
+  ) {}
 
   /** What matches, newest first; nothing for the domain of another owner. */
   list(owner: IngestionOwner, { domainId, ...filters }: IngestionQuery): ReadIngestions {
-    if (domainId === undefined) return readWindows(this.#ingestions.list(owner, filters));
-    const domain = this.#domains.findById(domainId);
+    if (domainId === undefined) return readWindows(this.ingestions.list(owner, filters));
+    const domain = this.domains.findById(domainId);
     const isOwn = domain?.accountId === owner.accountId && domain.mode === owner.mode;
     return isOwn
-      ? readWindows(this.#ingestions.list(owner, { ...filters, domain }))
+      ? readWindows(this.ingestions.list(owner, { ...filters, domain }))
       : readPlainly<IngestionRow>(() => []);
   }
 
@@ -74,7 +80,7 @@ export class IngestionReader {
 
   /** Throws `not_found`. */
   find(owner: IngestionOwner, id: string): IngestionView {
-    return this.view(this.#ingestions.find(owner, id));
+    return this.view(this.ingestions.find(owner, id));
   }
 
   /** The original bytes with a content type and a file name; throws `not_found`, and `conflict` when they are no longer kept. */
@@ -82,7 +88,7 @@ export class IngestionReader {
     owner: IngestionOwner,
     id: string,
   ): { readonly bytes: Uint8Array; readonly contentType: string; readonly fileName: string } {
-    const bytes = this.#ingestions.raw(owner, id);
+    const bytes = this.ingestions.raw(owner, id);
     const suffix = suffixOf(bytes);
     return {
       bytes,
@@ -92,7 +98,7 @@ export class IngestionReader {
   }
 
   view(row: IngestionRow): IngestionView {
-    return ingestionView(row, (number) => this.#domains.findByNumber(number)?.id ?? null);
+    return ingestionView(row, (number) => this.domains.findByNumber(number)?.id ?? null);
   }
 }
 
@@ -100,8 +106,19 @@ export class IngestionReader {
 const cellsOf = (ingestion: IngestionView): Cell[] => {
   const finding = decidingFinding(ingestion);
   return [
-    ...[ingestion.id, ingestion.received_at, ingestion.via, ingestion.name, ingestion.mail_from, ingestion.client],
-    ...[ingestion.bytes, ingestion.status, ingestion.outcome, ingestion.reason, finding?.message ?? null],
-    ...[finding?.domain ?? null, finding?.org_name ?? null, finding?.external_report_id ?? null],
+    ingestion.id,
+    ingestion.received_at,
+    ingestion.via,
+    ingestion.name,
+    ingestion.mail_from,
+    ingestion.client,
+    ingestion.bytes,
+    ingestion.status,
+    ingestion.outcome,
+    ingestion.reason,
+    finding?.message ?? null,
+    finding?.domain ?? null,
+    finding?.org_name ?? null,
+    finding?.external_report_id ?? null,
   ];
 };

@@ -122,7 +122,10 @@ const anyFile = { schema: file, example: XML };
 const params = z.object({ id: idParameter("ingestion") });
 
 const UPLOAD_REPORTS = declareRoute({
-  ...{ method: "POST", path: "/v1/dmarc/reports", operationId: "uploadDmarcReports", tag: TAG },
+  method: "POST",
+  path: "/v1/dmarc/reports",
+  operationId: "uploadDmarcReports",
+  tag: TAG,
   summary: "Upload reports",
   description: `Uploads aggregate reports and TLS reports: mails, XML, JSON, gzip or zip. The format is detected from the bytes. The body is one file, or a form (multipart/form-data) with up to 1,000 files. Limits: 64 MiB in all, 32 MiB per file, 512 MiB unpacked; files beyond the last limit are stored as \`rejected\` (\`upload_too_large\`) and can be retried. An upload times out after 60 seconds without data, or after 5 minutes. An account can have 4 uploads in progress; others get 503 with \`Retry-After\`.
 
@@ -154,7 +157,10 @@ The response is sent when everything is stored. A report counts for the enrolled
 });
 
 const LIST_INGESTIONS = declareRoute({
-  ...{ method: "GET", path: PATH, operationId: "listDmarcIngestions", tag: TAG },
+  method: "GET",
+  path: PATH,
+  operationId: "listDmarcIngestions",
+  tag: TAG,
   summary: "List ingestions",
   description: "Every mail and file that arrived, newest first, with what was found in it.",
   scope: "dmarc:read",
@@ -169,7 +175,10 @@ const LIST_INGESTIONS = declareRoute({
 });
 
 const GET_INGESTION = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id`, operationId: "getDmarcIngestion", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id`,
+  operationId: "getDmarcIngestion",
+  tag: TAG,
   summary: "Get an ingestion",
   description: "`findings` says what became of each report in it.",
   scope: "dmarc:read",
@@ -178,7 +187,10 @@ const GET_INGESTION = declareRoute({
 });
 
 const GET_INGESTION_RAW = declareRoute({
-  ...{ method: "GET", path: `${PATH}/:id/raw`, operationId: "getDmarcIngestionRaw", tag: TAG },
+  method: "GET",
+  path: `${PATH}/:id/raw`,
+  operationId: "getDmarcIngestionRaw",
+  tag: TAG,
   summary: "Download the bytes of an ingestion",
   description:
     "The mail or file as it arrived. It is kept for the `raw_retention_days` of the domains that it is about; 409 after that.",
@@ -197,7 +209,10 @@ const GET_INGESTION_RAW = declareRoute({
 });
 
 const RETRY_INGESTION = declareRoute({
-  ...{ method: "POST", path: `${PATH}/:id/retry`, operationId: "retryDmarcIngestion", tag: TAG },
+  method: "POST",
+  path: `${PATH}/:id/retry`,
+  operationId: "retryDmarcIngestion",
+  tag: TAG,
   summary: "Retry an ingestion",
   description:
     "Reads the mail or file again in the background, for example after its domain was enrolled. With `accept_unauthenticated`, the reports of a mail count although it is not authenticated as the reporter's. 409 when its bytes are no longer kept, and when an ingestion to be accepted is not a mail.",
@@ -216,7 +231,10 @@ const RETRY_INGESTION = declareRoute({
 });
 
 const RETRY_INGESTIONS = declareRoute({
-  ...{ method: "POST", path: `${PATH}/retry`, operationId: "retryDmarcIngestions", tag: TAG },
+  method: "POST",
+  path: `${PATH}/retry`,
+  operationId: "retryDmarcIngestions",
+  tag: TAG,
   summary: "Retry all rejected and quarantined ingestions",
   description: "Reads those again whose bytes are still kept, in the background.",
   scope: "dmarc:write",

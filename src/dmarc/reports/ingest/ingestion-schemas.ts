@@ -1,3 +1,4 @@
+import { nullableText, timeField } from "../../../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { isId } from "../../../foundation/base/secrets.ts";
@@ -9,8 +10,6 @@ const STATUSES = ["pending", "done"] as const;
 const VIAS = ["smtp", "http", "import", "imap"] as const;
 const REASON_CHARACTERS_MAX = 100;
 
-const text = (description: string) => z.string().nullable().meta({ description });
-const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
 /** A time in a query, in milliseconds since 1970. */
 const timeParameter = (description: string) =>
   z.iso
@@ -42,17 +41,17 @@ export const ingestionFilters = {
 const findingSchema = z
   .object({
     outcome: z.enum(OUTCOMES).meta({ description: "What became of this part." }),
-    reason: text("Why, as a code; null when there is nothing to explain."),
+    reason: nullableText("Why, as a code; null when there is nothing to explain."),
     message: z.string().meta({ description: "The outcome and its reason in a sentence." }),
-    name: text("The name of the MIME part or of the file in the archive."),
-    report_id: text("The stored report. Of a duplicate: the report that was stored before."),
-    domain_id: text("The enrolled domain for which it counts."),
-    domain: text("The domain that the report is about."),
-    org_name: text("The name of the reporter, as the report states it."),
-    authenticated_as: text(
+    name: nullableText("The name of the MIME part or of the file in the archive."),
+    report_id: nullableText("The stored report. Of a duplicate: the report that was stored before."),
+    domain_id: nullableText("The enrolled domain for which it counts."),
+    domain: nullableText("The domain that the report is about."),
+    org_name: nullableText("The name of the reporter, as the report states it."),
+    authenticated_as: nullableText(
       "Of a report that is not counted as its reporter's: the organizational domain that its mail is authenticated as. Null otherwise, and for a mail that is not authenticated.",
     ),
-    external_report_id: text("The report id that the reporter assigned."),
+    external_report_id: nullableText("The report id that the reporter assigned."),
     unread_rows: z.int().meta({
       description: "Rows of the report that cannot be read and are not counted; `skipped_rows` of the report says why.",
     }),
@@ -65,16 +64,16 @@ export const ingestionSchema = z
     via: z.enum(VIAS).meta({ description: "How it arrived: by SMTP, HTTP upload, import or IMAP." }),
     status: z.enum(STATUSES).meta({ description: "`pending`: stored, but not read yet." }),
     outcome: z.enum(OUTCOMES).nullable().meta({ description: "The most significant outcome of its findings." }),
-    reason: text("The reason of that finding."),
-    name: text("The name of the file; null for mail."),
+    reason: nullableText("The reason of that finding."),
+    name: nullableText("The name of the file; null for mail."),
     bytes: z.int().meta({ description: "Its size in bytes." }),
-    received_at: time("When it arrived."),
-    finished_at: time("When it was read; null while it is pending.").nullable(),
-    domain_id: text("The domain whose reporting address the mail was sent to; null for files."),
-    client: text("The IP address of the SMTP client that delivered the mail."),
-    mail_from: text("The envelope sender of the mail."),
+    received_at: timeField("When it arrived."),
+    finished_at: timeField("When it was read; null while it is pending.").nullable(),
+    domain_id: nullableText("The domain whose reporting address the mail was sent to; null for files."),
+    client: nullableText("The IP address of the SMTP client that delivered the mail."),
+    mail_from: nullableText("The envelope sender of the mail."),
     raw_available: z.boolean().meta({ description: "Whether its bytes are still kept." }),
-    accepted_at: time(
+    accepted_at: timeField(
       "When you accepted the mail although it is not authenticated (`accept_unauthenticated`).",
     ).nullable(),
     findings: z.array(findingSchema).meta({ description: "One for each part in which something was found." }),
@@ -84,7 +83,7 @@ export const ingestionSchema = z
 export const ingestionsSchema = z
   .object({
     ingestions: z.array(ingestionSchema).meta({ description: "The ingestions, newest first." }),
-    next_cursor: text("Pass it as `cursor` to get the next page; null on the last page."),
+    next_cursor: nullableText("Pass it as `cursor` to get the next page; null on the last page."),
   })
   .meta({ title: "DmarcIngestionList" });
 

@@ -35,8 +35,6 @@ const RETRY_MS_MAX = 60_000;
  * process is not read for ever: after an attempt it is read alone and later, so that no other is blamed for it.
  */
 export class IngestionWorker {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #parts: IngestionWorkerParts;
   readonly #batches: FairBatches;
   /** Attempts that this process, which evidently lives, has counted. */
   readonly #begun = new Set<string>();
@@ -50,9 +48,10 @@ export class IngestionWorker {
   /** The time until an ingestion may be read again; null when none waits for that. */
   #deferredMs: number | null = null;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: IngestionWorkerParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly parts: IngestionWorkerParts,
+  ) {
     this.#batches = new FairBatches({
       store: parts.store,
       attemptsOf: (one) => this.#attemptsOf(one),
@@ -70,7 +69,7 @@ export class IngestionWorker {
     if (this.#isStarted) return;
     this.#isStarted = true;
     this.#startId = newId();
-    this.#startedMs = this.#runtime.clock.monotonicMs();
+    this.#startedMs = this.runtime.clock.monotonicMs();
     this.#undecidedAtMs = this.#startedMs;
     void this.#reading.run();
   }
@@ -99,14 +98,14 @@ export class IngestionWorker {
   /** False when nothing is to be read now. */
   async #processBatch(): Promise<boolean> {
     this.#deferredMs = null;
-    if (this.#parts.reserve.isLow()) return false;
+    if (this.parts.reserve.isLow()) return false;
     const batch = this.#batches.next();
     if (batch.length === 0) return false;
     const isGivenUp = batch.some((one) => this.#attemptsOf(one) >= READ_ATTEMPTS_MAX);
     if (!isGivenUp) await this.#countAttempts(batch);
     // A mail of 20 MB was just written, which held the event loop for long.
     await nextTurn();
-    await this.#parts.ingest.process(batch.map((one) => this.#itemOf(one, isGivenUp)));
+    await this.parts.ingest.process(batch.map((one) => this.#itemOf(one, isGivenUp)));
     for (const { id } of batch) this.#begun.delete(id);
     this.#collectGarbage(batch.length);
     return true;
@@ -115,16 +114,16 @@ export class IngestionWorker {
   #itemOf(pending: PendingIngestion, isGivenUp: boolean): IngestItem {
     if (isGivenUp) {
       const fields = { ingestion: pending.id };
-      this.#runtime.log.error("the service ended several times while it read an ingestion; giving up", fields);
+      this.runtime.log.error("the service ended several times while it read an ingestion; giving up", fields);
     }
-    const bytes = isGivenUp ? undefined : this.#parts.store.findRaw(pending.id);
+    const bytes = isGivenUp ? undefined : this.parts.store.findRaw(pending.id);
     return { ingestion: { ...pending, bytes: bytes ?? new Uint8Array() }, isNew: false, isGivenUp };
   }
 
   /** Makes mails pending again whose authentication had a temporary error; false when there are none. */
   async #retryUndecided(): Promise<boolean> {
-    const { db, clock } = this.#runtime;
-    const { store, reserve } = this.#parts;
+    const { db, clock } = this.runtime;
+    const { store, reserve } = this.parts;
     if (clock.monotonicMs() < this.#undecidedAtMs || reserve.isLow()) return false;
     this.#undecidedAtMs = clock.monotonicMs() + UNDECIDED_EVERY_MS;
     const ids = store.undecided(clock.nowMs(), UNDECIDED_MAX);
@@ -138,8 +137,8 @@ export class IngestionWorker {
   async #countAttempts(batch: readonly PendingIngestion[]): Promise<void> {
     const uncounted = batch.filter(({ id }) => id < this.#startId && !this.#begun.has(id));
     if (uncounted.length === 0) return;
-    await this.#runtime.db.commit((tx) => {
-      for (const { id } of uncounted) this.#parts.store.countAttempt(tx, id);
+    await this.runtime.db.commit((tx) => {
+      for (const { id } of uncounted) this.parts.store.countAttempt(tx, id);
     });
     for (const { id } of uncounted) this.#begun.add(id);
   }
@@ -152,7 +151,7 @@ export class IngestionWorker {
   /** What ended a process is left alone for a while, so that it is not the first thing that every restart reads. */
   #isDeferred(one: PendingIngestion): boolean {
     const attempts = this.#attemptsOf(one);
-    const waitMs = attempts * REREAD_AFTER_MS - (this.#runtime.clock.monotonicMs() - this.#startedMs);
+    const waitMs = attempts * REREAD_AFTER_MS - (this.runtime.clock.monotonicMs() - this.#startedMs);
     if (attempts === 0 || waitMs <= 0) return false;
     this.#deferredMs = Math.min(this.#deferredMs ?? waitMs, waitMs);
     return true;
@@ -194,14 +193,11 @@ const domainOf = ({ domain }: PendingIngestion): number => domain ?? NO_DOMAIN;
  * not delay the others. What was begun before is alone in its batch.
  */
 class FairBatches {
-  readonly #parts: FairBatchesParts;
   /** The turn in which each domain was served last. */
   readonly #servedIn = new Map<number, number>();
   #turn = 0;
 
-  constructor(parts: FairBatchesParts) {
-    this.#parts = parts;
-  }
+  constructor(private readonly parts: FairBatchesParts) {}
 
   /** Empty when nothing is to be read now. */
   next(): PendingIngestion[] {
@@ -222,7 +218,7 @@ class FairBatches {
       for (const queue of waiting) {
         const one = queue[round];
         if (one === undefined) continue;
-        const isBegun = this.#parts.attemptsOf(one) > 0;
+        const isBegun = this.parts.attemptsOf(one) > 0;
         if (isBegun && batch.length === 0) return [one];
         // Ends this domain's part of the batch.
         if (isBegun) continue;
@@ -238,7 +234,7 @@ class FairBatches {
 
   /** What waits, by domain; the domain that was served longest ago is first. */
   #queues(): PendingIngestion[][] {
-    const { store, isDeferred } = this.#parts;
+    const { store, isDeferred } = this.parts;
     const oldest = store.pending(CANDIDATES_MAX);
     const domains = [...new Set(oldest.map(domainOf))];
     const others = oldest.length < CANDIDATES_MAX ? [] : store.pendingElsewhere(domains, CANDIDATES_MAX);

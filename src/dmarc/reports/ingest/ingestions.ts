@@ -36,13 +36,10 @@ export interface RetryOptions {
 
 /** The use cases of uploads and imports, and of the list of ingestions. */
 export class Ingestions {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #parts: IngestionsParts;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: IngestionsParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly parts: IngestionsParts,
+  ) {}
 
   /**
    * Reads and stores files; durable when this resolves, with a row for each file in their order. Rejects when the database
@@ -50,22 +47,22 @@ export class Ingestions {
    * `unpackedBytesMax` in all are `rejected` from there on, and can be retried.
    */
   async ingestFiles(files: readonly IncomingReport[], unpackedBytesMax?: number): Promise<IngestionRow[]> {
-    const receivedAtMs = this.#runtime.clock.nowMs();
+    const receivedAtMs = this.runtime.clock.nowMs();
     const items = files.map((file) => ({ ingestion: { ...file, id: newId(), receivedAtMs }, isNew: true }));
-    const ingested = await this.#parts.ingest.process(items, unpackedBytesMax);
+    const ingested = await this.parts.ingest.process(items, unpackedBytesMax);
     return ingested.flatMap((one) => (one === null ? [] : rowOf(one)));
   }
 
   /** Throws `not_found`. */
   find(owner: IngestionOwner, id: string): IngestionRow {
-    const found = this.#parts.store.find(owner, id);
+    const found = this.parts.store.find(owner, id);
     if (found === undefined) throw new AppError("not_found", { message: "No such ingestion." });
     return found;
   }
 
   /** The owner's ingestions that match, newest first. */
   list(owner: IngestionOwner, filters: IngestionFilters): IdSource<IngestionRow> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     return {
       idBehind: (before, places) => store.idBehind(owner, before, places),
       list: ({ before, from, limit }) =>
@@ -75,7 +72,7 @@ export class Ingestions {
 
   /** The original bytes; throws `not_found`, and `conflict` when they are no longer kept. */
   raw(owner: IngestionOwner, id: string): Uint8Array {
-    const bytes = this.#parts.store.findRaw(this.find(owner, id).id);
+    const bytes = this.parts.store.findRaw(this.find(owner, id).id);
     if (bytes === undefined) throw rawGone();
     return bytes;
   }
@@ -83,7 +80,7 @@ export class Ingestions {
   /** Has an ingestion read again in the background, and returns its present state. */
   async retry(owner: IngestionOwner, id: string, options: RetryOptions = {}): Promise<IngestionRow> {
     await this.#makePending(owner, id, options);
-    this.#parts.kick();
+    this.parts.kick();
     return this.find(owner, id);
   }
 
@@ -91,7 +88,7 @@ export class Ingestions {
   async retryAll(owner: IngestionOwner): Promise<number> {
     let retried = 0;
     for await (const ids of this.#makeAllPending(owner)) retried += ids.length;
-    if (retried > 0) this.#parts.kick();
+    if (retried > 0) this.parts.kick();
     return retried;
   }
 
@@ -122,16 +119,16 @@ export class Ingestions {
     const row = this.find(owner, id);
     if (!row.hasRaw) throw rawGone();
     if (isAccepted && !isUnsolicitedMail(row)) throw notAMail();
-    const { store } = this.#parts;
-    await this.#runtime.db.commit((tx) => {
-      if (isAccepted) store.accept(tx, row.id, this.#runtime.clock.nowMs());
+    const { store } = this.parts;
+    await this.runtime.db.commit((tx) => {
+      if (isAccepted) store.accept(tx, row.id, this.runtime.clock.nowMs());
       store.setPending(tx, row.id);
     });
   }
 
   /** Makes everything pending that can be retried, page by page; yields the ids. */
   async *#makeAllPending(owner: IngestionOwner): AsyncGenerator<readonly string[]> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     let after = "";
     for (;;) {
       const page = store.scan(owner, after, RETRIED_AT_ONCE);
@@ -139,9 +136,7 @@ export class Ingestions {
       if (last === undefined) return;
       after = last.id;
       const retriable = page.filter(({ isRetriable }) => isRetriable === 1);
-      yield await this.#runtime.db.commit((tx) =>
-        retriable.flatMap(({ id }) => (store.setPending(tx, id) ? [id] : [])),
-      );
+      yield await this.runtime.db.commit((tx) => retriable.flatMap(({ id }) => (store.setPending(tx, id) ? [id] : [])));
     }
   }
 
@@ -150,7 +145,7 @@ export class Ingestions {
     ids: readonly string[],
     onRead: (id: string, conclusion: IngestionConclusion) => void,
   ): Promise<void> {
-    const { store, ingest } = this.#parts;
+    const { store, ingest } = this.parts;
     let items: IngestItem[] = [];
     let size = 0;
     const read = async (): Promise<void> => {
@@ -179,7 +174,16 @@ const rowOf = ({ ingestion, result }: IngestedItem): IngestionRow => {
   const { bytes, acceptedAtMs = null, deliveredAtMs = null, ...row } = ingestion;
   const { outcome, reason, findings, finishedAtMs } = result;
   return {
-    ...{ ...row, acceptedAtMs, deliveredAtMs, bytes: bytes.byteLength, status: "done", attempts: 0, hasRaw: true },
-    ...{ outcome, reason, findings: JSON.stringify(findings), finishedAtMs },
+    ...row,
+    acceptedAtMs,
+    deliveredAtMs,
+    bytes: bytes.byteLength,
+    status: "done",
+    attempts: 0,
+    hasRaw: true,
+    outcome,
+    reason,
+    findings: JSON.stringify(findings),
+    finishedAtMs,
   };
 };

@@ -17,21 +17,18 @@ export interface ReportIntakeParts {
 
 /** Stores mail that is to be read later. */
 export class ReportIntake {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #parts: ReportIntakeParts;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: ReportIntakeParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly parts: ReportIntakeParts,
+  ) {}
 
   /**
    * Stores what came in as a pending ingestion and returns its id; durable when this resolves. `also` is written in the
    * same transaction. Rejects, with nothing stored, when the database cannot be written (disk full, locked for seconds).
    */
   async take(incoming: IncomingReport, also: (tx: Tx, id: string) => void = () => undefined): Promise<string> {
-    const { db, clock } = this.#runtime;
-    const { store, domains, kick } = this.#parts;
+    const { db, clock } = this.runtime;
+    const { store, domains, kick } = this.parts;
     const id = newId();
     const receivedAtMs = clock.nowMs();
     await db.commit((tx) => {
@@ -72,15 +69,14 @@ const mib = (bytes: number): string => `${Math.floor(bytes / MIB)} MiB`;
  * when report ingestion is paused and resumed.
  */
 export class DiskReserve {
-  readonly #runtime: { readonly db: Pick<Db, "diskSpace">; readonly clock: Clock; readonly log: Log };
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #isPaused: boolean = false;
   #freeBytes = Number.POSITIVE_INFINITY;
   #reserveBytes = 0;
 
-  constructor(runtime: { readonly db: Pick<Db, "diskSpace">; readonly clock: Clock; readonly log: Log }) {
-    this.#runtime = runtime;
-  }
+  constructor(
+    private readonly runtime: { readonly db: Pick<Db, "diskSpace">; readonly clock: Clock; readonly log: Log },
+  ) {}
 
   /** Whether nothing may be accepted now; with `bytes`, whether so many are too many. */
   isLow(bytes = 0): boolean {
@@ -95,7 +91,7 @@ export class DiskReserve {
   }
 
   #check(): void {
-    const { db, clock, log } = this.#runtime;
+    const { db, clock, log } = this.runtime;
     if (clock.monotonicMs() - this.#checkedAtMs < CHECK_EVERY_MS) return;
     this.#checkedAtMs = clock.monotonicMs();
     const space = db.diskSpace();

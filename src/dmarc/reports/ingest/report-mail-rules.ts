@@ -36,32 +36,31 @@ const LOGGED_MAX = 10_000;
  * are `later`, never `unknown`; a low disk and a used-up quota are `full`.
  */
 export class ReportMailRules implements ReceiverRules {
-  readonly #runtime: { readonly clock: Clock; readonly log: Log };
-  readonly #parts: ReportMailParts;
   readonly #storeFailures: RepeatedError;
   readonly #host: string;
   /** The day on which the log said that a domain has used up its quota. */
   readonly #loggedOn = new Map<number, number>();
 
-  constructor(runtime: { readonly clock: Clock; readonly log: Log }, parts: ReportMailParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
+  constructor(
+    private readonly runtime: { readonly clock: Clock; readonly log: Log },
+    private readonly parts: ReportMailParts,
+  ) {
     this.#storeFailures = new RepeatedError("storing a report mail failed", runtime);
     const host = parseDomain(parts.reportHost);
     this.#host = host.ok ? host.value.ascii : parts.reportHost.toLowerCase();
   }
 
   isFull(): boolean {
-    return this.#parts.reserve.isLow();
+    return this.parts.reserve.isLow();
   }
 
   judgeRecipient(address: string): RecipientVerdict {
     try {
       const domain = this.#findDomain(address);
       if (domain === undefined) return "unknown";
-      return this.#isQuotaUsedUp(domain) && this.#parts.quota.isClosed(domain) ? "full" : "known";
+      return this.#isQuotaUsedUp(domain) && this.parts.quota.isClosed(domain) ? "full" : "known";
     } catch (error) {
-      this.#runtime.log.error("looking up the recipient of a report mail failed", { error });
+      this.runtime.log.error("looking up the recipient of a report mail failed", { error });
       return "later";
     }
   }
@@ -71,7 +70,7 @@ export class ReportMailRules implements ReceiverRules {
       const domains = this.#findDomains(mail.recipients);
       // All of them were deleted after RCPT.
       if (domains.length === 0) return "refused";
-      if (this.#parts.reserve.isLow(mail.bytes.byteLength * domains.length)) return "full";
+      if (this.parts.reserve.isLow(mail.bytes.byteLength * domains.length)) return "full";
       const admission = await this.#checkQuota(domains, mail);
       if (admission !== "free") return admission;
       await Promise.all(domains.map((domain) => this.#store(domain, mail)));
@@ -90,13 +89,13 @@ export class ReportMailRules implements ReceiverRules {
 
   #findDomain(address: string): DomainRow | undefined {
     const token = tokenIn(address, this.#host);
-    const domain = token === null ? undefined : this.#parts.domains.findByToken(token);
+    const domain = token === null ? undefined : this.parts.domains.findByToken(token);
     // Domains of test keys get their reports by upload only.
     return domain?.mode === "live" ? domain : undefined;
   }
 
   async #checkQuota(domains: readonly DomainRow[], mail: ReceivedMail) {
-    const { quota } = this.#parts;
+    const { quota } = this.parts;
     const usedUp = domains.filter((domain) => this.#isQuotaUsedUp(domain));
     if (usedUp.some((domain) => quota.isClosed(domain))) return "full";
     return usedUp.length === 0 ? "free" : quota.checkReporter(usedUp, mail);
@@ -104,12 +103,12 @@ export class ReportMailRules implements ReceiverRules {
 
   /** Whether a domain has used up what all senders share, which is logged once a day. */
   #isQuotaUsedUp({ number, domain, ...row }: DomainRow): boolean {
-    if (!this.#parts.quota.isUsedUp(row)) return false;
-    const today = dayOfTime(this.#runtime.clock.nowMs());
+    if (!this.parts.quota.isUsedUp(row)) return false;
+    const today = dayOfTime(this.runtime.clock.nowMs());
     if (this.#loggedOn.get(number) !== today) {
       if (this.#loggedOn.size >= LOGGED_MAX) this.#loggedOn.clear();
       this.#loggedOn.set(number, today);
-      this.#runtime.log.warn(
+      this.runtime.log.warn(
         "daily quota of report mail used up; until tomorrow (UTC) only mail of known reporters is accepted",
         { domain },
       );
@@ -120,7 +119,7 @@ export class ReportMailRules implements ReceiverRules {
   #store(domain: DomainRow, { bytes, client, helo, mailFrom }: ReceivedMail): Promise<string> {
     const { accountId, mode, number } = domain;
     const mail = { via: "smtp", name: null, bytes, client, helo, mailFrom } as const;
-    return this.#parts.intake.take({ accountId, mode, domain: number, ...mail });
+    return this.parts.intake.take({ accountId, mode, domain: number, ...mail });
   }
 }
 
@@ -157,21 +156,14 @@ type Usage = Pick<DomainRow, "usageDay" | "usageBytes">;
  * a separate quota. Their mail is authenticated before it is accepted.
  */
 export class ReportQuota {
-  readonly #clock: Clock;
-  readonly #authors: Pick<ReportAuthorStore, "find" | "hasKnown">;
-  readonly #authenticate: AuthenticateMail | null;
   #authenticating = 0;
 
   /** `authenticate` is null where no mail is authenticated. */
   constructor(
-    clock: Clock,
-    authors: Pick<ReportAuthorStore, "find" | "hasKnown">,
-    authenticate: AuthenticateMail | null,
-  ) {
-    this.#clock = clock;
-    this.#authors = authors;
-    this.#authenticate = authenticate;
-  }
+    private readonly clock: Clock,
+    private readonly authors: Pick<ReportAuthorStore, "find" | "hasKnown">,
+    private readonly authenticate: AuthenticateMail | null,
+  ) {}
 
   /** Whether the space that all senders share is used up. */
   isUsedUp(usage: Usage): boolean {
@@ -182,17 +174,17 @@ export class ReportQuota {
   isClosed(domain: DomainRow): boolean {
     if (!this.isUsedUp(domain)) return false;
     const isAtCeiling = this.#usedToday(domain) >= DOMAIN_DAY_BYTES_CEILING;
-    return this.#authenticate === null || isAtCeiling || !this.#authors.hasKnown(domain.number, this.#today());
+    return this.authenticate === null || isAtCeiling || !this.authors.hasKnown(domain.number, this.#today());
   }
 
   /** Whether a mail is a known reporter's within its separate quota, for domains whose shared quota is used up. */
   async checkReporter(domains: readonly DomainRow[], mail: ReceivedMail): Promise<QuotaDecision> {
-    if (this.#authenticate === null || mail.bytes.byteLength > AUTHENTICATED_BYTES_MAX) return "full";
+    if (this.authenticate === null || mail.bytes.byteLength > AUTHENTICATED_BYTES_MAX) return "full";
     if (this.#authenticating >= AUTHENTICATED_AT_ONCE) return "later";
     this.#authenticating += 1;
     try {
       const { bytes, client, helo, mailFrom } = mail;
-      const { authenticity, from, temporary } = await this.#authenticate({ bytes, client, helo, mailFrom });
+      const { authenticity, from, temporary } = await this.authenticate({ bytes, client, helo, mailFrom });
       if (authenticity !== "pass" || from === null) return temporary === true ? "later" : "full";
       const author = organisationalDomain(from) ?? from;
       return domains.every(({ number }) => this.#hasSpaceFor(author, number)) ? "free" : "full";
@@ -202,7 +194,7 @@ export class ReportQuota {
   }
 
   #hasSpaceFor(author: string, domain: number): boolean {
-    const found = this.#authors.find(domain, author);
+    const found = this.authors.find(domain, author);
     return found !== null && found.firstDay < this.#today() && this.#usedToday(found) < AUTHOR_DAY_BYTES_MAX;
   }
 
@@ -211,6 +203,6 @@ export class ReportQuota {
   }
 
   #today(): number {
-    return dayOfTime(this.#clock.nowMs());
+    return dayOfTime(this.clock.nowMs());
   }
 }

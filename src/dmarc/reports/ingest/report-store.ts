@@ -108,8 +108,21 @@ const INSERT_REPORT = `INSERT INTO dmarc_reports (id, domain, ingestion, org, em
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const RECORD_COLUMNS = [
-  ...["report", "position", "domain", "day", "source", "source_ip", "count", "disposition", "dkim", "spf"],
-  ...["is_aligned", "is_forwarded", "header_from", "rank", "body"],
+  "report",
+  "position",
+  "domain",
+  "day",
+  "source",
+  "source_ip",
+  "count",
+  "disposition",
+  "dkim",
+  "spf",
+  "is_aligned",
+  "is_forwarded",
+  "header_from",
+  "rank",
+  "body",
 ];
 
 const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, report_id, begin_ms, end_ms, successful_sessions,
@@ -191,8 +204,21 @@ export class ReportStore {
         const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = row;
         const body: RecordBody = { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults };
         return [
-          ...[report, position, domain, day, source, row.sourceIp, row.count, row.disposition, row.dkim, row.spf],
-          ...[facts.isAligned ? 1 : 0, facts.isForwarded ? 1 : 0, row.headerFrom, facts.rank, JSON.stringify(body)],
+          report,
+          position,
+          domain,
+          day,
+          source,
+          row.sourceIp,
+          row.count,
+          row.disposition,
+          row.dkim,
+          row.spf,
+          facts.isAligned ? 1 : 0,
+          facts.isForwarded ? 1 : 0,
+          row.headerFrom,
+          facts.rank,
+          JSON.stringify(body),
         ];
       }),
     );

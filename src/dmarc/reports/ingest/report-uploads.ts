@@ -20,11 +20,12 @@ export const UPLOAD_UNPACKED_BYTES_MAX = 512 * 1024 * 1024;
 
 /** Uploads of reports, limited together whether they come from the API or a page. */
 export class ReportUploads {
-  readonly #parts: ReportUploadsParts;
   readonly #admit: ReturnType<typeof createUploadGate>;
 
-  constructor(clock: Clock, parts: ReportUploadsParts) {
-    this.#parts = parts;
+  constructor(
+    clock: Clock,
+    private readonly parts: ReportUploadsParts,
+  ) {
     this.#admit = createUploadGate(clock);
   }
 
@@ -36,21 +37,28 @@ export class ReportUploads {
     return this.#admit(request, owner.accountId, (files) => {
       this.#throwIfLow(files);
       const incoming = files.map((file) => incomingFile(owner, file));
-      return this.#parts.ingestions.ingestFiles(incoming, UPLOAD_UNPACKED_BYTES_MAX);
+      return this.parts.ingestions.ingestFiles(incoming, UPLOAD_UNPACKED_BYTES_MAX);
     });
   }
 
   /** Before anything is stored. */
   #throwIfLow(files: readonly UploadedFile[]): void {
-    if (!this.#parts.reserve.isLow(files.reduce((sum, { bytes }) => sum + bytes.byteLength, 0))) return;
+    if (!this.parts.reserve.isLow(files.reduce((sum, { bytes }) => sum + bytes.byteLength, 0))) return;
     const message = "Report ingestion is paused: low disk space. Try again later.";
     throw new AppError("unavailable", { message, headers: { "retry-after": String(LOW_DISK_RETRY_AFTER_S) } });
   }
 }
 
 const incomingFile = ({ accountId, mode }: IngestionOwner, { name, bytes }: UploadedFile): IncomingReport => ({
-  ...{ accountId, mode, domain: null, via: "http", name, bytes },
-  ...{ client: null, helo: null, mailFrom: null },
+  accountId,
+  mode,
+  domain: null,
+  via: "http",
+  name,
+  bytes,
+  client: null,
+  helo: null,
+  mailFrom: null,
 });
 
 /** Limits of one upload: its files together, their number, and the form data around them. */

@@ -28,14 +28,12 @@ export class RetentionStopped extends Error {}
 
 /** Expires header_from domains, classifications and reverse names that nothing refers to any more. */
 export class NameRetention {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #parts: NameRetentionParts;
   #isStopping: boolean = false;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: NameRetentionParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly parts: NameRetentionParts,
+  ) {}
 
   /** Whatever runs throws `RetentionStopped` before its next step. */
   stop(): void {
@@ -44,9 +42,9 @@ export class NameRetention {
 
   /** Expires the header_from domains of a domain under which nothing is counted; `day` is the first that is kept. */
   async expireNames(domain: number, day: number): Promise<void> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     for await (const names of this.#pages((after) => store.namesBefore(domain, after, day, NAMES_AT_ONCE))) {
-      await this.#runtime.db.commit((tx) => {
+      await this.runtime.db.commit((tx) => {
         for (const name of names) if (!store.isCounted(domain, name)) store.removeName(tx, domain, name);
       });
     }
@@ -54,12 +52,12 @@ export class NameRetention {
 
   /** Expires classifications from before a time that apply to no source. */
   async expireClassifications(domain: number, beforeMs: number): Promise<void> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     const pages = this.#pages((after) => store.classifiedBefore(domain, after, beforeMs, CLASSIFICATIONS_AT_ONCE));
     for await (const keys of pages) {
       const unused = new Set(keys);
       await this.#keepUsedKeys(domain, unused);
-      await this.#runtime.db.commit((tx) => {
+      await this.runtime.db.commit((tx) => {
         for (const key of unused) store.removeClassification(tx, domain, key, beforeMs);
       });
     }
@@ -67,14 +65,14 @@ export class NameRetention {
 
   /** Expires reverse names that are due for another lookup soon and that no source needs. */
   async expireReverseNames(): Promise<void> {
-    const { store } = this.#parts;
-    const beforeMs = this.#runtime.clock.nowMs() + AHEAD_MS;
+    const { store } = this.parts;
+    const beforeMs = this.runtime.clock.nowMs() + AHEAD_MS;
     const unused = new Set(store.reverseNamesDue(beforeMs, REVERSE_NAMES_MAX));
     await this.#keepUsedAddresses(unused);
     const expired = [...unused];
     await inSteps(async () => {
       const some = expired.splice(-REMOVED_AT_ONCE);
-      await this.#runtime.db.commit((tx) => {
+      await this.runtime.db.commit((tx) => {
         for (const ip of some) store.removeReverseName(tx, ip, beforeMs);
       });
       return some.length;
@@ -87,14 +85,14 @@ export class NameRetention {
   }
 
   async *#sourcesOf(domain: number): AsyncGenerator<AddressedSource> {
-    const read = (after: string) => this.#parts.store.sourcesAfter(domain, after, ROWS_AT_ONCE);
+    const read = (after: string) => this.parts.store.sourcesAfter(domain, after, ROWS_AT_ONCE);
     for await (const sources of pagesOf({ start: "", read, positionOf: ({ key }) => key }, this.#limits))
       yield* sources;
   }
 
   /** Removes the keys from a set that some source has, or may have after further DNS lookups of its address. */
   async #keepUsedKeys(domain: number, keys: Set<string>): Promise<void> {
-    const { keysOf } = this.#parts;
+    const { keysOf } = this.parts;
     let isOneUnnamed = false;
     for await (const { key, address } of this.#sourcesOf(domain)) {
       if (keys.size === 0) return;
@@ -111,7 +109,7 @@ export class NameRetention {
   /** Removes the addresses from a set that some source has. */
   async #keepUsedAddresses(ips: Set<string>): Promise<void> {
     if (ips.size === 0) return;
-    const read = (after: number) => this.#parts.store.addressesAfter(after, ROWS_AT_ONCE);
+    const read = (after: number) => this.parts.store.addressesAfter(after, ROWS_AT_ONCE);
     for await (const some of pagesOf({ start: 0, read, positionOf: ({ number }) => number }, this.#limits)) {
       for (const { ip } of some) if (ip !== null) ips.delete(ip);
       if (ips.size === 0) return;

@@ -35,16 +35,21 @@ export interface RetainedDomain {
 const BY_DAY = ["dmarc_records", "dmarc_daily", "dmarc_daily_reporters", "dmarc_daily_names", "dmarc_reports"];
 /** Tables with data of a domain, in the order in which they are purged. */
 const OF_DOMAIN = [
-  ...["dmarc_records", "dmarc_reports", "dmarc_tls_reports", "dmarc_failure_reports", "dmarc_daily"],
-  ...[
-    "dmarc_daily_reporters",
-    "dmarc_daily_names",
-    "dmarc_report_authors",
-    "dmarc_reporters",
-    "dmarc_names",
-    "dmarc_source_words",
-  ],
-  ...["dmarc_history", "dmarc_sources", "dmarc_health", "dmarc_overviews"],
+  "dmarc_records",
+  "dmarc_reports",
+  "dmarc_tls_reports",
+  "dmarc_failure_reports",
+  "dmarc_daily",
+  "dmarc_daily_reporters",
+  "dmarc_daily_names",
+  "dmarc_report_authors",
+  "dmarc_reporters",
+  "dmarc_names",
+  "dmarc_source_words",
+  "dmarc_history",
+  "dmarc_sources",
+  "dmarc_health",
+  "dmarc_overviews",
 ];
 
 /** Removes some rows of a domain. */

@@ -30,15 +30,13 @@ const DOMAINS_AT_ONCE = 100;
 
 /** Expires and purges data. Each job works in short transactions and resumes after a crash. */
 export class Retention {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #parts: RetentionParts;
   readonly #running = new Set<Promise<unknown>>();
   #isStopping: boolean = false;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: RetentionParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly parts: RetentionParts,
+  ) {}
 
   /** Expires the bytes of ingestions, as the domains want it. */
   expireRaw(): Promise<void> {
@@ -63,7 +61,7 @@ export class Retention {
   /** Ends running jobs after their present step. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    this.#parts.names.stop();
+    this.parts.names.stop();
     await Promise.allSettled(this.#running);
   }
 
@@ -88,12 +86,12 @@ export class Retention {
   }
 
   #beforeMs(days: number): number {
-    return this.#runtime.clock.nowMs() - days * DAY_MS;
+    return this.runtime.clock.nowMs() - days * DAY_MS;
   }
 
   /** Removes rows until there are none left; false when a run may not remove more. */
   async #untilGone(remove: (tx: Tx) => number): Promise<boolean> {
-    const { isComplete } = await inSteps(() => this.#runtime.db.commit(remove), this.#limits);
+    const { isComplete } = await inSteps(() => this.runtime.db.commit(remove), this.#limits);
     return isComplete;
   }
 
@@ -107,7 +105,7 @@ export class Retention {
     for await (const rows of pagesOf({ start, read, positionOf: (row: R): AgeCursor => row }, this.#limits)) {
       const expired = rows.filter(isExpired);
       if (expired.length === 0) continue;
-      await this.#runtime.db.commit((tx) => {
+      await this.runtime.db.commit((tx) => {
         for (const { id } of expired) remove(tx, id);
       });
     }
@@ -120,7 +118,7 @@ export class Retention {
     await forEachIsolated(domains, work, {
       onFailure: ({ number }, error) => {
         if (error instanceof RetentionStopped) throw error;
-        this.#runtime.log.error("expired data of a domain could not be removed; the next run retries", {
+        this.runtime.log.error("expired data of a domain could not be removed; the next run retries", {
           number,
           error,
         });
@@ -129,11 +127,11 @@ export class Retention {
   }
 
   async #expireRaw(): Promise<void> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     const domains = store.domains();
     const byNumber = new Map(domains.map(({ number, rawRetentionDays }) => [number, rawRetentionDays]));
     const byId = new Map(domains.map(({ id, rawRetentionDays }) => [id, rawRetentionDays]));
-    const { unassignedRawDays = RAW_DAYS } = this.#parts;
+    const { unassignedRawDays = RAW_DAYS } = this.parts;
     const unassigned = unassignedRawDays ?? Number.POSITIVE_INFINITY;
     const youngestMs = this.#beforeMs(Math.min(unassigned, ...byNumber.values()));
     await this.#eachAge(
@@ -150,14 +148,14 @@ export class Retention {
   }
 
   async #expireReports(): Promise<void> {
-    const { store, names } = this.#parts;
+    const { store, names } = this.parts;
     await this.#eachDomain(store.domains(), (domain) => this.#expireReportsOf(domain));
     await names.expireReverseNames();
   }
 
   async #expireReportsOf({ number, retentionDays, rawRetentionDays }: RetainedDomain): Promise<void> {
-    const { store, names } = this.#parts;
-    const day = dayOfTime(this.#runtime.clock.nowMs()) - retentionDays;
+    const { store, names } = this.parts;
+    const day = dayOfTime(this.runtime.clock.nowMs()) - retentionDays;
     await this.#untilGone((tx) => store.removeBeforeDay(tx, number, day, ROWS_AT_ONCE));
     await this.#untilGone((tx) => store.removeTlsBefore(tx, number, this.#beforeMs(retentionDays), ROWS_AT_ONCE));
     await this.#untilGone((tx) =>
@@ -170,19 +168,19 @@ export class Retention {
 
   /** Sources that were last seen before a day. */
   async #expireSources(domain: number, day: number): Promise<void> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     const read = (after: string) => store.sourcesAfter(domain, after, ROWS_AT_ONCE);
     for await (const rows of pagesOf({ start: "", read, positionOf: ({ key }) => key }, this.#limits)) {
       const old = rows.filter(({ lastDay }) => lastDay < day);
       if (old.length === 0) continue;
-      await this.#runtime.db.commit((tx) => {
+      await this.runtime.db.commit((tx) => {
         for (const source of old) store.removeSource(tx, source, day);
       });
     }
   }
 
   async #expireHistory(): Promise<void> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     const oldMs = this.#beforeMs(HISTORY_DAYS);
     await this.#eachAge(
       (after) => store.ingestionsBefore(after, oldMs, ROWS_AT_ONCE),
@@ -195,12 +193,12 @@ export class Retention {
   }
 
   async #purgeDeleted(): Promise<number> {
-    const { store, domains } = this.#parts;
+    const { store, domains } = this.parts;
     let purged = 0;
     await this.#eachDomain(domains.deleted(DOMAINS_AT_ONCE), async (domain) => {
       const isEmpty = await this.#untilGone((tx) => store.removeOfDomain(tx, domain.number, ROWS_AT_ONCE));
       if (!isEmpty || !(await this.#purgeIngestions(domain))) return;
-      await this.#runtime.db.commit((tx) => domains.remove(tx, domain.number));
+      await this.runtime.db.commit((tx) => domains.remove(tx, domain.number));
       purged += 1;
     });
     return purged;
@@ -212,13 +210,13 @@ export class Retention {
    * about another domain.
    */
   async #purgeIngestions(domain: DomainRow): Promise<boolean> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     const isConcerned = (one: OwnedIngestion): boolean =>
       one.domain === domain.number || one.findings?.includes(domain.id) === true;
     let isPending = false;
     let after = "";
     const { isComplete } = await inSteps(async () => {
-      const page = await this.#runtime.db.commit((tx) => {
+      const page = await this.runtime.db.commit((tx) => {
         const some = store.ingestionsOf(domain, after, ROWS_AT_ONCE);
         const concerned = some.filter(isConcerned);
         const done = concerned.filter((one) => one.isPending === 0);
@@ -233,7 +231,7 @@ export class Retention {
   }
 
   #purgePage(tx: Tx, domain: DomainRow, page: readonly OwnedIngestion[]): void {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     const domains = new Set(page.length === 0 ? [] : store.domains().map(({ id }) => id));
     for (const one of page) {
       const before = parseFindings(one);

@@ -101,9 +101,6 @@ type CountedDomain = Pick<DomainRow, "number" | "domain" | "mode">;
  * them, so that what many rows have in common is looked up and written once. `flush` writes their days and empties the cache.
  */
 export class RowCounter {
-  readonly #store: SeenSourceStore;
-  readonly #tx: Tx;
-  readonly #nowMs: number;
   readonly #sources = new Map<string, Source>();
   readonly #names = new Map<number, NamesOfDomain>();
   /** By domain. */
@@ -114,11 +111,10 @@ export class RowCounter {
   #left: SourceAllowance = sourceAllowance(VOUCHED_AS_KNOWN);
   #waitingAddresses: number | null = null;
 
-  constructor(store: SeenSourceStore, { tx, nowMs }: WriteContext) {
-    this.#store = store;
-    this.#tx = tx;
-    this.#nowMs = nowMs;
-  }
+  constructor(
+    private readonly store: SeenSourceStore,
+    private readonly deps: WriteContext,
+  ) {}
 
   /** To be called before the rows of each report, and before the next rows of one with what it may still add. */
   beginReport(allowance: SourceAllowance): void {
@@ -144,7 +140,7 @@ export class RowCounter {
 
   /** Writes the days of the sources. */
   flush(): void {
-    for (const source of this.#sources.values()) if (source.isExtended) this.#store.extend(this.#tx, source);
+    for (const source of this.#sources.values()) if (source.isExtended) this.store.extend(this.deps.tx, source);
     for (const cache of [this.#sources, this.#names, this.#sourceCounts, this.#overflowCounts, this.#hasLegacy]) {
       cache.clear();
     }
@@ -160,7 +156,7 @@ export class RowCounter {
       source.isExtended = true;
     }
     if (this.#left.isKnown && !source.isVouched) {
-      this.#store.vouch(this.#tx, source.number);
+      this.store.vouch(this.deps.tx, source.number);
       source.isVouched = true;
     }
     if (source.key.startsWith("*")) return source;
@@ -186,25 +182,25 @@ export class RowCounter {
 
   /** Null when the domain has reached its limit. */
   #findOrInsert(domain: number, { key, day }: Omit<SourceSighting, "ip">): Source | null {
-    const found = this.#store.find(domain, key);
+    const found = this.store.find(domain, key);
     if (found !== null) return { ...found, key, isExtended: false, isQueued: true };
     const isOverflow = key.startsWith("*");
     if (isOverflow ? key !== OVERFLOW_REST && !this.#takeOverflow(domain) : !this.#takeSource(domain, key)) return null;
     const isVouched = this.#left.isKnown;
-    const number = this.#store.insert(this.#tx, domain, key, { ...this.#firstSight(domain, key), day, isVouched });
+    const number = this.store.insert(this.deps.tx, domain, key, { ...this.#firstSight(domain, key), day, isVouched });
     return { number, key, firstDay: day, lastDay: day, isExtended: false, isQueued: isOverflow, isVouched };
   }
 
   /** A source that the rebuild has not moved to its new key yet is not new. */
   #firstSight(domain: number, key: string): Pick<FirstSight, "atMs" | "isReviewed"> {
-    const hasLegacy = entryOf(this.#hasLegacy, domain, () => this.#store.hasLegacy(domain));
-    const before = hasLegacy ? this.#store.findLegacy(domain, legacyKeyOf(key)) : null;
-    return before ?? { atMs: this.#nowMs, isReviewed: false };
+    const hasLegacy = entryOf(this.#hasLegacy, domain, () => this.store.hasLegacy(domain));
+    const before = hasLegacy ? this.store.findLegacy(domain, legacyKeyOf(key)) : null;
+    return before ?? { atMs: this.deps.nowMs, isReviewed: false };
   }
 
   /** Takes one source off what the domain and the report may have; false when nothing is left. */
   #takeSource(domain: number, key: string): boolean {
-    const count = entryOf(this.#sourceCounts, domain, () => this.#store.count(domain));
+    const count = entryOf(this.#sourceCounts, domain, () => this.store.count(domain));
     const max = isUnproven(key) ? SOURCES_MAX * UNPROVEN_PART : SOURCES_MAX;
     if (this.#left.sources <= 0 || count >= this.#limitOf(max)) return false;
     this.#left = { ...this.#left, sources: this.#left.sources - 1 };
@@ -213,7 +209,7 @@ export class RowCounter {
   }
 
   #takeOverflow(domain: number): boolean {
-    const count = entryOf(this.#overflowCounts, domain, () => this.#store.countOverflow(domain));
+    const count = entryOf(this.#overflowCounts, domain, () => this.store.countOverflow(domain));
     if (count >= this.#limitOf(OVERFLOW_SOURCES_MAX)) return false;
     this.#overflowCounts.set(domain, count + 1);
     return true;
@@ -227,10 +223,10 @@ export class RowCounter {
   #queue(domain: CountedDomain, ip: string): boolean {
     // No DNS lookups for test keys.
     if (domain.mode === "test" || this.#queued.has(ip)) return true;
-    this.#waitingAddresses ??= this.#store.countQueued(this.#nowMs, WAITING_ADDRESSES_MAX);
+    this.#waitingAddresses ??= this.store.countQueued(this.deps.nowMs, WAITING_ADDRESSES_MAX);
     if (this.#left.addresses <= 0 || this.#waitingAddresses >= WAITING_ADDRESSES_MAX) return false;
     this.#queued.add(ip);
-    if (!this.#store.queueAddress(this.#tx, ip, this.#nowMs)) return true;
+    if (!this.store.queueAddress(this.deps.tx, ip, this.deps.nowMs)) return true;
     this.#left = { ...this.#left, addresses: this.#left.addresses - 1 };
     this.#waitingAddresses += 1;
     return true;
@@ -241,22 +237,22 @@ export class RowCounter {
     const counted = entryOf(names.known, name, () => this.#findOrInsertName(domain, names, { name, day }));
     if (day < counted.firstDay) {
       counted.firstDay = day;
-      this.#store.setFirstDayOfName(this.#tx, domain.number, counted.name, day);
+      this.store.setFirstDayOfName(this.deps.tx, domain.number, counted.name, day);
     }
     return counted.name;
   }
 
   #findOrInsertName(domain: DomainRow, names: NamesOfDomain, seen: { name: string; day: number }): CountedName {
     const { name, day } = seen;
-    const firstDay = this.#store.firstDayOfName(domain.number, name);
+    const firstDay = this.store.firstDayOfName(domain.number, name);
     if (firstDay !== null) return { name, firstDay };
-    names.count ??= this.#store.countNames(domain.number);
+    names.count ??= this.store.countNames(domain.number);
     const others = otherNamesOf(domain.domain);
     // The domain itself and the name for all others are exempt from the limit.
     if (names.count >= NAMES_MAX && name !== domain.domain && name !== others) {
       return entryOf(names.known, others, () => this.#findOrInsertName(domain, names, { name: others, day }));
     }
-    this.#store.insertName(this.#tx, domain.number, name, { day, atMs: this.#nowMs });
+    this.store.insertName(this.deps.tx, domain.number, name, { day, atMs: this.deps.nowMs });
     names.count += 1;
     return { name, firstDay: day };
   }

@@ -50,34 +50,31 @@ const nextRows = (rows: readonly PlacedRow[], from: number): readonly PlacedRow[
  * Until then the report has a unique fingerprint, so that the same report from elsewhere is not a duplicate of it.
  */
 export class RowsAhead {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #stores: IngestStores;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, stores: IngestStores) {
-    this.#runtime = runtime;
-    this.#stores = stores;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly stores: IngestStores,
+  ) {}
 
   /** Writes the rows of the large reports in a batch that are to be stored. Adds each to `ahead` as it begins. */
   async write(batch: readonly ReadIngestion[], ahead: Map<Report, ReportAhead>): Promise<void> {
-    const findDomain = createEnrolledDomainFinder(this.#stores.domains);
+    const findDomain = createEnrolledDomainFinder(this.stores.domains);
     for (const from of batch) {
       for (const { report } of from.readings) {
         if (report === null || weightOfReport(report) <= LARGE_ROWS_MIN) continue;
         const domain = findDomain(from.ingestion, report.policy.domain);
         if (domain === undefined) continue;
-        const decision = decideReport(this.#stores, from, { report, domain, nowMs: this.#runtime.clock.nowMs() });
+        const decision = decideReport(this.stores, from, { report, domain, nowMs: this.runtime.clock.nowMs() });
         if (decision.kind === "store") await this.#writeReport(from, decision, ahead);
       }
     }
   }
 
   async #writeReport(from: ReadIngestion, toStore: ReportToStore, ahead: Map<Report, ReportAhead>): Promise<void> {
-    const { db } = this.#runtime;
+    const { db } = this.runtime;
     const { report, domain, trust } = toStore;
     const stagedAs = `staged ${newId()}`;
     const { voucher, ...inserted } = await db.commit((tx) => {
-      const context = { stores: this.#stores, tx };
+      const context = { stores: this.stores, tx };
       const voucher = voucherFor(context, domain, { claimed: report, trust, day: dayOf(report) });
       return { ...insertReport(context, from, { ...toStore, fingerprint: stagedAs, voucher, aligned: null }), voucher };
     });
@@ -97,12 +94,12 @@ export class RowsAhead {
   }
 
   #writeNext(tx: Tx, { number, stagedAs, report, domain, rows, allowance }: NextRows) {
-    if (!this.#stores.reports.isStaged({ number, stagedAs }))
+    if (!this.stores.reports.isStaged({ number, stagedAs }))
       throw new RowsAheadGone("a report vanished while it was written");
-    const counter = new RowCounter(this.#stores.sources, { tx, nowMs: this.#runtime.clock.nowMs() });
+    const counter = new RowCounter(this.stores.sources, { tx, nowMs: this.runtime.clock.nowMs() });
     counter.beginReport(allowance);
     const records = placeRows(counter, { report, domain }, rows);
-    insertRecords({ stores: this.#stores, tx }, { number, report, domain }, records);
+    insertRecords({ stores: this.stores, tx }, { number, report, domain }, records);
     counter.flush();
     return { records, allowance: counter.allowance() };
   }
@@ -112,7 +109,7 @@ export class RowsAhead {
     try {
       for (const number of numbers) await this.#remove(number);
     } catch (error) {
-      this.#runtime.log.warn("an incomplete report could not be removed; it will be removed at the next start", {
+      this.runtime.log.warn("an incomplete report could not be removed; it will be removed at the next start", {
         error,
       });
     }
@@ -120,16 +117,16 @@ export class RowsAhead {
 
   /** Removes every incomplete report: at the start, what the end of the service left behind. Returns how many. */
   async removeAll(): Promise<number> {
-    const numbers = this.#stores.reports.incomplete();
+    const numbers = this.stores.reports.incomplete();
     for (const number of numbers) await this.#remove(number);
     return numbers.length;
   }
 
   async #remove(number: number): Promise<void> {
-    const { reports } = this.#stores;
+    const { reports } = this.stores;
     if (!reports.isIncomplete(number)) return;
     const removeSome = (tx: Tx): number => (reports.removeIncomplete(tx, number, ROWS_PER_COMMIT) ? 0 : 1);
-    await inSteps(() => this.#runtime.db.commit(removeSome));
+    await inSteps(() => this.runtime.db.commit(removeSome));
   }
 }
 

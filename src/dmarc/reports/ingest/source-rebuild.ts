@@ -47,17 +47,15 @@ interface Step {
  * retention has removed stay where they are.
  */
 export class SourceRebuild {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #parts: SourceRebuildParts;
   #isStopping: boolean = false;
   /** Legacy sources are never added. */
   #isDone: boolean = false;
   #running: Promise<void> | null = null;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: SourceRebuildParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly parts: SourceRebuildParts,
+  ) {}
 
   /** Moves everything that is left. Rejects when the database cannot be written; the next run resumes. */
   async run(): Promise<void> {
@@ -75,10 +73,10 @@ export class SourceRebuild {
   }
 
   async #rebuild(): Promise<void> {
-    const { clock, log } = this.#runtime;
+    const { clock, log } = this.runtime;
     let after: LegacyCursor = { domain: 0, number: 0 };
     let [records, startedMs] = [0, 0];
-    while (!this.#isStopping && this.#parts.store.legacySourcesAfter(after, 1).length > 0) {
+    while (!this.#isStopping && this.parts.store.legacySourcesAfter(after, 1).length > 0) {
       await backgroundTurn(null);
       const beganMs = clock.monotonicMs();
       if (records === 0) startedMs = beganMs;
@@ -86,7 +84,7 @@ export class SourceRebuild {
       if (records === 0 && done !== null && done.moved > 0) log.info("rebuilding DMARC sources by address");
       after = done?.after ?? after;
       records += done?.moved ?? 0;
-      await this.#parts.pause(clock.monotonicMs() - beganMs);
+      await this.parts.pause(clock.monotonicMs() - beganMs);
     }
     if (this.#isStopping) return;
     this.#isDone = true;
@@ -98,7 +96,7 @@ export class SourceRebuild {
   /** Not synced to disk: what a power cut undoes is done again. Null while another process holds the database. */
   #tryStep(after: LegacyCursor): Step | null {
     try {
-      return this.#runtime.db.transactUnsynced((tx) => this.#step(tx, after));
+      return this.runtime.db.transactUnsynced((tx) => this.#step(tx, after));
     } catch (error) {
       if (isBusy(error)) return null;
       throw error;
@@ -106,8 +104,8 @@ export class SourceRebuild {
   }
 
   #step(tx: Tx, after: LegacyCursor): Step {
-    const { store, stores, recordsPerStep = RECORDS_PER_STEP } = this.#parts;
-    const counter = new RowCounter(stores.sources, { tx, nowMs: this.#runtime.clock.nowMs() });
+    const { store, stores, recordsPerStep = RECORDS_PER_STEP } = this.parts;
+    const counter = new RowCounter(stores.sources, { tx, nowMs: this.runtime.clock.nowMs() });
     counter.beginReport(sourceAllowance(VOUCHED_AS_KNOWN));
     let last = after;
     const left = { records: recordsPerStep, characters: CHARACTERS_PER_STEP };
@@ -128,7 +126,7 @@ export class SourceRebuild {
     source: LegacySource,
     records: readonly LegacyRecord[],
   ): void {
-    const { store, stores } = this.#parts;
+    const { store, stores } = this.parts;
     const domain = { number: source.domain, domain: source.name, mode: source.mode };
     const balance = new CountBalance(store, source);
     const inherited = new Set<number>();
@@ -160,7 +158,7 @@ export class SourceRebuild {
   #voucherOf({ domain }: LegacySource, { day, org, author, messages, voucher }: LegacyRecord): number {
     if (voucher !== VOUCHED_BY_NOBODY) return voucher;
     const key = { reporter: org?.toLowerCase() ?? "", author };
-    return this.#parts.stores.counts.isCountedApart({ domain, day, key }, messages) ? voucher : VOUCHED_AS_KNOWN;
+    return this.parts.stores.counts.isCountedApart({ domain, day, key }, messages) ? voucher : VOUCHED_AS_KNOWN;
   }
 }
 
@@ -188,15 +186,13 @@ const FIGURES = Object.keys(noCounts()) as (keyof Counts)[];
 
 /** What is counted of a legacy source, by day and voucher: never more is moved to other sources than there is. */
 class CountBalance {
-  readonly #store: SourceRebuildStore;
-  readonly #source: LegacySource;
   readonly #left = new Map<string, Counts>();
   readonly #moved = new Map<string, MovedCounts>();
 
-  constructor(store: SourceRebuildStore, source: LegacySource) {
-    this.#store = store;
-    this.#source = source;
-  }
+  constructor(
+    private readonly store: SourceRebuildStore,
+    private readonly source: LegacySource,
+  ) {}
 
   /** Moves counts to a source; what is missing under this voucher is taken from the others. */
   move(number: number, day: CountedDay, wanted: Counts): void {
@@ -212,7 +208,7 @@ class CountBalance {
 
   #take(number: number, day: CountedDay, wanted: Counts): void {
     const key = `${day.day} ${day.voucher}`;
-    const there = entryOf(this.#left, key, () => this.#store.countsOf(this.#source, day) ?? noCounts());
+    const there = entryOf(this.#left, key, () => this.store.countsOf(this.source, day) ?? noCounts());
     if (there.messages <= 0) return;
     // All other figures go with the last messages.
     const isAll = there.messages <= wanted.messages;

@@ -213,17 +213,15 @@ export const insertReport = (
   const isLater = isMail && ingestion.mode === "live" && !isUnsolicitedMail(ingestion);
   const unknown = isMail && ingestion.mode === "live" && isUnsolicitedMail(ingestion) ? "unknown" : null;
   const number = stores.reports.insertReport(tx, {
-    ...{
-      id,
-      domain: domain.number,
-      ingestion: ingestion.id,
-      report,
-      day: dayOf(report),
-      fingerprint,
-      rowsHash,
-      voucher,
-      aligned,
-    },
+    id,
+    domain: domain.number,
+    ingestion: ingestion.id,
+    report,
+    day: dayOf(report),
+    fingerprint,
+    rowsHash,
+    voucher,
+    aligned,
     receivedAtMs: ingestion.receivedAtMs,
     authenticity: authentication?.authenticity ?? (isLater ? "pending" : unknown),
     authenticityBody: authentication === null ? null : JSON.stringify(authentication),
@@ -259,7 +257,13 @@ export const insertRecords = (
   stores.reports.insertRecords(
     tx,
     records.map(({ row, position, counted: { source, facts } }) => ({
-      ...{ report: number, position, domain: domain.number, day, row, source, facts },
+      report: number,
+      position,
+      domain: domain.number,
+      day,
+      row,
+      source,
+      facts,
     })),
   );
 };

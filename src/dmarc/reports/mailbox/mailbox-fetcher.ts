@@ -61,14 +61,13 @@ export class MailboxFetcher {
   #problem: string | null = null;
   #refusal: string | null = null;
 
-  readonly #runtime: Pick<Runtime, "clock" | "log" | "random">;
-  readonly #parts: MailboxFetcherParts;
-
-  constructor(runtime: Pick<Runtime, "clock" | "log" | "random">, parts: MailboxFetcherParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
+  constructor(
+    private readonly runtime: Pick<Runtime, "clock" | "log" | "random">,
+    private readonly parts: MailboxFetcherParts,
+  ) {
     this.#fetching = new Recurring(runtime, {
-      ...{ name: "report mail fetcher", fields: { mailbox: parts.name } },
+      name: "report mail fetcher",
+      fields: { mailbox: parts.name },
       run: (_, succeeded) => this.#connect(succeeded),
       retryMs: () => this.#reconnectMs(false),
     });
@@ -99,7 +98,7 @@ export class MailboxFetcher {
   /** Fetches until something ends the connection; returns when to connect again. */
   async #connect(succeeded: () => void): Promise<number> {
     try {
-      const account = this.#parts.accountId();
+      const account = this.parts.accountId();
       if (!account.ok) throw new ImapFailure("settings", account.error);
       await this.#fetch(account.value, succeeded);
       return this.#reconnectMs(false);
@@ -113,28 +112,28 @@ export class MailboxFetcher {
   }
 
   #reconnectMs(isSlow: boolean): number {
-    return reconnectDelayMs(this.#failures, isSlow, this.#runtime.random);
+    return reconnectDelayMs(this.#failures, isSlow, this.runtime.random);
   }
 
   #isSteady(): boolean {
-    return this.#worksSinceMs !== null && this.#runtime.clock.monotonicMs() - this.#worksSinceMs >= STEADY_MS;
+    return this.#worksSinceMs !== null && this.runtime.clock.monotonicMs() - this.#worksSinceMs >= STEADY_MS;
   }
 
   async #fetch(accountId: string, succeeded: () => void): Promise<void> {
     this.#worksSinceMs = null;
-    const opening = this.#parts.open();
+    const opening = this.parts.open();
     // It may open after the service has stopped.
     opening.then((late) => this.#stopping.signal.aborted && late.close()).catch(() => undefined);
-    const opened = await waitFor(this.#runtime.clock, opening, { signal: this.#stopping.signal });
+    const opened = await waitFor(this.runtime.clock, opening, { signal: this.#stopping.signal });
     if (!opened.ok) return;
     const session = opened.value;
     this.#close = () => session.close();
     try {
-      const fields = { mailbox: this.#parts.name, messages: session.messages };
-      this.#runtime.log.info("fetching report mail by IMAP", fields);
+      const fields = { mailbox: this.parts.name, messages: session.messages };
+      this.runtime.log.info("fetching report mail by IMAP", fields);
       while (!this.#stopping.signal.aborted) {
-        const result = await this.#parts.sync.run(session, accountId, () => this.#stopping.signal.aborted);
-        this.#worksSinceMs ??= this.#runtime.clock.monotonicMs();
+        const result = await this.parts.sync.run(session, accountId, () => this.#stopping.signal.aborted);
+        this.#worksSinceMs ??= this.runtime.clock.monotonicMs();
         this.#problem = null;
         succeeded();
         if (result === "done") await session.untilNews(POLL_EVERY_MS, this.#stopping.signal);
@@ -148,8 +147,8 @@ export class MailboxFetcher {
 
   /** Logs what went wrong, once for each problem, and makes it a finding. Returns whether only the operator can fix it. */
   #note({ kind, message }: ImapFailure): boolean {
-    const { log } = this.#runtime;
-    const { name } = this.#parts;
+    const { log } = this.runtime;
+    const { name } = this.parts;
     const isSlow = kind === "login" || kind === "folder";
     if (!isSlow && kind !== "settings" && this.#failures <= UNNOTICED_MAX) {
       log.info("the IMAP connection ended; reconnecting", { mailbox: name, error: message });
@@ -161,6 +160,6 @@ export class MailboxFetcher {
   }
 
   async #wait(ms: number): Promise<void> {
-    await wait(this.#runtime.clock, ms, this.#stopping.signal);
+    await wait(this.runtime.clock, ms, this.#stopping.signal);
   }
 }

@@ -48,17 +48,15 @@ interface SyncRun {
 
 /** Fetches the new messages of a mailbox. */
 export class MailboxSync {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #parts: MailboxSyncParts;
   /** How often fetching failed, by the first message of a group. */
   readonly #failures = new Map<number, number>();
   /** Messages that are fetched one at a time, because fetching their group failed. */
   readonly #alone = new Set<number>();
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: MailboxSyncParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly parts: MailboxSyncParts,
+  ) {}
 
   /**
    * Stores new messages in the order of their UIDs, and marks those that were read: a message is never marked before it is
@@ -66,7 +64,7 @@ export class MailboxSync {
    * cannot be written.
    */
   async run(session: MailboxSession, accountId: string, isStopping: () => boolean): Promise<SyncResult> {
-    const { store, marker } = this.#parts;
+    const { store, marker } = this.parts;
     for (;;) {
       const state = await this.#stateOf(session);
       if (isStopping() || this.#isPaused(state)) return "paused";
@@ -86,25 +84,25 @@ export class MailboxSync {
   }
 
   async #stateOf({ uidValidity }: MailboxSession): Promise<MailboxState> {
-    const { store, mailbox } = this.#parts;
+    const { store, mailbox } = this.parts;
     const known = store.find(mailbox);
     if (known?.uidValidity === uidValidity) return known;
     if (known !== null) {
-      this.#runtime.log.warn(
+      this.runtime.log.warn(
         "UIDVALIDITY of the folder changed; reading it from the beginning, known reports are duplicates",
       );
     }
-    await this.#runtime.db.commit((tx) => store.begin(tx, mailbox, uidValidity));
+    await this.runtime.db.commit((tx) => store.begin(tx, mailbox, uidValidity));
     return { usageDay: 0, usageBytes: 0, ...known, uidValidity, lastUid: 0 };
   }
 
   #isPaused({ usageDay, usageBytes }: MailboxState): boolean {
-    const today = dayOfTime(this.#runtime.clock.nowMs());
-    return this.#parts.reserve.isLow() || (usageDay === today && usageBytes >= MAILBOX_DAY_BYTES_MAX);
+    const today = dayOfTime(this.runtime.clock.nowMs());
+    return this.parts.reserve.isLow() || (usageDay === today && usageBytes >= MAILBOX_DAY_BYTES_MAX);
   }
 
   async #untilRead(): Promise<void> {
-    await waitFor(this.#runtime.clock, this.#parts.ingester.idle(), { timeoutMs: UNREAD_WAIT_MS });
+    await waitFor(this.runtime.clock, this.parts.ingester.idle(), { timeoutMs: UNREAD_WAIT_MS });
   }
 
   /**
@@ -112,8 +110,8 @@ export class MailboxSync {
    * or too large; a server can name such messages without end.
    */
   async #fetchNext(run: SyncRun): Promise<"some" | "none" | "absent"> {
-    const { db, clock } = this.#runtime;
-    const { store, mailbox, reserve } = this.#parts;
+    const { db, clock } = this.runtime;
+    const { store, mailbox, reserve } = this.parts;
     const { lastUid } = await this.#stateOf(run.session);
     const uids = await run.session.uidsAfter(lastUid, UIDS_AT_ONCE);
     const last = uids.at(-1);
@@ -142,7 +140,7 @@ export class MailboxSync {
     let space = 0;
     for (const uid of uids) {
       const size = sizes.get(uid);
-      if (size === undefined || this.#parts.store.isMarked(uid)) continue;
+      if (size === undefined || this.parts.store.isMarked(uid)) continue;
       if (size > IMAP_MESSAGE_BYTES_MAX) {
         this.#logSkipped(uid, `its size is ${size} bytes, the limit is ${IMAP_MESSAGE_BYTES_MAX}`);
         continue;
@@ -196,18 +194,26 @@ export class MailboxSync {
 
   #store(accountId: string, { uid, bytes, deliveredAtMs: atMs }: ImapMessage): Promise<string> {
     // In the future, expired signatures would be valid.
-    const deliveredAtMs = atMs === null ? null : Math.min(atMs, this.#runtime.clock.nowMs());
-    return this.#parts.intake.take(
+    const deliveredAtMs = atMs === null ? null : Math.min(atMs, this.runtime.clock.nowMs());
+    return this.parts.intake.take(
       {
-        ...{ accountId, mode: "live", domain: null, via: "imap", name: null, bytes, deliveredAtMs },
-        ...{ client: null, helo: null, mailFrom: null },
+        accountId,
+        mode: "live",
+        domain: null,
+        via: "imap",
+        name: null,
+        bytes,
+        deliveredAtMs,
+        client: null,
+        helo: null,
+        mailFrom: null,
       },
-      (tx, id) => this.#parts.store.addMark(tx, uid, id),
+      (tx, id) => this.parts.store.addMark(tx, uid, id),
     );
   }
 
   #logSkipped(uid: number, reason: string): void {
-    this.#runtime.log.warn(`skipping a message of the mailbox: ${reason}`, { uid });
+    this.runtime.log.warn(`skipping a message of the mailbox: ${reason}`, { uid });
   }
 }
 
@@ -238,21 +244,18 @@ const VERBS: Readonly<Record<ImapMark["kind"], string>> = {
  * flagged instead. A message is marked again when the service ends meanwhile, which changes nothing.
  */
 export class MessageMarker {
-  readonly #runtime: Pick<Runtime, "db" | "log">;
-  readonly #parts: MessageMarkerParts;
-
-  constructor(runtime: Pick<Runtime, "db" | "log">, parts: MessageMarkerParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "log">,
+    private readonly parts: MessageMarkerParts,
+  ) {}
 
   async mark(session: Pick<ImapSession, "mark">): Promise<void> {
-    const { store } = this.#parts;
+    const { store } = this.parts;
     for (;;) {
       const messages = store.processed(MARKED_AT_ONCE);
       if (messages.length === 0) return;
       await this.#markAll(session, messages);
-      await this.#runtime.db.commit((tx) => {
+      await this.runtime.db.commit((tx) => {
         for (const message of messages) {
           store.removeMark(tx, message);
           if (hasNoReport(message)) store.removeIngestion(tx, message.ingestion);
@@ -262,15 +265,13 @@ export class MessageMarker {
   }
 
   async #markAll(session: Pick<ImapSession, "mark">, messages: readonly ProcessedMessage[]): Promise<void> {
-    for (const [mark, some] of Map.groupBy(messages, (message) => markOf(message, this.#parts.after))) {
+    for (const [mark, some] of Map.groupBy(messages, (message) => markOf(message, this.parts.after))) {
       if (mark === null) continue;
       const uids = some.map(({ uid }) => uid);
       const isDone = await session.mark(uids, mark);
       if (!isDone)
-        this.#runtime.log.warn("the IMAP server refused to mark messages; they are unchanged", { ...mark, uids });
-      this.#parts.onRefusal(
-        isDone ? null : `The IMAP server refuses to ${VERBS[mark.kind]} messages that were stored.`,
-      );
+        this.runtime.log.warn("the IMAP server refused to mark messages; they are unchanged", { ...mark, uids });
+      this.parts.onRefusal(isDone ? null : `The IMAP server refuses to ${VERBS[mark.kind]} messages that were stored.`);
     }
   }
 }

@@ -118,13 +118,30 @@ const REDACTED = "redacted";
 
 /** Fields with addresses and names of people: only the domains are kept. */
 const ADDRESS_FIELDS: ReadonlySet<string> = new Set([
-  ...["from", "sender", "reply-to", "return-path", "to", "cc", "message-id"],
-  ...["resent-from", "resent-sender", "x-original-from"],
+  "from",
+  "sender",
+  "reply-to",
+  "return-path",
+  "to",
+  "cc",
+  "message-id",
+  "resent-from",
+  "resent-sender",
+  "x-original-from",
 ]);
 /** Fields about the path of a message and its authentication. */
 const CAUSE_FIELDS: ReadonlySet<string> = new Set([
-  ...["date", "received", "dkim-signature", "received-spf", "authentication-results", "arc-authentication-results"],
-  ...["list-id", "precedence", "auto-submitted", "x-mailer", "user-agent"],
+  "date",
+  "received",
+  "dkim-signature",
+  "received-spf",
+  "authentication-results",
+  "arc-authentication-results",
+  "list-id",
+  "precedence",
+  "auto-submitted",
+  "x-mailer",
+  "user-agent",
 ]);
 
 /** Names of properties before an address that are kept: `smtp.mailfrom=`, `header.i=`, `envelope-from=`, `i=` … */

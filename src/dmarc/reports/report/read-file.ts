@@ -74,7 +74,11 @@ const isFromMailSystem = ({ from, subject }: MimeMessage): boolean =>
 
 /** Content types of the enclosed message that failed, or of its header (RFC 5965 §2). */
 const ENCLOSED: ReadonlySet<string> = new Set([
-  ...["message/rfc822", "text/rfc822-headers", "text/rfc822", "message/global", "message/global-headers"],
+  "message/rfc822",
+  "text/rfc822-headers",
+  "text/rfc822",
+  "message/global",
+  "message/global-headers",
 ]);
 
 const failureReading = ({ parts }: MimeMessage): ReportReading => {

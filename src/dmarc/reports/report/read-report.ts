@@ -130,7 +130,11 @@ class ReportDraft implements ReportSink {
     const shortened: ReportNotice[] = this.#isShortened ? ["records_shortened"] : [];
     return ok({
       ...metadata,
-      ...{ errors: this.#errors, beginMs: period.beginMs, endMs: period.endMs, policy, rows: this.#rows },
+      errors: this.#errors,
+      beginMs: period.beginMs,
+      endMs: period.endMs,
+      policy,
+      rows: this.#rows,
       skippedRows: Array.from(this.#skipped, ([reason, rows]) => ({ reason, rows })),
       notices: [...period.notices, ...metadata.notices, ...shortened],
     });

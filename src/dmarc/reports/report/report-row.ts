@@ -62,13 +62,25 @@ export const ROW_ENTRIES_MAX = 100;
 
 /** The texts of one record's own elements; empty for those that are missing. */
 const noTexts = () => ({
-  ...{ source_ip: "", count: "", disposition: "", dkim: "", spf: "" },
-  ...{ header_from: "", envelope_from: "", envelope_to: "" },
+  source_ip: "",
+  count: "",
+  disposition: "",
+  dkim: "",
+  spf: "",
+  header_from: "",
+  envelope_from: "",
+  envelope_to: "",
 });
 
 /** The texts of the elements of one entry, likewise. `isSaid`: at least one element of a report has a text in it. */
 const noEntry = () => ({
-  ...{ type: "", comment: "", domain: "", selector: "", scope: "", result: "", human_result: "" },
+  type: "",
+  comment: "",
+  domain: "",
+  selector: "",
+  scope: "",
+  result: "",
+  human_result: "",
   isSaid: false as boolean,
 });
 

@@ -93,9 +93,6 @@ type XmlParser = ReturnType<typeof createXmlParser>["parser"];
 
 /** Passes the elements of the first `feedback` element to a sink, as the parser reports them. */
 class FeedbackWalk {
-  readonly #sink: ReportSink;
-  readonly #parser: XmlParser;
-  readonly #faultsMax: number;
   readonly #path: string[] = [];
   #state: "before" | "inside" | "after" = "before";
   /** Open elements around `feedback`. */
@@ -109,10 +106,11 @@ class FeedbackWalk {
   #problem: ReportProblem | null = null;
   #line: number | null = null;
 
-  constructor(sink: ReportSink, parser: XmlParser, faultsMax: number) {
-    this.#sink = sink;
-    this.#parser = parser;
-    this.#faultsMax = faultsMax;
+  constructor(
+    private readonly sink: ReportSink,
+    private readonly parser: XmlParser,
+    private readonly faultsMax: number,
+  ) {
     parser.on("error", ({ message }) => this.#onError(message));
     parser.on("doctype", () => this.#stopAt("doctype"));
     parser.on("attribute", ({ name, value }) => this.#onAttribute(name.length + value.length));
@@ -144,18 +142,18 @@ class FeedbackWalk {
   }
 
   #hasTooManyFaults(): boolean {
-    return this.#faults > this.#faultsMax;
+    return this.#faults > this.faultsMax;
   }
 
   #stopAt(found: ReportProblem | null): void {
-    if (this.#problem === null && found === "truncated") this.#line = this.#parser.line;
+    if (this.#problem === null && found === "truncated") this.#line = this.parser.line;
     this.#problem ??= found;
   }
 
   #onError(message: string): void {
     this.#faults += 1;
     // The first fault of an unrepaired text may follow from a bare sign before it; a mismatch in a repaired one cannot.
-    if (this.#problem !== null || this.#state === "before" || (this.#faultsMax === 0 && this.#faults > 1)) return;
+    if (this.#problem !== null || this.#state === "before" || (this.faultsMax === 0 && this.#faults > 1)) return;
     if (MISMATCH.test(message)) this.#stopAt("truncated");
     else if (ATTRIBUTE_FAULT.test(message) && (this.#path.length === 0 || this.#path[0] === "record")) {
       this.#stopAt("truncated");
@@ -189,7 +187,7 @@ class FeedbackWalk {
     this.#text = "";
     this.#hasChild = false;
     this.#path.push(name);
-    this.#stopAt(this.#sink.open(this.#path));
+    this.#stopAt(this.sink.open(this.#path));
   }
 
   #onText(piece: string): void {
@@ -210,7 +208,7 @@ class FeedbackWalk {
       this.#state = "after";
       return;
     }
-    this.#sink.close(this.#path, this.#text.trim());
+    this.sink.close(this.#path, this.#text.trim());
     this.#path.pop();
     this.#text = "";
   }

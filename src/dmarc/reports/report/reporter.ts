@@ -94,16 +94,19 @@ const entrySchema = z.strictObject({
 
 /** Local parts that a mailbox provider gives to nobody (RFC 2142 §4 and usual names of report senders). */
 const RESERVED: ReadonlySet<string> = new Set([
-  ...["postmaster", "abuse", "mailer-daemon", "noreply", "no-reply", "donotreply"],
-  ...[
-    "dmarc",
-    "dmarc-noreply",
-    "dmarc-reports",
-    "dmarc_reports",
-    "noreply-dmarc",
-    "no-reply-dmarc",
-    "noreply-dmarc-support",
-  ],
+  "postmaster",
+  "abuse",
+  "mailer-daemon",
+  "noreply",
+  "no-reply",
+  "donotreply",
+  "dmarc",
+  "dmarc-noreply",
+  "dmarc-reports",
+  "dmarc_reports",
+  "noreply-dmarc",
+  "no-reply-dmarc",
+  "noreply-dmarc-support",
 ]);
 
 const parseTable = () => {

@@ -160,7 +160,11 @@ const PROSE: ReadonlySet<string> = new Set(["comment", "human_result"]);
 
 /** Elements with text only, each once in a report and outside of its records: what is between such a tag and its end tag counts nothing. */
 const METADATA_TEXTS: ReadonlySet<string> = new Set([
-  ...["org_name", "email", "extra_contact_info", "report_id", "generator"],
+  "org_name",
+  "email",
+  "extra_contact_info",
+  "report_id",
+  "generator",
 ]);
 
 const METADATA_TEXT_CHARACTERS_MAX = 1024;
