@@ -77,7 +77,7 @@ const timed = async (count: number, work: () => Promise<void>): Promise<Round> =
   return { perSecond: count / ((performance.now() - startedMs) / 1000), cpuUs: (user + system) / count };
 };
 
-/** Whole checks (DNS, SMTP, verdict, database) against smtp-sink, and bare dialogues with it, in turns. */
+/** Whole checks (DNS, SMTP, verdict, database) against smtp-sink, and bare sessions with it, in turns. */
 export const measureChecks = async (stage: Stage): Promise<Mark[]> => {
   const port = await startSink(stage, "checks-sink");
   const names = await startNames(stage, "checks-names", zone());
@@ -117,7 +117,7 @@ export const measureChecks = async (stage: Stage): Promise<Mark[]> => {
     ...{ limit: { most }, note: `bare dialogue in the same run: ${cpuOf(bare)} µs` },
   });
   return [
-    rate("bare Bun.connect dialogues", bare),
+    rate("bare Bun.connect sessions", bare),
     rate("whole checks, a connection each", lone),
     rate("whole checks, connections shared", shared),
     share("a connection each", lone, 0.45),

@@ -6,7 +6,7 @@ const LINE_CHARACTERS_MAX = 160;
 const HARMLESS: ReadonlySet<string> = new Set(["answer", "no_data", "nxdomain"]);
 
 const Question = z.object({ name: z.string(), type: z.string(), outcome: z.string(), elapsed_ms: z.number() });
-const Dialogue = z.object({
+const Session = z.object({
   host: z.string(),
   address: z.string(),
   started_at: z.string(),
@@ -15,31 +15,31 @@ const Dialogue = z.object({
 });
 /** What of the evidence is printed; the rest is for other readers. */
 const Evidence = z.object({
-  domain: z.object({ outcome: z.string(), questions: z.array(Question) }).nullable(),
-  attempts: z.array(z.object({ started_at: z.string(), finished_at: z.string(), dialogues: z.array(Dialogue) })),
+  domain: z.object({ outcome: z.string(), dns_queries: z.array(Question) }).nullable(),
+  attempts: z.array(z.object({ started_at: z.string(), finished_at: z.string(), sessions: z.array(Session) })),
 });
 
-const dialogueLines = ({ host, address, started_at, failure, transcript }: z.infer<typeof Dialogue>): string[] => [
+const sessionLines = ({ host, address, started_at, failure, transcript }: z.infer<typeof Session>): string[] => [
   `    ${started_at} ${host} ${address}${failure === null ? "" : ` failed at ${failure.stage}: ${failure.kind}`}`,
   ...transcript.map(({ at_ms, from, text }) =>
     `      ${at_ms} ${from}: ${JSON.stringify(text)}`.slice(0, LINE_CHARACTERS_MAX),
   ),
 ];
 
-/** The evidence of one answer as lines: slow or failed questions to DNS, and what was said to whom, with the times. */
+/** The evidence of one answer as lines: slow or failed queries to DNS, and what was said to whom, with the times. */
 export const evidenceLines = (evidence: unknown): string[] => {
   const parsed = Evidence.safeParse(evidence);
   if (!parsed.success) return [`  no readable evidence: ${JSON.stringify(evidence).slice(0, LINE_CHARACTERS_MAX)}`];
   const { domain, attempts } = parsed.data;
-  const questions = (domain?.questions ?? []).filter(
+  const queries = (domain?.dns_queries ?? []).filter(
     ({ outcome, elapsed_ms }) => !HARMLESS.has(outcome) || elapsed_ms >= SLOW_QUESTION_MS,
   );
   return [
     `  DNS: ${domain?.outcome ?? "not asked"}`,
-    ...questions.map(({ name, type, outcome, elapsed_ms }) => `    ${name} ${type}: ${outcome}, ${elapsed_ms} ms`),
-    ...attempts.flatMap(({ started_at, finished_at, dialogues }) => [
+    ...queries.map(({ name, type, outcome, elapsed_ms }) => `    ${name} ${type}: ${outcome}, ${elapsed_ms} ms`),
+    ...attempts.flatMap(({ started_at, finished_at, sessions }) => [
       `  attempt from ${started_at} to ${finished_at}`,
-      ...dialogues.flatMap(dialogueLines),
+      ...sessions.flatMap(sessionLines),
     ]),
   ];
 };

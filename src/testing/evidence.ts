@@ -44,7 +44,7 @@ export const domainWith = (parts: Partial<DomainEvidence> = {}): DomainEvidence 
       lookup_failed: false,
     },
   ],
-  questions: [],
+  dns_queries: [],
   ...parts,
 });
 
@@ -77,7 +77,7 @@ export const evidenceWith = ({ address, domain, findings, toxic, dnsbl }: Eviden
     number: index + 1,
     started_at: "2026-01-01T00:00:00.000Z",
     finished_at: "2026-01-01T00:00:01.000Z",
-    dialogues: [],
+    sessions: [],
     finding,
   })),
   retries: [],

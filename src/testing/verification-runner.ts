@@ -80,7 +80,7 @@ const engineOf = (
       async probeMailbox(probe) {
         const at = new Date(clock.nowMs()).toISOString();
         const finding = findingWith(await ask(probe));
-        const attempt = { number: probe.number, started_at: at, finished_at: at, dialogues: [], finding };
+        const attempt = { number: probe.number, started_at: at, finished_at: at, sessions: [], finding };
         return { attempt, randomRecipient: probe.randomRecipient ?? `random@${probe.address.domain}` };
       },
       judgeOutage: async () => judged,

@@ -75,9 +75,9 @@ describe("the second address of a domain", () => {
       isFirst = false;
       const second = await network.verify("mystery@x.example");
       expect(second.result.sub_status).toBe(subStatus);
-      const dialogues = second.evidence.attempts[0]?.dialogues ?? [];
+      const sessions = second.evidence.attempts[0]?.sessions ?? [];
       expect(
-        dialogues.map(({ replies }) => replies.filter(({ stage }) => stage === "rcpt").map(({ about }) => about)),
+        sessions.map(({ replies }) => replies.filter(({ stage }) => stage === "rcpt").map(({ about }) => about)),
       ).toEqual([["submitted"], ["random"]]);
     }
   });

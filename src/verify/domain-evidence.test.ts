@@ -82,7 +82,7 @@ describe("mail hosts", () => {
     const zone: Zone = { "x.example": { MX: names.map((name, at) => [at, name] as const) }, ...hosts };
     const evidence = await inquire(zone);
     expect(evidence.hosts.map(({ host }) => host)).toEqual(names.slice(0, 40));
-    expect(evidence.questions.length).toBe(1 + 40 * 2);
+    expect(evidence.dns_queries.length).toBe(1 + 40 * 2);
   });
 
   test("beyond the fortieth leave it open when none before is usable", async () => {
@@ -336,8 +336,8 @@ describe("an address literal", () => {
 });
 
 test("every query is kept with its response", async () => {
-  const { questions } = await inquire({ ...MX, "mx.x.example": { A: [PUBLIC] } });
-  const brief = questions.map(({ name, type, outcome, records, ttl_s }) => [type, name, outcome, records, ttl_s]);
+  const { dns_queries } = await inquire({ ...MX, "mx.x.example": { A: [PUBLIC] } });
+  const brief = dns_queries.map(({ name, type, outcome, records, ttl_s }) => [type, name, outcome, records, ttl_s]);
   expect(brief).toEqual([
     ["MX", "x.example", "answer", ["10 mx.x.example"], 300],
     ["A", "mx.x.example", "answer", [PUBLIC], 300],

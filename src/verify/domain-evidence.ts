@@ -104,7 +104,7 @@ class MailHostLookup {
   async ofName(name: string): Promise<DomainEvidence> {
     const domain = await this.#byMx(name);
     // A DNS failure is ours when a query was not even sent.
-    const isLocal = domain.outcome === "dns_error" && domain.questions.some(({ outcome }) => NOT_SENT.has(outcome));
+    const isLocal = domain.outcome === "dns_error" && domain.dns_queries.some(({ outcome }) => NOT_SENT.has(outcome));
     return isLocal ? { ...domain, outcome: "local_failure" } : domain;
   }
 
@@ -161,8 +161,8 @@ class MailHostLookup {
   }
 
   #evidence(name: string, found: Pick<DomainEvidence, "outcome"> & Partial<DomainEvidence>): DomainEvidence {
-    const questions = [...this.#queries];
-    return { name, implicit_mx: false, unverifiable_provider: null, hosts: [], questions, ...found };
+    const queries = [...this.#queries];
+    return { name, implicit_mx: false, unverifiable_provider: null, hosts: [], dns_queries: queries, ...found };
   }
 }
 

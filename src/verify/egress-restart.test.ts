@@ -54,6 +54,6 @@ test("a retry after greylisting uses the same egress, also in the next process",
   for (; body.status !== "completed"; body = (await after.request("GET", target, { key })).body) await nextTurn();
   expect(body).toMatchObject({ result: { sub_status: "mailbox_exists" } });
   const { text } = await after.request("GET", `${target}/evidence`, { key });
-  expect([...text.matchAll(/"exit":"([^"]*)"/g)].map(([, exit]) => exit)).toEqual(["127.0.0.6", "127.0.0.6"]);
+  expect([...text.matchAll(/"egress":"([^"]*)"/g)].map(([, egress]) => egress)).toEqual(["127.0.0.6", "127.0.0.6"]);
   stub.stop();
 });

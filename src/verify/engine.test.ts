@@ -152,7 +152,7 @@ describe("DNS at a retry", () => {
     network.zone["x.example"] = "servfail";
     const { evidence: second } = await attempt(network.engine, first);
     expect(second.attempts.at(-1)?.finding.reading).toBe("accepted");
-    expect(second.domain).toMatchObject({ outcome: "mail_hosts", questions: [{ outcome: "servfail" }] });
+    expect(second.domain).toMatchObject({ outcome: "mail_hosts", dns_queries: [{ outcome: "servfail" }] });
   });
 
   test("that says the domain is gone ends the check", async () => {
@@ -206,7 +206,7 @@ describe("a retry", () => {
       plan(evidenceWith({ findings: [findingWith(finding)] }), { isOutage })?.reason;
     for (const rule of ["local_failure", "proxy_failed"])
       expect(reasonFor({ reading: "internal", rule }, false)).toBe("local_failure");
-    expect(reasonFor({ reading: "internal", rule: "no_exit" }, true)).toBeUndefined();
+    expect(reasonFor({ reading: "internal", rule: "no_egress" }, true)).toBeUndefined();
     expect(reasonFor({ reading: "unreachable" }, false)).toBeUndefined();
     expect(reasonFor({ reading: "unreachable" }, true)).toBe("smtp_unreachable");
     expect(reasonFor({ reading: "mailbox_not_found" }, true)).toBeUndefined();

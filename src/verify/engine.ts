@@ -107,7 +107,7 @@ export class VerificationEngine {
 
     // The mailbox: RCPT TO at the mail hosts by preference. Meanwhile, the DNS blocklists.
     const { attempts, random_recipient: randomRecipient } = before;
-    const previousSession = attempts.at(-1)?.dialogues.at(-1) ?? null;
+    const previousSession = attempts.at(-1)?.sessions.at(-1) ?? null;
     const probe = { address, domain, randomRecipient, number: attempts.length + 1, previousSession, onBehalfOf };
     const [mailbox, dnsbl] = await Promise.all([
       domain.outcome === "mail_hosts" ? probeMailbox(probe) : null,
@@ -147,7 +147,7 @@ export class VerificationEngine {
     const at = isoTime(this.clock.nowMs());
     const number = before.attempts.length + 1;
     const finding = { ...noFinding(null), reading: "internal" as const };
-    const attempt = { number, started_at: at, finished_at: at, dialogues: [], finding };
+    const attempt = { number, started_at: at, finished_at: at, sessions: [], finding };
     return this.#concludeOrRetry({ ...before, attempts: [...before.attempts, attempt] }, false);
   }
 
@@ -178,5 +178,5 @@ export class VerificationEngine {
  */
 const latestDomain = (now: DomainEvidence, before: DomainEvidence | null): DomainEvidence =>
   (now.outcome === "dns_error" || now.outcome === "local_failure") && before?.outcome === "mail_hosts"
-    ? { ...before, questions: now.questions }
+    ? { ...before, dns_queries: now.dns_queries }
     : now;

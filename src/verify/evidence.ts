@@ -54,7 +54,7 @@ const domainEvidence = z.object({
     "The provider, if its servers accept or refuse every recipient, so that no reply is conclusive; else null.",
   ),
   hosts: z.array(mailHost).meta({ description: "The mail hosts." }),
-  questions: z.array(dnsQuery).meta({ description: "The DNS queries." }),
+  dns_queries: z.array(dnsQuery).meta({ description: "The DNS queries." }),
 });
 
 const replyEvidence = z.object({
@@ -76,11 +76,11 @@ const sessionEvidence = z.object({
   address: textField("The IP address that was connected to."),
   port: count("The port that was connected to."),
   started_at: timeField("When the session, or the probe in an open session, began."),
-  exit: textField("The egress: `direct`, a local address, or a proxy."),
+  egress: textField("The egress: `direct`, a local address, or a proxy."),
   connection: z
     .enum(["new", "reused", "none"])
     .meta({ description: "Whether the probe used a new connection or an open one; `none`: none was opened." }),
-  remembered_since: z.iso.datetime({ precision: 3 }).nullable().meta({
+  cooldown_since: z.iso.datetime({ precision: 3 }).nullable().meta({
     description: "Set when the host was not probed, because it kept timing out: since when it has been on cooldown.",
   }),
   tls: flagField("Whether the session was encrypted."),
@@ -140,7 +140,7 @@ const attempt = z.object({
   number: count("Number of the attempt, from 1."),
   started_at: timeField("When the attempt began."),
   finished_at: timeField("When the attempt ended."),
-  dialogues: z.array(sessionEvidence).meta({ description: "The SMTP sessions." }),
+  sessions: z.array(sessionEvidence).meta({ description: "The SMTP sessions." }),
   finding: probeFinding,
 });
 

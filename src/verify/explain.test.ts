@@ -63,10 +63,10 @@ test("a DNS response shows the server that sent it, or that it was cached", asyn
   const network = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }] });
   const { evidence } = await network.verify("Ada@x.example");
   const { domain } = evidence;
-  const [first] = domain?.questions ?? [];
+  const [first] = domain?.dns_queries ?? [];
   if (domain === null || first === undefined) throw new Error("no query");
   const shown = (differences: Partial<typeof first>) =>
-    explain({ ...evidence, domain: { ...domain, questions: [{ ...first, ...differences }] } });
+    explain({ ...evidence, domain: { ...domain, dns_queries: [{ ...first, ...differences }] } });
   expect(shown({ from_cache: true, server: null })).toContain("[from the cache]");
   expect(shown({ from_cache: false, server: "192.0.2.53", elapsed_ms: 7 })).toContain("[192.0.2.53, 7 ms]");
   expect(shown({ from_cache: false, server: null, elapsed_ms: 0 })).toContain("[not sent, 0 ms]");

@@ -71,7 +71,7 @@ const queryLine = ({
 };
 
 const domainLines = ({
-  questions: queries,
+  dns_queries: queries,
   hosts,
   implicit_mx,
   unverifiable_provider: provider,
@@ -97,9 +97,9 @@ const SUBJECTS = {
 } as const;
 
 const sessionLines = (session: SessionEvidence): string[] => {
-  const { host, address, port, exit, tls, connection, transcript, failure, replies, remembered_since: since } = session;
+  const { host, address, port, egress, tls, connection, transcript, failure, replies, cooldown_since: since } = session;
   const how = [
-    exit === "direct" ? "" : `from ${exit}`,
+    egress === "direct" ? "" : `from ${egress}`,
     tls ? "over TLS" : "",
     connection === "reused" ? "on a reused connection" : "",
     since === null ? "" : `not probed: on cooldown since ${since} because it kept timing out`,
@@ -141,8 +141,8 @@ const findingLine = ({ reading, host, catch_all, catch_all_age_s: ageS, ...findi
 const retryLine = ({ reason, due_at, waited_for }: PlannedRetry): string =>
   `${reason}: next attempt at ${due_at}, ${waited_for === "schedule" ? "by the schedule" : "as the server requested"}`;
 
-const attemptLines = ({ dialogues, finding }: Attempt, retry: PlannedRetry | undefined): string[] => [
-  ...dialogues.flatMap(sessionLines),
+const attemptLines = ({ sessions, finding }: Attempt, retry: PlannedRetry | undefined): string[] => [
+  ...sessions.flatMap(sessionLines),
   findingLine(finding),
   ...(retry === undefined ? [] : [retryLine(retry)]),
 ];

@@ -137,7 +137,7 @@ describe("the egresses of one attempt", () => {
 
   test("none of the IP version of the host: not settled, so that the next host is probed", async () => {
     const { sessions, probe } = start([], { localAddress: "2001:db8::9" });
-    expect(await probe()).toMatchObject({ settled: false, finding: { reading: "internal", rule: "no_exit" } });
+    expect(await probe()).toMatchObject({ settled: false, finding: { reading: "internal", rule: "no_egress" } });
     expect(sessions).toEqual([]);
   });
 
@@ -166,8 +166,8 @@ describe("the evidence of a session", () => {
       reply: replyOf("421 4.3.2 Shutting down"),
       receivedAnything: true,
     });
-    const { dialogues } = await start([refusal]).probe();
-    expect(dialogues[0]?.replies.map(({ stage, about }) => [stage, about])).toEqual([[shown, "us"]]);
+    const { sessions } = await start([refusal]).probe();
+    expect(sessions[0]?.replies.map(({ stage, about }) => [stage, about])).toEqual([[shown, "us"]]);
   });
 
   test.each([
@@ -177,8 +177,8 @@ describe("the evidence of a session", () => {
     [1_000, 60],
   ])("of %d lines it keeps %d, the first 20 and the last 40", async (lines, kept) => {
     const transcript = Array.from({ length: lines }, (_, at) => ({ atMs: at, from: "server" as const, text: `${at}` }));
-    const { dialogues } = await start([{ ...EXISTS, transcript }]).probe();
-    const texts = dialogues[0]?.transcript.map(({ text }) => Number(text)) ?? [];
+    const { sessions } = await start([{ ...EXISTS, transcript }]).probe();
+    const texts = sessions[0]?.transcript.map(({ text }) => Number(text)) ?? [];
     expect(texts).toHaveLength(kept);
     expect([texts[0], texts[19], texts.at(-1)]).toEqual([0, lines < 20 ? undefined : 19, lines - 1]);
   });

@@ -43,7 +43,7 @@ export interface HostProbe {
 export type HostAddress = Omit<ProbeTarget, "egress">;
 
 export interface HostResult {
-  readonly dialogues: readonly SessionEvidence[];
+  readonly sessions: readonly SessionEvidence[];
   readonly tookMs: number;
   readonly finding: ProbeFinding;
   /** No other host needs to be probed. */
@@ -101,16 +101,16 @@ export class HostProber {
 
   async probe(host: HostAddress, probe: HostProbe): Promise<HostResult> {
     const trial: HostTrial = { tried: new Set(), suspects: [], results: [], isRepeated: false };
-    const dialogues: SessionEvidence[] = [];
+    const sessions: SessionEvidence[] = [];
     let tookMs = 0;
     let egress = this.#firstEgress(host, probe.previousEgress);
     while (egress !== null && trial.tried.size < EGRESSES_TRIED_MAX) {
       const result = await this.#probeFrom({ ...host, egress: egress.name }, probe);
-      dialogues.push(...result.dialogues);
+      sessions.push(...result.sessions);
       tookMs += result.tookMs;
       egress = this.#judge(host, trial, { egress, result });
     }
-    return { ...trial.results.reduce(better, noEgress(host.host)), dialogues, tookMs };
+    return { ...trial.results.reduce(better, noEgress(host.host)), sessions, tookMs };
   }
 
   /** The egress of the attempt before, where it can be used; else one that has a connection to spare. */
@@ -175,16 +175,16 @@ export class HostProber {
     const earlier = this.#acceptances.find(place, address.normalized);
     if (earlier === null && needsPostmaster(replies, address))
       await probeAlone(postmasterOf(address.domain), "control");
-    const dialogues = probed.map(({ session }) => session);
+    const sessions = probed.map(({ session }) => session);
     const tookMs = probed.reduce((sum, { result }) => sum + result.tookMs, 0);
     this.#noteAcceptances(place, address, replies);
     const settled = findingOfReplies(target.host, replies, earlier);
     if (settled === null) {
       const finding = findingOfFailure(target.host, replies, first.result.failure);
-      return { dialogues, tookMs, finding, settled: false };
+      return { sessions, tookMs, finding, settled: false };
     }
     const finding = this.#withCatchAll(settled, address.domain, cached);
-    return { dialogues, tookMs, finding, settled: true };
+    return { sessions, tookMs, finding, settled: true };
   }
 
   /** One MAIL in one session. `about`: which recipient is the first; a second one is the random one. */
@@ -224,9 +224,9 @@ export class HostProber {
     return { ...finding, catch_all: cached.state, catch_all_age_s: Math.round(cached.ageMs / 1000) };
   }
 
-  #notePace(target: ProbeTarget, { dialogues, finding }: HostResult): void {
+  #notePace(target: ProbeTarget, { sessions, finding }: HostResult): void {
     const { reading, heard, retryable, rule } = finding;
-    const shutOut = dialogues.flatMap(({ replies }) => replies).find((reply) => pausesHost(reply.rule));
+    const shutOut = sessions.flatMap(({ replies }) => replies).find((reply) => pausesHost(reply.rule));
     const pauseMs = shutOut === undefined ? 0 : pauseMsOf(shutOut.retry_after_s, this.#retryWaitsS);
     if (pauseMs > 0) this.#pool.notePace(target, { kind: "shut_out", pauseMs });
     else if (reading === "rate_limited" || shutOut !== undefined || (retryable && isRetriedOnce(rule)))
@@ -243,9 +243,9 @@ const better = (before: HostResult, next: HostResult): HostResult => {
 
 /** No egress leads to the host: every source address is of the other IP version. */
 const noEgress = (host: string): HostResult => ({
-  dialogues: [],
+  sessions: [],
   tookMs: 0,
-  finding: { ...noFinding(host), reading: "internal", stage: "connect", rule: "no_exit" },
+  finding: { ...noFinding(host), reading: "internal", stage: "connect", rule: "no_egress" },
   settled: false,
 });
 
@@ -332,9 +332,9 @@ const sessionEvidence = (
   address: target.address,
   port: target.port,
   started_at: isoTime(result.startedAtMs),
-  exit: target.egress,
+  egress: target.egress,
   connection: result.connection,
-  remembered_since: result.cooldownSinceMs === undefined ? null : isoTime(result.cooldownSinceMs),
+  cooldown_since: result.cooldownSinceMs === undefined ? null : isoTime(result.cooldownSinceMs),
   tls: result.tls,
   failure: result.failure === null ? null : { stage: result.failure.stage, kind: result.failure.kind },
   replies: repliesOf(result, about, hints),

@@ -20,7 +20,7 @@ const blocking = (...from: string[]): SmtpStubScript => ({
 const host = (script: SmtpStubScript, name = "mx.x.example"): NetworkHost => ({ name, script });
 
 const egressesOf = ({ evidence }: ConcludedVerification) =>
-  evidence.attempts.flatMap(({ dialogues }) => dialogues.map(({ exit }) => exit));
+  evidence.attempts.flatMap(({ sessions }) => sessions.map(({ egress }) => egress));
 
 describe("an egress that is blocked", () => {
   test("gives way to the other at once, whose answer is the verdict, and both are in the evidence", async () => {
@@ -28,7 +28,7 @@ describe("an egress that is blocked", () => {
     expect(concluded.result).toMatchObject({ sub_status: "mailbox_exists", signals: { catch_all: "pass" } });
     expect(egressesOf(concluded)).toEqual(["one", "two"]);
     const [attempt] = concluded.evidence.attempts;
-    expect(attempt?.dialogues[0]?.replies.some(({ reading }) => reading === "blocked")).toBe(true);
+    expect(attempt?.sessions[0]?.replies.some(({ reading }) => reading === "blocked")).toBe(true);
   });
 
   test("at the banner gives way as well", async () => {
@@ -137,7 +137,7 @@ describe("an egress that is broken itself", () => {
           ? /^The proxy one \(POSTWARDEN_SOCKS_PROXIES\) does not work; no probe was sent\.$/
           : /^This machine cannot connect from one \(POSTWARDEN_SOURCE_ADDRESSES\); no probe was sent\.$/,
       );
-      expect(evidence.attempts[0]?.dialogues[0]?.failure).toEqual({ stage: "connect", kind: broken });
+      expect(evidence.attempts[0]?.sessions[0]?.failure).toEqual({ stage: "connect", kind: broken });
     });
   }
 
@@ -160,12 +160,12 @@ describe("source addresses", () => {
   const onlyIpv6: NetworkHost = { ...host({ rcpt: onlyAda }), address: "2a00:1450:4001::1b" };
 
   test("are chosen by the IP version of the mail host", async () => {
-    for (const [target, exit] of [
+    for (const [target, egress] of [
       [onlyIpv6, "2001:db8::9"],
       [host({ rcpt: onlyAda }), "192.0.2.9"],
     ] as const) {
       const concluded = await networkOf({ hosts: [target], egresses: [ipv4, ipv6] }).verify();
-      expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", exit]);
+      expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", egress]);
     }
   });
 
@@ -173,7 +173,7 @@ describe("source addresses", () => {
     const network = networkOf({ hosts: [onlyIpv6], egresses: [ipv4] });
     const { result, chargeable, evidence } = await network.verify();
     expect([result.sub_status, chargeable]).toEqual(["internal_error", false]);
-    expect(evidence.attempts[0]).toMatchObject({ dialogues: [], finding: { rule: "no_exit", host: "mx.x.example" } });
+    expect(evidence.attempts[0]).toMatchObject({ sessions: [], finding: { rule: "no_egress", host: "mx.x.example" } });
     expect(evidence.conclusion?.because).toBe(
       "No source address (POSTWARDEN_SOURCE_ADDRESSES) has the IP version of the mail host; no probe was sent.",
     );

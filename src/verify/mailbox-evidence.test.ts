@@ -92,7 +92,7 @@ describe("one mail host", () => {
     };
     const { result, evidence } = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
     expect(result.sub_status).toBe("mailbox_exists");
-    expect(evidence.attempts[0]?.dialogues[0]?.tls).toBe(true);
+    expect(evidence.attempts[0]?.sessions[0]?.tls).toBe(true);
   });
 
   test("without SMTPUTF8 for an address that needs it", async () => {
@@ -172,7 +172,7 @@ describe("the random recipient", () => {
       const network = networkOf({ hosts: [{ name: "mx.x.example", script }] });
       const { result, evidence } = await network.verify();
       expect([result.sub_status, result.signals.catch_all]).toEqual(["mailbox_exists", "pass"]);
-      expect(evidence.attempts[0]?.dialogues.map(({ connection }) => connection)).toEqual(["new", "reused"]);
+      expect(evidence.attempts[0]?.sessions.map(({ connection }) => connection)).toEqual(["new", "reused"]);
       expect(network.stub("mx.x.example").sessions.length).toBe(1);
     });
 
@@ -203,8 +203,8 @@ test("a transcript has the opening and the lines of this probe only", async () =
   });
   const [ada, bob] = await Promise.all([network.verify("ada@x.example"), network.verify("bob@x.example")]);
   const linesOf = ({ evidence }: ConcludedVerification) =>
-    evidence.attempts[0]?.dialogues[0]?.transcript.map(({ text }) => text) ?? [];
-  expect(bob.evidence.attempts[0]?.dialogues[0]?.connection).toBe("reused");
+    evidence.attempts[0]?.sessions[0]?.transcript.map(({ text }) => text) ?? [];
+  expect(bob.evidence.attempts[0]?.sessions[0]?.connection).toBe("reused");
   expect(linesOf(ada).some((text) => text.includes("bob@"))).toBe(false);
   expect(linesOf(bob).some((text) => text.includes("ada@"))).toBe(false);
   for (const concluded of [ada, bob]) {

@@ -21,7 +21,7 @@ export interface MailboxProbe {
   /** Number of the attempt. */
   readonly number: number;
   /** The latest session: among equally preferred hosts its address comes first again, and its egress is used again. */
-  readonly previousSession: { readonly address: string; readonly exit: string } | null;
+  readonly previousSession: { readonly address: string; readonly egress: string } | null;
   readonly onBehalfOf: OnBehalfOf;
 }
 
@@ -51,15 +51,15 @@ export const createMailboxProber = (
   return async ({ address, domain, previousSession, onBehalfOf, ...probe }) => {
     const startedAt = isoTime(clock.nowMs());
     const randomRecipient = probe.randomRecipient ?? `${randomLocalPart(random)}@${address.domain}`;
-    const dialogues: SessionEvidence[] = [];
+    const sessions: SessionEvidence[] = [];
     const open: ProbeFinding[] = [];
     let settled: ProbeFinding | null = null;
     let spentMs = 0;
     const hosts = addressesOf(domain, smtpPort, previousSession?.address ?? null);
     for (const host of hosts) {
-      const previousEgress = previousSession?.exit ?? null;
+      const previousEgress = previousSession?.egress ?? null;
       const probed = await hostProber.probe(host, { address, randomRecipient, previousEgress, onBehalfOf });
-      dialogues.push(...probed.dialogues);
+      sessions.push(...probed.sessions);
       if (probed.settled) {
         settled = settledFinding(probed.finding, open);
         break;
@@ -71,7 +71,7 @@ export const createMailboxProber = (
     const isEveryHostProbed = open.length === hosts.length && hosts.length < ADDRESSES_MAX && !hasUnknownHost(domain);
     const finding = settled ?? openFinding(open, isEveryHostProbed);
     const times = { started_at: startedAt, finished_at: isoTime(clock.nowMs()) };
-    return { attempt: { number: probe.number, ...times, dialogues, finding }, randomRecipient };
+    return { attempt: { number: probe.number, ...times, sessions, finding }, randomRecipient };
   };
 };
 

@@ -17,7 +17,7 @@ const everybody = () => "250 2.1.5 Ok";
 const always = (line: string) => () => line;
 
 const hostsAsked = ({ evidence }: ConcludedVerification) =>
-  evidence.attempts.flatMap(({ dialogues }) => dialogues.map(({ host }) => host));
+  evidence.attempts.flatMap(({ sessions }) => sessions.map(({ host }) => host));
 
 describe("several mail hosts", () => {
   const good: NetworkHost = { name: "good.x.example", script: { rcpt: onlyAda } };
@@ -154,7 +154,7 @@ describe("several mail hosts", () => {
         addresses: [{ address: ip, allowed: true }],
       }));
       const inquire = async (attemptTimeMs: number) => {
-        const probe = async () => ({ dialogues: [], tookMs: 1_000, finding: lacking, settled: false });
+        const probe = async () => ({ sessions: [], tookMs: 1_000, finding: lacking, settled: false });
         const runtime = { clock: createTestClock(), random: { integer: () => 0 } };
         const ask = createMailboxProber(runtime, { probe }, { smtpPort: 25, attemptTimeMs });
         const question = {
@@ -212,10 +212,10 @@ describe("several mail hosts", () => {
     const addresses = Array.from({ length: 6 }, (_, at) => `198.51.99.${at}`);
     const zone = { "mx.x.example": { A: addresses, AAAA: ["2a00:1450::1"] } };
     const { evidence } = await networkOf({ zone }).verify();
-    expect(evidence.attempts[0]?.dialogues.map(({ address }) => address)).toEqual(addresses.slice(0, 4));
+    expect(evidence.attempts[0]?.sessions.map(({ address }) => address)).toEqual(addresses.slice(0, 4));
     const mixed = { "mx.x.example": { AAAA: ["2a00:1450::1"], A: ["198.51.99.1", "10.0.0.1"] } };
     const second = await networkOf({ zone: mixed }).verify();
-    const asked = second.evidence.attempts[0]?.dialogues.map(({ address }) => address);
+    const asked = second.evidence.attempts[0]?.sessions.map(({ address }) => address);
     expect(asked).toEqual(["198.51.99.1", "2a00:1450::1"]);
   });
 });
@@ -246,7 +246,7 @@ describe("an attempt is bounded", () => {
     const ehlo = Array.from({ length: 100 }, (_, at) => `X-KEYWORD-${at}`);
     const script = { rcpt: onlyAda, ehlo };
     const { evidence, result } = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
-    const lines = evidence.attempts[0]?.dialogues[0]?.transcript.map(({ text }) => text) ?? [];
+    const lines = evidence.attempts[0]?.sessions[0]?.transcript.map(({ text }) => text) ?? [];
     expect(result.sub_status).toBe("mailbox_exists");
     expect(lines.length).toBe(60);
     expect([lines[0], ...lines.slice(-3)]).toEqual(["220 stub.example ESMTP", UNKNOWN, "RSET", "250 2.0.0 Ok"]);
@@ -260,7 +260,7 @@ describe("the addresses of an attempt", () => {
     const asked: string[] = [];
     const probe = async (target: { readonly address: string }) => {
       asked.push(target.address);
-      return { dialogues: [], tookMs, finding: findingWith({ reading: "unreachable", heard: false }), settled: false };
+      return { sessions: [], tookMs, finding: findingWith({ reading: "unreachable", heard: false }), settled: false };
     };
     const runtime = { clock: createTestClock(), random: { integer: () => 0 } };
     const hosts = [
@@ -275,7 +275,7 @@ describe("the addresses of an attempt", () => {
       { smtpPort: 25, attemptTimeMs: 1_000 },
     )({
       ...{ address: address.value, domain: domainWith({ hosts }), randomRecipient: null, number: 1 },
-      previousSession: previousAddress === null ? null : { address: previousAddress, exit: "direct" },
+      previousSession: previousAddress === null ? null : { address: previousAddress, egress: "direct" },
       onBehalfOf: OPERATOR,
     });
     return asked;

@@ -141,10 +141,10 @@ describe("a refusal with a policy code in the words of an unknown user", () => {
     const results = [];
     for (const name of ["ada", "ada", "bob", "bob"]) results.push(await network.verify(`${name}@x.example`));
     for (const concluded of results) {
-      const exit = concluded.evidence.attempts[0]?.dialogues[0]?.exit;
-      if (exit === "two") expect(concluded.result.verdict).toBe("risky");
+      const egress = concluded.evidence.attempts[0]?.sessions[0]?.egress;
+      if (egress === "two") expect(concluded.result.verdict).toBe("risky");
     }
-    expect(results.some(({ evidence }) => evidence.attempts[0]?.dialogues[0]?.exit === "two")).toBe(true);
+    expect(results.some(({ evidence }) => evidence.attempts[0]?.sessions[0]?.egress === "two")).toBe(true);
   });
 });
 

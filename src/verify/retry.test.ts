@@ -18,7 +18,7 @@ test.each<readonly [string, EvidenceParts, Channel | null]>([
   ["DNS queries that could not be sent", { domain: { outcome: "local_failure" }, findings: [] }, "dns_sockets"],
   ["a domain whose DNS records are at fault", { domain: { outcome: "dns_error" }, findings: [] }, null],
   ["a broken egress", { findings: [findingWith({ reading: "internal", rule: "proxy_failed" })] }, "egress"],
-  ["no egress of this IP version", { findings: [findingWith({ reading: "internal", rule: "no_exit" })] }, null],
+  ["no egress of this IP version", { findings: [findingWith({ reading: "internal", rule: "no_egress" })] }, null],
 ])("the channel without a response: %s", (_name, parts, channel) => {
   expect(unansweredChannel(evidenceWith(parts))).toBe(channel);
 });

@@ -30,7 +30,7 @@ const LOCAL_RULES: ReadonlySet<string> = new Set(["local_failure", "proxy_failed
 export const unansweredChannel = ({ domain, attempts }: Evidence): Channel | null => {
   if (domain?.outcome === "local_failure") return "dns_sockets";
   if (domain?.outcome === "dns_error")
-    return domain.questions.some(({ outcome }) => DNS_FAILURES.has(outcome)) ? "dns" : null;
+    return domain.dns_queries.some(({ outcome }) => DNS_FAILURES.has(outcome)) ? "dns" : null;
   const latest = attempts.at(-1)?.finding;
   if (domain?.outcome !== "mail_hosts" || latest === undefined) return null;
   if (latest.reading === "unreachable") return "smtp";

@@ -162,7 +162,7 @@ describe("a failure of DNS", () => {
   const failing: Partial<DomainEvidence> = {
     outcome: "dns_error",
     hosts: [],
-    questions: [
+    dns_queries: [
       {
         ...{ name: "x.example", type: "MX", outcome: "servfail", records: [], ttl_s: 0 },
         ...{ server: null, from_cache: false, elapsed_ms: 1 },

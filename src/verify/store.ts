@@ -1,5 +1,6 @@
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
 import dictionary2 from "../../fixtures/evidence-dictionary-2.txt" with { type: "text" };
+import dictionary3 from "../../fixtures/evidence-dictionary-3.txt" with { type: "text" };
 import { and, asc, getTableColumns, gt, gte, lte, or, sql } from "drizzle-orm";
 import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
@@ -132,16 +133,32 @@ export class VerificationStore {
 }
 
 /** Typical evidence. It must not change: what was compressed with it could not be read any more. */
-const DICTIONARIES = { zstd: Buffer.from(dictionary1), deflate: Buffer.from(dictionary2) };
+const DICTIONARIES = [dictionary1, dictionary2, dictionary3].map((text) => Buffer.from(text));
+const [ZSTD_DICTIONARY, FORMER_DICTIONARY, DICTIONARY] = DICTIONARIES;
 
 /** How evidence is read, by the number that precedes it. One that was ever written stays; a better one gets the next number. */
-const READERS: ReadonlyMap<number, (packed: Uint8Array) => Buffer> = new Map([
-  [1, (packed: Uint8Array): Buffer => zstdDecompressSync(packed, { dictionary: DICTIONARIES.zstd })],
-  [2, (packed: Uint8Array): Buffer => inflateRawSync(packed, { dictionary: DICTIONARIES.deflate })],
+const READERS: ReadonlyMap<number, (packed: Uint8Array) => string> = new Map([
+  [1, (packed: Uint8Array) => withPresentNames(zstdDecompressSync(packed, { dictionary: ZSTD_DICTIONARY }).toString())],
+  [2, (packed: Uint8Array) => withPresentNames(inflateRawSync(packed, { dictionary: FORMER_DICTIONARY }).toString())],
+  [3, (packed: Uint8Array) => inflateRawSync(packed, { dictionary: DICTIONARY }).toString()],
 ]);
-const CURRENT = 2;
+const CURRENT = 3;
 /** Stronger levels save a tenth and take twice as long. A window of 16 kB covers the dictionary and ordinary evidence. */
-const DEFLATE_OPTIONS = { level: 1, memLevel: 4, windowBits: 14, chunkSize: 1024, dictionary: DICTIONARIES.deflate };
+const DEFLATE_OPTIONS = { level: 1, memLevel: 4, windowBits: 14, chunkSize: 1024, dictionary: DICTIONARY };
+
+/** Fields and rules in the JSON of the formats before 3, and their names since. Inside a text, these quotes are escaped. */
+const FORMER_NAMES: ReadonlyArray<readonly [former: string, present: string]> = [
+  ['"dialogues":', '"sessions":'],
+  ['"questions":', '"dns_queries":'],
+  ['"exit":', '"egress":'],
+  ['"remembered_since":', '"cooldown_since":'],
+  ['"rule":"dialogue-out-of-step"', '"rule":"replies-out-of-sync"'],
+  ['"rule":"no_exit"', '"rule":"no_egress"'],
+];
+
+const withPresentNames = (json: string): string =>
+  FORMER_NAMES.reduce((text, [former, present]) => text.replaceAll(former, present), json);
+
 /** First byte of evidence that was stored as plain JSON. */
 const BRACE = 0x7b;
 
@@ -157,10 +174,10 @@ export const unpackEvidence = (stored: Uint8Array): Evidence => evidenceSchema.p
 
 /** The JSON of stored evidence. Throws when it cannot be unpacked. */
 export const evidenceJson = (stored: Uint8Array): string => {
-  if (stored[0] === BRACE) return Buffer.from(stored).toString();
+  if (stored[0] === BRACE) return withPresentNames(Buffer.from(stored).toString());
   const read = READERS.get(stored[0] ?? 0);
   if (read === undefined) throw new Error(`evidence packed in the unknown format ${stored[0]}`);
-  return read(stored.subarray(1)).toString();
+  return read(stored.subarray(1));
 };
 
 /** A row in the order of creation, as far as its expiry needs it. */

@@ -77,9 +77,9 @@ const simulatedAttempt = (outcome: SimulatedOutcome): Attempt => {
     ...HOST,
     port: 25,
     started_at: table.verified_at,
-    exit: "test key",
+    egress: "test key",
     connection: "new" as const,
-    remembered_since: null,
+    cooldown_since: null,
     tls: false,
     failure: null,
     replies,
@@ -89,7 +89,7 @@ const simulatedAttempt = (outcome: SimulatedOutcome): Attempt => {
     number: 1,
     started_at: table.verified_at,
     finished_at: table.verified_at,
-    dialogues: outcome.internal ? [] : [session],
+    sessions: outcome.internal ? [] : [session],
     finding: findingOf(outcome, replies),
   };
 };
@@ -109,7 +109,7 @@ const simulatedDomain = (outcome: SimulatedOutcome, name: string): DomainEvidenc
     name,
     outcome: outcome.domain ?? "mail_hosts",
     implicit_mx: false,
-    questions: [],
+    dns_queries: [],
     unverifiable_provider: outcome.unverifiable ? "The test provider" : null,
     hosts: outcome.domain === undefined ? [mailHost] : [],
   };

@@ -79,8 +79,8 @@ const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
 
 /** Why no probe could be sent, with the egress and its setting; null when the cause is not known. */
 const ourFault = ({ attempts }: Evidence, { rule }: ProbeFinding): string | null => {
-  const dialogues = attempts.at(-1)?.dialogues ?? [];
-  const egress = dialogues.findLast(({ failure }) => failure?.kind === rule)?.exit ?? "direct";
+  const sessions = attempts.at(-1)?.sessions ?? [];
+  const egress = sessions.findLast(({ failure }) => failure?.kind === rule)?.egress ?? "direct";
   switch (rule) {
     case "local_failure":
       return egress === "direct"
@@ -88,7 +88,7 @@ const ourFault = ({ attempts }: Evidence, { rule }: ProbeFinding): string | null
         : `This machine cannot connect from ${egress} (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.`;
     case "proxy_failed":
       return `The proxy ${egress} (POSTWARDEN_SOCKS_PROXIES) does not work; no probe was sent.`;
-    case "no_exit":
+    case "no_egress":
       return "No source address (POSTWARDEN_SOURCE_ADDRESSES) has the IP version of the mail host; no probe was sent.";
     default:
       return null;

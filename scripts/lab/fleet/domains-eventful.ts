@@ -159,7 +159,7 @@ const recordChanges = ({ addresses, plan, noise }: Builder): DomainPlan => {
       event("reports stop", 62, { rules: ["reports_stopped"], within: 8, cause: /report/i, endDay: 69 }),
     ],
     checkpoints: [
-      { day: 41, actions: ["mend_record", "publish_record"], names: /record/i, expert: "publish the record again" },
+      { day: 41, actions: ["fix_record", "publish_record"], names: /record/i, expert: "publish the record again" },
       {
         day: END,
         actions: ["reject", "rehearse_reject", "wait"],

@@ -67,7 +67,7 @@ export const advicePages = ({
 
 const Conclusion = ({ domain, advice, progress }: AdviceProps) => {
   const { next } = advice;
-  const leadsToRecord = next?.action === "publish_record" || next?.action === "mend_record";
+  const leadsToRecord = next?.action === "publish_record" || next?.action === "fix_record";
   const { notBeforeDay } = progress;
   return (
     <Callout
@@ -227,7 +227,7 @@ const Side = ({ advice: { notes, unauthenticated_percent: left } }: AdviceProps)
 );
 
 const STEP_TITLES: Readonly<Record<AdviceStep["action"], string>> = {
-  mend_record: "Correct the record",
+  fix_record: "Correct the record",
   publish_record: "Publish the record first",
   raise_parent: "Strengthen the policy of the parent domain",
   protect_missing_names: "Protect subdomains that do not exist",
@@ -264,7 +264,7 @@ const READY: ReadonlySet<AdviceStep["action"]> = new Set([
 /** What kind of a conclusion the next step is. */
 const stepKind = ({ next }: Pick<Advice, "next">): Kind => {
   if (next === null || READY.has(next.action)) return "ok";
-  if (next.action === "mend_record") return "bad";
+  if (next.action === "fix_record") return "bad";
   return next.action === "wait" ? "info" : "warn";
 };
 
@@ -274,7 +274,7 @@ const stepReason = ({ next }: Pick<Advice, "next">, domain: string): string => {
   if (next.action === "publish_record") {
     return `No report can arrive before the record of ${domain} is published and has your reporting address.`;
   }
-  if (next.action === "mend_record" && next.record === null) {
+  if (next.action === "fix_record" && next.record === null) {
     return (
       next.why.replace(/^Publish the dns_records of the domain, so that reports arrive\.\s*/, "") ||
       "No reports can arrive."

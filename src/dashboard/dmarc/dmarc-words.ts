@@ -36,7 +36,7 @@ export const policyWords = (policy: StatePolicy | null | undefined): string => {
 };
 
 const STEPS: Readonly<Record<NextStep["action"], (source: string) => string>> = {
-  mend_record: () => "Fix the record",
+  fix_record: () => "Fix the record",
   publish_record: () => "Publish the record",
   raise_parent: () => "Raise the policy of the parent domain",
   protect_missing_names: () => "Protect names that do not exist: np=reject",

@@ -14,8 +14,8 @@ export const EvidenceView = ({ evidence }: { readonly evidence: Evidence }) => (
       <ol class="steps">
         <SyntaxStep {...evidence} />
         {evidence.domain !== null && <DnsStep domain={evidence.domain} />}
-        {evidence.attempts.flatMap(({ number, dialogues }) =>
-          dialogues.map((session, at) => <ConnectionStep key={`${number} ${at}`} session={session} />),
+        {evidence.attempts.flatMap(({ number, sessions }) =>
+          sessions.map((session, at) => <ConnectionStep key={`${number} ${at}`} session={session} />),
         )}
         <FindingStep evidence={evidence} />
       </ol>
@@ -24,8 +24,8 @@ export const EvidenceView = ({ evidence }: { readonly evidence: Evidence }) => (
   </>
 );
 
-const dnsMs = ({ questions }: DomainEvidence): number =>
-  questions.reduce((longest, { elapsed_ms }) => Math.max(longest, elapsed_ms), 0);
+const dnsMs = ({ dns_queries: queries }: DomainEvidence): number =>
+  queries.reduce((longest, { elapsed_ms }) => Math.max(longest, elapsed_ms), 0);
 
 /** Time that was spent, without the waits between attempts. */
 const totalMs = ({ domain, attempts }: Evidence): number =>
@@ -104,7 +104,7 @@ const DOMAIN_STEPS: Readonly<Record<DomainEvidence["outcome"], readonly [kind: K
 };
 
 const DnsStep = ({ domain }: { readonly domain: DomainEvidence }) => {
-  const { hosts, implicit_mx: isImplicit, unverifiable_provider: provider, questions, outcome } = domain;
+  const { hosts, implicit_mx: isImplicit, unverifiable_provider: provider, dns_queries: queries, outcome } = domain;
   const [kind, text] = DOMAIN_STEPS[outcome];
   return (
     <Step kind={kind} title={<>DNS of {domain.name}</>} ms={dnsMs(domain)}>
@@ -128,13 +128,13 @@ const DnsStep = ({ domain }: { readonly domain: DomainEvidence }) => {
         </p>
       )}
       {provider !== null && <p>{provider} gives the same reply for every recipient, so no reply is conclusive.</p>}
-      {questions.length > 0 && (
+      {queries.length > 0 && (
         <details>
           <summary class="small">
-            {questions.length === 1 ? "The DNS query" : `All ${questions.length} DNS queries`}
+            {queries.length === 1 ? "The DNS query" : `All ${queries.length} DNS queries`}
           </summary>
           <ul class="small">
-            {questions.map(({ name, type, outcome: got, records, ttl_s, server, from_cache, elapsed_ms }, at) => (
+            {queries.map(({ name, type, outcome: got, records, ttl_s, server, from_cache, elapsed_ms }, at) => (
               <li key={at}>
                 <code>
                   {type} {name}
@@ -168,8 +168,8 @@ const softwareOf = ({ transcript }: SessionEvidence): string | null => {
 };
 
 const ConnectionStep = ({ session }: { readonly session: SessionEvidence }) => {
-  const { host, address, port, exit, tls, failure, connection, transcript } = session;
-  if (exit === "test key")
+  const { host, address, port, egress, tls, failure, connection, transcript } = session;
+  if (egress === "test key")
     return (
       <Step kind="info" title={<>Connection to {host}</>}>
         <p>Simulated: test data never opens a connection.</p>
@@ -190,7 +190,7 @@ const ConnectionStep = ({ session }: { readonly session: SessionEvidence }) => {
     >
       <p>
         {address}, port {port}
-        {exit !== "direct" && `, from ${exit}`}
+        {egress !== "direct" && `, from ${egress}`}
         {name !== undefined && `, as ${name}`}
         {software !== null && `, ${software} by its greeting`}
         {connection === "reused" && ", on a connection that was open already"}.{" "}
@@ -247,7 +247,7 @@ const FindingStep = ({ evidence }: { readonly evidence: Evidence }) => {
   const { finding } = last;
   const [kind, title] = FINDING_TITLES[finding.reading];
   const catchAll = CATCH_ALL_TEXTS[finding.catch_all];
-  const decisive = last.dialogues
+  const decisive = last.sessions
     .flatMap(({ replies }) => replies)
     .find(({ rule, about }) => rule === finding.rule && (about === "submitted" || about === "us"));
   return (

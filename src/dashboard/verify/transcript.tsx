@@ -22,7 +22,7 @@ const sameReply = (line: string, reply: string): boolean => {
 export const Transcripts = ({ evidence }: { readonly evidence: Evidence }) => {
   const { attempts, retries } = evidence;
   // Test keys have no sessions; their results are simulated.
-  if (attempts.every(({ dialogues }) => dialogues.every(({ exit }) => exit === "test key"))) return null;
+  if (attempts.every(({ sessions }) => sessions.every(({ egress }) => egress === "test key"))) return null;
   return (
     <>
       {attempts.map((attempt, at) => (
@@ -48,18 +48,18 @@ const AttemptPanel = ({ attempt, count, retry }: AttemptPanelProps) => (
     }
     isFlush
   >
-    {attempt.dialogues.length === 0 && (
+    {attempt.sessions.length === 0 && (
       <div class="panel-body soft">
         <p>No connection was opened: {attempt.finding.rule ?? attempt.finding.reading}.</p>
       </div>
     )}
-    {attempt.dialogues.map((session, at) => (
+    {attempt.sessions.map((session, at) => (
       <Session
         key={at}
         session={session}
         label={`attempt ${attempt.number}, session ${at + 1}`}
         deciding={decidingLine(session, attempt)}
-        isAlone={attempt.dialogues.length === 1}
+        isAlone={attempt.sessions.length === 1}
       />
     ))}
     {retry !== undefined && (
@@ -81,10 +81,10 @@ interface SessionProps {
 }
 
 const Session = ({ session, label, deciding, isAlone }: SessionProps) => {
-  const { host, address, port, transcript, failure, tls, exit, connection, remembered_since: since } = session;
+  const { host, address, port, transcript, failure, tls, egress, connection, cooldown_since: since } = session;
   const facts = [
     `port ${port}`,
-    ...(exit === "direct" ? [] : [`from ${exit}`]),
+    ...(egress === "direct" ? [] : [`from ${egress}`]),
     ...(tls ? ["over TLS"] : []),
     ...(connection === "reused" ? ["on a reused connection"] : []),
   ];

@@ -172,7 +172,7 @@ const BEFORE_RCPT: readonly Rule[] = [
     enhanced: ["5.0", "5.1", "5.2", "5.4"],
   },
   {
-    id: "dialogue-out-of-step",
+    id: "replies-out-of-sync",
     reading: "protocol_error",
     stages: ["mail"],
     classes: [5],

@@ -149,7 +149,7 @@ You receive this digest as a recipient of these domains.
     expect(pageOf(more)).toContain("v=DMARC1; p=reject</code>");
   });
 
-  test.each(["mend_record", "publish_record"] as const)("says what to publish so that reports arrive: %s", (action) => {
+  test.each(["fix_record", "publish_record"] as const)("says what to publish so that reports arrive: %s", (action) => {
     const next = { action, record: null, why: "Publish what dns_records says." };
     const unknown = textOf({ next });
     expect(unknown).toContain(`so that reports arrive.\nShow the records to publish: ${DOMAIN_URL}/record\n`);

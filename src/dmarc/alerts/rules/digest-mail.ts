@@ -109,7 +109,7 @@ const nextActions = (facts: DomainDigestFacts): readonly MailBlock[] => {
   const { next, domain, recordToPublish } = facts;
   const { action: code = null, record = null, why } = next ?? { why: "nothing is left to do." };
   if (record !== null) return [action(`Next step: ${why}`), ...publishActions(domain, record)];
-  if (code === "mend_record" || code === "publish_record") {
+  if (code === "fix_record" || code === "publish_record") {
     return [
       action("Next step: correct the DNS record, so that reports arrive."),
       ...publishActions(domain, recordToPublish),

@@ -11,7 +11,7 @@ describe("a policy that receivers do not know", () => {
     ["sp=reject", "p=none; sp=reject", "p=none, sp=reject, np=reject"],
   ])("is mended where it stands, and the record is not in order before: %p", (policy, mended, applied) => {
     const { ready, next, requirements } = advise(facts(`v=DMARC1; ${policy}; ${RUA}`));
-    expect([ready, next?.action, next?.record]).toEqual([false, "mend_record", `v=DMARC1; ${mended}; ${RUA}`]);
+    expect([ready, next?.action, next?.record]).toEqual([false, "fix_record", `v=DMARC1; ${mended}; ${RUA}`]);
     expect(next?.why).toEndWith(`With this text they apply ${applied}.`);
     expect(requirements.find(({ code }) => code === "record_in_order")).toMatchObject({
       met: false,
@@ -22,7 +22,7 @@ describe("a policy that receivers do not know", () => {
 
   test("is not corrected while reports do not arrive: then the whole record is", () => {
     const advice = advise(facts(`v=DMARC1; p=bogus; ${RUA}`, { status: "action_required" }));
-    expect(advice.next).toMatchObject({ action: "mend_record", record: null });
+    expect(advice.next).toMatchObject({ action: "fix_record", record: null });
     expect(advice.requirements[0]).toMatchObject({ met: false, observed: "action_required" });
   });
 });

@@ -9,7 +9,7 @@ const ADVICE_STAGES = ["none", "monitoring", "rehearsal", "quarantine", "reject_
 export type AdviceStage = (typeof ADVICE_STAGES)[number];
 
 export const ADVICE_ACTIONS = [
-  "mend_record",
+  "fix_record",
   "publish_record",
   "raise_parent",
   "protect_missing_names",

@@ -91,8 +91,8 @@ describe("enforcement waits for", () => {
 
 describe("what to do first", () => {
   test.each<[string, string | null, Partial<AdviceFacts>, string]>([
-    ["the record, when reports do not come here", MONITORING, { status: "action_required" }, "mend_record"],
-    ["the record, when its policy is void", `v=DMARC1; p=foo; ${RUA}`, {}, "mend_record"],
+    ["the record, when reports do not come here", MONITORING, { status: "action_required" }, "fix_record"],
+    ["the record, when its policy is void", `v=DMARC1; p=foo; ${RUA}`, {}, "fix_record"],
     ["the record, when there is none", null, { status: "pending" }, "publish_record"],
     ["a word, when sources are unknown", ALL_SET, { sources: [source(), stranger(10)] }, "classify_sources"],
     ["the sources, when mail fails", ALL_SET, { sources: [source({ aligned: 500 })] }, "fix_sources"],

@@ -81,12 +81,12 @@ const recordStep = ({ domain, status, failing, record, policy }: AdviceFacts): A
   if (status === "action_required") {
     const what = failing.map(({ message }) => message).join(" ");
     return step(
-      "mend_record",
+      "fix_record",
       `Publish the dns_records of the domain, so that reports arrive.${what === "" ? "" : ` ${what}`}`,
     );
   }
   const corrected = record === null ? null : correctedPolicy(record);
-  if (corrected !== null && status === "active") return step("mend_record", corrected.why, corrected.text);
+  if (corrected !== null && status === "active") return step("fix_record", corrected.why, corrected.text);
   if (status === "pending" || (record === null && policy === null)) {
     return step("publish_record", `Publish the dns_records of ${domain}, then call verify.`);
   }
