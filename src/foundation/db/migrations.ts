@@ -35,6 +35,7 @@ import m0032 from "../../../drizzle/0032_history_indexes.sql" with { type: "text
 import m0033 from "../../../drizzle/0033_unknown_reporters.sql" with { type: "text" };
 import m0034 from "../../../drizzle/0034_purge_and_erase_indexes.sql" with { type: "text" };
 import m0035 from "../../../drizzle/0035_removed_targets.sql" with { type: "text" };
+import m0036 from "../../../drizzle/0036_fix_record.sql" with { type: "text" };
 import finalSchema from "./final-schema.sql" with { type: "text" };
 
 export interface Migration {
@@ -80,6 +81,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0033_unknown_reporters", sql: m0033 },
   { name: "0034_purge_and_erase_indexes", sql: m0034 },
   { name: "0035_removed_targets", sql: m0035 },
+  { name: "0036_fix_record", sql: m0036 },
 ];
 
 /** Creates in an empty database what all migrations together would make of it. */
