@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -156,8 +156,17 @@ test("while another program reads the database, the command says how long delete
   const reader = new Sqlite(path, { readonly: true });
   reader.run("BEGIN");
   reader.query("SELECT count(*) FROM accounts").get();
+  // The waits between its tries are over in the next turn.
+  const waits: number[] = [];
+  const after = spyOn(systemClock, "after").mockImplementation((ms, task) => {
+    waits.push(ms);
+    setImmediate(task);
+    return () => undefined;
+  });
   const { status, err } = await run(["accounts", "delete", "read", "--yes"]);
+  after.mockRestore();
   reader.close();
+  expect(waits.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThanOrEqual(5_000);
   expect([status, err]).toEqual([
     0,
     `postwarden: warning: Another program, such as a backup or Litestream, is reading ${path}: its unused space may contain deleted data until a purge (03:07 UTC) finds no such reader.`,

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "bun:test";
-import { createApps } from "../testing/app.ts";
+import { afterAll, describe, expect, test } from "bun:test";
+import { createApps, TestApp } from "../testing/app.ts";
 import { resultSchema, SUB_STATUSES, VERDICT_OF } from "./result.ts";
 
 const PATH = "/v1/email-verifications";
@@ -29,8 +29,11 @@ describe("every sub_status is a trigger", () => {
     [`${subStatus}+some-tag+more@any.example`, subStatus] as const,
   ]);
 
+  // One for all: each row has a key of its own.
+  const app = new TestApp();
+  afterAll(() => app.close());
+
   test.each(spellings)("%s is %s", async (email, subStatus) => {
-    const app = start();
     const answer = await app.verify(app.newKey(), email);
     expect(answer).toMatchObject({
       status: 200,
@@ -61,7 +64,6 @@ describe("every sub_status is a trigger", () => {
   test.each(["no address", "a@", "@b", "a@b@c", "a b@c.example", "mailbox_exists", "\ud800@b.example"])(
     "what is no address, such as %p, is a 200 and undeliverable",
     async (email) => {
-      const app = start();
       expect(await app.verify(app.newKey(), email)).toMatchObject({
         status: 200,
         body: { result: { verdict: "undeliverable", sub_status: "invalid_syntax" } },

@@ -44,10 +44,37 @@ const readDocument = async (app: TestApp): Promise<Document> => {
   return JSON.parse(text);
 };
 
+let plain: Promise<Document> | null = null;
+/** The document of a service with the default settings, which is always the same. */
+const plainDocument = (): Promise<Document> => (plain ??= readDocument(start()));
+
+/** The part of a document as a JSON Schema that stands alone. */
+const standingAlone = (part: unknown): Record<string, unknown> =>
+  JSON.parse(JSON.stringify(part).replaceAll("#/components/schemas/", "#/$defs/"));
+
+interface Checking {
+  readonly definitions: Record<string, z.core.JSONSchema.JSONSchema>;
+  /** By the text of the schema. */
+  readonly checkers: Map<string, z.ZodType>;
+}
+const checking = new WeakMap<Document, Checking>();
+
+const checkingOf = (document: Document): Checking => {
+  const known = checking.get(document);
+  if (known !== undefined) return known;
+  const definitions = standingAlone(document.components.schemas) as Checking["definitions"];
+  const begun = { definitions, checkers: new Map<string, z.ZodType>() };
+  checking.set(document, begun);
+  return begun;
+};
+
 /** A JSON Schema of the document as something that can check a value. */
 const checkerOf = (document: Document, schema: unknown): z.ZodType => {
-  const text = JSON.stringify({ ...(schema as object), $defs: document.components.schemas });
-  return z.fromJSONSchema(JSON.parse(text.replaceAll("#/components/schemas/", "#/$defs/")));
+  const { definitions, checkers } = checkingOf(document);
+  const text = JSON.stringify(schema);
+  const checker = checkers.get(text) ?? z.fromJSONSchema({ ...standingAlone(schema), $defs: definitions });
+  checkers.set(text, checker);
+  return checker;
 };
 
 const operationsOf = (document: Document) =>
@@ -115,7 +142,7 @@ describe("the OpenAPI document", () => {
   });
 
   test("refers to nothing that is not there, and names every operation once", async () => {
-    const document = await readDocument(start());
+    const document = await plainDocument();
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1] ?? "");
     expect(references.length).toBeGreaterThan(10);
     const known = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
@@ -125,11 +152,11 @@ describe("the OpenAPI document", () => {
   });
 
   test("describes every operation, parameter and property", async () => {
-    expect(undescribedIn(await readDocument(start()))).toEqual([]);
+    expect(undescribedIn(await plainDocument())).toEqual([]);
   });
 
   test("declares every path parameter", async () => {
-    for (const { path, operation } of operationsOf(await readDocument(start()))) {
+    for (const { path, operation } of operationsOf(await plainDocument())) {
       const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === "path");
       expect(declared.map(({ name }) => `{${name}}`)).toEqual([...path.matchAll(/\{\w+\}/g)].map(([name]) => name));
       for (const parameter of operation.parameters ?? []) expect(parameter.required).toBe(parameter.in === "path");
@@ -137,7 +164,7 @@ describe("the OpenAPI document", () => {
   });
 
   test("names the routes without a key, the body errors of bodies only, and 403 where a scope is needed", async () => {
-    for (const { method, path, operation } of operationsOf(await readDocument(start()))) {
+    for (const { method, path, operation } of operationsOf(await plainDocument())) {
       const { security, "x-scope": scope, requestBody, responses } = operation;
       const isOpen = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"].includes(path);
       const where = `${method} ${path}`;
@@ -158,7 +185,7 @@ describe("the OpenAPI document", () => {
   });
 
   test("requires every request body but the one that may be left out", async () => {
-    const bodies = operationsOf(await readDocument(start())).flatMap(({ operation: { operationId, requestBody } }) =>
+    const bodies = operationsOf(await plainDocument()).flatMap(({ operation: { operationId, requestBody } }) =>
       requestBody === undefined ? [] : [{ operationId, required: requestBody.required }],
     );
     expect(bodies.length).toBeGreaterThan(10);
@@ -167,13 +194,13 @@ describe("the OpenAPI document", () => {
   });
 
   test("describes a text by its format or by a pattern, not by both", async () => {
-    const document = JSON.stringify(await readDocument(start()));
+    const document = JSON.stringify(await plainDocument());
     expect(document.includes('"format":"uuid"')).toBe(true);
     expect(document.match(/"format":"[^"]*","pattern"/)?.[0]).toBeUndefined();
   });
 
   test("has an example for every body, and each fits its schema", async () => {
-    const document = await readDocument(start());
+    const document = await plainDocument();
     for (const { method, path, operation } of operationsOf(document)) {
       for (const { schema, example, examples = {} } of everyMedia(operation)) {
         const all = [...(example === undefined ? [] : [example]), ...Object.values(examples).map(({ value }) => value)];
@@ -185,7 +212,7 @@ describe("the OpenAPI document", () => {
   });
 
   test("describes every event that is sent, its three headers, and an example that fits", async () => {
-    const document = await readDocument(start());
+    const document = await plainDocument();
     expect(Object.keys(document.webhooks).toSorted()).toEqual([
       "blacklist.delisted",
       "blacklist.list_unusable",
@@ -220,7 +247,7 @@ describe("the OpenAPI document", () => {
   });
 
   test("describes an error by the status it has", async () => {
-    for (const { operation } of operationsOf(await readDocument(start()))) {
+    for (const { operation } of operationsOf(await plainDocument())) {
       for (const [status, { content = {} }] of Object.entries(operation.responses)) {
         for (const { examples = {} } of Object.values(content)) {
           for (const { value } of Object.values(examples)) {
@@ -276,7 +303,7 @@ describe("the OpenAPI document", () => {
   });
 
   test("names the settings' base URL as the server", async () => {
-    expect((await readDocument(start())).servers).toEqual([{ url: "http://localhost" }]);
+    expect((await plainDocument()).servers).toEqual([{ url: "http://localhost" }]);
   });
 });
 
