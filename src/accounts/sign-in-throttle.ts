@@ -36,6 +36,7 @@ class FailureCounts {
   constructor(
     private readonly clock: Pick<Clock, "monotonicMs">,
     private readonly limit: Limit,
+    private readonly entriesMax: number,
   ) {}
 
   find(name: string): Failures | undefined {
@@ -60,7 +61,7 @@ class FailureCounts {
     this.#entries.delete(name);
     this.#entries.set(name, failures);
     const [oldest] = this.#entries.keys();
-    if (this.#entries.size > ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
+    if (this.#entries.size > this.entriesMax && oldest !== undefined) this.#entries.delete(oldest);
   }
 
   remove(name: string): void {
@@ -96,13 +97,16 @@ export class SignInThrottle {
   readonly #networks: FailureCounts;
   readonly #emails: FailureCounts;
 
-  constructor(clock: Pick<Clock, "monotonicMs">) {
+  constructor(
+    clock: Pick<Clock, "monotonicMs">,
+    readonly entriesMax = ENTRIES_MAX,
+  ) {
     this.#clock = clock;
-    this.#pairs = new FailureCounts(clock, OF_PAIR);
-    this.#addresses = new FailureCounts(clock, OF_ADDRESS);
-    this.#networkPairs = new FailureCounts(clock, OF_NETWORK_PAIR);
-    this.#networks = new FailureCounts(clock, OF_NETWORK);
-    this.#emails = new FailureCounts(clock, OF_EMAIL);
+    this.#pairs = new FailureCounts(clock, OF_PAIR, entriesMax);
+    this.#addresses = new FailureCounts(clock, OF_ADDRESS, entriesMax);
+    this.#networkPairs = new FailureCounts(clock, OF_NETWORK_PAIR, entriesMax);
+    this.#networks = new FailureCounts(clock, OF_NETWORK, entriesMax);
+    this.#emails = new FailureCounts(clock, OF_EMAIL, entriesMax);
   }
 
   /**

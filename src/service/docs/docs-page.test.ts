@@ -1,6 +1,6 @@
-import { beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { createApps } from "../../testing/app.ts";
+import { createApps, TestApp } from "../../testing/app.ts";
 import { apiDocumentSchema, type DocumentedOperation, operationsOf } from "./api-document.ts";
 import { bodyTypesOf, curlExample, KEY_VARIABLE, shellQuoted } from "./curl-example.ts";
 import { renderDocsPage } from "./docs-page.ts";
@@ -56,13 +56,16 @@ const examples = operations.flatMap((operation) =>
 );
 
 describe("every curl example", () => {
+  // One for all: each example has an account of its own.
+  const app = new TestApp({ settings: { NOTIFY_SMTP_URL: "smtp://127.0.0.1:1", NOTIFY_FROM: "alerts@example.com" } });
+  afterAll(() => app.close());
+
   for (const { operation, type, name } of examples)
     test(`is accepted by the shell and by the service: ${name}`, async () => {
-      const app = start({ settings: { NOTIFY_SMTP_URL: "smtp://127.0.0.1:1", NOTIFY_FROM: "alerts@example.com" } });
       const command = curlExample(operation, type, BASE_URL);
       // Test keys send no mail, so that there is none to stop.
       const mode = operation.operationId === "setNotificationMail" ? "live" : "test";
-      const request = requestOf(argumentsOf(command, app.newKey({ mode }).key));
+      const request = requestOf(argumentsOf(command, app.newKey({ account: name, mode }).key));
       const { method, path, responses } = operation;
       expect(request.method).toBe(method);
       const form = new RegExp(`^${path.replaceAll(".", "\\.").replace(/\{\w+\}/g, "[^/]+")}$`);
