@@ -109,7 +109,7 @@ describe("SOCKS_PROXIES", () => {
     const { body, id, text } = await posted;
     const evidence = await app.request("GET", `/v1/email-verifications/${id}/evidence`, { key });
     expect(body).toMatchObject({ result: { sub_status: subStatus } });
-    expect(evidence.text).toContain(`"exit":"socks5://127.0.0.1:${proxy.port}"`);
+    expect(evidence.text).toContain(`"egress":"socks5://127.0.0.1:${proxy.port}"`);
     for (const said of [text, evidence.text, app.logged.join("\n")]) expect(said).not.toMatch(/hunter2|bob/);
     expect(proxy.targets).toEqual(password === SECRET ? [`127.0.0.1 ${stub.port}`] : []);
     expect(app.credits()).toEqual({ available: creditsLeft, held: 0 });
