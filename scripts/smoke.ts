@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { connect } from "node:tls";
-import { selfSignedCertificate } from "../src/foundation/net/self-signed.ts";
+import { selfSignedCertificate } from "../src/foundation/net/self-signed-file.ts";
 import { sampleReportMail } from "../src/testing/dmarc-reports.ts";
 import { SmtpTestClient } from "../src/testing/smtp-test-client.ts";
 import { claimNoSecrets } from "./smoke/secrets.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { selfSignedCertificate } from "../../src/foundation/net/self-signed.ts";
+import { selfSignedCertificate } from "../../src/foundation/net/self-signed-file.ts";
 import type { Subject } from "./ask.ts";
 import { EXITS, PROXIED_HTTP } from "./hosts.ts";
 import type { OutageCell } from "./outage.ts";

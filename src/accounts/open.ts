@@ -8,7 +8,6 @@ import { createBudgets } from "../foundation/http/request-memory.ts";
 import { Accounts } from "./accounts.ts";
 import { type Actor, actorOfProcess, AuditLog } from "./audit-log.ts";
 import { type CreditHolds, FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
-import { createCallerNames } from "./caller-names.ts";
 import { GuessedCodes } from "./guessed-codes.ts";
 import { ApiKeys, Authenticator } from "./keys.ts";
 import { PASSWORD_COSTS, type PasswordCosts, Passwords } from "./passwords.ts";
@@ -94,3 +93,14 @@ export class UsageSlice {
     });
   }
 }
+
+/** What the `keyId` of a caller begins with when it is a user of the dashboard. */
+const USER_PREFIX = "user:";
+
+/** Says what a caller is called: the name of an API key, or the address of a user; null for one that was removed. */
+const createCallerNames =
+  (keys: Pick<AccountStore, "findKey">, users: Pick<UserStore, "find">) =>
+  (keyId: string): string | null =>
+    keyId.startsWith(USER_PREFIX)
+      ? (users.find(keyId.slice(USER_PREFIX.length))?.user.email ?? null)
+      : (keys.findKey(keyId)?.name ?? null);

@@ -3,13 +3,20 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { openHealthCheck } from "../dmarc/open.ts";
 import { freshResolverOf } from "../service/platform.ts";
 import { parseMonitoredDomain } from "../dmarc/records/domains/parse-domain.ts";
-import type { DomainHealth } from "../dmarc/insight/health/health-schema.ts";
+import type {
+  DomainHealth,
+  HealthFinding,
+  DkimSection,
+  HealthSection,
+  SpfSection,
+} from "../dmarc/insight/health/health-schema.ts";
 import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/insight/health/selectors.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
-import { healthText } from "./dmarc-health-text.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { loadConfig } from "./prepare-directory.ts";
+import { safeLine } from "../foundation/base/visible-text.ts";
+import { wrapText } from "./terminal-text.ts";
 
 interface HealthOptions {
   readonly selector?: readonly string[];
@@ -63,3 +70,81 @@ export const addDmarcHealthCommand = (group: Command, io: Io): void => {
       }
     });
 };
+
+const TITLES: Readonly<Record<HealthSection["code"], string>> = {
+  dmarc: "DMARC",
+  spf: "SPF",
+  dkim: "DKIM",
+  mx: "MX",
+  mta_sts: "MTA-STS",
+  tls_rpt: "TLS-RPT",
+  bimi: "BIMI",
+};
+const LABEL_WIDTH = 11;
+const WIDTH_MIN = 40;
+
+/** An indented line, wrapped only when it does not fit. */
+const indented = (line: string, width: number): string[] => {
+  const whole = " ".repeat(LABEL_WIDTH) + safeLine(line);
+  return whole.length <= width ? [whole] : labelled("", line, width);
+};
+
+/** A text after a label, wrapped at `width` characters. */
+const labelled = (label: string, text: string, width: number): string[] => {
+  const lines = wrapText(safeLine(text), Math.max(WIDTH_MIN, width) - LABEL_WIDTH);
+  return lines.map((line, at) => `${(at === 0 ? label : "").padEnd(LABEL_WIDTH)}${line}`.trimEnd());
+};
+
+const findingLines = ({ severity, message, fix }: HealthFinding, width: number): string[] => [
+  ...labelled(`  ${severity}`, message, width),
+  ...(fix === null ? [] : labelled("", `Fix: ${fix}`, width)),
+];
+
+const spfLines = ({ record, lookups, lookups_complete, void_lookups, terms }: SpfSection, width: number): string[] => {
+  if (record === null || lookups === null) return [];
+  const sum = `${lookups_complete ? "" : "at least "}${lookups} DNS lookups (10 allowed), ${void_lookups} of them void`;
+  const costs = terms
+    .filter(({ depth }) => depth < 3)
+    .map(({ term, depth, lookups: cost }) => `${"  ".repeat(depth)}${String(cost).padStart(2)}  ${term}`);
+  return [
+    ...labelled("", record, width),
+    ...labelled("", sum, width),
+    ...costs.flatMap((line) => indented(line, width)),
+  ];
+};
+
+const keyLine = ({ selector, state, type, bits, cname, messages }: DkimSection["keys"][number]): string => {
+  const strength = type === null || bits === null ? "" : type === "rsa" ? `RSA ${bits}` : "Ed25519";
+  const alias = cname === null ? "" : `CNAME ${cname}`;
+  const use = messages === null ? "" : `${messages.passed} passed, ${messages.failed} failed`;
+  return [selector, state, strength, alias, use].filter((part) => part !== "").join(", ");
+};
+
+const detailLines = (section: HealthSection, width: number): string[] => {
+  switch (section.code) {
+    case "spf":
+      return spfLines(section, width);
+    case "dkim":
+      return section.keys.flatMap((key) => labelled("", keyLine(key), width));
+    case "mx":
+      return section.hosts.flatMap(({ preference, exchange }) => labelled("", `${preference} ${exchange}`, width));
+    case "dmarc":
+    case "mta_sts":
+    case "tls_rpt":
+    case "bimi":
+      return section.record === null ? [] : labelled("", section.record, width);
+    default:
+      return section satisfies never;
+  }
+};
+
+const sectionLines = (section: HealthSection, width: number): string[] => [
+  `${TITLES[section.code].padEnd(LABEL_WIDTH)}${section.status}`,
+  ...detailLines(section, width),
+  ...section.findings.flatMap((finding) => findingLines(finding, width)),
+  ...section.unchecked.flatMap((sentence) => labelled("  unknown", sentence, width)),
+];
+
+/** The health of a domain as text of at most `width` characters per line, with the fix of each finding. */
+const healthText = ({ domain, status, sections }: DomainHealth, width: number): string =>
+  [`${domain}: ${status}`, ...sections.flatMap((section) => ["", ...sectionLines(section, width)])].join("\n");

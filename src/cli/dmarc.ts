@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { systemClock } from "../foundation/base/clock.ts";
+import { systemClock, isoTime } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { ImportSlice } from "../dmarc/reports/open.ts";
-import { addCommand, addGroup } from "./command.ts";
+import { addCommand, addGroup, type AccountOptions, ofAccount } from "./command.ts";
 import { addDomainCommands } from "./dmarc-domains.ts";
 import { addDmarcExport } from "./dmarc-export.ts";
 import { addDmarcHealthCommand } from "./dmarc-health.ts";
@@ -11,9 +11,11 @@ import { addDmarcImport, ingestionLine, type ReportDatabase, type Stdin, withRep
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
 import { performInSteps } from "./data-directory.ts";
 import { addMailboxCommand } from "./dmarc-mailbox.ts";
-import { addReporterCommands } from "./dmarc-reporters.ts";
 import { addSourceCommands } from "./dmarc-sources.ts";
 import { type Io, print, UsageError } from "./io.ts";
+import { AcceptedReporters, acceptedView } from "../dmarc/insight/queries/accepted-reporters.ts";
+import { type CommandService, withService } from "./service.ts";
+import { table } from "./terminal-text.ts";
 
 /** `dmarc domains | sources | classify | advice | reporters | import | retry | export | health | imap-check` */
 export const addDmarcCommands = (program: Command, io: Io, stdin: Stdin = () => Bun.stdin.stream()): void => {
@@ -95,3 +97,54 @@ const addDmarcRetry = (group: Command, io: Io): Command =>
         if (!json && ids.length === 0) for (const line of problemsText(tally.look())) io.err(line);
       });
     });
+
+const acceptedOf = ({ db, service: { dmarc } }: CommandService): AcceptedReporters =>
+  new AcceptedReporters({ db, clock: systemClock }, dmarc.stores.reporters);
+
+/** `dmarc reporters list | accept | withdraw` */
+const addReporterCommands = (dmarc: Command, io: Io): void => {
+  const group = addGroup(dmarc, "reporters", {
+    description: "Accept reporters that are not in the list of known ones, for all domains of an account.",
+    example: "dmarc reporters accept partner-mail.net",
+  });
+  ofAccount(
+    addCommand(group, "list", { description: "List the accepted reporters.", example: "dmarc reporters list" }),
+    "reporters",
+  ).action((options: AccountOptions) =>
+    withService(io, options, async (command) => {
+      const reporters = acceptedOf(command).list(command.caller);
+      const rows = reporters.map(({ author, atMs }) => [author, isoTime(atMs)]);
+      print(io, options.json, { reporters: reporters.map(acceptedView) }, () =>
+        rows.length === 0 ? "No reporter is accepted." : table(["REPORTER", "ACCEPTED"], rows, io.columns),
+      );
+    }),
+  );
+  ofAccount(
+    addCommand(group, "accept <reporter>", {
+      description: "Let the reports of this organizational domain count in advice and alerts.",
+      example: "dmarc reporters accept partner-mail.net",
+    }),
+    "reporters",
+  ).action((reporter: string, options: AccountOptions) =>
+    withService(io, options, async (command) => {
+      const accepted = await command.perform({ action: "dmarc.reporters.accept", subject: reporter }, () =>
+        acceptedOf(command).accept(command.caller, reporter),
+      );
+      print(io, options.json, acceptedView(accepted), () => `${accepted.author}: accepted.`);
+    }),
+  );
+  ofAccount(
+    addCommand(group, "withdraw <reporter>", {
+      description: "Withdraw the acceptance of a reporter.",
+      example: "dmarc reporters withdraw partner-mail.net",
+    }),
+    "reporters",
+  ).action((reporter: string, options: AccountOptions) =>
+    withService(io, options, async (command) => {
+      const author = await command.perform({ action: "dmarc.reporters.withdraw", subject: reporter }, () =>
+        acceptedOf(command).withdraw(command.caller, reporter),
+      );
+      print(io, options.json, { reporter: author }, () => `${author}: not accepted any more.`);
+    }),
+  );
+};

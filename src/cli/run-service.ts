@@ -9,7 +9,14 @@ import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import { openReceiver } from "../dmarc/reports/open.ts";
 import { createApplications } from "../service/applications.ts";
 import { Service } from "../service/compose.ts";
-import { baseUrlOf, type Config, ignoreProxyVariables, mailHostOf, USE_PROXY_ENV_SETTING } from "../service/config.ts";
+import {
+  baseUrlOf,
+  type Config,
+  ignoreProxyVariables,
+  mailHostOf,
+  USE_PROXY_ENV_SETTING,
+  type Environment,
+} from "../service/config.ts";
 import { removeAbandonedCopies } from "../foundation/db/kept-copies.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../foundation/db/open.ts";
 import { foreignSourceAddresses } from "../doctor/egress-check.ts";
@@ -20,7 +27,6 @@ import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
 import type { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import type { ServiceGate } from "./service-gate.ts";
-import { notifyReady } from "./service-manager.ts";
 import type { Hangups, ReloadableSettings } from "./settings-reload.ts";
 
 /** Memory that only the start needed is released once, after the first requests. */
@@ -191,5 +197,26 @@ export const runService = async (options: ServedOptions): Promise<void> => {
     throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
   } finally {
     db.close();
+  }
+};
+
+const NOTIFY_TIMEOUT_MS = 5_000;
+
+/**
+ * Tells systemd that the service is ready, if its unit has `Type=notify` (sd_notify(3)). Uses systemd's own program,
+ * because the platform has no Unix datagram sockets; the unit needs `NotifyAccess=all`. A failure is logged.
+ */
+export const notifyReady = async ({ NOTIFY_SOCKET, PATH }: Environment, log: Log): Promise<void> => {
+  if (NOTIFY_SOCKET === undefined) return;
+  try {
+    const child = Bun.spawn(["systemd-notify", "--ready"], {
+      env: { NOTIFY_SOCKET, PATH },
+      stdio: ["ignore", "ignore", "pipe"],
+      timeout: NOTIFY_TIMEOUT_MS,
+    });
+    const [problem, status] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+    if (status !== 0) log.warn("systemd could not be notified that the service is ready", { status, error: problem });
+  } catch (error) {
+    log.warn("systemd could not be notified that the service is ready", { error });
   }
 };

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { selfSignedCertificate } from "../foundation/net/self-signed.ts";
+import { selfSignedCertificate } from "../foundation/net/self-signed-file.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { COMMIT, VERSION } from "../service/version.ts";
 

@@ -1,9 +1,9 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { wait, waitFor } from "../foundation/base/wait.ts";
 import { createLog } from "../foundation/base/log.ts";
-import { systemRandom } from "../foundation/base/secrets.ts";
+import { systemRandom, type Random } from "../foundation/base/secrets.ts";
 import { openSuppressions } from "../accounts/open.ts";
 import { EngineSlice } from "../verify/open.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
@@ -13,12 +13,21 @@ import type { ConcludedVerification } from "../verify/verdict.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
 import { addCommand } from "./command.ts";
-import { CommandFailed, type Io, UsageError } from "./io.ts";
-import { type ListRun, type FileOptions, verifyFile } from "./verify-file.ts";
-import { previewFile } from "./verify-file-preview.ts";
-import { withStreams } from "./verify-file-streams.ts";
+import { CommandFailed, type Io, UsageError, print } from "./io.ts";
+import { type ListRun, type FileOptions, verifyFile, layoutOf } from "./verify-file.ts";
 import { openDatabase } from "./data-directory.ts";
 import { databasePath, loadConfig } from "./prepare-directory.ts";
+import { open } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileSource } from "../bulk/reading/byte-source.ts";
+import { type PathOptions, checkList } from "./verify-file-paths.ts";
+import { readRows } from "../bulk/reading/csv.ts";
+import { type ListFile, withListFile } from "../bulk/arrival/list-file.ts";
+import { describeFormat } from "../bulk/reading/detected-format.ts";
+import { type Preview, previewSubmission } from "../bulk/arrival/preview.ts";
+import { table } from "./terminal-text.ts";
+import { counted } from "./progress.ts";
 
 interface VerifyOptions extends FileOptions {
   readonly evidence?: boolean;
@@ -152,5 +161,101 @@ const findSuppressions = (config: Config, io: Io) => {
     if (!(error instanceof CommandFailed)) throw error;
     io.err(`The suppression list is not used: ${error.message}`);
     return null;
+  }
+};
+
+/** The path that means standard input or output. */
+const STREAM = "-";
+
+const saveStdin = async (io: Io, path: string): Promise<void> => {
+  if (io.stdinIsTerminal) throw new UsageError("--file - reads standard input: pipe a list in.");
+  const file = await open(path, "wx", 0o600);
+  try {
+    for await (const chunk of io.stdin()) await file.writeFile(chunk);
+  } finally {
+    await file.close();
+  }
+};
+
+/**
+ * Replaces `-` by the paths of temporary files: standard input is saved first, because a list is read more than once, and
+ * results are written to standard output when they are complete. Everything else goes to standard error.
+ */
+const withStreams = async <O extends PathOptions>(
+  options: O,
+  io: Io,
+  work: (options: O, io: Io) => Promise<void>,
+): Promise<void> => {
+  const { file, out } = options;
+  if (file !== STREAM && out !== STREAM) return work(options, io);
+  const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
+  const paths = {
+    ...(file === STREAM ? { file: join(folder, "list") } : {}),
+    ...(out === STREAM ? { out: join(folder, "results.csv") } : {}),
+  };
+  try {
+    if (paths.file !== undefined) await saveStdin(io, paths.file);
+    await work(
+      { ...options, ...paths, ...(out === STREAM ? { outName: STREAM } : {}) },
+      paths.out === undefined ? io : { ...io, out: io.err },
+    );
+    if (paths.out !== undefined) for await (const chunk of fileSource(paths.out)()) await io.write(chunk);
+  } catch (error) {
+    const isLost = paths.out !== undefined && error instanceof CommandFailed && error.code === "interrupted";
+    throw isLost ? new CommandFailed("Interrupted. Only a run with --out FILE can be resumed.", "interrupted") : error;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+const CELL_CHARACTERS_SHOWN = 40;
+
+const shown = (text: string): string =>
+  text.length > CELL_CHARACTERS_SHOWN ? `${text.slice(0, CELL_CHARACTERS_SHOWN)}…` : text;
+
+const rowsTable = ({ first_rows: rows }: Preview): string =>
+  table(
+    ["ROW", "SUBMITTED", "READ AS", "NOTE"],
+    rows.map(({ row_index, submitted_email, normalized_email, did_you_mean, reason }) => [
+      String(row_index),
+      shown(submitted_email),
+      reason === null ? shown(normalized_email) : "",
+      reason ?? (did_you_mean === null ? "" : `did you mean ${shown(did_you_mean)}?`),
+    ]),
+  );
+
+const textOf = (preview: Preview, { reading }: ListFile): string => {
+  const { rows, addresses, candidates } = preview;
+  const others = candidates.filter(({ index }) => index !== reading.column.index);
+  const names = others.map(({ index, name }) => `${index}${name === null ? "" : ` ${JSON.stringify(name)}`}`);
+  return [
+    describeFormat(reading),
+    ...(names.length === 0 ? [] : [`Other columns with addresses: ${names.join(", ")}.`]),
+    `${counted(rows.total, "row", "rows")}, ${counted(addresses.total, "address", "addresses")}; ${rows.duplicate.toLocaleString("en")} duplicate, ${rows.empty.toLocaleString("en")} empty, ${rows.invalid_syntax.toLocaleString("en")} not an address.`,
+    "",
+    rowsTable(preview),
+  ].join("\n");
+};
+
+/** `verify --file LIST --dry-run`: shows how a list is read and what is in it, without the network. */
+const previewFile = async (options: FileOptions, io: Io, random: Random): Promise<void> => {
+  const { file, out, force } = options;
+  if (file === undefined || file === "") throw new UsageError("--dry-run needs a --file.");
+  if (out !== undefined || force) throw new UsageError("--dry-run cannot be combined with --out or --force.");
+  const requested = layoutOf(options);
+  checkList(resolve(file), file);
+  const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
+  try {
+    await withListFile(resolve(file), { layout: requested, sheetPath: join(folder, "sheet") }, async (list) => {
+      const { source, inspection, reading } = list;
+      const { shape } = inspection;
+      const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };
+      const order = { inspection, list: { ...about, batches: readRows(source, shape) } };
+      const preview = await previewSubmission(order, { credits: { available: 0, isHeld: false }, random });
+      const { credits, ...rest } = preview;
+      print(io, options.json, rest, () => textOf(preview, list));
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 };

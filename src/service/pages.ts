@@ -2,7 +2,16 @@ import { openDashboard } from "../dashboard/open.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import type { Service, ServiceOptions } from "./compose.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
-import { createFactsReader, retentionOf } from "./service-facts.ts";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { uploadsFolderOf } from "../bulk/open.ts";
+import type { ServiceFacts } from "../dashboard/settings/service.tsx";
+import type { Doctor } from "../doctor/doctor.ts";
+import { type DatabaseUsage, databaseUsageOf } from "../foundation/db/database-files.ts";
+import type { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";
+import type { Config } from "./config.ts";
+import { type Backlog, BacklogStore } from "./metrics/backlog-store.ts";
+import { COMMIT, VERSION } from "./version.ts";
 
 /** The dashboard as an application. */
 export const openPages = (service: Service, options: ServiceOptions, clients: ClientAddresses): HttpApplication => {
@@ -15,3 +24,82 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
   const errorPage = dashboard.errorPage.bind(dashboard);
   return createApplication({ log, clock, routes: [dashboard.routes()], errorPage });
 };
+
+/** How long what is stored. */
+const retentionOf = (config: Config) => [
+  { what: "Verifications", days: config.verificationRetentionDays },
+  { what: "Evidence of verifications", days: config.evidenceRetentionDays },
+  { what: "Lists and their results", days: config.listRetentionDays },
+  { what: "Other columns of list files", days: config.listFileRetentionDays },
+  { what: "Blocklist checks", days: config.blocklistRetentionDays },
+  { what: "Raw report mail", days: config.reportMailRetentionDays },
+];
+
+/** Reads how the service fares. */
+const createFactsReader = (service: Service, { config, problems = () => [] }: ServiceOptions): (() => ServiceFacts) => {
+  const { readiness, backups, doctor } = service;
+  const { db, clock } = service.runtime;
+  const { egresses, pacing } = service.engine.smtp;
+  const backlog = new BacklogStore(db);
+  const startedAtMs = clock.nowMs();
+  return () => {
+    const { reasons, findings } = readiness.check();
+    const failures = (doctor.latestFindings()?.findings ?? []).filter(({ severity }) => severity === "fail");
+    const usage = databaseUsageOf(db.path);
+    return {
+      ...{ version: VERSION, commit: COMMIT, startedAtMs, memoryBytes: process.memoryUsage.rss() },
+      ...{ blockers: reasons, problems: problems(), retention: retentionOf(config), backups },
+      findings: [...findings, ...failures.map(({ title, detail }) => `${title}: ${detail}`)],
+      sizes: sizesOf(usage, { config, backups }),
+      network: networkOf(doctor),
+      disk: usage === null ? null : { freeBytes: usage.diskFreeBytes, totalBytes: usage.diskBytes },
+      egresses: egresses.states(),
+      cooldowns: pacing.countCooldowns(),
+      queues: queuesOf(backlog.read()),
+    };
+  };
+};
+
+const NETWORK_AREAS: ReadonlySet<string> = new Set(["DNS", "Egress"]);
+
+const networkOf = (doctor: Doctor): ServiceFacts["network"] =>
+  doctor.latestFindings()?.findings.filter(({ area }) => NETWORK_AREAS.has(area)) ?? null;
+
+interface SizeSources {
+  readonly config: Config;
+  readonly backups: ScheduledBackups | null;
+}
+
+const sizesOf = (usage: DatabaseUsage | null, { config, backups }: SizeSources): ServiceFacts["sizes"] => {
+  const uploads = filesIn(uploadsFolderOf(config));
+  const stored = backups?.stored.map(({ file }) => file) ?? [];
+  return [
+    ...(usage === null ? [] : [{ what: "Database", bytes: usage.fileBytes }]),
+    ...(usage === null ? [] : [{ what: "Write-ahead log", bytes: usage.walBytes }]),
+    { what: "Uploads under way", bytes: bytesOf(uploads) },
+    ...(backups === null ? [] : [{ what: "Backups", bytes: bytesOf(stored) }]),
+  ];
+};
+
+const FILES_MAX = 1_000;
+
+const filesIn = (folder: string): readonly string[] =>
+  existsSync(folder)
+    ? readdirSync(folder)
+        .slice(0, FILES_MAX)
+        .map((name) => join(folder, name))
+    : [];
+
+const bytesOf = (files: readonly string[]): number =>
+  files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
+
+const queuesOf = (backlog: Backlog): ServiceFacts["queues"] => [
+  { what: "Verifications that wait for a reply or a retry", count: backlog.pendingVerifications, oldestMs: null },
+  ...backlog.jobs.map(({ status, rowsLeft }) => ({
+    ...{ what: `Addresses of lists that are ${status}`, count: rowsLeft, oldestMs: null },
+  })),
+  { what: "Report mails to process", count: backlog.pendingReports, oldestMs: backlog.oldestReportMs },
+  {
+    ...{ what: "Events to deliver", count: null, oldestMs: backlog.oldestEventMs },
+  },
+];

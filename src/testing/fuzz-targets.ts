@@ -2,7 +2,7 @@ import addresses from "../../fixtures/addresses.json" with { type: "json" };
 import { parseAddress } from "../foundation/mail/address.ts";
 import { inspectAddress } from "../foundation/mail/inspect-address.ts";
 import { encodeQuery } from "../foundation/net/dns-message.ts";
-import { matchPacket } from "../foundation/net/dns-packet-match.ts";
+import { matchPacket } from "../foundation/net/dns-transport.ts";
 import { parseCidr } from "../foundation/base/cidr.ts";
 import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { parseDnsServers, parseResolvConf } from "../foundation/net/resolv-conf.ts";

@@ -1,6 +1,5 @@
 import { err, ok } from "../foundation/base/errors.ts";
-import type { ActivityMetrics } from "../service/metrics/activity-metrics.ts";
-import type { Metrics } from "../service/metrics/metrics.ts";
+import type { ActivityMetrics, Metrics } from "../service/metrics/metrics.ts";
 import type { ServiceState } from "../service/metrics/state-metrics.ts";
 import { emptyResponse } from "../foundation/net/dns.ts";
 import { NO_CAPABILITIES } from "../foundation/net/smtp-capabilities.ts";

@@ -15,7 +15,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "cli/http-listener.ts": "opens the port again; it never throws",
   "cli/progress.ts": "prints",
   "foundation/db/group-commit.ts": "one commit, whose errors reject those that wait for it",
-  "service/metrics/process-metrics.ts": "measures the event loop",
+  "service/metrics/metrics.ts": "measures the event loop",
   "foundation/net/line-socket.ts": "the deadline of a line",
   "foundation/net/smtp-receiver-deadlines.ts": "the deadlines of sessions",
   "verify/smtp/outages.ts": "a probe that cannot throw: every outcome is a value",

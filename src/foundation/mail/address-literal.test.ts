@@ -1,7 +1,7 @@
-import { expect, test } from "bun:test";
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
-import { parseAddressLiteral } from "./address-literal.ts";
+import { expect, test } from "bun:test";
+import { parseAddressLiteral } from "./address.ts";
 
 test("every IPv6 address that another implementation writes out in full is read as the same address", () => {
   const bytes = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 255 })), { minLength: 16, maxLength: 16 });

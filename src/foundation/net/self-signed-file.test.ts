@@ -4,8 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTestClock } from "../../testing/clock.ts";
-import { selfSignedCertificate } from "./self-signed.ts";
-import { receiverCertificate } from "./self-signed-file.ts";
+import { selfSignedCertificate, receiverCertificate } from "./self-signed-file.ts";
 
 const HOST = "reports.example.test";
 const DAY_MS = 86_400_000;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { selfSignedCertificate } from "./self-signed.ts";
+import { selfSignedCertificate } from "./self-signed-file.ts";
 import { createReceiverHarnesses } from "../../testing/smtp-receiver-harness.ts";
 
 const startHarness = createReceiverHarnesses();

@@ -1,4 +1,4 @@
-import { type EventMessage, eventMessage } from "./event-message.ts";
+import { z } from "zod";
 
 /** `standard`: the event as Standard Webhooks defines it. The others are messages for people. */
 export const DELIVERY_FORMATS = ["standard", "slack", "teams"] as const;
@@ -106,4 +106,136 @@ const FORMATS: Readonly<Record<DeliveryFormat, Format>> = {
   standard: { payloadOf: (event) => event, isFailure: () => false },
   slack: { payloadOf: (event, baseUrl) => slackPayload(eventMessage(event, baseUrl)), isFailure: () => false },
   teams: { payloadOf: (event, baseUrl) => teamsPayload(eventMessage(event, baseUrl)), isFailure: isTeamsFailure },
+};
+
+/** An event as a chat message. All texts are one line without control characters. */
+interface EventMessage {
+  readonly title: string;
+  /** Null when the event has none. */
+  readonly severity: "info" | "low" | "medium" | "high" | "critical" | null;
+  readonly facts: ReadonlyArray<readonly [name: string, value: string]>;
+  /** Related pages: https URLs. */
+  readonly links: ReadonlyArray<{ readonly title: string; readonly url: string }>;
+}
+
+const FACTS_MAX = 10;
+const VALUE_CHARACTERS_MAX = 300;
+const TITLE_CHARACTERS_MAX = 200;
+
+const eventSchema = z.object({ type: z.string(), timestamp: z.string(), data: z.record(z.string(), z.unknown()) });
+type Data = Readonly<Record<string, unknown>>;
+
+/** The fields of events that are shown, in order. */
+const FACTS: ReadonlyArray<readonly [field: string, name: string]> = [
+  ["severity", "Severity"],
+  ["label", "Label"],
+  ["name", "Name"],
+  ["category", "Category"],
+  ["meaning", "Meaning"],
+  ["text", "TXT record"],
+  ["reason", "Reason"],
+  ["remedy", "What to do"],
+  ["previous_status", "Previous status"],
+  ["status", "Status"],
+  ["listed_on", "Listed on"],
+  ["previous_record", "Previous record"],
+  ["record", "Record"],
+  ["count", "Count"],
+  ["day", "Day"],
+  ["messages", "Messages"],
+  ["failing", "Failing"],
+  ["last_report_at", "Last report"],
+  ["message", "Message"],
+  ["checked_at", "Checked"],
+];
+
+const TITLES: Readonly<Record<string, (data: Data) => string>> = {
+  "blacklist.listed": (data) => `${textOf(data.target)} is listed on ${textOf(data.listing_name)}`,
+  "blacklist.delisted": (data) => `${textOf(data.target)} is no longer listed on ${textOf(data.listing_name)}`,
+  "blacklist.list_unusable": (data) => `The blocklist ${listOf(data)} is unusable`,
+  "blacklist.list_usable": (data) => `The blocklist ${listOf(data)} is usable again`,
+  "dmarc.status_changed": (data) => `${textOf(data.domain)}: DMARC status ${textOf(data.status)}`,
+  "dmarc.record_changed": (data) => `${textOf(data.domain)}: the DMARC record changed`,
+  "dmarc.policy_weakened": (data) => `${textOf(data.domain)}: the DMARC policy was weakened`,
+  "dmarc.new_source": (data) => `${textOf(data.domain)}: new senders`,
+  "dmarc.new_subdomain": (data) => `${textOf(data.domain)}: new subdomains in reports`,
+  "dmarc.failure_spike": (data) =>
+    data.state === "ended"
+      ? `${textOf(data.domain)}: mail passes DMARC again`
+      : `${textOf(data.domain)}: DMARC failures increased`,
+  "dmarc.spoofing_campaign": (data) => `${textOf(data.domain)}: spoofing campaign, all messages unauthenticated`,
+  "dmarc.reports_stopped": (data) => `${textOf(data.domain)}: DMARC reports have stopped`,
+  "dmarc.tls_failures": (data) =>
+    data.state === "ended"
+      ? `${textOf(data.domain)}: inbound TLS sessions no longer fail (${textOf(data.meaning)})`
+      : `${textOf(data.domain)}: inbound TLS sessions fail, ${textOf(data.meaning)}`,
+  "dmarc.excessive_reporter": (data) =>
+    `${textOf(data.domain)}: an unknown reporter counts far more messages than all others`,
+  "bulk.completed": () => "A list was completed",
+  "bulk.cancelled": () => "A list was cancelled",
+  "bulk.failed": () => "A list failed",
+  "webhook.test": () => "Test message",
+};
+
+/** Pages of the subjects of events. */
+const PATHS: ReadonlyArray<readonly [prefix: string, path: (data: Data) => string | null]> = [
+  ["blacklist.", ({ target_id }) => pathOf("/blocklists/", target_id)],
+  ["dmarc.", ({ domain_id }) => pathOf("/dmarc/", domain_id)],
+  ["bulk.", ({ id }) => pathOf("/lists/", id)],
+];
+
+/** The message for an event, given as the JSON text of its body. `baseUrl`: base of links; null when POSTWARDEN_BASE_URL is not set. */
+const eventMessage = (body: string, baseUrl: string | null): EventMessage => {
+  const { type, timestamp, data } = eventSchema.parse(JSON.parse(body));
+  const severity = z.enum(["info", "low", "medium", "high", "critical"]).safeParse(data.severity);
+  const title = TITLES[type]?.(data) ?? type;
+  const marks = [
+    ...(data.test === true ? ["TEST, nothing happened"] : []),
+    ...(data.mode === "test" ? ["test key"] : []),
+  ];
+  const facts = FACTS.flatMap(([field, name]): Array<[string, string]> => {
+    const value = textOf(data[field]);
+    return value === "" ? [] : [[name, cut(value, VALUE_CHARACTERS_MAX)]];
+  });
+  return {
+    title: cut(marks.length === 0 ? title : `[${marks.join(", ")}] ${title}`, TITLE_CHARACTERS_MAX),
+    severity: severity.success ? severity.data : null,
+    facts: [...facts.slice(0, FACTS_MAX), ["Event", `${oneLine(type)}, ${oneLine(timestamp)}`]],
+    links: linksOf(type, data, baseUrl),
+  };
+};
+
+const linksOf = (type: string, data: Data, baseUrl: string | null): EventMessage["links"] => {
+  const path = PATHS.find(([prefix]) => type.startsWith(prefix))?.[1](data) ?? null;
+  const side = data.mode === "test" ? "/test" : "";
+  const delisting = type === "blacklist.listed" ? httpsUrl(data.delist_url) : null;
+  return [
+    ...(delisting === null ? [] : [{ title: "Delisting page", url: delisting }]),
+    ...(baseUrl === null || path === null ? [] : [{ title: "Details", url: new URL(baseUrl + side + path).href }]),
+  ];
+};
+
+const listOf = (data: Data): string => textOf(data.list_name ?? data.name ?? data.list);
+
+const pathOf = (prefix: string, id: unknown): string | null =>
+  typeof id === "string" && /^[0-9a-f-]{36}$/.test(id) ? prefix + id : null;
+
+const httpsUrl = (value: unknown): string | null => {
+  const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : null;
+  return url?.protocol === "https:" ? url.href : null;
+};
+
+/** A value as text; empty for objects. */
+const textOf = (value: unknown): string => {
+  if (typeof value === "string") return oneLine(value);
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (Array.isArray(value)) return value.map(textOf).filter(Boolean).join(", ");
+  return "";
+};
+
+const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
+
+const cut = (text: string, most: number): string => {
+  const characters = [...text];
+  return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;
 };

@@ -5,8 +5,7 @@ import { NO_CAPABILITIES } from "../../foundation/net/smtp-capabilities.ts";
 import type { SmtpSession } from "../../foundation/net/smtp-session.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { failureOf, OK, question, replyOf } from "../../testing/probe-pool.ts";
-import { Metrics } from "./metrics.ts";
-import { TICK_MS } from "./process-metrics.ts";
+import { Metrics, TICK_MS } from "./metrics.ts";
 import { exerciseActivity, exerciseMetrics, FULL_STATE, STATE_NOW_MS } from "../../testing/metrics.ts";
 import type { ServiceState } from "./state-metrics.ts";
 

@@ -1,9 +1,9 @@
 import type { Clock } from "../../foundation/base/clock.ts";
-import { ActivityMetrics } from "./activity-metrics.ts";
 import { NetworkMetrics } from "./network-metrics.ts";
-import { ProcessMetrics } from "./process-metrics.ts";
 import { type ServiceState, stateRegistry } from "./state-metrics.ts";
-import { Counter, Registry } from "./prometheus.ts";
+import { Counter, Registry, Gauge, Histogram } from "./prometheus.ts";
+import { readdirSync, readFileSync } from "node:fs";
+import type { Fact } from "../../foundation/db/facts.ts";
 
 /** The media type of the Prometheus text format. */
 export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -53,3 +53,170 @@ export class Metrics {
 
 /** A client may send any method: the number of labels must not grow. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"]);
+
+/** Interval of the ticks by which the event loop is measured. */
+export const TICK_MS = 100;
+const LAG_BUCKETS_S = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const MICROSECONDS_PER_SECOND = 1e6;
+
+/** Limits and descriptors exist on Linux only; undefined elsewhere. */
+const onLinux = <T>(read: () => T): T | undefined => (process.platform === "linux" ? read() : undefined);
+const openFiles = (): number | undefined => onLinux(() => readdirSync("/proc/self/fd").length - 1);
+const openFilesMax = (): number | undefined =>
+  onLinux(() => {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
+    return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
+  });
+
+const cpuSeconds = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / MICROSECONDS_PER_SECOND;
+};
+
+const createProcessGauges = (registry: Registry) => {
+  const registers = [registry];
+  const gauge = (name: string, help: string) => new Gauge({ registers, name, help });
+  return {
+    cpu: new Counter({
+      ...{ registers, name: "process_cpu_seconds_total" },
+      help: "User and system CPU time of the process in seconds.",
+    }),
+    resident: gauge("process_resident_memory_bytes", "Resident memory in bytes."),
+    openFiles: gauge("process_open_fds", "Open file descriptors."),
+    openFilesMax: gauge("process_max_fds", "Limit of open file descriptors."),
+    started: gauge("process_start_time_seconds", "Start of the process, in seconds since 1970."),
+    lag: new Histogram({
+      ...{ registers, name: "postwarden_event_loop_lag_seconds", buckets: LAG_BUCKETS_S },
+      help: `How late a timer that fires every ${TICK_MS} ms was.`,
+    }),
+  };
+};
+
+/** The process itself: CPU, memory, file descriptors, and how long the event loop is held. */
+class ProcessMetrics {
+  readonly #clock: Clock;
+  readonly #gauges: ReturnType<typeof createProcessGauges>;
+  #cancelTick: (() => void) | null = null;
+
+  constructor(registry: Registry, clock: Clock) {
+    this.#clock = clock;
+    this.#gauges = createProcessGauges(registry);
+    this.#gauges.started.set(clock.nowMs() / 1_000);
+  }
+
+  /** Measures the event loop until `stop`. */
+  start(): void {
+    const dueMs = this.#clock.monotonicMs() + TICK_MS;
+    this.#cancelTick = this.#clock.after(TICK_MS, () => {
+      this.#gauges.lag.observe(Math.max(0, this.#clock.monotonicMs() - dueMs) / 1_000);
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#cancelTick?.();
+    this.#cancelTick = null;
+  }
+
+  /** Reads what is only known at a scrape. */
+  update(): void {
+    const gauges = this.#gauges;
+    gauges.cpu.reset();
+    gauges.cpu.inc(cpuSeconds());
+    gauges.resident.set(process.memoryUsage.rss());
+    const [open, max] = [openFiles(), openFilesMax()];
+    if (open !== undefined) gauges.openFiles.set(open);
+    if (max !== undefined) gauges.openFilesMax.set(max);
+  }
+}
+
+/** From an event to its delivery: at once, after a retry, after an outage of the receiver. */
+const DELIVERY_BUCKETS_S = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 28_800, 86_400];
+
+const CREDIT_MOVES = ["grant", "hold", "settle", "release"];
+const DELIVERY_OUTCOMES = ["delivered", "retry", "rejected", "failed"];
+
+const createCounters = (registry: Registry) => {
+  const registers = [registry];
+  return {
+    verifications: new Counter({
+      ...{ registers, name: "postwarden_verifications_total" },
+      help: "Verifications that ended, by result.",
+      labelNames: ["mode", "source", "verdict", "sub_status"] as const,
+    }),
+    credits: new Counter({
+      ...{ registers, name: "postwarden_credits_total" },
+      help: "Credits granted, held, charged (settled) and released.",
+      labelNames: ["move"] as const,
+    }),
+    reports: new Counter({
+      ...{ registers, name: "postwarden_reports_total" },
+      help: "Parts of report mails and uploads that were read, by what became of them.",
+      labelNames: ["mode", "via", "outcome", "reason"] as const,
+    }),
+    checks: new Counter({
+      ...{ registers, name: "postwarden_blocklist_checks_total" },
+      help: "Checks of blocklist targets, by the status of the target after the check.",
+      labelNames: ["mode", "trigger", "status"] as const,
+    }),
+    attempts: new Counter({
+      ...{ registers, name: "postwarden_webhook_attempts_total" },
+      help: "Attempts to deliver webhooks, by what followed.",
+      labelNames: ["mode", "outcome"] as const,
+    }),
+    deliverySeconds: new Histogram({
+      ...{ registers, name: "postwarden_webhook_delivery_seconds" },
+      help: "Time from an event to its delivery.",
+      labelNames: ["mode"] as const,
+      buckets: DELIVERY_BUCKETS_S,
+    }),
+  };
+};
+
+/** Counts what the service has stored. */
+export class ActivityMetrics {
+  readonly #counters: ReturnType<typeof createCounters>;
+
+  constructor(registry: Registry) {
+    this.#counters = createCounters(registry);
+    // From zero, so that the first of each counts as an increase.
+    for (const move of CREDIT_MOVES) this.#counters.credits.inc({ move }, 0);
+    for (const outcome of DELIVERY_OUTCOMES) this.#counters.attempts.inc({ mode: "live", outcome }, 0);
+  }
+
+  /** Never throws: the labels of every fact are declared. */
+  count(fact: Fact): void {
+    const counters = this.#counters;
+    switch (fact.kind) {
+      case "verification": {
+        const { mode, source, verdict, subStatus } = fact;
+        counters.verifications.inc({ mode, source, verdict, sub_status: subStatus });
+        return;
+      }
+      case "credits":
+        counters.credits.inc({ move: fact.move }, fact.credits);
+        return;
+      case "report": {
+        const { mode, via, outcome, reason } = fact;
+        counters.reports.inc({ mode, via, outcome, reason: reason ?? "" });
+        return;
+      }
+      case "blocklist_check": {
+        const { mode, trigger, status } = fact;
+        counters.checks.inc({ mode, trigger, status });
+        return;
+      }
+      case "webhook": {
+        const { mode, status, ageMs } = fact;
+        counters.attempts.inc({ mode, outcome: status === "pending" ? "retry" : status });
+        if (status === "delivered") counters.deliverySeconds.observe({ mode }, Math.max(0, ageMs) / 1_000);
+        return;
+      }
+      case "list_end":
+        // Lists in progress are a gauge.
+        return;
+      default:
+        fact satisfies never;
+    }
+  }
+}

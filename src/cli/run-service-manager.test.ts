@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../foundation/base/log.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { notifyReady } from "./service-manager.ts";
+import { notifyReady } from "./run-service.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-notify-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

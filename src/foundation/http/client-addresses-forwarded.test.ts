@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createClientAddress } from "./client-address.ts";
+import { createClientAddress } from "./client-addresses.ts";
 
 const clientOf = createClientAddress(["10.0.0.0/8", "192.0.2.1", "fd00::/8"]);
 

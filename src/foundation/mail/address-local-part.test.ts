@@ -1,6 +1,6 @@
-import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { measureQuotedString, parseLocalPart } from "./local-part.ts";
+import { expect, test } from "bun:test";
+import { measureQuotedString, parseLocalPart } from "./address.ts";
 
 test.each([
   ['"a"', 3],

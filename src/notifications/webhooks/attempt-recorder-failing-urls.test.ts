@@ -3,7 +3,7 @@ import { createLog } from "../../foundation/base/log.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { deliveryResult } from "../../testing/webhook-harness.ts";
 import type { Delivery } from "./delivery-store.ts";
-import { FAILING_URLS_MAX, FailingUrls } from "./failing-urls.ts";
+import { FAILING_URLS_MAX, FailingUrls } from "./attempt-recorder.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const FAILED = deliveryResult({ httpStatus: 500, problem: "The receiver responded 500." });

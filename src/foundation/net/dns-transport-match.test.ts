@@ -1,10 +1,10 @@
+import fc from "fast-check";
 import { describe, expect, test } from "bun:test";
 import type { Answer } from "dns-packet";
-import fc from "fast-check";
 import { decodeQuery, encodeResponse, type ResponseParts } from "../../testing/dns-server.ts";
 import type { DnsType } from "./dns.ts";
 import { encodeQuery } from "./dns-message.ts";
-import { matchPacket } from "./dns-packet-match.ts";
+import { matchPacket } from "./dns-transport.ts";
 
 const NAME = "mail.example.com";
 const ask = (type: DnsType, mixCase = false) =>

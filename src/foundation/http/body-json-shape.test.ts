@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { findExcess } from "./json-shape.ts";
+import { findExcess } from "./body.ts";
 
 const of = (text: string) => findExcess(Buffer.from(text));
 const list = (count: number, item: (at: number) => string) =>

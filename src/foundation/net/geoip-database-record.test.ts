@@ -1,7 +1,7 @@
-import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { expect, test } from "bun:test";
 import { readAsn, readCountry } from "./asn-lookup.ts";
-import { readGeoipRecord } from "./geoip-record.ts";
+import { readGeoipRecord } from "./geoip-database.ts";
 
 const GOOGLE = { asn: 64_500, asName: "Example LLC", country: null };
 
