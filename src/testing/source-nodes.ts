@@ -7,11 +7,23 @@ export type AstNode = z.output<typeof nodeSchema>;
 
 export const nameSchema = z.object({ name: z.string() });
 
+/** By hand: there are a million of them. */
+const isNode = (value: object): value is AstNode =>
+  "type" in value && typeof value.type === "string" && "start" in value && typeof value.start === "number";
+
+const addNodesIn = (value: unknown, nodes: AstNode[]): void => {
+  if (typeof value !== "object" || value === null) return;
+  if (!Array.isArray(value)) {
+    if (!isNode(value)) return;
+    nodes.push(value);
+  }
+  for (const child of Object.values(value)) addNodesIn(child, nodes);
+};
+
 const nodesIn = (value: unknown): AstNode[] => {
-  if (Array.isArray(value)) return value.flatMap(nodesIn);
-  const node = nodeSchema.safeParse(value);
-  if (!node.success) return [];
-  return [node.data, ...Object.values(node.data).flatMap((child) => (typeof child === "object" ? nodesIn(child) : []))];
+  const nodes: AstNode[] = [];
+  addNodesIn(value, nodes);
+  return nodes;
 };
 
 /** All nodes of a file, parents first. */
