@@ -1,10 +1,11 @@
 /**
  * `npm run fuzz -- --minutes N [--executions N] [--only NAME]`: throws mutated inputs at every parser, each for the same time, until
  * the time or the number of executions is reached. An input that breaks what must hold, or takes longer than its limit, is
- * written to `fixtures/fuzz/NAME/`, where the tests replay it for ever.
+ * written to `fixtures/fuzz/NAME/`, where the tests replay it for ever. `--only properties` runs the property tests instead, each time
+ * with values that no run had before; a failure prints the seed that repeats it.
  */
 import { createHash, randomInt } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { FuzzTarget } from "../src/testing/fuzz-target.ts";
 import { FUZZ_TARGETS } from "../src/testing/fuzz-targets.ts";
@@ -20,6 +21,8 @@ const minutes = Number(values.minutes);
 const executionsMax = Number(values.executions);
 if (!(executionsMax > 0)) throw new Error("--executions takes a number from 1");
 if (!(minutes > 0 && minutes <= 600)) throw new Error("--minutes takes a number from 0 to 600");
+
+if (values.only === "properties") process.exit(fuzzProperties(Date.now() + minutes * 60_000));
 
 const INPUT_BYTES_MAX = 8_192;
 const SLOW_MS = 100;
@@ -74,6 +77,36 @@ const keep = async ({ name }: FuzzTarget, input: Uint8Array): Promise<string> =>
   await Bun.write(path, input);
   return path;
 };
+
+function fuzzProperties(endsAtMs: number): number {
+  const root = new URL("../src", import.meta.url).pathname;
+  const files = [...new Bun.Glob("**/*.test.ts").scanSync({ cwd: root, absolute: true })].filter((file) =>
+    readFileSync(file, "utf8").includes(' from "fast-check"'),
+  );
+  let rounds = 0;
+  for (; Date.now() < endsAtMs && rounds < executionsMax; rounds++) {
+    const seed = randomInt(2 ** 31);
+    const command = [
+      process.execPath,
+      "--no-env-file",
+      "test",
+      "--only-failures",
+      "--timeout",
+      "300000",
+      ...files.toSorted(),
+    ];
+    const { exitCode } = Bun.spawnSync(command, {
+      env: { ...process.env, SEED: `${seed}` },
+      stdout: "inherit",
+      stderr: "inherit",
+    });
+    if (exitCode === 0) continue;
+    console.log(`A property does not hold: SEED=${seed} npm test repeats it.`);
+    return 1;
+  }
+  console.log(`${rounds} rounds of ${files.length} files, no failure`);
+  return 0;
+}
 
 const targets = FUZZ_TARGETS.filter(({ name }) => values.only === undefined || name === values.only);
 if (targets.length === 0) throw new Error(`--only takes one of ${FUZZ_TARGETS.map(({ name }) => name).join(", ")}`);

@@ -140,21 +140,6 @@ export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {
   };
 };
 
-/** Whether the days of a source decide about it: it is unclassified and passes nothing. */
-export const dependsOnDays = ({
-  kind,
-  classification,
-  messages,
-  aligned,
-  authenticated_unaligned,
-}: AdvisedSource): boolean =>
-  classification === "unknown" &&
-  kind !== "unauthenticated" &&
-  kind !== "service" &&
-  messages >= UNKNOWN_MESSAGES_MIN &&
-  aligned === 0 &&
-  authenticated_unaligned === 0;
-
 /** Whether a source could be the user's, and sends enough that it has to be classified. */
 const isOpen = (source: AdvisedSource, all: number): boolean => {
   const { kind, key, classification, messages, aligned, authenticated_unaligned } = source;

@@ -1,5 +1,5 @@
 import { type Clock, nextTurn } from "../../../foundation/base/clock.ts";
-import { DAY_MS, type DayRange, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
+import { DAY_MS, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
 import {
@@ -16,14 +16,7 @@ import { reporterBehind } from "../../reports/report/reporter.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
-import {
-  type AdvisedFinding,
-  type AdvisedName,
-  type AdvisedSource,
-  type AdviceFacts,
-  dependsOnDays,
-  type UnknownReporters,
-} from "./advice-facts.ts";
+import type { AdvisedFinding, AdvisedName, AdviceFacts, UnknownReporters } from "./advice-facts.ts";
 import type { Advice } from "./advice-schema.ts";
 
 export interface AdvisorOptions {
@@ -53,8 +46,6 @@ const HISTORY_PAGES_MAX = 20;
 
 /** The unknown reporters with the most messages: advice must hold without each of them. The others have little weight. */
 const LEFT_OUT_MAX = 10;
-/** Unclassified sources whose days are looked up. */
-const DATED_SOURCES_MAX = 50;
 
 /**
  * Advises about a domain by its DNS as it was last checked, its mail of the last days, and whether subdomains that send exist. Where
@@ -127,7 +118,7 @@ const gatherFacts = async (
   const read = new DomainSources(reading, domain);
   await read.identifyAll();
   await nextTurn();
-  const sources = datedSources(reading, number, read, window);
+  const sources = read.sources(window);
   await nextTurn();
   const recentSources = read.sources(recent);
   await nextTurn();
@@ -151,23 +142,6 @@ const gatherFacts = async (
     names: await sendingNames(options, domain, window, whole?.names ?? null),
     health: whole?.health ?? advisedFindings(readHealth?.(number) ?? null),
   };
-};
-
-/** The sources of a range. The days of those that depend on them are those in the reports that count, not in any report. */
-const datedSources = (
-  reading: RollupStore,
-  number: number,
-  read: DomainSources,
-  window: DayRange,
-): readonly AdvisedSource[] => {
-  const sources = read.sources(window);
-  const dated = new Set(sources.filter(dependsOnDays).slice(0, DATED_SOURCES_MAX));
-  if (dated.size === 0) return sources;
-  const numbers = read.numbersByKey(window);
-  return sources.map((source) => {
-    const days = dated.has(source) ? reading.sightings(number, numbers.get(source.key) ?? []) : null;
-    return days === null ? source : { ...source, first_day: isoDay(days.fromDay), last_day: isoDay(days.toDay) };
-  });
 };
 
 const unknownReportersOf = (reading: RollupStore, number: number, window: DayRange): UnknownReporters => {

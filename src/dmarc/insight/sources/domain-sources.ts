@@ -183,12 +183,6 @@ export class DomainSources {
     return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
   }
 
-  /** The numbers of the stored sources behind the keys that the range shows. */
-  numbersByKey(range: DayRange): ReadonlyMap<string, readonly number[]> {
-    const groups = Map.groupBy(this.keyed(range), shownKeyOf);
-    return new Map([...groups].map(([key, members]) => [key, members.map(({ number }) => number)]));
-  }
-
   /** The names of stored sources in the range, by their numbers. */
   names(range: DayRange, { byNetwork = false }: SourceOptions = {}): ReadonlyMap<number, SourceName> {
     const keyOf = byNetwork ? networkKeyOf : shownKeyOf;

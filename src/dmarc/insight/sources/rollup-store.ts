@@ -23,7 +23,7 @@ export type Classification = (typeof CLASSIFICATIONS)[number];
 export interface StoredSource {
   readonly number: number;
   readonly key: string;
-  /** The first and last day in any report. */
+  /** The first and last day in any report that is counted. */
   readonly firstDay: number;
   readonly lastDay: number;
   /** When the first report that names it was stored. */
@@ -63,8 +63,9 @@ const VOUCHED = "is_trusted IN (SELECT value FROM json_each(?4))";
 const FEW_SOURCES_MAX = 20;
 const FEW_SOURCES_DAYS = `WITH RECURSIVE d(day) AS (SELECT ?2 UNION ALL SELECT day + 1 FROM d WHERE day < ?3)
   SELECT d.day, ${SUMS} FROM d CROSS JOIN json_each(?5) one CROSS JOIN dmarc_daily n ON n.domain = ?1 AND n.day = d.day AND n.source = one.value`;
+/** By key: the order in which sources came must not show, because an unknown reporter can be the first to name one. */
 const STORED_SOURCES = `SELECT number, key, first_day firstDay, last_day lastDay, first_seen_at_ms firstSeenAtMs,
-  is_vouched isVouched FROM dmarc_sources WHERE domain = ?`;
+  is_vouched isVouched FROM dmarc_sources WHERE domain = ? ORDER BY key`;
 const ADDRESSES = `SELECT ip, name, is_confirmed isConfirmed, asked_at_ms IS NOT NULL isAsked, asn, as_name asName, country
   FROM dmarc_reverse_names WHERE ip IN (SELECT ${ADDRESS} FROM dmarc_sources WHERE domain = ?)`;
 const reportersWhere = (between: string): string =>
@@ -203,12 +204,9 @@ export class RollupStore {
       ...source,
       isVouched: source.isVouched === 1 || vouched.has(source.number),
     }));
-    return this.#isRestricted ? sources.filter(({ isVouched }) => isVouched) : sources;
-  }
-
-  /** The first and last day on which the counted reports name one of some stored sources; null for none. */
-  sightings(domain: number, among: readonly number[]): DayRange | null {
-    return this.#sourceTotals.sightings(domain, among, this.#deciding(domain));
+    if (!this.#isRestricted) return sources;
+    const days = this.#sourceTotals.decidingDays(domain, this.#deciding(domain));
+    return sources.flatMap((source) => (source.isVouched ? { ...source, ...days.get(source.number) } : []));
   }
 
   /** The addresses of all sources, by IP. */

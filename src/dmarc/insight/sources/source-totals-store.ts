@@ -25,11 +25,27 @@ export interface SourceTotals {
 
 const UNKNOWN_SOURCES = `SELECT DISTINCT source FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown
   WHERE domain = ?1 AND is_trusted > 1 AND is_trusted IN (SELECT value FROM json_each(?2))`;
-const OF_SOURCES = `domain = ?1 AND source IN (SELECT value FROM json_each(?2)) AND is_trusted IN (SELECT value FROM json_each(?3))`;
+/** The seven days of a week, one by one: each is a search in the key of the daily counts. */
+const daysOfWeek = (week: string): string =>
+  Array.from({ length: WEEK_DAYS }, (_, n) => `${week} * ${WEEK_DAYS} + ${n}`).join(", ");
+const dayIn = (week: string, which: "min" | "max"): string =>
+  `(SELECT ${which}(day) FROM dmarc_daily WHERE domain = ?1 AND day IN (${daysOfWeek(week)}) AND source = number
+    AND is_trusted IN (SELECT value FROM json_each(?2)))`;
+const weekWhich = (which: "min" | "max"): string =>
+  `(SELECT ${which}(week) FROM dmarc_weekly WHERE domain = ?1 AND source = number AND is_trusted IN (SELECT value FROM json_each(?2)))`;
+/** Of the sources that other reports name, too; they are few, so each is looked up. */
+const DECIDING_DAYS = `WITH shared(number) AS (
+    SELECT source FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown WHERE domain = ?1 AND is_trusted > 1
+      AND is_trusted NOT IN (SELECT value FROM json_each(?2))
+    UNION SELECT source FROM dmarc_weekly WHERE domain = ?1 AND source IN (SELECT number FROM dmarc_sources WHERE domain = ?1)
+      AND is_trusted = 0),
+  ends AS MATERIALIZED (SELECT number, ${weekWhich("min")} first, ${weekWhich("max")} last FROM shared)
+  SELECT number, ${dayIn("first", "min")} firstDay, ${dayIn("last", "max")} lastDay FROM ends WHERE first IS NOT NULL`;
 
-interface Ends {
-  readonly first: number | null;
-  readonly last: number | null;
+interface DecidingDays {
+  readonly number: number;
+  readonly firstDay: number;
+  readonly lastDay: number;
 }
 
 type Between = [domain: number, from: number, to: number, deciding: string];
@@ -81,8 +97,7 @@ export class SourceTotalsStore {
   readonly #unknownWeeks;
   readonly #counted;
   readonly #unknownSources;
-  readonly #countedWeeks;
-  readonly #countedDays;
+  readonly #decidingDays;
 
   constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly }: { readonly trustedOnly: boolean }) {
     const restriction = trustedOnly ? "AND is_trusted IN (SELECT value FROM json_each(?4))" : "AND ?4 IS NOT NULL";
@@ -102,12 +117,7 @@ export class SourceTotalsStore {
         WHERE domain = ?1 AND week BETWEEN ?2 AND ?3 AND is_trusted > 1 ${restriction} GROUP BY source, is_trusted`,
     );
     this.#unknownSources = sqlite.prepare<{ source: number }, [number, string]>(UNKNOWN_SOURCES);
-    this.#countedWeeks = sqlite.prepare<Ends, [number, string, string]>(
-      `SELECT min(week) first, max(week) last FROM dmarc_weekly WHERE ${OF_SOURCES}`,
-    );
-    this.#countedDays = sqlite.prepare<Ends, [number, string, string, number, number]>(
-      `SELECT min(day) first, max(day) last FROM dmarc_daily WHERE ${OF_SOURCES} AND day BETWEEN ?4 AND ?5`,
-    );
+    this.#decidingDays = sqlite.prepare<DecidingDays, [number, string]>(DECIDING_DAYS);
     this.#counted = sqlite.prepare<{ fromDay: number | null; toDay: number | null }, [number, number]>(
       `SELECT (SELECT min(day) FROM dmarc_daily WHERE domain = ?) fromDay, (SELECT max(day) FROM dmarc_daily WHERE domain = ?) toDay`,
     );
@@ -135,15 +145,10 @@ export class SourceTotalsStore {
     return new Set(this.#unknownSources.all(domain, deciding).map(({ source }) => source));
   }
 
-  /** The first and last day on which deciding reports name one of some stored sources; null for none. */
-  sightings(domain: number, among: readonly number[], deciding: string): DayRange | null {
-    const sources = JSON.stringify(among);
-    const weeks = this.#countedWeeks.get(domain, sources, deciding);
-    if (weeks === null || weeks.first === null || weeks.last === null) return null;
-    const daysOf = (week: number) =>
-      this.#countedDays.get(domain, sources, deciding, week * WEEK_DAYS, week * WEEK_DAYS + WEEK_DAYS - 1);
-    const [fromDay, toDay] = [daysOf(weeks.first)?.first ?? null, daysOf(weeks.last)?.last ?? null];
-    return fromDay === null || toDay === null ? null : { fromDay, toDay };
+  /** The first and last day in deciding reports of each source that other reports name too, by its number. */
+  decidingDays(domain: number, deciding: string): ReadonlyMap<number, Pick<DecidingDays, "firstDay" | "lastDay">> {
+    const rows = this.#decidingDays.all(domain, deciding);
+    return new Map(rows.map(({ number, firstDay, lastDay }) => [number, { firstDay, lastDay }]));
   }
 }
 
