@@ -3,6 +3,7 @@ import type { Db, Tx } from "../foundation/db/open.ts";
 import { blocklistListings, blocklistMutes, blocklistAlerts } from "../foundation/db/schema-blocklist.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import type { MailQueue, QueuedMail } from "../notifications/mail/mail-batcher.ts";
+import { statements } from "../foundation/db/statements.ts";
 
 /** A listing of a target, and the notes about it. Times are milliseconds since 1970. */
 export type ListingRow = Readonly<typeof blocklistListings.$inferSelect>;
@@ -40,23 +41,17 @@ const OF_RANGE = `SELECT t.value address, l.target_id targetId, l.listing, l.ran
   ORDER BY CASE l.severity WHEN 'critical' THEN 0 WHEN 'high' THEN 1 WHEN 'medium' THEN 2 WHEN 'low' THEN 3 ELSE 4 END,
     l.since_ms DESC, l.target_id, l.listing LIMIT ?`;
 
-const prepareOfTarget = ({ orm }: Db) =>
-  orm
-    .select()
-    .from(table)
-    .where(eq(table.targetId, sql.placeholder("targetId")))
-    .prepare();
-
 /** The listings of targets. */
 export class ListingStore {
-  /** Every check uses it; prepared by the first one. */
-  #ofTarget: ReturnType<typeof prepareOfTarget> | undefined;
+  readonly #sql;
 
-  constructor(private readonly db: Db) {}
+  constructor(private readonly db: Db) {
+    const isOfTarget = eq(table.targetId, sql.placeholder("targetId"));
+    this.#sql = statements({ ofTarget: () => db.orm.select().from(table).where(isOfTarget).prepare() });
+  }
 
   of(targetId: string): ListingRow[] {
-    this.#ofTarget ??= prepareOfTarget(this.db);
-    return this.#ofTarget.all({ targetId });
+    return this.#sql.ofTarget.all({ targetId });
   }
 
   /** Those of many targets. */

@@ -7,6 +7,7 @@ import { blocklistChecks, blocklistTargets } from "../foundation/db/schema-block
 import type { TargetKind } from "./lists/blocklist.ts";
 import type { SeverityPosition } from "./severity.ts";
 import type { Database as Sqlite } from "bun:sqlite";
+import { statements } from "../foundation/db/statements.ts";
 
 export const TARGET_STATUSES = ["pending", "clean", "listed", "unknown"] as const;
 export type TargetStatus = (typeof TARGET_STATUSES)[number];
@@ -277,33 +278,30 @@ const UPDATE_STATE = `UPDATE blocklist_targets SET status = ?, listed_on = ?, un
 const INSERT_CHECK = `INSERT INTO blocklist_checks (id, target_id, "trigger", started_at_ms, finished_at_ms, status, is_change, body)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 
-const prepareTarget = ({ orm }: Pick<Db, "orm">) =>
-  orm
-    .select()
-    .from(blocklistTargets)
-    .where(eq(blocklistTargets.id, sql.placeholder("id")))
-    .prepare();
-
-/** The statements that every check runs, prepared by the first one. */
+/** The statements that every check runs. */
 class CheckedTargetStore {
-  #target: ReturnType<typeof prepareTarget> | undefined;
+  readonly #sql;
 
-  constructor(private readonly db: Pick<Db, "orm" | "sqlite">) {}
+  constructor({ orm, sqlite }: Pick<Db, "orm" | "sqlite">) {
+    const isTarget = eq(blocklistTargets.id, sql.placeholder("id"));
+    this.#sql = statements({
+      target: () => orm.select().from(blocklistTargets).where(isTarget).prepare(),
+      updateState: () => sqlite.prepare(UPDATE_STATE),
+      insertCheck: () => sqlite.prepare(INSERT_CHECK),
+    });
+  }
 
   findTarget(id: string): TargetRow | undefined {
-    this.#target ??= prepareTarget(this.db);
-    return this.#target.get({ id });
+    return this.#sql.target.get({ id });
   }
 
   updateState(id: string, state: CheckedState): void {
     const { status, listedOn, unknownChecks, lastCheckedAtMs, nextCheckAtMs } = state;
-    this.db.sqlite
-      .query(UPDATE_STATE)
-      .run(status, JSON.stringify(listedOn), unknownChecks, lastCheckedAtMs, nextCheckAtMs, id);
+    this.#sql.updateState.run(status, JSON.stringify(listedOn), unknownChecks, lastCheckedAtMs, nextCheckAtMs, id);
   }
 
   insertCheck({ id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body }: CheckRow): void {
-    this.db.sqlite.query(INSERT_CHECK).run(id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body);
+    this.#sql.insertCheck.run(id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body);
   }
 }
 
@@ -313,26 +311,30 @@ const TABLES = ["blocklist_checks", "blocklist_listings", "blocklist_mutes"];
 /** A target, and the addresses of a range. */
 const WITH_MEMBERS = "blocklist_targets WHERE id = ?1 OR (range_id <> '' AND range_id = ?1)";
 
-const prepareAll = (sqlite: Sqlite) => ({
-  note: sqlite.prepare<{ id: string }, [string]>(
-    `INSERT INTO blocklist_removed_targets (id, account_id) SELECT id, account_id FROM ${WITH_MEMBERS} RETURNING id`,
-  ),
-  targets: sqlite.prepare<unknown, [string]>(`DELETE FROM ${WITH_MEMBERS}`),
-  parts: TABLES.map((table) =>
-    sqlite.prepare<unknown, [string, number]>(
-      `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE target_id = ? LIMIT ?)`,
-    ),
-  ),
-  end: sqlite.prepare<unknown, [string]>("DELETE FROM blocklist_removed_targets WHERE id = ?"),
-  unfinished: sqlite.prepare<{ id: string }, []>("SELECT id FROM blocklist_removed_targets ORDER BY id LIMIT 1"),
-});
+const prepareAll = (sqlite: Sqlite) =>
+  statements({
+    note: () =>
+      sqlite.prepare<{ id: string }, [string]>(
+        `INSERT INTO blocklist_removed_targets (id, account_id) SELECT id, account_id FROM ${WITH_MEMBERS} RETURNING id`,
+      ),
+    targets: () => sqlite.prepare<unknown, [string]>(`DELETE FROM ${WITH_MEMBERS}`),
+    parts: () =>
+      TABLES.map((table) =>
+        sqlite.prepare<unknown, [string, number]>(
+          `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE target_id = ? LIMIT ?)`,
+        ),
+      ),
+    end: () => sqlite.prepare<unknown, [string]>("DELETE FROM blocklist_removed_targets WHERE id = ?"),
+    unfinished: () =>
+      sqlite.prepare<{ id: string }, []>("SELECT id FROM blocklist_removed_targets ORDER BY id LIMIT 1"),
+  });
 
 /**
  * Removes targets at once, and then their history, listings and mutes: years of checks, so a limited number of rows at a
  * time. What a crash leaves is noted, and removed later.
  */
 export class TargetRemovalStore {
-  readonly #sql: ReturnType<typeof prepareAll>;
+  readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#sql = prepareAll(sqlite);

@@ -5,6 +5,7 @@ import type { Db } from "../foundation/db/open.ts";
 import { verifications } from "../foundation/db/schema.ts";
 import { SUB_STATUSES, type SubStatus, type Verdict, VERDICT_OF } from "./result.ts";
 import type { VerificationRow } from "./store.ts";
+import { statements } from "../foundation/db/statements.ts";
 
 /** Whose verifications: those of all keys and users of an account. */
 export interface HistoryOwner {
@@ -43,15 +44,17 @@ const ID_TIMES = 2 ** 48;
 
 const ownedBy = and(eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))) as SQL;
 
-const prepareAll = (db: Db) => ({
-  firstFrom: db.orm
-    .select({ createdAtMs: table.createdAtMs })
-    .from(table)
-    .where(and(ownedBy, gte(table.id, sql.placeholder("id"))))
-    .orderBy(asc(table.id))
-    .limit(1)
-    .prepare(),
-});
+const prepareAll = (db: Db) =>
+  statements({
+    firstFrom: () =>
+      db.orm
+        .select({ createdAtMs: table.createdAtMs })
+        .from(table)
+        .where(and(ownedBy, gte(table.id, sql.placeholder("id"))))
+        .orderBy(asc(table.id))
+        .limit(1)
+        .prepare(),
+  });
 
 /** The least id that was made at a time. */
 const idOfTime = (time: number): string => {
@@ -61,7 +64,7 @@ const idOfTime = (time: number): string => {
 
 /** Reads the verifications of an account that are not part of a list. */
 export class HistoryStore {
-  readonly #statements: ReturnType<typeof prepareAll>;
+  readonly #statements;
 
   constructor(private readonly db: Db) {
     this.#statements = prepareAll(db);

@@ -9,6 +9,7 @@ import { type Evidence, evidenceSchema } from "./evidence.ts";
 import type { SubStatus, Verdict } from "./result.ts";
 import { deflateRawSync, inflateRawSync, zstdDecompressSync } from "node:zlib";
 import type { Database as Sqlite } from "bun:sqlite";
+import { statements } from "../foundation/db/statements.ts";
 
 /** A verification as it is stored. `result` is the result object as JSON text, null while pending. */
 export type VerificationRow = Readonly<typeof verifications.$inferSelect>;
@@ -28,37 +29,45 @@ const ROW = columns.map(([property, { name }]) => `${name} AS ${property}`).join
 const isPending = sql`status = 'pending'`;
 
 /** Prepared for what every verification needs: drizzle's mapping of rows costs several times as much as SQLite. */
-const prepareAll = ({ sqlite }: Db) => ({
-  insert: sqlite.prepare<unknown, Array<string | number | null>>(
-    `INSERT INTO verifications (${columns.map(([, { name }]) => name).join(", ")})
+const prepareAll = ({ sqlite }: Db) =>
+  statements({
+    insert: () =>
+      sqlite.prepare<unknown, Array<string | number | null>>(
+        `INSERT INTO verifications (${columns.map(([, { name }]) => name).join(", ")})
       VALUES (${columns.map(() => "?").join(", ")})`,
-  ),
-  find: sqlite.prepare<VerificationRow, [string]>(`SELECT ${ROW} FROM verifications WHERE id = ?`),
-  findPending: sqlite.prepare<VerificationRow, [string, KeyMode, string]>(
-    `SELECT ${ROW} FROM verifications
+      ),
+    find: () => sqlite.prepare<VerificationRow, [string]>(`SELECT ${ROW} FROM verifications WHERE id = ?`),
+    findPending: () =>
+      sqlite.prepare<VerificationRow, [string, KeyMode, string]>(
+        `SELECT ${ROW} FROM verifications
       WHERE account_id = ? AND mode = ? AND normalized_email = ? AND status = 'pending'`,
-  ),
-  complete: sqlite.prepare<unknown, [Verdict, SubStatus, string, number, number, string]>(
-    `UPDATE verifications SET status = 'completed', due_at_ms = NULL, verdict = ?, sub_status = ?, result = ?,
+      ),
+    complete: () =>
+      sqlite.prepare<unknown, [Verdict, SubStatus, string, number, number, string]>(
+        `UPDATE verifications SET status = 'completed', due_at_ms = NULL, verdict = ?, sub_status = ?, result = ?,
       completed_at_ms = ?, attempts = ? WHERE id = ? AND status = 'pending'`,
-  ),
-  postpone: sqlite.prepare<unknown, [number, number, string]>(
-    "UPDATE verifications SET due_at_ms = ?, attempts = ? WHERE id = ? AND status = 'pending'",
-  ),
-  saveEvidence: sqlite.prepare<unknown, [string, Uint8Array]>(
-    `INSERT INTO verification_evidence (verification_id, body) VALUES (?, ?)
+      ),
+    postpone: () =>
+      sqlite.prepare<unknown, [number, number, string]>(
+        "UPDATE verifications SET due_at_ms = ?, attempts = ? WHERE id = ? AND status = 'pending'",
+      ),
+    saveEvidence: () =>
+      sqlite.prepare<unknown, [string, Uint8Array]>(
+        `INSERT INTO verification_evidence (verification_id, body) VALUES (?, ?)
       ON CONFLICT (verification_id) DO UPDATE SET body = excluded.body`,
-  ),
-  findEvidence: sqlite.prepare<{ body: Uint8Array | string }, [string]>(
-    "SELECT body FROM verification_evidence WHERE verification_id = ?",
-  ),
-  remove: sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ? AND status <> 'pending'"),
-  removeEvidence: sqlite.prepare<unknown, [string]>("DELETE FROM verification_evidence WHERE verification_id = ?"),
-});
+      ),
+    findEvidence: () =>
+      sqlite.prepare<{ body: Uint8Array | string }, [string]>(
+        "SELECT body FROM verification_evidence WHERE verification_id = ?",
+      ),
+    remove: () => sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ? AND status <> 'pending'"),
+    removeEvidence: () =>
+      sqlite.prepare<unknown, [string]>("DELETE FROM verification_evidence WHERE verification_id = ?"),
+  });
 
 /** The verifications that are not part of a list, with their evidence. */
 export class VerificationStore {
-  readonly #statements: ReturnType<typeof prepareAll>;
+  readonly #statements;
 
   constructor(private readonly db: Db) {
     this.#statements = prepareAll(db);
@@ -187,26 +196,30 @@ export interface AgedRow {
   readonly endedAtMs: number | null;
 }
 
-const prepareExpiry = (sqlite: Sqlite) => ({
-  verifications: sqlite.prepare<AgedRow, [number, number]>(
-    `SELECT rowid, iif(status = 'pending', NULL, coalesce(completed_at_ms, created_at_ms)) AS endedAtMs
+const prepareExpiry = (sqlite: Sqlite) =>
+  statements({
+    verifications: () =>
+      sqlite.prepare<AgedRow, [number, number]>(
+        `SELECT rowid, iif(status = 'pending', NULL, coalesce(completed_at_ms, created_at_ms)) AS endedAtMs
       FROM verifications WHERE rowid > ? ORDER BY rowid LIMIT ?`,
-  ),
-  evidence: sqlite.prepare<AgedRow, [number, number]>(
-    `SELECT e.rowid, CASE v.status WHEN 'pending' THEN NULL ELSE coalesce(v.completed_at_ms, v.created_at_ms, 0) END
+      ),
+    evidence: () =>
+      sqlite.prepare<AgedRow, [number, number]>(
+        `SELECT e.rowid, CASE v.status WHEN 'pending' THEN NULL ELSE coalesce(v.completed_at_ms, v.created_at_ms, 0) END
       AS endedAtMs FROM verification_evidence e LEFT JOIN verifications v ON v.id = e.verification_id
       WHERE e.rowid > ? ORDER BY e.rowid LIMIT ?`,
-  ),
-  removeVerification: sqlite.prepare<unknown, [number]>("DELETE FROM verifications WHERE rowid = ?"),
-  removeEvidenceOf: sqlite.prepare<unknown, [number]>(
-    "DELETE FROM verification_evidence WHERE verification_id = (SELECT id FROM verifications WHERE rowid = ?)",
-  ),
-  removeEvidence: sqlite.prepare<unknown, [number]>("DELETE FROM verification_evidence WHERE rowid = ?"),
-});
+      ),
+    removeVerification: () => sqlite.prepare<unknown, [number]>("DELETE FROM verifications WHERE rowid = ?"),
+    removeEvidenceOf: () =>
+      sqlite.prepare<unknown, [number]>(
+        "DELETE FROM verification_evidence WHERE verification_id = (SELECT id FROM verifications WHERE rowid = ?)",
+      ),
+    removeEvidence: () => sqlite.prepare<unknown, [number]>("DELETE FROM verification_evidence WHERE rowid = ?"),
+  });
 
 /** Verifications and their evidence in the order of creation (`rowid`), to remove those that have expired. */
 export class VerificationExpiryStore {
-  readonly #sql: ReturnType<typeof prepareExpiry>;
+  readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#sql = prepareExpiry(sqlite);

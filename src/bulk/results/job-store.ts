@@ -5,6 +5,7 @@ import type { Db, Tx } from "../../foundation/db/open.ts";
 import { bulkCounts, bulkJobs } from "../../foundation/db/schema.ts";
 import { type ResultsFormat, resultsFormatSchema } from "./results-csv.ts";
 import type { JobFilters } from "./schemas.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 export type StoredStatus = JobRow["status"];
 /** The statuses in the API: jobs of the two others are hidden. */
@@ -61,21 +62,25 @@ const ENDED: StoredStatus[] = ["completed", "cancelled", "failed"];
 const table = bulkJobs;
 const { format: _format, ...columns } = getTableColumns(table);
 
-const prepare = (db: Db) => ({
-  byNumber: db.orm
-    .select(columns)
-    .from(table)
-    .where(eq(table.number, sql.placeholder("number")))
-    .prepare(),
-  advance: db.sqlite.prepare<unknown, [number, number, number, number, number]>(
-    `UPDATE bulk_jobs SET rows_finished = rows_finished + ?, addresses_finished = addresses_finished + ?,
+const prepare = (db: Db) =>
+  statements({
+    byNumber: () =>
+      db.orm
+        .select(columns)
+        .from(table)
+        .where(eq(table.number, sql.placeholder("number")))
+        .prepare(),
+    advance: () =>
+      db.sqlite.prepare<unknown, [number, number, number, number, number]>(
+        `UPDATE bulk_jobs SET rows_finished = rows_finished + ?, addresses_finished = addresses_finished + ?,
       credits_charged = credits_charged + ?, credits_released = credits_released + ? WHERE number = ?`,
-  ),
-  addCount: db.sqlite.prepare<unknown, [number, string, number]>(
-    `INSERT INTO bulk_counts (job, sub_status, rows) VALUES (?, ?, ?)
+      ),
+    addCount: () =>
+      db.sqlite.prepare<unknown, [number, string, number]>(
+        `INSERT INTO bulk_counts (job, sub_status, rows) VALUES (?, ?, ?)
       ON CONFLICT (job, sub_status) DO UPDATE SET rows = rows + excluded.rows`,
-  ),
-});
+      ),
+  });
 
 /** The jobs and the counts of their results. */
 export class JobStore {

@@ -2,6 +2,7 @@ import type { Database as Sqlite } from "bun:sqlite";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { type SubStatus, UNSETTLED } from "../../verify/result.ts";
 import type { ResultColumns } from "./result-columns.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** A distinct address of a list, as first submitted. */
 export interface NewAddress {
@@ -75,70 +76,87 @@ const portionOf = <R>(rows: Iterable<R>, charactersOf: (row: R) => number): R[] 
 
 const UNSETTLED_LIST = UNSETTLED.map((subStatus) => `'${subStatus}'`).join(", ");
 
-const prepareReads = (sqlite: Sqlite) => ({
-  emailAt: sqlite.prepare<{ email: string }, [number, number]>(
-    "SELECT email FROM bulk_addresses WHERE job = ? AND position = ?",
-  ),
-  open: sqlite.prepare<OpenAddress, [number, number]>(
-    `SELECT position, email, rows, due_at_ms AS dueAtMs FROM bulk_addresses
+const prepareReads = (sqlite: Sqlite) =>
+  statements({
+    emailAt: () =>
+      sqlite.prepare<{ email: string }, [number, number]>(
+        "SELECT email FROM bulk_addresses WHERE job = ? AND position = ?",
+      ),
+    open: () =>
+      sqlite.prepare<OpenAddress, [number, number]>(
+        `SELECT position, email, rows, due_at_ms AS dueAtMs FROM bulk_addresses
       WHERE job = ? AND position = ? AND sub_status IS NULL`,
-  ),
-  pending: sqlite.prepare<PendingAddress, [number, number, number]>(
-    `SELECT position, normalized_email AS normalizedEmail, due_at_ms AS dueAtMs, sub_status IS NOT NULL AS done
+      ),
+    pending: () =>
+      sqlite.prepare<PendingAddress, [number, number, number]>(
+        `SELECT position, normalized_email AS normalizedEmail, due_at_ms AS dueAtMs, sub_status IS NOT NULL AS done
       FROM bulk_addresses WHERE job = ? AND position > ? ORDER BY position LIMIT ?`,
-  ),
-  readEvidence: sqlite.prepare<{ body: Uint8Array }, [number, number]>(
-    "SELECT body FROM bulk_evidence WHERE job = ? AND position = ?",
-  ),
-  rowsBehind: sqlite.prepare<ListedRow, [number, number, number]>(`SELECT ${LISTED_COLUMNS} ${FROM_BEHIND}`),
-  cellsBehind: sqlite.prepare<ListedCells, [number, number, number]>(
-    `SELECT ${LISTED_COLUMNS}, r.cells ${FROM_BEHIND}`,
-  ),
-  rowAt: sqlite.prepare<ListedRow & { position: number }, [number, number]>(
-    `SELECT ${LISTED_COLUMNS}, r.position FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
+      ),
+    readEvidence: () =>
+      sqlite.prepare<{ body: Uint8Array }, [number, number]>(
+        "SELECT body FROM bulk_evidence WHERE job = ? AND position = ?",
+      ),
+    rowsBehind: () => sqlite.prepare<ListedRow, [number, number, number]>(`SELECT ${LISTED_COLUMNS} ${FROM_BEHIND}`),
+    cellsBehind: () =>
+      sqlite.prepare<ListedCells, [number, number, number]>(`SELECT ${LISTED_COLUMNS}, r.cells ${FROM_BEHIND}`),
+    rowAt: () =>
+      sqlite.prepare<ListedRow & { position: number }, [number, number]>(
+        `SELECT ${LISTED_COLUMNS}, r.position FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
       WHERE r.job = ? AND r.row_index = ?`,
-  ),
-  countUnsettled: sqlite.prepare<{ count: number }, [number, number, number]>(
-    `SELECT count(*) AS count FROM bulk_addresses
+      ),
+    countUnsettled: () =>
+      sqlite.prepare<{ count: number }, [number, number, number]>(
+        `SELECT count(*) AS count FROM bulk_addresses
       WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST})`,
-  ),
-});
+      ),
+  });
 
-const prepareWrites = (sqlite: Sqlite) => ({
-  insertAddress: sqlite.prepare<unknown, [number, number, string, string]>(
-    "INSERT INTO bulk_addresses (job, position, email, normalized_email, rows) VALUES (?, ?, ?, ?, 1)",
-  ),
-  addRows: sqlite.prepare<unknown, [number, number, number]>(
-    "UPDATE bulk_addresses SET rows = rows + ? WHERE job = ? AND position = ?",
-  ),
-  insertRow: sqlite.prepare<unknown, [number, number, number, string | null, string | null]>(
-    "INSERT INTO bulk_rows (job, row_index, position, submitted_email, cells) VALUES (?, ?, ?, ?, ?)",
-  ),
-  finish: sqlite.prepare<unknown, [string, number, number, string, number, number, number]>(
-    `UPDATE bulk_addresses SET sub_status = ?, quality_score = ?, confidence = ?, signals = ?, verified_at_ms = ?
+const prepareWrites = (sqlite: Sqlite) =>
+  statements({
+    insertAddress: () =>
+      sqlite.prepare<unknown, [number, number, string, string]>(
+        "INSERT INTO bulk_addresses (job, position, email, normalized_email, rows) VALUES (?, ?, ?, ?, 1)",
+      ),
+    addRows: () =>
+      sqlite.prepare<unknown, [number, number, number]>(
+        "UPDATE bulk_addresses SET rows = rows + ? WHERE job = ? AND position = ?",
+      ),
+    insertRow: () =>
+      sqlite.prepare<unknown, [number, number, number, string | null, string | null]>(
+        "INSERT INTO bulk_rows (job, row_index, position, submitted_email, cells) VALUES (?, ?, ?, ?, ?)",
+      ),
+    finish: () =>
+      sqlite.prepare<unknown, [string, number, number, string, number, number, number]>(
+        `UPDATE bulk_addresses SET sub_status = ?, quality_score = ?, confidence = ?, signals = ?, verified_at_ms = ?
       WHERE job = ? AND position = ? AND sub_status IS NULL`,
-  ),
-  postpone: sqlite.prepare<unknown, [number, number, number]>(
-    "UPDATE bulk_addresses SET due_at_ms = ? WHERE job = ? AND position = ? AND sub_status IS NULL",
-  ),
-  putEvidence: sqlite.prepare<unknown, [number, number, Uint8Array]>(
-    "INSERT OR REPLACE INTO bulk_evidence (job, position, body) VALUES (?, ?, ?)",
-  ),
-  dropEvidence: sqlite.prepare<unknown, [number, number]>("DELETE FROM bulk_evidence WHERE job = ? AND position = ?"),
-  dropUnsettled: sqlite.prepare<unknown, [number, number, number]>(
-    `DELETE FROM bulk_evidence WHERE (job, position) IN (SELECT job, position FROM bulk_addresses
+      ),
+    postpone: () =>
+      sqlite.prepare<unknown, [number, number, number]>(
+        "UPDATE bulk_addresses SET due_at_ms = ? WHERE job = ? AND position = ? AND sub_status IS NULL",
+      ),
+    putEvidence: () =>
+      sqlite.prepare<unknown, [number, number, Uint8Array]>(
+        "INSERT OR REPLACE INTO bulk_evidence (job, position, body) VALUES (?, ?, ?)",
+      ),
+    dropEvidence: () =>
+      sqlite.prepare<unknown, [number, number]>("DELETE FROM bulk_evidence WHERE job = ? AND position = ?"),
+    dropUnsettled: () =>
+      sqlite.prepare<unknown, [number, number, number]>(
+        `DELETE FROM bulk_evidence WHERE (job, position) IN (SELECT job, position FROM bulk_addresses
       WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST}))`,
-  ),
-  unsettledByDay: sqlite.prepare<ReopenedOfDay, [number, number, number]>(
-    `SELECT sub_status AS subStatus, verified_at_ms / 86400000 AS day, count(*) AS addresses FROM bulk_addresses
+      ),
+    unsettledByDay: () =>
+      sqlite.prepare<ReopenedOfDay, [number, number, number]>(
+        `SELECT sub_status AS subStatus, verified_at_ms / 86400000 AS day, count(*) AS addresses FROM bulk_addresses
       WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST}) GROUP BY 1, 2`,
-  ),
-  reopen: sqlite.prepare<unknown, [number, number, number]>(
-    `UPDATE bulk_addresses SET sub_status = NULL, quality_score = NULL, confidence = NULL, signals = NULL,
+      ),
+    reopen: () =>
+      sqlite.prepare<unknown, [number, number, number]>(
+        `UPDATE bulk_addresses SET sub_status = NULL, quality_score = NULL, confidence = NULL, signals = NULL,
       verified_at_ms = NULL, due_at_ms = 0
       WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST})`,
-  ),
-});
+      ),
+  });
 
 const prepareRemovals = (sqlite: Sqlite) => {
   const removalOf = (table: string, key: string) =>
@@ -153,26 +171,30 @@ const prepareRemovals = (sqlite: Sqlite) => {
   ];
 };
 
-const prepareExpiry = (sqlite: Sqlite) => ({
-  evidence: sqlite.prepare<unknown, [number, number, number]>(
-    `DELETE FROM bulk_evidence WHERE job = ? AND position <= (SELECT max(position) FROM
+const prepareExpiry = (sqlite: Sqlite) =>
+  statements({
+    evidence: () =>
+      sqlite.prepare<unknown, [number, number, number]>(
+        `DELETE FROM bulk_evidence WHERE job = ? AND position <= (SELECT max(position) FROM
       (SELECT position FROM bulk_evidence WHERE job = ? ORDER BY position LIMIT ?))`,
-  ),
-  sizes: sqlite.prepare<{ rowIndex: number; bytes: number }, [number, number, number]>(
-    `SELECT row_index AS rowIndex, coalesce(octet_length(cells), 0) AS bytes FROM bulk_rows
+      ),
+    sizes: () =>
+      sqlite.prepare<{ rowIndex: number; bytes: number }, [number, number, number]>(
+        `SELECT row_index AS rowIndex, coalesce(octet_length(cells), 0) AS bytes FROM bulk_rows
       WHERE job = ? AND row_index > ? ORDER BY row_index LIMIT ?`,
-  ),
-  cells: sqlite.prepare<unknown, [number, number, number]>(
-    "UPDATE bulk_rows SET cells = NULL WHERE job = ? AND row_index > ? AND row_index <= ? AND cells IS NOT NULL",
-  ),
-});
+      ),
+    cells: () =>
+      sqlite.prepare<unknown, [number, number, number]>(
+        "UPDATE bulk_rows SET cells = NULL WHERE job = ? AND row_index > ? AND row_index <= ? AND cells IS NOT NULL",
+      ),
+  });
 
 /** The rows and addresses of lists. Plain SQL, because a list may have a million of them. */
 export class ListStore {
-  readonly #reads: ReturnType<typeof prepareReads>;
-  readonly #writes: ReturnType<typeof prepareWrites>;
-  readonly #removals: ReturnType<typeof prepareRemovals>;
-  readonly #expiry: ReturnType<typeof prepareExpiry>;
+  readonly #reads;
+  readonly #writes;
+  readonly #removals;
+  readonly #expiry;
 
   constructor({ sqlite }: Db) {
     this.#reads = prepareReads(sqlite);

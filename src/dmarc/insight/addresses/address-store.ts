@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** The reverse name of an address. */
 export interface ReverseName {
@@ -57,18 +58,19 @@ const interleave = (limit: number, lists: ReadonlyArray<ReadonlyArray<{ readonly
 export class ReverseNameQueue implements LookupQueue<ReverseName> {
   readonly #oldest;
   readonly #newest;
-  readonly #save;
-  readonly #postpone;
+  readonly #sql;
 
   constructor(db: Rows) {
     this.#oldest = dueStatement(db, "due_at_ms <= ? ORDER BY due_at_ms");
     this.#newest = dueStatement(db, "due_at_ms <= ? ORDER BY due_at_ms DESC, rowid DESC");
-    this.#save = db.sqlite.prepare<unknown, [string | null, number, number, number, string]>(
-      "UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = ?, due_at_ms = ? WHERE ip = ?",
-    );
-    this.#postpone = db.sqlite.prepare<unknown, [number, string]>(
-      "UPDATE dmarc_reverse_names SET due_at_ms = ? WHERE ip = ?",
-    );
+    this.#sql = statements({
+      save: () =>
+        db.sqlite.prepare<unknown, [string | null, number, number, number, string]>(
+          "UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = ?, due_at_ms = ? WHERE ip = ?",
+        ),
+      postpone: () =>
+        db.sqlite.prepare<unknown, [number, string]>("UPDATE dmarc_reverse_names SET due_at_ms = ? WHERE ip = ?"),
+    });
   }
 
   /**
@@ -80,7 +82,7 @@ export class ReverseNameQueue implements LookupQueue<ReverseName> {
   }
 
   save(_tx: Tx, ip: string, { name, isConfirmed }: ReverseName, { askedAtMs, dueAtMs }: LookupTimes): void {
-    this.#save.run(name, isConfirmed ? 1 : 0, askedAtMs, dueAtMs, ip);
+    this.#sql.save.run(name, isConfirmed ? 1 : 0, askedAtMs, dueAtMs, ip);
   }
 
   /** There are no partial reverse names. */
@@ -89,7 +91,7 @@ export class ReverseNameQueue implements LookupQueue<ReverseName> {
   }
 
   postpone(_tx: Tx, ip: string, dueAtMs: number): void {
-    this.#postpone.run(dueAtMs, ip);
+    this.#sql.postpone.run(dueAtMs, ip);
   }
 }
 
@@ -108,27 +110,28 @@ export class NetworkQueue implements LookupQueue<AddressNetwork> {
   readonly #newest;
   readonly #first;
   readonly #dueAgain;
-  readonly #save;
-  readonly #savePartial;
-  readonly #postpone;
-  readonly #asName;
-  readonly #saveAsName;
+  readonly #sql;
 
   constructor(db: Rows) {
     this.#newest = dueStatement(db, "network_due_at_ms = ? ORDER BY rowid DESC");
     this.#first = dueStatement(db, "network_due_at_ms = ? ORDER BY rowid ASC");
     this.#dueAgain = dueStatement(db, "network_due_at_ms BETWEEN 1 AND ? ORDER BY network_due_at_ms");
-    this.#save = db.sqlite.prepare<unknown, Named>(SAVE_NETWORK);
-    this.#savePartial = db.sqlite.prepare<unknown, Named>(SAVE_PARTIAL_NETWORK);
-    this.#postpone = db.sqlite.prepare<unknown, [number, string]>(
-      "UPDATE dmarc_reverse_names SET network_due_at_ms = ? WHERE ip = ?",
-    );
-    this.#asName = db.sqlite.prepare<{ name: string | null }, [number, number]>(
-      "SELECT name FROM dmarc_as_names WHERE asn = ? AND due_at_ms > ?",
-    );
-    this.#saveAsName = db.sqlite.prepare<unknown, [number, string | null, number]>(
-      "INSERT OR REPLACE INTO dmarc_as_names (asn, name, due_at_ms) VALUES (?, ?, ?)",
-    );
+    this.#sql = statements({
+      save: () => db.sqlite.prepare<unknown, Named>(SAVE_NETWORK),
+      savePartial: () => db.sqlite.prepare<unknown, Named>(SAVE_PARTIAL_NETWORK),
+      postpone: () =>
+        db.sqlite.prepare<unknown, [number, string]>(
+          "UPDATE dmarc_reverse_names SET network_due_at_ms = ? WHERE ip = ?",
+        ),
+      asName: () =>
+        db.sqlite.prepare<{ name: string | null }, [number, number]>(
+          "SELECT name FROM dmarc_as_names WHERE asn = ? AND due_at_ms > ?",
+        ),
+      saveAsName: () =>
+        db.sqlite.prepare<unknown, [number, string | null, number]>(
+          "INSERT OR REPLACE INTO dmarc_as_names (asn, name, due_at_ms) VALUES (?, ?, ?)",
+        ),
+    });
   }
 
   /** A third each: the newest that were never looked up, the oldest of these, and those that are due again. */
@@ -137,23 +140,23 @@ export class NetworkQueue implements LookupQueue<AddressNetwork> {
   }
 
   save(_tx: Tx, ip: string, network: AddressNetwork, times: LookupTimes): void {
-    this.#save.run({ ip, ...network, ...times });
+    this.#sql.save.run({ ip, ...network, ...times });
   }
 
   savePartial(_tx: Tx, ip: string, network: AddressNetwork, times: LookupTimes): void {
-    this.#savePartial.run({ ip, ...network, ...times });
+    this.#sql.savePartial.run({ ip, ...network, ...times });
   }
 
   postpone(_tx: Tx, ip: string, dueAtMs: number): void {
-    this.#postpone.run(dueAtMs, ip);
+    this.#sql.postpone.run(dueAtMs, ip);
   }
 
   /** The cached name of an AS; null when it has none, undefined when it must be looked up. */
   asName(asn: number, nowMs: number): string | null | undefined {
-    return this.#asName.get(asn, nowMs)?.name;
+    return this.#sql.asName.get(asn, nowMs)?.name;
   }
 
   saveAsName(_tx: Tx, asn: number, name: string | null, dueAtMs: number): void {
-    this.#saveAsName.run(asn, name, dueAtMs);
+    this.#sql.saveAsName.run(asn, name, dueAtMs);
   }
 }

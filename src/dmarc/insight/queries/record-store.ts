@@ -3,6 +3,7 @@ import { AUTHOR } from "../../reports/ingest/report-store.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import { RANK_STEP } from "../../reports/ingest/row-facts.ts";
 import type { Disposition } from "../../reports/report/report-values.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** A record as it is stored, with its reverse name and its report. `body` is the JSON of a `RecordBody`. */
 export interface RecordRow extends RecordKey {
@@ -149,14 +150,14 @@ const SCOPES = {
 /** Reads the records of reports. Those of a report that is still being written are absent. */
 export class RecordStore {
   readonly #scopes;
-  readonly #recordsOfReport;
-  readonly #reporterDays;
+  readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
-    const prepare = (where: string) => ({
-      records: sqlite.prepare<RecordRow, Parameters>(select(where)),
-      skip: sqlite.prepare<RecordKey, Parameters>(skip(where)),
-    });
+    const prepare = (where: string) =>
+      statements({
+        records: () => sqlite.prepare<RecordRow, Parameters>(select(where)),
+        skip: () => sqlite.prepare<RecordKey, Parameters>(skip(where)),
+      });
     const { domain, source, sources, report } = SCOPES;
     this.#scopes = {
       domain: prepare(domain),
@@ -164,8 +165,10 @@ export class RecordStore {
       sources: prepare(sources),
       report: prepare(report),
     };
-    this.#recordsOfReport = sqlite.prepare<RecordRow, Parameters>(RECORDS_OF_REPORT);
-    this.#reporterDays = sqlite.prepare<ReporterDay, [string, number, number]>(REPORTER_DAYS);
+    this.#sql = statements({
+      recordsOfReport: () => sqlite.prepare<RecordRow, Parameters>(RECORDS_OF_REPORT),
+      reporterDays: () => sqlite.prepare<ReporterDay, [string, number, number]>(REPORTER_DAYS),
+    });
   }
 
   /** The first records of a window that meet the conditions: the newest day first, within a day the worst first. */
@@ -188,12 +191,12 @@ export class RecordStore {
 
   /** The records of a report after a position, in the order of the report. */
   recordsOfReport(report: number, position: number, limit: number): RecordRow[] {
-    return this.#recordsOfReport.all({ report, position, limit });
+    return this.#sql.recordsOfReport.all({ report, position, limit });
   }
 
   /** The messages of some sources by reporter and day; reporters without a name are one. */
   reporterDays(sources: readonly number[], { fromDay, toDay }: DayRange): ReporterDay[] {
-    return this.#reporterDays.all(JSON.stringify(sources), fromDay, toDay);
+    return this.#sql.reporterDays.all(JSON.stringify(sources), fromDay, toDay);
   }
 
   #statementsFor(scope: RecordScope) {

@@ -2,6 +2,7 @@ import type { DayRange } from "../../../foundation/base/days.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { DomainOwner } from "../../records/domains/domain-store.ts";
 import { AUTHOR } from "../../reports/ingest/report-store.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** A complete report as it is stored. `policy`, `body` and `authenticityBody` are JSON. */
 export interface ReportRowStored {
@@ -126,47 +127,43 @@ const LAST_ID = "~";
 
 /** Reads aggregate and TLS reports as they were received. Reports that are still being written are absent. */
 export class ReportQueryStore {
-  readonly #reports;
-  readonly #daysOfReporters;
+  readonly #sql;
   readonly #all;
   readonly #doubtful;
-  readonly #byNumber;
-  readonly #byId;
-  readonly #raw;
-  readonly #tlsReports;
-  readonly #exportedReports;
-  readonly #lastExportable;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#reports = sqlite.prepare<ReportRowStored, [number, number, number, number, number]>(REPORTS);
-    this.#daysOfReporters = sqlite.prepare<DayRange | Record<keyof DayRange, null>, Parameters>(DAYS_OF_REPORTERS);
-    const prepare = ({ keyAt, matching }: typeof ALL) => ({
-      keyAt: sqlite.prepare<ReportKey, Parameters>(keyAt),
-      matching: sqlite.prepare<ReportFacts, Parameters>(matching),
-    });
+    const prepare = ({ keyAt, matching }: typeof ALL) =>
+      statements({
+        keyAt: () => sqlite.prepare<ReportKey, Parameters>(keyAt),
+        matching: () => sqlite.prepare<ReportFacts, Parameters>(matching),
+      });
     this.#all = prepare(ALL);
     this.#doubtful = prepare(DOUBTFUL);
-    this.#byNumber = sqlite.prepare<ReportRowStored, [number]>(`${REPORT} WHERE r.number = ?`);
-    this.#byId = sqlite.prepare<ReportRowStored, [string, number]>(
-      `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
-    );
-    this.#raw = sqlite.prepare<RawRow, [string]>(RAW);
-    this.#tlsReports = sqlite.prepare<TlsReportRow, [number, string, number]>(TLS_REPORTS);
-    this.#exportedReports = sqlite.prepare<ExportedReport, [string, string, number, number, number, number]>(
-      EXPORTED_REPORTS,
-    );
-    this.#lastExportable = sqlite.prepare<{ number: number }, [number]>(LAST_EXPORTABLE);
+    this.#sql = statements({
+      reports: () => sqlite.prepare<ReportRowStored, [number, number, number, number, number]>(REPORTS),
+      daysOfReporters: () => sqlite.prepare<DayRange | Record<keyof DayRange, null>, Parameters>(DAYS_OF_REPORTERS),
+      byNumber: () => sqlite.prepare<ReportRowStored, [number]>(`${REPORT} WHERE r.number = ?`),
+      byId: () =>
+        sqlite.prepare<ReportRowStored, [string, number]>(
+          `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
+        ),
+      raw: () => sqlite.prepare<RawRow, [string]>(RAW),
+      tlsReports: () => sqlite.prepare<TlsReportRow, [number, string, number]>(TLS_REPORTS),
+      exportedReports: () =>
+        sqlite.prepare<ExportedReport, [string, string, number, number, number, number]>(EXPORTED_REPORTS),
+      lastExportable: () => sqlite.prepare<{ number: number }, [number]>(LAST_EXPORTABLE),
+    });
   }
 
   /** The reports after the key `before`, the newest day first, down to `fromDay`. */
   reports(domain: number, fromDay: number, before: ReportKey, limit: number): ReportRowStored[] {
-    return this.#reports.all(domain, fromDay, before.day, before.number, limit);
+    return this.#sql.reports.all(domain, fromDay, before.day, before.number, limit);
   }
 
   /** The part of a range in which reports may pass filters; undefined when none does. */
   daysOf(domain: number, range: DayRange, { reporter, trusted }: ReportFilters): DayRange | undefined {
     const conditions = { reporter: reporter ?? null, trusted: trusted === undefined ? null : Number(trusted) };
-    const days = this.#daysOfReporters.get({ domain, ...range, ...conditions });
+    const days = this.#sql.daysOfReporters.get({ domain, ...range, ...conditions });
     return days === null || days.fromDay === null ? undefined : days;
   }
 
@@ -209,21 +206,21 @@ export class ReportQueryStore {
   }
 
   findByNumber(number: number): ReportRowStored | undefined {
-    return this.#byNumber.get(number) ?? undefined;
+    return this.#sql.byNumber.get(number) ?? undefined;
   }
 
   find(domain: number, id: string): ReportRowStored | undefined {
-    return this.#byId.get(id, domain) ?? undefined;
+    return this.#sql.byId.get(id, domain) ?? undefined;
   }
 
   /** The mail or file that brought a report; undefined when it is no longer stored. */
   findRaw(ingestion: string): RawRow | undefined {
-    return this.#raw.get(ingestion) ?? undefined;
+    return this.#sql.raw.get(ingestion) ?? undefined;
   }
 
   /** Newest first, older than the id `before`. */
   tlsReports(domain: number, before: string | null, limit: number): TlsReportRow[] {
-    return this.#tlsReports.all(domain, before ?? LAST_ID, limit);
+    return this.#sql.tlsReports.all(domain, before ?? LAST_ID, limit);
   }
 
   /** The reports of all domains of an owner between two numbers (inclusive), in the order in which they were stored. */
@@ -232,11 +229,11 @@ export class ReportQueryStore {
     numbers: { readonly from: number; readonly to: number },
     { fromDay, toDay }: DayRange,
   ): ExportedReport[] {
-    return this.#exportedReports.all(accountId, mode, numbers.from, numbers.to, fromDay, toDay);
+    return this.#sql.exportedReports.all(accountId, mode, numbers.from, numbers.to, fromDay, toDay);
   }
 
   /** The last number that can be exported now. A cursor must not pass a report that is still being written. */
   lastExportable(after: number): number {
-    return this.#lastExportable.get(after)?.number ?? 0;
+    return this.#sql.lastExportable.get(after)?.number ?? 0;
   }
 }

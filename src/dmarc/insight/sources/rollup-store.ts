@@ -15,6 +15,7 @@ import {
 import { type SourceTotals, SourceTotalsStore } from "./source-totals-store.ts";
 import { type DomainReporters, decidingVouchers, ReporterStore } from "../../records/domains/reporter-store.ts";
 import { SOURCE_CLASSES } from "../../records/domains/source-rules.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 export const CLASSIFICATIONS = SOURCE_CLASSES;
 export type Classification = (typeof CLASSIFICATIONS)[number];
@@ -102,24 +103,8 @@ export class RollupStore {
   readonly #vouchers: string | null;
   readonly #isRestricted: boolean;
   readonly #reporterStore;
-  readonly #totals;
-  readonly #untrusted;
-  readonly #perDay;
+  readonly #sql;
   readonly #sourceTotals;
-  readonly #storedSources;
-  readonly #addresses;
-  readonly #reporters;
-  readonly #reporterNames;
-  readonly #reportsPerDay;
-  readonly #names;
-  readonly #reportedPolicies;
-  readonly #span;
-  readonly #domainDays;
-  readonly #countsPerDayOfFew;
-  readonly #countsPerDay;
-  readonly #userClassifications;
-  readonly #setUserClassification;
-  readonly #removeUserClassification;
 
   constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly = false, vouchers }: RollupOptions = {}) {
     const isRestricted = trustedOnly || vouchers !== undefined;
@@ -128,43 +113,50 @@ export class RollupStore {
     this.#vouchers = vouchers === undefined ? null : JSON.stringify(vouchers);
     this.#isRestricted = isRestricted;
     this.#reporterStore = new ReporterStore({ sqlite });
-    this.#totals = sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${between}`);
-    this.#untrusted = sqlite.prepare<UntrustedTotals, Days>(
-      `SELECT total(reports) reports, total(messages) messages FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
-    );
-    this.#perDay = sqlite.prepare<DayTotals, Between>(
-      `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${between} GROUP BY day ORDER BY day`,
-    );
     this.#sourceTotals = new SourceTotalsStore({ sqlite }, { trustedOnly: isRestricted });
-    this.#storedSources = sqlite.prepare<Stored<StoredSource, "isVouched">, [number]>(STORED_SOURCES);
-    this.#addresses = sqlite.prepare<Stored<SourceAddress, "isConfirmed" | "isAsked">, [number]>(ADDRESSES);
-    this.#reporters = sqlite.prepare<ReporterTotals, Between>(reportersWhere(between));
-    this.#reporterNames = sqlite.prepare<{ org: string }, [number, number, number]>(REPORTER_NAMES);
-    this.#reportsPerDay = sqlite.prepare<ReportDay, Between>(
-      `SELECT day, total(reports) reports, ${FEW_SUMS} FROM dmarc_daily_reporters WHERE ${between} GROUP BY day ORDER BY day`,
-    );
-    this.#names = sqlite.prepare<NameTotals, Between>(
-      `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${between} GROUP BY name ORDER BY 2 DESC, name`,
-    );
-    this.#reportedPolicies = sqlite.prepare<ReportedDay, [...Between, string]>(REPORTED_POLICIES);
-    this.#span = sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(SPAN);
-    this.#domainDays = sqlite.prepare<DomainDay, [string, number, number]>(DOMAIN_DAYS);
-    this.#countsPerDayOfFew = sqlite.prepare<DayTotals, [...Between, string]>(
-      `${FEW_SOURCES_DAYS} ${isRestricted ? `AND ${VOUCHED}` : "AND ?4 IS NOT NULL"} GROUP BY d.day ORDER BY d.day`,
-    );
-    this.#countsPerDay = sqlite.prepare<DayTotals, [...Between, string]>(
-      `SELECT day, ${SUMS} FROM dmarc_daily
+    this.#sql = statements({
+      totals: () => sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${between}`),
+      untrusted: () =>
+        sqlite.prepare<UntrustedTotals, Days>(
+          `SELECT total(reports) reports, total(messages) messages FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
+        ),
+      perDay: () =>
+        sqlite.prepare<DayTotals, Between>(
+          `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${between} GROUP BY day ORDER BY day`,
+        ),
+      storedSources: () => sqlite.prepare<Stored<StoredSource, "isVouched">, [number]>(STORED_SOURCES),
+      addresses: () => sqlite.prepare<Stored<SourceAddress, "isConfirmed" | "isAsked">, [number]>(ADDRESSES),
+      reporters: () => sqlite.prepare<ReporterTotals, Between>(reportersWhere(between)),
+      reporterNames: () => sqlite.prepare<{ org: string }, [number, number, number]>(REPORTER_NAMES),
+      reportsPerDay: () =>
+        sqlite.prepare<ReportDay, Between>(
+          `SELECT day, total(reports) reports, ${FEW_SUMS} FROM dmarc_daily_reporters WHERE ${between} GROUP BY day ORDER BY day`,
+        ),
+      names: () =>
+        sqlite.prepare<NameTotals, Between>(
+          `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${between} GROUP BY name ORDER BY 2 DESC, name`,
+        ),
+      reportedPolicies: () => sqlite.prepare<ReportedDay, [...Between, string]>(REPORTED_POLICIES),
+      span: () => sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(SPAN),
+      domainDays: () => sqlite.prepare<DomainDay, [string, number, number]>(DOMAIN_DAYS),
+      countsPerDayOfFew: () =>
+        sqlite.prepare<DayTotals, [...Between, string]>(
+          `${FEW_SOURCES_DAYS} ${isRestricted ? `AND ${VOUCHED}` : "AND ?4 IS NOT NULL"} GROUP BY d.day ORDER BY d.day`,
+        ),
+      countsPerDay: () =>
+        sqlite.prepare<DayTotals, [...Between, string]>(
+          `SELECT day, ${SUMS} FROM dmarc_daily
         WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY day ORDER BY day`,
-    );
-    this.#userClassifications = sqlite.prepare<UserClassification, [number]>(
-      "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
-    );
-    this.#setUserClassification = sqlite.prepare<unknown, [number, string, Classification, number, string | null]>(
-      SET_CLASSIFICATION,
-    );
-    this.#removeUserClassification = sqlite.prepare<unknown, [number, string]>(
-      "DELETE FROM dmarc_source_words WHERE domain = ? AND key = ?",
-    );
+        ),
+      userClassifications: () =>
+        sqlite.prepare<UserClassification, [number]>(
+          "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
+        ),
+      setUserClassification: () =>
+        sqlite.prepare<unknown, [number, string, Classification, number, string | null]>(SET_CLASSIFICATION),
+      removeUserClassification: () =>
+        sqlite.prepare<unknown, [number, string]>("DELETE FROM dmarc_source_words WHERE domain = ? AND key = ?"),
+    });
   }
 
   /** The reporters of a domain, and which of them decide. */
@@ -179,17 +171,17 @@ export class RollupStore {
 
   /** Zeros when there was nothing. */
   totals(domain: number, { fromDay, toDay }: DayRange): Totals {
-    return this.#totals.get(domain, fromDay, toDay, this.#deciding(domain)) ?? NO_TOTALS;
+    return this.#sql.totals.get(domain, fromDay, toDay, this.#deciding(domain)) ?? NO_TOTALS;
   }
 
   /** The untrusted reports, and the messages in them. */
   untrusted(domain: number, { fromDay, toDay }: DayRange): UntrustedTotals {
-    return this.#untrusted.get(domain, fromDay, toDay) ?? { reports: 0, messages: 0 };
+    return this.#sql.untrusted.get(domain, fromDay, toDay) ?? { reports: 0, messages: 0 };
   }
 
   /** Ordered by day. */
   perDay(domain: number, { fromDay, toDay }: DayRange): DayTotals[] {
-    return this.#perDay.all(domain, fromDay, toDay, this.#deciding(domain));
+    return this.#sql.perDay.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The messages of each source in the range, by its number; sources without messages may be absent. */
@@ -200,7 +192,7 @@ export class RollupStore {
   /** Every source that any report named, whatever its day; only those that the counted reports name, where these are restricted. */
   storedSources(domain: number): StoredSource[] {
     const vouched = this.#sourceTotals.namedByUnknown(domain, this.#deciding(domain));
-    const sources = this.#storedSources.all(domain).map((source) => ({
+    const sources = this.#sql.storedSources.all(domain).map((source) => ({
       ...source,
       isVouched: source.isVouched === 1 || vouched.has(source.number),
     }));
@@ -211,7 +203,7 @@ export class RollupStore {
 
   /** The addresses of all sources, by IP. */
   addresses(domain: number): ReadonlyMap<string, SourceAddress> {
-    const rows = this.#addresses.all(domain);
+    const rows = this.#sql.addresses.all(domain);
     const found = new Map<string, SourceAddress>();
     for (const { ip, name, isConfirmed, isAsked, asn, asName, country } of rows) {
       found.set(ip, { ip, name, isConfirmed: isConfirmed === 1, isAsked: isAsked === 1, asn, asName, country });
@@ -221,7 +213,7 @@ export class RollupStore {
 
   /** Those with the most messages first. */
   reporters(domain: number, { fromDay, toDay }: DayRange): ReporterTotals[] {
-    return this.#reporters.all(domain, fromDay, toDay, this.#deciding(domain));
+    return this.#sql.reporters.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The names of reporters in their latest spelling, by their lower case. Names that the latest reports of a day do not have are absent. */
@@ -233,7 +225,7 @@ export class RollupStore {
     for (const [day, of] of Map.groupBy(wanted, ({ lastDay }) => lastDay)) {
       const missing = new Set(of.map(({ reporter }) => reporter).filter((reporter) => reporter !== ""));
       if (missing.size === 0) continue;
-      for (const { org } of this.#reporterNames.iterate(domain, day, SEARCHED_REPORTS_MAX)) {
+      for (const { org } of this.#sql.reporterNames.iterate(domain, day, SEARCHED_REPORTS_MAX)) {
         if (missing.delete(org.toLowerCase())) names.set(org.toLowerCase(), org);
         if (missing.size === 0) break;
       }
@@ -243,46 +235,46 @@ export class RollupStore {
 
   /** Ordered by day. Days without a report are absent. */
   reportsPerDay(domain: number, { fromDay, toDay }: DayRange): ReportDay[] {
-    return this.#reportsPerDay.all(domain, fromDay, toDay, this.#deciding(domain));
+    return this.#sql.reportsPerDay.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** Those with the most messages first. */
   names(domain: number, { fromDay, toDay }: DayRange): NameTotals[] {
-    return this.#names.all(domain, fromDay, toDay, this.#deciding(domain));
+    return this.#sql.names.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The policies (`p`) that the reports on which decisions rely found at `name` on each day of a range. */
   reportedPolicies(domain: number, { fromDay, toDay }: DayRange, name: string): ReportedDay[] {
-    return this.#reportedPolicies.all(domain, fromDay, toDay, this.#deciding(domain), name);
+    return this.#sql.reportedPolicies.all(domain, fromDay, toDay, this.#deciding(domain), name);
   }
 
   /** The first and last reported day; null before the first report. */
   span(domain: number): { readonly firstDay: number; readonly lastDay: number } | null {
-    const { firstDay = null, lastDay = null } = this.#span.get(domain, domain) ?? {};
+    const { firstDay = null, lastDay = null } = this.#sql.span.get(domain, domain) ?? {};
     return firstDay === null || lastDay === null ? null : { firstDay, lastDay };
   }
 
   /** The messages of several domains by day. Days without mail are absent. */
   domainDays(domains: readonly number[], { fromDay, toDay }: DayRange): DomainDay[] {
-    return this.#domainDays.all(JSON.stringify(domains), fromDay, toDay);
+    return this.#sql.domainDays.all(JSON.stringify(domains), fromDay, toDay);
   }
 
   /** The messages of some stored sources, ordered by day. Days without mail are absent. */
   perDayOf(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): DayTotals[] {
-    const statement = among.length <= FEW_SOURCES_MAX ? this.#countsPerDayOfFew : this.#countsPerDay;
+    const statement = among.length <= FEW_SOURCES_MAX ? this.#sql.countsPerDayOfFew : this.#sql.countsPerDay;
     return statement.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
   }
 
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {
-    return new Map(this.#userClassifications.all(domain).map((one) => [one.key, one]));
+    return new Map(this.#sql.userClassifications.all(domain).map((one) => [one.key, one]));
   }
 
   setUserClassification(_tx: Tx, domain: number, { key, classification, atMs, note }: UserClassification): void {
-    this.#setUserClassification.run(domain, key, classification, atMs, note);
+    this.#sql.setUserClassification.run(domain, key, classification, atMs, note);
   }
 
   removeUserClassification(_tx: Tx, domain: number, key: string): void {
-    this.#removeUserClassification.run(domain, key);
+    this.#sql.removeUserClassification.run(domain, key);
   }
 
   /** The vouchers whose reports decide, as JSON. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { DayRange } from "../../../foundation/base/days.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import { addTotals, NO_TOTALS, type Totals } from "./rollup-rows.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** A week of `dmarc_weekly` begins on a day that is a multiple of this. */
 const WEEK_DAYS = 7;
@@ -92,62 +93,63 @@ const lengthOf = ({ fromDay, toDay }: DayRange): number => toDay - fromDay + 1;
 
 /** Sums up the messages of each source of a domain in a range, from the sums by week and, at its edges, by day. */
 export class SourceTotalsStore {
-  readonly #days;
-  readonly #weeks;
-  readonly #unknownWeeks;
-  readonly #counted;
-  readonly #unknownSources;
-  readonly #decidingDays;
+  readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly }: { readonly trustedOnly: boolean }) {
     const restriction = trustedOnly ? "AND is_trusted IN (SELECT value FROM json_each(?4))" : "AND ?4 IS NOT NULL";
-    this.#days = sqlite.prepare<Row, Between>(
-      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_daily WHERE domain = ?1 AND day BETWEEN ?2 AND ?3
+    this.#sql = statements({
+      days: () =>
+        sqlite.prepare<Row, Between>(
+          `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_daily WHERE domain = ?1 AND day BETWEEN ?2 AND ?3
         ${restriction} GROUP BY source, is_trusted`,
-    );
-    // Names every column of the key: rows come in its order, without sorting.
-    this.#weeks = sqlite.prepare<Row, Between>(
-      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly WHERE domain = ?1
+        ),
+      // Names every column of the key: rows come in its order, without sorting.
+      weeks: () =>
+        sqlite.prepare<Row, Between>(
+          `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly WHERE domain = ?1
         AND source IN (SELECT number FROM dmarc_sources WHERE domain = ?1) AND is_trusted IN (0, 1)
         ${restriction} AND week BETWEEN ?2 AND ?3 GROUP BY source, is_trusted`,
-    );
-    // Unknown reporters have an index of their own: there may be many of them, with few sources each.
-    this.#unknownWeeks = sqlite.prepare<Row, Between>(
-      `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown
+        ),
+      // Unknown reporters have an index of their own: there may be many of them, with few sources each.
+      unknownWeeks: () =>
+        sqlite.prepare<Row, Between>(
+          `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown
         WHERE domain = ?1 AND week BETWEEN ?2 AND ?3 AND is_trusted > 1 ${restriction} GROUP BY source, is_trusted`,
-    );
-    this.#unknownSources = sqlite.prepare<{ source: number }, [number, string]>(UNKNOWN_SOURCES);
-    this.#decidingDays = sqlite.prepare<DecidingDays, [number, string]>(DECIDING_DAYS);
-    this.#counted = sqlite.prepare<{ fromDay: number | null; toDay: number | null }, [number, number]>(
-      `SELECT (SELECT min(day) FROM dmarc_daily WHERE domain = ?) fromDay, (SELECT max(day) FROM dmarc_daily WHERE domain = ?) toDay`,
-    );
+        ),
+      unknownSources: () => sqlite.prepare<{ source: number }, [number, string]>(UNKNOWN_SOURCES),
+      decidingDays: () => sqlite.prepare<DecidingDays, [number, string]>(DECIDING_DAYS),
+      counted: () =>
+        sqlite.prepare<{ fromDay: number | null; toDay: number | null }, [number, number]>(
+          `SELECT (SELECT min(day) FROM dmarc_daily WHERE domain = ?) fromDay, (SELECT max(day) FROM dmarc_daily WHERE domain = ?) toDay`,
+        ),
+    });
   }
 
   /** By the numbers of stored sources; those without messages may be absent. `deciding`: vouchers of reports that decide, as JSON. */
   read(domain: number, range: DayRange, deciding: string): ReadonlyMap<number, SourceTotals> {
-    const counted = this.#counted.get(domain, domain);
+    const counted = this.#sql.counted.get(domain, domain);
     const { weeks, added, subtracted } = splitRange(range, {
       fromDay: counted?.fromDay ?? 1,
       toDay: counted?.toDay ?? 0,
     });
     const sums = new Sums(deciding);
     if (weeks !== null) {
-      sums.add(this.#weeks.all(domain, weeks.from, weeks.to, deciding));
-      sums.add(this.#unknownWeeks.all(domain, weeks.from, weeks.to, deciding));
+      sums.add(this.#sql.weeks.all(domain, weeks.from, weeks.to, deciding));
+      sums.add(this.#sql.unknownWeeks.all(domain, weeks.from, weeks.to, deciding));
     }
-    for (const { fromDay, toDay } of added) sums.add(this.#days.all(domain, fromDay, toDay, deciding));
-    for (const { fromDay, toDay } of subtracted) sums.add(this.#days.all(domain, fromDay, toDay, deciding), -1);
+    for (const { fromDay, toDay } of added) sums.add(this.#sql.days.all(domain, fromDay, toDay, deciding));
+    for (const { fromDay, toDay } of subtracted) sums.add(this.#sql.days.all(domain, fromDay, toDay, deciding), -1);
     return sums.bySource;
   }
 
   /** The numbers of the stored sources that deciding reports of unknown reporters name. */
   namedByUnknown(domain: number, deciding: string): ReadonlySet<number> {
-    return new Set(this.#unknownSources.all(domain, deciding).map(({ source }) => source));
+    return new Set(this.#sql.unknownSources.all(domain, deciding).map(({ source }) => source));
   }
 
   /** The first and last day in deciding reports of each source that other reports name too, by its number. */
   decidingDays(domain: number, deciding: string): ReadonlyMap<number, Pick<DecidingDays, "firstDay" | "lastDay">> {
-    const rows = this.#decidingDays.all(domain, deciding);
+    const rows = this.#sql.decidingDays.all(domain, deciding);
     return new Map(rows.map(({ number, firstDay, lastDay }) => [number, { firstDay, lastDay }]));
   }
 }

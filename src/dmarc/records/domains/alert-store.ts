@@ -2,6 +2,7 @@ import { and, desc, eq, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { insertEvent, type NewEvent } from "../../../foundation/db/outbox.ts";
 import { dmarcAlertMails, dmarcAlerts } from "../../../foundation/db/schema-dmarc.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** An alert that was raised. `body` is the JSON text of `{ summary, data }`. */
 export type DmarcAlertRow = Readonly<typeof dmarcAlerts.$inferSelect>;
@@ -10,23 +11,26 @@ export type AlertMailRow = Readonly<typeof dmarcAlertMails.$inferSelect>;
 
 /** The alerts of domains, their events and the lines of alert mail. */
 export class DmarcAlertStore {
-  readonly #last;
+  readonly #sql;
 
   constructor(private readonly db: Db) {
-    this.#last = db.orm
-      .select({ atMs: dmarcAlerts.atMs })
-      .from(dmarcAlerts)
-      .where(
-        and(
-          eq(dmarcAlerts.domain, sql.placeholder("domain")),
-          eq(dmarcAlerts.rule, sql.placeholder("rule")),
-          eq(dmarcAlerts.subject, sql.placeholder("subject")),
-          lte(dmarcAlerts.atMs, sql.placeholder("untilMs")),
-        ),
-      )
-      .orderBy(desc(dmarcAlerts.atMs))
-      .limit(1)
-      .prepare();
+    this.#sql = statements({
+      last: () =>
+        db.orm
+          .select({ atMs: dmarcAlerts.atMs })
+          .from(dmarcAlerts)
+          .where(
+            and(
+              eq(dmarcAlerts.domain, sql.placeholder("domain")),
+              eq(dmarcAlerts.rule, sql.placeholder("rule")),
+              eq(dmarcAlerts.subject, sql.placeholder("subject")),
+              lte(dmarcAlerts.atMs, sql.placeholder("untilMs")),
+            ),
+          )
+          .orderBy(desc(dmarcAlerts.atMs))
+          .limit(1)
+          .prepare(),
+    });
   }
 
   insertAlert(_tx: Tx, alert: DmarcAlertRow): void {
@@ -43,7 +47,7 @@ export class DmarcAlertStore {
 
   /** When a rule was last raised about a subject, up to `untilMs` where that is given; null when it never was. */
   lastRaisedMs(domain: number, rule: string, subject: string, untilMs = Number.MAX_SAFE_INTEGER): number | null {
-    return this.#last.get({ domain, rule, subject, untilMs })?.atMs ?? null;
+    return this.#sql.last.get({ domain, rule, subject, untilMs })?.atMs ?? null;
   }
 
   /** The last alerts of a rule, newest first. */

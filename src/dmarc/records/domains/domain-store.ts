@@ -3,6 +3,7 @@ import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { dmarcDomains, dmarcHistory } from "../../../foundation/db/schema-dmarc.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 export const DOMAIN_STATUSES = ["pending", "active", "action_required"] as const;
 export type DomainStatus = (typeof DOMAIN_STATUSES)[number];
@@ -53,27 +54,26 @@ const isDue = (nowMs: number): SQL | undefined =>
 /** The tables of domains and their history. Deleted domains are returned by `deleted` only. */
 export class DomainStore {
   readonly #orm: Db["orm"];
-  readonly #byId;
-  readonly #byNumber;
-  readonly #byToken;
-  readonly #byDomain;
-  readonly #addUsage;
+  readonly #sql;
 
   constructor({ orm, sqlite }: Pick<Db, "orm" | "sqlite">) {
     const find = (where: SQL | undefined) => orm.select().from(domains).where(where).prepare();
     this.#orm = orm;
-    this.#byId = find(and(eq(domains.id, sql.placeholder("id")), isPresent));
-    this.#byNumber = find(and(eq(domains.number, sql.placeholder("number")), isPresent));
-    this.#byToken = find(and(eq(domains.token, sql.placeholder("token")), isPresent));
-    this.#byDomain = find(
-      and(
-        eq(domains.accountId, sql.placeholder("accountId")),
-        eq(domains.mode, sql.placeholder("mode")),
-        eq(domains.domain, sql.placeholder("domain")),
-        sql`deleted_at_ms is null`,
-      ),
-    );
-    this.#addUsage = sqlite.prepare<unknown, { number: number; day: number; bytes: number }>(ADD_USAGE);
+    this.#sql = statements({
+      byId: () => find(and(eq(domains.id, sql.placeholder("id")), isPresent)),
+      byNumber: () => find(and(eq(domains.number, sql.placeholder("number")), isPresent)),
+      byToken: () => find(and(eq(domains.token, sql.placeholder("token")), isPresent)),
+      byDomain: () =>
+        find(
+          and(
+            eq(domains.accountId, sql.placeholder("accountId")),
+            eq(domains.mode, sql.placeholder("mode")),
+            eq(domains.domain, sql.placeholder("domain")),
+            sql`deleted_at_ms is null`,
+          ),
+        ),
+      addUsage: () => sqlite.prepare<unknown, { number: number; day: number; bytes: number }>(ADD_USAGE),
+    });
   }
 
   /** Stores a domain and returns it with its number. Throws when the owner has the domain already, or the token exists. */
@@ -82,20 +82,20 @@ export class DomainStore {
   }
 
   findById(id: string): DomainRow | undefined {
-    return this.#byId.get({ id });
+    return this.#sql.byId.get({ id });
   }
 
   findByNumber(number: number): DomainRow | undefined {
-    return this.#byNumber.get({ number });
+    return this.#sql.byNumber.get({ number });
   }
 
   findByToken(token: string): DomainRow | undefined {
-    return this.#byToken.get({ token });
+    return this.#sql.byToken.get({ token });
   }
 
   /** The owner's domain of this name (lower-case A-labels). */
   findSame({ accountId, mode }: DomainOwner, domain: string): DomainRow | undefined {
-    return this.#byDomain.get({ accountId, mode, domain });
+    return this.#sql.byDomain.get({ accountId, mode, domain });
   }
 
   /** The owner's domain that is `policyDomain` (lower-case A-labels) or, if it is not enrolled, its nearest enrolled parent. */
@@ -110,7 +110,7 @@ export class DomainStore {
 
   /** Counts the disk space that report mail takes on a day (since 1970, UTC). */
   addUsage(_tx: Tx, number: number, { day, bytes }: { readonly day: number; readonly bytes: number }): void {
-    this.#addUsage.run({ number, day, bytes });
+    this.#sql.addUsage.run({ number, day, bytes });
   }
 
   update(_tx: Tx, number: number, change: DomainChange): void {

@@ -1,5 +1,6 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** Nobody vouches for a report: its mail is not authenticated as the reporter's, or the domain has too many unknown reporters. */
 export const VOUCHED_BY_NOBODY = 0;
@@ -101,46 +102,42 @@ export interface ReporterOwner {
  * do, but for those whose counts are far above all others.
  */
 export class ReporterStore {
-  readonly #ofDomain;
-  readonly #find;
-  readonly #count;
-  readonly #expire;
-  readonly #extend;
-  readonly #add;
-  readonly #setExcessive;
-  readonly #accept;
-  readonly #withdraw;
-  readonly #accepted;
-  readonly #makeOverviewsDue;
+  readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#ofDomain = sqlite.prepare<Row, [number]>(OF_DOMAIN);
-    this.#find = sqlite.prepare<{ number: number }, [number, string, 0 | 1]>(FIND);
-    this.#count = sqlite.prepare<{ count: number }, [number, 0 | 1]>(
-      "SELECT count(*) count FROM dmarc_reporters WHERE domain = ? AND is_known = ?",
-    );
-    this.#expire = sqlite.prepare("DELETE FROM dmarc_reporters WHERE domain = ? AND is_known = 0 AND last_day < ?");
-    this.#extend = sqlite.prepare<unknown, number[]>(EXTEND);
-    this.#add = sqlite.prepare<{ number: number }, [number, string, 0 | 1, number, number]>(ADD);
-    this.#setExcessive = sqlite.prepare<unknown, [number | null, number]>(
-      "UPDATE dmarc_reporters SET excessive_since_ms = ? WHERE number = ?",
-    );
-    this.#accept = sqlite.prepare(
-      "INSERT OR IGNORE INTO dmarc_accepted_reporters (account_id, mode, author, at_ms) VALUES (?, ?, ?, ?)",
-    );
-    this.#withdraw = sqlite.prepare(
-      "DELETE FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? AND author = ?",
-    );
-    this.#makeOverviewsDue = sqlite.prepare(
-      "UPDATE dmarc_overviews SET computed_at_ms = 0 WHERE domain IN (SELECT number FROM dmarc_domains WHERE account_id = ? AND mode = ?)",
-    );
-    this.#accepted = sqlite.prepare<AcceptedReporter, [string, string]>(
-      "SELECT author, at_ms atMs FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? ORDER BY author",
-    );
+    this.#sql = statements({
+      ofDomain: () => sqlite.prepare<Row, [number]>(OF_DOMAIN),
+      find: () => sqlite.prepare<{ number: number }, [number, string, 0 | 1]>(FIND),
+      count: () =>
+        sqlite.prepare<{ count: number }, [number, 0 | 1]>(
+          "SELECT count(*) count FROM dmarc_reporters WHERE domain = ? AND is_known = ?",
+        ),
+      expire: () => sqlite.prepare("DELETE FROM dmarc_reporters WHERE domain = ? AND is_known = 0 AND last_day < ?"),
+      extend: () => sqlite.prepare<unknown, number[]>(EXTEND),
+      add: () => sqlite.prepare<{ number: number }, [number, string, 0 | 1, number, number]>(ADD),
+      setExcessive: () =>
+        sqlite.prepare<unknown, [number | null, number]>(
+          "UPDATE dmarc_reporters SET excessive_since_ms = ? WHERE number = ?",
+        ),
+      accept: () =>
+        sqlite.prepare(
+          "INSERT OR IGNORE INTO dmarc_accepted_reporters (account_id, mode, author, at_ms) VALUES (?, ?, ?, ?)",
+        ),
+      withdraw: () =>
+        sqlite.prepare("DELETE FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? AND author = ?"),
+      makeOverviewsDue: () =>
+        sqlite.prepare(
+          "UPDATE dmarc_overviews SET computed_at_ms = 0 WHERE domain IN (SELECT number FROM dmarc_domains WHERE account_id = ? AND mode = ?)",
+        ),
+      accepted: () =>
+        sqlite.prepare<AcceptedReporter, [string, string]>(
+          "SELECT author, at_ms atMs FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? ORDER BY author",
+        ),
+    });
   }
 
   ofDomain(domain: number): DomainReporters {
-    const rows = this.#ofDomain.all(domain);
+    const rows = this.#sql.ofDomain.all(domain);
     const lastDay = Math.max(0, ...rows.map((row) => row.lastDay));
     const known = rows.filter(({ isKnown, isAccepted }) => isKnown === 1 || isAccepted === 1);
     const covering = known.filter((row) => row.firstDay < row.lastDay && row.lastDay > lastDay - COVERED_DAYS);
@@ -163,8 +160,8 @@ export class ReporterStore {
    */
   vouch(_tx: Tx, domain: number, { author, isKnown, day }: { author: string; isKnown: boolean; day: number }): number {
     const flag = isKnown ? 1 : 0;
-    const found = this.#find.get(domain, author, flag);
-    if (found !== null) this.#extend.run(day, day, found.number, day, day);
+    const found = this.#sql.find.get(domain, author, flag);
+    if (found !== null) this.#sql.extend.run(day, day, found.number, day, day);
     const number = found?.number ?? (this.#hasRoom(domain, flag, day) ? this.#insert(domain, author, flag, day) : null);
     if (isKnown) return VOUCHED_AS_KNOWN;
     return number === null ? VOUCHED_BY_NOBODY : voucherOf({ number });
@@ -172,35 +169,35 @@ export class ReporterStore {
 
   /** Notes since when the counts of an unknown reporter are far above those of all others; null: they are not. */
   setExcessive(_tx: Tx, voucher: number, sinceMs: number | null): void {
-    this.#setExcessive.run(sinceMs, voucher - 1);
+    this.#sql.setExcessive.run(sinceMs, voucher - 1);
   }
 
   /** Whether it was not accepted before. */
   accept(_tx: Tx, { accountId, mode }: ReporterOwner, author: string, atMs: number): boolean {
-    const { changes } = this.#accept.run(accountId, mode, author, atMs);
-    if (changes > 0) this.#makeOverviewsDue.run(accountId, mode);
+    const { changes } = this.#sql.accept.run(accountId, mode, author, atMs);
+    if (changes > 0) this.#sql.makeOverviewsDue.run(accountId, mode);
     return changes > 0;
   }
 
   /** Whether it was accepted before. */
   withdraw(_tx: Tx, { accountId, mode }: ReporterOwner, author: string): boolean {
-    const { changes } = this.#withdraw.run(accountId, mode, author);
-    if (changes > 0) this.#makeOverviewsDue.run(accountId, mode);
+    const { changes } = this.#sql.withdraw.run(accountId, mode, author);
+    if (changes > 0) this.#sql.makeOverviewsDue.run(accountId, mode);
     return changes > 0;
   }
 
   accepted({ accountId, mode }: ReporterOwner): readonly AcceptedReporter[] {
-    return this.#accepted.all(accountId, mode);
+    return this.#sql.accepted.all(accountId, mode);
   }
 
   #insert(domain: number, author: string, isKnown: 0 | 1, day: number): number | null {
-    return this.#add.get(domain, author, isKnown, day, day)?.number ?? null;
+    return this.#sql.add.get(domain, author, isKnown, day, day)?.number ?? null;
   }
 
   #hasRoom(domain: number, isKnown: 0 | 1, day: number): boolean {
     const max = isKnown === 1 ? KNOWN_REPORTERS_MAX : UNKNOWN_REPORTERS_MAX;
-    if ((this.#count.get(domain, isKnown)?.count ?? 0) < max) return true;
-    return isKnown === 0 && this.#expire.run(domain, day - REPORTER_DAYS).changes > 0;
+    if ((this.#sql.count.get(domain, isKnown)?.count ?? 0) < max) return true;
+    return isKnown === 0 && this.#sql.expire.run(domain, day - REPORTER_DAYS).changes > 0;
   }
 }
 
@@ -222,46 +219,46 @@ const AUTHOR_DAYS = 90;
 
 /** Who sends authenticated reports about a domain, and the disk space they take. `domain` is the `number` of a domain. */
 export class ReportAuthorStore {
-  readonly #find;
-  readonly #known;
-  readonly #count;
-  readonly #expire;
-  readonly #add;
+  readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#find = sqlite.prepare<ReportAuthor, [number, string]>(
-      `SELECT first_day firstDay, usage_day usageDay, usage_bytes usageBytes FROM dmarc_report_authors
+    this.#sql = statements({
+      find: () =>
+        sqlite.prepare<ReportAuthor, [number, string]>(
+          `SELECT first_day firstDay, usage_day usageDay, usage_bytes usageBytes FROM dmarc_report_authors
         WHERE domain = ? AND author = ?`,
-    );
-    this.#known = sqlite.prepare<unknown, [number, number]>(
-      "SELECT 1 FROM dmarc_report_authors WHERE domain = ? AND first_day < ? LIMIT 1",
-    );
-    this.#count = sqlite.prepare<{ count: number }, [number]>(
-      "SELECT count(*) count FROM dmarc_report_authors WHERE domain = ?",
-    );
-    this.#expire = sqlite.prepare("DELETE FROM dmarc_report_authors WHERE domain = ? AND last_day < ?");
-    this.#add = sqlite.prepare<unknown, { domain: number; author: string; day: number; bytes: number }>(
-      `INSERT INTO dmarc_report_authors (domain, author, first_day, last_day, usage_day, usage_bytes)
+        ),
+      known: () =>
+        sqlite.prepare<unknown, [number, number]>(
+          "SELECT 1 FROM dmarc_report_authors WHERE domain = ? AND first_day < ? LIMIT 1",
+        ),
+      count: () =>
+        sqlite.prepare<{ count: number }, [number]>("SELECT count(*) count FROM dmarc_report_authors WHERE domain = ?"),
+      expire: () => sqlite.prepare("DELETE FROM dmarc_report_authors WHERE domain = ? AND last_day < ?"),
+      add: () =>
+        sqlite.prepare<unknown, { domain: number; author: string; day: number; bytes: number }>(
+          `INSERT INTO dmarc_report_authors (domain, author, first_day, last_day, usage_day, usage_bytes)
         VALUES ($domain, $author, $day, $day, $day, $bytes) ON CONFLICT DO UPDATE SET last_day = max(last_day, $day),
         usage_bytes = iif(usage_day = $day, usage_bytes, 0) + $bytes, usage_day = $day`,
-    );
+        ),
+    });
   }
 
   /** Null for an author without mail. */
   find(domain: number, author: string): ReportAuthor | null {
-    return this.#find.get(domain, author);
+    return this.#sql.find.get(domain, author);
   }
 
   /** Whether any report arrived before a day. */
   hasKnown(domain: number, day: number): boolean {
-    return this.#known.get(domain, day) !== null;
+    return this.#sql.known.get(domain, day) !== null;
   }
 
   /** Records that a report arrived on a day, and its size. Beyond `AUTHORS_MAX` no new author is added. */
   add(_tx: Tx, domain: number, author: string, usage: { readonly day: number; readonly bytes: number }): void {
-    if (this.find(domain, author) === null && (this.#count.get(domain)?.count ?? 0) >= AUTHORS_MAX) {
-      if (this.#expire.run(domain, usage.day - AUTHOR_DAYS).changes === 0) return;
+    if (this.find(domain, author) === null && (this.#sql.count.get(domain)?.count ?? 0) >= AUTHORS_MAX) {
+      if (this.#sql.expire.run(domain, usage.day - AUTHOR_DAYS).changes === 0) return;
     }
-    this.#add.run({ domain, author, ...usage });
+    this.#sql.add.run({ domain, author, ...usage });
   }
 }

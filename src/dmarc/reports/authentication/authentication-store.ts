@@ -1,6 +1,7 @@
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { AuthenticationVerdict } from "./authentication-results.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** A complete report whose mail is still to be authenticated. */
 export interface PendingMail {
@@ -19,17 +20,19 @@ const PENDING = `SELECT r.number AS report, r.ingestion, i.mode, i.client, i.hel
   r.received_at_ms AS receivedAtMs FROM dmarc_reports r LEFT JOIN dmarc_ingestions i ON i.id = r.ingestion
   WHERE r.authenticity = 'pending' AND r.is_complete = 1 AND r.number > ? ORDER BY r.number LIMIT ?`;
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
-  pending: sqlite.prepare<PendingMail, [number, number]>(PENDING),
-  raw: sqlite.prepare<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
-  finish: sqlite.prepare(
-    "UPDATE dmarc_reports SET authenticity = ?, authenticity_body = ? WHERE number = ? AND authenticity = 'pending'",
-  ),
-});
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
+  statements({
+    pending: () => sqlite.prepare<PendingMail, [number, number]>(PENDING),
+    raw: () => sqlite.prepare<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
+    finish: () =>
+      sqlite.prepare(
+        "UPDATE dmarc_reports SET authenticity = ?, authenticity_body = ? WHERE number = ? AND authenticity = 'pending'",
+      ),
+  });
 
 /** The reports whose mail is still to be authenticated. */
 export class AuthenticationStore {
-  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
     this.#sql = prepareStatements(db);

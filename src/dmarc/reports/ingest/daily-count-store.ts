@@ -1,6 +1,6 @@
 import type { SQLQueryBindings } from "bun:sqlite";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
-import { prepareRowInsert } from "../../../foundation/db/row-insert.ts";
+import { prepareRowInsert, statements } from "../../../foundation/db/statements.ts";
 import type { CountedDay, CountedReporter, Counts, Rollup } from "./rollup.ts";
 
 /** Where something is counted: domain, day, trust, and a source, a reporter or a header_from domain. */
@@ -58,18 +58,22 @@ const prepareCounting = (db: Pick<Db, "sqlite">, { table, key, figures }: CountC
   };
 };
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
-  reporterHolds: sqlite.prepare<unknown, [number, number, string, string, number]>(
-    `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
+  statements({
+    reporterHolds: () =>
+      sqlite.prepare<unknown, [number, number, string, string, number]>(
+        `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
       AND reports > 0 AND messages >= ?`,
-  ),
-  isNameCountedOn: sqlite.prepare<unknown, [number, number, string, number]>(
-    "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?",
-  ),
-  touchDomain: sqlite.prepare(
-    "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
-  ),
-});
+      ),
+    isNameCountedOn: () =>
+      sqlite.prepare<unknown, [number, number, string, number]>(
+        "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?",
+      ),
+    touchDomain: () =>
+      sqlite.prepare(
+        "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
+      ),
+  });
 
 const sourceRow = ({ domain, day, key, voucher }: CountKey<number>, counts: Counts, sign: 1 | -1): CountRow => {
   const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
@@ -96,7 +100,7 @@ const rowsOf = (rollup: Rollup, sign: 1 | -1) => {
 
 /** What is counted of reports by day: per source, per reporter and per header_from domain. */
 export class DailyCountStore {
-  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #sql;
   readonly #tables;
 
   constructor(db: Pick<Db, "sqlite">) {

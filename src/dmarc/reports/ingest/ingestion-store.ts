@@ -3,6 +3,7 @@ import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { dmarcIngestions } from "../../../foundation/db/schema-dmarc.ts";
 import { type IngestionConclusion, parseFindings, type StoredFinding } from "./ingestion-finding.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** A stored mail or file. `findings` is JSON: see `parseFindings`. */
 export type IngestionRow = Readonly<typeof dmarcIngestions.$inferSelect>;
@@ -71,43 +72,52 @@ const UNDECIDED = `SELECT id FROM dmarc_ingestions WHERE received_at_ms > $now -
     (ms) => `(finished_at_ms < received_at_ms + ${ms} AND received_at_ms + ${ms} <= $now)`,
   ).join(" OR ")}) ORDER BY received_at_ms LIMIT $limit`;
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
-  insert: sqlite.prepare(INSERT),
-  insertRaw: sqlite.prepare("INSERT INTO dmarc_raw (ingestion, bytes) VALUES (?, ?)"),
-  findRaw: sqlite.prepare<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
-  findings: sqlite.prepare<{ findings: string }, [string]>(
-    "SELECT findings FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND findings IS NOT NULL",
-  ),
-  conclude: sqlite.prepare("UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?"),
-  pending: sqlite.prepare<PendingIngestion, [number]>(`${PENDING} ORDER BY id LIMIT ?`),
-  pendingElsewhere: sqlite.prepare<PendingIngestion, [string, number]>(
-    `${PENDING} AND coalesce(domain, -1) NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?`,
-  ),
-  undecided: sqlite.prepare<{ id: string }, { now: number; limit: number }>(UNDECIDED),
-  findPending: sqlite.prepare<PendingIngestion, [string]>(`${PENDING} AND id = ?`),
-  isPending: sqlite.prepare<unknown, [string]>("SELECT 1 FROM dmarc_ingestions WHERE id = ? AND status = 'pending'"),
-  countAttempt: sqlite.prepare("UPDATE dmarc_ingestions SET attempts = attempts + 1 WHERE id = ?"),
-  finish: sqlite.prepare(
-    "UPDATE dmarc_ingestions SET status = 'done', outcome = ?, reason = ?, findings = ?, finished_at_ms = ? WHERE id = ?",
-  ),
-  setPending: sqlite.prepare(
-    `UPDATE dmarc_ingestions SET status = 'pending', attempts = 0, outcome = NULL, reason = NULL, findings = NULL,
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
+  statements({
+    insert: () => sqlite.prepare(INSERT),
+    insertRaw: () => sqlite.prepare("INSERT INTO dmarc_raw (ingestion, bytes) VALUES (?, ?)"),
+    findRaw: () => sqlite.prepare<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
+    findings: () =>
+      sqlite.prepare<{ findings: string }, [string]>(
+        "SELECT findings FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND findings IS NOT NULL",
+      ),
+    conclude: () => sqlite.prepare("UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?"),
+    pending: () => sqlite.prepare<PendingIngestion, [number]>(`${PENDING} ORDER BY id LIMIT ?`),
+    pendingElsewhere: () =>
+      sqlite.prepare<PendingIngestion, [string, number]>(
+        `${PENDING} AND coalesce(domain, -1) NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?`,
+      ),
+    undecided: () => sqlite.prepare<{ id: string }, { now: number; limit: number }>(UNDECIDED),
+    findPending: () => sqlite.prepare<PendingIngestion, [string]>(`${PENDING} AND id = ?`),
+    isPending: () =>
+      sqlite.prepare<unknown, [string]>("SELECT 1 FROM dmarc_ingestions WHERE id = ? AND status = 'pending'"),
+    countAttempt: () => sqlite.prepare("UPDATE dmarc_ingestions SET attempts = attempts + 1 WHERE id = ?"),
+    finish: () =>
+      sqlite.prepare(
+        "UPDATE dmarc_ingestions SET status = 'done', outcome = ?, reason = ?, findings = ?, finished_at_ms = ? WHERE id = ?",
+      ),
+    setPending: () =>
+      sqlite.prepare(
+        `UPDATE dmarc_ingestions SET status = 'pending', attempts = 0, outcome = NULL, reason = NULL, findings = NULL,
       finished_at_ms = NULL WHERE id = ? AND status = 'done' AND has_raw = 1`,
-  ),
-  accept: sqlite.prepare("UPDATE dmarc_ingestions SET accepted_at_ms = ? WHERE id = ? AND accepted_at_ms IS NULL"),
-  idAfter: sqlite.prepare<{ id: string }, [string, string, string, number]>(
-    "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
-  ),
-  scan: sqlite.prepare<{ id: string; isRetriable: number }, [string, string, string, number]>(
-    `SELECT id, status = 'done' AND has_raw = 1 AND outcome IN ('rejected', 'quarantined') AS isRetriable
+      ),
+    accept: () =>
+      sqlite.prepare("UPDATE dmarc_ingestions SET accepted_at_ms = ? WHERE id = ? AND accepted_at_ms IS NULL"),
+    idAfter: () =>
+      sqlite.prepare<{ id: string }, [string, string, string, number]>(
+        "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+      ),
+    scan: () =>
+      sqlite.prepare<{ id: string; isRetriable: number }, [string, string, string, number]>(
+        `SELECT id, status = 'done' AND has_raw = 1 AND outcome IN ('rejected', 'quarantined') AS isRetriable
       FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id > ? ORDER BY id LIMIT ?`,
-  ),
-});
+      ),
+  });
 
 /** Every mail and file that came in, and its bytes. */
 export class IngestionStore {
   readonly #orm: Db["orm"];
-  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #sql;
 
   constructor(db: Pick<Db, "orm" | "sqlite">) {
     this.#orm = db.orm;

@@ -1,5 +1,6 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { IS_COUNTED } from "./retention-store.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** A source as far as counting needs it. */
 export interface SeenSource {
@@ -25,55 +26,60 @@ const dayElsewhere = (order: "ASC" | "DESC"): string =>
 
 const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => {
   const number = <P extends (string | number)[]>(sql: string) => sqlite.prepare<{ value: number }, P>(sql);
-  return {
-    find: sqlite.prepare<Omit<SeenSource, "isVouched"> & { readonly isVouched: 0 | 1 }, [number, string]>(
-      "SELECT number, first_day AS firstDay, last_day AS lastDay, is_vouched AS isVouched FROM dmarc_sources WHERE domain = ? AND key = ?",
-    ),
-    insert: sqlite.prepare(
-      "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms, is_reviewed, is_vouched) VALUES (?, ?, ?, ?, ?, ?, ?)",
-    ),
-    vouch: sqlite.prepare("UPDATE dmarc_sources SET is_vouched = 1 WHERE number = ?"),
-    extend: sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?"),
-    hasLegacy: sqlite.prepare<unknown, [number]>(
-      "SELECT 1 FROM dmarc_sources INDEXED BY dmarc_sources_legacy WHERE domain = ? AND instr(key, ' ') = 0 LIMIT 1",
-    ),
-    findLegacy: sqlite.prepare<{ atMs: number; isReviewed: 0 | 1 }, [number, string]>(
-      `SELECT first_seen_at_ms AS atMs, is_reviewed AS isReviewed FROM dmarc_sources s WHERE domain = ? AND key = ?
+  return statements({
+    find: () =>
+      sqlite.prepare<Omit<SeenSource, "isVouched"> & { readonly isVouched: 0 | 1 }, [number, string]>(
+        "SELECT number, first_day AS firstDay, last_day AS lastDay, is_vouched AS isVouched FROM dmarc_sources WHERE domain = ? AND key = ?",
+      ),
+    insert: () =>
+      sqlite.prepare(
+        "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms, is_reviewed, is_vouched) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      ),
+    vouch: () => sqlite.prepare("UPDATE dmarc_sources SET is_vouched = 1 WHERE number = ?"),
+    extend: () => sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?"),
+    hasLegacy: () =>
+      sqlite.prepare<unknown, [number]>(
+        "SELECT 1 FROM dmarc_sources INDEXED BY dmarc_sources_legacy WHERE domain = ? AND instr(key, ' ') = 0 LIMIT 1",
+      ),
+    findLegacy: () =>
+      sqlite.prepare<{ atMs: number; isReviewed: 0 | 1 }, [number, string]>(
+        `SELECT first_seen_at_ms AS atMs, is_reviewed AS isReviewed FROM dmarc_sources s WHERE domain = ? AND key = ?
         AND EXISTS (SELECT 1 FROM dmarc_records r WHERE r.source = s.number)`,
-    ),
-    queueAddress: sqlite.prepare(
-      "INSERT OR IGNORE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, NULL, 0, ?, NULL)",
-    ),
-    count: number<[number]>("SELECT count(*) AS value FROM dmarc_sources WHERE domain = ?"),
-    countOverflow: number<[number]>(
-      "SELECT count(*) AS value FROM dmarc_sources WHERE domain = ? AND key >= '* ' AND key < '*!'",
-    ),
-    countQueued: number<[number, number]>(
-      "SELECT count(*) AS value FROM (SELECT 1 FROM dmarc_reverse_names WHERE due_at_ms <= ? LIMIT ?)",
-    ),
-    removeUnseen: sqlite.prepare(
-      "DELETE FROM dmarc_sources WHERE number = ?1 AND NOT EXISTS (SELECT 1 FROM dmarc_records WHERE source = ?1 AND report <> ?2)",
-    ),
-    shrink: sqlite.prepare(
-      `UPDATE dmarc_sources SET first_day = iif(first_day = ?3, ${dayElsewhere("ASC")}, first_day),
+      ),
+    queueAddress: () =>
+      sqlite.prepare(
+        "INSERT OR IGNORE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, NULL, 0, ?, NULL)",
+      ),
+    count: () => number<[number]>("SELECT count(*) AS value FROM dmarc_sources WHERE domain = ?"),
+    countOverflow: () =>
+      number<[number]>("SELECT count(*) AS value FROM dmarc_sources WHERE domain = ? AND key >= '* ' AND key < '*!'"),
+    countQueued: () =>
+      number<[number, number]>(
+        "SELECT count(*) AS value FROM (SELECT 1 FROM dmarc_reverse_names WHERE due_at_ms <= ? LIMIT ?)",
+      ),
+    removeUnseen: () =>
+      sqlite.prepare(
+        "DELETE FROM dmarc_sources WHERE number = ?1 AND NOT EXISTS (SELECT 1 FROM dmarc_records WHERE source = ?1 AND report <> ?2)",
+      ),
+    shrink: () =>
+      sqlite.prepare(
+        `UPDATE dmarc_sources SET first_day = iif(first_day = ?3, ${dayElsewhere("ASC")}, first_day),
         last_day = iif(last_day = ?3, ${dayElsewhere("DESC")}, last_day) WHERE number = ?1`,
-    ),
-    firstDayOfName: number<[number, string]>(
-      "SELECT first_day AS value FROM dmarc_names WHERE domain = ? AND name = ?",
-    ),
-    countNames: number<[number]>("SELECT count(*) AS value FROM dmarc_names WHERE domain = ?"),
-    insertName: sqlite.prepare(
-      "INSERT INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)",
-    ),
-    setFirstDayOfName: sqlite.prepare("UPDATE dmarc_names SET first_day = ? WHERE domain = ? AND name = ?"),
-    isNameCounted: sqlite.prepare<unknown, [number, string]>(IS_COUNTED),
-    removeName: sqlite.prepare("DELETE FROM dmarc_names WHERE domain = ? AND name = ?"),
-  };
+      ),
+    firstDayOfName: () =>
+      number<[number, string]>("SELECT first_day AS value FROM dmarc_names WHERE domain = ? AND name = ?"),
+    countNames: () => number<[number]>("SELECT count(*) AS value FROM dmarc_names WHERE domain = ?"),
+    insertName: () =>
+      sqlite.prepare("INSERT INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)"),
+    setFirstDayOfName: () => sqlite.prepare("UPDATE dmarc_names SET first_day = ? WHERE domain = ? AND name = ?"),
+    isNameCounted: () => sqlite.prepare<unknown, [number, string]>(IS_COUNTED),
+    removeName: () => sqlite.prepare("DELETE FROM dmarc_names WHERE domain = ? AND name = ?"),
+  });
 };
 
 /** The sources and the header_from domains that reports about a domain name. `domain` is the `number` of a domain. */
 export class SeenSourceStore {
-  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
     this.#sql = prepareStatements(db);

@@ -4,6 +4,7 @@ import type { RecordBody } from "../report/report.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import { AUTHOR } from "./report-store.ts";
 import type { CountedDay, Counts } from "./rollup.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** The last source that a walk through the legacy sources has done. */
 export interface LegacyCursor {
@@ -54,27 +55,31 @@ const legacySources = (where: string): string =>
     FROM dmarc_sources s INDEXED BY dmarc_sources_legacy CROSS JOIN dmarc_domains d ON d.number = s.domain AND d.deleted_at_ms IS NULL
     WHERE instr(s.key, ' ') = 0 AND ${where} ORDER BY s.domain, s.number LIMIT ?`;
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
-  ofDomain: sqlite.prepare<LegacySource, [number, number, number]>(legacySources("s.domain = ? AND s.number > ?")),
-  ofNextDomains: sqlite.prepare<LegacySource, [number, number]>(legacySources("s.domain > ?")),
-  records: sqlite.prepare<LegacyRecord, [number, number]>(RECORDS),
-  hasRecords: sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_records WHERE source = ? LIMIT 1"),
-  move: sqlite.prepare("UPDATE dmarc_records SET source = ? WHERE rowid = ?"),
-  inherit: sqlite.prepare(
-    "UPDATE dmarc_sources SET first_seen_at_ms = min(first_seen_at_ms, ?), is_reviewed = max(is_reviewed, ?) WHERE number = ?",
-  ),
-  counts: sqlite.prepare<Counts, [number, number, number, number]>(
-    `SELECT messages, aligned, aligned_dkim AS alignedDkim, aligned_spf AS alignedSpf, forwarded, authenticated, quarantined, rejected
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
+  statements({
+    ofDomain: () =>
+      sqlite.prepare<LegacySource, [number, number, number]>(legacySources("s.domain = ? AND s.number > ?")),
+    ofNextDomains: () => sqlite.prepare<LegacySource, [number, number]>(legacySources("s.domain > ?")),
+    records: () => sqlite.prepare<LegacyRecord, [number, number]>(RECORDS),
+    hasRecords: () => sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_records WHERE source = ? LIMIT 1"),
+    move: () => sqlite.prepare("UPDATE dmarc_records SET source = ? WHERE rowid = ?"),
+    inherit: () =>
+      sqlite.prepare(
+        "UPDATE dmarc_sources SET first_seen_at_ms = min(first_seen_at_ms, ?), is_reviewed = max(is_reviewed, ?) WHERE number = ?",
+      ),
+    counts: () =>
+      sqlite.prepare<Counts, [number, number, number, number]>(
+        `SELECT messages, aligned, aligned_dkim AS alignedDkim, aligned_spf AS alignedSpf, forwarded, authenticated, quarantined, rejected
       FROM dmarc_daily WHERE domain = ? AND day = ? AND source = ? AND is_trusted = ?`,
-  ),
-  countedDays: sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, number[]>(COUNTED_DAYS),
-  setDays: sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?"),
-  remove: sqlite.prepare("DELETE FROM dmarc_sources WHERE number = ?"),
-});
+      ),
+    countedDays: () => sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, number[]>(COUNTED_DAYS),
+    setDays: () => sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?"),
+    remove: () => sqlite.prepare("DELETE FROM dmarc_sources WHERE number = ?"),
+  });
 
 /** Moves records of legacy sources to other sources. */
 export class SourceRebuildStore {
-  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
     this.#sql = prepareStatements(db);

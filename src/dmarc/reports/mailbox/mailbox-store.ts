@@ -1,5 +1,6 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { ReportOutcome } from "../report/outcome.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** The UID up to which a mailbox was read, and how much was fetched on `usageDay`. */
 export interface MailboxState {
@@ -17,36 +18,41 @@ export interface ProcessedMessage {
   readonly reason: string | null;
 }
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => ({
-  find: sqlite.prepare<MailboxState, [string]>(
-    `SELECT uid_validity AS uidValidity, last_uid AS lastUid, usage_day AS usageDay, usage_bytes AS usageBytes
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
+  statements({
+    find: () =>
+      sqlite.prepare<MailboxState, [string]>(
+        `SELECT uid_validity AS uidValidity, last_uid AS lastUid, usage_day AS usageDay, usage_bytes AS usageBytes
       FROM dmarc_mailboxes WHERE mailbox = ?`,
-  ),
-  clear: sqlite.prepare("DELETE FROM dmarc_mailboxes"),
-  clearMarks: sqlite.prepare("DELETE FROM dmarc_mailbox_marks"),
-  insert: sqlite.prepare(
-    `INSERT INTO dmarc_mailboxes (mailbox, uid_validity, last_uid, usage_day, usage_bytes) VALUES (?, ?, 0, ?, ?)`,
-  ),
-  advance: sqlite.prepare("UPDATE dmarc_mailboxes SET last_uid = ? WHERE mailbox = ?"),
-  addUsage: sqlite.prepare(
-    `UPDATE dmarc_mailboxes SET usage_bytes = CASE usage_day WHEN $day THEN usage_bytes ELSE 0 END + $bytes, usage_day = $day
+      ),
+    clear: () => sqlite.prepare("DELETE FROM dmarc_mailboxes"),
+    clearMarks: () => sqlite.prepare("DELETE FROM dmarc_mailbox_marks"),
+    insert: () =>
+      sqlite.prepare(
+        `INSERT INTO dmarc_mailboxes (mailbox, uid_validity, last_uid, usage_day, usage_bytes) VALUES (?, ?, 0, ?, ?)`,
+      ),
+    advance: () => sqlite.prepare("UPDATE dmarc_mailboxes SET last_uid = ? WHERE mailbox = ?"),
+    addUsage: () =>
+      sqlite.prepare(
+        `UPDATE dmarc_mailboxes SET usage_bytes = CASE usage_day WHEN $day THEN usage_bytes ELSE 0 END + $bytes, usage_day = $day
       WHERE mailbox = $mailbox`,
-  ),
-  addMark: sqlite.prepare("INSERT OR REPLACE INTO dmarc_mailbox_marks (uid, ingestion) VALUES (?, ?)"),
-  countMarks: sqlite.prepare<{ count: number }, []>("SELECT count(*) AS count FROM dmarc_mailbox_marks"),
-  isMarked: sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_mailbox_marks WHERE uid = ?"),
-  processed: sqlite.prepare<ProcessedMessage, [number]>(
-    `SELECT m.uid, m.ingestion, i.outcome, i.reason FROM dmarc_mailbox_marks m LEFT JOIN dmarc_ingestions i ON i.id = m.ingestion
+      ),
+    addMark: () => sqlite.prepare("INSERT OR REPLACE INTO dmarc_mailbox_marks (uid, ingestion) VALUES (?, ?)"),
+    countMarks: () => sqlite.prepare<{ count: number }, []>("SELECT count(*) AS count FROM dmarc_mailbox_marks"),
+    isMarked: () => sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_mailbox_marks WHERE uid = ?"),
+    processed: () =>
+      sqlite.prepare<ProcessedMessage, [number]>(
+        `SELECT m.uid, m.ingestion, i.outcome, i.reason FROM dmarc_mailbox_marks m LEFT JOIN dmarc_ingestions i ON i.id = m.ingestion
       WHERE m.uid <= (SELECT last_uid FROM dmarc_mailboxes) AND (i.id IS NULL OR i.status = 'done') ORDER BY m.uid LIMIT ?`,
-  ),
-  removeMark: sqlite.prepare("DELETE FROM dmarc_mailbox_marks WHERE uid = ? AND ingestion = ?"),
-  removeIngestion: sqlite.prepare("DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done'"),
-  removeRaw: sqlite.prepare("DELETE FROM dmarc_raw WHERE ingestion = ?"),
-});
+      ),
+    removeMark: () => sqlite.prepare("DELETE FROM dmarc_mailbox_marks WHERE uid = ? AND ingestion = ?"),
+    removeIngestion: () => sqlite.prepare("DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done'"),
+    removeRaw: () => sqlite.prepare("DELETE FROM dmarc_raw WHERE ingestion = ?"),
+  });
 
 /** The UID up to which the mailbox was read, and its messages that are still to be marked on the server. */
 export class MailboxStore {
-  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
     this.#sql = prepareStatements(db);

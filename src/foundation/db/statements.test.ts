@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
-import { prepareRowInsert } from "./row-insert.ts";
+import { expect, spyOn, test } from "bun:test";
+import { prepareRowInsert, statements } from "./statements.ts";
 
 const newTable = (ending = "") => {
   const sqlite = new Database(":memory:");
@@ -29,4 +29,19 @@ test("rows with the same key in one call meet the ending in their order", () => 
 test("a row that violates a constraint throws", () => {
   const { insert } = newTable();
   expect(() => insert([...rowsOf(10), [3, 0, ""]])).toThrow("UNIQUE");
+});
+
+test("a statement is prepared when it is first used, once; a wrong one throws then, each time", () => {
+  const sqlite = new Database(":memory:");
+  const prepare = spyOn(sqlite, "prepare");
+  const prepared = statements({
+    right: () => sqlite.prepare<{ n: number }, [number]>("SELECT ? + 1 AS n"),
+    wrong: () => sqlite.prepare("SELECT * FROM no_such_table"),
+  });
+  expect(prepare).not.toHaveBeenCalled();
+  expect([prepared.right.get(1), prepared.right.get(2)]).toEqual([{ n: 2 }, { n: 3 }]);
+  expect(prepare).toHaveBeenCalledTimes(1);
+  expect(() => prepared.wrong.all()).toThrow("no such table");
+  sqlite.run("CREATE TABLE no_such_table (a)");
+  expect(prepared.wrong.all()).toEqual([]);
 });

@@ -1,0 +1,52 @@
+import type { SQLQueryBindings } from "bun:sqlite";
+import type { Db } from "./open.ts";
+
+/**
+ * Prepares each statement when it is first used, once: a service has hundreds of them, and a start or a command needs a few.
+ * What it returns is not to be spread, which would use them all.
+ */
+export const statements = <T extends Readonly<Record<string, () => unknown>>>(
+  prepare: T,
+): { readonly [K in keyof T]: ReturnType<T[K]> } => {
+  const prepared = Object.create(null);
+  for (const name of Object.keys(prepare)) {
+    const get = () => {
+      const value = prepare[name]?.();
+      Object.defineProperty(prepared, name, { value, enumerable: true });
+      return value;
+    };
+    Object.defineProperty(prepared, name, { get, enumerable: true, configurable: true });
+  }
+  return prepared;
+};
+
+/** Rows of one statement, largest first: what SQLite does once for each statement costs as much as a row of numbers. */
+const ROWS_AT_ONCE = [64, 8, 1] as const;
+
+/** What is inserted. */
+export interface RowInsert {
+  /** The table with its columns: `accounts (id, name)`. */
+  readonly into: string;
+  readonly columns: number;
+  /** What follows the rows, such as `ON CONFLICT …`. */
+  readonly ending?: string;
+}
+
+/** Prepares statements that insert rows, many with each. What they return takes one array for each row, as long as `columns`. */
+export const prepareRowInsert = (
+  { sqlite }: Pick<Db, "sqlite">,
+  { into, columns, ending = "" }: RowInsert,
+): ((rows: ReadonlyArray<readonly SQLQueryBindings[]>) => void) => {
+  const row = `(${Array.from({ length: columns }, () => "?").join(", ")})`;
+  const inserts = ROWS_AT_ONCE.map((count) => {
+    const rows = Array.from({ length: count }, () => row).join(", ");
+    const insert = () => sqlite.prepare<unknown, SQLQueryBindings[]>(`INSERT INTO ${into} VALUES ${rows} ${ending}`);
+    return { count, sql: statements({ insert }) };
+  });
+  return (rows) => {
+    let at = 0;
+    for (const { count, sql } of inserts) {
+      for (; at + count <= rows.length; at += count) sql.insert.run(...rows.slice(at, at + count).flat());
+    }
+  };
+};
