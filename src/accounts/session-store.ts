@@ -35,8 +35,8 @@ const prepareList = (orm: Db["orm"]) =>
 /** Sessions of the dashboard and one-time set-up links, by the hashes of their tokens. */
 export class SessionStore {
   readonly #orm: Db["orm"];
-  readonly #find: ReturnType<typeof prepareFind>;
-  readonly #list: ReturnType<typeof prepareList>;
+  readonly #find;
+  readonly #list;
 
   constructor({ orm }: Pick<Db, "orm">) {
     this.#orm = orm;

@@ -3,6 +3,7 @@ import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { CustomRate, PlanName } from "./billing/plans.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { accounts, apiKeys, keySecrets } from "../foundation/db/schema.ts";
+import { statements } from "../foundation/db/statements.ts";
 
 export interface Account extends CustomRate {
   readonly id: string;
@@ -44,25 +45,28 @@ export interface Credential extends Omit<ApiKey, "name" | "createdAtMs">, Custom
 type StoredCredential = Omit<Credential, "scopes"> & { readonly scopes: string };
 
 /** Prepared for what every request needs: drizzle's mapping of a row costs several times as much as SQLite. */
-const prepareAll = ({ sqlite, orm }: Db) => ({
-  findAccount: orm
-    .select()
-    .from(accounts)
-    .where(eq(accounts.id, sql.placeholder("id")))
-    .prepare(),
-  findCredential: sqlite.prepare<StoredCredential, [string]>(
-    `SELECT s.valid_until_ms AS validUntilMs, k.id, k.account_id AS accountId, k.mode, k.scopes,
+const prepareAll = ({ sqlite, orm }: Db) =>
+  statements({
+    findAccount: () =>
+      orm
+        .select()
+        .from(accounts)
+        .where(eq(accounts.id, sql.placeholder("id")))
+        .prepare(),
+    findCredential: () =>
+      sqlite.prepare<StoredCredential, [string]>(
+        `SELECT s.valid_until_ms AS validUntilMs, k.id, k.account_id AS accountId, k.mode, k.scopes,
         k.expires_at_ms AS expiresAtMs, k.revoked_at_ms AS revokedAtMs, k.last_used_at_ms AS lastUsedAtMs,
         a.plan, a.rate_per_second AS ratePerSecond, a.rate_burst AS rateBurst, a.disabled_at_ms AS disabledAtMs
       FROM key_secrets s JOIN api_keys k ON k.id = s.key_id JOIN accounts a ON a.id = k.account_id WHERE s.hash = ?`,
-  ),
-  markUsed: sqlite.prepare<unknown, [number, string]>("UPDATE api_keys SET last_used_at_ms = ? WHERE id = ?"),
-});
+      ),
+    markUsed: () => sqlite.prepare<unknown, [number, string]>("UPDATE api_keys SET last_used_at_ms = ? WHERE id = ?"),
+  });
 
 /** Accounts, their API keys and the secrets of these. */
 export class AccountStore {
   readonly #orm: Db["orm"];
-  readonly #statements: ReturnType<typeof prepareAll>;
+  readonly #statements;
 
   constructor(db: Db) {
     this.#orm = db.orm;

@@ -2,6 +2,7 @@ import { and, asc, eq, isNotNull, ne, sql } from "drizzle-orm";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { accounts } from "../foundation/db/schema.ts";
 import { users } from "../foundation/db/schema-users.ts";
+import { statements } from "../foundation/db/statements.ts";
 
 /** A row with its secrets; `User` is what leaves the slice. */
 export type UserRecord = Readonly<typeof users.$inferSelect>;
@@ -23,19 +24,22 @@ const withAccount = (orm: Db["orm"]) =>
   orm.select(WITH_ACCOUNT).from(users).innerJoin(accounts, eq(accounts.id, users.accountId)).$dynamic();
 
 /** Prepared for what pages and sign-ins read again and again: drizzle takes longer to build a query than SQLite to run it. */
-const prepareAll = (orm: Db["orm"]) => ({
-  find: withAccount(orm)
-    .where(eq(users.id, sql.placeholder("id")))
-    .prepare(),
-  findByEmail: withAccount(orm)
-    .where(eq(users.email, sql.placeholder("email")))
-    .prepare(),
-});
+const prepareAll = (orm: Db["orm"]) =>
+  statements({
+    find: () =>
+      withAccount(orm)
+        .where(eq(users.id, sql.placeholder("id")))
+        .prepare(),
+    findByEmail: () =>
+      withAccount(orm)
+        .where(eq(users.email, sql.placeholder("email")))
+        .prepare(),
+  });
 
 /** Users of the dashboard. */
 export class UserStore {
   readonly #orm: Db["orm"];
-  readonly #statements: ReturnType<typeof prepareAll>;
+  readonly #statements;
 
   constructor({ orm }: Pick<Db, "orm">) {
     this.#orm = orm;

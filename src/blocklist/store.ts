@@ -311,7 +311,8 @@ const TABLES = ["blocklist_checks", "blocklist_listings", "blocklist_mutes"];
 /** A target, and the addresses of a range. */
 const WITH_MEMBERS = "blocklist_targets WHERE id = ?1 OR (range_id <> '' AND range_id = ?1)";
 
-const prepareAll = (sqlite: Sqlite) =>
+/** The statements that remove targets; a test asks how SQLite plans each. */
+export const prepareTargetRemoval = (sqlite: Sqlite) =>
   statements({
     note: () =>
       sqlite.prepare<{ id: string }, [string]>(
@@ -337,7 +338,7 @@ export class TargetRemovalStore {
   readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#sql = prepareAll(sqlite);
+    this.#sql = prepareTargetRemoval(sqlite);
   }
 
   /** Removes a target, with the addresses of a range. Returns the ids of those whose rows are to be removed by `removeSome`. */

@@ -7,8 +7,8 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_934,
-  blocklist: 62_945,
+  accounts: 24_987,
+  blocklist: 62_946,
   bulk: 45_402,
   cli: 46_017,
   dashboard: 129_272,
@@ -16,8 +16,8 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   doctor: 11_350,
   foundation: 94_544,
   "main.ts": 132,
-  notifications: 26_027,
-  service: 28_086,
+  notifications: 26_156,
+  service: 28_241,
   verify: 53_070,
 };
 const FILES_MAX = 751;

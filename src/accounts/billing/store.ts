@@ -2,6 +2,7 @@ import { and, desc, eq, lt, sql } from "drizzle-orm";
 import { err, ok, type Result } from "../../foundation/base/errors.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { ledger } from "../../foundation/db/schema.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** Credits of an account: available, and held for verifications that are not finished. */
 export interface Balance {
@@ -51,31 +52,33 @@ export const FREE_OF_CHARGE: CreditHolds = {
  */
 export class Ledger {
   readonly #db: Db;
-  readonly #append;
-  readonly #appendSpent;
-  readonly #update;
-  readonly #read;
+  readonly #sql;
 
   constructor(db: Db) {
     this.#db = db;
-    this.#append = db.sqlite.prepare<
-      unknown,
-      [string, LedgerEntry["kind"], number, number, string | null, string | null, number]
-    >("INSERT INTO ledger (account_id, kind, available, held, reference, note, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)");
-    this.#appendSpent = db.sqlite.prepare<unknown, [string, string, number]>(
-      `INSERT INTO ledger (account_id, kind, available, held, reference, at_ms)
+    this.#sql = statements({
+      append: () =>
+        db.sqlite.prepare<unknown, [string, LedgerEntry["kind"], number, number, string | null, string | null, number]>(
+          "INSERT INTO ledger (account_id, kind, available, held, reference, note, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        ),
+      appendSpent: () =>
+        db.sqlite.prepare<unknown, [string, string, number]>(
+          `INSERT INTO ledger (account_id, kind, available, held, reference, at_ms)
         VALUES (?1, 'settle', -1, 0, ?2, ?3)`,
-    );
-    this.#update = db.sqlite.prepare<unknown, [number, number, string]>(
-      "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
-    );
-    this.#read = db.sqlite.prepare<Balance, [string]>(
-      "SELECT credits_available AS available, credits_held AS held FROM accounts WHERE id = ?",
-    );
+        ),
+      update: () =>
+        db.sqlite.prepare<unknown, [number, number, string]>(
+          "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
+        ),
+      read: () =>
+        db.sqlite.prepare<Balance, [string]>(
+          "SELECT credits_available AS available, credits_held AS held FROM accounts WHERE id = ?",
+        ),
+    });
   }
 
   balance(accountId: string): Balance {
-    return this.#read.get(accountId) ?? { available: 0, held: 0 };
+    return this.#sql.read.get(accountId) ?? { available: 0, held: 0 };
   }
 
   grant(tx: Tx, entry: { accountId: string; credits: number; note: string; atMs: number }): void {
@@ -105,8 +108,8 @@ export class Ledger {
   spend(tx: Tx, { accountId, reference, atMs }: LedgerMove): Result<number, TooFewCredits> {
     const { available } = this.balance(accountId);
     if (available < 1) return err({ required: 1, available });
-    this.#appendSpent.run(accountId, reference, atMs);
-    this.#update.run(-1, 0, accountId);
+    this.#sql.appendSpent.run(accountId, reference, atMs);
+    this.#sql.update.run(-1, 0, accountId);
     // In the metrics every spent credit was held.
     this.#db.note(tx, { kind: "credits", move: "hold", credits: 1 });
     this.#db.note(tx, { kind: "credits", move: "settle", credits: 1 });
@@ -169,8 +172,8 @@ export class Ledger {
 
   #enter(tx: Tx, entry: LedgerEntry): void {
     const { accountId, kind, available, held, reference, note, atMs } = entry;
-    this.#append.run(accountId, kind, available, held, reference, note, atMs);
-    this.#update.run(available, held, accountId);
+    this.#sql.append.run(accountId, kind, available, held, reference, note, atMs);
+    this.#sql.update.run(available, held, accountId);
     const credits = Math.max(Math.abs(available), Math.abs(held));
     this.#db.note(tx, { kind: "credits", move: kind, credits });
   }

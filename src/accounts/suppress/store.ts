@@ -1,6 +1,7 @@
 import { and, asc, count, eq, gt, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { suppressions } from "../../foundation/db/schema.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** One entry of the suppression list: a normalized address, or a domain that stands for its subdomains too. */
 export interface Suppression {
@@ -12,15 +13,18 @@ export interface Suppression {
 /** What a statement looks for at once: more than addresses usually have candidates. */
 const NO_CANDIDATES: readonly null[] = Array.from({ length: 8 }, () => null);
 
-const prepareAll = ({ sqlite }: Db) => ({
-  insert: sqlite.prepare<unknown, [string, string | null, number]>(
-    "INSERT INTO suppressions (entry, note, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-  ),
-  // One statement for several candidates, in their order: each takes and releases the locks of the database.
-  findFirst: sqlite.prepare<{ entry: string }, Array<string | null>>(
-    NO_CANDIDATES.map(() => "SELECT entry FROM suppressions WHERE entry = ?").join(" UNION ALL "),
-  ),
-});
+const prepareAll = ({ sqlite }: Db) =>
+  statements({
+    insert: () =>
+      sqlite.prepare<unknown, [string, string | null, number]>(
+        "INSERT INTO suppressions (entry, note, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+      ),
+    // One statement for several candidates, in their order: each takes and releases the locks of the database.
+    findFirst: () =>
+      sqlite.prepare<{ entry: string }, Array<string | null>>(
+        NO_CANDIDATES.map(() => "SELECT entry FROM suppressions WHERE entry = ?").join(" UNION ALL "),
+      ),
+  });
 
 export interface SuppressionSearch {
   /** What an entry contains; empty: anything. */
@@ -33,7 +37,7 @@ export interface SuppressionSearch {
 /** The operator's suppression list. */
 export class SuppressionStore {
   readonly #orm: Db["orm"];
-  readonly #statements: ReturnType<typeof prepareAll>;
+  readonly #statements;
 
   constructor(db: Db) {
     this.#orm = db.orm;

@@ -2,6 +2,7 @@ import type { Database as Sqlite } from "bun:sqlite";
 import type { DayRange } from "../../foundation/base/days.ts";
 import type { KeyMode } from "../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 export interface UsageOwner {
   readonly accountId: string;
@@ -61,37 +62,42 @@ const sumsBy = (sqlite: Sqlite, column: string) =>
       WHERE account_id = ? AND mode = ? AND day >= ? AND day <= ? GROUP BY ${column}, verdict ORDER BY ${column}, verdict`,
   );
 
-const prepareAll = (sqlite: Sqlite) => ({
-  add: sqlite.prepare<unknown, [string, string, number, string, string, string, string, number, number]>(
-    `INSERT INTO usage_daily (account_id, mode, day, key_id, source, sub_status, verdict, verifications, credits)
+const prepareAll = (sqlite: Sqlite) =>
+  statements({
+    add: () =>
+      sqlite.prepare<unknown, [string, string, number, string, string, string, string, number, number]>(
+        `INSERT INTO usage_daily (account_id, mode, day, key_id, source, sub_status, verdict, verifications, credits)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, day, key_id, source, sub_status)
       DO UPDATE SET verifications = verifications + excluded.verifications, credits = credits + excluded.credits`,
-  ),
-  // An account that was deleted meanwhile gets no new rows.
-  addRateLimited: sqlite.prepare<unknown, [string, number, string, number, string]>(
-    `INSERT INTO rate_limited_daily (account_id, mode, day, key_id, requests)
+      ),
+    // An account that was deleted meanwhile gets no new rows.
+    addRateLimited: () =>
+      sqlite.prepare<unknown, [string, number, string, number, string]>(
+        `INSERT INTO rate_limited_daily (account_id, mode, day, key_id, requests)
       SELECT id, ?, ?, ?, ? FROM accounts WHERE id = ? AND deleted_at_ms IS NULL
       ON CONFLICT (account_id, mode, day, key_id) DO UPDATE SET requests = requests + excluded.requests`,
-  ),
-  sums: {
-    day: sumsBy(sqlite, COLUMNS.day),
-    keyId: sumsBy(sqlite, COLUMNS.keyId),
-    verdict: sumsBy(sqlite, COLUMNS.verdict),
-    subStatus: sumsBy(sqlite, COLUMNS.subStatus),
-  },
-  singleResults: sqlite.prepare<{ count: number }, SingleParameters>(
-    `SELECT coalesce(sum(verifications), 0) AS count FROM usage_daily WHERE account_id = ?1 AND mode = ?2 AND source = 'single'
+      ),
+    sums: () => ({
+      day: sumsBy(sqlite, COLUMNS.day),
+      keyId: sumsBy(sqlite, COLUMNS.keyId),
+      verdict: sumsBy(sqlite, COLUMNS.verdict),
+      subStatus: sumsBy(sqlite, COLUMNS.subStatus),
+    }),
+    singleResults: () =>
+      sqlite.prepare<{ count: number }, SingleParameters>(
+        `SELECT coalesce(sum(verifications), 0) AS count FROM usage_daily WHERE account_id = ?1 AND mode = ?2 AND source = 'single'
       AND (?3 IS NULL OR key_id = ?3) AND (?4 IS NULL OR verdict = ?4) AND (?5 IS NULL OR sub_status = ?5)`,
-  ),
-  rateLimited: sqlite.prepare<{ day: number; keyId: string; requests: number }, RangeParameters>(
-    `SELECT day, key_id AS keyId, requests FROM rate_limited_daily
+      ),
+    rateLimited: () =>
+      sqlite.prepare<{ day: number; keyId: string; requests: number }, RangeParameters>(
+        `SELECT day, key_id AS keyId, requests FROM rate_limited_daily
       WHERE account_id = ? AND mode = ? AND day >= ? AND day <= ? ORDER BY day, key_id`,
-  ),
-});
+      ),
+  });
 
 /** Daily sums of verifications and of requests that the rate limit refused. */
 export class UsageStore {
-  readonly #sql: ReturnType<typeof prepareAll>;
+  readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#sql = prepareAll(sqlite);

@@ -3,6 +3,7 @@ import type { KeyMode } from "../../foundation/base/secrets.ts";
 import { OF_ENABLED_ACCOUNT } from "../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { accountNotifications } from "../../foundation/db/schema-webhooks.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** Each account and mode has its own settings. */
 export interface NotificationsOwner {
@@ -27,20 +28,23 @@ const belongsTo = ({ accountId, mode }: NotificationsOwner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
 export class NotificationsStore {
-  readonly #find;
+  readonly #sql;
 
   constructor(private readonly db: Db) {
     const ofOwner = [eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))];
-    this.#find = db.orm
-      .select()
-      .from(table)
-      .where(and(...ofOwner))
-      .prepare();
+    this.#sql = statements({
+      find: () =>
+        db.orm
+          .select()
+          .from(table)
+          .where(and(...ofOwner))
+          .prepare(),
+    });
   }
 
   /** Undefined if nothing has been set. */
   find({ accountId, mode }: NotificationsOwner): NotificationsRow | undefined {
-    return this.#find.get({ accountId, mode });
+    return this.#sql.find.get({ accountId, mode });
   }
 
   /** The settings of an owner, or the initial ones. */

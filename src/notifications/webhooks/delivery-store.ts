@@ -65,7 +65,7 @@ const matching = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): 
 
 /** Deliveries, and the URLs that are paused or gone. */
 export class DeliveryStore {
-  readonly #statements: ReturnType<typeof prepareDeliveries>;
+  readonly #statements;
 
   constructor(private readonly db: Db) {
     this.#statements = prepareDeliveries(db);

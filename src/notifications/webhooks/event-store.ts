@@ -4,6 +4,7 @@ import type { Stretch } from "../../foundation/base/walk.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { outbox } from "../../foundation/db/schema.ts";
 import type { WebhookOwner } from "./delivery-store.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** An event in the outbox (`foundation/db/outbox.ts`). `data` is JSON text. */
 export type EventRow = Readonly<typeof outbox.$inferSelect>;
@@ -23,20 +24,23 @@ const table = outbox;
 const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
-const prepare = ({ orm }: Pick<Db, "orm">) => ({
-  waiting: orm
-    .select()
-    .from(table)
-    .where(sql`delivered_at_ms is null`)
-    .orderBy(asc(table.id))
-    .limit(sql.placeholder("limit"))
-    .prepare(),
-  markDelivered: orm
-    .update(table)
-    .set({ deliveredAtMs: sql`${sql.placeholder("atMs")}` })
-    .where(eq(table.id, sql.placeholder("id")))
-    .prepare(),
-});
+const prepare = ({ orm }: Pick<Db, "orm">) =>
+  statements({
+    waiting: () =>
+      orm
+        .select()
+        .from(table)
+        .where(sql`delivered_at_ms is null`)
+        .orderBy(asc(table.id))
+        .limit(sql.placeholder("limit"))
+        .prepare(),
+    markDelivered: () =>
+      orm
+        .update(table)
+        .set({ deliveredAtMs: sql`${sql.placeholder("atMs")}` })
+        .where(eq(table.id, sql.placeholder("id")))
+        .prepare(),
+  });
 
 /** Reads the outbox: for the relay, and as the event feed of each account and mode. */
 export class EventStore {

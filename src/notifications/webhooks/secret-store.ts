@@ -5,6 +5,7 @@ import type { Runtime } from "../../foundation/db/runtime.ts";
 import { webhookSecrets } from "../../foundation/db/schema-webhooks.ts";
 import type { WebhookOwner } from "./delivery-store.ts";
 import { newWebhookSecret } from "./signature.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** `validUntilMs`: null until it is replaced. */
 export type WebhookSecret = Readonly<typeof webhookSecrets.$inferSelect>;
@@ -19,16 +20,19 @@ const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
 
 /** The signing secrets of each account and mode; created on first use. */
 export class WebhookSecrets {
-  readonly #selectValid;
+  readonly #sql;
 
   constructor(private readonly runtime: Pick<Runtime, "db" | "clock">) {
     const ofOwner = [eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))];
-    this.#selectValid = runtime.db.orm
-      .select()
-      .from(table)
-      .where(and(...ofOwner, endsAfter(sql.placeholder("nowMs"))))
-      .orderBy(desc(table.id))
-      .prepare();
+    this.#sql = statements({
+      selectValid: () =>
+        runtime.db.orm
+          .select()
+          .from(table)
+          .where(and(...ofOwner, endsAfter(sql.placeholder("nowMs"))))
+          .orderBy(desc(table.id))
+          .prepare(),
+    });
   }
 
   /** The valid secrets, newest first; creates the first one. Never empty. */
@@ -62,7 +66,7 @@ export class WebhookSecrets {
   }
 
   #valid({ accountId, mode }: WebhookOwner): readonly WebhookSecret[] {
-    return this.#selectValid.all({ accountId, mode, nowMs: this.runtime.clock.nowMs() });
+    return this.#sql.selectValid.all({ accountId, mode, nowMs: this.runtime.clock.nowMs() });
   }
 
   #insert(_tx: Tx, { accountId, mode }: WebhookOwner): WebhookSecret {

@@ -1,6 +1,7 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import { TargetRemovalStore } from "../../blocklist/store.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** An account that is to be deleted, or was deleted in part. */
 export interface DoomedAccount {
@@ -38,64 +39,77 @@ const OWN_STEPS: ReadonlySet<string> = new Set([
 /** The name of a deleted account: its row stays for the ledger. */
 export const deletedName = (id: string): string => `deleted-${id}`;
 
-const prepareAll = (sqlite: Sqlite) => ({
-  find: sqlite.prepare<DoomedAccount, [string]>("SELECT id, name FROM accounts WHERE name = ?"),
-  rename: sqlite.prepare<unknown, [string, number, string]>(
-    "UPDATE accounts SET name = ?, deleted_at_ms = coalesce(deleted_at_ms, ?) WHERE id = ?",
-  ),
-  removeIdempotencyKeys: sqlite.prepare<unknown, [string, number]>(
-    `DELETE FROM idempotency_keys WHERE rowid IN (SELECT i.rowid FROM api_keys k CROSS JOIN idempotency_keys i
+/** Its statements; a test asks how SQLite plans each. */
+export const prepareDeletion = (sqlite: Sqlite) =>
+  statements({
+    find: () => sqlite.prepare<DoomedAccount, [string]>("SELECT id, name FROM accounts WHERE name = ?"),
+    rename: () =>
+      sqlite.prepare<unknown, [string, number, string]>(
+        "UPDATE accounts SET name = ?, deleted_at_ms = coalesce(deleted_at_ms, ?) WHERE id = ?",
+      ),
+    removeIdempotencyKeys: () =>
+      sqlite.prepare<unknown, [string, number]>(
+        `DELETE FROM idempotency_keys WHERE rowid IN (SELECT i.rowid FROM api_keys k CROSS JOIN idempotency_keys i
       ON i.key_id = k.id WHERE k.account_id = ? LIMIT ?)`,
-  ),
-  removeSecrets: sqlite.prepare<unknown, [string]>(
-    "DELETE FROM key_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE account_id = ?)",
-  ),
-  removeKeys: sqlite.prepare<unknown, [string]>("DELETE FROM api_keys WHERE account_id = ?"),
-  removeSessions: sqlite.prepare<unknown, [string]>(
-    "DELETE FROM sessions WHERE user_id IN (SELECT id FROM users WHERE account_id = ?)",
-  ),
-  removeSetupLinks: sqlite.prepare<unknown, [string]>("DELETE FROM setup_links WHERE account_id = ?"),
-  removeUsers: sqlite.prepare<unknown, [string]>("DELETE FROM users WHERE account_id = ?"),
-  entries: sqlite.prepare<NotedEntry, [string, number, number]>(
-    "SELECT id, note IS NOT NULL AS hasNote FROM ledger WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?",
-  ),
-  clearNote: sqlite.prepare<unknown, [number]>("UPDATE ledger SET note = NULL WHERE id = ?"),
-  verifications: sqlite.prepare<AccountVerification, [string, number, number]>(
-    "SELECT rowid, id, mode FROM verifications WHERE account_id = ? AND rowid > ? ORDER BY rowid LIMIT ?",
-  ),
-  isPending: sqlite.prepare<object, [string]>("SELECT id FROM verifications WHERE id = ? AND status = 'pending'"),
-  removeEvidence: sqlite.prepare<unknown, [string]>("DELETE FROM verification_evidence WHERE verification_id = ?"),
-  removeVerification: sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ?"),
-  jobs: sqlite.prepare<{ number: number }, [string]>("SELECT number FROM bulk_jobs WHERE account_id = ?"),
-  target: sqlite.prepare<{ id: string }, [string]>("SELECT id FROM blocklist_targets WHERE account_id = ? LIMIT 1"),
-  removedTarget: sqlite.prepare<{ id: string }, [string]>(
-    "SELECT id FROM blocklist_removed_targets WHERE account_id = ? LIMIT 1",
-  ),
-  deleteDomains: sqlite.prepare<unknown, [number, string]>(
-    "UPDATE dmarc_domains SET deleted_at_ms = ?, token = 'revoked:' || id WHERE account_id = ? AND deleted_at_ms IS NULL",
-  ),
-  domain: sqlite.prepare<{ id: string }, [string]>("SELECT id FROM dmarc_domains WHERE account_id = ? LIMIT 1"),
-  ingestions: sqlite.prepare<{ id: string }, [string, number]>(
-    "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND status = 'done' LIMIT ?",
-  ),
-  pendingIngestion: sqlite.prepare<{ id: string }, [string]>(
-    "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND status = 'pending' LIMIT 1",
-  ),
-  removeRaw: sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_raw WHERE ingestion = ?"),
-  removeMarks: sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_mailbox_marks WHERE ingestion = ?"),
-  removeIngestion: sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_ingestions WHERE id = ?"),
-});
+      ),
+    removeSecrets: () =>
+      sqlite.prepare<unknown, [string]>(
+        "DELETE FROM key_secrets WHERE key_id IN (SELECT id FROM api_keys WHERE account_id = ?)",
+      ),
+    removeKeys: () => sqlite.prepare<unknown, [string]>("DELETE FROM api_keys WHERE account_id = ?"),
+    removeSessions: () =>
+      sqlite.prepare<unknown, [string]>(
+        "DELETE FROM sessions WHERE user_id IN (SELECT id FROM users WHERE account_id = ?)",
+      ),
+    removeSetupLinks: () => sqlite.prepare<unknown, [string]>("DELETE FROM setup_links WHERE account_id = ?"),
+    removeUsers: () => sqlite.prepare<unknown, [string]>("DELETE FROM users WHERE account_id = ?"),
+    entries: () =>
+      sqlite.prepare<NotedEntry, [string, number, number]>(
+        "SELECT id, note IS NOT NULL AS hasNote FROM ledger WHERE account_id = ? AND id > ? ORDER BY id LIMIT ?",
+      ),
+    clearNote: () => sqlite.prepare<unknown, [number]>("UPDATE ledger SET note = NULL WHERE id = ?"),
+    verifications: () =>
+      sqlite.prepare<AccountVerification, [string, number, number]>(
+        "SELECT rowid, id, mode FROM verifications WHERE account_id = ? AND rowid > ? ORDER BY rowid LIMIT ?",
+      ),
+    isPending: () =>
+      sqlite.prepare<object, [string]>("SELECT id FROM verifications WHERE id = ? AND status = 'pending'"),
+    removeEvidence: () =>
+      sqlite.prepare<unknown, [string]>("DELETE FROM verification_evidence WHERE verification_id = ?"),
+    removeVerification: () => sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ?"),
+    jobs: () => sqlite.prepare<{ number: number }, [string]>("SELECT number FROM bulk_jobs WHERE account_id = ?"),
+    target: () =>
+      sqlite.prepare<{ id: string }, [string]>("SELECT id FROM blocklist_targets WHERE account_id = ? LIMIT 1"),
+    removedTarget: () =>
+      sqlite.prepare<{ id: string }, [string]>("SELECT id FROM blocklist_removed_targets WHERE account_id = ? LIMIT 1"),
+    deleteDomains: () =>
+      sqlite.prepare<unknown, [number, string]>(
+        "UPDATE dmarc_domains SET deleted_at_ms = ?, token = 'revoked:' || id WHERE account_id = ? AND deleted_at_ms IS NULL",
+      ),
+    domain: () => sqlite.prepare<{ id: string }, [string]>("SELECT id FROM dmarc_domains WHERE account_id = ? LIMIT 1"),
+    ingestions: () =>
+      sqlite.prepare<{ id: string }, [string, number]>(
+        "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND status = 'done' LIMIT ?",
+      ),
+    pendingIngestion: () =>
+      sqlite.prepare<{ id: string }, [string]>(
+        "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND status = 'pending' LIMIT 1",
+      ),
+    removeRaw: () => sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_raw WHERE ingestion = ?"),
+    removeMarks: () => sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_mailbox_marks WHERE ingestion = ?"),
+    removeIngestion: () => sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_ingestions WHERE id = ?"),
+  });
 
 /** Removes what belongs to an account, a limited number of rows at a time. Methods with a `limit` return how many. */
 export class AccountDeletionStore {
   readonly #sqlite: Sqlite;
-  readonly #sql: ReturnType<typeof prepareAll>;
+  readonly #sql;
   readonly #targets: TargetRemovalStore;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#sqlite = sqlite;
     this.#targets = new TargetRemovalStore({ sqlite });
-    this.#sql = prepareAll(sqlite);
+    this.#sql = prepareDeletion(sqlite);
   }
 
   /** An account by its name; one that was deleted in part by `deletedName`. */

@@ -1,6 +1,7 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { ERASED } from "./address-pattern.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** A verification that may be of the address. */
 export interface FoundVerification {
@@ -60,61 +61,72 @@ const OTHER_TABLES: ReadonlySet<string> = new Set([
 
 const mayContain = (column: string): string => `instr(lower(${column}), ?1) > 0`;
 
-const prepareAll = (sqlite: Sqlite) => ({
-  verifications: sqlite.prepare<FoundVerification & { rowid: number }, [string, number, number]>(
-    `SELECT rowid, id, account_id AS accountId, mode, email, normalized_email AS normalizedEmail FROM verifications
+/** Its statements; a test asks how SQLite plans each. */
+export const prepareErasure = (sqlite: Sqlite) =>
+  statements({
+    verifications: () =>
+      sqlite.prepare<FoundVerification & { rowid: number }, [string, number, number]>(
+        `SELECT rowid, id, account_id AS accountId, mode, email, normalized_email AS normalizedEmail FROM verifications
       WHERE rowid > ?2 AND (${mayContain("email")} OR ${mayContain("normalized_email")}) ORDER BY rowid LIMIT ?3`,
-  ),
-  isPending: sqlite.prepare<object, [string]>("SELECT id FROM verifications WHERE id = ? AND status = 'pending'"),
-  removeVerification: sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ?"),
-  removeEvidenceOf: sqlite.prepare<unknown, [string]>("DELETE FROM verification_evidence WHERE verification_id = ?"),
-  removeIdempotencyKeys: sqlite.prepare<unknown, [string]>("DELETE FROM idempotency_keys WHERE resource_id = ?"),
-  listAddresses: sqlite.prepare<FoundListAddress, [string, number, number, number]>(
-    `SELECT job, position, email, normalized_email AS normalizedEmail, rows
+      ),
+    isPending: () =>
+      sqlite.prepare<object, [string]>("SELECT id FROM verifications WHERE id = ? AND status = 'pending'"),
+    removeVerification: () => sqlite.prepare<unknown, [string]>("DELETE FROM verifications WHERE id = ?"),
+    removeEvidenceOf: () =>
+      sqlite.prepare<unknown, [string]>("DELETE FROM verification_evidence WHERE verification_id = ?"),
+    removeIdempotencyKeys: () =>
+      sqlite.prepare<unknown, [string]>("DELETE FROM idempotency_keys WHERE resource_id = ?"),
+    listAddresses: () =>
+      sqlite.prepare<FoundListAddress, [string, number, number, number]>(
+        `SELECT job, position, email, normalized_email AS normalizedEmail, rows
       FROM bulk_addresses WHERE (job, position) > (?2, ?3) AND (${mayContain("email")} OR ${mayContain("normalized_email")})
       ORDER BY job, position LIMIT ?4`,
-  ),
-  isOpen: sqlite.prepare<{ isOpen: 0 | 1 }, [number, number]>(
-    "SELECT sub_status IS NULL AS isOpen FROM bulk_addresses WHERE job = ? AND position = ?",
-  ),
-  eraseListAddress: sqlite.prepare<unknown, [number, number]>(
-    `UPDATE bulk_addresses SET email = '${ERASED}', normalized_email = '${ERASED}' WHERE job = ? AND position = ?`,
-  ),
-  eraseRows: sqlite.prepare<unknown, [string | null, number, number]>(
-    `UPDATE bulk_rows SET submitted_email = NULL, cells = iif(cells IS NULL, NULL, ?) WHERE job = ? AND position = ?`,
-  ),
-  removeListEvidence: sqlite.prepare<unknown, [number, number]>(
-    "DELETE FROM bulk_evidence WHERE job = ? AND position = ?",
-  ),
-  evidence: {
-    verification_evidence: sqlite.prepare<Omit<FoundEvidence, "table">, [number, number]>(
-      "SELECT rowid, body FROM verification_evidence WHERE rowid > ? ORDER BY rowid LIMIT ?",
-    ),
-    bulk_evidence: sqlite.prepare<Omit<FoundEvidence, "table">, [number, number]>(
-      "SELECT rowid, body FROM bulk_evidence WHERE rowid > ? ORDER BY rowid LIMIT ?",
-    ),
-  },
-  removeEvidence: {
-    verification_evidence: sqlite.prepare<unknown, [number]>("DELETE FROM verification_evidence WHERE rowid = ?"),
-    bulk_evidence: sqlite.prepare<unknown, [number]>("DELETE FROM bulk_evidence WHERE rowid = ?"),
-  },
-  raw: sqlite.prepare<FoundRaw, [string]>(
-    "SELECT ingestion, bytes FROM dmarc_raw WHERE ingestion > ? ORDER BY ingestion LIMIT 1",
-  ),
-  removeRaw: sqlite.prepare<unknown, [string]>(
-    "DELETE FROM dmarc_raw WHERE ingestion = ?1 AND NOT EXISTS (SELECT 1 FROM dmarc_ingestions WHERE id = ?1 AND status = 'pending')",
-  ),
-  noteRawGone: sqlite.prepare<unknown, [string]>("UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?"),
-});
+      ),
+    isOpen: () =>
+      sqlite.prepare<{ isOpen: 0 | 1 }, [number, number]>(
+        "SELECT sub_status IS NULL AS isOpen FROM bulk_addresses WHERE job = ? AND position = ?",
+      ),
+    eraseListAddress: () =>
+      sqlite.prepare<unknown, [number, number]>(
+        `UPDATE bulk_addresses SET email = '${ERASED}', normalized_email = '${ERASED}' WHERE job = ? AND position = ?`,
+      ),
+    eraseRows: () =>
+      sqlite.prepare<unknown, [string | null, number, number]>(
+        `UPDATE bulk_rows SET submitted_email = NULL, cells = iif(cells IS NULL, NULL, ?) WHERE job = ? AND position = ?`,
+      ),
+    removeListEvidence: () =>
+      sqlite.prepare<unknown, [number, number]>("DELETE FROM bulk_evidence WHERE job = ? AND position = ?"),
+    evidence: () => ({
+      verification_evidence: sqlite.prepare<Omit<FoundEvidence, "table">, [number, number]>(
+        "SELECT rowid, body FROM verification_evidence WHERE rowid > ? ORDER BY rowid LIMIT ?",
+      ),
+      bulk_evidence: sqlite.prepare<Omit<FoundEvidence, "table">, [number, number]>(
+        "SELECT rowid, body FROM bulk_evidence WHERE rowid > ? ORDER BY rowid LIMIT ?",
+      ),
+    }),
+    removeEvidence: () => ({
+      verification_evidence: sqlite.prepare<unknown, [number]>("DELETE FROM verification_evidence WHERE rowid = ?"),
+      bulk_evidence: sqlite.prepare<unknown, [number]>("DELETE FROM bulk_evidence WHERE rowid = ?"),
+    }),
+    raw: () =>
+      sqlite.prepare<FoundRaw, [string]>(
+        "SELECT ingestion, bytes FROM dmarc_raw WHERE ingestion > ? ORDER BY ingestion LIMIT 1",
+      ),
+    removeRaw: () =>
+      sqlite.prepare<unknown, [string]>(
+        "DELETE FROM dmarc_raw WHERE ingestion = ?1 AND NOT EXISTS (SELECT 1 FROM dmarc_ingestions WHERE id = ?1 AND status = 'pending')",
+      ),
+    noteRawGone: () => sqlite.prepare<unknown, [string]>("UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?"),
+  });
 
 /** Finds and changes what may contain an address. Pages are in the order of `rowid`, and need no transaction. */
 export class EraseStore {
   readonly #sqlite: Sqlite;
-  readonly #sql: ReturnType<typeof prepareAll>;
+  readonly #sql;
 
   constructor({ sqlite }: Pick<Db, "sqlite">) {
     this.#sqlite = sqlite;
-    this.#sql = prepareAll(sqlite);
+    this.#sql = prepareErasure(sqlite);
   }
 
   verifications(needle: string, after: number, limit: number): (FoundVerification & { readonly rowid: number })[] {

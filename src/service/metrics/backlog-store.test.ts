@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type Db, openDb } from "../../foundation/db/open.ts";
-import { BacklogStore, COUNTED_MAX } from "./backlog-store.ts";
+import { BacklogStore, COUNTED_MAX, prepareBacklog } from "./backlog-store.ts";
 
 let db: Db;
 beforeEach(() => {
@@ -73,7 +73,8 @@ describe("the backlog", () => {
       statements.push(sql);
       return db.sqlite.prepare(sql);
     };
-    new BacklogStore({ sqlite: Object.assign(Object.create(db.sqlite), { prepare }), snapshot: db.snapshot });
+    // Reading a statement prepares it.
+    Object.values(prepareBacklog({ sqlite: Object.assign(Object.create(db.sqlite), { prepare }) }));
     const planOf = (sql: string) => db.sqlite.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`).all();
     const scans = statements
       .flatMap((sql) => planOf(sql.replaceAll("?", "5")))

@@ -1,4 +1,5 @@
 import type { Db } from "../../foundation/db/open.ts";
+import { statements } from "../../foundation/db/statements.ts";
 
 /** Counts of rows stop here, so that a scrape stays fast; more counts as this many. */
 export const COUNTED_MAX = 20_000;
@@ -20,39 +21,50 @@ interface Credits {
   readonly held: number;
 }
 
-const prepareBacklog = ({ sqlite }: Pick<Db, "sqlite">) => ({
-  pending: sqlite.prepare<{ count: number }, [number]>(
-    "SELECT count(*) AS count FROM (SELECT 1 FROM verifications WHERE status = 'pending' LIMIT ?)",
-  ),
-  jobs: sqlite.prepare<JobBacklog, []>(
-    `SELECT status, count(*) AS jobs, sum(rows_total - rows_finished) AS rowsLeft FROM bulk_jobs
+/** Its statements; a test asks how SQLite plans each. */
+export const prepareBacklog = ({ sqlite }: Pick<Db, "sqlite">) =>
+  statements({
+    pending: () =>
+      sqlite.prepare<{ count: number }, [number]>(
+        "SELECT count(*) AS count FROM (SELECT 1 FROM verifications WHERE status = 'pending' LIMIT ?)",
+      ),
+    jobs: () =>
+      sqlite.prepare<JobBacklog, []>(
+        `SELECT status, count(*) AS jobs, sum(rows_total - rows_finished) AS rowsLeft FROM bulk_jobs
       WHERE status IN ('receiving', 'queued', 'running', 'deleting') GROUP BY status`,
-  ),
-  reports: sqlite.prepare<{ count: number }, [number]>(
-    "SELECT count(*) AS count FROM (SELECT 1 FROM dmarc_ingestions WHERE status = 'pending' LIMIT ?)",
-  ),
-  oldestReport: sqlite.prepare<{ receivedAtMs: number }, []>(
-    "SELECT received_at_ms AS receivedAtMs FROM dmarc_ingestions WHERE status = 'pending' ORDER BY id LIMIT 1",
-  ),
-  oldestEvent: sqlite.prepare<{ createdAtMs: number }, []>(
-    "SELECT created_at_ms AS createdAtMs FROM outbox WHERE delivered_at_ms IS NULL ORDER BY id LIMIT 1",
-  ),
-  webhookDue: sqlite.prepare<{ dueAtMs: number | null }, [number]>(
-    `SELECT min(due_at_ms) AS dueAtMs
+      ),
+    reports: () =>
+      sqlite.prepare<{ count: number }, [number]>(
+        "SELECT count(*) AS count FROM (SELECT 1 FROM dmarc_ingestions WHERE status = 'pending' LIMIT ?)",
+      ),
+    oldestReport: () =>
+      sqlite.prepare<{ receivedAtMs: number }, []>(
+        "SELECT received_at_ms AS receivedAtMs FROM dmarc_ingestions WHERE status = 'pending' ORDER BY id LIMIT 1",
+      ),
+    oldestEvent: () =>
+      sqlite.prepare<{ createdAtMs: number }, []>(
+        "SELECT created_at_ms AS createdAtMs FROM outbox WHERE delivered_at_ms IS NULL ORDER BY id LIMIT 1",
+      ),
+    webhookDue: () =>
+      sqlite.prepare<{ dueAtMs: number | null }, [number]>(
+        `SELECT min(due_at_ms) AS dueAtMs
       FROM (SELECT due_at_ms FROM webhook_deliveries WHERE due_at_ms IS NOT NULL LIMIT ?)`,
-  ),
-  webhookEvent: sqlite.prepare<{ eventId: string | null }, [number]>(
-    `SELECT min(event_id) AS eventId
+      ),
+    webhookEvent: () =>
+      sqlite.prepare<{ eventId: string | null }, [number]>(
+        `SELECT min(event_id) AS eventId
       FROM (SELECT event_id FROM webhook_deliveries WHERE due_at_ms IS NOT NULL LIMIT ?)`,
-  ),
-  nextCheck: sqlite.prepare<{ dueAtMs: number | null }, []>(
-    `SELECT min(next_check_at_ms) AS dueAtMs FROM blocklist_targets
+      ),
+    nextCheck: () =>
+      sqlite.prepare<{ dueAtMs: number | null }, []>(
+        `SELECT min(next_check_at_ms) AS dueAtMs FROM blocklist_targets
       WHERE monitoring_enabled = 1 AND members IS NULL`,
-  ),
-  credits: sqlite.prepare<Credits, []>(
-    "SELECT coalesce(sum(credits_available), 0) AS available, coalesce(sum(credits_held), 0) AS held FROM accounts",
-  ),
-});
+      ),
+    credits: () =>
+      sqlite.prepare<Credits, []>(
+        "SELECT coalesce(sum(credits_available), 0) AS available, coalesce(sum(credits_held), 0) AS held FROM accounts",
+      ),
+  });
 
 /** When an event was created, by its id (UUIDv7, RFC 9562 §5.7); null for another id. */
 const timeOfId = (id: string | null): number | null => {
@@ -67,7 +79,7 @@ const earliest = (...times: readonly (number | null | undefined)[]): number | nu
 
 /** How much work waits in the database. Every read uses an index and has a limit: a scrape takes about a millisecond. */
 export class BacklogStore {
-  readonly #statements: ReturnType<typeof prepareBacklog>;
+  readonly #statements;
 
   constructor(private readonly db: Pick<Db, "sqlite" | "snapshot">) {
     this.#statements = prepareBacklog(db);
