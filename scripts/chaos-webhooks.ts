@@ -110,14 +110,14 @@ const hanging = Array.from({ length: HANGING }, (_, n) => ({
   url: `${base}/hang/${n}`,
 }));
 write([...hanging, ...events]);
-// What is behind a refused event comes after its third attempt, in five minutes: the test does not wait for that, it cancels.
+// Events behind a rejected one are sent after its third attempt, in five minutes: the test cancels them instead.
 const expected = SUBJECTS * EVENTS_PER_SUBJECT * 2 + SUBJECTS * (EVENTS_PER_SUBJECT - 1);
 
 for (let n = 0; n < kills; n++) {
   const server = await startServer(env);
   await Bun.sleep(Math.random() * UP_MS_MAX);
   await kill(server, "SIGKILL");
-  // Whoever was killed may not have written the limit down.
+  // A killed process may not have stored the limit.
   limitedUntilMs = 0;
 }
 

@@ -47,7 +47,7 @@ const prepare = ({ accounts, keys }: Pick<AccountsSlice, "accounts" | "keys">) =
   return { live: keyOf("bench", "live"), test: keyOf("bench", "test"), other: keyOf("other", "test") };
 };
 
-/** Starts the binary for lists. Whoever starts it stops it. */
+/** Starts the binary for lists. The caller stops it. */
 export const startForLists = async (stage: Stage, name: string, settings: Settings = {}): Promise<BulkService> => {
   const dataDir = await newDataDir(stage, name);
   const db = openData(dataDir);

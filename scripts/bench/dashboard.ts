@@ -11,7 +11,7 @@ const CALLS = 100;
 const WARM_UP_CALLS = 10;
 const MEDIAN_MS_MAX = 15;
 const DAY_MS = 86_400_000;
-/** A page that has the history in it is at least so long. */
+/** The minimum length of a page that contains the history. */
 const CHARACTERS_MIN = 4_000;
 
 interface Prepared {

@@ -1,7 +1,7 @@
 import { newId } from "../../src/foundation/base/secrets.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
 
-/** A busy domain: so many reports of so many rows in so many days, of so many sources. */
+/** A busy domain: the number of its reports, rows per report, days and sources. */
 export const HISTORY = { reports: 100_000, rows: 10, days: 90, sources: 400 } as const;
 const DAY_MS = 86_400_000;
 /** Of the sources, those known by a signature, by the envelope's domain, and the addresses that are left. */

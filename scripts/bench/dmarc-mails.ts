@@ -47,7 +47,7 @@ export const mailOf = (n: number, to: string, todayS: number): Buffer => {
   );
 };
 
-/** A report with so many rows, each of another address. */
+/** A report with `rows` rows, each of another address. */
 export const largeMailOf = (to: string, todayS: number, rows: number): Buffer =>
   sampleReportMail(
     {

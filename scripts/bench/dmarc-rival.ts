@@ -3,7 +3,7 @@ import { ensureReporters } from "../lab/dmarc-packages.ts";
 import type { Stage } from "./stage.ts";
 
 const CACHE = resolve(import.meta.dir, "../../node_modules/.cache/postwarden-lab");
-/** It stops by itself after so long. */
+/** The duration of the rival's run, which then stops by itself. */
 const SECONDS = 20;
 
 const SCRIPT = `use strict; use warnings; use Time::HiRes 'time'; use Mail::DMARC::Report::Receive;

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { DAY_MS, dayOfTime } from "../../src/foundation/base/days.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
+import { ALERT_RULES } from "../../src/dmarc/alerts/rules/alert-rules.ts";
 import { AlertRuleStore } from "../../src/dmarc/alerts/rules/alert-rule-store.ts";
 import { createDomainReview } from "../../src/dmarc/alerts/rules/alert-job.ts";
 import { DmarcAlertStore } from "../../src/dmarc/records/domains/alert-store.ts";
@@ -47,7 +48,7 @@ const composeReading = (db: Db) => {
       all: { rollups: store, rules: new AlertRuleStore(db) },
       trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },
     },
-    createAlertRaiser({ store: alerts, hasMail: false, defaultRecipients: () => [] }),
+    createAlertRaiser({ rules: ALERT_RULES, store: alerts, hasMail: false, defaultRecipients: () => [] }),
   );
   const classifier = new SourceClassifier({ db, clock: systemClock }, store);
   return { store, records, review, classifier };

@@ -70,7 +70,7 @@ const measureImport = async (stage: Stage, settings: Settings, mails: string) =>
   const stop = keep(stage, child);
   const said = new Response(child.stderr).text();
   const ended = child.exited;
-  // What a child says of itself at its end counts what its parent had when it was made.
+  // The peak that a child reports at its end includes the memory of its parent at the fork.
   let mb = 0;
   while ((await Promise.race([ended, Bun.sleep(PEAK_EVERY_MS).then(() => null)])) === null)
     mb = Math.max(mb, await peakMb(child.pid).catch(() => 0));

@@ -28,7 +28,7 @@ const askOurselves = async ({ address, port }: NameServer): Promise<Round> => {
   const [startedMs, startedCpu] = [performance.now(), process.cpuUsage()];
   await inTurns(QUESTIONS, AT_ONCE, async (n) => {
     const { outcome } = await resolver.resolve(nameOf(n), "A");
-    if (outcome !== "answer") lost++;
+    if (outcome !== "response") lost++;
   });
   const seconds = (performance.now() - startedMs) / 1000;
   const { user, system } = process.cpuUsage(startedCpu);

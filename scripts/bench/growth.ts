@@ -123,7 +123,7 @@ const timePurge = async (db: Db, owner: Owner): Promise<number> => {
 
 const bytesOf = async (path: string): Promise<number> => (await stat(path)).size;
 
-/** All figures of one size; `db` has so many checks. */
+/** All figures of one size; the database has `count` checks. */
 const figuresOf = async (stage: Stage, dataDir: string, { owner, count }: { owner: Owner; count: number }) => {
   const path = join(dataDir, "postwarden.db");
   const backup = join(stage.directory, `growth-${count}.db`);

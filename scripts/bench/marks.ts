@@ -18,7 +18,7 @@ export const median = (values: readonly number[]): number => {
   return sorted.length % 2 === 1 ? upper : ((sorted[half - 1] ?? Number.NaN) + upper) / 2;
 };
 
-/** Null for a figure without a limit. What was not measured has not met its limit. */
+/** Null for a figure without a limit. A figure that was not measured has not met its limit. */
 export const isMet = ({ value, limit }: Mark): boolean | null => {
   if (limit === undefined) return null;
   if (value === null || Number.isNaN(value)) return false;

@@ -31,7 +31,7 @@ const RECORDS = [
 /** `own`: each domain has a provider of its own; `real`: 60 % of them share four. */
 type Shape = "own" | "real";
 
-/** A list of so many addresses. */
+/** A list of `count` addresses. */
 export const listOf = (shape: Shape, count: number, label: string): Blob => {
   const parts: string[] = ["id,email\n"];
   for (let row = 0; row < count; row++) parts.push(`${row},${label}${row}@${shape}${row % DOMAINS}.test\n`);

@@ -41,7 +41,7 @@ const talk = (port: number, n: number): Promise<void> => {
   return promise;
 };
 
-/** So many sessions of a bare `Bun.connect` loop, some at once; rejects when they take absurdly long. */
+/** Runs `count` sessions of a bare `Bun.connect` loop, `atOnce` at a time; rejects when they take absurdly long. */
 export const bareDialogues = async (port: number, count: number, atOnce: number): Promise<void> => {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(() => late.reject(new Error("the bare loop did not end")), PATIENCE_MS);

@@ -101,14 +101,14 @@ export const untilReady = async ({ url }: Running): Promise<void> => {
   await (await fetch(`${url}/readyz`)).text();
 };
 
-/** Starts the binary on a data directory and waits until it is ready. Whoever starts it stops it. */
+/** Starts the binary on a data directory and waits until it is ready. The caller stops it. */
 export const startBinary = async (stage: Stage, dataDir: string, settings: Settings = {}): Promise<Service> => {
   const service = await startUnready(stage, dataDir, settings);
   await untilReady(service);
   return service;
 };
 
-/** Starts the binary on a data directory and waits until it answers `/healthz`. Whoever starts it stops it. */
+/** Starts the binary on a data directory and waits until it answers `/healthz`. The caller stops it. */
 export const startUnready = (stage: Stage, dataDir: string, settings: Settings = {}): Promise<Service> =>
   startServing(stage, { dataDir, settings }, (env) =>
     Bun.spawn([stage.binary, "serve"], { cwd: dataDir, env, stdio: ["ignore", "ignore", "inherit"] }),

@@ -5,7 +5,7 @@ import { newDataDir, openData, type Stage, startBinary } from "./stage.ts";
 const EVENTS = 10_000;
 const END_MS_MAX = 60_000;
 
-/** Events for so many URLs lie in the outbox when the binary starts; the time ends with the last one received. */
+/** Events for `urls` URLs are in the outbox when the binary starts; the time ends with the last one received. */
 const deliver = async (stage: Stage, urls: number) => {
   const received = new Map<string, number>();
   const last = new Map<string, string>();

@@ -17,7 +17,7 @@ const COUNTS = [
   "rejected",
 ];
 
-/** Sums over the rows, named like the columns of a rollup. What is authenticated is not decided here. */
+/** Sums over the rows, named like the columns of a rollup. Authentication is not computed here. */
 const RECOUNT = `sum(count) AS messages, sum(iif(is_aligned, count, 0)) AS aligned,
   sum(iif(dkim = 'pass', count, 0)) AS aligned_dkim, sum(iif(spf = 'pass', count, 0)) AS aligned_spf,
   sum(iif(is_forwarded AND NOT is_aligned, count, 0)) AS forwarded,

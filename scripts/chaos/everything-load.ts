@@ -51,7 +51,7 @@ const workbookOf = (emails: readonly string[]): Uint8Array<ArrayBuffer> => {
   return new Uint8Array(workbookWith({ rows: rows.join("") }));
 };
 
-/** The clients of one run. Whatever the service acknowledges is in the public fields. */
+/** The clients of one run. The public fields have everything that the service acknowledges. */
 export class Load {
   readonly checks: AcknowledgedCheck[] = [];
   readonly lists: AcknowledgedList[] = [];

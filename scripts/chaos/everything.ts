@@ -39,7 +39,7 @@ class RandomKills {
       const moment = MOMENTS[chance(MOMENTS.length)] ?? "load";
       this.killed[moment]++;
       if (moment === "start") await this.#killStart();
-      // Those are killed at the end, because they have databases of their own.
+      // Migrations are killed at the end, because they have their own databases.
       else if (moment !== "migration") await this.#killUnderLoad(moment);
       if (n % REPORTED_EVERY !== 0) continue;
       const acknowledged = [`${load.checks.length} checks`, `${load.lists.length} lists`];
@@ -69,7 +69,7 @@ class RandomKills {
     await Promise.all([round, sending.done]);
   }
 
-  /** Waits for so many responses, and a moment longer: how many a server gives in a time depends on the machine. */
+  /** Waits for `count` responses, and a moment longer: the rate of a server depends on the machine. */
   async #untilResponses(count: number): Promise<void> {
     const { load } = this.run;
     const enough = load.responses + count;

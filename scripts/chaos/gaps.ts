@@ -41,7 +41,7 @@ const runKilled = async (path: string, prefix: string, kills: number): Promise<T
     await Bun.sleep(UP_MS_MIN + chance(UP_MS_MAX - UP_MS_MIN));
     child.kill("SIGKILL");
     told.read(await output);
-    // What was under way when it was killed may be there or not: its numbers are not used again.
+    // Transactions that were under way at the kill may be stored or not: their numbers are not used again.
     told.next = Math.max(told.next, ...told.inserted) + 1_000;
   }
   return told;

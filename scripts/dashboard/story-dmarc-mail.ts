@@ -47,7 +47,7 @@ const mailchimp: Sender = {
     spfResults: ["mail10.atl11.mcsv.net pass"],
   }),
 };
-/** Its signature stops passing three days before now. */
+/** The signature of SendGrid stops passing three days before now. */
 const sendgrid: Sender = {
   ...{ ips: ["167.89.50.12"], daily: 180 },
   row: (domain, daysAgo) =>

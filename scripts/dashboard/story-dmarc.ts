@@ -30,7 +30,7 @@ export class DmarcStory {
     private readonly nowMs: number,
   ) {}
 
-  /** The domains whose story begins so many days ago, and what changes in the DNS. */
+  /** The domains whose story begins `daysAgo` days ago, and what changes in the DNS. */
   async day(daysAgo: number): Promise<void> {
     if (daysAgo === 90) await this.#begin();
     if (daysAgo === 80) await this.#enrol("parked-lab.com", { policy: "reject", label: "parked", sends_mail: false });

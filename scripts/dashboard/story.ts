@@ -1,6 +1,6 @@
 /**
  * What happened at a small company in the last ninety days, told to the binary day by day with its clock set back: keys, credits,
- * verifications, lists, blocklist targets, DMARC domains and webhooks. What it writes is what a real service would have written.
+ * verifications, lists, blocklist targets, DMARC domains and webhooks. A real service would have written the same data.
  */
 import { Api } from "./api.ts";
 import { Dice } from "./dice.ts";

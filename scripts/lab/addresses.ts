@@ -30,5 +30,5 @@ export const hasIpv6 = (): boolean => {
 /** Puts every address of the lab on the loopback interface; Postfix answers only at addresses that an interface has. */
 export const addAddresses = (): Promise<void> => change("add");
 
-/** Takes them off again. */
+/** Removes the addresses from the interface. */
 export const removeAddresses = (): Promise<void> => change("del");

@@ -95,7 +95,7 @@ const askByHttp = async (key: string, name: TargetName): Promise<Said> => {
   const { results, counts } = Checked.parse(JSON.parse(text)).check;
   const said = saidOf(results);
   const rest = LAB_LISTS.filter((list) => said[list.id] === undefined && expectedOf(list, name) === "not_listed");
-  // Who is missing has to be counted, too: one too many or too few makes all of them wrong.
+  // Lists that are missing count, too: with one too many or too few all of them are wrong.
   const isCounted = counts.not_listed === rest.length;
   return {
     ...said,

@@ -7,7 +7,7 @@ const INSTALLED = [
   ...["libmail-dmarc-perl", "libmail-dkim-perl", "libdbd-sqlite3-perl", "libjson-perl", "swaks"],
   ...["mariadb-server-core", "libdbd-mysql-perl", "libswitch-perl", "libhttp-message-perl"],
 ];
-/** It would make a user and a database: unpacked, never installed. */
+/** The package would create a user and a database: unpacked, never installed. */
 const UNPACKED = "opendmarc";
 const PROGRAM = "usr/sbin/opendmarc-reports";
 

@@ -3,7 +3,7 @@ import { z } from "zod";
 /** Questions to DNS that took less, and had an answer, are left out. */
 const SLOW_QUESTION_MS = 500;
 const LINE_CHARACTERS_MAX = 160;
-const HARMLESS: ReadonlySet<string> = new Set(["answer", "no_data", "nxdomain"]);
+const HARMLESS: ReadonlySet<string> = new Set(["response", "no_data", "nxdomain"]);
 
 const Question = z.object({ name: z.string(), type: z.string(), outcome: z.string(), elapsed_ms: z.number() });
 const Session = z.object({

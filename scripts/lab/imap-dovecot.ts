@@ -10,13 +10,13 @@ export const PASSWORD = "secret";
 export const TOKEN = "a-good-token";
 const INTROSPECTION = { ip: "127.10.9.2", port: 21_080 } as const;
 
-/** They would make users and start a service: unpacked, never installed. Their libraries do neither. */
+/** The packages would create users and start a service: unpacked, never installed. Their libraries do neither. */
 const UNPACKED: Readonly<Record<string, string>> = {
   "dovecot-core": "usr/sbin/dovecot",
   "dovecot-imapd": "usr/lib/dovecot/imap",
 };
 const LIBRARIES = ["libsodium23", "libunwind8", "liblz4-1", "libzstd1", "libpam0g"];
-/** Whoever is in /etc/passwd of every Debian. */
+/** A user that is in /etc/passwd of every Debian. */
 const OWNER = { user: "daemon", login: "nobody", uid: 1, gid: 1 } as const;
 
 /** Sees to it that Dovecot lies below `cache`; answers the directories to lay over the machine's own. */
@@ -146,7 +146,7 @@ export const startDovecot = async (
   const program = createProgram({
     directory,
     name: "dovecot-master",
-    // Its paths are compiled in, so it sees a /usr with itself in it.
+    // The paths of Dovecot are compiled in, so its /usr is an overlay that contains the packages.
     argv: inNamespace({ overlays: { "/usr": lower } }, argv),
     ports: [{ ip: DOVECOT.ip, port: DOVECOT.imaps }],
   });

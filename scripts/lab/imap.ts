@@ -107,7 +107,7 @@ const runSeen = async (place: Place): Promise<OutageCell[]> => {
     await service.start();
     const { domain } = await ask(Enrolment, key, "/v1/dmarc/domains", { domain: DOMAIN });
     await until(async () => (await seenIn(dovecot, user)) >= BEFORE);
-    // Those that came before the domain was enrolled wait in quarantine.
+    // Reports that arrived before the domain was enrolled are quarantined.
     await ask(z.unknown(), key, "/v1/dmarc/ingestions/retry", {});
     const seen = await seenIn(dovecot, user);
     const idleMs = performance.now();

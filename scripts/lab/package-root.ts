@@ -34,7 +34,7 @@ export interface SystemdRoot {
   stop(): Promise<void>;
 }
 
-/** Boots it. Whatever is written there is gone after `stop`. */
+/** Boots the root. Its changes are gone after `stop`. */
 export const bootSystemd = async (supervisor: Supervisor, directory: string): Promise<SystemdRoot> => {
   const groups = hierarchies().map((path) => join(path, CGROUP));
   for (const path of groups) mkdirSync(path, { recursive: true });

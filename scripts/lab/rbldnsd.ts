@@ -22,7 +22,7 @@ const questionBytes = (name: string): Uint8Array => {
   return Uint8Array.from([0x4c, 0x41, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...labels, 0, 0, 1, 0, 1]);
 };
 
-/** It listens on UDP only, so that readiness is an answer. */
+/** Waits for a response over UDP: rbldnsd does not listen on TCP. */
 const waitForAnswer = async (): Promise<void> => {
   const answered = Promise.withResolvers<true>();
   const socket = await Bun.udpSocket({

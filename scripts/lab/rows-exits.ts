@@ -63,9 +63,9 @@ const troubles = (name: string, url: string, alone: Theme["spans"] = aloneInTrou
   },
 ];
 
-/** It accepts the client and never reports about the target: that may be due to the target. */
+/** A proxy that accepts the client and never reports about the target, perhaps because of the target. */
 const isMute = [within(PROMPT_S, ["the proxy never reports", "risky", "smtp_unreachable", "alice@exitonly"])];
-/** It ends every session after the banner: like a server that does. */
+/** A proxy that ends every session after the banner, as a server may. */
 const diesAlways = [within(PROMPT_S, ["the proxy ends sessions", "risky", "smtp_protocol_error", "alice@exitonly"])];
 
 /** The same mail host, left for by several exits, of which it lets in some. */

@@ -42,7 +42,7 @@ export interface Attack {
   readonly about: string;
   /** Whether it belongs to `--quick`. */
   readonly isQuick: boolean;
-  /** The attack is given up after so many seconds. */
+  /** The attack is given up after this time. */
   readonly seconds: number;
   /** Settings of the service for this attack. */
   readonly settings?: Settings;
@@ -69,7 +69,7 @@ export const pause = async ({ signal }: AttackContext, ms: number): Promise<void
 export const tallyOf = (words: readonly (string | number)[]): string =>
   [...Map.groupBy(words, (word) => word)].map(([word, group]) => `${group.length} × ${word}`).join(", ") || "none";
 
-/** Does `task` again and again, `atOnce` at a time: so many times, for so long, and at most until the attack ends. */
+/** Repeats `task`, `atOnce` at a time: up to a number of times, up to a time, and at most until the attack ends. */
 export const flood = async (
   context: AttackContext,
   {

@@ -27,7 +27,7 @@ const orderLists = async (context: AttackContext, isOver: () => boolean): Promis
     const key = keyOf(context.keys.other.live, n);
     const body = JSON.stringify({ emails: [`ada@healthy${n}.test`] });
     const { status } = await ask(context, LISTS, { key, body });
-    // What was under way when the time was up was not refused, but has waited.
+    // Requests that were under way when the time was up were not refused, but have waited.
     if (!context.signal.aborted) statuses.push(status);
     slowestMs = Math.max(slowestMs, performance.now() - fromMs);
     await pause(context, ORDER_EVERY_MS);
@@ -69,7 +69,7 @@ const intake: Attack = {
       const others = await orderLists(context, () => performance.now() > endsAtMs);
       const note = tallyOf(statuses);
       const answered = { what: "large lists answered meanwhile", value: statuses.length, unit: "", note };
-      // Those under way end with the attack.
+      // Uploads that are under way end with the attack.
       void uploads;
       return [...findingsOf(others), answered];
     };

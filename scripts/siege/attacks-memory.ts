@@ -80,7 +80,7 @@ const openBody = async (context: AttackContext, { path, length }: OpenBodies, ke
   held.write(requestHead("POST", path, { key, type: "application/json", length }));
   for (let sent = 0; sent < length - 10 && held.isOpen() && !context.signal.aborted; sent += PIECE.length) {
     held.write(PIECE.subarray(0, Math.min(PIECE.length, length - 10 - sent)));
-    // What the service does not read yet must not pile up here.
+    // Bytes that the service has not read yet must not pile up here.
     if (sent % (1024 * 1024) === 0) await Bun.sleep(0);
   }
   return held;

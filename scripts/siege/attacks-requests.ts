@@ -15,7 +15,7 @@ const DELIVERIES = "/v1/webhooks/deliveries";
 type Cell = string | number | null;
 type Rows = Readonly<Record<string, Cell>>;
 
-/** Copies the only row of a table so many times, with these columns changed: rows in the service's own form. */
+/** Copies the only row of a table `count` times, with these columns changed: rows in the service's own form. */
 const multiply = (
   db: ReturnType<typeof openData>["sqlite"],
   table: string,
@@ -147,7 +147,7 @@ const writtenBytes = (pid: number): number => {
   }
 };
 
-/** Megabytes written by the service in so many milliseconds of doing nothing but the checks of the other account. */
+/** Megabytes that the service writes in `ms` while it does nothing but the checks of the other account. */
 const writtenMeanwhile = async (context: AttackContext, ms: number): Promise<number> => {
   const before = writtenBytes(context.service.pid);
   await pause(context, ms);

@@ -54,7 +54,7 @@ const formIn = async (html: string, page: string, action: string): Promise<Recor
 
 type Send = (path: string, values: Readonly<Record<string, string>>, from: string) => Promise<SeenPage>;
 
-/** Whoever has loaded the page of the sign-in once sends its forms as often as they like, each time from elsewhere. */
+/** A visitor who has loaded the sign-in page once sends its forms repeatedly, each time from another address. */
 const openBrowser = async ({ service }: AttackContext) => {
   const client = new HttpClient(service.url);
   const fields = await formIn((await client.get(SIGN_IN)).html, SIGN_IN, SIGN_IN);

@@ -7,7 +7,7 @@ import type { Sample, Seen, WatcherOrder } from "./samples.ts";
 const HEALTHZ_EVERY_MS = 50;
 const CHECK_EVERY_MS = 100;
 const TICK_MS = 5;
-/** What has not been answered by then counts with the time it has waited. */
+/** A request without a response by then counts with the time that it has waited. */
 const WAIT_MS_MAX = 10_000;
 const DRAIN_MS_MAX = 3_000;
 

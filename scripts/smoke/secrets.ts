@@ -34,7 +34,7 @@ const commandLines = (): string =>
       try {
         return readFileSync(`/proc/${pid}/cmdline`, "latin1");
       } catch {
-        // It has ended.
+        // The process has ended.
         return "";
       }
     })

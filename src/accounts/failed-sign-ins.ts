@@ -37,7 +37,7 @@ export class FailedSignIns {
     if (!this.#isCounted(user)) this.#write(tx, user, (this.#noted.get(user?.id ?? "")?.count ?? 0) + 1);
   }
 
-  /** Counts it, if the last entry is young. */
+  /** Counts the failure, if the last entry is young. */
   #isCounted(user: Subject | undefined): boolean {
     const noted = this.#noted.get(user?.id ?? "");
     const isYoung = noted !== undefined && this.#runtime.clock.monotonicMs() - noted.writtenMs < STEP_MS;

@@ -30,7 +30,7 @@ interface ProfileParts {
   readonly audit: AuditLog;
 }
 
-/** What users change of themselves. What could keep an intruder in or the user out asks for the password first. */
+/** Changes that users make to their own account. Changes that matter for its security require the present password. */
 export class Profiles {
   readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #parts: ProfileParts;

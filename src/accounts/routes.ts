@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { integerField, textField } from "../foundation/http/schema-fields.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { PLAN_NAMES, rateOf } from "./billing/plans.ts";
 import type { Ledger } from "./billing/store.ts";
@@ -9,19 +10,19 @@ import type { AccountStore } from "./store.ts";
 const accountSchema = z
   .object({
     id: z.uuid().meta({ description: "The id of the account." }),
-    name: z.string().meta({ description: "The name of the account." }),
+    name: textField("The name of the account."),
     plan: z.enum(PLAN_NAMES).meta({ description: "The plan, which sets the limits unless the account has its own." }),
     mode: z.enum(["live", "test"]).meta({ description: "The mode of the calling key." }),
     credits: z
       .object({
-        available: z.int().meta({ description: "Credits that can be spent." }),
-        held: z.int().meta({ description: "Credits held for verifications that are not finished." }),
+        available: integerField("Credits that can be spent."),
+        held: integerField("Credits held for verifications that are not finished."),
       })
       .meta({ description: "The credits of the account." }),
     limits: z
       .object({
-        requests_per_second: z.int().meta({ description: "Sustained verification requests per second." }),
-        burst: z.int().meta({ description: "Verification requests that may come at once." }),
+        requests_per_second: integerField("Sustained verification requests per second."),
+        burst: integerField("Verification requests that may come at once."),
       })
       .meta({ description: "The rate limits of the account." }),
   })

@@ -16,7 +16,7 @@ import { normalizedEmail, type User, userOf } from "./user.ts";
 import { WrongCodeCounts, type WrongCodes } from "./wrong-codes.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** A session ends when it was not used for so long. */
+/** A session ends when it was not used for this time. */
 const IDLE_MS = 14 * DAY_MS;
 /** A session ends in any case; browsers get the same lifetime for the cookie. */
 export const SESSION_MS_MAX = 90 * DAY_MS;
@@ -36,7 +36,7 @@ export interface Client {
   readonly userAgent: string;
   /** The session token that it sent; its session ends when a new one begins. */
   readonly token?: string | undefined;
-  /** Whether it came by HTTPS. A session lives on one of the two: the token of the one is none on the other. */
+  /** Whether it came by HTTPS. A session lives on one of the two: a token of HTTPS is not valid by HTTP, and vice versa. */
   readonly isSecure?: boolean;
 }
 

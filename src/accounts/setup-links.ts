@@ -14,7 +14,7 @@ import { normalizedEmail, userOf } from "./user.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const LIFETIME_MS = 7 * DAY_MS;
-/** A used or expired link is explained for so long. */
+/** For this time, the page of a used or expired link explains the reason. */
 const KEPT_MS = 30 * DAY_MS;
 
 /** Rows removed in one transaction: it holds the event loop for a few milliseconds. */

@@ -24,7 +24,7 @@ export class SignInChallenges {
     this.#clock = clock;
   }
 
-  /** Begins one; returns its token. */
+  /** Begins a challenge; returns its token. */
   begin({ id, passwordHash }: Pick<UserRecord, "id" | "passwordHash">): string {
     const ofUser = [...this.#challenges].filter(([, { userId }]) => userId === id);
     for (const [hash] of ofUser.slice(0, 1 - CHALLENGES_OF_USER_MAX)) this.#challenges.delete(hash);

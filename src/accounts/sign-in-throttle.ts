@@ -51,7 +51,7 @@ class FailureCounts {
     this.put(name, { count, lastMs: nowMs, untilMs: nowMs + delayMsAfter(count, this.limit) });
   }
 
-  /** Takes one back that was none. */
+  /** Undoes the count of an attempt that was not a failure. */
   undo(name: string): void {
     const found = this.#entries.get(name);
     if (found !== undefined) this.put(name, { ...found, count: Math.max(0, found.count - 1), untilMs: 0 });
@@ -134,7 +134,7 @@ export class SignInThrottle {
     this.#pairs.remove(this.#countedFor(email, clientAddress).pair);
   }
 
-  /** The attempt was none: it was not decided, or its password was right and only the code is missing. */
+  /** Undoes the count of an attempt that was not a failure: not decided, or with the right password and only the code missing. */
   undo(email: string, clientAddress: string): void {
     for (const { counts, name } of this.#countedFor(email, clientAddress).all) counts.undo(name);
     this.#emails.undo(email);

@@ -30,7 +30,7 @@ export const userOf = (record: UserRecord): User => ({
   lastSignInAtMs: record.lastSignInAtMs,
 });
 
-/** The spelling under which an email address is stored and found; null for what is none. */
+/** The spelling under which an email address is stored and found; null for a text that is not an address. */
 export const normalizedEmail = (text: string): string | null => {
   const address = parseAddress(text);
   return address.ok ? address.value.normalized : null;

@@ -192,7 +192,7 @@ export class Users {
     });
   }
 
-  /** An owner who never set a password is none yet. */
+  /** Owners without a password do not count. */
   #isLastOwner({ id, accountId, role, passwordHash, lastSignInAtMs }: UserRecord): boolean {
     const isActive = passwordHash !== null || lastSignInAtMs !== null;
     return role === "owner" && isActive && !this.#parts.store.hasOtherOwner(accountId, id);

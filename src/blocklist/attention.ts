@@ -23,7 +23,7 @@ export interface BlocklistAttentionDeps {
 /** Listed targets that are read: more are summed up in one item. */
 const LISTED_READ = 20;
 const UNKNOWN_NAMED_MAX = 3;
-/** So many lists with trouble are one item each; more have one cause and are one item. */
+/** Up to this number of lists with trouble are one item each; more have one cause and are one item. */
 const LISTS_APART_MAX = 2;
 
 /** What needs somebody on the home page: listed targets, lists that cannot be believed, targets that could not be checked. */

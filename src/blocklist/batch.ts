@@ -1,6 +1,7 @@
 import { parse } from "csv-parse/sync";
 import { CsvError } from "csv-parse";
 import { z } from "zod";
+import { nullableText, textField } from "../foundation/http/schema-fields.ts";
 import { nextTurn } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../foundation/http/body.ts";
@@ -209,7 +210,7 @@ export const batchQuerySchema = (webhookUrl: z.ZodType<string, string>) =>
     alert_severity_min: severity.optional().meta({ description: "CSV only: the threshold of rows without one." }),
   });
 
-const problem = z.string().nullable().meta({ description: "Why the target is invalid, as a sentence." });
+const problem = nullableText("Why the target is invalid, as a sentence.");
 const id = z.uuid().nullable().meta({ description: "The id of the target." });
 const count = (description: string) => z.int().meta({ description });
 
@@ -222,10 +223,10 @@ export const batchResultSchema = z
       .array(
         z.object({
           row: count("The number of the row, from 1, without the header."),
-          given: z.string().meta({ description: "The target as given." }),
+          given: textField("The target as given."),
           status: z.enum(["created", "exists", "invalid"]).meta({ description: "What happened." }),
           id,
-          value: z.string().nullable().meta({ description: "The normalized target." }),
+          value: nullableText("The normalized target."),
           problem,
         }),
       )
@@ -252,8 +253,8 @@ export const discoveredSchema = z
     found: z
       .array(
         z.object({
-          target: z.string().meta({ description: "The normalized target." }),
-          source: z.string().meta({ description: "Where it was found, such as `MX mx1.example.com`." }),
+          target: textField("The normalized target."),
+          source: textField("Where it was found, such as `MX mx1.example.com`."),
           status: z
             .enum(["found", "created", "exists", "invalid"])
             .meta({ description: "What happened; `found` with `dry_run`." }),

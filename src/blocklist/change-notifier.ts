@@ -266,7 +266,7 @@ export interface ListingChange {
   readonly listing: string;
   /** Null when it was added. */
   readonly reason: DelistingReason | null;
-  /** It was added and removed several times within a day. */
+  /** The listing was added and removed several times within a day. */
   readonly flapping: boolean;
 }
 

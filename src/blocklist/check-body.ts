@@ -1,4 +1,4 @@
-import { countField } from "../foundation/http/schema-fields.ts";
+import { countField, nullableText, textField } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { isoTime } from "../foundation/base/clock.ts";
 import { type Blocklist, zoneOf } from "./lists/blocklist.ts";
@@ -12,17 +12,17 @@ const outcomeSchema = z.enum(["listed", "not_listed", "unproven", "refused", "fa
 /** The result of one list other than "not listed". It never contains keys. */
 export const checkResultSchema = z
   .object({
-    list: z.string().meta({ description: "The id of the list." }),
+    list: textField("The id of the list."),
     outcome: outcomeSchema.meta({
       description: "`unproven`: not listed, but the list has no test point that proves it works.",
     }),
     listings: z.array(z.string()).meta({ description: "The ids of the listings, as in `listed_on`." }),
     codes: z.array(z.string()).meta({ description: "The A records that the list returned." }),
-    text: z.string().nullable().meta({ description: "The explanation of the list (TXT record)." }),
-    reason: z.string().nullable().meta({ description: "Why the list refused, failed or proves nothing." }),
-    remedy: z.string().nullable().meta({ description: "What the operator of this service can do." }),
-    zone: z.string().nullable().meta({ description: "The DNS zone of the list." }),
-    delist_url: z.string().nullable().meta({ description: "The list's page for delisting requests." }),
+    text: nullableText("The explanation of the list (TXT record)."),
+    reason: nullableText("Why the list refused, failed or proves nothing."),
+    remedy: nullableText("What the operator of this service can do."),
+    zone: nullableText("The DNS zone of the list."),
+    delist_url: nullableText("The list's page for delisting requests."),
     address: z.string().optional().meta({ description: "In a check of a range: the address." }),
   })
   .meta({ title: "BlacklistResult" });

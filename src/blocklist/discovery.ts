@@ -102,7 +102,7 @@ export class TargetDiscovery {
     return addresses.map((target) => ({ target, source }));
   }
 
-  /** The addresses in the record itself. What it includes usually belongs to others. */
+  /** The addresses in the record itself. Included addresses usually belong to others. */
   async #ofSpf(domain: string, unknown: string[]): Promise<Discovered[]> {
     const { records } = await this.#query(domain, "TXT", unknown);
     const record = records.find((text) => /^v=spf1(?: |$)/i.test(text));
@@ -119,7 +119,7 @@ export class TargetDiscovery {
 
   async #query<T extends DnsType>(name: string, type: T, unknown: string[]) {
     const { outcome, records } = await this.deps.resolver.resolve(name, type);
-    const isDefinite = outcome === "answer" || outcome === "no_data" || outcome === "nxdomain";
+    const isDefinite = outcome === "response" || outcome === "no_data" || outcome === "nxdomain";
     if (!isDefinite) unknown.push(`${type} of ${name}: the DNS query failed (${outcome}). Try again.`);
     return { records, isDefinite };
   }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { flagField, nullableText, textField } from "../foundation/http/schema-fields.ts";
 import { CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
 import type { EventDoc } from "../foundation/http/openapi.ts";
@@ -9,26 +10,22 @@ const time = z.iso.datetime({ precision: 3 });
 
 const factsSchema = z.object({
   target_id: z.uuid().meta({ description: "The id of the target; of an address, that of its range." }),
-  target: z.string().meta({ description: "The domain or address." }),
-  range: z.string().nullable().meta({
-    description: "The range that the address belongs to; null otherwise.",
-  }),
+  target: textField("The domain or address."),
+  range: nullableText("The range that the address belongs to; null otherwise."),
   kind: z.enum(TARGET_KINDS).meta({ description: "What the target is." }),
-  label: z.string().nullable().meta({ description: "The label of the target." }),
+  label: nullableText("The label of the target."),
   mode: z.enum(["live", "test"]).meta({ description: "The mode of the key that added the target." }),
-  listing: z.string().meta({ description: "The id of the listing." }),
-  listing_name: z.string().meta({ description: "The name of the listing." }),
-  list: z.string().nullable().meta({ description: "The id of the list; null if it is no longer in the catalogue." }),
+  listing: textField("The id of the listing."),
+  listing_name: textField("The name of the listing."),
+  list: nullableText("The id of the list; null if it is no longer in the catalogue."),
   category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
   severity: z.enum(SEVERITIES).nullable().meta({ description: "How much it affects mail delivery." }),
-  meaning: z.string().meta({ description: "What the listing means, as a sentence." }),
-  delist_url: z.string().nullable().meta({ description: "The list's page for delisting requests." }),
+  meaning: textField("What the listing means, as a sentence."),
+  delist_url: nullableText("The list's page for delisting requests."),
   previous_status: z.enum(TARGET_STATUSES).meta({ description: "The status before the check." }),
   status: z.enum(TARGET_STATUSES).meta({ description: "The status after the check." }),
   listed_on: z.array(z.string()).meta({ description: "The ids of all listings after the check." }),
-  flapping: z
-    .boolean()
-    .meta({ description: "Whether the listing was added or removed for at least the fourth time within a day." }),
+  flapping: flagField("Whether the listing was added or removed for at least the fourth time within a day."),
   check_id: z.uuid().nullable().meta({ description: "The id of the check; null when the list was muted." }),
   checked_at: time.meta({ description: "When the change was found." }),
 });
@@ -36,7 +33,7 @@ const factsSchema = z.object({
 const listedSchema = factsSchema
   .extend({
     codes: z.array(z.string()).meta({ description: "The A records that the list returned." }),
-    text: z.string().nullable().meta({ description: "The explanation of the list (TXT record)." }),
+    text: nullableText("The explanation of the list (TXT record)."),
   })
   .meta({ title: "BlacklistListed" });
 
@@ -51,14 +48,14 @@ const delistedSchema = factsSchema
 
 const usabilitySchema = z
   .object({
-    list: z.string().nullable().meta({ description: "The id of the list; null when it concerns all lists." }),
-    list_name: z.string().meta({ description: "The name of the list." }),
+    list: nullableText("The id of the list; null when it concerns all lists."),
+    list_name: textField("The name of the list."),
     kinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What the list has entries for." }),
     state: z
       .enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"])
       .meta({ description: "`healthy`: the list can be used." }),
-    reason: z.string().nullable().meta({ description: "Why the list cannot be used." }),
-    remedy: z.string().nullable().meta({ description: "What the operator of this service can do." }),
+    reason: nullableText("Why the list cannot be used."),
+    remedy: nullableText("What the operator of this service can do."),
     mode: z.literal("live").meta({ description: "Always `live`." }),
     checked_at: time.meta({ description: "When the state was found." }),
   })
@@ -94,12 +91,15 @@ const FACTS = {
   checked_at: "2026-01-01T00:00:03.120Z",
 };
 
+const listName: EventDoc["title"] = (text) => text("list_name") || text("name") || text("list");
+
 /** The events of blocklist monitoring, as the OpenAPI document describes them. */
 export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
   {
     type: "blacklist.listed",
     tag: "Blocklist monitoring",
     summary: "A target was listed",
+    title: (text) => `${text("target")} is listed on ${text("listing_name")}`,
     data: listedSchema,
     example: { ...FACTS, codes: ["127.0.0.2"], text: "Blocked - see https://www.spamcop.net/" },
   },
@@ -107,6 +107,7 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
     type: "blacklist.delisted",
     tag: "Blocklist monitoring",
     summary: "A target was delisted",
+    title: (text) => `${text("target")} is no longer listed on ${text("listing_name")}`,
     data: delistedSchema,
     example: { ...FACTS, previous_status: "listed", status: "clean", listed_on: [], reason: "observed" },
   },
@@ -114,6 +115,7 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
     type: "blacklist.list_unusable",
     tag: "Blocklist monitoring",
     summary: "A blocklist cannot be used",
+    title: (text) => `The blocklist ${listName(text)} is unusable`,
     data: usabilitySchema,
     example: {
       ...LIST_FACTS,
@@ -126,6 +128,7 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
     type: "blacklist.list_usable",
     tag: "Blocklist monitoring",
     summary: "A blocklist can be used again",
+    title: (text) => `The blocklist ${listName(text)} is usable again`,
     data: usabilitySchema,
     example: { ...LIST_FACTS, state: "healthy", reason: null, remedy: null },
   },

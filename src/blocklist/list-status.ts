@@ -28,7 +28,7 @@ export interface ListStatus {
   readonly targets: number;
 }
 
-/** What monitoring so many addresses takes. */
+/** The queries that monitoring `addresses` takes. */
 export interface CheckCost {
   readonly addresses: number;
   readonly lists: number;
@@ -50,7 +50,7 @@ const STATES: readonly HealthState[] = ["refused", "wildcard", "unreachable", "s
 const ORDER: readonly HealthState[] = [...STATES.slice(0, 4), "unknown", "healthy"];
 /** A list that was tested so recently is not tested again: operators count every query. */
 const TEST_EVERY_MS = 60_000;
-/** What is not listed is checked every six hours. */
+/** Targets that are not listed are checked every six hours. */
 const CHECKS_A_DAY = 4;
 
 /** Which lists can be believed through the resolver of this service, and what they have about the targets of an owner. */
@@ -95,7 +95,7 @@ export class ListStatuses {
     return this.find(owner, id);
   }
 
-  /** The queries a day for so many addresses that are on no list. */
+  /** The queries a day for addresses that are on no list. */
   costOf(owner: Owner, kind: TargetKind, addresses: number): CheckCost {
     const lists = this.deps.catalogue[owner.mode].filter((list) => isInUse(list, owner) && list.kinds.includes(kind));
     const shares = lists.map((list) => ({

@@ -54,7 +54,7 @@ export class ListingStore {
     return this.#sql.ofTarget.all({ targetId });
   }
 
-  /** Those of many targets. */
+  /** The listings of many targets. */
   ofMany(targetIds: readonly string[]): ListingRow[] {
     return this.db.orm
       .select()
@@ -63,7 +63,7 @@ export class ListingStore {
       .all();
   }
 
-  /** Those of the addresses of a range, most severe first. */
+  /** The listings of the addresses of a range, most severe first. */
   ofRange(rangeId: string, limit: number): MemberListing[] {
     return this.db.sqlite.query<MemberListing, [string, number]>(OF_RANGE).all(rangeId, limit);
   }
@@ -144,7 +144,7 @@ export class MuteStore {
       .run();
   }
 
-  /** Those that end by now, the earliest first. */
+  /** The mutes that end by now, the earliest first. */
   ended(nowMs: number, limit: number): MuteRow[] {
     return this.db.orm
       .select()

@@ -224,7 +224,7 @@ describe("an unknown target", () => {
     expect(waits).toEqual([2, 5, 10, 20, 40, 60, 60, 60].map((minutes) => expect.closeTo(minutes, -1)));
     expect(fixture.find(id)).toMatchObject({ status: "unknown", unknownChecks: 8 });
     fixture.spamcop(IP, null);
-    // After so many queries in vain the list is left alone for a minute.
+    // After repeated timeouts the list is skipped for a minute.
     await fixture.clock.advance(60_000);
     expect(await fixture.check(id)).toMatchObject({ status: "clean", unknownChecks: 0 });
   });
@@ -289,7 +289,7 @@ describe("a list that changes many targets at once", () => {
     return { fixture, ids };
   };
 
-  /** Its own positive test point is gone. The negative one is asked for every new listing anyway. */
+  /** Removes the positive test point of the list. The negative one is queried for every new listing anyway. */
   const loseTestPoint = ({ zone }: ReturnType<typeof newFixture>): void => {
     delete zone["2.0.0.127.bl.spamcop.net"];
   };

@@ -37,7 +37,7 @@ export interface BlocklistSettings extends CatalogueSettings {
 }
 
 export interface BlocklistDeps {
-  /** Its resolver must have no cache: a confirming query has to reach the server. */
+  /** The resolver of the platform must have no cache: a confirming query has to reach the server. */
   readonly platform: Platform;
   readonly outbound: Outbound;
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { textField } from "../foundation/http/schema-fields.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { declareRoute } from "../foundation/http/route.ts";
 import { idParameter, pageQuery, timeoutParameter } from "../foundation/http/route-input.ts";
@@ -215,7 +216,7 @@ export const ANNOTATE_LISTING = declareRoute({
   description:
     "Marks and notes are stored with the name of the key and the time, and are removed with the listing. Acknowledged listings come last in the overview and are only counted in digests. On a range, they apply to that listing of every address.",
   scope: "blacklist:write",
-  params: params.extend({ listing: z.string().meta({ description: "The id of the listing, as in `listed_on`." }) }),
+  params: params.extend({ listing: textField("The id of the listing, as in `listed_on`.") }),
   body: { schema: listingNotesSchema, example: { delisting_requested: true, note: "ticket 4711" } },
   responses: targetResponse,
 });
@@ -262,7 +263,7 @@ export const createTargets = (policy: UrlPolicy) => {
         example: { targets: ["192.0.2.1", { target: "198.51.100.0/24", label: "outbound" }] },
       },
       "text/csv": {
-        schema: z.string().meta({ description: "CSV with one target per row." }),
+        schema: textField("CSV with one target per row."),
         example: "target,label\n192.0.2.1,outbound 1\n198.51.100.0/24,outbound\n",
       },
     },

@@ -8,7 +8,7 @@ import type { OverviewStore, TargetCount } from "./overview-store.ts";
 import { worstRank } from "./severity.ts";
 import { type BlocklistStore, type Owner, TARGET_STATUSES } from "./store.ts";
 import type { Targets } from "./targets.ts";
-import { countField, nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
+import { countField, flagField, nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
 import { targetSchema } from "./schemas.ts";
 
 /** The query of the overview; `since` is parsed to milliseconds since 1970. */
@@ -57,7 +57,7 @@ const listingCountsSchema = z.object({
 const changesSchema = z.object({
   listed: countField("New listings."),
   delisted: countField("Removed listings."),
-  is_complete: z.boolean().meta({ description: "False if there were too many to count; the feed has all." }),
+  is_complete: flagField("False if there were too many to count; the feed has all."),
   recent: z.array(changeSchema).meta({ description: "The latest 50, newest first." }),
   feed: textField("The URL of the event feed since that time."),
 });

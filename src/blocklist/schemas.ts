@@ -1,4 +1,11 @@
-import { nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
+import {
+  flagField,
+  integerField,
+  nullableText,
+  nullableTime,
+  textField,
+  timeField,
+} from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { CATEGORIES, TARGET_KINDS, CONFIDENCES, type Blocklist } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
@@ -134,25 +141,22 @@ const mark = (description: string) =>
   z
     .object({
       at: timeField("When the mark was set."),
-      by: z.string().nullable().meta({ description: "The name of the key that set it." }),
+      by: nullableText("The name of the key that set it."),
     })
     .nullable()
     .meta({ description });
 
-export const delistUrl = z
-  .string()
-  .nullable()
-  .meta({ description: "The list's page for delisting requests; null if there is none." });
+export const delistUrl = nullableText("The list's page for delisting requests; null if there is none.");
 
 export const targetListingSchema = z
   .object({
-    id: z.string().meta({ description: "The id of the listing, as in `listed_on`." }),
-    list: z.string().nullable().meta({ description: "The id of the list; null if it is no longer in the catalogue." }),
-    name: z.string().meta({ description: "The name of the listing." }),
+    id: textField("The id of the listing, as in `listed_on`."),
+    list: nullableText("The id of the list; null if it is no longer in the catalogue."),
+    name: textField("The name of the listing."),
     severity: z.enum(SEVERITIES).nullable().meta({ description: "How much it affects mail delivery." }),
     category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
-    meaning: z.string().meta({ description: "What the listing means, as a sentence." }),
-    address: z.string().nullable().meta({ description: "The listed address of a range; null for other targets." }),
+    meaning: textField("What the listing means, as a sentence."),
+    address: nullableText("The listed address of a range; null for other targets."),
     since: timeField("When the listing was first seen."),
     last_seen_at: timeField("When the list last confirmed it. It remains listed while the list does not respond."),
     delist_url: delistUrl,
@@ -160,9 +164,9 @@ export const targetListingSchema = z
     delisting_requested: mark("Set when the delisting was requested."),
     note: z
       .object({
-        text: z.string().meta({ description: "The note." }),
+        text: textField("The note."),
         at: timeField("When the note was written."),
-        by: z.string().nullable().meta({ description: "The name of the key that wrote it." }),
+        by: nullableText("The name of the key that wrote it."),
       })
       .nullable()
       .meta({ description: "A note about the listing." }),
@@ -173,12 +177,12 @@ export const targetSchema = z
   .object({
     id: z.uuid().meta({ description: "The id of the target." }),
     kind: z.enum(TARGET_KINDS).meta({ description: "What the target is. Ranges are `ipv4`." }),
-    value: z.string().meta({
-      description: "The normalized target, as the lists are queried for it; of a range, its network or its two ends.",
-    }),
+    value: textField(
+      "The normalized target, as the lists are queried for it; of a range, its network or its two ends.",
+    ),
     members: z.int().nullable().meta({ description: "How many addresses a range has; null for other targets." }),
     range_id: z.uuid().nullable().meta({ description: "The id of the range that an address belongs to." }),
-    label: z.string().nullable().meta({ description: "Free text of your own." }),
+    label: nullableText("Free text of your own."),
     status: z.enum(TARGET_STATUSES).meta({
       description:
         "`pending` before the first check; `unknown` when no list responded. A range has the worst status of its addresses.",
@@ -187,26 +191,23 @@ export const targetSchema = z
       .enum(SEVERITIES)
       .nullable()
       .meta({ description: "The severity of the most severe listing; null when there is none." }),
-    monitoring_enabled: z.boolean().meta({ description: "Whether scheduled checks run." }),
+    monitoring_enabled: flagField("Whether scheduled checks run."),
     listings: z.array(targetListingSchema).meta({
       description: "The listings, most severe first; of a range, the first 100 of its addresses.",
     }),
-    listings_count: z.int().meta({ description: "How many listings there are." }),
-    seen_at: z.iso.datetime({ precision: 3 }).nullable().meta({
-      description: "When a list last confirmed one of these listings; unchanged while the lists do not respond.",
-    }),
+    listings_count: integerField("How many listings there are."),
+    seen_at: nullableTime(
+      "When a list last confirmed one of these listings; unchanged while the lists do not respond.",
+    ),
     listed_on: z
       .array(z.string())
       .meta({ description: "The ids of the known listings. A list that does not respond keeps its last ones." }),
     muted_lists: z.array(z.string()).meta({ description: "Ids of lists and listings that are ignored." }),
-    last_checked_at: z.iso
-      .datetime({ precision: 3 })
-      .nullable()
-      .meta({ description: "When the last check finished; null before the first." }),
+    last_checked_at: nullableTime("When the last check finished; null before the first."),
     next_check_at: timeField("When the next check is due. While paused: when it would be due if resumed now."),
-    webhook_configured: z.boolean().meta({
-      description: "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
-    }),
+    webhook_configured: flagField(
+      "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
+    ),
     recipients: z.array(z.string()).meta({ description: "Recipients of alert mail about this target." }),
     alert_severity_min: z
       .enum(SEVERITIES)
@@ -216,7 +217,7 @@ export const targetSchema = z
   })
   .meta({ title: "BlacklistTarget" });
 
-const cursor = z.string().nullable().meta({ description: "Pass it as `cursor` for the next page; null on the last." });
+const cursor = nullableText("Pass it as `cursor` for the next page; null on the last.");
 
 export const targetsSchema = z
   .object({ targets: z.array(targetSchema).meta({ description: "The targets." }), next_cursor: cursor })
@@ -273,7 +274,7 @@ export const listsSchema = z
             operator: textField("Who operates it."),
             kinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What it has entries for." }),
             zone: nullableText("The DNS zone; null if the list requires a key that is not set."),
-            enabled: z.boolean().meta({ description: "Whether the list is queried." }),
+            enabled: flagField("Whether the list is queried."),
             severity: z.enum(SEVERITIES).meta({ description: "The severity of its most severe listing." }),
             confidence: z.enum(CONFIDENCES).meta({
               description:
@@ -291,10 +292,7 @@ export const listsSchema = z
                   state: healthStateSchema,
                   reason: nullableText("Why the list is not healthy."),
                   remedy: nullableText("What the operator of this service can do."),
-                  tested_at: z.iso
-                    .datetime({ precision: 3 })
-                    .nullable()
-                    .meta({ description: "When the last test finished; null before the first." }),
+                  tested_at: nullableTime("When the last test finished; null before the first."),
                 }),
               )
               .meta({ description: "Whether the list works through the resolver of this service." }),

@@ -332,7 +332,7 @@ export const prepareTargetRemoval = (sqlite: Sqlite) =>
 
 /**
  * Removes targets at once, and then their history, listings and mutes: years of checks, so a limited number of rows at a
- * time. What a crash leaves is noted, and removed later.
+ * time. Rows that remain after a crash are noted, and removed later.
  */
 export class TargetRemovalStore {
   readonly #sql;

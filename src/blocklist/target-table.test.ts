@@ -25,7 +25,7 @@ const startWithAll = () => {
   add("9.9.9.10", { status: "pending", label: "out 10" });
   add("9.9.9.9", { status: "unknown", lastCheckedAtMs: 5, label: "out 9" });
   add("8.8.8.8", { status: "listed", severityRank: 2, listedOn: ["spamcop"], nextCheckAtMs: 1, lastCheckedAtMs: 9 });
-  // Its list does not respond any more: the listing stands.
+  // The list of this target does not respond any more: the listing stands.
   add("8.8.4.4", { status: "unknown", severityRank: 5, listedOn: ["spamhaus-sbl", "spamcop"] });
   add("1.1.1.1", { status: "listed", severityRank: 4, listedOn: ["spamcop"], monitoringEnabled: false });
   add("8.8.0.0/30", { members: 4 });

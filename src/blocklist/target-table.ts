@@ -121,7 +121,7 @@ const byKey = (order: TargetOrder) => {
   const sign = order === "newest" ? -1 : 1;
   return ({ sortKey: a }: SortableTarget, { sortKey: b }: SortableTarget): number => {
     if (a === b) return 0;
-    // What has no label comes last; what was never checked comes first.
+    // Targets without a label come last; targets that were never checked come first.
     if (a === null) return order === "label" ? 1 : -1;
     if (b === null) return order === "label" ? -1 : 1;
     if (typeof a === "number" && typeof b === "number") return sign * (a - b);

@@ -189,7 +189,7 @@ export class JobQueries {
   }
 }
 
-/** Failed lists are shown for so long after their end, and the newest ones only. */
+/** Only the newest failed lists are shown, until this time after their end. */
 const FAILED_MS_MAX = 7 * DAY_MS;
 const FAILED_MAX = 5;
 

@@ -1,5 +1,6 @@
 import evidenceExample from "../verify/evidence-example.json" with { type: "json" };
 import { z } from "zod";
+import { textField } from "../foundation/http/schema-fields.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { declareRoute } from "../foundation/http/route.ts";
 import { idempotencyKeyHeader, idParameter, pageQuery } from "../foundation/http/route-input.ts";
@@ -116,9 +117,9 @@ const CSV_IN = "name,email\nAda,someone@example.com\n";
 
 const params = z.object({ jobId: idParameter("bulk verification") });
 
-const listText = z.string().meta({
-  description: "CSV separated by comma, semicolon, tab or bar, in UTF-8, UTF-16 or the encoding that `encoding` names.",
-});
+const listText = textField(
+  "CSV separated by comma, semicolon, tab or bar, in UTF-8, UTF-16 or the encoding that `encoding` names.",
+);
 const formSchema = uploadOptionsSchema.extend({
   file: z.string().meta({ description: "The list.", format: "binary" }),
 });
@@ -325,6 +326,7 @@ const eventOf = (status: string, summary: string, job: object): EventDoc => ({
   type: `bulk.${status}`,
   tag: "Bulk verification",
   summary,
+  title: () => (status === "failed" ? "A list failed" : `A list was ${status}`),
   data: jobEventSchema,
   example: { ...job, webhook_configured: true, mode: "live" },
 });

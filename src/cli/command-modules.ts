@@ -37,7 +37,7 @@ const MODULES: readonly CommandModule[] = [
       return (program, io) => addDmarcCommands(program, io);
     },
   },
-  { names: ["jobs"], load: async () => (await import("./jobs.ts")).addJobCommands },
+  { names: ["jobs", "lists"], load: async () => (await import("./jobs.ts")).addJobCommands },
   { names: ["webhooks"], load: async () => (await import("./webhooks.ts")).addWebhookCommands },
   { names: ["notifications"], load: async () => (await import("./notifications.ts")).addNotificationCommands },
   { names: ["doctor"], load: async () => (await import("./doctor.ts")).addDoctorCommand },

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import { doctorFindings } from "../doctor/doctor-check.ts";
-import { runChecks } from "../doctor/run-checks.ts";
+import { doctorFindings, runChecks } from "../doctor/doctor-check.ts";
 import { doctorText } from "./doctor.ts";
 
 const { ok, warn, fail } = doctorFindings("thing");

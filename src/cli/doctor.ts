@@ -3,11 +3,10 @@ import { err, ok } from "../foundation/base/errors.ts";
 import { examineMachine } from "../service/examination.ts";
 import type { Config } from "../service/config.ts";
 import type { DatabasePlace } from "../doctor/database-check.ts";
-import type { DoctorCheck } from "../doctor/doctor-check.ts";
-import type { DoctorFinding } from "../doctor/run-checks.ts";
+import type { DoctorCheck, DoctorFinding } from "../doctor/doctor-check.ts";
 import { addCommand } from "./command.ts";
 import { databasePath, loadConfig, prepareDatabase } from "./prepare-directory.ts";
-import { CommandFailed, type Io, print } from "./io.ts";
+import { CommandFailed, print, type Io } from "./io.ts";
 import { wrapText } from "./terminal-text.ts";
 
 interface DoctorOptions {

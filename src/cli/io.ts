@@ -19,7 +19,7 @@ export interface Io {
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
   readonly stdoutKind: StdoutKind;
-  /** Width of the terminal. Infinity where standard output is none: lines are not wrapped there. */
+  /** Width of the terminal. Infinity where standard output is not a terminal: lines are not wrapped there. */
   readonly columns: number;
   /** Resolves with the name of the signal when the process is asked to stop. A second signal stops it at once. */
   untilSignal(): Promise<string>;

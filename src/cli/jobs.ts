@@ -25,12 +25,12 @@ const jobTable = (jobs: readonly JobView[], { columns }: Io): string =>
     columns,
   );
 
-/** `jobs list | show | results | cancel | retry | remove`: the lists that an account has submitted. */
+/** `jobs list | show | results | cancel | retry | remove`, also as `lists`: the lists that an account has submitted. */
 export const addJobCommands = (program: Command, io: Io): void => {
   const group = addGroup(program, "jobs", {
     description: "Show, cancel and retry the lists of an account, and write their results.",
     example: "jobs list --account acme",
-  });
+  }).alias("lists");
   addJobList(group, io);
   addJobResults(group, io);
   addJobCommand(group, io, {

@@ -4,8 +4,8 @@ import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { recipientSchema } from "../foundation/mail/recipients.ts";
 import type { Notifications } from "../notifications/settings/notifications.ts";
 import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS, type MailKind } from "../notifications/mail/mail-subscriptions.ts";
-import { EVENT_TYPES, TEST_TYPE } from "../notifications/webhooks/event-types.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
+import { EVENT_TYPES } from "../service/event-docs.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { type CommandService, withService } from "./service.ts";
@@ -136,8 +136,8 @@ export const addWebhookTest = (webhooks: Command, io: Io): Command =>
     .argument("[url]", "default: the default URL of the account")
     .addOption(
       new Option("--type <type>", "type of the event, with its documented example")
-        .choices([TEST_TYPE, ...EVENT_TYPES])
-        .default(TEST_TYPE),
+        .choices(["webhook.test", ...EVENT_TYPES])
+        .default("webhook.test"),
     )
     .action((given: string | undefined, options: AccountOptions & { type: string }) =>
       withService(io, options, async (command) => {

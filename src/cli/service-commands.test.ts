@@ -36,6 +36,7 @@ describe("jobs", () => {
       (json.jobs as Array<Record<string, unknown>>)[0] ?? {},
     );
     expect((await run(["jobs", "list", ...TEST])).out).toContain(jobId);
+    expect((await run(["lists", "show", jobId, ...TEST, "--json"])).json).toMatchObject({ id: jobId });
     expect((await run(["jobs", "list", ...TEST, "--status", "running", "--json"])).json).toEqual({ jobs: [] });
     expect((await run(["jobs", "list", "--json"])).json).toEqual({ jobs: [] });
   });

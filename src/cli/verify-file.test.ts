@@ -134,7 +134,7 @@ describe("verify --file", () => {
     expect(existsSync(at("long-out.csv"))).toBe(false);
     const other = await verify([...args, "--header", "false"]);
     expect(other).toMatchObject({ status: 1, err: expect.stringContaining("other options") });
-    // It was settled at the start that this may be written.
+    // The first run has settled that this file may be written.
     writeFileSync(at("long-out.csv"), "older");
     const done = await verify(args);
     expect(done).toMatchObject({ status: 0, err: expect.stringContaining("Resuming from") });

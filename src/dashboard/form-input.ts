@@ -122,7 +122,7 @@ const headersOf = ({ details: { headers } }: AppError): Pick<View, "headers"> =>
 
 const CLIENT_ERROR = 400;
 
-/** Validates a form and performs it. What is wrong with it is shown on its page again. */
+/** Validates a form and performs it. The page shows an invalid form again with its errors. */
 export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise<Outcome | Response> => {
   const { values, schema, path, rerender, perform, turn } = form;
   const again = async (
@@ -150,7 +150,7 @@ export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise
     });
   }
   try {
-    // What the schema of the form has read.
+    // The output of the schema of the form.
     const served = await perform(read.data as z.output<F>);
     return served instanceof Response ? served : { view: served };
   } catch (error) {

@@ -58,6 +58,8 @@ export interface PagesOptions {
   /** Where the service is reached. */
   readonly baseUrl: string;
   readonly retention: readonly RetentionFact[];
+  /** Every type of event that is sent. */
+  readonly eventTypes: readonly string[];
   readonly clientAddress: (request: Request) => string | null;
   readonly readFacts: () => ServiceFacts;
 }
@@ -100,7 +102,12 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
       ...createProfilePages(people),
       ...createUserPages({ ...people, mail: createInvitationMail(userMail) }),
       ...createUsagePages({ usage: usage.usage, ledger, nameOf, clock }),
-      ...createWebhookPages({ webhooks: notifications.webhooks, notifications: notifications.settings, rules }),
+      ...createWebhookPages({
+        webhooks: notifications.webhooks,
+        notifications: notifications.settings,
+        rules,
+        types: options.eventTypes,
+      }),
       ...createVerifyPages({ ...verification, guard, clock, nameOf, keysOf: (id) => store.listKeys(id) }),
       ...settingsPages(slices, options),
     ].map(withRole),
@@ -200,7 +207,7 @@ const settingsPages = (slices: DashboardSlices, { baseUrl, retention, readFacts 
   ];
 };
 
-/** Stops or resumes mail by its link. Whoever has the link can repeat it, so only a change is in the audit log. */
+/** Stops or resumes mail by its link. A person with the link can repeat the act, so only a change is in the audit log. */
 const createLinkSwitch =
   (subscriptions: MailSubscriptions, audit: AuditLog): MailOffUseCases["setByLink"] =>
   async (token, isOn) => {

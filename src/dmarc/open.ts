@@ -1,4 +1,4 @@
-import { type Result, SettingsError } from "../foundation/base/errors.ts";
+import { SettingsError, type Result } from "../foundation/base/errors.ts";
 import type { Log } from "../foundation/base/log.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { DnsResolver } from "../foundation/net/dns.ts";
@@ -8,15 +8,16 @@ import { GeoipFiles } from "../foundation/net/geoip-files.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import type { Outbound } from "../notifications/open.ts";
 import { DmarcOverview } from "./alerts/overview/dmarc-overview.ts";
-import { DomainOverviewStore, OpenAlertStore } from "./alerts/overview/domain-overview-store.ts";
+import { DomainOverviewStore } from "./alerts/overview/domain-overview-store.ts";
 import { OverviewJob } from "./alerts/overview/overview-job.ts";
 import { AlertJob } from "./alerts/rules/alert-job.ts";
 import { createAlertMails } from "./alerts/rules/alert-mails.ts";
-import { AlertRuleStore } from "./alerts/rules/alert-rule-store.ts";
+import { AlertRuleStore, OpenAlertStore } from "./alerts/rules/alert-rule-store.ts";
+import { ALERT_RULES } from "./alerts/rules/alert-rules.ts";
 import { createDigestReader } from "./alerts/rules/digest-mail.ts";
 import { DigestJob } from "./alerts/rules/digest-job.ts";
 import { AddressLookups } from "./insight/addresses/address-lookups.ts";
-import { type Advisor, createAdvisor } from "./insight/advice/advisor.ts";
+import { createAdvisor, type Advisor } from "./insight/advice/advisor.ts";
 import { HealthJob, HealthRuns } from "./insight/health/health-runs.ts";
 import { HealthStore } from "./insight/health/health-store.ts";
 import { createHealthCheck } from "./insight/health/health.ts";
@@ -30,10 +31,10 @@ import { createDomainCheck } from "./records/domains/domain-check.ts";
 import { createDomainPlatforms } from "./records/domains/domain-platform.ts";
 import type { DomainRow } from "./records/domains/domain-store.ts";
 import { Domains } from "./records/domains/domains.ts";
-import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./records/domains/raise.ts";
+import { createAlertRaiser, type RaiseAlert } from "./records/domains/raise.ts";
 import { ScheduledChecks } from "./records/domains/domain-monitor.ts";
-import { type IngestStores, openIngestStores } from "./reports/ingest/ingest-stores.ts";
-import { type ReportsSettings, ReportsSlice } from "./reports/open.ts";
+import { openIngestStores, type IngestStores } from "./reports/ingest/ingest-stores.ts";
+import { ReportsSlice, type ReportsSettings } from "./reports/open.ts";
 
 export interface DmarcSettings extends ReportsSettings {
   /** The operator's GeoIP databases. */
@@ -95,8 +96,12 @@ export class DmarcSlice {
     const { resolver } = deps.platform;
     const { mailing, defaults } = deps.outbound;
     const [stores, alertStore, health] = [openIngestStores(db), new DmarcAlertStore(db), new HealthStore(db)];
-    const defaultRecipients: AlertRaiserDeps["defaultRecipients"] = (owner) => defaults.findDefaults(owner).recipients;
-    const raise = createAlertRaiser({ store: alertStore, hasMail: mailing !== null, defaultRecipients });
+    const raise = createAlertRaiser({
+      rules: ALERT_RULES,
+      store: alertStore,
+      hasMail: mailing !== null,
+      defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
+    });
     this.stores = stores;
     this.domains = openDomains(runtime, settings, { ...deps, stores, raise });
     this.#checks = new ScheduledChecks(runtime, stores.domains, this.domains);
@@ -214,6 +219,7 @@ const openDomains = (
   return new Domains(runtime, {
     store: stores.domains,
     raise,
+    rules: ALERT_RULES,
     hasMail: outbound.mailing !== null,
     platforms,
     ownsMailbox,

@@ -8,7 +8,7 @@ import { AcceptedReporters, createReporterRoutes } from "./insight/queries/accep
 import { createFigureReader } from "./insight/queries/summary.ts";
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";
 import type { DmarcSlice } from "./open.ts";
-import { createDomainRoutes } from "./records/domains/domain-routes.ts";
+import { createDomainRoutes } from "./domain-routes.ts";
 import { IngestionReader } from "./reports/ingest/ingestion-reader.ts";
 import { createIngestionRoutes } from "./reports/ingest/ingestion-routes.ts";
 

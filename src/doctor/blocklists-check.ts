@@ -8,7 +8,7 @@ import { createDnsResolver } from "../foundation/net/dns-resolver.ts";
 import { DOCTOR_DNS_TIMEOUTS } from "./dns-check.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const blocklistsCheck = doctorFindings("blocklists");
+const blocklistsCheck = doctorFindings("blocklists", "Blocklists through this resolver");
 
 const NAMED_MAX = 3;
 

@@ -5,7 +5,7 @@ import type { Clock } from "../foundation/base/clock.ts";
 import { type DnsResolver, isDefinite } from "../foundation/net/dns.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const clockCheck = doctorFindings("clock");
+const clockCheck = doctorFindings("clock", "Clock");
 
 /** Whether something keeps the kernel's clock right; null when the kernel does not say. */
 export type ClockSync = "synchronized" | "unsynchronized" | null;
@@ -84,7 +84,7 @@ export const checkClock = async ({ clock, resolver, sync }: ClockCheckOptions): 
   if (sync === "synchronized") return clockCheck.ok(`The clock says ${nowDay}; the kernel reports it as synchronized.`);
   return clockCheck.warn(
     sync === null
-      ? `Whether the clock is synchronized is not known. ${HARM} Compare it with: timedatectl.`
+      ? `It is not known whether the clock is synchronized. ${HARM} Compare it with: timedatectl.`
       : `The kernel reports that nothing synchronizes the clock. ${HARM} ${ADVICE}`,
   );
 };

@@ -14,7 +14,7 @@ import { systemIo } from "../cli/io.ts";
 const folder = mkdtempSync(join(tmpdir(), "doctor-database-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A data directory with a database of so many migrations. */
+/** A data directory with a database of a number of migrations. */
 const dataDirOf = (name: string, migrations: number): string => {
   const dataDir = join(folder, name);
   mkdirSync(dataDir, { mode: 0o700 });

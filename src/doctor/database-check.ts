@@ -4,7 +4,7 @@ import { inspectDatabase } from "../foundation/db/database-state.ts";
 import { describeMigrateProblem } from "../foundation/db/migrate.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const databaseCheck = doctorFindings("database");
+const databaseCheck = doctorFindings("database", "Database");
 
 /** Whether this user may look into the data directory; one that does not exist hides nothing. */
 const mayEnter = (dataDir: string): boolean => {
@@ -33,7 +33,7 @@ export interface DatabaseCheckOptions {
 export const checkDatabase = ({ dataDir, database, place, checkedBytesMax }: DatabaseCheckOptions): DoctorCheck => {
   if (!mayEnter(dataDir))
     return databaseCheck.fail(
-      `Whether there is a database in ${dataDir} is not known: this user may not enter it. Run doctor as the user of the service, or as root.`,
+      `This user may not enter ${dataDir}, so doctor cannot find its database. Run doctor as the user of the service, or as root.`,
     );
   try {
     const found = place();

@@ -8,9 +8,9 @@ import { createDnsTransport } from "../foundation/net/dns-transport.ts";
 import { publicResolverOf } from "../foundation/net/public-resolver.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const dnsCheck = doctorFindings("dns");
-const tcpCheck = doctorFindings("dns_tcp");
-const rewritingCheck = doctorFindings("dns_rewriting");
+const dnsCheck = doctorFindings("dns", "DNS servers");
+const tcpCheck = doctorFindings("dns_tcp", "DNS over TCP");
+const rewritingCheck = doctorFindings("dns_rewriting", "DNS responses");
 
 /** Shorter than those of the service, so that all checks end in time when no server responds. */
 export const DOCTOR_DNS_TIMEOUTS: DnsTimeouts = {
@@ -66,7 +66,7 @@ const checkReachable = async ({ server, domain }: ServerCheck, resolver: DnsReso
   const where = formatServer(server);
   const { outcome, elapsedMs } = await resolver.resolve(domain, "MX");
   switch (outcome) {
-    case "answer":
+    case "response":
       return dnsCheck.ok(`${where} responds (MX of ${domain}, ${elapsedMs} ms).`);
     case "nxdomain":
       return dnsCheck.warn(
@@ -127,7 +127,7 @@ const checkRewriting = async (
   switch (outcome) {
     case "nxdomain":
       return [rewritingCheck.ok(`${where} says NXDOMAIN for a name that does not exist.`)];
-    case "answer":
+    case "response":
       return [
         rewritingCheck.fail(
           `${where} returns ${records.join(", ")} for a name that does not exist, so domains that do not exist seem to exist. ${ADVICE}`,

@@ -1,3 +1,6 @@
+import type { Clock } from "../foundation/base/clock.ts";
+import { waitFor } from "../foundation/base/wait.ts";
+
 /** One finding of `doctor`. `warn` needs attention; `fail` keeps Postwarden from working. */
 export interface DoctorCheck {
   readonly check: string;
@@ -6,9 +9,59 @@ export interface DoctorCheck {
   readonly message: string;
 }
 
-/** The findings of one check. */
-export const doctorFindings = (check: string) => ({
-  ok: (message: string): DoctorCheck => ({ check, state: "ok", message }),
-  warn: (message: string): DoctorCheck => ({ check, state: "warn", message }),
-  fail: (message: string): DoctorCheck => ({ check, state: "fail", message }),
-});
+const titles = new Map<string, string>();
+
+/** The title of a check in pages, such as `Outgoing port 25`; undefined for what ends a check itself. */
+export const titleOf = (check: string): string | undefined => titles.get(check);
+
+/** Declares a check by its name, with its title in pages, and returns what makes its findings. */
+export const doctorFindings = (check: string, title?: string) => {
+  if (title !== undefined) titles.set(check, title);
+  return {
+    ok: (message: string): DoctorCheck => ({ check, state: "ok", message }),
+    warn: (message: string): DoctorCheck => ({ check, state: "warn", message }),
+    fail: (message: string): DoctorCheck => ({ check, state: "fail", message }),
+  };
+};
+
+type Found = DoctorCheck | readonly DoctorCheck[];
+
+/** One check, under the heading of its findings. Checks of one area stand together. */
+export interface AreaCheck {
+  readonly area: string;
+  readonly run: () => Found | Promise<Found>;
+}
+
+/** A finding as it is shown. */
+export interface DoctorFinding extends DoctorCheck {
+  readonly area: string;
+}
+
+/** A check that takes longer is given up. All run at the same time, so that this bounds the whole run. */
+const CHECK_MS_MAX = 25_000;
+
+/** The findings of one check; what it throws is one, so that it does not hide the findings of the others. */
+const runCheck = async ({ area, run }: AreaCheck, clock: Clock): Promise<readonly DoctorCheck[]> => {
+  const { warn, fail } = doctorFindings(area.toLowerCase().replaceAll(" ", "_"));
+  try {
+    const waited = await waitFor(clock, Promise.resolve().then(run), { timeoutMs: CHECK_MS_MAX });
+    if (waited.ok) return [waited.value].flat();
+    return [
+      warn(
+        `A check was not finished within ${CHECK_MS_MAX / 1_000} seconds: a server responds too slowly. Run doctor again.`,
+      ),
+    ];
+  } catch (error) {
+    return [
+      fail(`A check ended with an error: ${error instanceof Error ? error.message : error}. Run doctor as root.`),
+    ];
+  }
+};
+
+/** Runs all checks at the same time, each within its deadline; the findings are in the order of the checks. */
+export const runChecks = async (checks: readonly AreaCheck[], clock: Clock): Promise<readonly DoctorFinding[]> => {
+  const found = await Promise.all(
+    checks.map(async (check) => (await runCheck(check, clock)).map((finding) => ({ area: check.area, ...finding }))),
+  );
+  return found.flat();
+};

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../foundation/base/log.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { Doctor } from "./doctor.ts";
-import { adviceOf } from "./doctor-advice.ts";
-import type { DoctorFinding } from "./run-checks.ts";
+import { Doctor, adviceOf } from "./doctor.ts";
+// The checks declare their titles.
+import "./open.ts";
+import type { DoctorFinding } from "./doctor-check.ts";
 
 const FINDINGS: readonly DoctorFinding[] = [
   { area: "Data", check: "database", state: "ok", message: "Writable. Run on." },

@@ -1,7 +1,6 @@
 import { DAY_MS } from "../foundation/base/days.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { adviceOf, type DoctorAdvice } from "./doctor-advice.ts";
-import type { DoctorFinding } from "./run-checks.ts";
+import { titleOf, type DoctorCheck, type DoctorFinding } from "./doctor-check.ts";
 
 /** What the last run found, the worst first. */
 export interface Examination {
@@ -71,3 +70,31 @@ export class Doctor {
     return this.#last;
   }
 }
+
+/** A finding for people who look at a page. */
+export interface DoctorAdvice {
+  /** `Outgoing port 25`. */
+  readonly title: string;
+  readonly area: string;
+  readonly severity: DoctorCheck["state"];
+  /** What was found. */
+  readonly detail: string;
+  /** What to do; null when there is nothing, or it is part of `detail`. */
+  readonly remedy: string | null;
+}
+
+/** Where the sentence begins that says what to do. */
+const REMEDY =
+  /(?<=[.!?)] )(?=(?:Ask|Check|Choose|Correct|Free|Give|Install|Lower|Make|Move|Name|Open|Publish|Raise|Register|Remove|Restart|Run|See|Set|Start|Stop|Use)\b)/;
+
+/** Splits a message at the sentence that says what to do. */
+export const adviceOf = ({ area, check, state, message }: DoctorFinding): DoctorAdvice => {
+  const at = state === "ok" ? -1 : message.search(REMEDY);
+  return {
+    title: titleOf(check) ?? area,
+    area,
+    severity: state,
+    detail: at < 0 ? message : message.slice(0, at).trim(),
+    remedy: at < 0 ? null : message.slice(at),
+  };
+};

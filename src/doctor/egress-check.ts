@@ -10,8 +10,8 @@ import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 import { checkReverseName, seenAddress } from "./egress-address-check.ts";
 
-const portCheck = doctorFindings("port");
-const addressCheck = doctorFindings("egress_address");
+const portCheck = doctorFindings("port", "Outgoing port 25");
+const addressCheck = doctorFindings("egress_address", "Public address");
 
 const CLOSED = "Most cloud providers block outgoing port 25 until you ask; without it no mailbox can be verified.";
 /** Shorter than the settings of the service, so that a silent host does not hold up the command. */
@@ -44,7 +44,7 @@ export interface EgressCheckOptions {
   readonly resolver: DnsResolver;
   /** How probes connect; what a proxy does wrong is noted. */
   readonly egresses: (noteProblem: (egress: string, problem: SocksProblem) => void) => readonly Egress[];
-  /** Its mail host is connected to. */
+  /** The domain whose mail host the check connects to. */
   readonly domain: string;
   /** The blocklists that an address is on. */
   readonly checkListings: (address: string) => Promise<DoctorCheck>;

@@ -104,6 +104,6 @@ test.if(process.geteuid?.() === 0)("a directory of another user is a failure, an
   const place = () => databasePlaceOf(systemIo, value);
   expect(asNobody(() => checkDatabase({ dataDir, database, place }))).toMatchObject({
     state: "fail",
-    message: expect.stringContaining("this user may not enter it"),
+    message: expect.stringContaining("This user may not enter"),
   });
 });

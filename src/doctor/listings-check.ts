@@ -6,7 +6,7 @@ import type { ListOutcome } from "../blocklist/lists/lookup.ts";
 import type { Target } from "../blocklist/lists/query-name.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const listingsCheck = doctorFindings("egress_listed");
+const listingsCheck = doctorFindings("egress_listed", "Own address on blocklists");
 
 const TIMEOUT_MS = 10_000;
 const NAMED_MAX = 3;
@@ -28,7 +28,7 @@ export const checkListings = async (address: string, { lists, lookUp, clock }: L
   const again = `Run: postwarden blocklist check ${address}`;
   if (!waited.ok)
     return listingsCheck.warn(
-      `Whether ${address} is on a blocklist is not known: not every list responded within ${TIMEOUT_MS / 1_000} seconds. ${again}`,
+      `It is not known whether ${address} is on a blocklist: not every list responded within ${TIMEOUT_MS / 1_000} seconds. ${again}`,
     );
   const asked = waited.value.filter(({ outcome }) => outcome !== "skipped");
   const listed = asked.filter(({ outcome }) => outcome === "listed");
@@ -41,7 +41,7 @@ export const checkListings = async (address: string, { lists, lookUp, clock }: L
   }
   if (clean === 0)
     return listingsCheck.warn(
-      `Whether ${address} is on a blocklist is not known: none gives a usable response. ${again}`,
+      `It is not known whether ${address} is on a blocklist: no list gave a usable response. ${again}`,
     );
   return listingsCheck.ok(`${address} is on none of the ${clean} blocklists that gave a usable response.`);
 };

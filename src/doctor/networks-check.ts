@@ -7,8 +7,8 @@ import { GeoipFiles } from "../foundation/net/geoip-files.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const asnCheck = doctorFindings("asn");
-const geoipCheck = doctorFindings("geoip");
+const asnCheck = doctorFindings("asn", "Networks of addresses");
+const geoipCheck = doctorFindings("geoip", "GeoIP database");
 
 export interface NetworkChecksOptions {
   readonly config: Pick<DoctorSettings, "asnLookup" | "geoipPaths">;

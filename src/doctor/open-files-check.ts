@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const openFilesCheck = doctorFindings("open_files");
+const openFilesCheck = doctorFindings("open_files", "Open files");
 
 const LIMITS = "/proc/self/limits";
 

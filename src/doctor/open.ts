@@ -3,8 +3,8 @@ import { SERVICE_CHECKED_BYTES_MAX } from "../foundation/db/database-state.ts";
 import type { DnsServer } from "../foundation/net/dns.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import { isEnabled } from "../blocklist/lists/blocklist.ts";
-import { type CatalogueSettings, catalogueOf, openDnsbl } from "../blocklist/lists/open.ts";
-import { type EgressSettings, egressesOf } from "../verify/smtp/open.ts";
+import { catalogueOf, openDnsbl, type CatalogueSettings } from "../blocklist/lists/open.ts";
+import { egressesOf, type EgressSettings } from "../verify/smtp/open.ts";
 import { checkBackups, checkCopies } from "./backup-check.ts";
 import { checkBaseUrl } from "./base-url-check.ts";
 import { checkBlocklistsThrough } from "./blocklists-check.ts";
@@ -20,8 +20,8 @@ import { checkNetworks } from "./networks-check.ts";
 import { checkNotify } from "./notify-check.ts";
 import { checkOpenFiles, readOpenFiles } from "./open-files-check.ts";
 import { checkReports } from "./reports-check.ts";
-import { type AreaCheck, type DoctorFinding, runChecks } from "./run-checks.ts";
 import { checkHelo, checkSender } from "./sender-check.ts";
+import { runChecks, type AreaCheck, type DoctorFinding } from "./doctor-check.ts";
 
 export interface ExaminedSettings extends DoctorSettings, EgressSettings, CatalogueSettings {}
 
@@ -33,7 +33,7 @@ export interface Examined {
   readonly baseUrl: string;
   /** The name of this machine in MX records; null where it has none. */
   readonly mailHost: string | null;
-  /** Its mail host is used to test outgoing SMTP. */
+  /** The domain whose mail host is used to test outgoing SMTP. */
   readonly domain: string;
   readonly envFile: string | null;
   /** Path of the database. */
@@ -42,7 +42,7 @@ export interface Examined {
   readonly checkedBytesMax?: number;
 }
 
-/** Its mail hosts say which address they see. */
+/** The mail hosts of Gmail report the client address that they see. */
 const SERVICE_DOMAIN = "gmail.com";
 
 /** What the service examines, which has opened its database. */

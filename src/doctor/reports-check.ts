@@ -7,15 +7,15 @@ import { openSession } from "../foundation/net/smtp-client.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const reportHostCheck = doctorFindings("report_host");
-const reportMxCheck = doctorFindings("report_mx");
-const reportPortCheck = doctorFindings("report_port");
-const authorizationCheck = doctorFindings("report_authorisation");
-const reportListenerCheck = doctorFindings("report_listener");
+const reportHostCheck = doctorFindings("report_host", "Report host");
+const reportMxCheck = doctorFindings("report_mx", "MX of the report host");
+const reportPortCheck = doctorFindings("report_port", "Incoming port 25");
+const authorizationCheck = doctorFindings("report_authorisation", "Authorization of the report host");
+const reportListenerCheck = doctorFindings("report_listener", "Receiver of report mail");
 
 export interface ReportChecksOptions {
   readonly config: DoctorSettings;
-  /** The name of this machine as an MX record can have it; null when the HELO name is none. */
+  /** The name of this machine as an MX record can have it; null when the HELO name cannot be one. */
   readonly mailHost: string | null;
   readonly resolver: DnsResolver;
   readonly clock: Clock;

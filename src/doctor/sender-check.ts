@@ -4,8 +4,8 @@ import { reverseQueryName } from "../foundation/net/dns-name.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const heloCheck = doctorFindings("helo");
-const mailFromCheck = doctorFindings("mail_from");
+const heloCheck = doctorFindings("helo", "HELO name");
+const mailFromCheck = doctorFindings("mail_from", "Sender of probes");
 
 /** Whether the HELO name is a host name with addresses, and one of them has it as its reverse name. */
 export const checkHelo = async (
@@ -53,7 +53,7 @@ export const checkSender = async (
   const { domain } = address.value;
   const types = ["MX", "A", "AAAA"] as const;
   const replies = await Promise.all(types.map((type) => resolver.resolve(domain, type)));
-  if (replies.some(({ outcome }) => outcome === "answer"))
+  if (replies.some(({ outcome }) => outcome === "response"))
     return mailFromCheck.ok(`The domain of ${mailFrom} accepts mail.`);
   const failed = failureOf(replies);
   return failed === null

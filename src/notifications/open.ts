@@ -12,9 +12,9 @@ import { DeliveryStore } from "./webhooks/delivery-store.ts";
 import { Dispatcher } from "./webhooks/dispatcher.ts";
 import { EventStore } from "./webhooks/event-store.ts";
 import { WebhookSecrets } from "./webhooks/secret-store.ts";
-import { createSender } from "./webhooks/send.ts";
+import { createSender, type LoadEventDocs } from "./webhooks/send.ts";
 import { WebhookUrls } from "./webhooks/webhook-urls.ts";
-import { Webhooks, type WebhooksOptions } from "./webhooks/webhooks.ts";
+import { Webhooks } from "./webhooks/webhooks.ts";
 
 export interface OutboundSettings {
   readonly webhookAllowNetworks: readonly string[];
@@ -53,8 +53,7 @@ export interface NotificationsDeps {
   readonly mailer: Mailer | null;
   readonly resolver: DnsResolver;
   readonly userAgent: string;
-  /** The `data` of the documented example of an event type. */
-  readonly exampleOf: WebhooksOptions["exampleOf"];
+  readonly loadDocs: LoadEventDocs;
 }
 
 /** Webhooks and their delivery, and the notification defaults of accounts. */
@@ -67,19 +66,19 @@ export class NotificationsSlice {
   constructor(
     runtime: Runtime,
     settings: NotificationsSettings,
-    { resolver, userAgent, exampleOf, mailer }: NotificationsDeps,
+    { resolver, userAgent, loadDocs, mailer }: NotificationsDeps,
   ) {
     const { db, clock } = runtime;
     this.outbound = new Outbound(runtime, settings, { mailer });
     const { rules, urls, defaults, subscriptions, mailing } = this.outbound;
     const [store, events, secrets] = [new DeliveryStore(db), new EventStore(db), new WebhookSecrets(runtime)];
     const post = createPoster({ resolver, rules, clock });
-    const send = createSender({ post, clock, userAgent, baseUrl: settings.baseUrl });
+    const send = createSender({ post, clock, userAgent, baseUrl: settings.baseUrl, loadDocs });
     this.dispatcher = new Dispatcher(runtime, {
       ...{ store, events, secrets, send },
       defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
     });
-    this.webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher: this.dispatcher, send, exampleOf });
+    this.webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher: this.dispatcher, send, loadDocs });
     this.settings = new Notifications(runtime, {
       ...{ store: defaults, urls, subscriptions },
       ...{ hasMail: mailing !== null, recipientDomains: settings.notifyDomains },

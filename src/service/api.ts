@@ -3,6 +3,7 @@ import { createOverviewRoutes, createBlocklistRoutes } from "../blocklist/routes
 import { createBulkRoutes } from "../bulk/routes.ts";
 import { createDmarcRoutes } from "../dmarc/routes.ts";
 import type { Service, ServiceOptions } from "./compose.ts";
+import { EVENT_TYPES } from "./event-docs.ts";
 import { createMetricsRenderer } from "./service-metrics.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
 import { createNotificationsRoutes } from "../notifications/settings/routes.ts";
@@ -30,7 +31,7 @@ const routesOf = (service: Service, { config, baseUrl }: ServiceOptions) => {
     createBlocklistRoutes({ guard, rules, clock, ...blocklist, keyName: (id) => store.findKey(id)?.name ?? id }),
     createOverviewRoutes({ guard, rules, clock, ...blocklist }),
     ...createDmarcRoutes({ guard, rules, dmarc }),
-    createWebhookRoutes({ guard, webhooks, rules }),
+    createWebhookRoutes({ guard, webhooks, rules, types: EVENT_TYPES }),
     createNotificationsRoutes({ guard, notifications: notifications.settings, rules }),
     createServiceRoutes({
       guard,

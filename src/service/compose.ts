@@ -1,5 +1,4 @@
-import { z } from "zod";
-import { AccountsSlice, openSuppressions, UsageSlice } from "../accounts/open.ts";
+import { AccountsSlice, UsageSlice, openSuppressions } from "../accounts/open.ts";
 import { accountOfMailbox } from "../accounts/accounts.ts";
 import { actorOfProcess } from "../accounts/audit-log.ts";
 import type { PasswordCosts } from "../accounts/passwords.ts";
@@ -9,7 +8,6 @@ import { BulkSlice } from "../bulk/open.ts";
 import { ListExpiry } from "../bulk/run/job-removal.ts";
 import { DmarcSlice } from "../dmarc/open.ts";
 import { Doctor } from "../doctor/doctor.ts";
-import type { DoctorFinding } from "../doctor/run-checks.ts";
 import type { Log } from "../foundation/base/log.ts";
 import type { LoggedProblem } from "../foundation/base/recent-problems.ts";
 import { copyInWorker } from "../foundation/db/backup-worker.ts";
@@ -23,7 +21,7 @@ import { NotificationsSlice } from "../notifications/open.ts";
 import { VerificationExpiry } from "../verify/expiry.ts";
 import { VerificationExpiryStore } from "../verify/store.ts";
 import { EngineSlice, VerifySlice } from "../verify/open.ts";
-import { type Config, mailHostOf } from "./config.ts";
+import { mailHostOf, type Config } from "./config.ts";
 import { HourlyActivity } from "./hourly-activity.ts";
 import { LateWebhooks } from "./late-webhooks.ts";
 import { BacklogStore } from "./metrics/backlog-store.ts";
@@ -32,6 +30,7 @@ import { NightlyPurge } from "./nightly-purge.ts";
 import { mailerOf } from "./platform.ts";
 import { Readiness } from "./readiness.ts";
 import { VERSION } from "./version.ts";
+import type { DoctorFinding } from "../doctor/doctor-check.ts";
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -90,7 +89,12 @@ export class Service {
     this.suppressions = openSuppressions(db, clock);
     const { credits, store: accounts } = this.accounts;
     this.notifications = new NotificationsSlice(runtime, config, {
-      ...{ mailer: mailerOf(config), resolver, userAgent: `Postwarden/${VERSION}`, exampleOf: documentedEvent },
+      ...{
+        mailer: mailerOf(config),
+        resolver,
+        userAgent: `Postwarden/${VERSION}`,
+        loadDocs: async () => (await import("./event-docs.ts")).EVENT_DOCS,
+      },
     });
     const { outbound } = this.notifications;
     this.blocklist = new BlocklistSlice(runtime, config, { platform: { ...platform, resolver: fresh }, outbound });
@@ -129,12 +133,6 @@ export class Service {
     return db.commit((tx) => correctPlannedTimes(db, tx, clock.nowMs()));
   }
 }
-
-/** The `data` of the documented example of an event type; the document is loaded when it is first needed. */
-const documentedEvent = async (type: string): Promise<object> => {
-  const { EVENT_DOCS } = await import("./interface-document.ts");
-  return z.looseObject({}).parse(EVENT_DOCS.find((event) => event.type === type)?.example);
-};
 
 const openBackups = (runtime: Runtime, { backupDir, backupKeep }: Config): ScheduledBackups | null => {
   if (backupDir === null) return null;

@@ -200,7 +200,7 @@ export const changedSettings = (before: Config, after: Config): readonly string[
     Bun.deepEquals(before[key as SettingKey], after[key as SettingKey]) ? [] : [PREFIX + name],
   );
 
-/** The name of this machine as an MX record can have it; null when the HELO name is none. */
+/** The name of this machine as an MX record can have it; null when the HELO name cannot be one. */
 export const mailHostOf = ({ heloName: name }: Pick<Config, "heloName">): string | null =>
   name.includes(".") && !name.startsWith("[") ? name.toLowerCase() : null;
 

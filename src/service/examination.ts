@@ -1,8 +1,8 @@
 import { DOCTOR_DNS_TIMEOUTS } from "../doctor/dns-check.ts";
-import { type Examined, examine, examinedByService } from "../doctor/open.ts";
-import type { DoctorFinding } from "../doctor/run-checks.ts";
-import { baseUrlOf, type Config, mailHostOf } from "./config.ts";
+import { examine, examinedByService, type Examined } from "../doctor/open.ts";
+import { baseUrlOf, mailHostOf, type Config } from "./config.ts";
 import { dnsServersOf, systemPlatform } from "./platform.ts";
+import type { DoctorFinding } from "../doctor/doctor-check.ts";
 
 type MachineOptions = Omit<Examined, "platform" | "dnsServers" | "baseUrl" | "mailHost">;
 

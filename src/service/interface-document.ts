@@ -1,27 +1,18 @@
 import { ACCOUNT_ROUTES } from "../accounts/routes.ts";
-import { BLOCKLIST_EVENTS } from "../blocklist/event-docs.ts";
 import { blocklistRoutes } from "../blocklist/operations.ts";
-import { BULK_EVENTS, BULK_ROUTES } from "../bulk/operations.ts";
-import { DMARC_EVENTS } from "../dmarc/alerts/rules/alert-events.ts";
+import { BULK_ROUTES } from "../bulk/operations.ts";
 import { DMARC_ROUTES } from "../dmarc/operations.ts";
-import { type DocumentInfo, type EventDoc, openApiDocument } from "../foundation/http/openapi.ts";
+import { type DocumentInfo, openApiDocument } from "../foundation/http/openapi.ts";
 import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "../notifications/settings/operations.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
+import { EVENT_DOCS, EVENT_TYPES } from "./event-docs.ts";
 import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 import { USAGE_ROUTES } from "../accounts/usage/routes.ts";
 import { VERIFY_ROUTES } from "../verify/operations.ts";
-import { WEBHOOK_EVENTS, webhookRoutes } from "../notifications/webhooks/operations.ts";
+import { webhookRoutes } from "../notifications/webhooks/operations.ts";
 
 /** The document does not depend on the networks that the operator allows. */
 const ANY_PUBLIC_URL = createUrlPolicy([]);
-
-/** Every event that webhooks get. */
-export const EVENT_DOCS: readonly EventDoc[] = [
-  ...BULK_EVENTS,
-  ...BLOCKLIST_EVENTS,
-  ...DMARC_EVENTS,
-  ...WEBHOOK_EVENTS,
-];
 
 const TAGS = {
   "Email verification": "Verify single addresses and read the evidence of each verdict.",
@@ -45,10 +36,17 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       ...BULK_ROUTES,
       ...blocklistRoutes(ANY_PUBLIC_URL),
       ...DMARC_ROUTES,
-      ...webhookRoutes(ANY_PUBLIC_URL),
-      ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL), SET_MAIL],
-      ...[...ACCOUNT_ROUTES, ...USAGE_ROUTES],
-      ...[GET_HEALTH, GET_READINESS, GET_METRICS, GET_OPENAPI, GET_DOCS],
+      ...webhookRoutes(ANY_PUBLIC_URL, EVENT_TYPES),
+      GET_NOTIFICATIONS,
+      updateNotifications(ANY_PUBLIC_URL),
+      SET_MAIL,
+      ...ACCOUNT_ROUTES,
+      ...USAGE_ROUTES,
+      GET_HEALTH,
+      GET_READINESS,
+      GET_METRICS,
+      GET_OPENAPI,
+      GET_DOCS,
     ],
     { ...info, tags: TAGS, events: EVENT_DOCS },
   );

@@ -10,6 +10,7 @@ import type { Doctor } from "../doctor/doctor.ts";
 import { type DatabaseUsage, databaseUsageOf } from "../foundation/db/database-files.ts";
 import type { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";
 import type { Config } from "./config.ts";
+import { EVENT_TYPES } from "./event-docs.ts";
 import { type Backlog, BacklogStore } from "./metrics/backlog-store.ts";
 import { COMMIT, VERSION } from "./version.ts";
 
@@ -18,6 +19,7 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
   const { log, clock } = service.runtime;
   const dashboard = openDashboard(service, {
     ...{ linkUrl: options.config.baseUrl, baseUrl: options.baseUrl, retention: retentionOf(options.config) },
+    eventTypes: EVENT_TYPES,
     clientAddress: (request) => clients.of(request),
     readFacts: createFactsReader(service, options),
   });

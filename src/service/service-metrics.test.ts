@@ -87,7 +87,7 @@ describe("what happens in the service is counted", () => {
     expect(text).toContain('postwarden_credits_total{move="settle"} 1\n');
     expect(text).toContain('postwarden_smtp_open_seconds_count{result="opened"}');
     expect(text).toContain('postwarden_smtp_replies_total{command="rcpt",class="5xx"}');
-    expect(text).toContain('postwarden_dns_queries_total{type="MX",outcome="answer",cached="false"} 1\n');
+    expect(text).toContain('postwarden_dns_queries_total{type="MX",outcome="response",cached="false"} 1\n');
     expect(text).toMatch(/postwarden_credits_balance\{state="available"\} \d+/);
     expect(text).toContain("postwarden_ready 1\n");
     expect(text).not.toMatch(/secret-person|customer|127\.0\.0\.1|main|example/);

@@ -1,12 +1,13 @@
 import { z } from "zod";
+import { nullableText, textField } from "../foundation/http/schema-fields.ts";
 import { declareRoute } from "../foundation/http/route.ts";
 import { LIVENESS_PATH } from "./liveness.ts";
 
 const okSchema = z
   .object({
     status: z.literal("ok").meta({ description: "Always `ok`." }),
-    version: z.string().meta({ description: "The version of this service." }),
-    commit: z.string().nullable().meta({ description: "The commit it was built from; `null` when it is unknown." }),
+    version: textField("The version of this service."),
+    commit: nullableText("The commit it was built from; `null` when it is unknown."),
   })
   .meta({ title: "Ok" });
 
@@ -20,7 +21,11 @@ const readySchema = z
 const TAG = "Service";
 
 export const GET_HEALTH = declareRoute({
-  ...{ method: "GET", path: LIVENESS_PATH, operationId: "getHealth", tag: TAG, scope: "open" },
+  method: "GET",
+  path: LIVENESS_PATH,
+  operationId: "getHealth",
+  tag: TAG,
+  scope: "open",
   summary: "Check that the process is alive",
   description: "Returns 200 while the process is running. For restarts by a supervisor.",
   responses: {
@@ -33,7 +38,11 @@ export const GET_HEALTH = declareRoute({
 });
 
 export const GET_READINESS = declareRoute({
-  ...{ method: "GET", path: "/readyz", operationId: "getReadiness", tag: TAG, scope: "open" },
+  method: "GET",
+  path: "/readyz",
+  operationId: "getReadiness",
+  tag: TAG,
+  scope: "open",
   summary: "Check that the service can verify addresses",
   description:
     "Returns 200 if the database is writable and DNS and outgoing SMTP work, otherwise 503 with the reasons. For load balancers and monitoring.",
@@ -48,7 +57,11 @@ export const GET_READINESS = declareRoute({
 });
 
 export const GET_DOCS = declareRoute({
-  ...{ method: "GET", path: "/docs", operationId: "getDocs", tag: TAG, scope: "open" },
+  method: "GET",
+  path: "/docs",
+  operationId: "getDocs",
+  tag: TAG,
+  scope: "open",
   summary: "Read this documentation",
   description:
     "The OpenAPI document as one HTML page without other resources, with a curl example for every operation.",
@@ -64,7 +77,11 @@ export const GET_DOCS = declareRoute({
 });
 
 export const GET_METRICS = declareRoute({
-  ...{ method: "GET", path: "/metrics", operationId: "getMetrics", tag: TAG, scope: "open" },
+  method: "GET",
+  path: "/metrics",
+  operationId: "getMetrics",
+  tag: TAG,
+  scope: "open",
   summary: "Get metrics for Prometheus",
   description:
     "Counters, histograms and gauges in the text format of Prometheus. 404 unless the operator has set POSTWARDEN_METRICS_TOKEN, which is sent as `Authorization: Bearer <METRICS_TOKEN>` instead of an API key.",
@@ -81,7 +98,11 @@ export const GET_METRICS = declareRoute({
 });
 
 export const GET_OPENAPI = declareRoute({
-  ...{ method: "GET", path: "/openapi.json", operationId: "getOpenApiDocument", tag: TAG, scope: "open" },
+  method: "GET",
+  path: "/openapi.json",
+  operationId: "getOpenApiDocument",
+  tag: TAG,
+  scope: "open",
   summary: "Get this document",
   description: "The OpenAPI 3.1 description of all routes and webhook events.",
   responses: {

@@ -58,13 +58,21 @@ const keptSchema = (sqlite: Sqlite): ReadonlyMap<string, readonly string[]> =>
       ]),
   );
 
+const QUERY = { name: "x.example", type: "MX", outcome: "response", records: ["10 mx.x.example"], ttl_s: 300 };
+const SENT_TO = { server: "192.0.2.53:53", from_cache: false, elapsed_ms: 1 };
+/** Evidence under the names of earlier versions. */
+const FORMER_EVIDENCE = JSON.stringify(evidenceWith({ domain: { dns_queries: [{ ...QUERY, ...SENT_TO }] } }))
+  .replace('"dns_queries":', '"questions":')
+  .replace('"outcome":"response"', '"outcome":"answer"')
+  .replaceAll('"sessions":', '"dialogues":');
+
 /** A database with the first `version` migrations and rows in every table. */
 const oldDatabase = (version: number) => {
   const path = join(folder, `${version}.db`);
   const sqlite = new Sqlite(path, { create: true, readwrite: true });
   sqlite.run("PRAGMA foreign_keys = ON");
   expect(migrate(sqlite, MIGRATIONS.slice(0, version)).ok).toBe(true);
-  fillTables(sqlite, JSON.stringify(evidenceWith()));
+  fillTables(sqlite, FORMER_EVIDENCE);
   const tables = tablesOf(sqlite);
   for (const table of tables)
     expect([table, sqlite.query(`SELECT 1 FROM "${table}"`).all().length]).not.toEqual([table, 0]);
@@ -98,7 +106,11 @@ const expectAnswers = async (app: TestApp, tables: ReadonlySet<string>): Promise
   const id = UPGRADED.verification;
   const verification = await get(`/v1/email-verifications/${id}`);
   expect(verification).toMatchObject({ status: 200, body: { result: { verdict: "deliverable" } } });
-  expect(await get(`/v1/email-verifications/${id}/evidence`)).toMatchObject({ status: 200 });
+  const evidence = await get(`/v1/email-verifications/${id}/evidence`);
+  expect(evidence).toMatchObject({
+    status: 200,
+    body: { domain: { dns_queries: [QUERY] }, attempts: [{ sessions: [] }] },
+  });
   expect((await get("/v1/email-verifications")).text).toContain(UPGRADED.pending);
   const expected: Readonly<Record<string, readonly [string, object]>> = {
     bulk_jobs: [`/v1/bulk-verifications/${UPGRADED.job}`, { status: "completed", rows: { total: 2, finished: 2 } }],

@@ -1,6 +1,4 @@
 // Loaded before the first test: a test must not wait for the disk while it advances its clock.
-import "../service/api.ts";
-import "../service/pages.ts";
 import { afterEach } from "bun:test";
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,19 +8,21 @@ import type { PasswordCosts } from "../accounts/passwords.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import type { PlanName } from "../accounts/billing/plans.ts";
-import { type ApplicationOf, createApplications } from "../service/applications.ts";
+import { createApplications, type ApplicationOf } from "../service/applications.ts";
 import { Service } from "../service/compose.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createServer, type HttpApp } from "../service/server.ts";
 import { readConfig } from "../service/config.ts";
-import { type Db, openDb } from "../foundation/db/open.ts";
-import type { Connector } from "../foundation/net/connector.ts";
-import { createDirectConnector } from "../foundation/net/connector.ts";
+import { openDb, type Db } from "../foundation/db/open.ts";
+import { createDirectConnector, type Connector } from "../foundation/net/connector.ts";
 import { err } from "../foundation/base/errors.ts";
-import type { DoctorFinding } from "../doctor/run-checks.ts";
 import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type Zone, type ZoneResolver } from "./dns-zone.ts";
 import type { SmtpStub } from "./smtp-stub.ts";
+import type { DoctorFinding } from "../doctor/doctor-check.ts";
+
+import "../service/api.ts";
+import "../service/pages.ts";
 
 /** By default the service resolves no domain and reaches no host. */
 export interface TestAppOptions {
@@ -209,7 +209,7 @@ export class TestApp {
     return this.service.accounts.ledger.balance(this.accountId(name));
   }
 
-  /** Spends credits until so many are left. */
+  /** Spends credits until `left` are left. */
   leaveCredits(left: number, name?: string): void {
     const { ledger } = this.service.accounts;
     const accountId = this.accountId(name);

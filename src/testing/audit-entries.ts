@@ -49,8 +49,8 @@ export const changedWithoutEntry = async <T>(
 const INCIDENTAL: ReadonlySet<string> = new Set(["audit_log", "sessions", "api_keys"]);
 
 /**
- * Throws unless the audit log has a change by exactly one entry, the expected one; without `expected`, unless it has none. What came of
- * a change in many transactions may follow in a second entry, with `.done` after its action.
+ * Throws unless the audit log has a change by exactly one entry, the expected one; without `expected`, unless it has none. The
+ * result of a change in many transactions may follow in a second entry, with `.done` after its action.
  */
 export const requireEntry = (
   { changed, entries }: { readonly changed: readonly string[]; readonly entries: readonly ExpectedEntry[] },

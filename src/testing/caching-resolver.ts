@@ -19,7 +19,7 @@ export const createCachingResolver = (
       if (known !== undefined && nowMs < known.untilMs)
         return { ...known.reply, ttlS: Math.ceil((known.untilMs - nowMs) / 1000) } as DnsResponse<T>;
       const reply = await upstream.resolve(name, type);
-      const isSaid = ["answer", "no_data", "nxdomain"].includes(reply.outcome);
+      const isSaid = ["response", "no_data", "nxdomain"].includes(reply.outcome);
       const ttlS = isSaid ? ttlOf(reply.outcome) : 0;
       if (ttlS > 0) kept.set(key, { reply, untilMs: nowMs + ttlS * 1000 });
       return { ...reply, ttlS };

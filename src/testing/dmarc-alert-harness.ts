@@ -3,7 +3,7 @@ import { afterEach, expect } from "bun:test";
 import type { Clock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { type Db, openDb } from "../foundation/db/open.ts";
-import { DMARC_EVENTS } from "../dmarc/alerts/rules/alert-events.ts";
+import { ALERT_RULES, DMARC_EVENTS } from "../dmarc/alerts/rules/alert-rules.ts";
 import { AlertJob, createDomainReview } from "../dmarc/alerts/rules/alert-job.ts";
 import { AlertRuleStore } from "../dmarc/alerts/rules/alert-rule-store.ts";
 import type { ReviewStores } from "../dmarc/alerts/rules/review-facts.ts";
@@ -41,7 +41,7 @@ const createRules = (db: Db, hasMail: boolean, defaults: readonly string[]) => {
       rules: new AlertRuleStore(db, { trustedOnly: true }),
     },
   };
-  const raise = createAlertRaiser({ store: alerts, hasMail, defaultRecipients: () => defaults });
+  const raise = createAlertRaiser({ rules: ALERT_RULES, store: alerts, hasMail, defaultRecipients: () => defaults });
   return { domains, alerts, reading, stores, raise };
 };
 

@@ -150,7 +150,7 @@ const listenTcp = (take: Take, { hostname, port }: Place) =>
     },
   });
 
-/** Reads a query with a codec that is not the one under test; throws when it is none. */
+/** Reads a query with a codec that is not the one under test; throws when the bytes are not a query. */
 export const decodeQuery = (bytes: Uint8Array, transport: "udp" | "tcp" = "udp", port = 0): SeenQuery => {
   const decoded = packet.decode(Buffer.from(bytes));
   const question = decoded.questions?.[0];

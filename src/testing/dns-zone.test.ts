@@ -13,14 +13,14 @@ const ZONE: Zone = {
 };
 
 test.each<[string, DnsType, object]>([
-  ["example.com", "MX", { outcome: "answer", records: [{ preference: 10, exchange: "mx.example.com" }] }],
-  ["Example.COM.", "A", { name: "example.com", outcome: "answer", records: ["192.0.2.1"] }],
-  ["example.com", "TXT", { outcome: "answer", records: ["v=spf1 -all"] }],
+  ["example.com", "MX", { outcome: "response", records: [{ preference: 10, exchange: "mx.example.com" }] }],
+  ["Example.COM.", "A", { name: "example.com", outcome: "response", records: ["192.0.2.1"] }],
+  ["example.com", "TXT", { outcome: "response", records: ["v=spf1 -all"] }],
   ["example.com", "AAAA", { outcome: "timeout", records: [] }],
   ["example.com", "NS", { outcome: "no_data", records: [] }],
-  ["null.example", "MX", { outcome: "answer", records: [{ preference: 0, exchange: "." }] }],
-  ["alias.example", "A", { outcome: "answer", records: ["192.0.2.1"], cnames: ["second.example", "example.com"] }],
-  ["alias.example", "CNAME", { outcome: "answer", records: ["second.example"], cnames: [] }],
+  ["null.example", "MX", { outcome: "response", records: [{ preference: 0, exchange: "." }] }],
+  ["alias.example", "A", { outcome: "response", records: ["192.0.2.1"], cnames: ["second.example", "example.com"] }],
+  ["alias.example", "CNAME", { outcome: "response", records: ["second.example"], cnames: [] }],
   ["dangling.example", "A", { outcome: "nxdomain", cnames: ["missing.example"] }],
   ["circle.example", "A", { outcome: "cname_loop" }],
   ["broken.example", "MX", { outcome: "servfail", records: [] }],

@@ -10,7 +10,7 @@ import type {
 } from "../foundation/net/dns.ts";
 
 /** An outcome that a zone gives instead of records. */
-export type ZoneFailure = Exclude<DnsOutcome, "answer">;
+export type ZoneFailure = Exclude<DnsOutcome, "response">;
 
 /** The records of one name. Mail exchanges are written as `[preference, exchange]`, aliases as their target. */
 export type ZoneRecords = {
@@ -72,7 +72,7 @@ export const createZoneResolver = (zone: Zone): ZoneResolver => {
     const found = readRecords(entry, type);
     return typeof found === "string"
       ? { outcome: found, records: [], cnames }
-      : { outcome: found.length > 0 ? "answer" : "no_data", records: found, cnames };
+      : { outcome: found.length > 0 ? "response" : "no_data", records: found, cnames };
   };
 
   return {
@@ -88,7 +88,7 @@ export const createZoneResolver = (zone: Zone): ZoneResolver => {
       queries.push(`${type} ${lower}`);
       queriedFor.push(onBehalfOf);
       const found: Found = signal?.aborted ? { outcome: "aborted", records: [], cnames: [] } : lookUp(lower, type, []);
-      const isSaid = found.outcome === "answer" || found.outcome === "no_data" || found.outcome === "nxdomain";
+      const isSaid = found.outcome === "response" || found.outcome === "no_data" || found.outcome === "nxdomain";
       const ttlS = isSaid ? ZONE_TTL_S : 0;
       const rest = { ttlS, authenticated: false, server: ZONE_SERVER, fromCache: false, elapsedMs: 0 };
       return { name: lower, type, ...found, ...rest } as DnsResponse<T>;

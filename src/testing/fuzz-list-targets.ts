@@ -88,7 +88,7 @@ const LISTS = readEmbeddedCatalogue().lists;
 const checkListResponse = (input: Uint8Array): void => {
   const records = textOf(input).split("\n");
   for (const list of LISTS) {
-    const decoded = decodeResponse(list, { outcome: "answer", records });
+    const decoded = decodeResponse(list, { outcome: "response", records });
     if (decoded.outcome === "listed")
       must(
         records.some((text) => text.startsWith("127.")),

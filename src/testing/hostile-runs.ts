@@ -55,7 +55,7 @@ const tokensOf = (pattern: string): Token[] => {
   const opened: number[] = [];
   for (const [, text = "", repeat] of pattern.matchAll(TOKENS)) {
     if (text.startsWith("(")) opened.push(tokens.length);
-    // What stands in a repeated group is repeated.
+    // The content of a repeated group is repeated.
     if (text === ")") {
       const from = opened.pop() ?? 0;
       if (repeat !== undefined)

@@ -32,7 +32,7 @@ export interface NetworkHost {
   readonly script?: SmtpStubScript;
   readonly unconnectable?: ConnectFailure;
   readonly preference?: number;
-  /** Its public address; default: one of 203.0.114.0/24. */
+  /** The public address of the host; default: one of 203.0.114.0/24. */
   readonly address?: string;
 }
 

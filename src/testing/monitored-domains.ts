@@ -4,7 +4,8 @@ import { createDomainCheck } from "../dmarc/records/domains/domain-check.ts";
 import { createDomainPlatforms, type DomainPlatformOptions } from "../dmarc/records/domains/domain-platform.ts";
 import { Domains, type DomainsDeps } from "../dmarc/records/domains/domains.ts";
 import { DomainStore, type DomainOwner, type DomainRow } from "../dmarc/records/domains/domain-store.ts";
-import { historyView } from "../dmarc/records/domains/domain-schemas.ts";
+import { historyView } from "../dmarc/records/domains/domain-view.ts";
+import { ALERT_RULES } from "../dmarc/alerts/rules/alert-rules.ts";
 import type { Alert } from "../dmarc/records/domains/raise.ts";
 import type { UrlChange } from "../notifications/webhooks/webhook-urls.ts";
 import { createTestClock } from "./clock.ts";
@@ -53,6 +54,7 @@ const composeTestDomains = (db: Db, settings: HarnessSettings) => {
       ...{ store, platforms, hasMail, recipientDomains },
       ownsMailbox: (accountId) => accountId === LIVE.accountId,
       check: settings.check ?? createDomainCheck(clock, platforms),
+      rules: ALERT_RULES,
       raise: (_tx, _domain, alert) => alerts.push(alert) > 0,
       urls: {
         enable: (_tx, _owner, url) => void turnedOn.push(url),

@@ -15,7 +15,7 @@ export interface Receiver {
   readonly received: readonly Received[];
   /** The response from now on; a function is called for every request. */
   answer(with_: number | ((request: Received, number_: number) => Response | Promise<Response>)): void;
-  /** Resolves as soon as so many requests have come. */
+  /** Resolves as soon as `count` requests have come. */
   untilReceived(count: number): Promise<void>;
 }
 

@@ -24,7 +24,7 @@ export interface ReceiverHarness {
   readonly logged: string[];
   /** The content of the only mail, as latin1. */
   content(): string;
-  /** Resolves when so many connections are open: the other side sees a close a moment earlier. */
+  /** Resolves when `count` connections are open: the other side sees a close a moment earlier. */
   untilOpen(count: number): Promise<void>;
   /** A client that has not sent anything. */
   connect(): SmtpTestClient;

@@ -61,7 +61,7 @@ export interface SmtpStub {
   readonly sessions: readonly StubSession[];
   /** Resolves when a line that begins with `prefix` has arrived `times` times, over all connections. */
   received(prefix: string, times?: number): Promise<void>;
-  /** Resolves when the connection with this id has reached so many turns. */
+  /** Resolves when the connection with this id has reached `count` turns. */
   turns(id: number, count: number): Promise<void>;
   /** Resolves when `count` connections have been opened. */
   opened(count?: number): Promise<void>;

@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_987,
-  blocklist: 62_946,
-  bulk: 45_402,
-  cli: 46_017,
-  dashboard: 129_272,
-  dmarc: 189_257,
-  doctor: 11_350,
-  foundation: 94_544,
+  accounts: 24_940,
+  blocklist: 62_621,
+  bulk: 45_330,
+  cli: 46_015,
+  dashboard: 129_248,
+  dmarc: 188_650,
+  doctor: 11_300,
+  foundation: 94_539,
   "main.ts": 132,
-  notifications: 26_156,
-  service: 28_241,
-  verify: 53_070,
+  notifications: 26_040,
+  service: 28_232,
+  verify: 53_059,
 };
-const FILES_MAX = 751;
+const FILES_MAX = 739;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;
@@ -83,7 +83,7 @@ const textsIn = (value: unknown): Span[] => {
 const TOKEN = /[\p{L}\p{N}_$#.]+|=>|[=!]==?|[<>]=|&&|\|\||\?\?=?|\?\.|\+\+|--|[-+*/%]=|\*\*|\S/gu;
 const tokensIn = (code: string): number => code.match(TOKEN)?.length ?? 0;
 
-/** The number of tokens of a file: names with their members are one, a text is one, comments are none. */
+/** The number of tokens of a file: names with their members are one, a text is one, comments do not count. */
 const countTokens = ({ path, text }: Source): number => {
   const { program, comments } = parseSync(path, text);
   const free = comments.map(({ start, end }) => ({ start, end, tokens: 0 }));

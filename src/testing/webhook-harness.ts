@@ -1,3 +1,4 @@
+import { EVENT_DOCS } from "../service/event-docs.ts";
 import { afterEach } from "bun:test";
 import type { Clock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
@@ -85,7 +86,9 @@ class WebhookHarness {
     const post = createPoster({ resolver: createZoneResolver(zone), rules: createUrlPolicy(["127.0.0.0/8"]), clock });
     const options = {
       ...{ store: this.store, events: this.events, secrets: this.secrets },
-      send: sender?.(clock) ?? createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null }),
+      send:
+        sender?.(clock) ??
+        createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null, loadDocs: async () => EVENT_DOCS }),
       defaultUrl: ({ accountId, mode }: WebhookOwner) => this.defaults.get(`${accountId} ${mode}`) ?? null,
       ...limits,
     };

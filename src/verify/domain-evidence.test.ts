@@ -339,8 +339,8 @@ test("every query is kept with its response", async () => {
   const { dns_queries } = await inquire({ ...MX, "mx.x.example": { A: [PUBLIC] } });
   const brief = dns_queries.map(({ name, type, outcome, records, ttl_s }) => [type, name, outcome, records, ttl_s]);
   expect(brief).toEqual([
-    ["MX", "x.example", "answer", ["10 mx.x.example"], 300],
-    ["A", "mx.x.example", "answer", [PUBLIC], 300],
+    ["MX", "x.example", "response", ["10 mx.x.example"], 300],
+    ["A", "mx.x.example", "response", [PUBLIC], 300],
     ["AAAA", "mx.x.example", "no_data", [], 300],
   ]);
 });

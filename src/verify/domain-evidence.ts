@@ -119,7 +119,7 @@ class MailHostLookup {
     this.#queries.push(queryEvidence(response));
     if (response.outcome === "nxdomain") return this.#evidence(name, { outcome: "nxdomain" });
     if (response.outcome === "no_data") return this.#implicitMx(name);
-    if (response.outcome !== "answer") return this.#evidence(name, { outcome: "dns_error" });
+    if (response.outcome !== "response") return this.#evidence(name, { outcome: "dns_error" });
     const exchanges = response.records
       .filter(({ exchange }) => exchange !== "" && exchange !== ".")
       .map(({ exchange, preference }) => ({ host: exchange, preference }));
@@ -150,7 +150,7 @@ class MailHostLookup {
     if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: false };
     const responses = await Promise.all([this.resolver.resolve(host, "A"), this.resolver.resolve(host, "AAAA")]);
     this.#queries.push(...responses.map(queryEvidence));
-    const found = responses.flatMap(({ outcome, records }) => (outcome === "answer" ? records.map(String) : []));
+    const found = responses.flatMap(({ outcome, records }) => (outcome === "response" ? records.map(String) : []));
     const isDefiniteForBoth = responses.every(({ outcome }) => isDefinite(outcome));
     const addresses = this.#withPolicy(found);
     return { host, preference, addresses, lookup_failed: !isDefiniteForBoth || isFiltered(found) };

@@ -1,4 +1,4 @@
-import { flagField, nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
+import { flagField, nullableText, nullableTime, textField, timeField } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/rule.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
@@ -21,7 +21,7 @@ const addressEvidence = z.object({
 const dnsQuery = z.object({
   name: textField("The name that was queried."),
   type: textField("The record type that was queried."),
-  outcome: textField("`answer`, `no_data`, `nxdomain`, or what went wrong."),
+  outcome: textField("`response`, `no_data`, `nxdomain`, or what went wrong."),
   records: z.array(z.string()).meta({ description: "The records of the response." }),
   ttl_s: count("How long the response may be cached, in seconds."),
   server: nullableText("The name server that responded, or the last one tried; null when no query was sent."),
@@ -80,9 +80,9 @@ const sessionEvidence = z.object({
   connection: z
     .enum(["new", "reused", "none"])
     .meta({ description: "Whether the probe used a new connection or an open one; `none`: none was opened." }),
-  cooldown_since: z.iso.datetime({ precision: 3 }).nullable().meta({
-    description: "Set when the host was not probed, because it kept timing out: since when it has been on cooldown.",
-  }),
+  cooldown_since: nullableTime(
+    "Set when the host was not probed, because it kept timing out: since when it has been on cooldown.",
+  ),
   tls: flagField("Whether the session was encrypted."),
   failure: z
     .object({ stage: textField("The stage of the session at which it ended."), kind: textField("What went wrong.") })

@@ -65,9 +65,9 @@ const queryLine = ({
   from_cache,
   elapsed_ms,
 }: DnsQueryEvidence): string => {
-  const answer = outcome === "answer" ? `${records.join(", ")} (TTL ${ttl_s} s)` : outcome.replaceAll("_", " ");
+  const response = outcome === "response" ? `${records.join(", ")} (TTL ${ttl_s} s)` : outcome.replaceAll("_", " ");
   const source = from_cache ? "from the cache" : `${server ?? "not sent"}, ${elapsed_ms} ms`;
-  return `${type.padEnd(4)} ${name} → ${answer}  [${source}]`;
+  return `${type.padEnd(4)} ${name} → ${response}  [${source}]`;
 };
 
 const domainLines = ({

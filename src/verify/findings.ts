@@ -150,8 +150,8 @@ export const findingOfFailure = (
 };
 
 /**
- * Which finding counts when no host settled the attempt: the most informative first. What may change comes before what will
- * not, so that it is retried.
+ * Which finding counts when no host settled the attempt: the most informative first. Findings that may change come before final
+ * ones, so that they are retried.
  */
 const BY_INFORMATION: ReadonlyArray<ProbeFinding["reading"]> = [
   "greylisted",

@@ -91,7 +91,7 @@ describe("the history of an account", () => {
     const times = [0, 1, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS - 1, 2 * DAY_MS, 9 * DAY_MS].map((ms) => at + ms);
     const ids = times.map((time) => insert(db, time));
     const late = ids[2] ?? "";
-    // Its id was made in the next day.
+    // The id of this verification was made on the next day.
     db.sqlite.run("UPDATE verifications SET created_at_ms = ? WHERE id = ?", [at + DAY_MS - 1_000, ids[4] ?? ""]);
     const between = (fromMs: number | undefined, beforeMs: number | undefined) =>
       allOf(history, { fromMs, beforeMs }, 2);

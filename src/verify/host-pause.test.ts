@@ -17,7 +17,7 @@ test("a host that bans us for unknown recipients gets no further recipient until
   const results = names.map((name) => network.verify(`${name}@x.example`));
   const first = await Promise.race(results);
   expect(first.result.sub_status).toBe("rate_limited");
-  // What was under way when the ban was read has been sent: two connections a time, and two recipients each.
+  // Sessions that were under way when the ban was read have been sent: two connections a time, and two recipients each.
   await network.clock.advance(59_000);
   const sent = rcpts();
   expect(sent).toBeLessThanOrEqual(20);

@@ -1,5 +1,6 @@
 import evidenceExample from "./evidence-example.json" with { type: "json" };
 import { z } from "zod";
+import { nullableText, textField } from "../foundation/http/schema-fields.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { declareRoute } from "../foundation/http/route.ts";
 import { idempotencyKeyHeader, idParameter, pageQuery, timeoutParameter } from "../foundation/http/route-input.ts";
@@ -59,8 +60,8 @@ const pendingSchema = z
   .meta({ title: "PendingVerification" });
 
 const listed = {
-  email: z.string().meta({ description: "The address as it was submitted." }),
-  source: z.string().nullable().meta({ description: "The label given with the request." }),
+  email: textField("The address as it was submitted."),
+  source: nullableText("The label given with the request."),
   created_at: time.meta({ description: "When the verification was requested." }),
 };
 
@@ -70,10 +71,7 @@ const listedPending = pendingSchema.extend(listed).meta({ title: "ListedPendingV
 const listSchema = z
   .object({
     verifications: z.array(z.union([listedCompleted, listedPending])).meta({ description: "Newest first." }),
-    next_cursor: z
-      .string()
-      .nullable()
-      .meta({ description: "Pass it as `cursor` for the next page; null on the last." }),
+    next_cursor: nullableText("Pass it as `cursor` for the next page; null on the last."),
   })
   .meta({ title: "VerificationList" });
 

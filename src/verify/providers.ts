@@ -4,7 +4,7 @@ interface Provider {
   /** The mail hosts' names end in it. */
   readonly suffix: string;
   readonly name: string;
-  /** Its servers give the same reply for every recipient: no reply to RCPT is conclusive. */
+  /** The servers of the provider give the same reply for every recipient: no reply to RCPT is conclusive. */
   readonly unverifiable?: true;
   /** Connections to all its hosts together that it is known to tolerate. */
   readonly connectionsMax?: number;

@@ -67,8 +67,8 @@ const markedWith = (mark: "settledByRandom" | "settledByControl" | "knowsNothing
 
 /**
  * Whether an `ambiguous` refusal of this rule is about the mailbox once the same host accepted a random recipient. Only
- * refusals whose words decide nothing, or mention an unknown recipient and nothing else. What was refused for its size, its
- * sender or a policy may be refused for this recipient alone, though the mailbox exists. False for every other rule.
+ * refusals whose words decide nothing, or mention an unknown recipient and nothing else. A refusal for size, sender or policy
+ * may be for this recipient alone, though the mailbox exists. False for every other rule.
  */
 export const mayBeSettledByRandom = markedWith("settledByRandom");
 
@@ -222,7 +222,7 @@ const RETRY_HINT_MAX_S = 86_400;
 const UNIT =
   "(s|secs?|seconds?|sekunden?|secondes?|segundos?|secondi|sec\\.|m|mins?|minutes?|minuten?|minutos?|minuti|min\\.|h|hrs?|hours?|stunden?|heures?|horas?|ore|uur|minut|sekund\\w?|godzin\\w?|分钟|分鐘|分|秒|минут\\S?|секунд\\S?|час\\S{0,2}|분|초)";
 
-/** The number must belong to a request to retry: "timeout after 300 seconds" is none. */
+/** The number must belong to a request to retry: "timeout after 300 seconds" does not match. */
 // input ≤ 65,536 characters
 const HINT = new RegExp(
   `(?:again|retry|back|wait|later|gr[ea]y-?list\\w*|defer\\w*|delay\\w*|resend|reconnect|erneut|spater|reessay\\w*|revenez|intent\\w*|reintent\\w*|tente|riprov\\w*|ponow\\w*|повтор\\S*|попроб\\S*)(?:[^.;!?\\d]|[.](?! )){0,40}?\\b(\\d{1,6})(?:\\.\\d+)? ?${UNIT}(?![a-z])`,

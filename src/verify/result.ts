@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { textField, timeField } from "../foundation/http/schema-fields.ts";
 
 export const VERDICTS = ["deliverable", "risky", "undeliverable"] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -78,14 +79,14 @@ export type Signals = z.infer<typeof signalsSchema>;
 
 /** The result object of the specification: these fields and never more. */
 export const resultSchema = z.object({
-  email: z.string().meta({ description: "The address as it was submitted." }),
-  normalized_email: z.string().meta({ description: "The address in normal form." }),
+  email: textField("The address as it was submitted."),
+  normalized_email: textField("The address in normal form."),
   verdict: z.enum(VERDICTS).meta({ description: "Whether mail to the address will be delivered." }),
   sub_status: z.enum(SUB_STATUSES).meta({ description: "The reason for the verdict." }),
   quality_score: z.int().min(0).max(100).meta({ description: "How good the address is to mail." }),
   confidence: z.int().min(0).max(100).meta({ description: "How certain the verdict is." }),
   signals: signalsSchema.meta({ description: "What was checked, and how it turned out." }),
-  verified_at: z.iso.datetime({ precision: 3 }).meta({ description: "When the verification finished." }),
+  verified_at: timeField("When the verification finished."),
 });
 export type VerificationResult = z.infer<typeof resultSchema>;
 

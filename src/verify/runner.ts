@@ -80,8 +80,8 @@ export class Runner {
   }
 
   /**
-   * Claims everything that an earlier process left pending, and from then on whatever is due. What is due later than any
-   * retry is planned for was planned by a clock that has been set back since: it is due now.
+   * Claims everything that an earlier process left pending, and from then on whatever is due. A verification that is due later
+   * than any retry was planned by a clock that has been set back since: it is due now.
    */
   start(): void {
     const nowMs = this.#dueNowMs();

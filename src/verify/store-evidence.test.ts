@@ -1,6 +1,7 @@
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
 import dictionary2 from "../../fixtures/evidence-dictionary-2.txt" with { type: "text" };
 import dictionary3 from "../../fixtures/evidence-dictionary-3.txt" with { type: "text" };
+import dictionary4 from "../../fixtures/evidence-dictionary-4.txt" with { type: "text" };
 import evidenceExample from "./evidence-example.json" with { type: "json" };
 import { expect, test } from "bun:test";
 import { deflateRawSync, zstdCompressSync } from "node:zlib";
@@ -23,12 +24,12 @@ test("the evidence of an ordinary check takes less than 1 kB", () => {
   expect(packEvidence(example).length).toBeLessThan(1_000);
 });
 
-/** The JSON of evidence as it was written before its fields got their present names. */
+/** The JSON of evidence as it was written before its names were changed. */
 const formerJson = (evidence: ReturnType<typeof evidenceWith>): string =>
   JSON.stringify(evidence, (_, value: unknown) =>
     isRecord(value)
       ? Object.fromEntries(
-          Object.entries(value).map(([name, one]) => [FORMER_FIELDS[name] ?? name, FORMER_RULES[String(one)] ?? one]),
+          Object.entries(value).map(([name, one]) => [FORMER_FIELDS[name] ?? name, FORMER_VALUES[String(one)] ?? one]),
         )
       : value,
   );
@@ -40,15 +41,16 @@ const FORMER_FIELDS: Readonly<Record<string, string>> = {
   egress: "exit",
   cooldown_since: "remembered_since",
 };
-const FORMER_RULES: Readonly<Record<string, string>> = {
+const FORMER_VALUES: Readonly<Record<string, string>> = {
   "replies-out-of-sync": "dialogue-out-of-step",
   no_egress: "no_exit",
+  response: "answer",
 };
 
 const written = (): ReturnType<typeof evidenceWith> => {
   const example = evidenceSchema.parse(evidenceExample);
   const findings = ["replies-out-of-sync", "no_egress"].map((rule) =>
-    findingWith({ rule, reply: '550 {"exit":"two","questions":[],"rule":"no_exit"}' }),
+    findingWith({ rule, reply: '550 {"exit":"two","questions":[],"rule":"no_exit","outcome":"answer"}' }),
   );
   return { ...example, attempts: [...example.attempts, ...evidenceWith({ findings }).attempts] };
 };
@@ -57,9 +59,13 @@ test.each<[string, (json: string) => Buffer]>([
   ["as JSON", (json) => Buffer.from(json)],
   ["by zstd", (json) => formatted(1, zstdCompressSync(json, { dictionary: Buffer.from(dictionary1) }))],
   ["by DEFLATE", (json) => formatted(2, deflateRawSync(json, { dictionary: Buffer.from(dictionary2) }))],
-])("evidence that was stored %s before its fields got their present names is read under these", (_, store) => {
+  [
+    "by DEFLATE with the third dictionary",
+    (json) => formatted(3, deflateRawSync(json, { dictionary: Buffer.from(dictionary3) })),
+  ],
+])("evidence that was stored %s is read under its present names", (_, store) => {
   const former = formerJson(written());
-  for (const name of [...Object.values(FORMER_FIELDS), ...Object.values(FORMER_RULES)])
+  for (const name of [...Object.values(FORMER_FIELDS), ...Object.values(FORMER_VALUES)])
     expect(former).toContain(`"${name}"`);
   expect(unpackEvidence(store(former))).toEqual(written());
 });
@@ -74,12 +80,13 @@ test("evidence longer than the window of the compression is read back as it was"
 
 test("what is neither is refused", () => {
   expect(() => unpackEvidence(Buffer.of(99, 1, 2))).toThrow("unknown format 99");
-  for (const format of [1, 2, 3]) expect(() => unpackEvidence(Buffer.of(format, 255, 2))).toThrow();
+  for (const format of [1, 2, 3, 4]) expect(() => unpackEvidence(Buffer.of(format, 255, 2))).toThrow();
 });
 
 test("a dictionary never changes: what was stored with it could not be read any more", () => {
   expect(sha256(dictionary1)).toBe("fc2c116697775883320f057d6ef0762a98a83c61b3e0078f776cbfdb54146b98");
   expect(sha256(dictionary3)).toBe("caa558b91fc97bc53990cc32b1cab330bdea8ed773b668d5eb0c4b7f4f653546");
+  expect(sha256(dictionary4)).toBe("c2dc08cc5e7c8e84f52b8dbfc044ae6facebdca5af20f7682a10e2f7fc0f66bc");
   expect(sha256(dictionary2)).toBe("d5b9ea24b724b7009fe101574f8f3f7c77c2740254615b53d98c08aca9b957bb");
 });
 

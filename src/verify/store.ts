@@ -1,6 +1,7 @@
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
 import dictionary2 from "../../fixtures/evidence-dictionary-2.txt" with { type: "text" };
 import dictionary3 from "../../fixtures/evidence-dictionary-3.txt" with { type: "text" };
+import dictionary4 from "../../fixtures/evidence-dictionary-4.txt" with { type: "text" };
 import { and, asc, getTableColumns, gt, gte, lte, or, sql } from "drizzle-orm";
 import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
@@ -142,20 +143,21 @@ export class VerificationStore {
 }
 
 /** Typical evidence. It must not change: what was compressed with it could not be read any more. */
-const DICTIONARIES = [dictionary1, dictionary2, dictionary3].map((text) => Buffer.from(text));
-const [ZSTD_DICTIONARY, FORMER_DICTIONARY, DICTIONARY] = DICTIONARIES;
+const DICTIONARIES = [dictionary1, dictionary2, dictionary3, dictionary4].map((text) => Buffer.from(text));
+const [ZSTD_DICTIONARY, SECOND_DICTIONARY, THIRD_DICTIONARY, DICTIONARY] = DICTIONARIES;
 
 /** How evidence is read, by the number that precedes it. One that was ever written stays; a better one gets the next number. */
-const READERS: ReadonlyMap<number, (packed: Uint8Array) => string> = new Map([
-  [1, (packed: Uint8Array) => withPresentNames(zstdDecompressSync(packed, { dictionary: ZSTD_DICTIONARY }).toString())],
-  [2, (packed: Uint8Array) => withPresentNames(inflateRawSync(packed, { dictionary: FORMER_DICTIONARY }).toString())],
-  [3, (packed: Uint8Array) => inflateRawSync(packed, { dictionary: DICTIONARY }).toString()],
+const READERS = new Map<number, (packed: Uint8Array) => string>([
+  [1, (packed) => withPresentNames(zstdDecompressSync(packed, { dictionary: ZSTD_DICTIONARY }).toString())],
+  [2, (packed) => withPresentNames(inflateRawSync(packed, { dictionary: SECOND_DICTIONARY }).toString())],
+  [3, (packed) => withPresentNames(inflateRawSync(packed, { dictionary: THIRD_DICTIONARY }).toString())],
+  [4, (packed) => inflateRawSync(packed, { dictionary: DICTIONARY }).toString()],
 ]);
-const CURRENT = 3;
+const CURRENT = 4;
 /** Stronger levels save a tenth and take twice as long. A window of 16 kB covers the dictionary and ordinary evidence. */
 const DEFLATE_OPTIONS = { level: 1, memLevel: 4, windowBits: 14, chunkSize: 1024, dictionary: DICTIONARY };
 
-/** Fields and rules in the JSON of the formats before 3, and their names since. Inside a text, these quotes are escaped. */
+/** Names in the JSON of the formats before 4, and their present names. Inside a text, these quotes are escaped. */
 const FORMER_NAMES: ReadonlyArray<readonly [former: string, present: string]> = [
   ['"dialogues":', '"sessions":'],
   ['"questions":', '"dns_queries":'],
@@ -163,6 +165,7 @@ const FORMER_NAMES: ReadonlyArray<readonly [former: string, present: string]> = 
   ['"remembered_since":', '"cooldown_since":'],
   ['"rule":"dialogue-out-of-step"', '"rule":"replies-out-of-sync"'],
   ['"rule":"no_exit"', '"rule":"no_egress"'],
+  ['"outcome":"answer"', '"outcome":"response"'],
 ];
 
 const withPresentNames = (json: string): string =>

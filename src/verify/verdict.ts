@@ -60,7 +60,7 @@ const isHardNo = ({ domain }: Evidence, finding: ProbeFinding | null): finding i
   domain?.unverifiable_provider == null &&
   VERDICT_OF[subStatusOfFinding(finding)] === "undeliverable";
 
-/** These settle it: the recipient was accepted, or exists and its mailbox is full. */
+/** Results that settle an attempt: the recipient was accepted, or exists and its mailbox is full. */
 const SETTLED: ReadonlySet<SubStatus> = new Set(["mailbox_exists", "mailbox_full"]);
 
 const OPEN_WORDS = "The refusal does not say whether the mailbox exists.";

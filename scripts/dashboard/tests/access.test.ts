@@ -22,7 +22,7 @@ beforeAll(async () => {
   seen = await crawl(owner, 4);
 });
 
-/** Those about one thing: an id in the path, not in the query. */
+/** Targets about one resource: an id in the path, not in the query. */
 const withIds = (targets: readonly string[]): string[] =>
   targets.filter((target) => ID.test(target.split("?")[0] ?? ""));
 
@@ -115,7 +115,7 @@ describe("another account", () => {
     expect(forms.length).toBeGreaterThan(10);
     const passed: string[] = [];
     for (const form of forms) {
-      // Its rows are chosen outside of the form.
+      // The rows of a table are chosen outside of its form.
       const chosen = form.action.endsWith("/classify") ? [["keys", "service:mailchimp"] as const] : [];
       const { status } = await sendForm(other, { ...form, fields: [...form.fields, ...chosen] }, csrf);
       if (ID.test(form.action) && status !== 404) passed.push(`${status} ${form.action}`);

@@ -25,7 +25,7 @@ describe("a session", () => {
     const client = await sessionOf("owner");
     const before = client.cookie(SESSION) ?? "";
     const again = await client.get("/sign-in");
-    // Who is signed in does not see the form; who signs in again in another tab gets another session.
+    // A signed-in user does not see the form; a second sign-in in another tab gets another session.
     expect([200, 303]).toContain(again.status);
     const second = await sessionOf("owner");
     expect(second.cookie(SESSION)).not.toBe(before);

@@ -14,7 +14,7 @@ export interface Chance {
 }
 
 const TWO_32 = 2 ** 32;
-/** Up to so many messages are thrown one by one; more are divided and only the rest is thrown. */
+/** Up to this number of messages are thrown one by one; more are divided and only the rest is thrown. */
 const ONE_BY_ONE_MAX = 40;
 
 /** mulberry32: small, quick, and good enough for mail. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../src/foundation/base/clock.ts";
 
-/** A clock that jumps. What became due on the way runs once, in order, as in a process that was asleep. */
+/** A clock that jumps. Timers that became due on the way run once, in order, as in a process that was asleep. */
 export interface FleetClock extends Clock {
   jumpTo(ms: number): Promise<void>;
 }

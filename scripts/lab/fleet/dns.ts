@@ -33,7 +33,7 @@ export interface FleetDns extends DnsResolver {
   readonly asked: { questions: number; failures: number };
 }
 
-/** One question in so many fails, for an hour or so: it depends on the name and the hour. */
+/** One query in this number fails, for an hour: the failure depends on the name and the hour. */
 const FAILS_ONE_IN = 400;
 const HOUR_MS = 3_600_000;
 const TTL_S = 300;
@@ -105,7 +105,7 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
       const alias = records.CNAME?.[0];
       if (alias === undefined || type === "CNAME") {
         const found = records[type] ?? [];
-        return { outcome: found.length > 0 ? "answer" : "no_data", records: found, cnames };
+        return { outcome: found.length > 0 ? "response" : "no_data", records: found, cnames };
       }
       cnames.push(alias);
       owner = alias;
@@ -151,9 +151,13 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
         return emptyResponse(name, type, "servfail");
       }
       const text = name.endsWith(".asn.cymru.com") ? cymru(name) : undefined;
-      const told = { outcome: text === null ? "nxdomain" : "answer", records: text === null ? [] : [text], cnames: [] };
+      const told = {
+        outcome: text === null ? "nxdomain" : "response",
+        records: text === null ? [] : [text],
+        cnames: [],
+      };
       const found = text === undefined ? lookUp(name, type) : told;
-      return { ...emptyResponse(name, type, "answer"), ttlS: TTL_S, ...found } as DnsResponse<T>;
+      return { ...emptyResponse(name, type, "response"), ttlS: TTL_S, ...found } as DnsResponse<T>;
     },
   };
 };

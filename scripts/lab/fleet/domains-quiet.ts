@@ -54,7 +54,7 @@ const lists = ({ addresses, plan, noise }: Builder): DomainPlan => {
         ...{ ...passed, who: "mailman.harbor-users.net", network: "93.93.131", envelope: "mailman.harbor-users.net" },
         ...{ nameOf: () => "mailman.harbor-users.net", volume: office(25, 0.6), seals: false, signs: false },
       }),
-      // It adds a disclaimer and keeps our envelope: only our own broken signature tells where it comes from.
+      // This list adds a disclaimer and keeps our envelope: only our own broken signature shows where its mail comes from.
       mailingList(addresses, {
         ...{ ...passed, who: "lawfirm-partner.com", network: "80.241.60", envelope: null, signs: false, seals: false },
         ...{ nameOf: () => "mx.lawfirm-partner.com", volume: office(4), accept: ["forwarder", "unknown"] },

@@ -8,7 +8,7 @@ import { quietDomains } from "./domains-quiet.ts";
 import { unalignedDomains } from "./domains-unaligned.ts";
 import type { DomainPlan } from "./plan.ts";
 
-/** All plans of a seed; only those whose name or theme fits. What does not depend on days is published. */
+/** All plans of a seed; only those whose name or theme fits. Publishes the DNS records that do not depend on the day. */
 export const fleetOf = (seed: number, dns: FleetDns, { key, only }: { key: string; only: RegExp }): DomainPlan[] => {
   const addresses = createAddresses(dns, createChance(seed).named("addresses"));
   const builder = createBuilder(addresses, key);

@@ -43,7 +43,7 @@ export interface Stream {
 export interface PlannedEvent {
   readonly what: string;
   readonly day: number;
-  /** Told within so many days. */
+  /** Alerted within this number of days. */
   readonly within: number;
   /** The rule must be one of these, and the text must fit. */
   readonly rules: readonly string[];

@@ -66,7 +66,7 @@ const scoreEvent = (
   found: readonly SeenAlert[],
   { domain, startMs }: { domain: string; startMs: number },
 ): EventScore => {
-  // What is changed back is told once more, from the day on which it ends.
+  // A change that is reverted is alerted once more, from the day on which it ends.
   const isLater = (alert: SeenAlert): boolean => event.endDay !== undefined && dayOf(alert, startMs) >= event.endDay;
   const isEnd = (alert: SeenAlert): boolean => IS_FOLLOW_UP.test(alert.summary) || isLater(alert);
   const ends = found.filter(isEnd);

@@ -45,10 +45,10 @@ interface Cell {
   messages: number;
 }
 
-/** What is written in brackets behind the name of a sender is of the same organisation. */
+/** The name of a sender without its part in brackets: the organisation. */
 const whoOf = ({ who }: Stream): string => who.replace(/ \(.*\)$/, "");
 
-/** Messages by true sender and source. What forged reports tell is nobody's mail. */
+/** Messages by true sender and source. The counts of forged reports belong to no sender. */
 const cellsOf = (truth: Truth, rows: Observed["rows"]): Cell[] => {
   const cells = new Map<string, Cell>();
   const first = new Map<string, Stream>();
@@ -113,7 +113,7 @@ export const sendersOf = ({ plan, truth }: Simulated, seen: Pick<Observed, "sour
   return streams.map((stream) => senderOf(plan.name, stream, cells, classes));
 };
 
-/** Precision and recall of each class over all senders. What is right by an expert's view counts as the truth. */
+/** Precision and recall of each class over all senders. A class that an expert would accept counts as the truth. */
 export const classScores = (senders: readonly SenderScore[]): ClassScore[] =>
   KINDS.map((kind) => {
     const own = senders.filter(({ truth }) => truth === kind);

@@ -58,7 +58,7 @@ const rowOf = (mail: Mail, ip: string, count: number, { name, tags }: { name: st
   return { ...mail, ip, count, isDkimAligned, isSpfAligned, disposition };
 };
 
-/** So often a receiver does not find the key in time, and says so. */
+/** The share of messages for which a receiver reports that it did not find the key in time. */
 const KEY_UNANSWERED = 0.004;
 
 const asSeen = (mail: Mail, isAnswered: boolean): Mail =>

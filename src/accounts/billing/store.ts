@@ -102,7 +102,7 @@ export class Ledger {
 
   /**
    * Spends one credit that was not held, with one entry. The reference is ended by it: it is never charged again. Returns how
-   * many were spent; an error when the account has none. What the reference names is inserted in the same transaction, so that
+   * many were spent; an error when the account has none. The charged verification is inserted in the same transaction, so that
    * it has no hold.
    */
   spend(tx: Tx, { accountId, reference, atMs }: LedgerMove): Result<number, TooFewCredits> {

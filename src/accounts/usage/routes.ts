@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dayField, nullableText, textField } from "../../foundation/http/schema-fields.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { type DayRange, isoDay } from "../../foundation/base/days.ts";
 import { rangeFields, readDayRange } from "../../foundation/http/day-range.ts";
@@ -29,18 +30,15 @@ const figuresSchema = {
 
 const usageSchema = z
   .object({
-    from: z.iso.date().meta({ description: "The first UTC day." }),
-    to: z.iso.date().meta({ description: "The last UTC day, inclusive." }),
+    from: dayField("The first UTC day."),
+    to: dayField("The last UTC day, inclusive."),
     by: z.enum(USAGE_GROUPS).meta({ description: "What the groups are." }),
     total: z.object(figuresSchema).meta({ description: "The figures of the whole range." }),
     groups: z
       .array(
         z.object({
-          group: z.string().meta({ description: "The day, the id of the API key, the verdict or the sub_status." }),
-          name: z
-            .string()
-            .nullable()
-            .meta({ description: "The name of the API key, or the user of the dashboard; null for other groups." }),
+          group: textField("The day, the id of the API key, the verdict or the sub_status."),
+          name: nullableText("The name of the API key, or the user of the dashboard; null for other groups."),
           ...figuresSchema,
         }),
       )

@@ -57,7 +57,7 @@ describe("the daily budget", () => {
     };
     for (let query = 0; query < 5; query++) expect((await pacing.acquire(list)).ok).toBe(true);
     await clock.advance(DAY_MS);
-    // What was left of yesterday's block is not added to today's budget.
+    // The rest of yesterday's block is not added to today's budget.
     expect(await acquired()).toBe(1_000);
     expect(await acquired()).toBe(0);
   });

@@ -36,7 +36,7 @@ const start = async (more: Record<string, ZoneRecords | ZoneFailure> = {}) => {
   const clock = createTestClock();
   const zone: Record<string, ZoneRecords | ZoneFailure> = { [POINT]: ENTRY, ...more };
   const list = createZoneResolver(zone);
-  const resolver = createCachingResolver(list, clock, (outcome) => (outcome === "answer" ? TTL_S : 600));
+  const resolver = createCachingResolver(list, clock, (outcome) => (outcome === "response" ? TTL_S : 600));
   let drawn = 0;
   // Another number each time, so that random names differ as they do in earnest.
   const integer = (below: number): number => {
@@ -49,7 +49,7 @@ const start = async (more: Record<string, ZoneRecords | ZoneFailure> = {}) => {
   expect(health.of(spamcop, "ipv4").state).toBe("healthy");
   const check = async (previous: readonly string[]) => {
     const checked = lookup.check(TARGET, spamcop, { previous });
-    // What is undecided is asked again a little later.
+    // Undecided listings are queried again a little later.
     for (let seconds = 0; seconds < 10; seconds += 1) await clock.advance(1000);
     return checked;
   };

@@ -10,7 +10,7 @@ const listOf = (id: string): Blocklist => {
   if (!list) throw new Error(`no list ${id}`);
   return list;
 };
-const decode = (list: Blocklist, records: readonly string[]) => decodeResponse(list, { outcome: "answer", records });
+const decode = (list: Blocklist, records: readonly string[]) => decodeResponse(list, { outcome: "response", records });
 /** `listed` ids, or the outcome with the cause of a failure. */
 const read = (list: Blocklist, records: readonly string[]): string => {
   const decoded = decode(list, records);

@@ -62,9 +62,9 @@ const LOCALHOST_REFUSAL = {
  * the list is healthy.
  */
 export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseToDecode): DecodedResponse => {
-  if (outcome !== "answer" && outcome !== "no_data" && outcome !== "nxdomain") return decodeFailure(list, outcome);
+  if (outcome !== "response" && outcome !== "no_data" && outcome !== "nxdomain") return decodeFailure(list, outcome);
   const received =
-    outcome === "answer" ? [...new Set(records)].map((text) => ({ text, address: ipv4Number(text) })) : [];
+    outcome === "response" ? [...new Set(records)].map((text) => ({ text, address: ipv4Number(text) })) : [];
 
   const outside = received.filter(({ address }) => address === null || !isLoopback(address));
   if (outside.length > 0) {
@@ -88,7 +88,7 @@ export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseTo
 
 const join = (codes: ReadonlyArray<{ readonly text: string }>): string => codes.map(({ text }) => text).join(", ");
 
-type FailedOutcome = Exclude<DnsOutcome, "answer" | "no_data" | "nxdomain">;
+type FailedOutcome = Exclude<DnsOutcome, "response" | "no_data" | "nxdomain">;
 
 const FAILURE_REASONS: Readonly<Record<FailedOutcome, string>> = {
   unconfirmed: "The resolver returned an empty response that was not confirmed.",

@@ -241,7 +241,7 @@ describe("an ordinary response", () => {
       for (let n = 0; n < times; n += 1) health.recordResponse(spamcop, "ipv4", decoded);
       return health.of(spamcop, "ipv4");
     };
-    /** How many tests there were when a caller needs the list after so many minutes. */
+    /** The number of tests when a caller needs the list after `minutes`. */
     const testsAfter = async (minutes: number) => {
       await clock.advance(minutes * MINUTE_MS);
       await health.ensureFresh(spamcop, "ipv4");

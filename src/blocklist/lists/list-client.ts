@@ -86,7 +86,7 @@ export class ListClient {
     const zone = zoneOf(list);
     if (zone === null || !(await this.pacing.acquire(list)).ok) return UNKNOWN;
     const { outcome, ttlS } = await this.resolver.resolve(`${prefix}.${zone}`, type, { timeoutMs: TEXT_TIMEOUT_MS });
-    if (outcome === "answer") return { kind: "records", ttlS };
+    if (outcome === "response") return { kind: "records", ttlS };
     // Empty responses of a zone without an SOA record are never confirmed; a random name that is absent confirms them.
     if (outcome === "no_data" || outcome === "unconfirmed") return { kind: "no_records", ttlS };
     return outcome === "nxdomain" ? { kind: "absent", ttlS } : UNKNOWN;

@@ -19,7 +19,7 @@ type Reply = readonly [outcome: DnsOutcome, ttlS: number];
 type Replies = Partial<Record<DnsType, Reply>>;
 const SILENT: Reply = ["timeout", 0];
 const GONE: Reply = ["nxdomain", 600];
-const there = (ttlS: number): Reply => ["answer", ttlS];
+const there = (ttlS: number): Reply => ["response", ttlS];
 const empty = (ttlS: number): Reply => ["no_data", ttlS];
 /** All types that show whether a name exists. */
 const everyType = (reply: Reply): Replies => Object.fromEntries(PRESENCE_TYPES.map((type) => [type, reply]));
@@ -34,7 +34,7 @@ const start = (point: Replies = {}, other: Replies = {}) => {
       const isPoint = name === POINT;
       asked.push(isPoint ? type : `${type} of a random name`);
       const [outcome, ttlS] = isPoint ? (says.point[type] ?? SILENT) : (says.other[type] ?? GONE);
-      const records = outcome === "answer" ? ["127.0.0.2"] : [];
+      const records = outcome === "response" ? ["127.0.0.2"] : [];
       return { name, type, outcome, records, ttlS, cnames: [] } as unknown as DnsResponse<T>;
     },
   };

@@ -75,7 +75,7 @@ const tooMany = (): AppError =>
 interface UploadBudgetLimits {
   /** Files of one account that are being received or wait to be read. */
   readonly filesPerAccountMax: number;
-  /** Their bytes on the disk, of one account and of all. */
+  /** Bytes of these lists on the disk, of one account and of all. */
   readonly bytesPerAccountMax: number;
   readonly bytesMax: number;
 }

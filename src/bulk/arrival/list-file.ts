@@ -101,7 +101,7 @@ const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
-    // It is not JSON.
+    // The text is not JSON.
     return null;
   }
 };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { countField } from "../../foundation/http/schema-fields.ts";
+import { countField, nullableText, textField } from "../../foundation/http/schema-fields.ts";
 import type { Random } from "../../foundation/base/secrets.ts";
 import { keptCell, normalizeCell, readAddressCell } from "../../foundation/mail/address-in-cell.ts";
 import type { Inspection, ListRow } from "../reading/csv.ts";
@@ -12,17 +12,17 @@ const FIRST_ROWS = 10;
 const COLUMNS_SHOWN = 50;
 const CELL_CHARACTERS_SHOWN = 200;
 
-const columnName = z.string().nullable().meta({ description: "The name; null without a header." });
+const columnName = nullableText("The name; null without a header.");
 
 const previewRowSchema = z.object({
   row_index: countField("Zero-based index of the row; header and blank rows are not counted."),
   cells: z
     .array(z.string())
     .meta({ description: `The first ${COLUMNS_SHOWN} cells, ${CELL_CHARACTERS_SHOWN} characters each.` }),
-  submitted_email: z.string().meta({ description: "The cell of the column of addresses." }),
-  normalized_email: z.string().meta({ description: "The address to verify; empty when there is none." }),
-  did_you_mean: z.string().nullable().meta({ description: "The address that was probably meant." }),
-  reason: z.string().nullable().meta({ description: "Why the cell does not hold an address; null when it does." }),
+  submitted_email: textField("The cell of the column of addresses."),
+  normalized_email: textField("The address to verify; empty when there is none."),
+  did_you_mean: nullableText("The address that was probably meant."),
+  reason: nullableText("Why the cell does not hold an address; null when it does."),
 });
 
 /** The response to `?dry_run=true`: how a list is read and what it would cost. */

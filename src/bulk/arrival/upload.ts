@@ -284,7 +284,7 @@ async function* bodyChunks(request: Request, limits: BodyLimits): AsyncGenerator
       bytes += value.length;
       if (bytes > bytesMax) throw uploadTooLarge(listBytesMax);
       yield value;
-      // What has not been read yet waits with its sender: many uploads at once would hold the event loop.
+      // Unread bytes wait with the sender: many uploads at once would hold the event loop.
       await backgroundTurn(account);
     }
     if (declared !== null && bytes !== Number(declared)) throw uploadRefused("The upload ended prematurely.");
@@ -322,7 +322,7 @@ const readOrRefuse = async <T>(reader: { read(): Promise<T> }): Promise<T> => {
   try {
     return await reader.read();
   } catch {
-    // Whatever the cause, the list is incomplete.
+    // The list is incomplete for any cause.
     throw uploadRefused("The upload ended prematurely.");
   }
 };

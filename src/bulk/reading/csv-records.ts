@@ -173,7 +173,7 @@ const SEPARATOR_LINE = /^"?sep=(.)"?(?:\r\n|\n|\r)/i;
 
 interface SeparatorLine {
   readonly delimiter: Delimiter | undefined;
-  /** Its length in bytes, line end included; 0 without such a line. */
+  /** The length of the line in bytes, line end included; 0 without such a line. */
   readonly bytes: number;
 }
 

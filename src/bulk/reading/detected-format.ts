@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { flagField, nullableText, textField } from "../../foundation/http/schema-fields.ts";
 import { COLUMN_REASONS, describeColumnReason } from "./columns-address.ts";
 import type { ListShape } from "./csv.ts";
 import { ENCODINGS } from "./csv-encoding.ts";
@@ -17,7 +18,7 @@ export const detectedFormatSchema = z
         "True when the list is not valid Unicode and no encoding was named. Cells are shown as if the encoding were right; as `windows-1252`, results.csv returns the bytes of your columns unchanged.",
     }),
     delimiter: z.enum(DELIMITERS).nullable().meta({ description: "The character between cells; null: one column." }),
-    header: z.boolean().meta({ description: "Whether a row names the columns." }),
+    header: flagField("Whether a row names the columns."),
     title_rows: z
       .int()
       .min(0)
@@ -25,9 +26,9 @@ export const detectedFormatSchema = z
     column: z
       .object({
         index: z.int().min(0).meta({ description: "Zero-based index of the column." }),
-        name: z.string().nullable().meta({ description: "The name of the column; null without a header." }),
+        name: nullableText("The name of the column; null without a header."),
         reason: z.enum(COLUMN_REASONS).meta({ description: "Why this column was chosen." }),
-        message: z.string().meta({ description: "The reason as a sentence." }),
+        message: textField("The reason as a sentence."),
       })
       .meta({ description: "The column of addresses." }),
   })

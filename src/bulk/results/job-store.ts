@@ -134,7 +134,7 @@ export class JobStore {
     return this.db.orm.select(columns).from(table).where(matching).orderBy(desc(table.id)).limit(limit).all();
   }
 
-  /** The id so many jobs behind the newest older than `before`; null when there are not so many. */
+  /** The id `places` jobs behind the newest older than `before`; null when there are fewer. */
   idBehind({ accountId, mode }: JobOwner, before: string | null, places: number): string | null {
     const older = before === null ? undefined : lt(table.id, before);
     const matching = and(eq(table.accountId, accountId), eq(table.mode, mode), older);

@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { countField, nextCursorField, nullableTime, timeField } from "../../foundation/http/schema-fields.ts";
+import {
+  countField,
+  flagField,
+  nextCursorField,
+  nullableText,
+  nullableTime,
+  textField,
+  timeField,
+} from "../../foundation/http/schema-fields.ts";
 import { labelSchema } from "../../foundation/http/label-schema.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import { PAUSED_REASONS } from "../../verify/smtp/outages.ts";
@@ -102,8 +110,8 @@ export const exportOptionsSchema = itemFiltersSchema.extend({
 export const jobSchema = z
   .object({
     id: z.uuid().meta({ description: "The id of the job." }),
-    name: z.string().nullable().meta({ description: "Your name for the job, or the name of the uploaded file." }),
-    source: z.string().nullable().meta({ description: "The label given with the request." }),
+    name: nullableText("Your name for the job, or the name of the uploaded file."),
+    source: nullableText("The label given with the request."),
     status: z.enum(JOB_STATUSES).meta({ description: "`failed`: an error of this service prevents its completion." }),
     created_at: timeField("When the list was submitted."),
     started_at: nullableTime("When verification started."),
@@ -152,7 +160,7 @@ export const jobSchema = z
       description:
         "Why a running job is paused; null while it is not. `dns_unavailable`: no DNS server responds. `smtp_unreachable`: no mail host accepts a connection. `local_failure`: this service cannot open connections. No result is recorded meanwhile; the job resumes automatically.",
     }),
-    webhook_configured: z.boolean().meta({ description: "Whether the job has a webhook URL." }),
+    webhook_configured: flagField("Whether the job has a webhook URL."),
   })
   .meta({ title: "BulkJob" });
 
@@ -166,8 +174,8 @@ export const jobListSchema = z
 const itemSchema = z
   .object({
     row_index: countField("Zero-based index of the row; header and blank rows are not counted."),
-    submitted_email: z.string().meta({ description: "The cell as submitted." }),
-    normalized_email: z.string().meta({ description: "The address that is verified; empty when there is none." }),
+    submitted_email: textField("The cell as submitted."),
+    normalized_email: textField("The address that is verified; empty when there is none."),
     result: resultSchema
       .meta({ title: "VerificationResult", description: "What was found out about the address." })
       .nullable()

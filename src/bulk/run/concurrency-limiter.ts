@@ -10,7 +10,7 @@ const SAMPLE_SHARE = 0.2;
 const DELAY_SHARE = 1 / 40;
 const DELAY_MS_MIN = 0.22;
 /**
- * Tolerated delay by our own work while no single check runs. What is ready when the loop comes around is processed before
+ * Tolerated delay by our own work while no single check runs. Callbacks that are ready in a turn of the loop run before
  * anything else: with servers that respond at once, a larger window only makes every round longer.
  */
 const DELAY_MS_ALONE = 4;
@@ -23,7 +23,10 @@ const WINDOW_MIN = 4;
 const WINDOW_MIN_ALONE = 32;
 /** The window that lists begin with. */
 const WINDOW_FIRST = 100;
-/** What single checks need is respected for this long after the last one, and the delay is measured for this long after the last look at the window. */
+/**
+ * The need of single checks is respected for this time after the last one, and the delay is measured for this time after the
+ * last look at the window.
+ */
 const MEASURED_MS = 5_000;
 /** A shortage of sockets halves the window, at most once in the first time; the window recovers within the second. */
 const SHORTAGE_MS = 250;

@@ -72,7 +72,7 @@ interface Reopening {
   readonly usage: UsageStore;
 }
 
-/** In the usage an address counts once, with its latest result. What it was charged before stays charged. */
+/** In the usage an address counts once, with its latest result. Earlier charges stay. */
 const reopenSome = (tx: Tx, { lists, usage }: Reopening, job: JobRow, from: number): void => {
   const { number, accountId, keyId, mode } = job;
   for (const { subStatus, day, addresses } of lists.reopen(tx, number, from, from + RESET_AT_ONCE)) {

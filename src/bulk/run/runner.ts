@@ -237,7 +237,7 @@ export class BulkRunner {
     if (this.#active.size === 0) return;
     const mostMs = this.#limiter.isReduced ? REDUCED_PUMP_MS : PUMP_MS_MAX;
     const retries = [...this.#active.values()].map(({ queue }) => queue.nextRetryMs).filter((ms) => ms !== null);
-    // What is due already waits for a free slot; its release schedules the pump.
+    // Retries that are due already wait for a free slot; its release schedules the pump.
     const delayMs = Math.min(mostMs, ...retries.map((ms) => ms - this.options.dueNowMs()).filter((ms) => ms > 0));
     this.#cancelTimer = this.runtime.clock.after(delayMs, () => this.#schedulePump());
   }

@@ -144,7 +144,7 @@ const Conclusion = ({ statuses }: { readonly statuses: readonly ListStatus[] }) 
           : `${numberText(bad.length)} of ${countText(statuses.length, "list")} cannot be believed`
       }
     >
-      <p>What is not listed there is unknown, never clean.</p>
+      <p>A target that is not listed there is unknown, never clean.</p>
       {(isOneCause || refused.length > 0) && (
         <p>
           {refused.length > 0 && `${countText(refused.length, "list")} refuse our queries. `}Most lists refuse public

@@ -279,7 +279,7 @@ const Cost = ({ cost: { addresses, lists, queriesPerDay, tightest } }: { readonl
     <p>
       Each address is checked on {countText(lists, "list")} every six hours.
       {tightest !== null &&
-        ` That is ${percentText(tightest.share)} of what ${tightest.name} allows a day${tightest.share > 1 ? ": it will be unknown for a part of them" : ""}.`}{" "}
+        ` The queries are ${percentText(tightest.share)} of what ${tightest.name} allows a day${tightest.share > 1 ? ": it will be unknown for a part of them" : ""}.`}{" "}
       It costs no credits.
     </p>
   </Callout>

@@ -166,8 +166,8 @@ const Unlisted = ({ target, timelines }: TargetPageProps) => {
       return (
         <Callout kind="unknown" label="Unknown" title="No list gave a usable response">
           <p>
-            That does not mean that the target is clean. It is checked again soon; the lists and what is wrong with them
-            are below, and on <Link href="/blocklists/lists">the page about the lists</Link>.
+            Missing responses do not mean that the target is clean. It is checked again soon; the lists and what is
+            wrong with them are below, and on <Link href="/blocklists/lists">the page about the lists</Link>.
           </p>
         </Callout>
       );

@@ -132,7 +132,7 @@ interface EmptyProps {
   readonly title: string;
   readonly children: ComponentChildren;
   readonly action?: ComponentChildren;
-  /** It is the whole page, so its title is the page's. */
+  /** The panel is the whole page, so its title is the page's. */
   readonly isPage?: boolean;
 }
 

@@ -52,7 +52,7 @@ export const VERDICT_WORDS: Readonly<Record<Verdict, ResultWords>> = {
 
 /** Every sub_status in words. */
 export const REASON_WORDS: Readonly<Record<SubStatus, ResultWords>> = {
-  mailbox_exists: { kind: "ok", label: "Mailbox exists", sentence: "The mail server accepts mail for this mailbox." },
+  mailbox_exists: VERDICT_WORDS.deliverable,
   invalid_syntax: { kind: "bad", label: "Not an address", sentence: "This text is not an email address." },
   domain_not_found: { kind: "bad", label: "No such domain", sentence: "The domain of this address does not exist." },
   no_mail_server: { kind: "bad", label: "No mail server", sentence: "The domain exists, but has no mail server." },

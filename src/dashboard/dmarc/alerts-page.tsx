@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { isId } from "../../foundation/base/secrets.ts";
-import { readAlertBody } from "../../dmarc/alerts/rules/alert-data.ts";
+import { readAlertBody } from "../../dmarc/alerts/rules/alert-rule.ts";
+import { ALERT_RULES, alertRuleName, findAlertRule } from "../../dmarc/alerts/rules/alert-rules.ts";
 import type { DmarcAlertRow } from "../../dmarc/records/domains/alert-store.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { RULE_DESCRIPTIONS } from "../../dmarc/records/domains/domain-settings-schemas.ts";
-import { ALERT_RULES, type AlertRule, isRuleOn } from "../../dmarc/records/domains/raise.ts";
+import { isRuleOn } from "../../dmarc/records/domains/raise.ts";
 import { Badge } from "../components/badge.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
@@ -19,20 +19,6 @@ import { DomainHead } from "./domain-head.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 
 const AT_ONCE = 50;
-
-/** The alert rules, in a few words. */
-export const RULE_WORDS: Readonly<Record<AlertRule, string>> = {
-  status_changed: "Status changed",
-  record_changed: "Record changed",
-  policy_weakened: "Policy weakened",
-  new_source: "New sender",
-  new_subdomain: "New subdomain",
-  failure_spike: "Failures",
-  spoofing_campaign: "Spoofing",
-  reports_stopped: "Reports stopped",
-  tls_failures: "TLS failures",
-  excessive_reporter: "Far too high counts",
-};
 
 const query = z.object({ cursor: z.string().refine(isId).optional() });
 
@@ -65,18 +51,19 @@ export const alertPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =>
       {
         path: "/dmarc/:id/alerts/rules",
         params: domainParameters,
-        form: z.object({ rule: z.enum(ALERT_RULES), turn: z.enum(["on", "off"]), back: z.string().default("") }),
+        form: z.object({ rule: alertRuleName, turn: z.enum(["on", "off"]), back: z.string().default("") }),
       },
       async ({ viewer, params: { id }, form: { rule, turn, back } }) => {
         await domains.change(viewer.caller, id, { alerts: { [rule]: turn === "on" } });
         return redirectToPath(backPath(viewer, back, `/dmarc/${id}/alerts`), {
-          ok: `Alerts "${RULE_WORDS[rule]}" are ${turn} for this domain.`,
+          ok: `Alerts "${wordsOf(rule)}" are ${turn} for this domain.`,
         });
       },
     ),
   ];
 };
 
+const wordsOf = (rule: string): string => findAlertRule(rule)?.words ?? rule;
 const capitalized = (sentence: string): string => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
 
 const AlertList = ({ alerts }: { readonly alerts: readonly DmarcAlertRow[] }) =>
@@ -97,9 +84,7 @@ const AlertList = ({ alerts }: { readonly alerts: readonly DmarcAlertRow[] }) =>
           <span class="nowrap">
             <Time atMs={atMs} style="full" />
           </span>,
-          <span class="nowrap">
-            {ALERT_RULES.find((known) => known === rule) === undefined ? rule : RULE_WORDS[rule as AlertRule]}
-          </span>,
+          <span class="nowrap">{wordsOf(rule)}</span>,
           capitalized(readAlertBody(body).summary),
           acknowledgedAtMs === null ? <span class="soft">–</span> : <Time atMs={acknowledgedAtMs} />,
         ],
@@ -117,24 +102,25 @@ const RuleSwitches = ({ row }: { readonly row: DomainRow }) => (
       caption="Alert rules"
       columns={[{ title: "Rule" }, { title: "State" }, { title: "Change", isTitleHidden: true, align: "end" }]}
       rows={ALERT_RULES.map((rule) => {
+        const { name, words, description } = rule;
         const isOn = isRuleOn(row, rule);
         return {
-          key: rule,
+          key: name,
           cells: [
             <>
-              {RULE_WORDS[rule]}
-              <span class="second">{RULE_DESCRIPTIONS[rule]}</span>
+              {words}
+              <span class="second">{description}</span>
             </>,
             <Badge kind={isOn ? "ok" : "unknown"} icon={isOn ? "bell" : "bell-off"}>
               {isOn ? "On" : "Off"}
             </Badge>,
             <PostForm action={`/dmarc/${row.id}/alerts/rules`}>
               <BackField />
-              <input type="hidden" name="rule" value={rule} />
+              <input type="hidden" name="rule" value={name} />
               <input type="hidden" name="turn" value={isOn ? "off" : "on"} />
               <Button>
                 Turn {isOn ? "off" : "on"}
-                <span class="unseen"> {RULE_WORDS[rule]}</span>
+                <span class="unseen"> {words}</span>
               </Button>
             </PostForm>,
           ],

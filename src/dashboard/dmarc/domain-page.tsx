@@ -279,7 +279,7 @@ const MailChart = ({ domain, summary, days, changes }: MailChartProps) => {
       }
     >
       {messages === 0 ? (
-        <p class="soft">No report covers these days. That is not the same as no mail.</p>
+        <p class="soft">No report covers these days; mail may have been sent.</p>
       ) : (
         <AreaChart
           caption={`Messages a day in the name of ${domain}`}

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { findingReason } from "../../dmarc/insight/health/finding-reasons.ts";
+import { findingReason } from "../../dmarc/insight/health/health-schema.ts";
 import type {
   HealthFinding,
   DomainHealth,
@@ -133,7 +133,7 @@ const Section = ({ section }: { readonly section: HealthSection }) => {
               <Badge kind="unknown">Not known</Badge>
               <div>
                 <b>{sentence}</b>
-                <p class="soft small">That is no finding: run it again when the DNS responds.</p>
+                <p class="soft small">This check has no result: run it again when the DNS responds.</p>
               </div>
             </li>
           ))}

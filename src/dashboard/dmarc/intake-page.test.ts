@@ -21,13 +21,13 @@ describe("an upload", () => {
     ]);
     expect(sent.status).toBe(303);
     const { text } = await get(sent.location ?? "");
-    expect(text).toContain("6 files read: 3 stored, 1 stored already, 1 set aside, 1 refused.");
+    expect(text).toContain("6 files read: 3 stored, 1 stored already, 1 quarantined, 1 rejected.");
     expect(text).toContain("2 files of 6 could not be used");
     expect(text).toMatch(
       /one\.xml receiver\.example about acme-shop\.com Upload, a moment ago Stored The report is stored\./,
     );
     expect(text).toMatch(
-      /photo\.jpg Upload, a moment ago It contains no report\. Refused Retry It contains no report\. Retry/,
+      /photo\.jpg Upload, a moment ago It contains no report\. Rejected Retry It contains no report\. Retry/,
     );
     expect(text).toContain("The report is about a domain that is not enrolled. Enroll the domain, then retry.");
   });

@@ -80,11 +80,11 @@ const OUTCOME_PHRASES = {
   stored: "stored",
   duplicate: "stored already",
   empty: "without anything to count",
-  quarantined: "set aside",
-  rejected: "refused",
+  quarantined: "quarantined",
+  rejected: "rejected",
 } as const;
 
-/** "12 files read: 10 stored, 1 refused." */
+/** "12 files read: 10 stored, 1 rejected." */
 const uploadFlash = (rows: ReadonlyArray<Pick<IngestionView, "outcome">>) => {
   const counts = OUTCOMES.flatMap((outcome) => {
     const count = rows.filter((row) => row.outcome === outcome).length;
@@ -185,7 +185,7 @@ const RetryAll = () => (
   <PostForm action={`${PATH}/retry`}>
     <Button
       icon="refresh-cw"
-      title="Reads everything again that was refused or set aside and whose bytes are still kept"
+      title="Reads everything again that was rejected or quarantined and whose bytes are still kept"
     >
       Retry all that failed
     </Button>

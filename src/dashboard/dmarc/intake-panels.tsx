@@ -168,7 +168,7 @@ export const IngestionFindings = ({ ingestion }: { readonly ingestion: Ingestion
         actions={isAcceptable(ingestion) ? <AcceptForm id={id} /> : undefined}
       >
         {isAcceptable(ingestion) ? (
-          <p>Accepting counts its reports as if you had uploaded them. That cannot be undone.</p>
+          <p>Accepting counts its reports as if you had uploaded them. Acceptance cannot be undone.</p>
         ) : ingestion.accepted_at !== null ? (
           <p>
             Accepted <Time atMs={Date.parse(ingestion.accepted_at)} style="full" />.

@@ -47,7 +47,7 @@ describe("the record of a domain", () => {
     zone["_dmarc.acme-shop.com"] = "servfail";
     const unknown = await check();
     expect(unknown).toContain("Not known: the DNS did not respond.");
-    expect(unknown).toContain("That says nothing about the record");
+    expect(unknown).toContain("This failure says nothing about the record");
   });
 
   test("with faults and several records says what is wrong", async () => {
@@ -55,7 +55,7 @@ describe("the record of a domain", () => {
     const domain = await enrol("acme-shop.com");
     zone["_dmarc.acme-shop.com"] = { TXT: ["v=DMARC1; p=none", "v=DMARC1; p=reject"] };
     const { text } = await visitor.submit(`/dmarc/${domain.id}/record/check`);
-    expect(text).toContain("What is published must be cleared up first");
+    expect(text).toContain("Fix the published records first");
     expect(text).toContain("There are 2 DMARC records, so receivers use none. Keep one.");
     expect((await get(`/dmarc/${domain.id}/record`)).text).toContain("v=DMARC1; p=reject Copy");
   });

@@ -114,8 +114,8 @@ const STATE_WORDS: Readonly<Record<PublicationState, StateWords>> = {
   },
   missing: { kind: "warn", label: "Not published", title: "No DMARC record is published" },
   no_address: { kind: "warn", label: "Incomplete", title: "The published record lacks your reporting address" },
-  conflict: { kind: "bad", label: "Conflict", title: "What is published must be cleared up first" },
-  unknown: { kind: "unknown", label: "Not known", title: "What is published is not known" },
+  conflict: { kind: "bad", label: "Conflict", title: "Fix the published records first" },
+  unknown: { kind: "unknown", label: "Not known", title: "The published record is not known" },
 };
 
 /** The state of a record as a conclusion. */
@@ -139,7 +139,7 @@ export const publicationReason = (publication: Publication): string => {
     case "unknown":
       return checkedAtMs === null
         ? "Check now to learn what to publish."
-        : `${messages.join(" ")} That says nothing about the record: check again in a minute.`;
+        : `${messages.join(" ")} This failure says nothing about the record: check again in a minute.`;
     default:
       return state satisfies never;
   }

@@ -26,8 +26,8 @@ const OUTCOMES: Readonly<Record<NonNullable<IngestionView["outcome"]>, Words>> =
   stored: ["ok", "Stored"],
   duplicate: ["info", "Duplicate"],
   empty: ["info", "Nothing to count"],
-  quarantined: ["warn", "Set aside"],
-  rejected: ["bad", "Refused"],
+  quarantined: ["warn", "Quarantined"],
+  rejected: ["bad", "Rejected"],
 };
 
 /** What became of a mail or file; null while it waits to be read. */

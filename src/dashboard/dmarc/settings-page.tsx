@@ -1,12 +1,11 @@
 import { z } from "zod";
 import type { DomainSettingsChange } from "../../dmarc/records/domains/domains.ts";
-import { type DomainRow, DIGESTS } from "../../dmarc/records/domains/domain-store.ts";
-import { ALERT_RULES } from "../../dmarc/records/domains/raise.ts";
-import { domainChangeSchema } from "../../dmarc/records/domains/domain-settings-schemas.ts";
+import { DIGESTS, type DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import { ALERT_RULES, alertRuleName } from "../../dmarc/alerts/rules/alert-rules.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/webhook-urls.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { camelKeys } from "../../foundation/base/key-case.ts";
-import { Button, PostForm, CheckField, Field, SelectField, TextAreaField } from "../components/form.tsx";
+import { Button, CheckField, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
 import { ButtonLink } from "../components/link.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
 import { flag, listOf, optionalText } from "../form-input.ts";
@@ -16,9 +15,9 @@ import { redirectTo } from "../redirect.ts";
 import { domainParameters } from "./domain-page.tsx";
 import { DomainHead } from "./domain-head.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
-import type { DomainView } from "../../dmarc/records/domains/domain-schemas.ts";
+import type { DomainView } from "../../dmarc/records/domains/domain-view.ts";
 import { NO_MAIL_PROBLEM } from "../../foundation/mail/recipients.ts";
-import { RULE_WORDS } from "./alerts-page.tsx";
+import { domainChangeSchema } from "../../dmarc/domain-schemas.ts";
 
 const TEXT_MAX = 2_000;
 const number = z
@@ -31,7 +30,7 @@ const form = z.object({
   webhook_url: optionalText(TEXT_MAX),
   recipients: z.string().default(""),
   digest: z.enum(DIGESTS),
-  alerts: listOf(z.enum(ALERT_RULES)),
+  alerts: listOf(alertRuleName),
   sends_mail: z.enum(["unset", "yes", "no"]),
   require_authentic_reports: flag,
   store_failure_reports: flag,
@@ -78,7 +77,7 @@ const bodyOf = (given: GivenSettings) => {
     ...plain,
     recipients: recipients.split(/[\s,;]+/).filter((text) => text !== ""),
     sends_mail: sends_mail === "unset" ? null : sends_mail === "yes",
-    alerts: Object.fromEntries(ALERT_RULES.map((rule) => [rule, alerts.includes(rule)])),
+    alerts: Object.fromEntries(ALERT_RULES.map(({ name }) => [name, alerts.includes(name)])),
     alert_thresholds: {
       new_source_messages,
       new_source_percent,
@@ -267,14 +266,8 @@ const AlertSettings = ({ settings }: SettingsProps) => {
     <Panel title="Alerts">
       <fieldset class="checks">
         <legend>Alert when</legend>
-        {ALERT_RULES.map((rule) => (
-          <CheckField
-            key={rule}
-            name="alerts"
-            value={rule}
-            label={RULE_WORDS[rule]}
-            isChecked={settings.alerts[rule]}
-          />
+        {ALERT_RULES.map(({ name, words }) => (
+          <CheckField key={name} name="alerts" value={name} label={words} isChecked={settings.alerts[name] === true} />
         ))}
       </fieldset>
       <div class="fields">

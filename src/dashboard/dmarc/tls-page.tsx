@@ -4,18 +4,18 @@ import { isId } from "../../foundation/base/secrets.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { tlsFailureText } from "../../dmarc/reports/report/tls-report.ts";
 import type { TlsReportRow } from "../../dmarc/insight/queries/report-query-store.ts";
-import type { TlsSummary } from "../../dmarc/insight/queries/tls-summary.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
 import { AreaChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
-import { Empty, Callout, Columns, Panel } from "../components/panel.tsx";
+import { Callout, Columns, Empty, Panel } from "../components/panel.tsx";
 import { ButtonLink } from "../components/link.tsx";
-import { countText, Num, numberText, Percent, percentText } from "../components/number.tsx";
+import { Num, Percent, countText, numberText, percentText } from "../components/number.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
+import type { TlsSummary } from "../../dmarc/insight/queries/report-reader.ts";
 
 const ROWS = 50;
 

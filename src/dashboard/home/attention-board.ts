@@ -1,8 +1,7 @@
 import type { AttentionItem } from "../../foundation/base/attention.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Section, Viewer } from "../visit.ts";
-import type { DoctorAdvice } from "../../doctor/doctor-advice.ts";
-import type { Examination } from "../../doctor/doctor.ts";
+import type { DoctorAdvice, Examination } from "../../doctor/doctor.ts";
 
 /** What needs attention in a part of the product. */
 export interface AttentionSource {

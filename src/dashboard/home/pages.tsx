@@ -54,7 +54,7 @@ export const createHomePages = (useCases: HomeUseCases) => [
   }),
 ];
 
-/** What needs somebody comes first, numbers after it. */
+/** Open problems come first, then numbers. */
 const HomeBody = (facts: HomeFacts) => (
   <>
     <Greeting count={facts.attention.length} />

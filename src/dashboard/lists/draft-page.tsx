@@ -300,7 +300,7 @@ const Cell = ({ text }: { readonly text: string }) => (
   </span>
 );
 
-/** What a row's address is read as: the address, what was probably meant, or why it is none. */
+/** What a row's address is read as: the address, what was probably meant, or why there is none. */
 const ReadAs = ({ row }: { readonly row: Preview["first_rows"][number] }) => {
   const { normalized_email: address, did_you_mean: meant, reason } = row;
   if (address === "") return <Badge kind="unknown">No address</Badge>;

@@ -61,7 +61,7 @@ const progressText = ({ job, secondsLeft, pace, pausedReason }: AddressListPageP
   return parts.join(" · ");
 };
 
-/** What is due already only waits for its turn. */
+/** Retries that are due already only wait for a free slot. */
 const Waits = ({ pace: { waiting, nextAttemptMs } }: Pick<AddressListPageProps, "pace">) => {
   const { nowMs } = usePage();
   if (waiting === 0 || nextAttemptMs === null || nextAttemptMs <= nowMs) return null;
@@ -86,7 +86,7 @@ const Progress = (props: AddressListPageProps) => {
       )}
       {job.status === "failed" && (
         <Callout kind="bad" label="Failed" title="An error of this service prevents the completion of this list">
-          What is finished can be downloaded; the credits of the other addresses were released. The operator finds the
+          Finished results can be downloaded; the credits of the other addresses were released. The operator finds the
           details in the log.
         </Callout>
       )}
@@ -175,7 +175,7 @@ const ConfirmPanel = ({ confirm, job, credits }: AddressListPageProps) => {
         actions={[<ConfirmForm key="do" action={`${path}/cancel`} label="Cancel the list" />, back]}
       >
         {countText(job.addressesTotal - job.addressesFinished, "address", "addresses")} will not be verified;{" "}
-        {countText(credits.held, "credit")} will be released. What is finished stays. A cancelled list cannot be
+        {countText(credits.held, "credit")} will be released. Finished results are kept. A cancelled list cannot be
         resumed.
       </Callout>
     );

@@ -45,11 +45,10 @@ const showOptions = (hasOpenRows: boolean): Array<readonly [value: string, text:
   ...(hasOpenRows ? [["unfinished", "Without a result"] as const] : []),
 ];
 
-/** The result of a row in a word: what it is for a deliverable address, why for the others. */
+/** The result of a row: its sub_status in words. */
 const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
   const { subStatus, dueAtMs } = row;
   const { nowMs } = usePage();
-  if (subStatus === "mailbox_exists") return <Badge kind="ok">{VERDICT_WORDS.deliverable.label}</Badge>;
   if (subStatus !== null) {
     const { kind, label } = wordsOfReason(subStatus);
     return <Badge kind={kind}>{label}</Badge>;

@@ -1,7 +1,6 @@
-import type { Doctor } from "../../doctor/doctor.ts";
-import type { DoctorAdvice } from "../../doctor/doctor-advice.ts";
+import type { Doctor, DoctorAdvice } from "../../doctor/doctor.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
-import { Empty, Callout, PageHead, Panel } from "../components/panel.tsx";
+import { Callout, Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Live } from "../components/live.tsx";
 import { countText } from "../components/number.tsx";

@@ -1,15 +1,15 @@
-import type { DoctorAdvice } from "../../doctor/doctor-advice.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
 import { Link } from "../components/link.tsx";
 import { bytesText, countText, numberText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { durationText, Time } from "../components/time.tsx";
+import { Time, durationText } from "../components/time.tsx";
 import { usePage } from "../context.ts";
 import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import type { LoggedProblem } from "../../foundation/base/recent-problems.ts";
 import type { RetentionFact } from "./account.tsx";
+import type { DoctorAdvice } from "../../doctor/doctor.ts";
 
 export interface ServiceUseCases {
   readonly readFacts: () => ServiceFacts;
@@ -272,7 +272,7 @@ interface EgressFacts {
   readonly name: string;
   readonly problem: string | null;
   readonly cooldowns: ReadonlyArray<{ readonly provider: string; readonly leftMs: number }>;
-  /** Those beyond the first ones are only counted. */
+  /** Cooldowns beyond the first ones are only counted. */
   readonly cooldownCount: number;
 }
 

@@ -66,7 +66,7 @@ const codesWait = ({ retryAfterS, isOver }: SignInProblem & { kind: "codes_wait"
   throw new AppError("rate_limited", { message, issues: [{ path: "code", message }], headers });
 };
 
-const STALE: Flash = { bad: "That took too long, or something has changed meanwhile. Sign in again." };
+const STALE: Flash = { bad: "This sign-in has expired, or something has changed meanwhile. Sign in again." };
 
 const signInPath = (next: string): string => (next === "/" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(next)}`);
 

@@ -23,8 +23,8 @@ describe("the page of usage", () => {
     const { visitor } = await visit();
     const { status, text } = await visitor.get("/usage");
     expect(status).toBe(200);
-    expect(text).toContain("Nothing was verified in these days");
-    expect(text).toContain("Credits left 100 How long they last is unknown: none was used in 30 days.");
+    expect(text).toContain("No verifications in this period");
+    expect(text).toContain("Credits left 100 No credits were used in 30 days, so no estimate is possible.");
     expect(text).toContain("+100 sign-up");
   });
 
@@ -46,7 +46,7 @@ describe("the page of usage", () => {
     expect(text).toContain("16 verifications from");
     expect(text).toContain("Credits charged 14 2 not charged: no conclusive reply");
     expect(text).toContain("About 14 days at 7.0 a day, the mean of the last 2 days.");
-    expect(text).toContain("Mailbox exists 10 62.5 %");
+    expect(text).toContain("Deliverable 10 62.5 %");
     expect(text).toContain("No such mailbox 4 25 %");
     expect(text).toContain("Server timed out 2 12.5 %");
     expect(text).toContain(`${HOSTILE} 12 10`);

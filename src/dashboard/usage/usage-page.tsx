@@ -256,7 +256,7 @@ const NothingUsed = ({ credits }: UsageFacts) => (
   <>
     <Panel title="Verifications a day">
       <Empty
-        title="Nothing was verified in these days"
+        title="No verifications in this period"
         action={
           <>
             <ButtonLink href="/verify" kind="main">
@@ -291,7 +291,7 @@ const YEARS_TEN_DAYS = 3_650;
 /** How long the credits will last, in a sentence. */
 const forecastText = ({ balance, forecast: { creditsPerDay, days, daysLeft } }: CreditFacts): string => {
   if (balance.available === 0) return "Nothing can be verified until credits are granted.";
-  if (daysLeft === null) return "How long they last is unknown: none was used in 30 days.";
+  if (daysLeft === null) return "No credits were used in 30 days, so no estimate is possible.";
   const pace = creditsPerDay < 10 ? creditsPerDay.toFixed(1) : numberText(Math.round(creditsPerDay));
   const mean = `at ${pace} a day, the mean of ${days === 1 ? "today" : `the last ${days} days`}`;
   if (daysLeft > YEARS_TEN_DAYS) return `More than ten years ${mean}.`;
@@ -303,8 +303,8 @@ const Grants = ({ balance, grants, next, isLater }: CreditFacts) => (
   <Panel title="Credits in" aside={<Link href="/usage/credits.csv">CSV</Link>} isFlush>
     {balance.held > 0 && (
       <p class="panel-note">
-        {countText(balance.held, "credit")} held for verifications that are not finished. What is not charged comes
-        back.
+        {countText(balance.held, "credit")} held for verifications that are not finished. Credits that are not charged
+        are released.
       </p>
     )}
     {grants.length === 0 ? (

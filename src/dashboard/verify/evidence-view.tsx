@@ -98,9 +98,9 @@ const DOMAIN_STEPS: Readonly<Record<DomainEvidence["outcome"], readonly [kind: K
   unroutable: ["bad", "No mail host of the domain has a public address."],
   dns_error: [
     "unknown",
-    "The name servers of the domain gave no usable response. That says nothing about the address.",
+    "The name servers of the domain gave no usable response. This failure says nothing about the address.",
   ],
-  local_failure: ["unknown", "This machine could not send DNS queries. That says nothing about the address."],
+  local_failure: ["unknown", "This machine could not send DNS queries. This failure says nothing about the address."],
 };
 
 const DnsStep = ({ domain }: { readonly domain: DomainEvidence }) => {
@@ -139,8 +139,8 @@ const DnsStep = ({ domain }: { readonly domain: DomainEvidence }) => {
                 <code>
                   {type} {name}
                 </code>{" "}
-                → <code>{got === "answer" ? records.join(", ") : got.replaceAll("_", " ")}</code>{" "}
-                {got === "answer" && `(TTL ${ttl_s} s) `}
+                → <code>{got === "response" ? records.join(", ") : got.replaceAll("_", " ")}</code>{" "}
+                {got === "response" && `(TTL ${ttl_s} s) `}
                 {from_cache ? "from the cache" : `${server ?? "not sent"}, ${elapsed_ms} ms`}
               </li>
             ))}

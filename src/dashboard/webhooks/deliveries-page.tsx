@@ -1,4 +1,4 @@
-import { EVENT_TYPES, TEST_TYPE } from "../../notifications/webhooks/event-types.ts";
+import { TEST_TYPE } from "../../notifications/webhooks/webhooks.ts";
 import { DELIVERY_STATUSES, type Delivery, type DeliveryStatus } from "../../notifications/webhooks/delivery-store.ts";
 import type { EndpointStatus } from "../../notifications/webhooks/endpoints.ts";
 import { Badge } from "../components/badge.tsx";
@@ -15,6 +15,7 @@ import { DELIVERY_WORDS, ENDPOINT_WORDS, usesText } from "./words.ts";
 import type { DeliveryAttempt } from "../../notifications/webhooks/attempt-store.ts";
 
 interface DeliveriesProps {
+  readonly types: readonly string[];
   /** The URL that the page is about; null: all deliveries. */
   readonly endpoint: EndpointStatus | null;
   readonly filters: {
@@ -28,7 +29,7 @@ interface DeliveriesProps {
 }
 
 /** Deliveries to one URL, or all of them. */
-export const DeliveriesPage = ({ endpoint, filters, rows, next, isLater }: DeliveriesProps) => (
+export const DeliveriesPage = ({ endpoint, filters, rows, next, types, isLater }: DeliveriesProps) => (
   <>
     <PageHead
       title={endpoint === null ? "Deliveries" : endpoint.url}
@@ -52,7 +53,7 @@ export const DeliveriesPage = ({ endpoint, filters, rows, next, isLater }: Deliv
           name="type"
           label="Event"
           value={filters.type ?? ""}
-          options={[["", "any"], ...EVENT_TYPES.map((type) => [type, type] as const)]}
+          options={[["", "any"], ...types.map((type) => [type, type] as const)]}
         />
       </Filters>
       {rows.length === 0 ? <NoRows hasMore={next !== null} /> : <DeliveryRows rows={rows} hasUrl={endpoint === null} />}

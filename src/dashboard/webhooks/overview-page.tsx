@@ -1,4 +1,4 @@
-import { TEST_TYPE, EVENT_TYPES } from "../../notifications/webhooks/event-types.ts";
+import { TEST_TYPE } from "../../notifications/webhooks/webhooks.ts";
 import { type EndpointStatus, PENDING_SHOWN_MAX } from "../../notifications/webhooks/endpoints.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
@@ -15,6 +15,7 @@ interface OverviewProps {
   /** The URL that gets every event of the account; null without one. */
   readonly defaultUrl: string | null;
   readonly isOwner: boolean;
+  readonly types: readonly string[];
 }
 
 const URL_SHOWN_CHARACTERS = 56;
@@ -31,7 +32,7 @@ const conclusionOf = (endpoints: readonly EndpointStatus[]): string => {
 };
 
 /** The URLs that events are sent to, and how to set and test one. */
-export const OverviewPage = ({ endpoints, defaultUrl, isOwner }: OverviewProps) => (
+export const OverviewPage = ({ endpoints, defaultUrl, isOwner, types }: OverviewProps) => (
   <>
     <PageHead
       title="Webhooks"
@@ -46,7 +47,7 @@ export const OverviewPage = ({ endpoints, defaultUrl, isOwner }: OverviewProps) 
     <Panel title="URLs" isFlush>
       {endpoints.length === 0 ? <NoUrls /> : <Urls endpoints={endpoints} />}
     </Panel>
-    <Columns side={<TestForm url={defaultUrl ?? endpoints[0]?.url ?? null} />}>
+    <Columns side={<TestForm url={defaultUrl ?? endpoints[0]?.url ?? null} types={types} />}>
       <DefaultUrl url={defaultUrl} />
     </Columns>
   </>
@@ -116,7 +117,7 @@ const DefaultUrl = ({ url }: { readonly url: string | null }) => (
   </Panel>
 );
 
-const TestForm = ({ url }: { readonly url: string | null }) => (
+const TestForm = ({ url, types }: { readonly url: string | null; readonly types: readonly string[] }) => (
   <Panel title="Send a test event">
     <PostForm action="/webhooks/test" class="form">
       <Field name="url" label="URL" value={url} placeholder="https://example.com/hook" isRequired isMono />
@@ -124,7 +125,7 @@ const TestForm = ({ url }: { readonly url: string | null }) => (
         name="type"
         label="Event"
         value={TEST_TYPE}
-        options={[TEST_TYPE, ...EVENT_TYPES].map((type) => [type, type])}
+        options={[TEST_TYPE, ...types].map((type) => [type, type])}
         hint="Sent with example data and “test”: true. A 2xx response enables a disabled URL."
       />
       <div class="actions">

@@ -7,10 +7,9 @@ import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import type { Notifications } from "../../notifications/settings/notifications.ts";
 import { writeDeliveries } from "../../notifications/webhooks/deliveries-csv.ts";
 import { DELIVERY_STATUSES, type DeliveryFilters } from "../../notifications/webhooks/delivery-store.ts";
-import { EVENT_TYPES, TEST_TYPE } from "../../notifications/webhooks/event-types.ts";
 import type { WebhookSecret } from "../../notifications/webhooks/secret-store.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/webhook-urls.ts";
-import type { Webhooks } from "../../notifications/webhooks/webhooks.ts";
+import { TEST_TYPE, type Webhooks } from "../../notifications/webhooks/webhooks.ts";
 import { formAction, page } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
@@ -25,28 +24,23 @@ export interface WebhookPageUseCases {
   readonly webhooks: Webhooks;
   readonly notifications: Notifications;
   readonly rules: UrlPolicy;
+  readonly types: readonly string[];
 }
 
 const ROWS_SHOWN = 50;
 const URL_CHARACTERS_MAX = 2_048;
 
-const filterQuery = z.object({
-  url: z.string().max(URL_CHARACTERS_MAX).optional(),
-  status: z.enum(DELIVERY_STATUSES).optional(),
-  type: z.enum(EVENT_TYPES).optional(),
-});
 const params = z.object({ id: z.string().refine(isId) });
-const TEST_TYPES = [TEST_TYPE, ...EVENT_TYPES] as const;
 
 const ownerOf = (viewer: Viewer) => ({ accountId: viewer.account.id, mode: viewer.mode });
 
 const deliveriesPath = (url: string): string => `/webhooks/deliveries?url=${encodeURIComponent(url)}`;
 
-const overviewOf = ({ webhooks, notifications }: WebhookPageUseCases, viewer: Viewer): View => {
+const overviewOf = ({ webhooks, notifications, types }: WebhookPageUseCases, viewer: Viewer): View => {
   const owner = ownerOf(viewer);
   const endpoints = webhooks.endpoints.list(owner);
   const defaultUrl = notifications.view(owner).webhook_url;
-  const body = <OverviewPage {...{ endpoints, defaultUrl }} isOwner={viewer.user.role === "owner"} />;
+  const body = <OverviewPage {...{ endpoints, defaultUrl, types }} isOwner={viewer.user.role === "owner"} />;
   return { title: "Webhooks", section: "webhooks", body };
 };
 
@@ -56,9 +50,11 @@ const deliveryOf = ({ webhooks }: WebhookPageUseCases, viewer: Viewer, id: strin
   return { title: delivery.type, section: "webhooks", body };
 };
 
-const secretOf = (secrets: readonly WebhookSecret[] | null): View => {
-  return { title: "Signing secret", section: "webhooks", body: <SecretPage secrets={secrets} /> };
-};
+const secretOf = (secrets: readonly WebhookSecret[] | null): View => ({
+  title: "Signing secret",
+  section: "webhooks",
+  body: <SecretPage secrets={secrets} />,
+});
 
 /** The pages about webhooks. */
 export const createWebhookPages = (useCases: WebhookPageUseCases) => [
@@ -69,23 +65,28 @@ export const createWebhookPages = (useCases: WebhookPageUseCases) => [
 ];
 
 const deliveryPages = (useCases: WebhookPageUseCases) => {
-  const { webhooks } = useCases;
+  const { webhooks, types } = useCases;
   const { actions } = webhooks;
+  const filterFields = z.object({
+    url: z.string().max(URL_CHARACTERS_MAX).optional(),
+    status: z.enum(DELIVERY_STATUSES).optional(),
+    type: z.enum(types).optional(),
+  });
   return [
     page(
-      { path: "/webhooks/deliveries", query: filterQuery.extend({ cursor: z.string().refine(isId).optional() }) },
+      { path: "/webhooks/deliveries", query: filterFields.extend({ cursor: z.string().refine(isId).optional() }) },
       async ({ viewer, query: { cursor, ...filters } }) => {
         const owner = ownerOf(viewer);
         const endpoint = filters.url === undefined ? null : webhooks.endpoints.find(owner, filters.url);
         if (filters.url !== undefined && endpoint === null)
           throw new AppError("not_found", { message: "No event of this account was sent to this URL." });
         const { rows, next } = await webhooks.page(owner, filters, { before: cursor ?? null, limit: ROWS_SHOWN });
-        const body = <DeliveriesPage {...{ endpoint, filters, rows, next }} isLater={cursor !== undefined} />;
+        const body = <DeliveriesPage {...{ endpoint, filters, rows, next, types }} isLater={cursor !== undefined} />;
         return { title: endpoint === null ? "Deliveries" : endpoint.url, section: "webhooks", body };
       },
     ),
 
-    page({ path: "/webhooks/deliveries.csv", query: filterQuery }, ({ request, viewer, query }) => {
+    page({ path: "/webhooks/deliveries.csv", query: filterFields }, ({ request, viewer, query }) => {
       const filters: DeliveryFilters = query;
       return streamRows(request, writeDeliveries(webhooks, ownerOf(viewer), filters), {
         "content-type": "text/csv; charset=utf-8; header=present",
@@ -119,12 +120,12 @@ const deliveryPages = (useCases: WebhookPageUseCases) => {
 };
 
 const urlActions = (useCases: WebhookPageUseCases) => {
-  const { webhooks, notifications, rules } = useCases;
+  const { webhooks, notifications, rules, types } = useCases;
   const url = webhookUrlSchema(rules);
   const rerender = ({ viewer }: { readonly viewer: Viewer }) => overviewOf(useCases, viewer);
   return [
     formAction(
-      { path: "/webhooks/test", form: z.object({ url, type: z.enum(TEST_TYPES) }) },
+      { path: "/webhooks/test", form: z.object({ url, type: z.enum([TEST_TYPE, ...types]) }) },
       async ({ viewer, form }) => {
         const owner = ownerOf(viewer);
         const { delivered, httpStatus, problem, elapsedMs } = await webhooks.test(owner, form.url, form.type);
@@ -175,7 +176,7 @@ const SecretPage = ({ secrets }: { readonly secrets: readonly WebhookSecret[] | 
 
 const Hidden = () => (
   <Panel title="Secret">
-    <p>Whoever knows the secret can send events in our name. Show it only when you need it.</p>
+    <p>Anyone who knows the secret can forge events. Show it only when you need it.</p>
     <PostForm action="/webhooks/secret/show">
       <Button kind="main" icon="eye">
         Show the secret

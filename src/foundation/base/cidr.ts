@@ -46,7 +46,7 @@ export const parseCidr = (text: string): Result<Cidr, CidrProblem> => {
   return ok({ address, prefixBits });
 };
 
-/** Networks of settings, which were validated. Throws for a text that is none. */
+/** Networks of settings, which were validated. Throws for a text that is not a network. */
 export const parseCidrs = (texts: readonly string[]): readonly Cidr[] =>
   texts.map((text) => {
     const parsed = parseCidr(text);

@@ -29,7 +29,7 @@ export class FairQueue<T> {
   add(who: OnBehalfOf, item: T): void {
     const queue = this.#queueOf(who);
     queue.items.push(item);
-    // What is gone does not pile up behind others who always go first.
+    // Drops cancelled items even if items of a higher priority keep arriving.
     this.#firstOf(this.#queuesOf(who), queue);
   }
 

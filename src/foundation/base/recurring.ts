@@ -76,7 +76,7 @@ export class Recurring {
     while (this.#running !== null) await (this.#again ?? this.#running);
   }
 
-  /** Ends it for good; resolves when the run under way has ended. */
+  /** Ends the work for good; resolves when the run under way has ended. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#cancel?.();

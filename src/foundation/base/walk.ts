@@ -64,7 +64,7 @@ const weightless = (): number => 0;
 
 /** Rows of somebody, newest first, by ids that grow. */
 export interface IdSource<R> {
-  /** The id so many places behind the newest older than `before`; null when there are no so many. */
+  /** The id `places` behind the newest older than `before`; null if there are fewer. */
   readonly idBehind: (before: string | null, places: number) => string | null;
   /** The rows that pass, newest first, older than `before` and not older than `from`. */
   readonly list: (page: IdWindow) => readonly R[];

@@ -20,7 +20,7 @@ export type DatabaseFileProblem =
   | { readonly kind: "not_a_database"; readonly detail: string }
   | { readonly kind: "foreign_database" }
   | { readonly kind: "damaged"; readonly detail: string }
-  /** It is not what its checksum was computed from, or the file of the checksum holds none. */
+  /** The file does not match its checksum, or the file of the checksum holds none. */
   | { readonly kind: "checksum"; readonly isReadable: boolean }
   | { readonly kind: "newer_database"; readonly has: number; readonly knows: number };
 

@@ -51,7 +51,7 @@ describe("migrations", () => {
       const objects = sqlite
         .query<{ type: string; name: string }, []>("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")
         .all();
-      // What an AUTOINCREMENT table without rows counts from is 0, said or not.
+      // An AUTOINCREMENT table without rows counts from 0, with or without an entry.
       const tables = objects.filter(({ type, name }) => type === "table" && name !== "sqlite_sequence");
       return {
         objects,

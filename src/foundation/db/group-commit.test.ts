@@ -8,7 +8,7 @@ afterEach(() => {
   for (const sqlite of opened.splice(0)) sqlite.close();
 });
 
-/** A group of writes to a table, on a clock that stands still or moves by so much at each look. */
+/** A group of writes to a table, on a clock that stands still or advances by `stepMs` at each look. */
 const groupOf = (stepMs: number) => {
   const sqlite = new Database(":memory:");
   opened.push(sqlite);

@@ -78,7 +78,7 @@ const PRAGMAS = [
   // Before the first table: later only `compact` changes it. Lets free pages be returned in steps.
   "PRAGMA auto_vacuum = INCREMENTAL",
   "PRAGMA journal_mode = WAL",
-  // What is deleted is overwritten: otherwise erased addresses would remain in unused parts of pages.
+  // Deleted content is overwritten: otherwise erased addresses would remain in unused parts of pages.
   "PRAGMA secure_delete = ON",
   // Until it is migrated: a migration that a power failure undoes is applied again.
   "PRAGMA synchronous = NORMAL",

@@ -92,7 +92,7 @@ class GapClearing {
     return Math.floor(fstatSync(this.#descriptor).size / this.#pageBytes);
   }
 
-  /** Those of 256 pages from `first` (counted from 1) that seem to have a gap with content, read without a lock. */
+  /** The pages of 256 from `first` (counted from 1) that seem to have a gap with content, read without a lock. */
   async findDirty(first: number): Promise<number[]> {
     const bytes = this.#pageBytes;
     const block = Buffer.alloc(PAGES_AT_ONCE * bytes);
@@ -211,7 +211,7 @@ export const clearPageGaps = async (
   const patience = { isStopping, clock };
   let pages = 0;
   const ended = (): ClearedGaps => ({ outcome: isStopping() ? "stopped" : "busy", pages });
-  // What is only in the log would come into the file behind the search.
+  // Content that is only in the log would come into the file behind the search.
   if ((await patiently(patience, () => withoutWaiting(db, () => emptyLog(db) || null))) === null) return ended();
   if (!canReturnPages(db) || pragmaOf(db.sqlite, "journal_mode") !== "wal") return { outcome: "unsupported", pages };
   const clearing = new GapClearing(db);

@@ -16,7 +16,7 @@ export const accounts = sqliteTable("accounts", {
   /** Requests per second and burst of its own; null: those of the plan. */
   ratePerSecond: integer("rate_per_second"),
   rateBurst: integer("rate_burst"),
-  /** Its keys are refused and its monitoring is paused; null while it is enabled. */
+  /** From then on the keys of the account are refused and its monitoring is paused; null while it is enabled. */
   disabledAtMs: integer("disabled_at_ms"),
   createdAtMs: integer("created_at_ms").notNull(),
   /** Null unless the account is deleted: its row stays for the ledger, under another name. */

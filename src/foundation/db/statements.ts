@@ -3,7 +3,7 @@ import type { Db } from "./open.ts";
 
 /**
  * Prepares each statement when it is first used, once: a service has hundreds of them, and a start or a command needs a few.
- * What it returns is not to be spread, which would use them all.
+ * Do not spread the returned object: that would prepare all of them.
  */
 export const statements = <T extends Readonly<Record<string, () => unknown>>>(
   prepare: T,
@@ -32,7 +32,10 @@ export interface RowInsert {
   readonly ending?: string;
 }
 
-/** Prepares statements that insert rows, many with each. What they return takes one array for each row, as long as `columns`. */
+/**
+ * Prepares statements that insert rows, many with each. The returned function takes one array for each row, as long as
+ * `columns`.
+ */
 export const prepareRowInsert = (
   { sqlite }: Pick<Db, "sqlite">,
   { into, columns, ending = "" }: RowInsert,

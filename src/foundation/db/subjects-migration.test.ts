@@ -37,7 +37,7 @@ test("deliveries and events get their subject, and each subject of a URL its own
   expect(sqlite.query("SELECT event_id, subject, due_at_ms FROM webhook_deliveries ORDER BY id").all()).toEqual(
     [5, null, 0, 0, 0].map((due_at_ms, index) => ({ event_id: String(index), subject: subjects[index], due_at_ms })),
   );
-  // What was for nobody is not sent to anybody afterwards.
+  // Events without a receiver are not sent to anybody afterwards.
   expect(sqlite.query("SELECT subject, delivered_at_ms FROM outbox ORDER BY id").all()).toEqual(
     [null, 9, 9, 9, 9].map((delivered_at_ms, index) => ({ subject: subjects[index], delivered_at_ms })),
   );

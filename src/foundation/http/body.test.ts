@@ -10,7 +10,7 @@ const post = (body: unknown, headers: Record<string, string> = {}) => {
   return app.request("POST", PATH, { key: app.newKey(), body, headers });
 };
 
-/** A JSON body of exactly so many bytes, the rest of which is white space. */
+/** A JSON body of exactly `bytes`, padded with white space. */
 const padded = (bytes: number): string => '{"email":"a@any.example"}'.padEnd(bytes);
 
 const streamOf = (...chunks: string[]): ReadableStream<Uint8Array> =>

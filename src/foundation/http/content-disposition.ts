@@ -15,7 +15,7 @@ const encoded = (text: string): string =>
 
 /**
  * The value of Content-Disposition for a download called `name` + `ending` (RFC 6266): in ASCII for old clients, and
- * where that is not the name, as UTF-8 (RFC 8187). Whatever the name, the value is one line of printable ASCII.
+ * where that is not the name, as UTF-8 (RFC 8187). The value is always one line of printable ASCII.
  */
 export const attachment = (name: string, ending: string): string => {
   const whole = (cleaned(name) || "download") + ending;

@@ -7,13 +7,12 @@ export type WrittenDelimiter = "," | ";" | "\t" | "|";
 /**
  * A cell that a spreadsheet would run as a formula, made text by a leading apostrophe (OWASP, "CSV Injection").
  *
- * That is every cell whose first character, white space and invisible characters aside, is one of = + - @ or their
+ * Prefixed is every cell whose first character, white space and invisible characters aside, is one of = + - @ or their
  * full-width forms, or that starts with a tab, a line end or a NUL. Numbers and telephone numbers are spared: of digits,
  * blanks and `+-()./,` alone no spreadsheet makes more than a number.
  */
-export const defused = (cell: string): string => {
-  return STARTS_FORMULA.test(cell) && !IS_NUMBER.test(cell) ? `'${cell}` : cell;
-};
+export const defused = (cell: string): string =>
+  STARTS_FORMULA.test(cell) && !IS_NUMBER.test(cell) ? `'${cell}` : cell;
 
 /** A cell as RFC 4180 writes it: in quotes where it holds a quote, a line end or any of the usual delimiters. */
 export const written = (cell: string): string => (NEEDS_QUOTES.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { textField } from "./schema-fields.ts";
 import { ERROR_STATUS, type ErrorCode } from "../base/errors.ts";
 
 export type JsonObject = Record<string, unknown>;
@@ -13,8 +14,8 @@ export const errorSchema = z
     issues: z
       .array(
         z.object({
-          path: z.string().meta({ description: "The field or parameter, as `a.b.0`." }),
-          message: z.string().meta({ description: "What is wrong with it." }),
+          path: textField("The field or parameter, as `a.b.0`."),
+          message: textField("What is wrong with it."),
         }),
       )
       .optional()

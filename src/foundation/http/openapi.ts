@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { timeField } from "./schema-fields.ts";
 import { backgroundTurn } from "../base/background.ts";
 import type { ErrorCode } from "../base/errors.ts";
 import {
@@ -18,6 +19,8 @@ export interface EventDoc {
   readonly type: string;
   readonly tag: string;
   readonly summary: string;
+  /** The title of a chat message; `text` is a field of `data` in one line. */
+  readonly title: (text: (field: string) => string) => string;
   /** The schema of `data`. */
   readonly data: z.ZodType;
   readonly example: unknown;
@@ -158,7 +161,7 @@ const EVENT_HEADERS: HeaderDescriptions = {
 const eventOf = ({ type, tag, summary, data, example }: EventDoc): JsonObject => {
   const schema = z.object({
     type: z.literal(type).meta({ description: "The type of the event." }),
-    timestamp: z.iso.datetime({ precision: 3 }).meta({ description: "When it happened." }),
+    timestamp: timeField("When it happened."),
     data,
   });
   const body = { type, timestamp: "2026-01-01T00:01:00.000Z", data: example };

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { AppError } from "../base/errors.ts";
 import { createApps } from "../../testing/app.ts";
-import { EVENT_TYPES } from "../../notifications/webhooks/event-types.ts";
+import { EVENT_TYPES } from "../../service/event-docs.ts";
 import { createQueryReader } from "./route-input.ts";
 
 const start = createApps();

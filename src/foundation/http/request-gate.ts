@@ -2,9 +2,9 @@ import { nextTurn } from "../base/clock.ts";
 import type { Clock } from "../base/clock.ts";
 import { FairQueue } from "../base/fair-queue.ts";
 
-/** Requests begin as they come for so long in one turn of the event loop. */
+/** Time budget of a turn of the event loop: requests start at once within it. */
 const TURN_MS_MAX = 5;
-/** So many of those that wait begin in each turn. */
+/** Queued requests started per turn. */
 const BEGUN_PER_TURN = 8;
 
 /**

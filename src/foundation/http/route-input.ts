@@ -32,7 +32,7 @@ export const timeoutParameter = (defaultS = DEFAULT_TIMEOUT_S) =>
 /** A cursor is the id of the row before the next page, in base64url: opaque, but not a secret. */
 export const encodeCursor = (after: string): string => Buffer.from(after, "utf8").toString("base64url");
 
-/** The text of a cursor; anything that is none decodes to something else. */
+/** The text of a cursor; anything that is not a cursor decodes to something else. */
 export const decodeCursor = (text: string): string => Buffer.from(text, "base64url").toString("utf8");
 
 /** A page of a list, as its query parameters ask for it. */

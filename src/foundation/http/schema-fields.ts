@@ -1,12 +1,21 @@
 import { z } from "zod";
 
+const described =
+  <Schema extends z.ZodType>(schema: Schema) =>
+  (description: string): Schema =>
+    schema.meta({ description });
+
+const time = z.iso.datetime({ precision: 3 });
+
 /** The fields that most responses consist of, each with its description. */
-export const textField = (description: string) => z.string().meta({ description });
-export const nullableText = (description: string) => z.string().nullable().meta({ description });
-export const countField = (description: string) => z.int().nonnegative().meta({ description });
-export const flagField = (description: string) => z.boolean().meta({ description });
-export const timeField = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
-export const nullableTime = (description: string) => z.iso.datetime({ precision: 3 }).nullable().meta({ description });
+export const textField = described(z.string());
+export const nullableText = described(z.string().nullable());
+export const integerField = described(z.int());
+export const countField = described(z.int().nonnegative());
+export const flagField = described(z.boolean());
+export const dayField = described(z.iso.date());
+export const timeField = described(time);
+export const nullableTime = described(time.nullable());
 export const nextCursorField = nullableText("The cursor of the next page; null on the last page.");
 
 /** A query parameter that is `true` or `false`. */

@@ -2,7 +2,7 @@ import { err, ok, type Result } from "../base/errors.ts";
 import { type Address, normalizeLoosely, parseAddress } from "./address.ts";
 import type { AddressProblem } from "./address-problem.ts";
 
-/** A cell with more code points than this holds no address; of its text so much is kept. */
+/** A cell with more code points than this holds no address; its text is cut here. */
 export const CELL_CHARACTERS_MAX = 320;
 const CUT_MARK = "…";
 /** Every step takes something off both ends; deeper nesting is no cell of a list. */

@@ -11,9 +11,9 @@ const ADDRESS_OCTETS_MAX = 254;
 const INPUT_LENGTH_MAX = 2048;
 
 /**
- * The everyday address: an ASCII dot-string, at least two labels, letters at the start of the top-level domain, no
- * `xn--`. Every length but those of the local part and the whole is in the expression. Whatever does not match
- * takes the thorough path, which alone decides what is refused.
+ * The everyday address: an ASCII dot-string, at least two labels, letters at the start of the top-level domain, no `xn--`.
+ * Every length but those of the local part and the whole is in the expression. Other texts take the thorough path, which alone
+ * decides about refusals.
  */
 const EVERYDAY =
   /^([\w!#$%&'*+\-/=?^`{|}~]+(?:\.[\w!#$%&'*+\-/=?^`{|}~]+)*)@((?:(?!xn--)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+(?!xn--)[a-z](?:[a-z\d-]{0,61}[a-z\d])?)$/i;
@@ -73,8 +73,8 @@ export const parseThoroughly = (text: string): Result<Address, AddressProblem> =
 };
 
 /**
- * The nearest thing to a normalised address for text that is none: trimmed, NFC, lower case, unpaired surrogates replaced
- * by U+FFFD. Never throws, and returns its own results unchanged.
+ * The nearest thing to a normalised address for text that is not an address: trimmed, NFC, lower case, unpaired surrogates
+ * replaced by U+FFFD. Never throws, and returns its own results unchanged.
  */
 export const normalizeLoosely = (text: string): string =>
   text.toWellFormed().normalize("NFC").toLowerCase().normalize("NFC").trim();

@@ -3,7 +3,7 @@ import { decodeEncodedWords } from "./encoded-words.ts";
 import { firstAddress } from "./mime-header.ts";
 import { type MimePart, readMimeTree } from "./mime-reader.ts";
 
-/** Ceilings of one message (`MimeLimits`). What exceeds them is refused whole, never read in part. */
+/** Ceilings of one message (`MimeLimits`). A message that exceeds one is refused whole, never read in part. */
 export const MESSAGE_LIMITS = {
   messageBytesMax: 25 * 1024 * 1024,
   /** 25 MB of base64 have 340,000. */
@@ -35,7 +35,7 @@ export interface MimeMessage {
 
 /**
  * Takes a message apart (RFC 5322, MIME). Enclosed messages (message/rfc822) stay parts: the caller decides whether to
- * read them. Whatever is not MIME is one part of text, so that any bytes up to the ceiling give a message or a problem;
+ * read them. A message without MIME is one part of text, so that any bytes up to the ceiling give a message or a problem;
  * never throws.
  */
 export const readMessage = async (bytes: Uint8Array): Promise<Result<MimeMessage, MimeProblem>> => {

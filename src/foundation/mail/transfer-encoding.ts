@@ -41,7 +41,7 @@ const inStretches = async (length: number, work: (from: number, to: number) => v
   }
 };
 
-/** What is not of the alphabet is ignored (RFC 2045 §6.8). Padding ends a unit, not the body: some senders pad each line. */
+/** Characters outside the alphabet are ignored (RFC 2045 §6.8). Padding ends a unit, not the body: some senders pad each line. */
 const decodeBase64 = async (body: Uint8Array): Promise<Uint8Array> => {
   const decoded = new Uint8Array(Math.ceil((body.length * 3) / 4));
   let length = 0;
@@ -76,7 +76,7 @@ const decodeBase64 = async (body: Uint8Array): Promise<Uint8Array> => {
   return decoded.subarray(0, length);
 };
 
-/** RFC 2045 §6.7; escapes that are none stay as they are written. */
+/** RFC 2045 §6.7; invalid escapes stay as they are written. */
 const decodeQuotedPrintable = async (body: Uint8Array): Promise<Uint8Array> => {
   const text = await normalizeLines(body);
   const decoded = new Uint8Array(text.length);

@@ -50,7 +50,7 @@ const killGroup = (pid: number): void => {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 };
 

@@ -124,7 +124,7 @@ export const lookUpOrigin = async (
 ): Promise<Result<AddressOrigin | null, DnsOutcome>> => {
   const { outcome, records } = await resolver.resolve(originQueryName(ip), "TXT", options);
   if (!isDefinite(outcome)) return err(outcome);
-  if (outcome !== "answer") return ok(null);
+  if (outcome !== "response") return ok(null);
   const origin = parseOrigin(ip, records);
   return origin === null ? err("malformed") : ok(origin);
 };
@@ -137,7 +137,7 @@ export const lookUpAsName = async (
 ): Promise<Result<string | null, DnsOutcome>> => {
   const { outcome, records } = await resolver.resolve(asQueryName(asn), "TXT", options);
   if (!isDefinite(outcome)) return err(outcome);
-  if (outcome !== "answer") return ok(null);
+  if (outcome !== "response") return ok(null);
   const found = parseAsName(asn, records);
   return found === null ? err("malformed") : ok(found.name);
 };

@@ -13,7 +13,7 @@ export interface WireHandlers {
 /** One established byte stream: plain TCP, TCP through a proxy, or TLS after `upgradeTls`. */
 export interface Wire {
   /**
-   * Hands over the one listener. What arrived before waits for it. Call once, right after connecting.
+   * Hands over the one listener. Earlier bytes wait for it. Call once, right after connecting.
    */
   listen(handlers: WireHandlers): void;
   /** Queues bytes (a string is UTF-8) and preserves their order; what the kernel does not accept immediately is sent later. */

@@ -25,7 +25,7 @@ const read = (parts: Partial<DnsMessage>) => readAnswer(message(parts), "a.examp
 describe("records", () => {
   test("all of the name and type count, with the least time to live", () => {
     expect(read({ answers: [a("a.example", "192.0.2.1", 90), a("a.example", "192.0.2.2", 30)] })).toEqual({
-      kind: "answer",
+      kind: "response",
       records: ["192.0.2.1", "192.0.2.2"],
       cnames: [],
       ttlS: 30,
@@ -44,7 +44,7 @@ describe("records", () => {
   test("aliases are followed in any order, and shorten the time to live", () => {
     const answers = [a("c.example", "192.0.2.1"), cname("b.example", "c.example", 7), cname("a.example", "b.example")];
     expect(read({ answers })).toEqual({
-      kind: "answer",
+      kind: "response",
       records: ["192.0.2.1"],
       cnames: ["b.example", "c.example"],
       ttlS: 7,
@@ -54,7 +54,7 @@ describe("records", () => {
 
   test("a question about the alias itself follows nothing", () => {
     const reading = readAnswer(message({ answers: [cname("a.example", "b.example")] }), "a.example", "CNAME");
-    expect(reading).toMatchObject({ kind: "answer", records: ["b.example"], cnames: [] });
+    expect(reading).toMatchObject({ kind: "response", records: ["b.example"], cnames: [] });
   });
 
   test("an alias without what lies behind it is to be followed by another question", () => {
@@ -162,7 +162,7 @@ describe("unknown is not no", () => {
   test("eight aliases are followed, nine are not", () => {
     const chain = (length: number) =>
       Array.from({ length }, (_, n) => cname(n === 0 ? "a.example" : `n${n}`, `n${n + 1}`));
-    expect(read({ answers: [...chain(8), a("n8", "192.0.2.1")] })).toMatchObject({ kind: "answer" });
+    expect(read({ answers: [...chain(8), a("n8", "192.0.2.1")] })).toMatchObject({ kind: "response" });
     expect(read({ answers: [...chain(9), a("n9", "192.0.2.1")] })).toEqual({ kind: "cname_loop" });
   });
 });

@@ -5,7 +5,7 @@ import { RCODES } from "./dns-message.ts";
 /** What one response says about one query. `follow` means: query the last of `cnames`. */
 export type DnsAnswer =
   | {
-      readonly kind: "answer" | "no_data" | "nxdomain" | "follow";
+      readonly kind: "response" | "no_data" | "nxdomain" | "follow";
       readonly records: ReadonlyArray<DnsRecordData[DnsType]>;
       readonly cnames: readonly string[];
       /** The least time to live on the way; 0 when the response names none (RFC 2308 §5). */
@@ -37,7 +37,7 @@ export const readAnswer = (message: DnsMessage, name: string, type: DnsType): Dn
     // NXDOMAIN together with records is contradictory: neither is used.
     if (rcode === RCODES.NXDOMAIN) return { kind: "malformed" };
     const ttlS = Math.min(...chain.ttlsS, ...found.map((record) => record.ttlS));
-    return { kind: "answer", records: found.map((record) => record.data), cnames, ttlS, isVouched: true };
+    return { kind: "response", records: found.map((record) => record.data), cnames, ttlS, isVouched: true };
   }
   // Records, but none of the queried type: no statement about this name, least of all that it has none.
   if (message.hasStrayAnswers || message.answers.some((record) => !isOnTheWay(record, name, cnames)))

@@ -21,9 +21,9 @@ const setUp = (entriesMax = 100) => {
 };
 
 test.each<[DnsOutcome, number, number]>([
-  ["answer", 60, 60],
-  ["answer", 0, 5],
-  ["answer", 86_400, 3600],
+  ["response", 60, 60],
+  ["response", 0, 5],
+  ["response", 86_400, 3600],
   ["no_data", 60, 60],
   ["nxdomain", 0, 5],
   ["nxdomain", 86_400, 300],
@@ -50,31 +50,31 @@ test.each<DnsOutcome>(["timeout", "refused", "malformed", "network_error", "abor
 
 test("a kept reply says so, and how long it has left", async () => {
   const { clock, cache } = setUp();
-  cache.keep("k", reply("answer", 60), 100);
+  cache.keep("k", reply("response", 60), 100);
   await clock.advance(20_500);
-  expect(cache.find("k")).toEqual({ ...reply("answer", 40), fromCache: true });
+  expect(cache.find("k")).toEqual({ ...reply("response", 40), fromCache: true });
 });
 
 test("a zero TTL never becomes negative", async () => {
   const { clock, cache } = setUp();
-  cache.keep("k", reply("answer", 0), 100);
+  cache.keep("k", reply("response", 0), 100);
   await clock.advance(4000);
   expect(cache.find("k")?.ttlS).toBe(0);
 });
 
 test("at the ceiling the entry unused longest goes", () => {
   const { cache } = setUp(2);
-  cache.keep("old", reply("answer", 60), 100);
-  cache.keep("used", reply("answer", 60), 100);
+  cache.keep("old", reply("response", 60), 100);
+  cache.keep("used", reply("response", 60), 100);
   cache.find("old");
-  cache.keep("new", reply("answer", 60), 100);
+  cache.keep("new", reply("response", 60), 100);
   expect(["old", "used", "new"].map((key) => cache.find(key) !== undefined)).toEqual([true, false, true]);
 });
 
 test("never more entries than the ceiling", () => {
   const { cache } = setUp(100);
   const keys = Array.from({ length: 1000 }, (_, n) => `k${n}`);
-  for (const key of keys) cache.keep(key, reply("answer", 60), 100);
+  for (const key of keys) cache.keep(key, reply("response", 60), 100);
   const kept = keys.filter((key) => cache.find(key));
   expect(kept.length).toBeLessThanOrEqual(100);
   expect(kept).toContain("k999");
@@ -82,9 +82,9 @@ test("never more entries than the ceiling", () => {
 
 test("a huge reply is not kept, and a ceiling of zero keeps nothing", () => {
   const { cache } = setUp();
-  cache.keep("k", reply("answer", 60), 16_385);
+  cache.keep("k", reply("response", 60), 16_385);
   expect(cache.find("k")).toBeUndefined();
   const none = setUp(0).cache;
-  none.keep("k", reply("answer", 60), 100);
+  none.keep("k", reply("response", 60), 100);
   expect(none.find("k")).toBeUndefined();
 });

@@ -18,7 +18,7 @@ const FAILURE_TTL_S = 3;
 /** Larger responses are not cached, so that the limit on entries is one on memory too. */
 const REPLY_BYTES_MAX = 16_384;
 
-/** One in so many entries goes when the cache is full. */
+/** One in this number of entries is evicted when the cache is full. */
 const EVICTED_SHARE = 64;
 
 interface Entry {
@@ -67,7 +67,7 @@ export const createDnsCache = ({ clock, entriesMax }: { clock: Clock; entriesMax
 
 const findKeepS = ({ outcome, ttlS }: DnsResponse): number | undefined => {
   switch (outcome) {
-    case "answer":
+    case "response":
       return clamp(ttlS, TTL_S_MAX);
     case "no_data":
     case "nxdomain":

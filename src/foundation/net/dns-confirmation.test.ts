@@ -39,8 +39,8 @@ const rows: ReadonlyArray<readonly [string, string, readonly DnsScript[], DnsOut
   ["that another server repeats: empty", "AAAA there.example", [noSoa, noSoa], "no_data", [1, 1]],
   ["that another server repeats: NXDOMAIN", "A gone.example", [noSoa, noSoa], "nxdomain", [1, 1]],
   ["that another server vouches for", "AAAA there.example", [noSoa, right], "no_data", [1, 1]],
-  ["that another server knows better", "A there.example", [empty, right], "answer", [1, 1]],
-  ["that another server knows better, NXDOMAIN", "A there.example", [bare, right], "answer", [1, 1]],
+  ["that another server knows better", "A there.example", [empty, right], "response", [1, 1]],
+  ["that another server knows better, NXDOMAIN", "A there.example", [bare, right], "response", [1, 1]],
   [
     "that the next cannot tell, the one after it repeats",
     "A there.example",
@@ -55,7 +55,7 @@ const rows: ReadonlyArray<readonly [string, string, readonly DnsScript[], DnsOut
   ["NXDOMAIN that one of two contradicts", "A there.example", [bare, empty, bare], "unconfirmed", [2, 1, 1]],
   ["after a server that failed", "A there.example", [servfail, empty], "unconfirmed", [1, 2]],
   ["at the end of an alias", "A dangling.example", [noSoa], "nxdomain", [2]],
-  ["an alias itself needs no second word", "A alias.example", [noSoa], "answer", [1]],
+  ["an alias itself needs no second word", "A alias.example", [noSoa], "response", [1]],
 ];
 
 describe("a negative response", () => {
@@ -67,8 +67,8 @@ describe("a negative response", () => {
   });
 
   test.each([
-    ["empty, then the record", [emptyAnswer], "answer"],
-    ["NXDOMAIN, then the record", [bareNxdomain], "answer"],
+    ["empty, then the record", [emptyAnswer], "response"],
+    ["NXDOMAIN, then the record", [bareNxdomain], "response"],
     ["empty, then NXDOMAIN", [emptyAnswer, bareNxdomain], "unconfirmed"],
     ["NXDOMAIN, then empty", [bareNxdomain, emptyAnswer], "unconfirmed"],
   ] as const)("of a server that changes its mind: %s", async (_, wrong, outcome) => {
@@ -139,14 +139,14 @@ describe("the only server's response", () => {
       const { resolver } = await setUp(serveZone(ZONE, { "*": wrong }));
       for (const type of ["A", "A", "AAAA", "MX"] as const) {
         const { outcome, records } = await resolver.resolve("there.example", type);
-        expect([type, ["answer", "no_data", "nxdomain"].includes(outcome), records]).toEqual([type, false, []]);
+        expect([type, ["response", "no_data", "nxdomain"].includes(outcome), records]).toEqual([type, false, []]);
       }
     });
 
     test(`${name}: the second server is believed`, async () => {
       const { resolver } = await setUp(serveZone(ZONE, { "*": wrong }), right);
       // An alias in a circle is a statement of its own.
-      const expected = name === "an alias in a circle" ? "cname_loop" : "answer";
+      const expected = name === "an alias in a circle" ? "cname_loop" : "response";
       expect((await resolver.resolve("there.example", "A")).outcome).toBe(expected);
     });
   }

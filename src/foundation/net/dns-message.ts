@@ -106,7 +106,7 @@ const mixLetterCase = (bytes: Uint8Array, nameEnd: number, random16: () => numbe
   }
 };
 
-// A DataView costs more than the whole message: it makes the platform allocate a buffer for what was none.
+// A DataView costs more than the whole message: it makes the platform allocate an ArrayBuffer.
 
 const setUint16 = (bytes: Uint8Array, offset: number, value: number): void => {
   bytes[offset] = value >> 8;

@@ -43,7 +43,7 @@ describe("silence", () => {
     const pending = resolver.resolve("some-long-name.example.com", "A");
     await first.received(1);
     await clock.advance(2000);
-    expect(await pending).toMatchObject({ outcome: "answer", elapsedMs: 2000 });
+    expect(await pending).toMatchObject({ outcome: "response", elapsedMs: 2000 });
     const [lost, repeated] = first.seen;
     expect(repeated?.name).toBe("some-long-name.example.com");
     expect(lost?.name.toLowerCase()).toBe("some-long-name.example.com");
@@ -58,7 +58,7 @@ describe("silence", () => {
     await clock.advance(2000);
     await first.received(2);
     await clock.advance(4000);
-    expect(await pending).toMatchObject({ outcome: "answer", server: formatServer(second.server) });
+    expect(await pending).toMatchObject({ outcome: "response", server: formatServer(second.server) });
 
     expect((await resolver.resolve("b.example", "A")).elapsedMs).toBe(0);
     expect(first.seen.length).toBe(2);
@@ -69,7 +69,7 @@ describe("silence", () => {
     await clock.advance(2000);
     await first.received(4);
     await clock.advance(4000);
-    expect((await later).outcome).toBe("answer");
+    expect((await later).outcome).toBe("response");
   });
 
   test("of all servers is a timeout within the total time", async () => {
@@ -96,7 +96,7 @@ describe("the next server", () => {
   ])("is asked after %s", async (_, script) => {
     const { resolver, first, second } = await setUp(script, answer);
     expect(await resolver.resolve("a.example", "A")).toMatchObject({
-      outcome: "answer",
+      outcome: "response",
       server: formatServer(second.server),
     });
     expect(first.seen.length).toBe(1);
@@ -149,7 +149,7 @@ describe("packets that are not the answer", () => {
     ["the query echoed", (query: SeenQuery) => [query.bytes, encodeResponse(query, { answers: records(query.name) })]],
   ])("%s is ignored, and the answer behind it counts", async (_, script) => {
     const { resolver } = await setUp(script);
-    expect(await resolver.resolve("a.example", "A")).toMatchObject({ outcome: "answer", records: ["192.0.2.1"] });
+    expect(await resolver.resolve("a.example", "A")).toMatchObject({ outcome: "response", records: ["192.0.2.1"] });
   });
 
   test("a packet from another port is ignored", async () => {
@@ -200,7 +200,7 @@ describe("letter case", () => {
 
   test("a server that changes it is asked again in lower case at once, and then only so", async () => {
     const { resolver, first } = await setUp(folding);
-    expect(await resolver.resolve("some-long-name.example", "A")).toMatchObject({ outcome: "answer", elapsedMs: 0 });
+    expect(await resolver.resolve("some-long-name.example", "A")).toMatchObject({ outcome: "response", elapsedMs: 0 });
     expect(first.seen.map(({ name }) => name === name.toLowerCase())).toEqual([false, true]);
     await resolver.resolve("other-long-name.example", "A");
     expect(first.seen.length).toBe(3);
@@ -220,9 +220,9 @@ describe("EDNS", () => {
     const { resolver, first } = await setUp((query) =>
       query.ednsBytes === undefined ? answer(query) : encodeResponse(query, { rcode, question: null }),
     );
-    expect(await resolver.resolve("a.example", "A")).toMatchObject({ outcome: "answer" });
+    expect(await resolver.resolve("a.example", "A")).toMatchObject({ outcome: "response" });
     expect(first.seen.map(({ ednsBytes }) => ednsBytes)).toEqual([1232, undefined]);
-    expect(await resolver.resolve("b.example", "A")).toMatchObject({ outcome: "answer" });
+    expect(await resolver.resolve("b.example", "A")).toMatchObject({ outcome: "response" });
     expect(first.seen.length).toBe(3);
   });
 
@@ -245,7 +245,7 @@ describe("truncated responses", () => {
             answers: texts.map((data): Answer => ({ name: query.name, type: "TXT", ttl: 60, data: [data] })),
           }),
     );
-    expect(await resolver.resolve("a.example", "TXT")).toMatchObject({ outcome: "answer", records: texts });
+    expect(await resolver.resolve("a.example", "TXT")).toMatchObject({ outcome: "response", records: texts });
     expect(first.seen.map(({ transport }) => transport)).toEqual(["udp", "tcp"]);
   });
 

@@ -35,7 +35,7 @@ describe("a reply", () => {
     expect(await resolver.resolve("Example.COM.", "A")).toEqual({
       name: "example.com",
       type: "A",
-      outcome: "answer",
+      outcome: "response",
       records: ["192.0.2.1"],
       cnames: [],
       ttlS: 60,
@@ -80,7 +80,7 @@ describe("aliases over several responses", () => {
     const reply = await resolver.resolve("a.example", "A");
     expect(reply).toMatchObject({
       name: "a.example",
-      outcome: "answer",
+      outcome: "response",
       records: ["192.0.2.1"],
       cnames: ["b.example", "c.example"],
     });
@@ -115,7 +115,7 @@ describe("equal questions", () => {
     const { dns, resolver } = await setUp(answerA);
     const names = ["example.com", "EXAMPLE.com", "example.com."];
     const replies = await Promise.all(names.map((name) => resolver.resolve(name, "A")));
-    expect(replies.map(({ outcome }) => outcome)).toEqual(["answer", "answer", "answer"]);
+    expect(replies.map(({ outcome }) => outcome)).toEqual(["response", "response", "response"]);
     expect(dns.seen.length).toBe(1);
   });
 
@@ -150,7 +150,7 @@ describe("equal questions", () => {
     await dns.received(2);
     await clock.advance(4000);
     expect(await first).toMatchObject({ outcome: "timeout", server: formatServer(dns.server), elapsedMs: 6000 });
-    expect(await resolver.resolve("example.com", "A")).toMatchObject({ outcome: "answer" });
+    expect(await resolver.resolve("example.com", "A")).toMatchObject({ outcome: "response" });
   });
 });
 
@@ -171,7 +171,7 @@ describe("a caller's patience", () => {
     expect(await hurried).toMatchObject({ outcome: "timeout", elapsedMs: 500 });
     expect(await leaving).toMatchObject({ outcome: "aborted" });
     told.resolve();
-    expect(await patient).toMatchObject({ outcome: "answer" });
+    expect(await patient).toMatchObject({ outcome: "response" });
   });
 
   test("a signal fired before asks nobody", async () => {
@@ -196,14 +196,14 @@ describe("limits", () => {
     await dns.received(1);
     expect(dns.seen.length).toBe(1);
     told.resolve();
-    expect([(await first).outcome, (await second).outcome]).toEqual(["answer", "answer"]);
+    expect([(await first).outcome, (await second).outcome]).toEqual(["response", "response"]);
   });
 
   test("a thousand questions over twenty places are all answered", async () => {
     const { dns, resolver } = await setUp(answerA, { underWayMax: 20 });
     const names = Array.from({ length: 1000 }, (_, n) => `host${n}.example`);
     const replies = await Promise.all(names.map((name) => resolver.resolve(name, "A")));
-    expect(replies.every(({ outcome, name }, n) => outcome === "answer" && name === names[n])).toBe(true);
+    expect(replies.every(({ outcome, name }, n) => outcome === "response" && name === names[n])).toBe(true);
     expect(dns.seen.length).toBe(1000);
   });
 

@@ -20,8 +20,8 @@ export interface SentQuery {
 /**
  * UDP sockets to name servers. Each is connected to one server, from a port that the system chooses at random. Queries that are
  * on their way at the same time share a socket, within limits; a query that is alone has a port of its own, as unpredictable as
- * its id (RFC 5452 §4.5, §9.2). A socket closes with its last query. What one turn of the event loop sends over a socket leaves
- * by one system call.
+ * its id (RFC 5452 §4.5, §9.2). A socket closes with its last query. The queries of one turn of the event loop over a socket
+ * leave by one system call.
  */
 export class DnsSockets {
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -95,7 +95,7 @@ export class DnsSocket {
     if (this.#joined === 1) void this.#open(this.#server);
   }
 
-  /** Ends that. */
+  /** Removes the query; closes the socket after the last one. */
   leave(query: SentQuery): void {
     if (this.#queries.get(query.id) === query) this.#queries.delete(query.id);
     if (this.#queries.size === 0) this.#close();

@@ -40,7 +40,7 @@ export type DnsType = keyof DnsRecordData;
  * The outcome of a query. Only the first three are statements about the name; all others mean that nothing is known.
  * `no_data` and `nxdomain` are confirmed: by the SOA of the zone in the response, or by a second response that agrees.
  *
- * - `answer`: there are records.
+ * - `response`: there are records.
  * - `no_data`: the name exists without records of this type (NOERROR, RFC 2308 §2.2).
  * - `nxdomain`: the name does not exist (RFC 2308 §2.1); after a chain of aliases, its last target does not.
  * - `unconfirmed`: a response without records and without an SOA, which nothing confirmed. Broken servers send those too.
@@ -56,7 +56,7 @@ export type DnsType = keyof DnsRecordData;
  * - `aborted`: the caller's signal fired, or the resolver was closed.
  */
 export type DnsOutcome =
-  | "answer"
+  | "response"
   | "no_data"
   | "nxdomain"
   | "unconfirmed"
@@ -77,7 +77,7 @@ export interface DnsResponse<T extends DnsType = DnsType> {
   readonly name: string;
   readonly type: T;
   readonly outcome: DnsOutcome;
-  /** The records found, at the end of the aliases; empty unless the outcome is `answer`. */
+  /** The records found, at the end of the aliases; empty unless the outcome is `response`. */
   readonly records: ReadonlyArray<DnsRecordData[T]>;
   /** The targets of the aliases followed, in order; the last one owns the records. */
   readonly cnames: readonly string[];
@@ -141,8 +141,8 @@ export interface DnsServer {
 }
 
 /** Whether an outcome is a statement about the name; if not, it must never be read as "no". */
-export const isDefinite = (outcome: DnsOutcome): outcome is "answer" | "no_data" | "nxdomain" =>
-  outcome === "answer" || outcome === "no_data" || outcome === "nxdomain";
+export const isDefinite = (outcome: DnsOutcome): outcome is "response" | "no_data" | "nxdomain" =>
+  outcome === "response" || outcome === "no_data" || outcome === "nxdomain";
 
 /** `192.0.2.1:53`, `[2001:db8::1]:53`. */
 export const formatServer = ({ address, port }: DnsServer): string =>

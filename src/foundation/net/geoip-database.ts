@@ -118,7 +118,7 @@ const recordSchema = z.object({
 
 const NOTHING: GeoipRecord = { asn: null, asName: null, country: null };
 
-/** Reads a record of any of the usual schemas. What it does not say, or says in another form, is null. */
+/** Reads a record of any of the usual schemas. Fields that are missing or have another form are null. */
 export const readGeoipRecord = (value: unknown): GeoipRecord => {
   const read = recordSchema.safeParse(value);
   if (!read.success) return NOTHING;

@@ -70,8 +70,8 @@ const openFile = (path: string): Result<OpenFile, string> => {
 const none: GeoipFacts = { asn: null, asName: null, country: null, prefix: null };
 
 /**
- * The user's GeoIP databases (`POSTWARDEN_GEOIP_DB`): read into memory at the start, and again when a file changes. What the
- * first of them says about an address counts, each of country and AS for itself.
+ * The user's GeoIP databases (`POSTWARDEN_GEOIP_DB`): read into memory at the start, and again when a file changes. The first
+ * file that has the country of an address counts, and the first that has its AS.
  */
 export class GeoipFiles {
   readonly #files: readonly OpenFile[];

@@ -37,7 +37,7 @@ export const createImapClient = async ({ url, secret, ca }: ImapLogin): Promise<
     logger: false,
     disableAutoIdle: true,
     disableAutoEnable: true,
-    // What it saves on reports, which are compressed, is not worth a stream that can grow a thousandfold.
+    // COMPRESS saves little on reports, which are compressed, and its stream can grow a thousandfold.
     disableCompression: true,
     clientInfo: { name: "Postwarden" },
     connectionTimeout: IMAP_CONNECT_MS_MAX,

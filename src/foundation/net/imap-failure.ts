@@ -4,7 +4,7 @@ type ImapFailureKind =
   | "unreachable"
   /** The connection ended, a reply did not come in time, or was not IMAP. */
   | "broken"
-  /** What is needed to begin is missing: a password, a token, an account. */
+  /** A required setting is missing: a password, a token, an account. */
   | "settings"
   /** The server did not accept user and password or token. */
   | "login"

@@ -116,7 +116,7 @@ export const limitReplies = (client: ImapFlow, onExcess: (sentence: string) => v
     onExcess(excess);
   };
   parser.on("pipe", (source: Readable) => source.prependListener("data", count));
-  // What it still emits is not for the parser: after STARTTLS, the plain connection emits what is encrypted.
+  // Later data is not for the parser: after STARTTLS, the plain connection emits encrypted bytes.
   parser.on("unpipe", (source: Readable) => source.removeListener("data", count));
   return limits;
 };

@@ -215,7 +215,7 @@ export class ImapSession {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#notice = resolve;
     try {
-      // It ends with the next command; what goes wrong with it ends the connection, which is noticed.
+      // IDLE ends with the next command; its failure ends the connection, which is noticed.
       this.#limits.begin("wait for new messages");
       if (this.canIdle) this.client.idle().catch(() => undefined);
       await waitFor(this.clock, Promise.race([promise, this.#ended.promise]), { timeoutMs: ms, signal });
@@ -253,7 +253,7 @@ export class ImapSession {
     try {
       listed = await this.#within("list the folders", () => this.client.list({ listOnly: true }));
     } catch (failed) {
-      // What is wrong is the folder, also when the server has too many to list them.
+      // The folder is the problem, also when the server has too many to list them.
       return `The folder "${folder}" cannot be opened. ${said} ${failureOfCommand(failed, "list the folders").message}`;
     }
     const names = listed.slice(0, FOLDERS_NAMED_MAX).map(({ path }) => `"${serverText(path)}"`);

@@ -23,7 +23,7 @@ export interface LineSocketOptions {
 export const SESSION_BYTES_MAX = 256 * 1024;
 /** How long a server may take to close after QUIT, in the background. */
 export const QUIT_WAIT_MS = 2_000;
-/** So much of what could not be parsed is put into the transcript. */
+/** Characters of an unparsable reply that the transcript shows. */
 const GARBAGE_CHARS_SHOWN = 160;
 
 type Waiter = (outcome: Result<SmtpReply, LineProblem>) => void;
@@ -92,7 +92,7 @@ export class LineSocket {
 
   /**
    * Sends STARTTLS and, when the server agrees (220), turns the wire into TLS, all by `deadlineMs` (RFC 3207 §4).
-   * Whatever came in clear text beside the reply is dropped, because an attacker may have put it there (§6).
+   * Clear text beside the reply is dropped, because an attacker may have put it there (§6).
    */
   async startTls(serverName: string, deadlineMs: number): Promise<Result<SmtpReply, LineProblem | "tls_failed">> {
     this.isStartingTls = true;

@@ -5,7 +5,7 @@ const LOCAL_ERRORS: ReadonlySet<string> = new Set([
   ...["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"],
   ...["EADDRNOTAVAIL", "EADDRINUSE", "EACCES", "EPERM", "EAFNOSUPPORT"],
 ]);
-/** Those that pass as soon as something else is closed. */
+/** Failures that pass as soon as something else is closed. */
 const SHORTAGES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"]);
 
 /** The system's name of an error, such as `EMFILE`; empty when it has none. */

@@ -55,7 +55,7 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
       connectionTimeout: CONNECT_TIMEOUT_MS,
       greetingTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: REPLY_TIMEOUT_MS,
-      // What goes into a mail is text from here; a path or URL in it must never be opened.
+      // The content of a mail is text; a path or URL in it must never be opened.
       disableFileAccess: true,
       disableUrlAccess: true,
     }),

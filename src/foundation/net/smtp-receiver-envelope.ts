@@ -27,7 +27,7 @@ export class ReceiverEnvelope {
     this.#recipients.clear();
   }
 
-  /** HELO or EHLO, which ends a transaction too. False when the name is none. */
+  /** HELO or EHLO, which ends a transaction too. False when the name is invalid. */
   greet(name: string): boolean {
     if (!HELO_NAME.test(name)) return false;
     this.helo = name.toLowerCase();

@@ -18,7 +18,7 @@ export interface ReceiverLimits {
   readonly farewells: number;
   /** The size of a mail, announced with SIZE (RFC 1870). No more than this of one mail is stored. */
   readonly mailBytes: number;
-  /** So much of one mail is read, and thrown away, before the connection is cut. */
+  /** Bytes of one mail that are read, and thrown away, before the connection is cut. */
   readonly mailBytesRead: number;
   /** Memory for all mails that are being received or taken. */
   readonly heldBytes: number;

@@ -26,7 +26,7 @@ interface ClientUse {
 export class ReceiverLoad {
   readonly #limits: ReceiverLimits;
   readonly #clients = new Map<string, ClientUse>();
-  /** Connections by network. This machine is none. */
+  /** Connections by network. This machine does not count. */
   readonly #networks = new Map<string, number>();
   #connections = 0;
   #bytes = 0;

@@ -27,7 +27,7 @@ export const FIXED_REPLIES: ReadonlyMap<string, readonly ReceiverReply[]> = new 
   ["EXPN", [REPLIES.notImplemented]],
   ["ETRN", [REPLIES.notImplemented]],
   ["TURN", [REPLIES.notImplemented]],
-  // What follows BDAT is content (RFC 3030 §2), which must not be read as commands.
+  // Content follows BDAT (RFC 3030 §2); it must not be read as commands.
   ["BDAT", [REPLIES.notImplemented, [421, "4.7.0 BDAT was not offered, closing connection"]]],
 ]);
 

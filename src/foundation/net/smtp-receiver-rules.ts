@@ -14,7 +14,7 @@ export interface ReceivedMail {
   readonly mailFrom: string;
   /** The name in HELO or EHLO, in lower case. */
   readonly helo: string | null;
-  /** Its IP address. */
+  /** The IP address of the client. */
   readonly client: string;
   readonly bytes: Uint8Array;
   readonly tls: boolean;

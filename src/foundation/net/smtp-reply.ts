@@ -191,7 +191,10 @@ const assemble = (lines: readonly ReplyLine[]): SmtpReply => {
   };
 };
 
-/** "5.1.1", also "#5.1.1", "(5.1.1)", "[5.1.1]" and behind one word ("cuda_nsu 5.1.1"); an IP address such as 5.1.1.7 is none. */
+/**
+ * "5.1.1", also "#5.1.1", "(5.1.1)", "[5.1.1]" and behind one word ("cuda_nsu 5.1.1"); an IP address such as 5.1.1.7 does not
+ * match.
+ */
 const LEADING_ENHANCED =
   /^([A-Za-z_]{2,16}:? )?[#([]{0,2}([245])\.([0-9]{1,3})\.([0-9]{1,3})(?![0-9]|\.[0-9])[\])]?[:;,.]?(?:\s+|$|(?=[-<[(]))/;
 

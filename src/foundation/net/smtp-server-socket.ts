@@ -8,7 +8,7 @@ const LF = 10;
 
 /**
  * The server's end of an SMTP connection: reads command lines and contents one after the other, and sends replies.
- * Whatever happens to the connection, reads end with null or false, and `onClosed` is called exactly once.
+ * When the connection ends, reads end with null or false, and `onClosed` is called exactly once.
  */
 export class SmtpServerSocket {
   isTls: boolean = false;
@@ -78,8 +78,8 @@ export class SmtpServerSocket {
   }
 
   /**
-   * Sends `reply`, then shakes hands as the server; false when that fails, and the connection is closed. What the client sent
-   * in clear text behind STARTTLS is dropped, because an attacker may have put it there (RFC 3207 §6).
+   * Sends `reply`, then shakes hands as the server; false when that fails, and the connection is closed. Clear text of the
+   * client behind STARTTLS is dropped, because an attacker may have put it there (RFC 3207 §6).
    */
   startTls(reply: string, secureContext: SecureContext): Promise<boolean> {
     if (this.#state !== "open") return Promise.resolve(false);
@@ -101,7 +101,7 @@ export class SmtpServerSocket {
         this.isTls = true;
         resolve(true);
       });
-      // What breaks the handshake ends the connection under it as well.
+      // A failed handshake ends the connection under it as well.
       secure.once("close", () => plain.destroy());
     });
   }

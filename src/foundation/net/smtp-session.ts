@@ -52,7 +52,7 @@ export interface SmtpSession {
 
 /** After 421 a server closes (RFC 5321 §3.8); the remaining replies of the group must arrive within this time. */
 export const AFTER_421_MS = 1_000;
-/** Without PIPELINING, a server that does not reply to RSET within this time is not asked again. What it said before counts. */
+/** Without PIPELINING, a server that does not reply to RSET within this time is not asked again. Its earlier replies count. */
 export const RSET_WAIT_MS = 5_000;
 /** Replies that mean "not implemented" (RFC 5321 §4.2.4), and the one before the server closes. */
 const RSET_NOT_DONE: ReadonlySet<number> = new Set([421, 500, 501, 502, 503, 504]);

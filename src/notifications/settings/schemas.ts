@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { flagField, nullableText, nullableTime, textField, timeField } from "../../foundation/http/schema-fields.ts";
 import { SEVERITIES } from "../../foundation/base/severity.ts";
 import { recipientSchema, recipientsSchema } from "../../foundation/mail/recipients.ts";
 import { MAIL_KINDS } from "../mail/mail-subscriptions.ts";
@@ -34,7 +35,7 @@ export const mailChangeSchema = z
   .strictObject({
     recipient: recipientSchema.meta({ description: "The address that the mail goes to." }),
     kind: z.enum(MAIL_KINDS).meta({ description: "Which mail." }),
-    enabled: z.boolean().meta({ description: "False stops it, true resumes it." }),
+    enabled: flagField("False stops it, true resumes it."),
   })
   .meta({ title: "MailChange" });
 
@@ -43,13 +44,12 @@ export const notificationsSchema = z
     mode: z
       .enum(["live", "test"])
       .meta({ description: "The mode of the calling key. Each mode has its own settings." }),
-    webhook_url: z.string().nullable().meta({
-      description:
-        "Receives every event, in addition to the URL of its target, domain or job. If both are the same URL, the event is sent once.",
-    }),
-    webhook_configured: z.boolean().meta({
-      description: "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
-    }),
+    webhook_url: nullableText(
+      "Receives every event, in addition to the URL of its target, domain or job. If both are the same URL, the event is sent once.",
+    ),
+    webhook_configured: flagField(
+      "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
+    ),
     recipients: z.array(z.string()).meta({ description: "Addresses that receive alert mail." }),
     blacklist_severity_min: z.enum(SEVERITIES).nullable().meta({
       description:
@@ -62,15 +62,15 @@ export const notificationsSchema = z
     stopped: z
       .array(
         z.object({
-          recipient: z.string().meta({ description: "Who receives it no longer." }),
+          recipient: textField("Who receives it no longer."),
           kind: z.enum(MAIL_KINDS).meta({ description: "Which mail." }),
-          at: z.iso.datetime({ precision: 3 }).meta({ description: "When it was stopped." }),
+          at: timeField("When it was stopped."),
         }),
       )
       .meta({
         description:
           "Mail that recipients stopped by the link in it, or that `PATCH /v1/notifications/mail` stopped. It stays stopped until it is resumed, whoever is added as a recipient.",
       }),
-    updated_at: z.iso.datetime({ precision: 3 }).nullable().meta({ description: "Null if nothing has been set." }),
+    updated_at: nullableTime("Null if nothing has been set."),
   })
   .meta({ title: "Notifications" });

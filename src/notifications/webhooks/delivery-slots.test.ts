@@ -20,7 +20,7 @@ const start = () => {
   return {
     clock,
     slots,
-    /** Takes slots for distinct URLs until there is none left, at most so many. */
+    /** Takes up to `count` slots for distinct URLs, until none is left. */
     acquireAll(count: number, accountId: string): DeliverySlot[] {
       return Array.from({ length: count }, (_, n) =>
         slots.acquire(endpoint(`${accountId}${n}.example`, "/", accountId)),

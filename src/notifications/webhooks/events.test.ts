@@ -1,10 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../foundation/base/secrets.ts";
-import { EVENT_DOCS } from "../../service/interface-document.ts";
+import { EVENT_DOCS, EVENT_TYPES } from "../../service/event-docs.ts";
 import { createApps, type TestApp } from "../../testing/app.ts";
 import { createReceivers } from "../../testing/receiver.ts";
 import { until } from "../../testing/webhook-harness.ts";
-import { EVENT_TYPES } from "./event-types.ts";
 import { eventsSchema } from "./schemas.ts";
 
 const start = createApps();

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { z } from "zod";
-import { EVENT_DOCS } from "../../service/interface-document.ts";
+import { EVENT_DOCS } from "../../service/event-docs.ts";
 import { createReceivers } from "../../testing/receiver.ts";
 import { createWebhookHarness, until } from "../../testing/webhook-harness.ts";
 import { formatFor, formatOf } from "./formats.ts";
 
 const SLACK = "https://hooks.slack.com/services/T0/B0/x";
 const TEAMS = "https://prod-1.westeurope.logic.azure.com/workflows/x/triggers/manual/paths/invoke";
-const BASE_URL = "https://verify.example.org";
+const CONTEXT = { baseUrl: "https://verify.example.org", docs: EVENT_DOCS };
 
 // Slack: Block Kit, limits of section blocks and messages.
 const slackText = z.strictObject({
@@ -61,8 +61,8 @@ const TEAMS_BYTES_MAX = 28 * 1024;
 
 const bodyOf = (type: string, data: object) =>
   JSON.stringify({ type, timestamp: "2026-01-01T00:00:00.000Z", data: { mode: "live", ...data } });
-const slack = (body: string) => slackSchema.parse(JSON.parse(formatFor(SLACK).payloadOf(body, BASE_URL)));
-const teams = (body: string) => teamsSchema.parse(JSON.parse(formatFor(TEAMS).payloadOf(body, BASE_URL)));
+const slack = (body: string) => slackSchema.parse(JSON.parse(formatFor(SLACK).payloadOf(body, CONTEXT)));
+const teams = (body: string) => teamsSchema.parse(JSON.parse(formatFor(TEAMS).payloadOf(body, CONTEXT)));
 const textOf = (message: z.output<typeof slackSchema>) => message.blocks.map(({ text }) => text.text).join("\n");
 
 test.each([

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { EventDoc } from "../../foundation/http/openapi.ts";
 
 /** `standard`: the event as Standard Webhooks defines it. The others are messages for people. */
 export const DELIVERY_FORMATS = ["standard", "slack", "teams"] as const;
@@ -19,12 +20,19 @@ export const formatOf = (url: string): DeliveryFormat => {
   return TEAMS_HOST.test(hostname) ? "teams" : "standard";
 };
 
-/** Whether a URL takes one request at a time. */
+/** Whether a URL takes one request at a time: it gets chat messages. */
 export const isPaced = (url: string): boolean => formatOf(url) !== "standard";
 
+/** What chat messages are written with. */
+interface MessageContext {
+  /** The base of links, or null. */
+  readonly baseUrl: string | null;
+  readonly docs: readonly EventDoc[];
+}
+
 export interface Format {
-  /** The request body for the JSON text of an event; `baseUrl`: the base of links, or null. */
-  readonly payloadOf: (event: string, baseUrl: string | null) => string;
+  /** The request body for the JSON text of an event. */
+  readonly payloadOf: (event: string, context: MessageContext) => string;
   /** Whether a 2xx response with this body is a failure. */
   readonly isFailure: (response: string) => boolean;
 }
@@ -104,8 +112,14 @@ const isTeamsFailure = (response: string): boolean =>
 
 const FORMATS: Readonly<Record<DeliveryFormat, Format>> = {
   standard: { payloadOf: (event) => event, isFailure: () => false },
-  slack: { payloadOf: (event, baseUrl) => slackPayload(eventMessage(event, baseUrl)), isFailure: () => false },
-  teams: { payloadOf: (event, baseUrl) => teamsPayload(eventMessage(event, baseUrl)), isFailure: isTeamsFailure },
+  slack: {
+    payloadOf: (event, context) => slackPayload(eventMessage(event, context)),
+    isFailure: () => false,
+  },
+  teams: {
+    payloadOf: (event, context) => teamsPayload(eventMessage(event, context)),
+    isFailure: isTeamsFailure,
+  },
 };
 
 /** An event as a chat message. All texts are one line without control characters. */
@@ -149,34 +163,6 @@ const FACTS: ReadonlyArray<readonly [field: string, name: string]> = [
   ["checked_at", "Checked"],
 ];
 
-const TITLES: Readonly<Record<string, (data: Data) => string>> = {
-  "blacklist.listed": (data) => `${textOf(data.target)} is listed on ${textOf(data.listing_name)}`,
-  "blacklist.delisted": (data) => `${textOf(data.target)} is no longer listed on ${textOf(data.listing_name)}`,
-  "blacklist.list_unusable": (data) => `The blocklist ${listOf(data)} is unusable`,
-  "blacklist.list_usable": (data) => `The blocklist ${listOf(data)} is usable again`,
-  "dmarc.status_changed": (data) => `${textOf(data.domain)}: DMARC status ${textOf(data.status)}`,
-  "dmarc.record_changed": (data) => `${textOf(data.domain)}: the DMARC record changed`,
-  "dmarc.policy_weakened": (data) => `${textOf(data.domain)}: the DMARC policy was weakened`,
-  "dmarc.new_source": (data) => `${textOf(data.domain)}: new senders`,
-  "dmarc.new_subdomain": (data) => `${textOf(data.domain)}: new subdomains in reports`,
-  "dmarc.failure_spike": (data) =>
-    data.state === "ended"
-      ? `${textOf(data.domain)}: mail passes DMARC again`
-      : `${textOf(data.domain)}: DMARC failures increased`,
-  "dmarc.spoofing_campaign": (data) => `${textOf(data.domain)}: spoofing campaign, all messages unauthenticated`,
-  "dmarc.reports_stopped": (data) => `${textOf(data.domain)}: DMARC reports have stopped`,
-  "dmarc.tls_failures": (data) =>
-    data.state === "ended"
-      ? `${textOf(data.domain)}: inbound TLS sessions no longer fail (${textOf(data.meaning)})`
-      : `${textOf(data.domain)}: inbound TLS sessions fail, ${textOf(data.meaning)}`,
-  "dmarc.excessive_reporter": (data) =>
-    `${textOf(data.domain)}: an unknown reporter counts far more messages than all others`,
-  "bulk.completed": () => "A list was completed",
-  "bulk.cancelled": () => "A list was cancelled",
-  "bulk.failed": () => "A list failed",
-  "webhook.test": () => "Test message",
-};
-
 /** Pages of the subjects of events. */
 const PATHS: ReadonlyArray<readonly [prefix: string, path: (data: Data) => string | null]> = [
   ["blacklist.", ({ target_id }) => pathOf("/blocklists/", target_id)],
@@ -184,11 +170,12 @@ const PATHS: ReadonlyArray<readonly [prefix: string, path: (data: Data) => strin
   ["bulk.", ({ id }) => pathOf("/lists/", id)],
 ];
 
-/** The message for an event, given as the JSON text of its body. `baseUrl`: base of links; null when POSTWARDEN_BASE_URL is not set. */
-const eventMessage = (body: string, baseUrl: string | null): EventMessage => {
+/** The message for an event, given as the JSON text of its body. */
+const eventMessage = (body: string, { baseUrl, docs }: MessageContext): EventMessage => {
   const { type, timestamp, data } = eventSchema.parse(JSON.parse(body));
   const severity = z.enum(["info", "low", "medium", "high", "critical"]).safeParse(data.severity);
-  const title = TITLES[type]?.(data) ?? type;
+  const doc = docs.find((event) => event.type === type);
+  const title = doc?.title((field) => textOf(data[field])) ?? type;
   const marks = [
     ...(data.test === true ? ["TEST, nothing happened"] : []),
     ...(data.mode === "test" ? ["test key"] : []),
@@ -214,8 +201,6 @@ const linksOf = (type: string, data: Data, baseUrl: string | null): EventMessage
     ...(baseUrl === null || path === null ? [] : [{ title: "Details", url: new URL(baseUrl + side + path).href }]),
   ];
 };
-
-const listOf = (data: Data): string => textOf(data.list_name ?? data.name ?? data.list);
 
 const pathOf = (prefix: string, id: unknown): string | null =>
   typeof id === "string" && /^[0-9a-f-]{36}$/.test(id) ? prefix + id : null;

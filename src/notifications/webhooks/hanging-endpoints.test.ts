@@ -61,7 +61,7 @@ test("an aborted request is not a failed attempt and is repeated with its full t
   await settle();
   expect(started.size).toBeGreaterThan(50);
   expect(started.size).toBeLessThan(ids.length);
-  // Every URL is called before the first request times out, although so many cannot hang at the same time.
+  // Every URL is called before the first request times out, although fewer may hang at the same time.
   await harness.clock.advance(REQUEST_TIMEOUT_MS - POLL_MS);
   expect(started.size).toBe(ids.length);
   expect(ids.every((id) => harness.find(id).attempts === 0)).toBe(true);

@@ -4,13 +4,14 @@ import type { EventDoc } from "../../foundation/http/openapi.ts";
 import { type AnyRoute, declareRoute } from "../../foundation/http/route.ts";
 import { idParameter, pageQuery } from "../../foundation/http/route-input.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
-import { TEST_MESSAGE } from "./event-types.ts";
+import { TEST_MESSAGE } from "./webhooks.ts";
 import {
   cancelSchema,
   deliveriesSchema,
   deliveryFilters,
   deliverySchema,
   eventFilters,
+  type EventTypes,
   eventsSchema,
   manySchema,
   redeliverSchema,
@@ -70,21 +71,22 @@ const MANY = { count: 12, next_cursor: null };
 
 const params = z.object({ id: idParameter("delivery") });
 
-export const LIST_DELIVERIES = declareRoute({
-  ...{ method: "GET", path: DELIVERIES, operationId: "listWebhookDeliveries", tag: TAG },
-  summary: "List webhook deliveries",
-  description:
-    "Returns events and the state of their delivery, newest first. Deliveries are signed as specified by Standard Webhooks 1.0, are made at least once, and in order for each subject. A failed delivery is repeated after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, and not before a `Retry-After` (at most 24 hours); with 429 and 503 nothing else is sent to the URL before. A delivery that the receiver refuses three times with a 4xx other than 408, 409, 410, 425 and 429 is `rejected`, and the next one is sent; 410 disables the URL until it is set again. Finished deliveries are kept for 30 days.",
-  scope: "webhooks:read",
-  query: pageQuery(isId, deliveryFilters),
-  responses: {
-    200: {
-      description: "A page of deliveries.",
-      schema: deliveriesSchema,
-      example: { deliveries: [DELIVERY], next_cursor: null },
+export const listDeliveries = (types: EventTypes) =>
+  declareRoute({
+    ...{ method: "GET", path: DELIVERIES, operationId: "listWebhookDeliveries", tag: TAG },
+    summary: "List webhook deliveries",
+    description:
+      "Returns events and the state of their delivery, newest first. Deliveries are signed as specified by Standard Webhooks 1.0, are made at least once, and in order for each subject. A failed delivery is repeated after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, and not before a `Retry-After` (at most 24 hours); with 429 and 503 nothing else is sent to the URL before. A delivery that the receiver refuses three times with a 4xx other than 408, 409, 410, 425 and 429 is `rejected`, and the next one is sent; 410 disables the URL until it is set again. Finished deliveries are kept for 30 days.",
+    scope: "webhooks:read",
+    query: pageQuery(isId, deliveryFilters(types)),
+    responses: {
+      200: {
+        description: "A page of deliveries.",
+        schema: deliveriesSchema,
+        example: { deliveries: [DELIVERY], next_cursor: null },
+      },
     },
-  },
-});
+  });
 
 export const GET_DELIVERY = declareRoute({
   ...{ method: "GET", path: `${DELIVERIES}/:id`, operationId: "getWebhookDelivery", tag: TAG },
@@ -121,52 +123,55 @@ export const CANCEL_DELIVERY = declareRoute({
   errors: ["conflict"],
 });
 
-export const REDELIVER_MANY = declareRoute({
-  ...{ method: "POST", path: `${DELIVERIES}/redeliver`, operationId: "redeliverWebhooks", tag: TAG },
-  summary: "Redeliver many events",
-  description:
-    "Sends again all that match the filters, oldest first; without `status` those that are `rejected` or `failed`. One call changes at most 10,000; if there are more, `next_cursor` is set: repeat the call with it as `cursor`.",
-  scope: "webhooks:write",
-  body: {
-    schema: redeliverSchema,
-    example: { status: "rejected", url: "https://example.com/hook", since: "2026-01-01T00:00:00Z" },
-  },
-  responses: { 202: { description: "The number of pending deliveries.", schema: manySchema, example: MANY } },
-  errors: ["Invalid cursor"],
-});
+export const redeliverMany = (types: EventTypes) =>
+  declareRoute({
+    ...{ method: "POST", path: `${DELIVERIES}/redeliver`, operationId: "redeliverWebhooks", tag: TAG },
+    summary: "Redeliver many events",
+    description:
+      "Sends again all that match the filters, oldest first; without `status` those that are `rejected` or `failed`. One call changes at most 10,000; if there are more, `next_cursor` is set: repeat the call with it as `cursor`.",
+    scope: "webhooks:write",
+    body: {
+      schema: redeliverSchema(types),
+      example: { status: "rejected", url: "https://example.com/hook", since: "2026-01-01T00:00:00Z" },
+    },
+    responses: { 202: { description: "The number of pending deliveries.", schema: manySchema, example: MANY } },
+    errors: ["Invalid cursor"],
+  });
 
-export const CANCEL_MANY = declareRoute({
-  ...{ method: "POST", path: `${DELIVERIES}/cancel`, operationId: "cancelWebhookDeliveries", tag: TAG },
-  summary: "Cancel many pending deliveries",
-  description:
-    "Cancels all pending deliveries that match the filters; without filters all. `next_cursor` as for redelivery.",
-  scope: "webhooks:write",
-  body: { schema: cancelSchema, example: { type: "blacklist.listed", until: "2026-01-01T00:00:00Z" } },
-  responses: { 200: { description: "The number of cancelled deliveries.", schema: manySchema, example: MANY } },
-  errors: ["Invalid cursor"],
-});
+export const cancelMany = (types: EventTypes) =>
+  declareRoute({
+    ...{ method: "POST", path: `${DELIVERIES}/cancel`, operationId: "cancelWebhookDeliveries", tag: TAG },
+    summary: "Cancel many pending deliveries",
+    description:
+      "Cancels all pending deliveries that match the filters; without filters all. `next_cursor` as for redelivery.",
+    scope: "webhooks:write",
+    body: { schema: cancelSchema(types), example: { type: "blacklist.listed", until: "2026-01-01T00:00:00Z" } },
+    responses: { 200: { description: "The number of cancelled deliveries.", schema: manySchema, example: MANY } },
+    errors: ["Invalid cursor"],
+  });
 
-export const LIST_EVENTS = declareRoute({
-  ...{ method: "GET", path: "/v1/events", operationId: "listEvents", tag: TAG },
-  summary: "List events",
-  description:
-    "Returns every event of the account and the key's mode, oldest first, whether or not it was sent to a webhook. Events are kept for 30 days, at most the newest 100,000 of an account and mode. To continue where you stopped, pass the last `id` as `after`.",
-  scope: "webhooks:read",
-  query: pageQuery(isId, eventFilters),
-  responses: {
-    200: { description: "A page of events.", schema: eventsSchema, example: { events: [EVENT], next_cursor: null } },
-  },
-});
+export const listEvents = (types: EventTypes) =>
+  declareRoute({
+    ...{ method: "GET", path: "/v1/events", operationId: "listEvents", tag: TAG },
+    summary: "List events",
+    description:
+      "Returns every event of the account and the key's mode, oldest first, whether or not it was sent to a webhook. Events are kept for 30 days, at most the newest 100,000 of an account and mode. To continue where you stopped, pass the last `id` as `after`.",
+    scope: "webhooks:read",
+    query: pageQuery(isId, eventFilters(types)),
+    responses: {
+      200: { description: "A page of events.", schema: eventsSchema, example: { events: [EVENT], next_cursor: null } },
+    },
+  });
 
 /** `policy`: which URLs are allowed. */
-export const testWebhook = (policy: UrlPolicy) =>
+export const testWebhook = (policy: UrlPolicy, types: EventTypes) =>
   declareRoute({
     ...{ method: "POST", path: "/v1/webhooks/test", operationId: "testWebhook", tag: TAG },
     summary: "Send a test event",
     description:
       "Sends a signed event to a URL and returns the result: `webhook.test`, or another `type` with the data of its example. Test events have `data.test: true` and the mode of the key. Takes up to 15 seconds. A failed delivery is a 200 with `delivered: false`.",
     scope: "webhooks:write",
-    body: { schema: testSchema(policy), example: { url: "https://example.com/hook", type: "blacklist.listed" } },
+    body: { schema: testSchema(policy, types), example: { url: "https://example.com/hook", type: "blacklist.listed" } },
     responses: {
       200: {
         description: "The result of the attempt.",
@@ -198,9 +203,9 @@ export const ROTATE_SECRET = declareRoute({
   responses: secretResponses,
 });
 
-export const webhookRoutes = (policy: UrlPolicy): readonly AnyRoute[] => [
-  ...[LIST_DELIVERIES, GET_DELIVERY, REDELIVER, CANCEL_DELIVERY, REDELIVER_MANY, CANCEL_MANY],
-  ...[LIST_EVENTS, testWebhook(policy), GET_SECRETS, ROTATE_SECRET],
+export const webhookRoutes = (policy: UrlPolicy, types: EventTypes): readonly AnyRoute[] => [
+  ...[listDeliveries(types), GET_DELIVERY, REDELIVER, CANCEL_DELIVERY, redeliverMany(types), cancelMany(types)],
+  ...[listEvents(types), testWebhook(policy, types), GET_SECRETS, ROTATE_SECRET],
 ];
 
 /** The event of a test call. */
@@ -209,6 +214,7 @@ export const WEBHOOK_EVENTS: readonly EventDoc[] = [
     type: "webhook.test",
     tag: TAG,
     summary: "A test event was requested with `POST /v1/webhooks/test`",
+    title: () => "Test message",
     data: testEventSchema,
     example: { message: TEST_MESSAGE, test: true, mode: "live" },
   },

@@ -11,25 +11,25 @@ import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import type { BulkActionResult } from "./delivery-actions.ts";
 import {
   CANCEL_DELIVERY,
-  CANCEL_MANY,
+  cancelMany,
   GET_DELIVERY,
   GET_SECRETS,
-  LIST_DELIVERIES,
-  LIST_EVENTS,
+  listDeliveries,
+  listEvents,
   REDELIVER,
-  REDELIVER_MANY,
+  redeliverMany,
   ROTATE_SECRET,
   testWebhook,
 } from "./operations.ts";
-import { TEST_TYPE } from "./event-types.ts";
-import type { redeliverSchema } from "./schemas.ts";
+import type { EventTypes, redeliverSchema } from "./schemas.ts";
 import type { WebhookSecret } from "./secret-store.ts";
-import { deliveryView, eventView, type Webhooks } from "./webhooks.ts";
+import { deliveryView, eventView, TEST_TYPE, type Webhooks } from "./webhooks.ts";
 
 export interface WebhookRouteOptions {
   readonly guard: Guard;
   readonly webhooks: Webhooks;
   readonly rules: UrlPolicy;
+  readonly types: EventTypes;
 }
 
 /** Secrets as the API shows them. */
@@ -42,7 +42,7 @@ export const secretsView = (secrets: readonly WebhookSecret[]) => ({
 });
 
 /** Filters and cursor of a call that changes many deliveries. */
-const manyOf = ({ cursor, since, until, ...filters }: z.output<typeof redeliverSchema>) => {
+const manyOf = ({ cursor, since, until, ...filters }: z.output<ReturnType<typeof redeliverSchema>>) => {
   const after = cursor === undefined ? null : Buffer.from(cursor, "base64url").toString("utf8");
   if (after !== null && !isId(after)) throw new AppError("Invalid cursor");
   const msOf = (time: string | undefined) => (time === undefined ? undefined : Date.parse(time));
@@ -55,11 +55,11 @@ const manyView = ({ count, next }: BulkActionResult) => ({
 });
 
 /** Serves deliveries, events, test calls and secrets (contract §8). */
-export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteOptions) =>
-  serveRoutes(guard, [...deliveryRoutes(webhooks), ...eventRoutes(webhooks, rules)]);
+export const createWebhookRoutes = ({ guard, ...options }: WebhookRouteOptions) =>
+  serveRoutes(guard, [...deliveryRoutes(options), ...eventRoutes(options)]);
 
-const deliveryRoutes = (webhooks: Webhooks) => [
-  handle(LIST_DELIVERIES, ({ request, query, caller }) => {
+const deliveryRoutes = ({ webhooks, types }: Omit<WebhookRouteOptions, "guard">) => [
+  handle(listDeliveries(types), ({ request, query, caller }) => {
     const { limit, cursor, since: sinceMs, until: untilMs, ...filters } = query;
     const read = readWindows(webhooks.list(caller, { ...filters, sinceMs, untilMs }));
     return sendPage(request, { name: "deliveries", page: { limit, cursor } }, rowsById(read, deliveryView));
@@ -74,27 +74,27 @@ const deliveryRoutes = (webhooks: Webhooks) => [
 
   handle(CANCEL_DELIVERY, async ({ params, caller }) => deliveryView(await webhooks.actions.cancel(caller, params.id))),
 
-  handle(REDELIVER_MANY, async ({ body, caller, set }) => {
+  handle(redeliverMany(types), async ({ body, caller, set }) => {
     const { filters, after } = manyOf(body);
     set.status = 202;
     return manyView(await webhooks.actions.redeliverMany(caller, filters, after));
   }),
 
-  handle(CANCEL_MANY, async ({ body, caller }) => {
+  handle(cancelMany(types), async ({ body, caller }) => {
     const { filters, after } = manyOf(body);
     return manyView(await webhooks.actions.cancelMany(caller, filters, after));
   }),
 ];
 
-const eventRoutes = (webhooks: Webhooks, rules: UrlPolicy) => [
-  handle(LIST_EVENTS, ({ request, query, caller }) => {
+const eventRoutes = ({ webhooks, rules, types }: Omit<WebhookRouteOptions, "guard">) => [
+  handle(listEvents(types), ({ request, query, caller }) => {
     const { limit, cursor, since: sinceMs, after = null, ...filters } = query;
     const read = webhooks.feed(caller, { ...filters, sinceMs });
     const page = { limit, cursor: cursor ?? after };
     return sendPage(request, { name: "events", page }, rowsById(read, eventView));
   }),
 
-  handle(testWebhook(rules), async ({ body, caller }) => {
+  handle(testWebhook(rules, types), async ({ body, caller }) => {
     const { url, type = TEST_TYPE } = body;
     const { id, delivered, httpStatus, problem, elapsedMs } = await webhooks.test(caller, url, type);
     return { id, url, type, delivered, http_status: httpStatus, problem, elapsed_ms: elapsedMs };

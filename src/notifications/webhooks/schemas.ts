@@ -1,8 +1,16 @@
 import { z } from "zod";
-import { nextCursorField, nullableTime, timeField } from "../../foundation/http/schema-fields.ts";
+import {
+  flagField,
+  integerField,
+  nextCursorField,
+  nullableText,
+  nullableTime,
+  textField,
+  timeField,
+} from "../../foundation/http/schema-fields.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import { DELIVERY_STATUSES } from "./delivery-store.ts";
-import { EVENT_TYPES, TEST_TYPE } from "./event-types.ts";
+import { TEST_TYPE } from "./webhooks.ts";
 import { DELIVERY_FORMATS } from "./formats.ts";
 import { webhookUrlSchema } from "./webhook-urls.ts";
 
@@ -10,13 +18,16 @@ const URL_CHARACTERS_MAX = 2_048;
 const SUBJECT_CHARACTERS_MAX = 100;
 const CURSOR_CHARACTERS_MAX = 200;
 
+/** Every type of event that is sent. */
+export type EventTypes = readonly string[];
+
 /** Body of `POST /v1/webhooks/test`. */
-export const testSchema = (policy: UrlPolicy) =>
+export const testSchema = (policy: UrlPolicy, types: EventTypes) =>
   z
     .strictObject({
       url: webhookUrlSchema(policy),
       type: z
-        .enum([TEST_TYPE, ...EVENT_TYPES])
+        .enum([TEST_TYPE, ...types])
         .optional()
         .meta({ description: "The type of the event, sent with the data of its example. Default: `webhook.test`." }),
     })
@@ -27,30 +38,34 @@ const subject = z.string().max(SUBJECT_CHARACTERS_MAX);
 const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 const SINCE = "Only events at or after this time.";
 const UNTIL = "Only events before this time.";
-const TYPE = "Only events of this type.";
+const typeFilter = (types: EventTypes) => z.enum(types).optional().meta({ description: "Only events of this type." });
+
+const url = z.string().max(URL_CHARACTERS_MAX).optional().meta({ description: "Only deliveries to this URL." });
+const aboutSubject = subject.optional().meta({ description: "Only events about this subject, such as `target:<id>`." });
+const since = moment.optional().meta({ description: SINCE, type: "string", format: "date-time" });
 
 /** The query of the list of deliveries. */
-export const deliveryFilters = {
+export const deliveryFilters = (types: EventTypes) => ({
   status: z.enum(DELIVERY_STATUSES).optional().meta({ description: "Only deliveries of this status." }),
-  type: z.enum(EVENT_TYPES).optional().meta({ description: TYPE }),
-  url: z.string().max(URL_CHARACTERS_MAX).optional().meta({ description: "Only deliveries to this URL." }),
-  subject: subject.optional().meta({ description: "Only events about this subject, such as `target:<id>`." }),
-  since: moment.optional().meta({ description: SINCE, type: "string", format: "date-time" }),
+  type: typeFilter(types),
+  url,
+  subject: aboutSubject,
+  since,
   until: moment.optional().meta({ description: UNTIL, type: "string", format: "date-time" }),
-};
+});
 
 /** The query of the event feed. */
-export const eventFilters = {
-  since: deliveryFilters.since,
-  type: deliveryFilters.type,
-  subject: deliveryFilters.subject,
+export const eventFilters = (types: EventTypes) => ({
+  since,
+  type: typeFilter(types),
+  subject: aboutSubject,
   after: z.uuid().optional().meta({ description: "Only events after the one with this id." }),
-};
+});
 
-const manyFields = {
-  type: deliveryFilters.type,
-  url: deliveryFilters.url,
-  subject: deliveryFilters.subject,
+const manyFields = (types: EventTypes) => ({
+  type: typeFilter(types),
+  url,
+  subject: aboutSubject,
   since: z.iso.datetime({ offset: true }).optional().meta({ description: SINCE }),
   until: z.iso.datetime({ offset: true }).optional().meta({ description: UNTIL }),
   cursor: z
@@ -58,39 +73,38 @@ const manyFields = {
     .max(CURSOR_CHARACTERS_MAX)
     .optional()
     .meta({ description: "`next_cursor` of the previous call, to continue." }),
-};
+});
 
 /** Body of `POST /v1/webhooks/deliveries/redeliver`. */
-export const redeliverSchema = z
-  .strictObject({
-    status: z
-      .enum(DELIVERY_STATUSES)
-      .optional()
-      .meta({ description: "Only deliveries of this status. Default: `rejected` and `failed`." }),
-    ...manyFields,
-  })
-  .meta({ title: "WebhookRedelivery" });
+export const redeliverSchema = (types: EventTypes) =>
+  z
+    .strictObject({
+      status: z
+        .enum(DELIVERY_STATUSES)
+        .optional()
+        .meta({ description: "Only deliveries of this status. Default: `rejected` and `failed`." }),
+      ...manyFields(types),
+    })
+    .meta({ title: "WebhookRedelivery" });
 
 /** Body of `POST /v1/webhooks/deliveries/cancel`. */
-export const cancelSchema = z.strictObject(manyFields).meta({ title: "WebhookCancellation" });
+export const cancelSchema = (types: EventTypes) =>
+  z.strictObject(manyFields(types)).meta({ title: "WebhookCancellation" });
 
 export const manySchema = z
   .object({
-    count: z.int().meta({ description: "Deliveries that this call changed." }),
-    next_cursor: z
-      .string()
-      .nullable()
-      .meta({ description: "Set when the call ended after 10,000 deliveries and there are more." }),
+    count: integerField("Deliveries that this call changed."),
+    next_cursor: nullableText("Set when the call ended after 10,000 deliveries and there are more."),
   })
   .meta({ title: "WebhookManyResult" });
 
-const eventType = z.string().meta({ description: "The type of the event." });
+const eventType = textField("The type of the event.");
 
 const attemptSchema = z.object({
   at: nullableTime("When it was made; null if nothing was sent."),
   http_status: z.int().nullable().meta({ description: "The status of the response; null without one." }),
-  problem: z.string().nullable().meta({ description: "Why it failed, as a sentence; null if it did not." }),
-  response_body: z.string().nullable().meta({ description: "The first kB of the response to a failed attempt." }),
+  problem: nullableText("Why it failed, as a sentence; null if it did not."),
+  response_body: nullableText("The first kB of the response to a failed attempt."),
 });
 
 export const deliverySchema = z
@@ -101,7 +115,7 @@ export const deliverySchema = z
     }),
     type: eventType,
     subject: subject.nullable().meta({ description: SUBJECT }),
-    url: z.string().meta({ description: "Where the event is sent." }),
+    url: textField("Where the event is sent."),
     format: z.enum(DELIVERY_FORMATS).meta({
       description:
         "`standard`: the event itself. `slack`, `teams`: a message for people, chosen by the host of the URL.",
@@ -110,7 +124,7 @@ export const deliverySchema = z
       description:
         "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410. `cancelled`: by a request, or because its URL was removed.",
     }),
-    attempts: z.int().meta({ description: "Attempts since the event, or since the last redelivery." }),
+    attempts: integerField("Attempts since the event, or since the last redelivery."),
     created_at: timeField("When the event occurred."),
     next_attempt_at: nullableTime(
       "When it is sent next; null when finished, or while an earlier event about the same subject is pending.",
@@ -133,7 +147,7 @@ export const deliveriesSchema = z
 
 export const testEventSchema = z
   .object({
-    message: z.string().meta({ description: "A text that says that this is a test." }),
+    message: textField("A text that says that this is a test."),
     test: z.literal(true).meta({ description: "In every event that a test call sends, of whatever type." }),
     mode: z.enum(["live", "test"]).meta({ description: "The mode of the key that requested the test." }),
   })
@@ -142,12 +156,12 @@ export const testEventSchema = z
 export const testResultSchema = z
   .object({
     id: z.uuid().meta({ description: "The header `webhook-id` of the request." }),
-    url: z.string().meta({ description: "Where the event was sent." }),
+    url: textField("Where the event was sent."),
     type: eventType,
-    delivered: z.boolean().meta({ description: "Whether the receiver responded 2xx." }),
+    delivered: flagField("Whether the receiver responded 2xx."),
     http_status: z.int().nullable().meta({ description: "The status of the response; null without one." }),
-    problem: z.string().nullable().meta({ description: "Why it was not delivered, as a sentence." }),
-    elapsed_ms: z.int().meta({ description: "Duration of the request in milliseconds." }),
+    problem: nullableText("Why it was not delivered, as a sentence."),
+    elapsed_ms: integerField("Duration of the request in milliseconds."),
   })
   .meta({ title: "WebhookTestResult" });
 
@@ -167,7 +181,7 @@ export const eventsSchema = z
   .meta({ title: "EventList" });
 
 const secretSchema = z.object({
-  secret: z.string().meta({ description: "The secret: `whsec_` and 32 bytes in base64." }),
+  secret: textField("The secret: `whsec_` and 32 bytes in base64."),
   created_at: timeField("When it was created."),
   valid_until: nullableTime("Set on the old secret for 24 hours after a rotation."),
 });

@@ -1,6 +1,7 @@
 import type { Clock } from "../../foundation/base/clock.ts";
+import type { EventDoc } from "../../foundation/http/openapi.ts";
 import type { Poster } from "../../foundation/net/fetch.ts";
-import { formatFor } from "./formats.ts";
+import { formatFor, isPaced } from "./formats.ts";
 import { retryAfterMs } from "./retry-schedule.ts";
 import { signatureHeaders } from "./signature.ts";
 
@@ -39,7 +40,11 @@ export interface SenderOptions {
   readonly userAgent: string;
   /** Base of the links in chat messages; null when POSTWARDEN_BASE_URL is not set. */
   readonly baseUrl: string | null;
+  readonly loadDocs: LoadEventDocs;
 }
+
+/** Loads the descriptions of all types of events. */
+export type LoadEventDocs = () => Promise<readonly EventDoc[]>;
 
 /** Characters of a response quoted in `problem`. */
 const QUOTED_CHARACTERS_MAX = 200;
@@ -52,10 +57,10 @@ export type Sender = (request: WebhookRequest) => Promise<DeliveryResult>;
 
 /** Returns the function that makes one attempt. Any status but 2xx is a failure, including redirects. */
 export const createSender =
-  ({ post, clock, userAgent, baseUrl }: SenderOptions): Sender =>
+  ({ post, clock, userAgent, baseUrl, loadDocs }: SenderOptions): Sender =>
   async ({ id, url, body: event, secrets, signal }) => {
     const { payloadOf, isFailure } = formatFor(url);
-    const body = payloadOf(event, baseUrl);
+    const body = payloadOf(event, { baseUrl, docs: isPaced(url) ? await loadDocs() : [] });
     const headers = {
       "content-type": "application/json",
       "user-agent": userAgent,

@@ -12,9 +12,14 @@ import { Endpoints } from "./endpoints.ts";
 import { eventData, type EventFilters, type EventRow, type EventStore } from "./event-store.ts";
 import { formatOf } from "./formats.ts";
 import { eventBody } from "./outbox-relay.ts";
-import { TEST_MESSAGE, TEST_TYPE } from "./event-types.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
-import type { DeliveryResult, Sender } from "./send.ts";
+import type { DeliveryResult, LoadEventDocs, Sender } from "./send.ts";
+
+/** The type of a test event by default. */
+export const TEST_TYPE = "webhook.test";
+/** The `message` of a `webhook.test` event. */
+export const TEST_MESSAGE =
+  "This is a test event. Use it to check that the URL is reachable and the signature is valid.";
 
 export interface WebhooksOptions {
   readonly store: DeliveryStore;
@@ -22,8 +27,7 @@ export interface WebhooksOptions {
   readonly secrets: WebhookSecrets;
   readonly dispatcher: Dispatcher;
   readonly send: Sender;
-  /** The `data` of the documented example of an event type. */
-  readonly exampleOf: (type: string) => Promise<object>;
+  readonly loadDocs: LoadEventDocs;
   /** Events kept for one account and mode; default: 100,000. */
   readonly eventsMax?: number;
 }
@@ -87,11 +91,11 @@ export class Webhooks {
 
   /** Sends one event to a URL, without storing it: `webhook.test`, or the documented example of another type. */
   async test(owner: WebhookOwner, url: string, type: string): Promise<WebhookTestResult> {
-    const { store, send, exampleOf } = this.options;
+    const { store, send, loadDocs } = this.options;
     const { db, clock } = this.runtime;
     const id = newId();
     const { accountId, mode } = owner;
-    const example = type === TEST_TYPE ? { message: TEST_MESSAGE } : await exampleOf(type);
+    const example = z.looseObject({}).parse((await loadDocs()).find((event) => event.type === type)?.example);
     const body = eventBody(type, { createdAtMs: clock.nowMs(), mode, data: { ...example, test: true } });
     const startedMs = clock.monotonicMs();
     const signing = this.secrets.current({ accountId, mode }).map(({ secret }) => secret);

@@ -39,7 +39,7 @@ const OWN_STEPS: ReadonlySet<string> = new Set([
 /** The name of a deleted account: its row stays for the ledger. */
 export const deletedName = (id: string): string => `deleted-${id}`;
 
-/** Its statements; a test asks how SQLite plans each. */
+/** The statements of a deletion; a test checks the query plan of each. */
 export const prepareDeletion = (sqlite: Sqlite) =>
   statements({
     find: () => sqlite.prepare<DoomedAccount, [string]>("SELECT id, name FROM accounts WHERE name = ?"),

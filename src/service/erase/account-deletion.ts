@@ -100,7 +100,7 @@ export class AccountDeletion {
     for (const number of store.jobs(account)) {
       const isRemovable = db.transact((tx) => {
         const job = jobs.get(number);
-        // Its rows are still being written.
+        // The rows of this job are still being written.
         if (job === undefined || job.status === "receiving") return false;
         if (isUnfinished(job)) writer.abort(tx, job, "cancelled");
         jobs.hide(tx, number);

@@ -61,7 +61,7 @@ const OTHER_TABLES: ReadonlySet<string> = new Set([
 
 const mayContain = (column: string): string => `instr(lower(${column}), ?1) > 0`;
 
-/** Its statements; a test asks how SQLite plans each. */
+/** The statements of an erasure; a test checks the query plan of each. */
 export const prepareErasure = (sqlite: Sqlite) =>
   statements({
     verifications: () =>

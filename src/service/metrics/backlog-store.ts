@@ -21,7 +21,7 @@ interface Credits {
   readonly held: number;
 }
 
-/** Its statements; a test asks how SQLite plans each. */
+/** The statements of the metrics; a test checks the query plan of each. */
 export const prepareBacklog = ({ sqlite }: Pick<Db, "sqlite">) =>
   statements({
     pending: () =>

@@ -252,7 +252,7 @@ const withoutAccents = (text: string): string =>
     .replace(/[łıßøæœđð’‘´`]/g, (letter) => LETTERS[letter] ?? letter);
 
 /**
- * Prepares a reply's text. What we sent ourselves must not count (an address may contain "spam" or "unknown"): addresses
+ * Prepares a reply's text. Texts that we sent must not count (an address may contain "spam" or "unknown"): addresses
  * become "@", and so does every text of `ours`. A bare local part is masked only for mailbox phrases: "sender@" must not
  * hide "sender". One for which `isStatusWord` is true ("disabled@") is masked only where the reply quotes it. Links are
  * removed: their paths and parameters are not prose. "USER_UNKNOWN" is prose.

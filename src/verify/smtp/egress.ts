@@ -160,7 +160,7 @@ export class EgressPool {
     return this.#problems.get(egress) ?? "is not usable.";
   }
 
-  /** Those that can reach the address: a local address of the other IP version never could. */
+  /** The egresses that can reach the address: a local address of the other IP version never could. */
   #reaching({ address }: EgressTarget): Egress[] {
     return this.egresses.filter(({ localAddress }) => localAddress === null || isIP(localAddress) === isIP(address));
   }

@@ -41,7 +41,7 @@ const watched = () => {
     outages.noteDns({ name, type: "MX", outcome, fromCache });
   /** A query that was answered, a moment ago. */
   const answered = async () => {
-    dns("answer", { name: "known.example" });
+    dns("response", { name: "known.example" });
     await clock.advance(10);
   };
   /** The judgement of a failure, with the time that it takes. */
@@ -77,7 +77,7 @@ describe("DNS", () => {
   for (const outcome of ["servfail", "timeout", "network_error", "refused", "malformed", "unconfirmed"] as const)
     test(`where everything is ${outcome}, the root too, is an outage, logged once at each end`, async () => {
       const { clock, outages, dns, judge, lines } = watched();
-      dns("answer");
+      dns("response");
       await clock.advance(10);
       dns(outcome);
       expect([await judge("dns"), outages.current()]).toEqual(["outage", "dns_unavailable"]);
@@ -95,7 +95,7 @@ describe("DNS", () => {
     await answered();
     dns("timeout");
     await judge("dns");
-    dns("answer", { fromCache: true });
+    dns("response", { fromCache: true });
     expect(outages.current()).toBe("dns_unavailable");
   });
 
@@ -164,7 +164,7 @@ describe("DNS", () => {
     await clock.advance(240_000);
     dns("timeout");
     expect([outages.current(), await judge("dns")]).toEqual([null, "believed"]);
-    dns("answer");
+    dns("response");
     await clock.advance(1_000);
     dns("timeout");
     expect(await judge("dns")).toBe("outage");
@@ -254,7 +254,7 @@ describe("this machine", () => {
     const { clock, outages, dns, judge } = watched();
     outages.noteConnect(target(1), NO_SOCKET);
     await clock.advance(4_000);
-    dns("answer");
+    dns("response");
     outages.noteConnect(target(1), failureOf("proxy_failed", "connect"));
     expect([await judge("egress"), outages.current()]).toEqual(["outage", "local_failure"]);
     outages.noteConnect(target(1), REFUSED);
@@ -265,7 +265,7 @@ describe("this machine", () => {
     const { outages, dns, lines } = watched();
     for (let n = 0; n < 1_000; n++) {
       dns("local_failure");
-      dns("answer");
+      dns("response");
     }
     expect([outages.current(), lines.length, outages.lastShortageMs()]).toEqual([null, 1, 0]);
   });

@@ -82,7 +82,7 @@ const FINDINGS: Readonly<Record<Channel, string>> = {
 const DNS_FAILURES: ReadonlySet<DnsOutcome> = new Set([
   ...(["servfail", "refused", "timeout", "malformed", "network_error", "unconfirmed"] as const),
 ]);
-const DNS_ANSWERS: ReadonlySet<DnsOutcome> = new Set(["answer", "no_data", "nxdomain", "cname_loop"]);
+const DNS_ANSWERS: ReadonlySet<DnsOutcome> = new Set(["response", "no_data", "nxdomain", "cname_loop"]);
 const LOCAL_KINDS: ReadonlySet<SmtpFailure["kind"]> = new Set(["local_failure", "proxy_failed"]);
 const UNREACHABLE_KINDS: ReadonlySet<SmtpFailure["kind"]> = new Set(["refused_or_unreachable", "connect_timeout"]);
 

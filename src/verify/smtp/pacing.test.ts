@@ -121,7 +121,7 @@ test("a host that shuts us out after every pause gets five of them, and new ones
   const pacing = new Pacing(clock, 4);
   const shutOut = { kind: "shut_out", pauseMs: 60_000 } as const;
   for (let n = 0; n < 5; n++) {
-    // Whatever was under way is refused as well: that is one pause.
+    // Sessions that were under way are refused as well: the pauses are one.
     for (let at = 0; at < 4; at++) pacing.note(HOST, shutOut);
     expect(pacing.admit(HOST)).toEqual({ kind: "pause", waitMs: 60_000 });
     await clock.advance(60_000);

@@ -5,16 +5,16 @@ import type { SmtpFailure } from "../../foundation/net/smtp-failure.ts";
 export type SessionOutcome =
   /** The host replied to the probe, whatever it said. */
   | { readonly kind: "answered" }
-  /** It replied that it limits our rate. */
+  /** The host replied that it limits our rate. */
   | { readonly kind: "rate_limited" }
   /** The host has banned this egress: send nothing for `pauseMs`. */
   | { readonly kind: "shut_out"; readonly pauseMs: number }
-  /** It did not accept the connection, or never sent a banner. */
+  /** The host did not accept the connection, or never sent a banner. */
   | { readonly kind: "unresponsive"; readonly failure: SmtpFailure };
 
 export type Admission =
   | { readonly kind: "go"; readonly connectionsMax: number }
-  /** Dial again after so long. */
+  /** Dial again after `waitMs`. */
   | { readonly kind: "wait"; readonly waitMs: number }
   /** Send nothing for this time, not even on open connections. */
   | { readonly kind: "pause"; readonly waitMs: number }
@@ -152,7 +152,7 @@ export class Pacing {
     state.connectionsMax = Math.max(1, Math.floor(state.connectionsMax / 2));
   }
 
-  /** One that shuts us out after every pause gets no more of them: a list must end. */
+  /** A host that shuts us out after every pause gets no more of them: a list must end. */
   #noteShutOut(state: HostState, pauseMs: number): void {
     const nowMs = this.clock.monotonicMs();
     if (state.pausedUntilMs <= nowMs) state.pauses++;

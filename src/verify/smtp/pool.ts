@@ -64,7 +64,7 @@ export class ProbePool {
   /** The host replied that it limits our rate or has shut us out, or (again) not. */
   notePace(target: ProbeTarget, outcome: Exclude<SessionOutcome, { readonly kind: "unresponsive" }>): void {
     this.options.pacing.note(hostKey(target), outcome);
-    const queue = this.#queues.get(hostKey(target)); // It may accept another connection by now.
+    const queue = this.#queues.get(hostKey(target)); // The host may accept another connection by now.
     if (queue !== undefined) this.#feed(queue);
   }
 

@@ -42,8 +42,8 @@ interface ProbeRun {
 }
 
 /**
- * Runs one probe on an idle connection or a new one. What an idle connection leaves open because it ended, or because it
- * has served enough, is repeated once on a new one. Rejects only for a bug, with nothing left open.
+ * Runs one probe on an idle connection or a new one. A probe that an idle connection leaves open, because it ended or has
+ * served enough, is repeated once on a new one. Rejects only for a bug, with nothing left open.
  */
 export const runProbe = async (clock: Clock, probe: SmtpProbe, options: RunOptions): Promise<ProbeRun> => {
   const { idle, open, ended } = options;

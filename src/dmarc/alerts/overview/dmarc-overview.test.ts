@@ -3,8 +3,9 @@ import { DAY_MS } from "../../../foundation/base/days.ts";
 import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
 import type { Alert } from "../../records/domains/raise.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import { type DomainListQuery, DmarcOverview } from "./dmarc-overview.ts";
-import { DomainOverviewStore, type DomainOverview, OpenAlertStore } from "./domain-overview-store.ts";
+import { DmarcOverview, type DomainListQuery } from "./dmarc-overview.ts";
+import { DomainOverviewStore, type DomainOverview } from "./domain-overview-store.ts";
+import { OpenAlertStore } from "../rules/alert-rule-store.ts";
 
 const OWNER = { accountId: "account", mode: "live" } as const;
 const HOUR_MS = 60 * 60_000;

@@ -6,24 +6,13 @@ import { orRefusal } from "../../../foundation/db/refusal.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
-import { SILENT_AFTER_MS } from "../../records/domains/domain-schemas.ts";
+import { SILENT_AFTER_MS } from "../../records/domains/domain-view.ts";
 import { percentOf } from "../../insight/sources/rollup-rows.ts";
-import type { AlertRule } from "../../records/domains/raise.ts";
-import {
-  alertAttention,
-  findOpenAlerts,
-  OPEN_DAYS_MAX,
-  OPEN_RULES,
-  type OpenAlert,
-  statusAttention,
-} from "./attention.ts";
-import type {
-  OpenAlertStore,
-  DomainOverview,
-  DomainOrder,
-  ListedStatus,
-  DomainOverviewStore,
-} from "./domain-overview-store.ts";
+import { readLastCheck, type DnsCheck } from "../../records/domains/domain-state.ts";
+import { readAlertBody, type AlertRule } from "../rules/alert-rule.ts";
+import { ALERT_RULES, findAlertRule } from "../rules/alert-rules.ts";
+import type { DomainOrder, DomainOverview, DomainOverviewStore, ListedStatus } from "./domain-overview-store.ts";
+import type { OpenAlertStore, RecentAlert } from "../rules/alert-rule-store.ts";
 
 export interface DmarcOverviewStores {
   readonly overviews: DomainOverviewStore;
@@ -71,12 +60,15 @@ export interface MailInName {
 /** An open alert in the words of the dashboard. */
 export interface ShownAlert extends AttentionItem {
   readonly id: string;
-  readonly rule: OpenAlert["rule"];
+  readonly rule: string;
 }
 
 /** Alerts and domains read for one page. */
 const ALERTS_MAX = 500;
 const DOMAINS_MAX = 100;
+/** Incidents without an end are no longer shown after this time: see `INCIDENT_DAYS_MAX` of failure spikes. */
+const OPEN_DAYS_MAX = 60;
+const OPEN_RULES = ALERT_RULES.flatMap(({ name, open }) => (open === undefined ? [] : [name]));
 const SEVERITIES: readonly AttentionItem["severity"][] = ["bad", "warn", "unknown"];
 
 /** What the dashboard shows across domains: lists, sums, and what needs somebody. A caller sees those of its account and mode. */
@@ -140,7 +132,7 @@ export class DmarcOverview {
       const isFailing = new Set(failing.map(({ number }) => number));
       // That the record is gone or changed is said already, and so is the reason why reports stopped.
       const alerts = this.#openAlerts(owner, null).filter(
-        ({ number, rule }) => !(isFailing.has(number) && (rule === "policy_weakened" || rule === "reports_stopped")),
+        ({ number, open }) => !(isFailing.has(number) && open.isSaidByStatus === true),
       );
       return [...statuses, ...alerts.map(alertAttention)].toSorted(byUrgency);
     });
@@ -177,14 +169,70 @@ export class DmarcOverview {
     const nowMs = this.runtime.clock.nowMs();
     const sinceMs = nowMs - OPEN_DAYS_MAX * DAY_MS;
     const recent = alerts.recent(owner, { rules: OPEN_RULES, sinceMs, limit: ALERTS_MAX, domains });
-    const withRule = (rule: AlertRule): readonly number[] => [
-      ...new Set(recent.flatMap((alert) => (alert.rule === rule ? [alert.number] : []))),
-    ];
-    const classified = alerts.classifiedSources(withRule("new_source"));
-    const excessive = alerts.excessiveReporters(withRule("excessive_reporter"));
-    return findOpenAlerts(recent, { nowMs, classified, excessive });
+    return findOpenAlerts(recent, alerts, nowMs);
   }
 }
+
+/** An alert of a rule whose alerts stay open, with its data. */
+interface OpenAlert extends RecentAlert {
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly open: NonNullable<AlertRule["open"]>;
+}
+
+/** The alerts that still hold and that nobody acknowledged. Newest first, as `recent` are. */
+const findOpenAlerts = (recent: readonly RecentAlert[], store: OpenAlertStore, nowMs: number): readonly OpenAlert[] => {
+  const read = recent.flatMap(readAlert);
+  const facts = new Map(
+    [...Map.groupBy(read, ({ open }) => open)].map(([open, of]) => [
+      open,
+      open.facts?.(store, [...new Set(of.map(({ number }) => number))]) ?? new Set<string>(),
+    ]),
+  );
+  const later = new Set<string>();
+  return read.filter((alert) => {
+    const { open, data, number, rule, subject } = alert;
+    const topics = (open.topics?.(data) ?? [subject]).map((topic) => `${number} ${rule} ${topic}`);
+    const isReplaced = topics.every((topic) => later.has(topic));
+    for (const topic of topics) later.add(topic);
+    if (isReplaced || alert.acknowledgedAtMs !== null) return false;
+    if (nowMs - alert.atMs >= (open.days ?? OPEN_DAYS_MAX) * DAY_MS) return false;
+    return open.holds?.(alert, facts.get(open) ?? new Set()) !== false;
+  });
+};
+
+/** None for an alert of another version. */
+const readAlert = (alert: RecentAlert): OpenAlert[] => {
+  const { open, data } = findAlertRule(alert.rule) ?? {};
+  const read = data?.safeParse(readAlertBody(alert.body).data);
+  return open === undefined || read?.success !== true ? [] : [{ ...alert, open, data: read.data }];
+};
+
+/** An open alert in the words of the dashboard. */
+const alertAttention = ({ open, data, domain, domainId, atMs }: OpenAlert): AttentionItem => ({
+  ...open.attention(data, { domain, path: `/dmarc/${domainId}` }),
+  sinceMs: atMs,
+});
+
+/** What a failed check of the DNS means, in the words of the dashboard. */
+const CHECK_TITLES: Readonly<Record<DnsCheck["code"], (domain: string) => string>> = {
+  record: (domain) => `${domain} has no valid DMARC record`,
+  reporting_address: (domain) => `${domain} no longer sends its reports here`,
+  authorisation: (domain) => `Receivers may not send reports about ${domain} here`,
+};
+
+/** A domain whose status is `action_required`. `sinceMs` is null when unknown. */
+const statusAttention = (row: DomainRow, sinceMs: number | null): AttentionItem => {
+  const failed = readLastCheck(row.lastCheck)?.checks.find(({ ok }) => ok === false);
+  return {
+    // Without a record anybody can forge the domain; without reports that only stays unseen.
+    severity: failed?.code === "record" ? "bad" : "warn",
+    label: "Record",
+    title: failed === undefined ? `No reports about ${row.domain} can arrive` : CHECK_TITLES[failed.code](row.domain),
+    detail: failed?.message ?? "The last check of its DNS got no response. The check before it failed.",
+    action: { text: "Show the record", path: `/dmarc/${row.id}/record` },
+    sinceMs,
+  };
+};
 
 const byUrgency = (a: AttentionItem, b: AttentionItem): number =>
   SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) || (b.sinceMs ?? 0) - (a.sinceMs ?? 0);

@@ -1,20 +1,20 @@
-import { type DayRange, dayOfTime, DAY_MS, isoDay } from "../../../foundation/base/days.ts";
+import { DAY_MS, dayOfTime, isoDay, type DayRange } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import type { QueryContext } from "../../insight/queries/domain-query.ts";
 import { historyBodySchema, readState } from "../../records/domains/domain-state.ts";
-import { type ReporterStanding, standingOf } from "../../records/domains/reporter-store.ts";
+import { standingOf, type ReporterStanding } from "../../records/domains/reporter-store.ts";
 import { reporterView, type ShownReporter } from "../../insight/queries/reporter.ts";
-import { type Summary, summarizeDomain } from "../../insight/queries/summary.ts";
+import { summarizeDomain, type Summary } from "../../insight/queries/summary.ts";
 import { DomainSources, type ExplainedSource } from "../../insight/sources/domain-sources.ts";
 import type { DayTotals } from "../../insight/sources/rollup-rows.ts";
 import type { Classification, RollupStore, UserClassification } from "../../insight/sources/rollup-store.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { advisedFindings } from "../../insight/advice/advisor.ts";
-import { fixOf, questionOf, type SourceFix } from "../../insight/advice/source-fix.ts";
 import type { DomainHealth } from "../../insight/health/health-schema.ts";
 import { serviceById, type KnownService } from "../../records/services/services.ts";
+import { fixOf, questionOf, type SourceFix } from "../../insight/advice/advice-requirements.ts";
 
 export interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain"> {
   readonly histories: DomainPageStores["domains"];

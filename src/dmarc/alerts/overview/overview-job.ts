@@ -61,7 +61,7 @@ export class OverviewJob {
     const { db, clock } = this.runtime;
     const domain = domains.findByNumber(number);
     if (domain === undefined) return;
-    // What changes while this is computed makes the domain due again.
+    // A change during the computation makes the domain due again.
     const nowMs = clock.nowMs();
     const { next } = await advise(domain);
     const sources = new DomainSources(rollups, domain);

@@ -6,13 +6,7 @@ import type { SilentDomain } from "./alert-rule-store.ts";
 import { findReportsStopped, SILENCE_MS_MIN } from "./reports-stopped.ts";
 import { type ReviewStores, ReviewFacts } from "./review-facts.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
-import { findExcessiveReporters } from "./excessive-reporters.ts";
-import { findFailureSpikes } from "./failure-spikes.ts";
-import { findNewSources } from "./new-sources.ts";
-import { findNewSubdomains } from "./new-subdomains.ts";
-import { findPolicyLapses } from "./policy-lapses.ts";
-import { findSpoofingCampaign } from "./spoofing.ts";
-import { findTlsFailures } from "./tls-failures.ts";
+import { ALERT_RULES } from "./alert-rules.ts";
 
 export interface AlertJobOptions extends ReviewStores {
   readonly domains: Pick<DomainStore, "findByNumber" | "listHistory">;
@@ -101,16 +95,9 @@ export class AlertJob {
 }
 
 /** The rules about reports, in the order in which their alerts are raised. */
-const RULES = [
-  // First: the others do not count the reporters that it finds.
-  findExcessiveReporters,
-  findPolicyLapses,
-  findTlsFailures,
-  findNewSources,
-  findNewSubdomains,
-  findFailureSpikes,
-  findSpoofingCampaign,
-];
+const REVIEWS = ALERT_RULES.toSorted((a, b) => Number(b.isReviewedFirst ?? 0) - Number(a.isReviewedFirst ?? 0)).flatMap(
+  ({ review }) => review ?? [],
+);
 
 /**
  * Reviews a domain for which reports arrived: applies each rule to its facts, raises the alerts and marks what was reviewed. Runs in
@@ -122,8 +109,8 @@ export const createDomainReview =
     const facts = new ReviewFacts(stores, domain, nowMs);
     const { rules } = stores.all;
     let isPending = false;
-    for (const rule of RULES) {
-      const found = rule(facts);
+    for (const review of REVIEWS) {
+      const found = review(facts);
       for (const alert of found.alerts) raise(tx, domain, alert, nowMs);
       if (found.reviewedSources !== undefined) rules.markSources(tx, found.reviewedSources);
       if (found.reviewedNames !== undefined) rules.markNames(tx, domain.number, found.reviewedNames);

@@ -4,12 +4,12 @@ import type { Mail, MailFailure } from "../../../foundation/net/mailer.ts";
 import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
 import { createTestMailing, MAIL_BASE_URL } from "../../../testing/mailing.ts";
 import { createAlertMails } from "./alert-mails.ts";
-import { ALERT_EXAMPLES } from "./alert-events.ts";
+import { findAlertRule } from "./alert-rules.ts";
 import { failureAlert } from "./failure-spikes.ts";
 import { SOURCE_EXAMPLE } from "../../insight/queries/query-examples.ts";
 import { sourceSchema } from "../../insight/sources/source-response.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import type { Alert, AlertRule } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/raise.ts";
 
 const newHarness = createDmarcAlertHarness();
 const MINUTE_MS = 60_000;
@@ -148,7 +148,7 @@ describe("an alert mail", () => {
   const CHECK = { code: "record", ok: false, observed: null, expected: null, message: "None." };
   const MADE_SOURCE = { ...PARSED_SOURCE, service: null };
 
-  test.each<[string, AlertRule, Readonly<Record<string, unknown>>, string[]]>([
+  test.each<[string, string, Readonly<Record<string, unknown>>, string[]]>([
     [
       "which checks fail",
       "status_changed",
@@ -214,7 +214,7 @@ describe("an alert mail", () => {
     ["at least its summary, whatever the data is", "new_source", { sources: 5 }, ["the record changed"]],
   ])("says %s", async (_, rule, change, parts) => {
     const { add, sender, raiseFor, clock, mails } = start();
-    raiseFor(add("example.com"), { rule, data: { ...ALERT_EXAMPLES[rule], ...change } });
+    raiseFor(add("example.com"), { rule, data: { ...findAlertRule(rule)?.example, ...change } });
     await clock.advance(MINUTE_MS);
     await sender.send();
     for (const part of parts) expect(mails[0]?.text).toContain(part);
@@ -235,7 +235,7 @@ describe("an alert mail", () => {
     const { add, sender, raiseFor, clock, mails } = start();
     raiseFor(add("example.com"), {
       rule: "status_changed",
-      data: { ...ALERT_EXAMPLES.status_changed, status: "active" },
+      data: { ...findAlertRule("status_changed")?.example, status: "active" },
     });
     await clock.advance(MINUTE_MS);
     await sender.send();

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { nullableText, textField, timeField } from "../../../foundation/http/schema-fields.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { isId } from "../../../foundation/base/secrets.ts";
 import type { Guard, Caller } from "../../../foundation/http/guard.ts";
@@ -6,17 +7,17 @@ import { readPlainly, rowsById, sendPage } from "../../../foundation/http/list-p
 import { declareRoute, handle, serveRoutes } from "../../../foundation/http/route.ts";
 import { idParameter, pageQuery } from "../../../foundation/http/route-input.ts";
 import type { DmarcAlertRow, DmarcAlertStore } from "../../records/domains/alert-store.ts";
-import { ALERT_RULES } from "../../records/domains/raise.ts";
-import { readAlertBody } from "./alert-data.ts";
+import { readAlertBody } from "./alert-rule.ts";
+import { alertRuleName } from "./alert-rules.ts";
 import type { DomainPage, DomainRow } from "../../records/domains/domain-store.ts";
 
 const alertSchema = z
   .object({
     id: z.uuid().meta({ description: "Identifier of the alert." }),
-    rule: z.enum(ALERT_RULES).meta({ description: "The rule that raised it." }),
-    subject: z.string().meta({ description: "What it is about: a source, a name, a day." }),
-    at: z.iso.datetime({ precision: 3 }).meta({ description: "When it was raised." }),
-    summary: z.string().meta({ description: "What happened, in one sentence." }),
+    rule: alertRuleName.meta({ description: "The rule that raised it." }),
+    subject: textField("What it is about: a source, a name, a day."),
+    at: timeField("When it was raised."),
+    summary: textField("What happened, in one sentence."),
     data: z.record(z.string(), z.unknown()).meta({
       description: "As in the event `dmarc.<rule>`, without the fields about the domain.",
     }),
@@ -25,7 +26,7 @@ const alertSchema = z
 
 export const alertsSchema = z.object({
   alerts: z.array(alertSchema).meta({ description: "The alerts of the page, newest first." }),
-  next_cursor: z.string().nullable().meta({ description: "`cursor` of the next page; null on the last page." }),
+  next_cursor: nullableText("`cursor` of the next page; null on the last page."),
 });
 
 export const LIST_DMARC_ALERTS = declareRoute({

@@ -17,7 +17,7 @@ import { trustSentence, reporterView, reporterWords } from "../../insight/querie
 import { UNAUTHENTICATED_KEY } from "../../insight/sources/unauthenticated-mail.ts";
 import { isForeign, actionableFailures, DomainSources } from "../../insight/sources/domain-sources.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
-import { allDomainsLink, domainLink, publishActions, recordToPublish } from "./domain-links.ts";
+import { allDomainsLink, domainLink, publishActions, recordToPublish } from "./mail-blocks.ts";
 import { isLearned, learningFromDay, type Learning } from "./review-facts.ts";
 import type { AdviceStep } from "../../insight/advice/advice-schema.ts";
 import type { Advisor } from "../../insight/advice/advisor.ts";
@@ -104,7 +104,7 @@ const item = (source: Source, count: string): MailItem => {
 const failingOf = (source: Source): string =>
   `${formatCount(actionableFailures(source))} of ${formatCount(source.messages)} fail`;
 
-/** The next step, and what to do for it. What fails was said before. */
+/** The next step, and what to do for it. The failures are in an earlier block. */
 const nextActions = (facts: DomainDigestFacts): readonly MailBlock[] => {
   const { next, domain, recordToPublish } = facts;
   const { action: code = null, record = null, why } = next ?? { why: "nothing is left to do." };
@@ -192,7 +192,7 @@ const policyOf = (policy: DomainDigestFacts["policy"]): string => {
   return `p=${policy.p}${test}${policy.inherited_from === null ? "" : ` from ${policy.inherited_from}`}`;
 };
 
-/** What a digest says about a domain is made of. */
+/** The facts about a domain of which a digest is made. */
 export interface DomainDigestFacts {
   readonly domain: Pick<DomainRow, "id" | "domain" | "label" | "status">;
   readonly period: DigestPeriod;

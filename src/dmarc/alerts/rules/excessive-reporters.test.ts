@@ -3,14 +3,15 @@ import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import {
   createDmarcAlertHarness,
-  type DmarcAlertHarness,
   enrolSettled,
   expectDocumented,
+  type DmarcAlertHarness,
 } from "../../../testing/dmarc-alert-harness.ts";
-import { decidingVouchers, ReporterStore } from "../../records/domains/reporter-store.ts";
+import { ReporterStore, decidingVouchers } from "../../records/domains/reporter-store.ts";
 import { DmarcOverview } from "../overview/dmarc-overview.ts";
-import { DomainOverviewStore, OpenAlertStore } from "../overview/domain-overview-store.ts";
+import { DomainOverviewStore } from "../overview/domain-overview-store.ts";
 import { excessiveAdvice, findOutliers } from "./excessive-reporters.ts";
+import { OpenAlertStore } from "./alert-rule-store.ts";
 
 const newHarness = createDmarcAlertHarness();
 const OWNER = { accountId: "account", mode: "live" } as const;

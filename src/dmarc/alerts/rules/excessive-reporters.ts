@@ -1,9 +1,13 @@
+import { z } from "zod";
 import { DAY_MS, isoDay } from "../../../foundation/base/days.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
+import { dayField, integerField, textField } from "../../../foundation/http/schema-fields.ts";
+import { action } from "../../../notifications/mail/mail-content.ts";
 import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
 import type { Alert } from "../../records/domains/raise.ts";
 import type { DomainReporters, UnknownReporter } from "../../records/domains/reporter-store.ts";
-import type { AlertData } from "./alert-data.ts";
+import { alertRule } from "./alert-rule.ts";
+import { domainLink, items, texts } from "./mail-blocks.ts";
 import { NO_ALERTS, type ReviewFacts, type RuleResult, subjectOfMany } from "./review-facts.ts";
 
 /** The days whose messages are compared, up to today. */
@@ -34,7 +38,7 @@ interface Weighed extends UnknownReporter {
 }
 
 export interface Outliers {
-  /** Those whose counts are far above all others, most messages first. */
+  /** The vouchers whose counts are far above all others, most messages first. */
   readonly excessive: readonly Weighed[];
   /** Vouchers of those that were so before, and no longer are. */
   readonly ended: readonly number[];
@@ -107,7 +111,71 @@ export const findExcessiveReporters = (facts: ReviewFacts): RuleResult => {
   };
 };
 
-const excessiveAlert = (data: AlertData<"excessive_reporter">): Alert => {
+const dataSchema = z.object({
+  count: integerField("Number of unknown reporters whose counts are far above all others."),
+  reporters: z
+    .array(
+      z.object({
+        name: textField("The organizational domain that the mail of its reports is authenticated as."),
+        messages: integerField("Messages in its reports."),
+      }),
+    )
+    .meta({ description: "The ten with the most messages." }),
+  compared_with: z.enum(["known_reporters", "other_reporters"]).meta({
+    description:
+      "`known_reporters` where these cover the domain; otherwise `other_reporters`, the known ones and those whose counts are not far above the others.",
+  }),
+  other_messages: integerField("Messages in the reports of all of these together."),
+  first_day: dayField("First day that is compared."),
+  last_day: dayField("Last day that is compared."),
+});
+type ExcessiveData = z.output<typeof dataSchema>;
+
+export const EXCESSIVE_REPORTER = alertRule({
+  name: "excessive_reporter",
+  words: "Far too high counts",
+  description: "An unknown reporter counts far more messages than all others.",
+  summary:
+    "The counts of a reporter that is neither known nor accepted are far above those of all others; once, until they no longer are",
+  title: "an unknown reporter counts far more messages than all others",
+  data: dataSchema,
+  example: {
+    count: 1,
+    reporters: [{ name: "reports.example", messages: 1_000_000 }],
+    compared_with: "known_reporters",
+    other_messages: 1_234,
+    first_day: "2025-12-03",
+    last_day: "2026-01-01",
+  },
+  review: findExcessiveReporters,
+  isReviewedFirst: true,
+  mail: (data, domain) => {
+    const { counted, why, todo } = excessiveAdvice(data);
+    return [
+      items(
+        data.reporters.map(({ name, messages }) => ({ text: `${shortName(name)}: ${plural(messages, "message")}` })),
+        data.count,
+      ),
+      texts(`${counted} ${why}`),
+      action(todo),
+      domainLink(domain, "reports", "Show the reports"),
+    ];
+  },
+  open: {
+    facts: (store, domains) => store.excessiveReporters(domains),
+    holds: ({ number, data: { reporters } }, excessive) =>
+      reporters.some(({ name }) => excessive.has(`${number} ${name}`)),
+    attention: (data, { domain, path }) => ({
+      severity: "warn",
+      label: "Reporter",
+      title: `${domain}: ${excessiveSummary(data)}`,
+      detail: Object.values(excessiveAdvice(data)).join(" "),
+      action: { text: "See the reports", path: `${path}/reports` },
+    }),
+  },
+});
+
+const excessiveAlert = (data: ExcessiveData): Alert => {
   const names = data.reporters.map(({ name }) => name);
   const [only = ""] = names;
   const subject = data.count === 1 ? only : subjectOfMany(names);
@@ -115,7 +183,7 @@ const excessiveAlert = (data: AlertData<"excessive_reporter">): Alert => {
 };
 
 /** `x.example reports 1,000,000 messages in 30 days, all known reporters together 1,234`. */
-export const excessiveSummary = ({ count, reporters, compared_with, other_messages }: ExcessiveData): string => {
+const excessiveSummary = ({ count, reporters, compared_with, other_messages }: ExcessiveData): string => {
   const [first] = reporters;
   const who =
     count === 1
@@ -124,8 +192,6 @@ export const excessiveSummary = ({ count, reporters, compared_with, other_messag
   const others = compared_with === "known_reporters" ? "all known reporters" : "all other reporters";
   return `${who} ${plural(first?.messages ?? 0, "message")} in ${WINDOW_DAYS} days, ${others} together ${formatCount(other_messages)}`;
 };
-
-type ExcessiveData = AlertData<"excessive_reporter">;
 
 /** What follows from an alert, for people. */
 export const excessiveAdvice = ({ count }: Pick<ExcessiveData, "count">) => ({

@@ -17,7 +17,7 @@ const mail = (day: number, messages: number, failing: number): DayMail => ({
   aligned: messages - failing,
   forwarded: 0,
 });
-/** Each day of the four weeks before `days`, so much mail and so many failures; `change` says what a day is instead. */
+/** The four weeks before `days` with the `usual` counts on each day; `change` has other counts for single days. */
 const history = (
   usual: readonly [messages: number, failing: number],
   change: Readonly<Record<number, readonly [messages: number, failing: number]>> = {},

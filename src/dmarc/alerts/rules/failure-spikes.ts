@@ -7,9 +7,12 @@ import { parseDay } from "../../../foundation/http/day-range.ts";
 import { percentOf } from "../../insight/sources/rollup-rows.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
-import { ALERT_DATA, type AlertData, readAlertBody, shareOf } from "./alert-data.ts";
+import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
+import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
+import { alertRule, readAlertBody, shareField, shareOf } from "./alert-rule.ts";
 import type { SourceDay, DayMail } from "./alert-rule-store.ts";
 import {
+  CAUSE_CODES,
   type CauseRecord,
   causeText,
   findCauses,
@@ -19,7 +22,15 @@ import {
   isSeenByReporters,
   judgeFailures,
 } from "./failure-incidents.ts";
-import { eventSource } from "./new-sources.ts";
+import { items } from "./mail-blocks.ts";
+import {
+  EVENT_SOURCE_EXAMPLE,
+  eventSource,
+  eventSourceSchema,
+  sourceName,
+  sourcePath,
+  sourcesLink,
+} from "./new-sources.ts";
 import { NO_ALERTS, type ReviewFacts, type RuleResult, subjectOfMany } from "./review-facts.ts";
 
 /** A change of the failures of one source. */
@@ -80,6 +91,116 @@ export const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
   const groups = states.map((state) => spikes.filter(({ change }) => change.state === state));
   return { alerts: groups.filter((group) => group.length > 0).map(failureAlert) };
 };
+
+const shareFields = {
+  failing: integerField("Messages of these that failed DMARC."),
+  failing_share: shareField("`failing` divided by `messages`."),
+  usual_failing_share: shareField("The share that failed before, on the same weekdays."),
+};
+const SHARES = { failing: 412, failing_share: 0.9581, usual_failing_share: 0.01 };
+
+const causeSchema = z.object({
+  code: z.enum(CAUSE_CODES).meta({ description: "Which authentication fails or is missing." }),
+  domain: textField("Domain of the DKIM signature, or of the envelope sender."),
+  selector: nullableText("DKIM selector; null for SPF and where reports do not give it."),
+  result: nullableText("The result that receivers gave; null for what is missing."),
+  message: textField("The cause in a sentence."),
+});
+
+const dataSchema = z.object({
+  state: z
+    .enum(["started", "grew", "ended"])
+    .meta({ description: "`grew`: the failing share doubled since the last event." }),
+  started_day: dayField("First day of the incident."),
+  day: dayField("The last day that was evaluated."),
+  messages: integerField(
+    "Messages since the incident started; when it ended, on that day. Without forwarded messages.",
+  ),
+  ...shareFields,
+  sources: z
+    .array(
+      eventSourceSchema.extend({
+        started_day: dayField("First day of the incident of this source."),
+        ...shareFields,
+        causes: z.array(causeSchema).meta({ description: "What usually passed and now fails or is missing." }),
+      }),
+    )
+    .meta({ description: "At most a hundred, those with the most failing messages first." }),
+});
+type SpikeData = z.output<typeof dataSchema>;
+
+export const FAILURE_SPIKE = alertRule({
+  name: "failure_spike",
+  words: "Failures",
+  description: "Much more mail of a source fails than usual: started, grew, ended.",
+  summary: "Much more mail of a source fails DMARC than usual; again when that doubles, and when it ends",
+  title: (text) => (text("state") === "ended" ? "mail passes DMARC again" : "DMARC failures increased"),
+  data: dataSchema,
+  example: {
+    state: "started",
+    started_day: "2026-01-01",
+    day: "2026-01-02",
+    messages: 430,
+    ...SHARES,
+    sources: [
+      {
+        ...EVENT_SOURCE_EXAMPLE,
+        started_day: "2026-01-01",
+        ...SHARES,
+        causes: [
+          {
+            code: "dkim_failing",
+            domain: "example.com",
+            selector: "mail",
+            result: "fail",
+            message: "DKIM signatures of example.com with selector mail have failed since 2026-01-01 (fail).",
+          },
+        ],
+      },
+    ],
+  },
+  review: findFailureSpikes,
+  mail: ({ state, sources }, domain) => [
+    items(
+      sources.map((source) => ({
+        text: `${sourceName(source)}: ${source.failing} of ${plural(source.messages, "message")} failed DMARC`,
+        lines: source.causes.map(({ message }) => message),
+      })),
+    ),
+    state === "ended"
+      ? null
+      : sourcesLink(sources, domain, { one: "Show what fails and how to fix it", all: "Show the failing sources" }),
+  ],
+  open: {
+    topics: ({ sources }) => sources.map(({ key }) => key),
+    holds: ({ data: { state } }) => state !== "ended",
+    attention: (data, { domain, path }) => {
+      const [first, ...others] = data.sources;
+      const name = first === undefined ? "A sender" : shortName(first.name);
+      const more = others.length === 0 ? "" : ` and ${plural(others.length, "other sender")}`;
+      const cause = first?.causes[0]?.message;
+      return {
+        severity: "bad",
+        label: "Failing",
+        title: `Mail of ${name}${more} as ${domain} has failed since ${data.started_day}`,
+        detail: `${failedWords(data)}, usually ${percentWords(data.usual_failing_share)}.${cause === undefined ? "" : ` ${cause}`}`,
+        action:
+          first === undefined || others.length > 0
+            ? { text: "See the sources", path: `${path}/sources?failing=1` }
+            : { text: "See why", path: sourcePath(path, first.key) },
+      };
+    },
+  },
+});
+
+const HUNDRED = 100;
+/** 100 % only where it is exactly that. */
+const percentWords = (share: number): string => `${Math.min(Math.round(share * HUNDRED), share < 1 ? 99 : HUNDRED)} %`;
+
+const failedWords = ({ messages, failing, failing_share }: SpikeData): string =>
+  failing === messages
+    ? `All ${plural(messages, "message")} failed`
+    : `${formatCount(failing)} of ${plural(messages, "message")} failed (${percentWords(failing_share)})`;
 
 /** A receiver that could not look something up has a problem of its own (RFC 8601 §2.7.1). */
 const isLookupFailure = (causes: readonly SpikeCause[]): boolean =>
@@ -148,9 +269,9 @@ const causesOf = (
 };
 
 /** Alerts of versions before incidents were stored by source have no state. */
-const incidentSchema = ALERT_DATA.failure_spike.pick({ state: true, day: true }).extend({
+const incidentSchema = dataSchema.pick({ state: true, day: true }).extend({
   sources: z.array(
-    ALERT_DATA.failure_spike.shape.sources.element.pick({
+    dataSchema.shape.sources.element.pick({
       key: true,
       started_day: true,
       failing_share: true,
@@ -195,7 +316,7 @@ export const failureAlert = (spikes: readonly SourceSpike[]): Alert => {
   const name = `${first?.source.name ?? ""}${sorted.length === 1 ? "" : ` and ${sorted.length - 1} more`}`;
   const summary = SUMMARIES[state](name, percent(usual), percent(failing / Math.max(1, messages)));
   const cause = state === "ended" ? undefined : first?.causes[0];
-  const data: AlertData<"failure_spike"> = {
+  const data: SpikeData = {
     state,
     started_day: since,
     day: isoDay(Math.max(...changes.map(({ day }) => day))),
@@ -214,7 +335,7 @@ export const failureAlert = (spikes: readonly SourceSpike[]): Alert => {
   };
 };
 
-const spikeSource = ({ change, source, causes }: SourceSpike): AlertData<"failure_spike">["sources"][number] => {
+const spikeSource = ({ change, source, causes }: SourceSpike): SpikeData["sources"][number] => {
   const { startedDay, messages, failing, usualShare } = change;
   const since = isoDay(startedDay);
   return {

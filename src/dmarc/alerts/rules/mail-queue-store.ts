@@ -5,7 +5,7 @@ import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { MailQueue, QueuedMail } from "../../../notifications/mail/mail-batcher.ts";
 
-/** An alert that is queued for one recipient. What is null was deleted with its domain. */
+/** An alert that is queued for one recipient. Fields that are null were deleted with the domain. */
 export interface QueuedAlert extends QueuedMail {
   readonly rule: string | null;
   readonly atMs: number | null;

@@ -1,10 +1,15 @@
+import { z } from "zod";
 import type { Alert } from "../../records/domains/raise.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
+import { integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
+import { action, type MailBlock } from "../../../notifications/mail/mail-content.ts";
+import { SOURCE_KINDS } from "../../insight/sources/source-identity.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { KeyedSource } from "../../insight/sources/source-keys.ts";
-import type { Source } from "../../insight/sources/source-response.ts";
-import { plural } from "../../../notifications/mail/mail-text.ts";
-import type { AlertData } from "./alert-data.ts";
+import { type Source, sourceSchema } from "../../insight/sources/source-response.ts";
+import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
+import { alertRule, SENDER_FIELDS } from "./alert-rule.ts";
+import { domainLink, items, type LinkedDomain, passed, sourceLink } from "./mail-blocks.ts";
 import {
   judgeNewcomer,
   groupFindings,
@@ -18,11 +23,49 @@ import {
 const REVERSE_NAME_WAIT_MS = 60 * 60_000;
 /** A sender of aligned mail is alerted from this many messages. */
 const ALIGNED_MESSAGES_MIN = 5;
-/** What a sender without aligned mail sent within so many days decides whether it was known before its mail became aligned. */
+/** The days of unaligned mail that decide whether a sender was known before its mail became aligned. */
 const KNOWN_DAYS = 35;
 const ALERT_SOURCES_MAX = 10;
 /** Signatures, envelope domains and addresses of a source in an event. */
 const EVIDENCE_MAX = 3;
+
+export const eventSourceSchema = z.object({
+  key: textField("Key of the source, as in `GET …/sources`."),
+  name: textField("Display name of the source."),
+  kind: z.enum(SOURCE_KINDS).meta({ description: "Kind of the source, as in `GET …/sources`." }),
+  service: nullableText("The sending service; null when it is not a known one."),
+  classification: z
+    .enum(["authorized", "misconfigured", "forwarder", "unknown", "threat"])
+    .meta({ description: "Classification of the source." }),
+  ...SENDER_FIELDS,
+  dkim: sourceSchema.shape.dkim,
+  spf: sourceSchema.shape.spf,
+  addresses: sourceSchema.shape.addresses,
+});
+type EventSource = z.output<typeof eventSourceSchema>;
+
+export const EVENT_SOURCE_EXAMPLE: EventSource = {
+  key: "service:brevo",
+  name: "Brevo",
+  kind: "service",
+  service: "Brevo",
+  classification: "misconfigured",
+  first_day: "2026-01-01",
+  messages: 412,
+  aligned: 0,
+  dkim: [{ domain: "brevo.com", selector: null, aligned: false, messages: 412 }],
+  spf: [{ domain: "ab.d.mailin.fr", messages: 412 }],
+  addresses: [
+    {
+      ip: "192.0.2.10",
+      reverse_name: "ab.d.mailin.fr",
+      confirmed: true,
+      asn: 200484,
+      as_name: "SENDINBLUE",
+      country: "FR",
+    },
+  ],
+};
 
 /**
  * New sources whose mail could be the user's: it is aligned, or authenticates for some domain, or comes from a known service or the
@@ -59,6 +102,77 @@ export const findNewSources = (facts: ReviewFacts): RuleResult => {
   const alerts = groupFindings(found.toSorted((a, b) => b.messages - a.messages)).map(newSourcesAlert);
   return { alerts, reviewedSources, isPending };
 };
+
+const data = z.object({
+  count: integerField("Number of new sources; more than ten come as one event."),
+  sources: z.array(eventSourceSchema).meta({ description: "The ten with the most messages." }),
+});
+type NewSources = z.output<typeof data>;
+
+export const NEW_SOURCE = alertRule({
+  name: "new_source",
+  words: "New sender",
+  description: "A new sender whose mail could be yours.",
+  summary: "A source that was not seen before sends mail with a domain in From",
+  title: "new senders",
+  data,
+  example: { count: 1, sources: [EVENT_SOURCE_EXAMPLE] },
+  review: findNewSources,
+  mail: ({ count, sources }, domain) => [
+    items(
+      sources.map((source) => ({ text: `${sourceName(source)}: ${passed(source)}` })),
+      count,
+    ),
+    action(
+      sources.length === 1
+        ? "If it is yours, classify it as authorized. If not, classify it as a threat."
+        : "Classify each source: authorized if it is yours, a threat if not.",
+    ),
+    sourcesLink(sources, domain, { one: "Classify it", all: "Show the sources" }),
+  ],
+  open: {
+    days: 14,
+    facts: (store, domains) => store.classifiedSources(domains),
+    holds: ({ number, data: { sources } }, classified) =>
+      sources.some(({ key }) => !classified.has(`${number} ${key}`)),
+    attention: ({ count, sources }, { domain, path }) => {
+      const [first] = sources;
+      const messages = sources.reduce((sum, source) => sum + source.messages, 0);
+      const aligned = sources.reduce((sum, source) => sum + source.aligned, 0);
+      const isOne = count === 1 && first !== undefined;
+      return {
+        severity: "warn",
+        label: "New sender",
+        title: isOne
+          ? `${shortName(first.name)} began to send as ${domain}`
+          : `${formatCount(count)} new senders began to send as ${domain}`,
+        detail: `${plural(messages, "message")} in 7 days, ${formatCount(aligned)} aligned. ${isOne ? "Is it yours?" : "Are they yours?"}`,
+        action: { text: "Classify", path: isOne ? sourcePath(path, first.key) : `${path}/sources?class=unknown` },
+      };
+    },
+  },
+});
+
+/** A source in a list of mail. */
+export const sourceName = ({ name, service, classification }: EventSource): string => {
+  const known = service === null || service === name ? "" : ` (${shortName(service)})`;
+  return `${shortName(name)}${known}, ${classification}`;
+};
+
+/** The page of the only source; otherwise of all of them. */
+export const sourcesLink = (
+  sources: readonly EventSource[],
+  domain: LinkedDomain,
+  texts: { readonly one: string; readonly all: string },
+): MailBlock => {
+  const [only, ...others] = sources;
+  const link = only === undefined || others.length > 0 ? null : sourceLink(domain, only, texts.one);
+  return link ?? domainLink(domain, "sources", texts.all);
+};
+
+/** The page of a source, below that of its domain. */
+export const sourcePath = (path: string, key: string): string =>
+  `${path}/sources/${encodeURIComponent(key.toWellFormed())}`;
 
 const hasEvidence = ({ evidence: { signer, envelope, foreign } }: KeyedSource): boolean =>
   signer !== null || envelope !== null || foreign !== null;
@@ -131,14 +245,14 @@ const sentEnough = ({ messages, aligned }: Source, facts: ReviewFacts): boolean 
 const newSourcesAlert = (sources: readonly Source[]): Alert => {
   const [first] = sources;
   const isOne = sources.length === 1 && first !== undefined;
-  const data: AlertData<"new_source"> = {
+  const found: NewSources = {
     count: sources.length,
     sources: sources.slice(0, ALERT_SOURCES_MAX).map(eventSource),
   };
   return {
     rule: "new_source",
     subject: isOne ? first.key : subjectOfMany(sources.map(({ key }) => key)),
-    data,
+    data: found,
     summary: isOne
       ? `new source ${nameWithSelector(first)}: ${plural(first.messages, "message")}, ${first.aligned} passed DMARC`
       : `${sources.length} new sources`,
@@ -147,7 +261,7 @@ const newSourcesAlert = (sources: readonly Source[]): Alert => {
 };
 
 /** A source as it stands in an event. */
-export const eventSource = (source: Source): AlertData<"new_source">["sources"][number] => {
+export const eventSource = (source: Source): EventSource => {
   const { key, name, kind, service, classification, first_day, messages, aligned, dkim, spf, addresses } = source;
   return {
     key,

@@ -1,7 +1,11 @@
+import { z } from "zod";
 import { isoDay } from "../../../foundation/base/days.ts";
-import { plural } from "../../../notifications/mail/mail-text.ts";
+import { integerField, textField } from "../../../foundation/http/schema-fields.ts";
+import { action } from "../../../notifications/mail/mail-content.ts";
+import { plural, shortName } from "../../../notifications/mail/mail-text.ts";
 import type { Alert } from "../../records/domains/raise.ts";
-import type { AlertData } from "./alert-data.ts";
+import { alertRule, SENDER_FIELDS } from "./alert-rule.ts";
+import { domainLink, items, passed } from "./mail-blocks.ts";
 import {
   judgeNewcomer,
   groupFindings,
@@ -11,7 +15,14 @@ import {
   subjectOfMany,
 } from "./review-facts.ts";
 
-type NewName = AlertData<"new_subdomain">["names"][number];
+const data = z.object({
+  count: integerField("Number of new subdomains; more than ten come as one event."),
+  names: z
+    .array(z.object({ name: textField("The domain in the From header field."), ...SENDER_FIELDS }))
+    .meta({ description: "The ten with the most messages." }),
+});
+type NewNames = z.output<typeof data>;
+type NewName = NewNames["names"][number];
 
 /** Names of one review, those with the most mail; the next review continues. */
 const NAMES_MAX = 20_000;
@@ -43,15 +54,37 @@ export const findNewSubdomains = (facts: ReviewFacts): RuleResult => {
   return { alerts, reviewedNames, isPending: names.length === NAMES_MAX && reviewedNames.length > 0 };
 };
 
+export const NEW_SUBDOMAIN = alertRule({
+  name: "new_subdomain",
+  words: "New subdomain",
+  description: "Mail from a new name below the domain passed DMARC.",
+  summary: "Mail that passes DMARC has a subdomain in From that was not seen before",
+  title: "new subdomains in reports",
+  data,
+  example: {
+    count: 1,
+    names: [{ name: "news.example.com", first_day: "2026-01-01", messages: 412, aligned: 410 }],
+  },
+  review: findNewSubdomains,
+  mail: ({ count, names }, domain) => [
+    items(
+      names.map((name) => ({ text: `${shortName(name.name)}: ${passed(name)}` })),
+      count,
+    ),
+    action("If it is not yours, somebody else uses your domain. np=reject protects names that do not exist."),
+    domainLink(domain, "advice", "Your next step"),
+  ],
+});
+
 /** One name, or many together; the most messages first. */
 const newSubdomainsAlert = (names: readonly NewName[]): Alert => {
   const [first] = names;
   const isOne = names.length === 1 && first !== undefined;
-  const data: AlertData<"new_subdomain"> = { count: names.length, names: names.slice(0, ALERT_NAMES_MAX) };
+  const found: NewNames = { count: names.length, names: names.slice(0, ALERT_NAMES_MAX) };
   return {
     rule: "new_subdomain",
     subject: isOne ? first.name : subjectOfMany(names.map(({ name }) => name)),
-    data,
+    data: found,
     summary: isOne
       ? `new subdomain ${first.name}: ${plural(first.messages, "message")}, ${first.aligned} passed DMARC`
       : `${names.length} new subdomains`,

@@ -1,9 +1,13 @@
+import { z } from "zod";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
+import { dayField, timeField } from "../../../foundation/http/schema-fields.ts";
+import { action } from "../../../notifications/mail/mail-content.ts";
 import type { Alert } from "../../records/domains/raise.ts";
 import type { RollupStore } from "../../insight/sources/rollup-store.ts";
-import type { AlertData } from "./alert-data.ts";
+import { alertRule } from "./alert-rule.ts";
 import type { SilentDomain } from "./alert-rule-store.ts";
+import { domainLink } from "./mail-blocks.ts";
 
 const HOUR_MS = 60 * 60_000;
 
@@ -22,6 +26,38 @@ const LONG_GAP_SHARE = 0.9;
 /** How much later than usual the report after a long gap may be. */
 const LATE_MS = 2 * DAY_MS;
 
+const data = z.object({
+  last_report_at: timeField("When the last report arrived."),
+  last_day: dayField("The last day that a report is about."),
+});
+
+/** Found where no reports arrive: see `AlertJob`. */
+export const REPORTS_STOPPED = alertRule({
+  name: "reports_stopped",
+  words: "Reports stopped",
+  description: "Reports stopped arriving.",
+  summary: "No report about a domain has arrived for 72 hours, or three times as long as is usual for it",
+  title: "DMARC reports have stopped",
+  data,
+  example: { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
+  mail: (_, domain) => [
+    action("Check that the DMARC record still has the reporting address in rua."),
+    domainLink(domain, "record", "Show the record and check it now"),
+  ],
+  open: {
+    isSaidByStatus: true,
+    topics: () => [""],
+    holds: ({ lastReportAtMs, subject }) => lastReportAtMs !== null && isoDay(dayOfTime(lastReportAtMs)) === subject,
+    attention: ({ last_report_at }, { domain, path }) => ({
+      severity: "warn",
+      label: "No reports",
+      title: `No reports about ${domain} since ${last_report_at.slice(0, 10)}`,
+      detail: "Reporters used to send some. Check that the DMARC record still has the reporting address in rua.",
+      action: { text: "Show the record", path: `${path}/record` },
+    }),
+  },
+});
+
 /** The alert that reports about a domain have stopped; null while they have not. It is raised once until reports arrive again. */
 export const findReportsStopped = (
   rollups: Pick<RollupStore, "reportsPerDay" | "totals">,
@@ -36,9 +72,15 @@ export const findReportsStopped = (
   const days = rollups.reportsPerDay(number, range).map(({ day }) => day);
   const [lastDay, waitMs] = [days.at(-1), silenceMs(days)];
   if (lastDay === undefined || waitMs === null || nowMs - lastReportAtMs < waitMs) return null;
-  const data: AlertData<"reports_stopped"> = { last_report_at: isoTime(lastReportAtMs), last_day: isoDay(lastDay) };
+  const stopped: z.output<typeof data> = { last_report_at: isoTime(lastReportAtMs), last_day: isoDay(lastDay) };
   const since = isoDay(toDay);
-  return { rule: "reports_stopped", subject: since, data, summary: `no reports since ${since}`, cooldown: false };
+  return {
+    rule: "reports_stopped",
+    subject: since,
+    data: stopped,
+    summary: `no reports since ${since}`,
+    cooldown: false,
+  };
 };
 
 /**

@@ -1,8 +1,11 @@
+import { z } from "zod";
 import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
-import { formatCount } from "../../../notifications/mail/mail-text.ts";
+import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
+import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
 import type { Alert } from "../../records/domains/raise.ts";
-import { ALERT_DATA, type AlertData, readAlertBody, shareOf } from "./alert-data.ts";
+import { alertRule, readAlertBody, shareField, shareOf } from "./alert-rule.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
+import { domainLink, texts } from "./mail-blocks.ts";
 import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "../../reports/report/tls-report.ts";
 
@@ -43,7 +46,26 @@ const BEGAN_MAX = 5;
 const HOSTS_MAX = 10;
 const REPORTERS_MAX = 10;
 
-const stateSchema = ALERT_DATA.tls_failures.pick({ state: true, first_day: true });
+const dataSchema = z.object({
+  state: z.enum(["began", "ended"]).meta({ description: "Whether the failures began or ended." }),
+  policy_domain: textField("The domain whose policy applied."),
+  policy_type: nullableText("`sts`, `tlsa` or `no-policy-found`."),
+  result_type: textField("As in RFC 8460 section 4.3; `unspecified` where reports do not say."),
+  meaning: textField("What the result type means."),
+  advice: textField("What to do."),
+  sessions: integerField("All sessions under the policy on the last two days with reports."),
+  failed_sessions: integerField("Sessions of these that failed for this reason."),
+  failing_share: shareField("`failed_sessions` divided by `sessions`."),
+  mx_hosts: z
+    .array(z.object({ host: textField("Name of the MX host."), sessions: integerField("Failed sessions with it.") }))
+    .meta({ description: "MX hosts with failed sessions." }),
+  reporters: z.array(z.string()).meta({ description: "Reporters of the failures." }),
+  first_day: dayField("First day of the failures."),
+  last_day: dayField("Last day that reports are about."),
+});
+type TlsData = z.output<typeof dataSchema>;
+
+const stateSchema = dataSchema.pick({ state: true, first_day: true });
 
 /** TLS sessions under a policy that begin to fail for a reason, and that no longer do. */
 export const findTlsFailures = ({ domain, nowMs, rules }: ReviewFacts): RuleResult => {
@@ -64,7 +86,57 @@ export const findTlsFailures = ({ domain, nowMs, rules }: ReviewFacts): RuleResu
   return { alerts: [...began.slice(0, BEGAN_MAX).map(beganAlert), ...ended] };
 };
 
-/** Whether failures are an incident, are none any more, or too few to say either. */
+export const TLS_FAILURES = alertRule({
+  name: "tls_failures",
+  words: "TLS failures",
+  description: "TLS reports contain failures: started, ended.",
+  summary: "TLS sessions of servers that deliver mail to a domain begin to fail for a reason, or no longer fail",
+  title: (text) =>
+    text("state") === "ended"
+      ? `inbound TLS sessions no longer fail (${text("meaning")})`
+      : `inbound TLS sessions fail, ${text("meaning")}`,
+  data: dataSchema,
+  example: {
+    state: "began",
+    policy_domain: "example.com",
+    policy_type: "sts",
+    result_type: "certificate-expired",
+    meaning: "the certificate has expired",
+    advice: "Renew the certificate of the MX host, and make sure that the mail server has loaded the new one.",
+    sessions: 1_203,
+    failed_sessions: 84,
+    failing_share: 0.0698,
+    mx_hosts: [{ host: "mx1.example.com", sessions: 84 }],
+    reporters: ["Google Inc."],
+    first_day: "2025-12-31",
+    last_day: "2026-01-01",
+  },
+  review: findTlsFailures,
+  mail: ({ state, advice, policy_type: type, reporters, mx_hosts: hosts }, domain) =>
+    state === "ended"
+      ? []
+      : [
+          texts(
+            advice,
+            ...(type === null ? [] : [`Policy: ${type}`]),
+            ...(reporters.length === 0 ? [] : [`Reported by ${reporters.map(shortName).join(", ")}`]),
+            ...hosts.map(({ host, sessions }) => `${host}: ${plural(sessions, "session")} failed`),
+          ),
+          domainLink(domain, "tls", "Show the TLS reports"),
+        ],
+  open: {
+    holds: ({ data: { state } }) => state === "began",
+    attention: ({ policy_domain, failed_sessions, sessions, first_day, meaning, advice }, { path }) => ({
+      severity: "warn",
+      label: "TLS",
+      title: `Mail servers cannot deliver to ${shortName(policy_domain)} by TLS`,
+      detail: `${formatCount(failed_sessions)} of ${plural(sessions, "session")} failed since ${first_day}: ${meaning}. ${advice}`,
+      action: { text: "See the TLS reports", path: `${path}/tls` },
+    }),
+  },
+});
+
+/** Whether failures are an incident, have ended, or are too few to decide. */
 export const judgeTlsFailures = ({
   sessions,
   failed,
@@ -147,7 +219,7 @@ const hostsOf = (failures: TlsPolicy["failures"]): TlsFailures["mxHosts"] => {
     .toSorted((a, b) => b.sessions - a.sessions);
 };
 
-const dataOf = (failures: TlsFailures, state: "began" | "ended", firstDay: string): AlertData<"tls_failures"> => {
+const dataOf = (failures: TlsFailures, state: "began" | "ended", firstDay: string): TlsData => {
   const { policyDomain, policyType, resultType, sessions, failed, mxHosts, reporters, lastDay } = failures;
   return {
     state,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "bun:test";
-import { isGenericName } from "./address-facts.ts";
+import { isGenericName } from "./address-store.ts";
 
 describe("a name of a customer at home", () => {
   test.each([

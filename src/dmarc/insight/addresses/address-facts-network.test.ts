@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { expect, test } from "bun:test";
-import { ipNetworkOf } from "./address-facts.ts";
+import { ipNetworkOf } from "./address-store.ts";
 
 test.each([
   ["192.0.2.77", "192.0.2.0/24"],

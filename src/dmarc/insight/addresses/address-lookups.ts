@@ -140,7 +140,7 @@ class AddressLookupJob<F> {
     await this.#write(run);
   }
 
-  /** Ends a run soon; no other begins. What was not looked up stays due. */
+  /** Ends a run soon; no other begins. Addresses that were not looked up stay due. */
   stop(): void {
     this.#stopping.abort();
   }

@@ -34,7 +34,7 @@ export interface AdvisedName {
 
 /** Reporters that are neither known nor accepted by the owner. */
 export interface UnknownReporters {
-  /** Their domains. */
+  /** The domains of these reporters. */
   readonly names: readonly string[];
   /** Messages of the last 30 days in their reports. */
   readonly messages: number;
@@ -66,7 +66,7 @@ export interface AdviceFacts {
   readonly policy: StatePolicy | null;
   /** Days of the last 30 with reports. */
   readonly reportedDays: number;
-  /** Those of them on which the present policy (`p` and `t`) was published all day; of days before the enrolment, by the reports. */
+  /** The days on which the present policy (`p` and `t`) was published all day; before the enrolment, by the reports. */
   readonly policyDays: number;
   /** Reporters of the last 30 days that reported about at least two of them. */
   readonly reporters: number;

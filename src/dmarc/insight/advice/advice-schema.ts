@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { flagField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
 
 /**
@@ -53,12 +54,11 @@ const NOTE_CODES = [
 
 const stepSchema = z.object({
   action: z.enum(ADVICE_ACTIONS).meta({ description: "The kind of step." }),
-  record: z.string().nullable().meta({
-    description:
-      "The whole text to publish at the `_dmarc` name in place of the present record; only the tags concerned differ from it. Null for other steps.",
-  }),
-  why: z.string().meta({ description: "What blocks progress, or what the step does." }),
-  source: z.string().nullable().meta({ description: "`key` of the source that the step is about; null for others." }),
+  record: nullableText(
+    "The whole text to publish at the `_dmarc` name in place of the present record; only the tags concerned differ from it. Null for other steps.",
+  ),
+  why: textField("What blocks progress, or what the step does."),
+  source: nullableText("`key` of the source that the step is about; null for others."),
   steps: z.array(z.string()).meta({
     description: "What to do, in this order; empty where publishing `record` is all.",
   }),
@@ -66,27 +66,27 @@ const stepSchema = z.object({
 
 const requirementSchema = z.object({
   code: z.enum(REQUIREMENT_CODES).meta({ description: "The requirement." }),
-  met: z.boolean().meta({ description: "Whether it is met." }),
+  met: flagField("Whether it is met."),
   observed: z.union([z.number(), z.string()]).meta({ description: "The present value." }),
   expected: z
     .union([z.number(), z.string()])
     .meta({ description: "The value that is needed. Shares are numbers from 0 to 1." }),
-  message: z.string().meta({ description: "The same in one sentence." }),
+  message: textField("The same in one sentence."),
 });
 
 const noteSchema = z.object({
   code: z.enum(NOTE_CODES).meta({ description: "The kind of note." }),
-  message: z.string().meta({ description: "The note." }),
+  message: textField("The note."),
 });
 
 const obstacleSchema = z.object({
-  source: z.string().meta({ description: "`key` of the source." }),
-  name: z.string().meta({ description: "Its display name." }),
+  source: textField("`key` of the source."),
+  name: textField("Its display name."),
   problem: z.enum(["failing", "unclassified"]).meta({
     description: "`failing`: mail of yours that does not pass DMARC. `unclassified`: it could be yours; classify it.",
   }),
-  messages: z.int().meta({ description: "Its messages of the last 30 days." }),
-  failing: z.int().meta({ description: "Those that do not pass DMARC and were not forwarded." }),
+  messages: integerField("Its messages of the last 30 days."),
+  failing: integerField("Those that do not pass DMARC and were not forwarded."),
 });
 
 /** What to do about the policy of a domain, and why not more, as the API returns it. */
@@ -96,7 +96,7 @@ export const adviceSchema = z
       description:
         "The present stage of enforcement: `rehearsal` is `p=quarantine; t=y`, `reject_rehearsal` is `p=reject; t=y`.",
     }),
-    ready: z.boolean().meta({ description: "Whether every requirement of the next stage is met." }),
+    ready: flagField("Whether every requirement of the next stage is met."),
     next: stepSchema.nullable().meta({ description: "The next step; null when nothing is left to do." }),
     requirements: z.array(requirementSchema).meta({ description: "What the next stage needs." }),
     obstacles: z.array(obstacleSchema).meta({

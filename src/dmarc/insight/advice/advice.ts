@@ -1,16 +1,24 @@
-import { type AdvisedSource, type AdviceFacts, failingMessages, weighMail } from "./advice-facts.ts";
-import { nonePassed, requirementsFor } from "./advice-requirements.ts";
+import { failingMessages, type AdviceFacts, type AdvisedSource, weighMail } from "./advice-facts.ts";
+import {
+  POLICY_STRENGTH,
+  correctedPolicy,
+  fixOf,
+  hasTag,
+  nonePassed,
+  questionOf,
+  requirementsFor,
+  strengthened,
+  type SourceFix,
+} from "./advice-requirements.ts";
 import type {
   Advice,
   AdviceAction,
+  AdviceNote,
   AdviceObstacle,
   AdviceRequirement,
   AdviceStage,
   AdviceStep,
-  AdviceNote,
 } from "./advice-schema.ts";
-import { correctedPolicy, hasTag, strengthened, POLICY_STRENGTH } from "./record-edit.ts";
-import { fixOf, questionOf, type SourceFix } from "./source-fix.ts";
 import { percentOf } from "../sources/rollup-rows.ts";
 import type { StatePolicy } from "../../records/domains/domain-state.ts";
 import { parseRecord } from "../../records/record/record.ts";

@@ -1,8 +1,9 @@
-import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import rows from "../../../../fixtures/dmarc/records.json" with { type: "json" };
-import { type PolicyTag, setTag } from "./record-edit.ts";
+import { describe, expect, test } from "bun:test";
 import { parseRecord } from "../../records/record/record.ts";
+import { setTag, type PolicyTag } from "./advice-requirements.ts";
+
+import rows from "../../../../fixtures/dmarc/records.json" with { type: "json" };
 
 describe("setting a tag", () => {
   test.each<[string, PolicyTag, string, string]>([

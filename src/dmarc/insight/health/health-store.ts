@@ -1,9 +1,9 @@
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
-import { RANK_STEP } from "../../reports/ingest/row-facts.ts";
 import { parseRecordBody, type RecordBody } from "../../reports/report/report.ts";
-import { type DomainHealth, domainHealthSchema } from "./health-schema.ts";
+import { domainHealthSchema, type DomainHealth } from "./health-schema.ts";
+import { RANK_STEP } from "../../reports/ingest/source-key.ts";
 
 /** A domain whose health is due to be checked. */
 export interface DueHealth {

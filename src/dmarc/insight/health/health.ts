@@ -106,7 +106,7 @@ const zoneOf = (domain: string): DnsResolver => {
     async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
       if (name.startsWith("_dmarc.")) return dmarc.resolve(name, type);
       const records = zone.get(`${type} ${name}`) ?? [];
-      const outcome = records.length > 0 ? "answer" : "no_data";
+      const outcome = records.length > 0 ? "response" : "no_data";
       // The key of the zone holds the type.
       return { ...emptyResponse(name, type, outcome), records: records as ReadonlyArray<DnsRecordData[T]> };
     },

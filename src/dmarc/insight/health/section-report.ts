@@ -10,7 +10,7 @@ import type { HealthSeverity, HealthStatus, HealthFinding } from "./health-schem
 import { Gate } from "../../../foundation/base/wait.ts";
 import { splitRecord } from "../../records/record/record-tags.ts";
 
-/** What is not given is null. */
+/** Fields that are not given are null. */
 export type FindingText = Pick<HealthFinding, "code" | "message"> &
   Partial<Pick<HealthFinding, "observed" | "fix" | "record">>;
 
@@ -75,7 +75,7 @@ export class SectionReport {
   }
 }
 
-const OUTCOMES: Readonly<Record<Exclude<DnsOutcome, "answer" | "no_data" | "nxdomain">, string>> = {
+const OUTCOMES: Readonly<Record<Exclude<DnsOutcome, "response" | "no_data" | "nxdomain">, string>> = {
   unconfirmed: "an unconfirmed empty response",
   servfail: "SERVFAIL",
   refused: "REFUSED",

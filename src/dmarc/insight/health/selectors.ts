@@ -10,7 +10,7 @@ export interface SelectorToCheck {
   /** The domain of `d=`, lower-case A-labels. */
   readonly signer: string;
   readonly origin: SelectorOrigin;
-  /** Its use by the reports; null where none names it. */
+  /** The use of the selector by the reports; null where none names it. */
   readonly seen: SelectorUse | null;
 }
 

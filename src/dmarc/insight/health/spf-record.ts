@@ -38,7 +38,7 @@ const ENDS_IN_MACRO = new RegExp(`(?:${MACRO})$`); // input ≤ 65,535 character
 /** Whether a TXT record is an SPF record (RFC 7208 §4.5): the version, then a space or the end. */
 export const isSpfText = (text: string): boolean => /^v=spf1(?: |$)/i.test(text);
 
-/** Whether a text was probably meant as an SPF record but is none. */
+/** Whether a text was probably meant as an SPF record but is not one. */
 export const isAlmostSpfText = (text: string): boolean =>
   !isSpfText(text) && /^[\s"'“]*(?:v\s*=\s*spf\s*1?|spf1\b|spf2\.0)/i.test(text);
 

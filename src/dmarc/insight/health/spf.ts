@@ -93,7 +93,7 @@ class SpfAudit {
   async #evaluate(domain: string, path: readonly string[], depth: number): Promise<SpfEvaluation> {
     const response = await this.dns.resolve(domain, "TXT");
     if (!this.#isAnswered(response)) return { kind: "unknown" };
-    if (depth > 0 && isDefinite(response.outcome) && response.outcome !== "answer") this.#voids += 1;
+    if (depth > 0 && isDefinite(response.outcome) && response.outcome !== "response") this.#voids += 1;
     const records = response.records.filter(isSpfText);
     const [text] = records;
     if (text === undefined) return { kind: "none", almost: response.records.filter(isAlmostSpfText) };

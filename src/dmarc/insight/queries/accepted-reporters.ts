@@ -5,6 +5,7 @@ import { knownReporterOf } from "../../reports/report/reporter.ts";
 import { parseMonitoredDomain } from "../../records/domains/parse-domain.ts";
 import type { AcceptedReporter, ReporterOwner, ReporterStore } from "../../records/domains/reporter-store.ts";
 import { z } from "zod";
+import { textField } from "../../../foundation/http/schema-fields.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { declareRoute, handle } from "../../../foundation/http/route.ts";
 import { REPORTS_TAG } from "./domain-query.ts";
@@ -71,7 +72,7 @@ const DOMAIN_CHARACTERS_MAX = 255;
 
 const acceptedSchema = z
   .object({
-    reporter: z.string().meta({ description: "The organizational domain that its mail is authenticated as." }),
+    reporter: textField("The organizational domain that its mail is authenticated as."),
     accepted_at: z.iso.datetime().meta({ description: "When it was accepted." }),
   })
   .meta({ title: "DmarcAcceptedReporter" });

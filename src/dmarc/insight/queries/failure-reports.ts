@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { snakeKeys } from "../../../foundation/base/key-case.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
-import { nullableText } from "../../../foundation/http/schema-fields.ts";
+import { flagField, nullableText, textField, timeField } from "../../../foundation/http/schema-fields.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { FailureReportRow, FailureReportStore } from "../../reports/ingest/report-store.ts";
 import type { QueryContext } from "./domain-query.ts";
@@ -10,10 +10,10 @@ import type { QueryContext } from "./domain-query.ts";
 export const failureReportSchema = z
   .object({
     id: z.uuid().meta({ description: "The id of the failure report." }),
-    received_at: z.iso.datetime({ precision: 3 }).meta({ description: "When the report was received." }),
-    redacted: z.boolean().meta({
-      description: "Whether local parts, names, the subject and other header fields were removed before it was stored.",
-    }),
+    received_at: timeField("When the report was received."),
+    redacted: flagField(
+      "Whether local parts, names, the subject and other header fields were removed before it was stored.",
+    ),
     feedback_type: nullableText("The type of feedback; `auth-failure` for DMARC."),
     auth_failure: nullableText("What failed: `dmarc`, `dkim`, `spf`, …"),
     reported_domain: nullableText("The domain that the message used in From."),
@@ -29,7 +29,7 @@ export const failureReportSchema = z
     dkim_identity: nullableText("The identity (`i=`) of that signature."),
     spf_dns: nullableText("The SPF record that was evaluated."),
     user_agent: nullableText("The software that generated the report."),
-    ingestion_id: z.string().meta({ description: "The id of the mail that brought the report." }),
+    ingestion_id: textField("The id of the mail that brought the report."),
   })
   .meta({ title: "DmarcFailureReport" });
 
@@ -38,8 +38,8 @@ export const failureReportDetailSchema = failureReportSchema
     headers: z
       .array(
         z.object({
-          name: z.string().meta({ description: "The name of the header field." }),
-          value: z.string().meta({ description: "Its value." }),
+          name: textField("The name of the header field."),
+          value: textField("Its value."),
         }),
       )
       .meta({ description: "Header fields of the message, in order. Its body is never stored." }),

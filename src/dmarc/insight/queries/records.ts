@@ -1,15 +1,16 @@
 import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
-import { authenticatedOrganisation, reporterView, reporterSchema } from "./reporter.ts";
+import { authenticatedOrganisation, reporterSchema, reporterView } from "./reporter.ts";
 import type { Cell } from "../../../foundation/http/csv.ts";
-import { RANK_STEP } from "../../reports/ingest/row-facts.ts";
-import type { RecordKey, RecordScope, RecordRow, RecordStore, RecordConditions } from "./record-store.ts";
+import type { RecordConditions, RecordKey, RecordRow, RecordScope, RecordStore } from "./record-store.ts";
 import { walk } from "../../../foundation/base/walk.ts";
 import { parseRecordBody } from "../../reports/report/report.ts";
 import type { SourceName } from "../sources/domain-sources.ts";
 import { z } from "zod";
 import {
   booleanParameter,
+  dayField,
+  flagField,
   nextCursorField,
   nullableText,
   textField,
@@ -19,6 +20,7 @@ import { isId } from "../../../foundation/base/secrets.ts";
 import { DISPOSITIONS, OVERRIDES, readDomain, readSourceIp } from "../../reports/report/report-values.ts";
 import { rangeFields } from "../../../foundation/http/day-range.ts";
 import { isSourceKey } from "../sources/source-identity.ts";
+import { RANK_STEP } from "../../reports/ingest/source-key.ts";
 
 const alignedResult = (mechanism: string) =>
   z
@@ -33,7 +35,7 @@ const resultFields = {
 
 export const recordSchema = z
   .object({
-    date: z.iso.date().meta({ description: "The UTC day of the middle of the report's period." }),
+    date: dayField("The UTC day of the middle of the report's period."),
     source_ip: textField("The IP address that sent the messages."),
     reverse_name: nullableText("The reverse DNS name, if it resolves to the address; otherwise null."),
     asn: z.int().positive().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
@@ -44,14 +46,14 @@ export const recordSchema = z
     source: textField("The key of the source that the record belongs to."),
     source_name: textField("The display name of that source."),
     count: z.int().positive().meta({ description: "Number of messages." }),
-    aligned: z.boolean().meta({ description: "Whether the messages passed DMARC." }),
+    aligned: flagField("Whether the messages passed DMARC."),
     dkim: alignedResult("DKIM"),
     spf: alignedResult("SPF"),
     disposition: z
       .enum(DISPOSITIONS)
       .nullable()
       .meta({ description: "What the receiver did with the messages; null when the reporter does not say." }),
-    forwarded: z.boolean().meta({ description: "Whether the receiver recognized the messages as forwarded." }),
+    forwarded: flagField("Whether the receiver recognized the messages as forwarded."),
     header_from: nullableText("The domain in From; null when the reporter does not give it."),
     envelope_from: nullableText("The envelope domain (MAIL FROM); null when the reporter does not give it."),
     envelope_to: nullableText("The recipient domain; null when the reporter does not give it."),

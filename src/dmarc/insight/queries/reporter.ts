@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { flagField, nullableText } from "../../../foundation/http/schema-fields.ts";
 import { UNAUTHENTICATED } from "../../reports/ingest/rollup.ts";
 import { type DomainReporters, unvouchedWords } from "../../records/domains/reporter-store.ts";
 import { organisationOf } from "../sources/source-identity.ts";
@@ -6,21 +7,18 @@ import { organisationOf } from "../sources/source-identity.ts";
 /** Who sent a report, as far as that is known. */
 export const reporterSchema = z
   .object({
-    name: z.string().nullable().meta({
-      description:
-        "Who sent the report: for a trusted reporter the name in its reports, otherwise the organization that its mail is authenticated as; null when it is not authenticated.",
-    }),
-    claimed_name: z.string().nullable().meta({
-      description: "The name in the reports of an untrusted reporter; null for a trusted one, or when there is none.",
-    }),
-    authenticated_as: z.string().nullable().meta({
-      description:
-        "The organizational domain that SPF, DKIM and DMARC authenticate its mail as; null when they do not, when the report was uploaded without its mail, and when reports arrived in several ways.",
-    }),
-    trusted: z.boolean().meta({
-      description:
-        "Whether the mail is authenticated as the reporter's, or you uploaded or accepted the report. Advice counts trusted reports only.",
-    }),
+    name: nullableText(
+      "Who sent the report: for a trusted reporter the name in its reports, otherwise the organization that its mail is authenticated as; null when it is not authenticated.",
+    ),
+    claimed_name: nullableText(
+      "The name in the reports of an untrusted reporter; null for a trusted one, or when there is none.",
+    ),
+    authenticated_as: nullableText(
+      "The organizational domain that SPF, DKIM and DMARC authenticate its mail as; null when they do not, when the report was uploaded without its mail, and when reports arrived in several ways.",
+    ),
+    trusted: flagField(
+      "Whether the mail is authenticated as the reporter's, or you uploaded or accepted the report. Advice counts trusted reports only.",
+    ),
   })
   .meta({ title: "DmarcReporter" });
 

@@ -16,6 +16,8 @@ import { parsePublishedPolicy, parseReportBody, parseTlsReportBody } from "../..
 import { z } from "zod";
 import {
   countField,
+  dayField,
+  flagField,
   nullableText,
   nullableTime,
   textField,
@@ -51,7 +53,7 @@ const authenticitySchema = z
           domain: nullableText("The signing domain."),
           selector: nullableText("The selector."),
           result: textField("The DKIM result, as in RFC 8601."),
-          aligned: z.boolean().meta({ description: "Whether the signing domain is aligned with header_from." }),
+          aligned: flagField("Whether the signing domain is aligned with header_from."),
         }),
       )
       .meta({ description: "The DKIM signatures of the mail." }),
@@ -270,7 +272,7 @@ const reportSchema = z
     report_id: nullableText("The id that the reporter gave the report; null for none."),
     begin: timeField("The beginning of the report's period."),
     end: timeField("The end of the report's period."),
-    date: z.iso.date().meta({ description: "The UTC day that the report counts for: the middle of its period." }),
+    date: dayField("The UTC day that the report counts for: the middle of its period."),
     received_at: timeField("When the report was received."),
     policy_domain: textField("The domain that the report is about."),
     policy: policySchema,
@@ -285,7 +287,7 @@ const reportSchema = z
       .array(z.object({ reason: textField("Why they were skipped."), rows: countField("Number of records.") }))
       .meta({ description: "Records that could not be counted." }),
     ingestion_id: textField("The id of the ingestion (mail or file) that brought the report."),
-    raw_available: z.boolean().meta({ description: "Whether that mail or file is still stored." }),
+    raw_available: flagField("Whether that mail or file is still stored."),
   })
   .meta({ title: "DmarcReport" });
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import { textField } from "../../../foundation/http/schema-fields.ts";
 import { streamRows } from "../../../foundation/http/response.ts";
 import { type Cell, csvLine } from "../../../foundation/http/csv.ts";
 
@@ -11,7 +11,7 @@ export const CSV_DESCRIPTION = `With \`Accept: text/csv\` the response is a CSV 
 /** The CSV of a route, for its declaration. The example is the header row. */
 export const csvAlternative = (columns: readonly string[]) => ({
   "text/csv": {
-    schema: z.string().meta({ description: "A header row and one line per row." }),
+    schema: textField("A header row and one line per row."),
     example: csvLine(columns),
   },
 });

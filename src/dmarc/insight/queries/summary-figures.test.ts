@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createApps } from "../../../testing/app.ts";
 import { SAMPLE_DAY_S, type SampleReport, sampleReportXml } from "../../../testing/dmarc-reports.ts";
-import { domainsSchema } from "../../records/domains/domain-schemas.ts";
+import { domainsSchema } from "../../domain-schemas.ts";
 
 const start = createApps();
 const DAY_S = 86_400;

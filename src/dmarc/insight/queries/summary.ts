@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { countField } from "../../../foundation/http/schema-fields.ts";
+import { countField, dayField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { isoDay, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
 import { percentOf, type ReporterTotals, NO_TOTALS, type DomainDay } from "../sources/rollup-rows.ts";
 import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
@@ -14,7 +14,6 @@ import {
   unknownReporterSentence,
 } from "./reporter.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
-import type { DomainFigures, ReadFigures } from "../../records/domains/domain-schemas.ts";
 import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
 
 const percent = (of: string) =>
@@ -35,9 +34,9 @@ const reports = countField("Number of reports.");
 export const summarySchema = z
   .object({
     domain_id: z.uuid().meta({ description: "The id of the domain." }),
-    domain: z.string().meta({ description: "The domain, in lower-case A-labels." }),
-    from: z.iso.date().meta({ description: "The first UTC day of the range." }),
-    to: z.iso.date().meta({ description: "The last UTC day of the range, inclusive." }),
+    domain: textField("The domain, in lower-case A-labels."),
+    from: dayField("The first UTC day of the range."),
+    to: dayField("The last UTC day of the range, inclusive."),
     reports,
     reporters: countField("Number of reporters."),
     messages,
@@ -49,10 +48,9 @@ export const summarySchema = z
     ),
     unauthenticated_percent: percent("Share of messages in untrusted reports"),
     unauthenticated_reports: countField("Number of untrusted reports."),
-    unauthenticated_note: z
-      .string()
-      .nullable()
-      .meta({ description: "How much of the figures comes from untrusted reports, in a sentence; null for nothing." }),
+    unauthenticated_note: nullableText(
+      "How much of the figures comes from untrusted reports, in a sentence; null for nothing.",
+    ),
     dkim_aligned: countField("Messages with an aligned DKIM signature that passed."),
     spf_aligned: countField("Messages that passed SPF for an aligned envelope domain."),
     forwarded: countField("Failing messages that the receiver recognized as forwarded."),
@@ -77,14 +75,14 @@ export const summarySchema = z
     unknown_reporter_messages: countField(
       "Messages in reports of unknown reporters. They are counted here; where known reporters cover the domain, advice and alerts ignore them.",
     ),
-    unknown_reporter_note: z.string().nullable().meta({
-      description: "How much of the figures comes from unknown reporters, in a sentence; null for nothing.",
-    }),
+    unknown_reporter_note: nullableText(
+      "How much of the figures comes from unknown reporters, in a sentence; null for nothing.",
+    ),
     top_sources: z.array(sourceSchema).meta({ description: "The five sources with the most actionable failures." }),
     top_reporters: z
       .array(
         z.object({
-          org_name: z.string().nullable().meta({ description: "The name in the reports; null when there is none." }),
+          org_name: nullableText("The name in the reports; null when there is none."),
           reporter: reporterSchema,
           standing: z.enum(REPORTER_STANDINGS).meta({
             description:
@@ -102,10 +100,7 @@ export const summarySchema = z
     names: z
       .array(
         z.object({
-          header_from: z
-            .string()
-            .nullable()
-            .meta({ description: "The domain in From; null for all that are not at or below the domain." }),
+          header_from: nullableText("The domain in From; null for all that are not at or below the domain."),
           messages,
           aligned,
         }),
@@ -216,7 +211,7 @@ const topReportersOf = (
 };
 
 const pointSchema = z.object({
-  date: z.iso.date().meta({ description: "The UTC day." }),
+  date: dayField("The UTC day."),
   reports: countField("Number of reports."),
   messages: countField("Messages in reports."),
   aligned: countField("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
@@ -234,8 +229,8 @@ const pointSchema = z.object({
 export const timeseriesSchema = z
   .object({
     domain_id: z.uuid().meta({ description: "The id of the domain." }),
-    from: z.iso.date().meta({ description: "The first UTC day of the range." }),
-    to: z.iso.date().meta({ description: "The last UTC day of the range, inclusive." }),
+    from: dayField("The first UTC day of the range."),
+    to: dayField("The last UTC day of the range, inclusive."),
     interval: z.literal("day").meta({ description: "The length of each point." }),
     points: z.array(pointSchema).meta({ description: "Every day of the range, the oldest first." }),
   })
@@ -267,6 +262,37 @@ export const timeseriesOf = (rollups: RollupStore, domain: SourceDomain, range: 
   });
   return { domain_id: domain.id, from: isoDay(fromDay), to: isoDay(toDay), interval: "day", points };
 };
+
+const perDay = (description: string) => z.array(z.int().nonnegative()).meta({ description });
+
+const figures = z.object({
+  messages: countField("Messages in reports."),
+  aligned: countField("Messages that passed DMARC."),
+  failing: countField("Messages that failed DMARC."),
+  aligned_percent: z
+    .number()
+    .nullable()
+    .meta({ description: "Share of aligned messages in percent, with one decimal; null when there are no messages." }),
+});
+
+/** Message counts of a domain on the last 30 UTC days, including today. */
+export const domainFiguresSchema = z
+  .object({
+    last_7_days: figures.meta({ description: "The last seven days, including today." }),
+    last_30_days: figures.meta({ description: "The last 30 days, including today." }),
+    days: z
+      .object({
+        from: dayField("The first of the 30 days."),
+        messages: perDay("Messages of each day."),
+        failing: perDay("Failing messages of each day."),
+      })
+      .meta({ description: "A number for each of the 30 days, the oldest first: for a small chart." }),
+  })
+  .meta({ title: "DmarcDomainFigures" });
+export type DomainFigures = Readonly<z.output<typeof domainFiguresSchema>>;
+
+/** Reads the figures of domains by their numbers; the result has every given number. */
+export type ReadFigures = (numbers: readonly number[]) => ReadonlyMap<number, DomainFigures>;
 
 const WEEK_DAYS = 7;
 

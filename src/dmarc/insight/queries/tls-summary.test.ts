@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import type { TlsReportBody } from "../../reports/report/report.ts";
 import type { TlsReportRow } from "./report-query-store.ts";
-import { sumTlsReports, TLS_REPORTS_SUMMED_MAX } from "./tls-summary.ts";
+import { TLS_REPORTS_SUMMED_MAX, sumTlsReports } from "./report-reader.ts";
 
 type Policy = TlsReportBody["policies"][number];
 
@@ -45,7 +45,7 @@ test("sessions are summed up by day, policy, failure and host, the largest first
     ],
     failures: [
       { key: "certificate-expired", failed: 4 },
-      // One by an unknown name and two without details.
+      // One failure by an unknown name and two without details.
       { key: "unspecified", failed: 3 },
       { key: "starttls-not-supported", failed: 2 },
     ],

@@ -102,8 +102,8 @@ export class DomainSources {
   }
 
   /**
-   * Identifies every source, a few in each turn of the event loop: of 20,000 that is half of what the first range takes. What
-   * is read later finds the identities. A source that is added meanwhile is not among those that are read.
+   * Identifies every source, a few in each turn of the event loop: of 20,000 that is half of what the first range takes. Later
+   * readers find the identities. A source that is added meanwhile is not among those that are read.
    */
   async identifyAll(): Promise<void> {
     for (let at = 0; at < this.#stored.length; at += IDENTIFIED_PER_TURN) {

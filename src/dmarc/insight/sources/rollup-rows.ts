@@ -16,7 +16,7 @@ export interface ReporterTotals {
   readonly reports: number;
   readonly messages: number;
   readonly aligned: number;
-  /** Their last reported day in the range. */
+  /** The last reported day of the address in the range. */
   readonly lastDay: number;
 }
 

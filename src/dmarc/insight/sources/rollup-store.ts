@@ -60,7 +60,7 @@ const UNTRUSTED_AUTHOR = "CASE is_trusted WHEN 0 THEN dmarc_daily_reporters.auth
 const DAYS = "domain = ?1 AND day BETWEEN ?2 AND ?3";
 const VOUCHED = "is_trusted IN (SELECT value FROM json_each(?4))";
 
-/** So many sources are looked up for each day; for more, all sources of the days are read. */
+/** Up to this number of sources are looked up for each day; for more, all sources of the days are read. */
 const FEW_SOURCES_MAX = 20;
 const FEW_SOURCES_DAYS = `WITH RECURSIVE d(day) AS (SELECT ?2 UNION ALL SELECT day + 1 FROM d WHERE day < ?3)
   SELECT d.day, ${SUMS} FROM d CROSS JOIN json_each(?5) one CROSS JOIN dmarc_daily n ON n.domain = ?1 AND n.day = d.day AND n.source = one.value`;
@@ -211,7 +211,7 @@ export class RollupStore {
     return found;
   }
 
-  /** Those with the most messages first. */
+  /** The reporters with the most messages first. */
   reporters(domain: number, { fromDay, toDay }: DayRange): ReporterTotals[] {
     return this.#sql.reporters.all(domain, fromDay, toDay, this.#deciding(domain));
   }
@@ -238,7 +238,7 @@ export class RollupStore {
     return this.#sql.reportsPerDay.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
-  /** Those with the most messages first. */
+  /** The names with the most messages first. */
   names(domain: number, { fromDay, toDay }: DayRange): NameTotals[] {
     return this.#sql.names.all(domain, fromDay, toDay, this.#deciding(domain));
   }

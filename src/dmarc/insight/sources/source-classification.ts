@@ -1,16 +1,16 @@
 import {
-  type SourceIdentity,
-  type IdentifiedSource,
   organisationOf,
+  type IdentifiedSource,
   type SourceIdentities,
+  type SourceIdentity,
 } from "./source-identity.ts";
-import { type KeyedSource, UNRELATED_SUFFIX } from "./source-keys.ts";
+import { UNRELATED_SUFFIX, type KeyedSource } from "./source-keys.ts";
 import type { Classification, UserClassification } from "./rollup-store.ts";
-import { sumTotals, type Totals, type SourceAddress } from "./rollup-rows.ts";
+import { sumTotals, type SourceAddress, type Totals } from "./rollup-rows.ts";
 import { UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
 import { isLegacyKey } from "../../reports/ingest/source-key.ts";
-import { ipNetworkOf } from "../addresses/address-facts.ts";
 import { entryOf } from "../../reports/ingest/rollup.ts";
+import { ipNetworkOf } from "../addresses/address-store.ts";
 
 /** Everything that a source other than unauthenticated mail is classified by. */
 export interface SourceFacts extends Pick<Totals, "messages" | "aligned" | "forwarded" | "authenticated"> {
@@ -183,7 +183,7 @@ export const ruleClassificationOf = (members: readonly KeyedSource[]): Classific
 
 /** The owner of a selector sends at least this many times what a forwarder does. */
 const OWNER_FACTOR = 5;
-/** Whoever used a signature this much earlier than another sender did not get it from that one, who may replay it. */
+/** A sender that used a signature this much earlier than another one did not get it from that one, which may replay it. */
 const EARLIER_DAYS = 7;
 
 /** The mail of one sender with one signature. */

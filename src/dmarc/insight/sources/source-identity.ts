@@ -1,10 +1,10 @@
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { entryOf } from "../../reports/ingest/rollup.ts";
-import { ipNetworkOf, isGenericName } from "../addresses/address-facts.ts";
 import { readSourceKey, type SourceEvidence } from "../../reports/ingest/source-key.ts";
-import { findService, type KnownService, serviceOfAsn } from "../../records/services/services.ts";
+import { findService, serviceOfAsn, type KnownService } from "../../records/services/services.ts";
 import type { SourceAddress, Totals } from "./rollup-rows.ts";
 import type { StoredSource } from "./rollup-store.ts";
+import { ipNetworkOf, isGenericName } from "../addresses/address-store.ts";
 
 export const SOURCE_KINDS = ["own", "service", "organization", "network", "unauthenticated"] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
@@ -39,7 +39,7 @@ export interface SourceWithEvidence extends StoredSource {
 export interface IdentifiedSource extends SourceWithEvidence {
   readonly identity: SourceIdentity;
   readonly totals: Totals;
-  /** Those of the messages that trusted reports count. */
+  /** The messages that trusted reports count. */
   readonly trusted: Totals;
 }
 

@@ -1,12 +1,11 @@
-import { ipNetworkOf } from "../addresses/address-facts.ts";
 import { createRuleFinder, type SourceRule } from "../../records/domains/source-rules.ts";
 import type { SourceAddress } from "./rollup-rows.ts";
 import type { UserClassification } from "./rollup-store.ts";
 import {
+  organisationOf,
   type IdentifiedSource,
   type SourceIdentities,
   type SourceIdentity,
-  organisationOf,
 } from "./source-identity.ts";
 import {
   PENDING_KEY,
@@ -16,6 +15,7 @@ import {
 } from "./unauthenticated-mail.ts";
 import { readSourceKey } from "../../reports/ingest/source-key.ts";
 import { findService } from "../../records/services/services.ts";
+import { ipNetworkOf } from "../addresses/address-store.ts";
 
 /** A stored source with the key that users see it under. */
 export interface KeyedSource extends IdentifiedSource {

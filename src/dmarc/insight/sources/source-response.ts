@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { countField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
+import { countField, dayField, flagField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { isoDay } from "../../../foundation/base/days.ts";
-import { ipNetworkOf } from "../addresses/address-facts.ts";
-import { percentOf, type SourceAddress, sumTotals } from "./rollup-rows.ts";
-import { type Classification, CLASSIFICATIONS } from "./rollup-store.ts";
+import { percentOf, sumTotals, type SourceAddress } from "./rollup-rows.ts";
+import { CLASSIFICATIONS, type Classification } from "./rollup-store.ts";
 import { SOURCE_KINDS } from "./source-identity.ts";
-import { type KeyedSource, shownIdentity } from "./source-keys.ts";
+import { shownIdentity, type KeyedSource } from "./source-keys.ts";
 import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
+import { ipNetworkOf } from "../addresses/address-store.ts";
 
 /** A source exactly as the API returns it. Counts are those of the requested range. */
 export const sourceSchema = z
@@ -38,14 +38,14 @@ export const sourceSchema = z
     authenticated_unaligned: countField("Failing messages for which DKIM or SPF passed for another domain."),
     quarantined: countField("Messages that receivers quarantined."),
     rejected: countField("Messages that receivers rejected."),
-    first_day: z.iso.date().meta({ description: "The first day in any report, whatever the range." }),
-    last_day: z.iso.date().meta({ description: "The last day in any report, whatever the range." }),
+    first_day: dayField("The first day in any report, whatever the range."),
+    last_day: dayField("The last day in any report, whatever the range."),
     dkim: z
       .array(
         z.object({
           domain: textField("The signing domain (`d=`)."),
           selector: nullableText("The selector (`s=`); null when unaligned or not reported."),
-          aligned: z.boolean().meta({ description: "Whether the signing domain is aligned with header_from." }),
+          aligned: flagField("Whether the signing domain is aligned with header_from."),
           messages: countField("Messages with this signature."),
         }),
       )
@@ -60,13 +60,13 @@ export const sourceSchema = z
       .meta({ description: "Envelope domains that passed SPF, at most ten, those with the most messages first." }),
     network_count: countField("Number of networks of its addresses: /24 for IPv4, /48 for IPv6."),
     address_count: countField("Number of its addresses."),
-    lookups_pending: z.boolean().meta({ description: "Whether reverse names of its addresses are being looked up." }),
+    lookups_pending: flagField("Whether reverse names of its addresses are being looked up."),
     addresses: z
       .array(
         z.object({
           ip: textField("The IP address."),
           reverse_name: nullableText("Its reverse DNS name; null when it has none or it is not known yet."),
-          confirmed: z.boolean().meta({ description: "Whether the reverse name resolves to the address." }),
+          confirmed: flagField("Whether the reverse name resolves to the address."),
           asn: z.int().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
           as_name: nullableText("The name of that AS; null when unknown."),
           country: nullableText("Country of the network, ISO 3166-1 alpha-2; null when unknown."),

@@ -1,11 +1,11 @@
-import { afterEach, expect, test } from "bun:test";
 import fc from "fast-check";
+import { afterEach, expect, test } from "bun:test";
 import type { DayRange } from "../../../foundation/base/days.ts";
-import { type Db, openDb } from "../../../foundation/db/open.ts";
-import { DailyCountStore } from "../../reports/ingest/daily-count-store.ts";
+import { openDb, type Db } from "../../../foundation/db/open.ts";
 import { RetentionStore } from "../../reports/ingest/retention-store.ts";
 import { noCounts } from "../../reports/ingest/rollup.ts";
 import { SourceTotalsStore, splitRange } from "./source-totals-store.ts";
+import { DailyCountStore } from "../../reports/ingest/seen-source-store.ts";
 
 const opened: Db[] = [];
 afterEach(() => {

@@ -20,7 +20,7 @@ interface Row extends Totals {
 /** The messages of a stored source in a range. */
 export interface SourceTotals {
   readonly totals: Totals;
-  /** Those of them in reports that decide. */
+  /** The messages in reports that decide. */
   readonly trusted: Totals;
 }
 

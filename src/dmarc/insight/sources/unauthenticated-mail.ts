@@ -1,6 +1,6 @@
-import { ipNetworkOf } from "../addresses/address-facts.ts";
-import { type IdentifiedSource, type SourceIdentities, trustedEvidence } from "./source-identity.ts";
+import { trustedEvidence, type IdentifiedSource, type SourceIdentities } from "./source-identity.ts";
 import type { SourceAddress } from "./rollup-rows.ts";
+import { ipNetworkOf } from "../addresses/address-store.ts";
 
 /** The key of all unauthenticated mail from addresses without a proper reverse name. */
 export const UNAUTHENTICATED_KEY = "unauthenticated";
@@ -8,7 +8,9 @@ export const UNAUTHENTICATED_KEY = "unauthenticated";
 export const PENDING_KEY = "pending";
 export type UnauthenticatedKey = typeof UNAUTHENTICATED_KEY | typeof PENDING_KEY;
 
-/** An address that sends this much over this many days, from one of so few networks, may be a server of the user without a name. */
+/**
+ * An address that sends this much over this many days, from one of a few networks, may be a server of the user without a name.
+ */
 const RECURRING_DAYS = 14;
 const RECURRING_MESSAGES = 10;
 const RECURRING_NETWORKS_MAX = 3;

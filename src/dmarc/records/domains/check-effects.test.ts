@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { DmarcAlertStore } from "./alert-store.ts";
+import { ALERT_RULES } from "../../alerts/rules/alert-rules.ts";
 import { createAlertRaiser } from "./raise.ts";
 import { createDomainHarness, LIVE, REPORT_HOST } from "../../../testing/monitored-domains.ts";
 
@@ -200,6 +201,7 @@ test("every weakening of a day is reported, whatever the final state", async () 
   const harness = newHarness();
   const { id, token } = await harness.activate();
   const raise = createAlertRaiser({
+    rules: ALERT_RULES,
     store: new DmarcAlertStore(harness.db),
     hasMail: false,
     defaultRecipients: () => [],

@@ -108,7 +108,7 @@ describe("a record that is never again what was believed", () => {
     const { harness, find, ours } = await startActive();
     await find([ours("p=reject")], null);
     expect((await find([], ALLOWED)).status).toBe("action_required");
-    // What was seen once only is not told yet.
+    // A change that was seen once is not alerted yet.
     expect(rules(harness)).toEqual(["status_changed"]);
     await find([], ALLOWED);
     expect(rules(harness)).toEqual(["status_changed", "record_changed", "policy_weakened"]);

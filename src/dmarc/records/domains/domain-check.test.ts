@@ -187,7 +187,7 @@ describe("the record to publish", () => {
     for (const { message } of [missing, silent].flatMap((record) => record ?? [])) {
       expect(message).not.toContain("Nothing to do");
     }
-    expect(silent?.message).toContain("unknown");
+    expect(silent?.message).toContain("It is not known whether reports can arrive");
     expect((await look(published(GOOD))).dnsRecords[0]?.message).toBe(
       "The reporting address is in the record. Nothing to do.",
     );

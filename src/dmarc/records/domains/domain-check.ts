@@ -1,16 +1,16 @@
 import type { Clock } from "../../../foundation/base/clock.ts";
 import type { Result } from "../../../foundation/base/errors.ts";
 import { withDeadline } from "../../../foundation/base/wait.ts";
-import { abortableResolver, type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
-import { type Authorisation, checkAuthorisation, type NameTooLong } from "../record/authorisation.ts";
+import { abortableResolver, isDefinite, type DnsResolver } from "../../../foundation/net/dns.ts";
+import { checkAuthorisation, type Authorisation, type NameTooLong } from "../record/authorisation.ts";
 import { discoverPolicy, type PolicyDiscovery } from "../record/discovery.ts";
 import { adviseRecord, type DnsCheckResult } from "./publication.ts";
-import { type DomainPlatforms, reportingAddressOf } from "./domain-platform.ts";
-import type { DnsCheck, StatePolicy, DnsObservation } from "./domain-state.ts";
+import { reportingAddressOf, type DomainPlatforms } from "./domain-platform.ts";
+import type { DnsCheck, DnsObservation, StatePolicy } from "./domain-state.ts";
 import type { CheckOutcome } from "./domain-status.ts";
 import type { DomainRow } from "./domain-store.ts";
-import { type ValidRecord, recordFaults, ruaTags, dmarcRecordsIn, recordHost } from "../record/record.ts";
-import { mailtoUri, reportAddress } from "../record/rua.ts";
+import { dmarcRecordsIn, recordFaults, recordHost, ruaTags, type ValidRecord } from "../record/record.ts";
+import { mailtoUri, reportAddress } from "../record/record-tags.ts";
 
 export interface DnsCheckOptions {
   /** For test keys: whether the owner has published the record. */
@@ -48,9 +48,9 @@ export const createDomainCheck =
   };
 
 /**
- * Applies the `np` of an inherited record to a domain that does not exist in the DNS, not its `sp` (RFC 9989 §4.7). That must be
- * known before a record is advised, which makes the name exist. Queries only where the two differ; without a definite answer the
- * policy is unknown. Never rejects.
+ * Applies the `np` of an inherited record to a domain that does not exist in the DNS, not its `sp` (RFC 9989 §4.7). The policy
+ * must be known before a record is advised, which makes the name exist. Queries only where the two differ; without a definite
+ * answer the policy is unknown. Never rejects.
  */
 export const applyNonexistentPolicy = async (
   resolver: DnsResolver,

@@ -15,7 +15,7 @@ import { recordHost } from "../record/record.ts";
 /** A domain whose DNS is checked. */
 export interface TestDomain {
   readonly domain: string;
-  /** Its reporting address. */
+  /** The reporting address of the domain. */
   readonly ours: string;
   readonly reportHost: string;
   /** Whether the owner has published the record. Test domains have, except for the names that never do. */
@@ -88,7 +88,7 @@ export const createTestResolver = (test: TestDomain): DnsResolver => {
     async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
       const texts = type === "TXT" ? (zone.get(name) ?? []) : [];
       return {
-        ...emptyResponse(name, type, texts.length > 0 ? "answer" : "nxdomain"),
+        ...emptyResponse(name, type, texts.length > 0 ? "response" : "nxdomain"),
         // Only TXT queries return records, and these are strings.
         records: texts as ReadonlyArray<DnsRecordData[T]>,
       };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { flagField, nullableText } from "../../../foundation/http/schema-fields.ts";
+import { flagField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { DOMAIN_STATUSES } from "./domain-store.ts";
 
 /** The kinds of changes of a domain. */
@@ -41,6 +41,18 @@ export const policySchema = z
   })
   .meta({ title: "DmarcPolicy" });
 export type StatePolicy = z.output<typeof policySchema>;
+
+export const POLICY_EXAMPLE = {
+  p: "reject",
+  sp: "reject",
+  np: "reject",
+  adkim: "r",
+  aspf: "r",
+  own: true,
+  inherited_from: null,
+  t: "n",
+  pct: 100,
+} as const;
 
 /** The definite DNS responses. A field without one is absent: an unknown value is not a negative one. */
 export const observationSchema = z.object({
@@ -87,7 +99,7 @@ export const dnsCheckSchema = z
     expected: text.meta({
       description: "What should be published; null where only the owner can decide.",
     }),
-    message: z.string().meta({ description: "The result in a sentence." }),
+    message: textField("The result in a sentence."),
   })
   .meta({ title: "DmarcCheck" });
 export type DnsCheck = z.output<typeof dnsCheckSchema>;

@@ -225,7 +225,7 @@ describe("settings", () => {
     expect((await change({ webhookUrl: "https://gone.example.com/" })).settings.webhook_configured).toBe(false);
     expect((await change({ webhookUrl: null, label: null })).label).toBeNull();
     await change({ webhookUrl: null });
-    // What waits for a URL goes along with it.
+    // Pending events move to the new URL.
     const subject = `domain:${domain.id}`;
     expect(harness.moved).toEqual([
       { subject, from: null, to: "https://example.com/hook" },

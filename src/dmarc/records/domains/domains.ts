@@ -4,7 +4,7 @@ import { drain, mapConcurrently } from "../../../foundation/base/wait.ts";
 import { nextDigestMs } from "../../../foundation/base/digest-schedule.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { WebhookUrls } from "../../../notifications/webhooks/webhook-urls.ts";
-import type { AlertThresholds, AlertRule, RaiseAlert } from "./raise.ts";
+import type { AlertThresholds, RaiseAlert, RuleSwitch } from "./raise.ts";
 import type { DomainCheck } from "./domain-check.ts";
 import { type CheckedDomain, DomainMonitor } from "./domain-monitor.ts";
 import type { DomainPlatform } from "./domain-platform.ts";
@@ -19,7 +19,7 @@ import {
   type EnrolmentRequest,
 } from "./enrolments.ts";
 import { type DnsRecordView, publicationOf, type Publication } from "./publication.ts";
-import { type DomainView, domainView, serviceRecordsView } from "./domain-schemas.ts";
+import { type DomainView, domainView, serviceRecordsView } from "./domain-view.ts";
 import { NEVER_CHECKED_MS } from "./domain-status.ts";
 import type { DomainChange, DomainFilters, DomainOwner, DomainPage, DomainRow, HistoryRow } from "./domain-store.ts";
 import { parseMonitoredDomain } from "./parse-domain.ts";
@@ -27,6 +27,7 @@ import { parseMonitoredDomain } from "./parse-domain.ts";
 export interface DomainsDeps extends EnrolmentsDeps {
   readonly check: DomainCheck;
   readonly raise: RaiseAlert;
+  readonly rules: readonly RuleSwitch[];
   readonly urls: Pick<WebhookUrls, "enable" | "isDisabled" | "move">;
 }
 
@@ -48,7 +49,7 @@ export interface DomainSettingsChange extends Partial<
     | "failureReportsRedact"
   >
 > {
-  readonly alerts?: Readonly<Partial<Record<AlertRule, boolean>>>;
+  readonly alerts?: DomainRow["alerts"];
   readonly alertThresholds?: Readonly<Partial<AlertThresholds>>;
 }
 

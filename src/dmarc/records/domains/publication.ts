@@ -181,7 +181,7 @@ const faultNotes = (discovery: PolicyDiscovery): readonly string[] => {
 const authorisationNotes = ({ ok, message }: AdvisedBy["authorised"]): readonly string[] => {
   if (ok === true) return [];
   return ok === null
-    ? [`Whether reports can arrive is unknown: ${message}`]
+    ? [`It is not known whether reports can arrive: ${message}`]
     : [`No reports can arrive: ${message} The operator of the report host must publish service_records.`];
 };
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createDmarcAlertHarness, type DmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
-import { DMARC_EVENTS } from "../../alerts/rules/alert-events.ts";
+import { ALERT_RULES, DMARC_EVENTS } from "../../alerts/rules/alert-rules.ts";
 import { AlertMailQueue } from "../../alerts/rules/mail-queue-store.ts";
-import { ALERT_RULES, type Alert } from "./raise.ts";
+import type { Alert } from "./raise.ts";
 import type { DomainRow } from "./domain-store.ts";
 
 const newHarness = createDmarcAlertHarness();
@@ -93,7 +93,7 @@ test("an alert of a clock that was ahead keeps nothing quiet, and what is raised
 
 describe("the documentation of the events", () => {
   test("has every rule, and examples that fit", () => {
-    expect(DMARC_EVENTS.map(({ type }) => type)).toEqual(ALERT_RULES.map((rule) => `dmarc.${rule}`));
+    expect(DMARC_EVENTS.map(({ type }) => type)).toEqual(ALERT_RULES.map(({ name }) => `dmarc.${name}`));
     for (const { data, example, type } of DMARC_EVENTS) {
       expect([type, data.safeParse(example).error?.issues ?? []]).toEqual([type, []]);
     }

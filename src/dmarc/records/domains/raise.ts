@@ -4,38 +4,17 @@ import type { DmarcAlertStore } from "./alert-store.ts";
 import type { DomainOwner, DomainRow } from "./domain-store.ts";
 import { z } from "zod";
 
-/** The alert rules. Each is an event `dmarc.<rule>` and can be turned off. */
-export const ALERT_RULES = [
-  "status_changed",
-  "record_changed",
-  "policy_weakened",
-  "new_source",
-  "new_subdomain",
-  "failure_spike",
-  "spoofing_campaign",
-  "reports_stopped",
-  "tls_failures",
-  "excessive_reporter",
-] as const;
-export type AlertRule = (typeof ALERT_RULES)[number];
-
-/** Which rules are on by default. */
-export const DEFAULT_ALERTS: Readonly<Record<AlertRule, boolean>> = {
-  status_changed: true,
-  record_changed: true,
-  policy_weakened: true,
-  new_source: true,
-  new_subdomain: true,
-  failure_spike: true,
-  spoofing_campaign: true,
-  reports_stopped: true,
-  tls_failures: true,
-  excessive_reporter: true,
-};
+/** An alert rule as domains know it: it can be turned off. Its event is `dmarc.<name>`. */
+export interface RuleSwitch {
+  readonly name: string;
+  /** Off unless a domain turns it on. */
+  readonly isOff?: boolean;
+}
 
 /** An alert about a domain. */
 export interface Alert {
-  readonly rule: AlertRule;
+  /** The name of its rule. */
+  readonly rule: string;
   /** What it is about, within the rule: a status, a source, a day. */
   readonly subject: string;
   /** The event's `data`, beside the four fields about the domain. */
@@ -57,6 +36,7 @@ export interface Alert {
 export type RaiseAlert = (tx: Tx, domain: DomainRow, alert: Alert, atMs: number) => boolean;
 
 export interface AlertRaiserDeps {
+  readonly rules: readonly RuleSwitch[];
   readonly store: DmarcAlertStore;
   /** Whether the service can send mail. */
   readonly hasMail: boolean;
@@ -67,13 +47,15 @@ export interface AlertRaiserDeps {
 const COOLDOWN_MS = 24 * 60 * 60_000;
 
 /** Whether an alert rule is on for a domain. */
-export const isRuleOn = ({ alerts }: Pick<DomainRow, "alerts">, rule: AlertRule): boolean =>
-  alerts[rule] ?? DEFAULT_ALERTS[rule];
+export const isRuleOn = ({ alerts }: Pick<DomainRow, "alerts">, { name, isOff = false }: RuleSwitch): boolean =>
+  alerts[name] ?? !isOff;
 
 export const createAlertRaiser =
-  ({ store, hasMail, defaultRecipients }: AlertRaiserDeps): RaiseAlert =>
+  ({ rules, store, hasMail, defaultRecipients }: AlertRaiserDeps): RaiseAlert =>
   (tx, domain, { rule, subject, data, summary, cooldown }, atMs) => {
-    if (!isRuleOn(domain, rule)) return false;
+    const declared = rules.find(({ name }) => name === rule);
+    if (declared === undefined) throw new Error(`no alert rule ${rule}`);
+    if (!isRuleOn(domain, declared)) return false;
     if (cooldown) {
       // An alert raised while the clock was ahead suppresses nothing.
       const lastMs = store.lastRaisedMs(domain.number, rule, subject, atMs);

@@ -43,7 +43,12 @@ describe("authorised", () => {
     ["one among other texts", { TXT: ["v=spf1 -all", "v=DMARC1;"] }],
     ["two", { TXT: ["v=DMARC1;", "v=DMARC1"] }],
   ])("by %s", async (_, entry) => {
-    expect(await check(entry)).toMatchObject({ status: "authorised", name: NAME, outcome: "answer", redirectsTo: [] });
+    expect(await check(entry)).toMatchObject({
+      status: "authorised",
+      name: NAME,
+      outcome: "response",
+      redirectsTo: [],
+    });
   });
 
   test.each([

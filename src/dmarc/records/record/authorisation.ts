@@ -1,8 +1,8 @@
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
 import { isSameOrganisation } from "../../../foundation/mail/organisational-domain.ts";
-import { type DnsOutcome, type DnsResolver, isDefinite, type ResolveOptions } from "../../../foundation/net/dns.ts";
-import { reportAddress } from "./rua.ts";
+import { isDefinite, type DnsOutcome, type DnsResolver, type ResolveOptions } from "../../../foundation/net/dns.ts";
 import { dmarcRecordsIn, splitStrings } from "./record.ts";
+import { reportAddress } from "./record-tags.ts";
 
 /** The domain cannot be monitored with this report host: the name that receivers would query is too long for the DNS. */
 export interface NameTooLong {

@@ -102,7 +102,7 @@ describe("the names asked", () => {
     );
     expect(queried).toEqual([
       { host: "_dmarc.a.example.com", outcome: "nxdomain", records: [], ttlS: 300 },
-      { host: "_dmarc.example.com", outcome: "answer", records: ["v=DMARC1; p=reject"], ttlS: 300 },
+      { host: "_dmarc.example.com", outcome: "response", records: ["v=DMARC1; p=reject"], ttlS: 300 },
       { host: "_dmarc.com", outcome: "nxdomain", records: [], ttlS: 300 },
     ]);
   });

@@ -1,18 +1,18 @@
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
 import type { DnsOutcome } from "../../../foundation/net/dns.ts";
-import type { InheritedRecord, EffectivePolicy } from "./discovery.ts";
+import type { EffectivePolicy, InheritedRecord } from "./discovery.ts";
 import {
-  parseRecord,
   RECORD_OCTETS_MAX,
-  type ValidRecord,
   dmarcRecordsIn,
-  type Published,
+  parseRecord,
   recordHost,
   splitStrings,
+  type Published,
+  type ValidRecord,
 } from "./record.ts";
 import { quote, type RecordWarningCode } from "./record-values.ts";
-import { mailtoUri, parseReportUris, reportAddress, type ReportUri } from "./rua.ts";
 import { isSameOrganisation, organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
+import { mailtoUri, parseReportUris, reportAddress, type ReportUri } from "./record-tags.ts";
 
 export interface MergeInput {
   /** The domain to be monitored, in lower-case A-labels. */

@@ -1,5 +1,4 @@
-import { type RecordTag, trimRecordSpace } from "./record-tags.ts";
-import { parseReportUris, type ReportUri, type UriProblem } from "./rua.ts";
+import { parseReportUris, trimRecordSpace, type RecordTag, type ReportUri, type UriProblem } from "./record-tags.ts";
 
 export type DmarcPolicy = "none" | "quarantine" | "reject";
 export type AlignmentMode = "r" | "s";

@@ -1,15 +1,21 @@
-import { type RecordPart, type RecordTag, splitRecord, trimRecordSpace } from "./record-tags.ts";
 import {
-  type RecordValues,
-  readValues,
+  parseReportUris,
+  splitRecord,
+  trimRecordSpace,
+  type RecordPart,
+  type RecordTag,
+  type ReportUri,
+} from "./record-tags.ts";
+import {
   createWarnings,
   quote,
+  readValues,
+  type RecordValues,
   type RecordWarning,
   type RecordWarningCode,
   type Warn,
 } from "./record-values.ts";
-import { parseReportUris, type ReportUri } from "./rua.ts";
-import { type DnsOutcome, type DnsResponse, isDefinite } from "../../../foundation/net/dns.ts";
+import { isDefinite, type DnsOutcome, type DnsResponse } from "../../../foundation/net/dns.ts";
 
 /** A text read as a DMARC record. Receivers ignore it altogether unless it is valid. */
 export type DmarcRecord = {
@@ -177,7 +183,7 @@ export const readPublished = ({ outcome, records, cnames }: DnsResponse<"TXT">):
   return target === undefined ? { kind: "texts", texts: records } : { kind: "alias", target, texts: records };
 };
 
-/** Those of the texts that are DMARC records; all others at the name are ignored (RFC 9989 §4.10). */
+/** The DMARC records among the texts; all others at the name are ignored (RFC 9989 §4.10). */
 export const dmarcRecordsIn = (texts: readonly string[]): readonly ValidRecord[] =>
   texts.map(parseRecord).filter((record): record is ValidRecord => record.valid);
 

@@ -1,6 +1,6 @@
-import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { mailtoUri, parseReportUris, reportAddress } from "./rua.ts";
+import { describe, expect, test } from "bun:test";
+import { mailtoUri, parseReportUris, reportAddress } from "./record-tags.ts";
 
 describe("a list of destinations", () => {
   test("of white space has none, of commas only empty ones", () => {

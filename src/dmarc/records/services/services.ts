@@ -43,7 +43,7 @@ const entrySchema = z.strictObject({
   selectors: z.array(z.string()).min(1).optional(),
   /** Autonomous systems in which nobody else rents hosts. */
   asn: z.array(z.int().positive()).min(1).optional(),
-  /** It forwards mail of others: there is nothing to configure. */
+  /** The service forwards mail of others: there is nothing to configure. */
   forwards: z.literal(true).optional(),
   configure: configureSchema.optional(),
 });

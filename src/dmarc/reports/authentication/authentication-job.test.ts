@@ -6,9 +6,13 @@ import { openDb } from "../../../foundation/db/open.ts";
 import { createTestClock, settle } from "../../../testing/clock.ts";
 import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import { createMailAuthentication, type MailToAuthenticate } from "./mail-authentication.ts";
-import { AUTHENTICATIONS_A_RUN_MAX, AUTHENTICATIONS_AT_ONCE, AuthenticationJob } from "./authentication-job.ts";
-import { AuthenticationStore } from "./authentication-store.ts";
-import { type AuthenticationResults, notAuthenticated } from "./authentication-results.ts";
+import {
+  AUTHENTICATIONS_AT_ONCE,
+  AUTHENTICATIONS_A_RUN_MAX,
+  AuthenticationJob,
+  AuthenticationStore,
+} from "./authentication-job.ts";
+import { notAuthenticated, type AuthenticationResults } from "./authentication-results.ts";
 
 const HOUR_MS = 60 * 60_000;
 const FINDING: AuthenticationResults = { ...notAuthenticated("Made up."), authenticity: "fail" };

@@ -1,8 +1,10 @@
 import { mapConcurrently, waitFor } from "../../../foundation/base/wait.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
-import { type AuthenticationResults, notAuthenticated } from "./authentication-results.ts";
-import type { AuthenticationStore, PendingMail } from "./authentication-store.ts";
+import { notAuthenticated, type AuthenticationResults, type AuthenticationVerdict } from "./authentication-results.ts";
 import type { AuthenticateMail } from "./mail-authentication.ts";
+import type { KeyMode } from "../../../foundation/base/secrets.ts";
+import type { Db, Tx } from "../../../foundation/db/open.ts";
+import { statements } from "../../../foundation/db/statements.ts";
 
 /** What the job uses beside the runtime. */
 export interface AuthenticationJobParts {
@@ -62,7 +64,7 @@ export class AuthenticationJob {
     }
   }
 
-  /** Ends a run at once. What is not written yet is done after the next start. */
+  /** Ends a run at once. Results that are not written yet are computed after the next start. */
   stop(): void {
     this.#stopping.abort();
   }
@@ -130,3 +132,54 @@ const byMail = (rows: readonly PendingMail[]): readonly ReportsOfMail[] =>
     const [mail] = same;
     return mail === undefined ? [] : [{ mail, reports: same.map(({ report }) => report) }];
   });
+
+/** A complete report whose mail is still to be authenticated. */
+export interface PendingMail {
+  /** `number` of the report. */
+  readonly report: number;
+  readonly ingestion: string;
+  /** Null when the ingestion is gone. */
+  readonly mode: KeyMode | null;
+  readonly client: string | null;
+  readonly helo: string | null;
+  readonly mailFrom: string | null;
+  readonly receivedAtMs: number;
+}
+
+const PENDING = `SELECT r.number AS report, r.ingestion, i.mode, i.client, i.helo, i.mail_from AS mailFrom,
+  r.received_at_ms AS receivedAtMs FROM dmarc_reports r LEFT JOIN dmarc_ingestions i ON i.id = r.ingestion
+  WHERE r.authenticity = 'pending' AND r.is_complete = 1 AND r.number > ? ORDER BY r.number LIMIT ?`;
+
+const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
+  statements({
+    pending: () => sqlite.prepare<PendingMail, [number, number]>(PENDING),
+    raw: () => sqlite.prepare<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
+    finish: () =>
+      sqlite.prepare(
+        "UPDATE dmarc_reports SET authenticity = ?, authenticity_body = ? WHERE number = ? AND authenticity = 'pending'",
+      ),
+  });
+
+/** The reports whose mail is still to be authenticated. */
+export class AuthenticationStore {
+  readonly #sql;
+
+  constructor(db: Pick<Db, "sqlite">) {
+    this.#sql = prepareStatements(db);
+  }
+
+  /** In the order of their numbers, after the number `after`. */
+  pending(after: number, limit: number): PendingMail[] {
+    return this.#sql.pending.all(after, limit);
+  }
+
+  /** The mail as it came; undefined when it is no longer kept. */
+  findMail(ingestion: string): Uint8Array | undefined {
+    return this.#sql.raw.get(ingestion)?.bytes;
+  }
+
+  /** Writes the results for a report, unless they are written already. `body` is JSON. */
+  finish(_tx: Tx, report: number, verdict: AuthenticationVerdict, body: string): void {
+    this.#sql.finish.run(verdict, body, report);
+  }
+}

@@ -3,11 +3,11 @@ import { silentLog } from "../../../testing/silent-log.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
 import {
-  createMailAuthentication,
   AUTHENTICATION_QUERIES_MAX,
+  createMailAuthentication,
   type MailToAuthenticate,
 } from "./mail-authentication.ts";
-import { TXT_CHARACTERS_MAX } from "./authentication-dns.ts";
+import { TXT_CHARACTERS_MAX } from "./dkim-signatures.ts";
 
 const unhandled: unknown[] = [];
 const note = (cause: unknown): void => void unhandled.push(cause);

@@ -1,21 +1,20 @@
 import type { Clock } from "../../../foundation/base/clock.ts";
 import type { Log } from "../../../foundation/base/log.ts";
-import { withDeadline, waitFor } from "../../../foundation/base/wait.ts";
+import { waitFor, withDeadline } from "../../../foundation/base/wait.ts";
 import { parseDomain } from "../../../foundation/mail/domain.ts";
 import { MESSAGE_LIMITS } from "../../../foundation/mail/message.ts";
 import type { DnsResolver } from "../../../foundation/net/dns.ts";
 import { createAddressPolicy } from "../../../foundation/net/public-address.ts";
-import { discoverPolicy, QUERIES_MAX } from "../../records/record/discovery.ts";
-import { asNodeResolver, limitQueries } from "./authentication-dns.ts";
+import { QUERIES_MAX, discoverPolicy } from "../../records/record/discovery.ts";
 import {
-  type AuthenticationResults,
   concludeAuthentication,
   notAuthenticated,
+  type AuthenticationResults,
   type SpfResult,
   withoutHeaderFrom,
 } from "./authentication-results.ts";
-import { verifySignatures } from "./dkim-signatures.ts";
-import { HEADER_LIMITS, type HeaderProblem, readSignedMail } from "./signed-mail.ts";
+import { asNodeResolver, limitQueries, verifySignatures } from "./dkim-signatures.ts";
+import { HEADER_LIMITS, readSignedMail, type HeaderProblem } from "./signed-mail.ts";
 
 /** A mail with its SMTP envelope, as far as that is known: of files and fetched mail nothing, behind a relay the relay's. */
 export interface MailToAuthenticate {
@@ -58,7 +57,7 @@ export const createMailAuthentication =
     const receivedAtMs = mail.receivedAtMs ?? clock.nowMs();
     const done = await withDeadline(clock, { timeoutMs: AUTHENTICATION_DEADLINE_MS }, (signal) => {
       const work = authenticate(mail, { resolver, receivedAtMs, signal, log });
-      // Whatever is aborted at the deadline rejects.
+      // Work that is aborted at the deadline rejects.
       work.catch(() => undefined);
       return waitFor(clock, work, { signal });
     });

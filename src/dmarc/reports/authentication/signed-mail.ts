@@ -34,8 +34,8 @@ export interface SignedMail {
 }
 
 /**
- * Splits a mail into header and body. Whatever precedes the first field (blank lines, the `From ` line of an mbox) is
- * dropped, and so are ARC fields (RFC 8617), which do not concern header_from.
+ * Splits a mail into header and body. Lines before the first field (blank ones, the `From ` line of an mbox) are dropped, and
+ * so are ARC fields (RFC 8617), which do not concern header_from.
  */
 export const readSignedMail = (bytes: Uint8Array): Result<SignedMail, HeaderProblem> => {
   const message = bytes.subarray(messageStart(bytes));

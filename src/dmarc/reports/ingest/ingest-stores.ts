@@ -1,10 +1,9 @@
 import type { Db } from "../../../foundation/db/open.ts";
 import { DomainStore } from "../../records/domains/domain-store.ts";
 import { ReportAuthorStore, ReporterStore } from "../../records/domains/reporter-store.ts";
-import { DailyCountStore } from "./daily-count-store.ts";
 import { FailureReportStore, ReportStore } from "./report-store.ts";
 import { IngestionStore } from "./ingestion-store.ts";
-import { SeenSourceStore } from "./seen-source-store.ts";
+import { DailyCountStore, SeenSourceStore } from "./seen-source-store.ts";
 
 /** The stores that ingesting writes to. */
 export const openIngestStores = (db: Db) => ({

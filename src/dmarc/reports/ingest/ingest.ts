@@ -21,7 +21,7 @@ export interface IngestItem {
   readonly ingestion: NewIngestion;
   /** Whether the database does not have it yet. Otherwise it is written only while it is pending there. */
   readonly isNew: boolean;
-  /** It is not read any more: reading it ended the service too often. */
+  /** Whether the mail is skipped because it crashed the service repeatedly. */
   readonly isGivenUp?: boolean;
 }
 
@@ -99,7 +99,7 @@ export class Ingest {
       const more = weightOfRows(parsed.readings);
       if (batch.length > 0 && rows + more > this.#pace.rows) await flush();
       const authenticated = this.#authenticate(parsed, findDomain);
-      // It may reject before the flush awaits it.
+      // The promise may reject before the flush awaits it.
       authenticated.catch(() => undefined);
       batch.push(authenticated);
       rows += more;

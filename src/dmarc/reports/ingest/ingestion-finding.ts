@@ -19,11 +19,11 @@ export type FindingReason =
   | "older_than_retention"
   /** The same report with other rows is stored already. */
   | "duplicate_differs"
-  /** It was stored until the same report came from its reporter, or from the owner. */
+  /** The report was stored until the same one came from its reporter, or from the owner. */
   | "replaced"
   /** The domain has 1,000 failure reports of that day already. */
   | "failure_reports_limit"
-  /** It was about a domain that has been deleted. */
+  /** The report was about a domain that has been deleted. */
   | "domain_deleted"
   /** The files of the upload unpack to more than one upload may. */
   | "upload_too_large"
@@ -170,7 +170,7 @@ const MESSAGES: Readonly<Record<FindingReason, string>> = {
   older_than_retention:
     "The report is stored, but is older than the domain's retention and will be removed within the hour.",
   duplicate_differs: "The same report with different records is stored already. The first one counts.",
-  replaced: "The same report arrived from its reporter, or was uploaded. That one counts, this one does not.",
+  replaced: "The same report arrived from its reporter, or was uploaded. Only the other one counts.",
   domain_deleted: "The report was about a domain that has been deleted, with all its data.",
   upload_too_large: "The files of the upload are too large when unpacked. Retry this one alone.",
   internal_error: "An internal error occurred. The ingestion can be retried.",

@@ -1,4 +1,4 @@
-import { nullableText, timeField } from "../../../foundation/http/schema-fields.ts";
+import { flagField, integerField, nullableText, textField, timeField } from "../../../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { isId } from "../../../foundation/base/secrets.ts";
@@ -42,7 +42,7 @@ const findingSchema = z
   .object({
     outcome: z.enum(OUTCOMES).meta({ description: "What became of this part." }),
     reason: nullableText("Why, as a code; null when there is nothing to explain."),
-    message: z.string().meta({ description: "The outcome and its reason in a sentence." }),
+    message: textField("The outcome and its reason in a sentence."),
     name: nullableText("The name of the MIME part or of the file in the archive."),
     report_id: nullableText("The stored report. Of a duplicate: the report that was stored before."),
     domain_id: nullableText("The enrolled domain for which it counts."),
@@ -52,9 +52,9 @@ const findingSchema = z
       "Of a report that is not counted as its reporter's: the organizational domain that its mail is authenticated as. Null otherwise, and for a mail that is not authenticated.",
     ),
     external_report_id: nullableText("The report id that the reporter assigned."),
-    unread_rows: z.int().meta({
-      description: "Rows of the report that cannot be read and are not counted; `skipped_rows` of the report says why.",
-    }),
+    unread_rows: integerField(
+      "Rows of the report that cannot be read and are not counted; `skipped_rows` of the report says why.",
+    ),
   })
   .meta({ title: "DmarcFinding" });
 
@@ -66,13 +66,13 @@ export const ingestionSchema = z
     outcome: z.enum(OUTCOMES).nullable().meta({ description: "The most significant outcome of its findings." }),
     reason: nullableText("The reason of that finding."),
     name: nullableText("The name of the file; null for mail."),
-    bytes: z.int().meta({ description: "Its size in bytes." }),
+    bytes: integerField("Its size in bytes."),
     received_at: timeField("When it arrived."),
     finished_at: timeField("When it was read; null while it is pending.").nullable(),
     domain_id: nullableText("The domain whose reporting address the mail was sent to; null for files."),
     client: nullableText("The IP address of the SMTP client that delivered the mail."),
     mail_from: nullableText("The envelope sender of the mail."),
-    raw_available: z.boolean().meta({ description: "Whether its bytes are still kept." }),
+    raw_available: flagField("Whether its bytes are still kept."),
     accepted_at: timeField(
       "When you accepted the mail although it is not authenticated (`accept_unauthenticated`).",
     ).nullable(),
@@ -102,7 +102,7 @@ export const retrySchema = z
   .meta({ title: "DmarcRetry" });
 
 export const retriedSchema = z
-  .object({ retried: z.int().meta({ description: "How many ingestions will be read again." }) })
+  .object({ retried: integerField("How many ingestions will be read again.") })
   .meta({ title: "DmarcRetriedIngestions" });
 
 /** An ingestion as the API shows it. */

@@ -197,7 +197,7 @@ export class IngestionStore {
     this.#sql.finish.run(...resultColumns(result), id);
   }
 
-  /** Makes one pending again; false when it is pending already, or its bytes were purged. */
+  /** Makes an ingestion pending again; false when it is pending already, or its bytes were purged. */
   setPending(_tx: Tx, id: string): boolean {
     return this.#sql.setPending.run(id).changes > 0;
   }

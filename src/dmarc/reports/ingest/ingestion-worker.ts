@@ -64,7 +64,7 @@ export class IngestionWorker {
     });
   }
 
-  /** What a crash left incomplete has to be removed before. */
+  /** Starts reading. Call it after the incomplete reports of a crash are removed. */
   start(): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
@@ -190,7 +190,7 @@ const domainOf = ({ domain }: PendingIngestion): number => domain ?? NO_DOMAIN;
 
 /**
  * Chooses what is read next: of each domain the oldest first, round-robin over the domains, so that a flood for one does
- * not delay the others. What was begun before is alone in its batch.
+ * not delay the others. An ingestion that was begun before is alone in its batch.
  */
 class FairBatches {
   /** The turn in which each domain was served last. */

@@ -30,7 +30,7 @@ const READ_BYTES_AT_ONCE = 8 * 1024 * 1024;
 
 /** How an ingestion is retried. */
 export interface RetryOptions {
-  /** The owner accepts the mail, whoever sent it. That cannot be undone. */
+  /** The owner accepts the mail, whoever sent it. Acceptance cannot be undone. */
   readonly isAccepted?: boolean;
 }
 

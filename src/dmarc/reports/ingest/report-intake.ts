@@ -78,7 +78,7 @@ export class DiskReserve {
     private readonly runtime: { readonly db: Pick<Db, "diskSpace">; readonly clock: Clock; readonly log: Log },
   ) {}
 
-  /** Whether nothing may be accepted now; with `bytes`, whether so many are too many. */
+  /** Whether nothing may be accepted now; with `bytes`, whether they would be too many. */
   isLow(bytes = 0): boolean {
     this.#check();
     return this.#isPaused || this.#freeBytes - bytes * WRITES_PER_BYTE < this.#reserveBytes;

@@ -2,15 +2,15 @@ import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { prepareRowInsert, statements } from "../../../foundation/db/statements.ts";
 import {
   countMessages,
-  type Report,
   parseRecordBody,
   type RecordBody,
+  type Report,
   type ReportBody,
   type TlsReportBody,
 } from "../report/report.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { TlsReport } from "../report/tls-report.ts";
-import type { RowFacts } from "./row-facts.ts";
+import type { RowFacts } from "./source-key.ts";
 
 /** A report to be stored. */
 export interface NewReport {
@@ -26,7 +26,7 @@ export interface NewReport {
   readonly voucher: number;
   readonly authenticity: "pending" | "pass" | "fail" | "unknown" | null;
   readonly authenticityBody: string | null;
-  /** Its messages that passed DMARC; null for a report that is incomplete until `complete` is called. */
+  /** The messages of the report that passed DMARC; null for a report that is incomplete until `complete` is called. */
   readonly aligned: number | null;
 }
 

@@ -1,5 +1,5 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
-import { type Report, parsePublishedPolicy, isPastRetention } from "../report/report.ts";
+import { isPastRetention, parsePublishedPolicy, type Report } from "../report/report.ts";
 import { contactOf } from "../report/reporter.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
@@ -10,7 +10,7 @@ import type { IngestStores } from "./ingest-stores.ts";
 import type { SameReport } from "./report-store.ts";
 import { addReport, addRow, dayIn, entryOf, nameOf, type Rollup } from "./rollup.ts";
 import { otherNamesOf, type RowCounter } from "./row-counter.ts";
-import { rowFacts } from "./row-facts.ts";
+import { rowFacts } from "./source-key.ts";
 
 /** 162 bits of the hash, in base64url. */
 const HASH_CHARACTERS = 27;
@@ -61,7 +61,7 @@ export const fingerprintTlsReport = ({ orgName, reportId, beginMs, endMs, polici
   return hashOf([orgName?.toLowerCase() ?? null, reportId ?? [hashOf(policies.map(withoutHosts))], beginMs, endMs]);
 };
 
-/** More than anybody has domains to sign for. What is left over is withdrawn with the next report. */
+/** More than anybody has domains to sign for. The rest is withdrawn with the next report. */
 const TWINS_MAX = 100;
 
 interface Withdrawal {

@@ -35,7 +35,7 @@ export class NameRetention {
     private readonly parts: NameRetentionParts,
   ) {}
 
-  /** Whatever runs throws `RetentionStopped` before its next step. */
+  /** The running work throws `RetentionStopped` before its next step. */
   stop(): void {
     this.#isStopping = true;
   }

@@ -106,8 +106,8 @@ const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
   });
 
 /**
- * Removes expired data, a limited number of rows at a time. Methods with a `limit` remove up to so many rows and return how
- * many. `domain` is the `number` of a domain.
+ * Removes expired data, a limited number of rows at a time. Methods with a `limit` remove up to that number of rows and return
+ * the number. `domain` is the `number` of a domain.
  */
 export class RetentionStore {
   readonly #sql;

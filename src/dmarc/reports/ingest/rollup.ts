@@ -1,5 +1,5 @@
-import type { RowFacts } from "./row-facts.ts";
 import type { ReportRow } from "../report/report-row.ts";
+import type { RowFacts } from "./source-key.ts";
 
 /** Messages by their results: of a source on a day in `dmarc_daily`, whose columns have these names. Not aligned: failed DMARC. */
 export interface Counts {

@@ -2,16 +2,15 @@ import type { Tx } from "../../../foundation/db/open.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { VOUCHED_AS_KNOWN } from "../../records/domains/reporter-store.ts";
-import type { RowFacts } from "./row-facts.ts";
-import { type CountedRow, entryOf, nameOf } from "./rollup.ts";
+import { entryOf, nameOf, type CountedRow } from "./rollup.ts";
 import type { FirstSight, SeenSourceStore } from "./seen-source-store.ts";
-import { isUnproven, legacyKeyOf, OVERFLOW_REST, overflowKeyOf } from "./source-key.ts";
+import { OVERFLOW_REST, isUnproven, legacyKeyOf, overflowKeyOf, type RowFacts } from "./source-key.ts";
 
 /** header_from domains of one domain that are counted apart, so that random ones cannot fill the database. */
 export const NAMES_MAX = 1_000;
 /** Addresses of one report that are queued for DNS lookups. */
 export const QUEUED_PER_REPORT_MAX = 200;
-/** While so many addresses wait for DNS lookups, no more are queued. */
+/** While this number of addresses waits for DNS lookups, no more are queued. */
 export const WAITING_ADDRESSES_MAX = 20_000;
 
 /** Sources of one domain: reading them holds all of them in memory. */

@@ -104,7 +104,7 @@ export class RowsAhead {
     return { records, allowance: counter.allowance() };
   }
 
-  /** Removes incomplete reports with their rows. What cannot be removed now is removed at the next start. */
+  /** Removes incomplete reports with their rows. The rest is removed at the next start. */
   async remove(numbers: Iterable<number>): Promise<void> {
     try {
       for (const number of numbers) await this.#remove(number);

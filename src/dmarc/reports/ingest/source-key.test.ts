@@ -1,14 +1,16 @@
 import { describe, expect, test } from "bun:test";
-import { rowFacts, RANK_STEP, recordRank } from "./row-facts.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import { COUNT_MAX } from "../report/report-values.ts";
 import {
+  OVERFLOW_REST,
+  RANK_STEP,
   isLegacyKey,
   keyOfEvidence,
   legacyKeyOf,
-  OVERFLOW_REST,
   overflowKeyOf,
   readSourceKey,
+  recordRank,
+  rowFacts,
   sourceKeyOf,
 } from "./source-key.ts";
 

@@ -7,10 +7,10 @@ import { parseRecordBody } from "../report/report.ts";
 import { VOUCHED_AS_KNOWN, VOUCHED_BY_NOBODY } from "../../records/domains/reporter-store.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { IngestStores } from "./ingest-stores.ts";
-import { addMessages, type CountedDay, type Counts, entryOf, noCounts } from "./rollup.ts";
+import { addMessages, entryOf, noCounts, type CountedDay, type Counts } from "./rollup.ts";
 import { RowCounter, sourceAllowance } from "./row-counter.ts";
-import { rowFacts } from "./row-facts.ts";
 import type { LegacyCursor, LegacyRecord, LegacySource, SourceRebuildStore } from "./source-rebuild-store.ts";
+import { rowFacts } from "./source-key.ts";
 
 /** What the rebuild uses beside the runtime. */
 export interface SourceRebuildParts {
@@ -132,7 +132,7 @@ export class SourceRebuild {
     const inherited = new Set<number>();
     for (const record of records) {
       if (record.isComplete === 0) {
-        // Its report is being removed.
+        // The report of this record is being removed.
         store.moveRecord(tx, record.rowid, 0);
         continue;
       }

@@ -3,27 +3,27 @@ import { newId } from "../../../foundation/base/secrets.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import type { ReportReading } from "../report/outcome.ts";
-import { type Report, dayOf, isPastRetention, periodProblemOf } from "../report/report.ts";
+import { dayOf, isPastRetention, periodProblemOf, type Report } from "../report/report.ts";
 import { storedBytesOf } from "../report/report-row.ts";
 import type { IngestStores } from "./ingest-stores.ts";
-import { type IngestionFailure, type IngestionFinding, ingestionFinding } from "./ingestion-finding.ts";
+import { ingestionFinding, type IngestionFailure, type IngestionFinding } from "./ingestion-finding.ts";
 import { fingerprintReport, withdrawTwins } from "./report-twins.ts";
 import type { SameReport, StagedReport } from "./report-store.ts";
 import {
   authoredFingerprint,
   countedReporter,
-  type FindEnrolledDomain,
   isUnsolicitedMail,
   refusedFinding,
-  type ReportOrigin,
   reportRefusal,
-  type ReportTrust,
   reportTrust,
+  type FindEnrolledDomain,
+  type ReportOrigin,
+  type ReportTrust,
   voucherFor,
 } from "./report-trust.ts";
-import { addReport, addRow, type CountedRow, dayIn, type Rollup } from "./rollup.ts";
-import { heaviestFirst, type PlacedRow, type RowCounter, sourceAllowance, type WriteContext } from "./row-counter.ts";
-import { rowFacts } from "./row-facts.ts";
+import { addReport, addRow, dayIn, type CountedRow, type Rollup } from "./rollup.ts";
+import { heaviestFirst, sourceAllowance, type PlacedRow, type RowCounter, type WriteContext } from "./row-counter.ts";
+import { rowFacts } from "./source-key.ts";
 
 /** A mail or file that was unpacked and parsed, and whose mail was authenticated. */
 export interface ReadIngestion extends ReportOrigin {
@@ -44,7 +44,7 @@ export interface ReportAhead extends StagedReport {
   readonly domain: number;
   /** What it is counted as once it is complete. */
   readonly rollup: Rollup;
-  /** Its messages that passed DMARC. */
+  /** The messages of the report that passed DMARC. */
   aligned: number;
 }
 
@@ -55,7 +55,7 @@ export class RowsAheadGone extends Error {}
 export interface WriteBatch extends WriteContext {
   readonly stores: IngestStores;
   readonly counter: RowCounter;
-  /** What is added to the daily counts at the end of the transaction. */
+  /** Counts that are added to the daily counts at the end of the transaction. */
   readonly rollup: Rollup;
   readonly ahead: ReadonlyMap<Report, ReportAhead>;
   /** Numbers of reports that no longer count and have to be removed. */
@@ -184,7 +184,7 @@ const writeWithRows = (batch: WriteBatch, from: ReadIngestion, toStore: ReportTo
 export const alignedIn = (records: readonly PlacedRecord[]): number =>
   records.reduce((sum, { row, counted }) => sum + (counted.facts.isAligned ? row.count : 0), 0);
 
-/** Counts a report. What it returns counts a row of it. */
+/** Counts a report. The returned function counts a row of the report. */
 export const countReport = (
   rollup: Rollup,
   { report, domain, trust }: ReportToStore,
@@ -198,7 +198,7 @@ export const countReport = (
 export interface InsertedReport extends ReportToStore {
   /** See `ReporterStore`. */
   readonly voucher: number;
-  /** Its messages that passed DMARC; with null it does not count until it is completed. */
+  /** The messages of the report that passed DMARC; with null the report does not count until it is completed. */
   readonly aligned: number | null;
 }
 

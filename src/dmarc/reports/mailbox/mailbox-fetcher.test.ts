@@ -15,7 +15,7 @@ class Session extends FakeFolder {
   get canIdle() {
     return true;
   }
-  /** Each wait needs news of its own: else passes would follow each other without end. */
+  /** Each wait needs its own news: else passes would follow each other without end. */
   tell: () => void = () => undefined;
   untilNews = (_ms: number, signal: AbortSignal): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();

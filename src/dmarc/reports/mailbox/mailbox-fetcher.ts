@@ -43,7 +43,7 @@ const WAITS_MS: Readonly<Record<SyncResult, number>> = {
   paused: PAUSED_WAIT_MS,
 };
 
-/** The delay after so many consecutive failures. */
+/** The delay after a number of consecutive failures. */
 export const reconnectDelayMs = (failures: number, isSlow: boolean, random: Random): number => {
   const [min, max] = isSlow ? [SLOW_RECONNECT_MS_MIN, SLOW_RECONNECT_MS_MAX] : [RECONNECT_MS_MIN, RECONNECT_MS_MAX];
   const delayMs = Math.min(max, min * 2 ** Math.min(failures - 1, 20));
@@ -122,7 +122,7 @@ export class MailboxFetcher {
   async #fetch(accountId: string, succeeded: () => void): Promise<void> {
     this.#worksSinceMs = null;
     const opening = this.parts.open();
-    // It may open after the service has stopped.
+    // The mailbox may open after the service has stopped.
     opening.then((late) => this.#stopping.signal.aborted && late.close()).catch(() => undefined);
     const opened = await waitFor(this.runtime.clock, opening, { signal: this.#stopping.signal });
     if (!opened.ok) return;

@@ -29,7 +29,7 @@ export const MAILBOX_DAY_BYTES_MAX = 1024 * 1024 * 1024;
 const UIDS_AT_ONCE = 100;
 /** Messages in memory at a time. */
 const GROUP_BYTES_MAX = 8 * 1024 * 1024;
-/** While so many messages wait to be read and marked, no more are fetched. */
+/** While this number of messages waits to be read and marked, no more are fetched. */
 export const UNMARKED_MAX = 200;
 const UNREAD_WAIT_MS = 5_000;
 /** How often fetching a group may fail before its messages are fetched one at a time, and a message before it is skipped. */

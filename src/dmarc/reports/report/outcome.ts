@@ -35,7 +35,7 @@ export type ReportProblem =
   /** XML, but without the element `feedback`. */
   | "not_a_report"
   | "malformed"
-  /** It ends before its root element, or an end tag has no start tag: a part is missing. */
+  /** The XML ends before its root element, or an end tag has no start tag: a part is missing. */
   | "truncated"
   | "too_deep"
   | "too_many_records"
@@ -55,7 +55,7 @@ export type RejectReason =
   | "message_too_large"
   | "message_too_complex"
   | "tls_report_damaged"
-  /** It contains no report. */
+  /** The file contains no report. */
   | "no_report";
 
 export type OutcomeReason = EmptyReason | QuarantineReason | RejectReason;

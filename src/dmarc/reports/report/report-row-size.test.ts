@@ -40,7 +40,7 @@ test.each([
   ["characters of three bytes", "\u20ac"],
 ])("a record of %s alone stays below its ceiling, with its counts", (_what, letter) => {
   const text = letter.repeat(1_024);
-  // What a domain may consist of, and JSON doubles.
+  // Characters that a domain may consist of, and that JSON doubles.
   const domain = "\\".repeat(253);
   const row = rowWith({
     reasons: Array.from({ length: 100 }, () => ({ type: "other", comment: text })),

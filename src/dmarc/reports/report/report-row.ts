@@ -113,7 +113,7 @@ export const keepEntryText = ({ entry }: RowDraft, name: string, text: string): 
   entry.isSaid ||= text !== "" && REPORT_ELEMENTS.has(name);
 };
 
-/** What is missing is an empty text; every other name is none of these, or has its text. */
+/** A missing text is empty; every other name is none of these, or has its text. */
 const keepIn = (texts: Record<string, unknown>, name: string, text: string): void => {
   if (texts[name] === "") texts[name] = text;
 };
@@ -195,7 +195,7 @@ const CHARACTER_BYTES_MAX = 6;
 
 /**
  * The same row, or a shorter one when its lists take more than `REPORT_ROW_BYTES_MAX`: with shorter texts and fewer entries,
- * or without texts. What is counted (address, count, results, domains) does not change; the first entries of lists are kept.
+ * or without texts. The counted fields (address, count, results, domains) do not change; the first entries of lists are kept.
  */
 export const shortenRow = (row: ReportRow): ReportRow => {
   let short = row;

@@ -6,7 +6,7 @@ import { type Entry, fromBufferPromise } from "yauzl";
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
 
 /**
- * What unpacking one mail, with everything in it, may cost. What is thrown away because it is too large is paid for as well.
+ * What unpacking one mail, with everything in it, may cost. Bytes that are thrown away because a file is too large count as well.
  * The largest reports that reporters send unpack to a few megabytes: some 500 bytes a record.
  */
 export const UNPACK_LIMITS = {
@@ -48,7 +48,7 @@ interface Packed {
 
 /**
  * Unpacks gzip files, zip archives and base64 texts, also nested, and detects the files in them by magic bytes, never by
- * name. What exceeds a limit or cannot be unpacked is `refused` with the reason; the rest is still returned. Never throws.
+ * name. A file that exceeds a limit or cannot be unpacked is `refused` with the reason; the rest is still returned. Never throws.
  */
 export const unpack = async (
   bytes: Uint8Array,
@@ -223,7 +223,7 @@ export const ZIP_DIRECTORY_ENTRIES_MAX = 64;
 /** One file of an archive, not yet inflated. */
 interface ZipFile {
   readonly name: string;
-  /** Its bytes, at most `bytesMax`; or why they could not be unpacked. */
+  /** The bytes of the file, at most `bytesMax`; or why they could not be unpacked. */
   open(bytesMax: number): Promise<Result<Inflated, UnpackProblem>>;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createXmlParser, TOKEN_LIMITS, PIECE_BYTES, xmlPieces } from "./xml-parser.ts";
+import { PIECE_BYTES, TOKEN_LIMITS, createXmlParser, xmlPieces } from "./report-xml.ts";
 
 /** What the parser tells of a document: the longest token, and whether it was read to its end. */
 const longestOf = (document: string) => {

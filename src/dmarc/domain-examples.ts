@@ -1,4 +1,6 @@
-import { DEFAULT_THRESHOLDS, DEFAULT_ALERTS } from "./raise.ts";
+import { ALERT_RULES } from "./alerts/rules/alert-rules.ts";
+import { POLICY_EXAMPLE } from "./records/domains/domain-state.ts";
+import { DEFAULT_THRESHOLDS, isRuleOn } from "./records/domains/raise.ts";
 
 /** What the OpenAPI document shows of monitored domains: one domain at several moments. */
 
@@ -30,18 +32,6 @@ export const CHECKS_EXAMPLE = [
   },
 ];
 
-export const POLICY_EXAMPLE = {
-  p: "reject",
-  sp: "reject",
-  np: "reject",
-  adkim: "r",
-  aspf: "r",
-  own: true,
-  inherited_from: null,
-  t: "n",
-  pct: 100,
-} as const;
-
 export const DOMAIN_EXAMPLE = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a60",
   domain: "example.com",
@@ -56,7 +46,7 @@ export const DOMAIN_EXAMPLE = {
   settings: {
     webhook_configured: true,
     recipients: ["ops@example.com"],
-    alerts: DEFAULT_ALERTS,
+    alerts: Object.fromEntries(ALERT_RULES.map((rule) => [rule.name, isRuleOn({ alerts: {} }, rule)])),
     alert_thresholds: DEFAULT_THRESHOLDS,
     source_rules: [],
     digest: "weekly",

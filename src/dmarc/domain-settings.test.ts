@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createApps } from "../../../testing/app.ts";
+import { createApps } from "../testing/app.ts";
 import { domainSchema, enrolmentSchema } from "./domain-schemas.ts";
 
 const start = createApps();

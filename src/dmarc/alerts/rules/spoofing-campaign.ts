@@ -1,9 +1,14 @@
+import { z } from "zod";
+import { dayField, integerField } from "../../../foundation/http/schema-fields.ts";
 import { dayOfTime, isoDay } from "../../../foundation/base/days.ts";
-import { plural } from "../../../notifications/mail/mail-text.ts";
+import { action } from "../../../notifications/mail/mail-content.ts";
+import { formatCount, plural } from "../../../notifications/mail/mail-text.ts";
 import type { Alert } from "../../records/domains/raise.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { UNAUTHENTICATED_KEY } from "../../insight/sources/unauthenticated-mail.ts";
-import type { AlertData } from "./alert-data.ts";
+import { alertRule } from "./alert-rule.ts";
+import { domainLink, texts } from "./mail-blocks.ts";
+import { sourcePath } from "./new-sources.ts";
 import { isLearned, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 
 /** Forged mail of a day: unauthenticated, from addresses without a proper reverse name. */
@@ -52,6 +57,59 @@ export const findSpoofingCampaign = (facts: ReviewFacts): RuleResult => {
   return { alerts: [campaignAlert(campaign, source)] };
 };
 
+const data = z.object({
+  started_day: dayField("First day of the campaign."),
+  day: dayField("The last day of it so far."),
+  messages: integerField("Unauthenticated messages of the campaign."),
+  networks: integerField("Networks that sent them."),
+  quarantined: integerField("Messages of these that receivers quarantined."),
+  rejected: integerField("Messages of these that receivers rejected."),
+});
+
+export const SPOOFING_CAMPAIGN = alertRule({
+  name: "spoofing_campaign",
+  words: "Spoofing",
+  description: "Far more unauthenticated mail than usual.",
+  summary:
+    "Far more unauthenticated mail than usual comes from addresses without a proper reverse name; once for each campaign",
+  title: "spoofing campaign, all messages unauthenticated",
+  data,
+  example: {
+    started_day: "2026-01-01",
+    day: "2026-01-01",
+    messages: 312,
+    networks: 41,
+    quarantined: 0,
+    rejected: 312,
+  },
+  review: findSpoofingCampaign,
+  mail: ({ messages, rejected, quarantined }, domain) => [
+    texts(`Receivers rejected ${rejected} and quarantined ${quarantined} of these messages.`),
+    // Receivers apply the policy already: nothing is left to do.
+    ...((rejected + quarantined) * 2 >= messages
+      ? []
+      : [action("With p=reject, receivers refuse such mail."), domainLink(domain, "advice", "Your next step")]),
+  ],
+  open: {
+    days: 7,
+    topics: () => [""],
+    attention: ({ started_day, messages, networks, quarantined, rejected }, { domain, path }) => {
+      const stopped = quarantined + rejected;
+      const outcome =
+        stopped === 0
+          ? "Receivers delivered them: the policy asks for nothing else."
+          : `Receivers stopped ${formatCount(stopped)} of them.`;
+      return {
+        severity: "warn",
+        label: "Spoofing",
+        title: `Somebody forges mail from ${domain}`,
+        detail: `${plural(messages, "message")} from ${plural(networks, "network")} since ${started_day}, all unauthenticated. ${outcome}`,
+        action: { text: "See the mail", path: sourcePath(path, UNAUTHENTICATED_KEY) },
+      };
+    },
+  },
+});
+
 /**
  * The last campaign among some days, in any order; days without forged mail may be absent. `fromDay` is the first day that is known.
  * Null when there is none.
@@ -88,7 +146,7 @@ const forgedDays = (rows: readonly { readonly day: number; readonly messages: nu
 const campaignAlert = ({ startedDay, day, forged }: Campaign, source: Source | undefined): Alert => {
   const networks = source?.network_count ?? 0;
   const since = isoDay(startedDay);
-  const data: AlertData<"spoofing_campaign"> = {
+  const found: z.output<typeof data> = {
     started_day: since,
     day: isoDay(day),
     messages: forged,
@@ -97,5 +155,5 @@ const campaignAlert = ({ startedDay, day, forged }: Campaign, source: Source | u
     rejected: source?.rejected ?? 0,
   };
   const summary = `spoofing campaign since ${since}: ${plural(forged, "message")} from ${plural(networks, "network")}, all unauthenticated`;
-  return { rule: "spoofing_campaign", subject: since, data, summary, cooldown: false };
+  return { rule: "spoofing_campaign", subject: since, data: found, summary, cooldown: false };
 };

@@ -1,6 +1,7 @@
+import { ALERT_RULES } from "./alerts/rules/alert-rules.ts";
 import { describe, expect, test } from "bun:test";
-import { newId } from "../../../foundation/base/secrets.ts";
-import { createApps, type TestAppOptions } from "../../../testing/app.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import { createApps, type TestAppOptions } from "../testing/app.ts";
 import {
   dnsSchema,
   domainSchema,
@@ -54,7 +55,6 @@ describe("enrolment", () => {
     expect(last_check?.checks.map(({ ok }) => ok)).toEqual([true, false, true]);
     expect(reporting_address).toMatch(/^[a-z2-7]{20}@reports\.example\.net$/);
     expect(policy).toMatchObject({ p: "reject", own: true, inherited_from: null });
-    const on = { status_changed: true, record_changed: true, policy_weakened: true, new_source: true };
     expect(rest).toEqual({
       id: domain.id,
       domain: "merge.example",
@@ -66,15 +66,7 @@ describe("enrolment", () => {
       settings: {
         webhook_configured: false,
         recipients: [],
-        alerts: {
-          ...on,
-          new_subdomain: true,
-          failure_spike: true,
-          spoofing_campaign: true,
-          reports_stopped: true,
-          tls_failures: true,
-          excessive_reporter: true,
-        },
+        alerts: Object.fromEntries(ALERT_RULES.map(({ name, isOff = false }) => [name, !isOff])),
         alert_thresholds: {
           new_source_messages: 10,
           new_source_percent: 1,

@@ -1,5 +1,35 @@
-import { action, type MailBlock, type MailPageLink, pageLink } from "../../../notifications/mail/mail-content.ts";
-import { shortName } from "../../../notifications/mail/mail-text.ts";
+import {
+  action,
+  list,
+  type MailBlock,
+  type MailItem,
+  type MailPageLink,
+  pageLink,
+} from "../../../notifications/mail/mail-content.ts";
+import { cutLine, plural, shortName } from "../../../notifications/mail/mail-text.ts";
+
+/** The blocks of a section; null for one that is not needed. */
+export type Blocks = readonly (MailBlock | null)[];
+
+const ITEMS_MAX = 10;
+const ITEM_CHARACTERS_MAX = 500;
+
+/** A list; `total` counts items that are left out. */
+export const items = (texts: readonly MailItem[], total = texts.length): MailBlock | null =>
+  list(
+    null,
+    texts.map(({ text, lines = [] }) => ({
+      text: cutLine(text, ITEM_CHARACTERS_MAX),
+      lines: lines.map((each) => cutLine(each, ITEM_CHARACTERS_MAX)),
+    })),
+    { max: ITEMS_MAX, total },
+  );
+
+export const texts = (...all: readonly string[]): MailBlock | null => items(all.map((text) => ({ text })));
+
+/** `412 messages, 410 passed DMARC`. */
+export const passed = ({ messages, aligned }: { readonly messages: number; readonly aligned: number }): string =>
+  `${plural(messages, "message")}, ${aligned} passed DMARC`;
 
 /** A domain whose pages a mail leads to. */
 export interface LinkedDomain {

@@ -1,11 +1,13 @@
 import { z } from "zod";
-import { camelKeys } from "../../../foundation/base/key-case.ts";
-import { isId } from "../../../foundation/base/secrets.ts";
-import { readPlainly, rowsById, sendPage } from "../../../foundation/http/list-page.ts";
-import { type AnyRoute, declareRoute, handle } from "../../../foundation/http/route.ts";
-import { idParameter, pageQuery } from "../../../foundation/http/route-input.ts";
-import { createUrlPolicy, type UrlPolicy } from "../../../foundation/net/fetch-url.ts";
-import { webhookUrlSchema } from "../../../notifications/webhooks/webhook-urls.ts";
+import type { ReadFigures } from "./insight/queries/summary.ts";
+import { historyView } from "./records/domains/domain-view.ts";
+import { camelKeys } from "../foundation/base/key-case.ts";
+import { isId } from "../foundation/base/secrets.ts";
+import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts";
+import { declareRoute, handle, type AnyRoute } from "../foundation/http/route.ts";
+import { idParameter, pageQuery } from "../foundation/http/route-input.ts";
+import { createUrlPolicy, type UrlPolicy } from "../foundation/net/fetch-url.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
 import {
   CHECKS_EXAMPLE,
   DOMAIN_EXAMPLE,
@@ -17,23 +19,19 @@ import {
   UPDATE_EXAMPLE,
 } from "./domain-examples.ts";
 import {
-  domainsSchema,
-  type ReadFigures,
   dnsSchema,
-  domainSchema,
-  enrolmentSchema,
-  historySchema,
-  verifiedSchema,
-  historyView,
-} from "./domain-schemas.ts";
-import {
-  type DomainChangeBody,
   domainChangeSchema,
   domainFilters,
+  domainSchema,
+  domainsSchema,
   enrolmentRequestSchema,
-} from "./domain-settings-schemas.ts";
-import type { DomainRow } from "./domain-store.ts";
-import type { Domains, DomainSettingsChange } from "./domains.ts";
+  enrolmentSchema,
+  historySchema,
+  type DomainChangeBody,
+  verifiedSchema,
+} from "./domain-schemas.ts";
+import type { DomainRow } from "./records/domains/domain-store.ts";
+import type { DomainSettingsChange, Domains } from "./records/domains/domains.ts";
 
 const TAG = "DMARC monitoring";
 const PATH = "/v1/dmarc/domains";

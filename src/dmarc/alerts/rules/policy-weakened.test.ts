@@ -7,7 +7,7 @@ import {
 } from "../../../testing/dmarc-alert-harness.ts";
 import { publishedPolicy } from "../../../testing/dmarc-policy.ts";
 import type { ReportedPolicy } from "./alert-rule-store.ts";
-import { findLapses, type OwnPolicy } from "./policy-lapses.ts";
+import { findLapses, type OwnPolicy } from "./policy-weakened.ts";
 
 type P = "none" | "quarantine" | "reject" | null;
 
@@ -82,7 +82,7 @@ describe("a review of reports", () => {
     let reports = 0;
     return {
       write,
-      /** A report about a day so many days ago. */
+      /** A report about the day `daysAgo`. */
       report(
         daysAgo: number,
         p: P,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { findingReason } from "./finding-reasons.ts";
+import { findingReason } from "./health-schema.ts";
 import { HEALTH_CODES } from "./health-schema.ts";
 
 test.each(HEALTH_CODES.map((code) => [code] as const))("%s has a reason in whole sentences", (code) => {

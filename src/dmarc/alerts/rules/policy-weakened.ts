@@ -1,13 +1,28 @@
+import { z } from "zod";
+import { dayField } from "../../../foundation/http/schema-fields.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
-import { isEnforced } from "../../records/domains/dns-changes.ts";
-import { historyBodySchema, readState, recordOf, type StatePolicy } from "../../records/domains/domain-state.ts";
+import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
+import { action } from "../../../notifications/mail/mail-content.ts";
+import { shortName } from "../../../notifications/mail/mail-text.ts";
+import { isEnforced, isWeaker as isWeakerPolicy } from "../../records/domains/dns-changes.ts";
+import {
+  historyBodySchema,
+  POLICY_EXAMPLE,
+  policySchema,
+  readState,
+  recordOf,
+  type StatePolicy,
+} from "../../records/domains/domain-state.ts";
 import type { Alert } from "../../records/domains/raise.ts";
 import type { PolicyKeyword } from "../../reports/report/report-values.ts";
 import type { PublishedPolicy } from "../../reports/report/report.ts";
-import type { AlertData } from "./alert-data.ts";
+import { alertRule } from "./alert-rule.ts";
 import type { ReportedPolicy } from "./alert-rule-store.ts";
+import { domainLink, texts } from "./mail-blocks.ts";
+import { MONITORING_RECORD, recordField } from "./record-changed.ts";
 import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
+import { CHECK_FIELDS_EXAMPLE, CHECK_FIELDS } from "./status-changed.ts";
 
 /** Days on which reporters found a weaker policy than the DNS checks ever did. */
 export interface PolicyLapse {
@@ -60,6 +75,73 @@ export const findPolicyLapses = (facts: ReviewFacts): RuleResult => {
     .map((lapse) => lapseAlert(lapse, policy, { record, nowMs }));
   return { alerts };
 };
+
+const data = z.object({
+  previous_policy: policySchema.nullable().meta({ description: "The policy before; null when there was none." }),
+  policy: policySchema.nullable().meta({ description: "The weaker policy; null when there is none." }),
+  record: recordField,
+  checked_at: CHECK_FIELDS.checked_at,
+  trigger: z.enum(["enrolled", "scheduled", "manual", "reports"]).meta({
+    description:
+      "`reports`: trusted reports say that receivers found a weaker policy between two checks; `record` is what the last check found.",
+  }),
+  reported: z
+    .object({
+      first_day: dayField("First day on which reporters found the weaker policy."),
+      last_day: dayField("Last day on which reporters found the weaker policy."),
+      reporters: z.array(z.string()).meta({ description: "The reporters that found it." }),
+    })
+    .optional()
+    .meta({ description: "With `trigger` `reports`: who found the weaker policy, and when." }),
+});
+type Weakened = z.output<typeof data>;
+
+/** Raised by checks of the DNS, too: see `check-effects.ts`. */
+export const POLICY_WEAKENED = alertRule({
+  name: "policy_weakened",
+  words: "Policy weakened",
+  description: "The policy became weaker, in the DNS or in reports.",
+  summary: "The policy of a domain protects less than before",
+  title: "the DMARC policy was weakened",
+  data,
+  example: {
+    ...CHECK_FIELDS_EXAMPLE,
+    previous_policy: POLICY_EXAMPLE,
+    policy: { ...POLICY_EXAMPLE, p: "none", sp: "none", np: "none" },
+    record: MONITORING_RECORD,
+  },
+  review: findPolicyLapses,
+  mail: ({ trigger, record, reported }, domain) => {
+    const found = reported === undefined ? [] : [`Found by: ${reported.reporters.map(shortName).join(", ")}`];
+    return [
+      texts(...found, `Record at the last check: ${record ?? "none"}`),
+      action(
+        trigger === "reports"
+          ? "The weaker record was published between two checks. If you did not publish it, find out who can change your DNS, and whether all name servers of the domain serve the same record."
+          : "More forged mail is delivered now. If you did not make this change, publish the previous record again. It is in the history.",
+      ),
+      domainLink(domain, "record", "Show the history of the record"),
+    ];
+  },
+  open: {
+    days: 14,
+    isSaidByStatus: true,
+    topics: () => [""],
+    // A weakening that reports found between two checks is no longer visible in the DNS.
+    holds: ({ domain, state, data: { trigger, previous_policy: before } }) => {
+      const now = readState(state)?.believed.policy;
+      const isOrganisational = organisationalDomain(domain) === domain;
+      return trigger === "reports" || now === undefined || isWeakerPolicy(before, now, isOrganisational);
+    },
+    attention: (weakened, { domain, path }) => ({
+      severity: "bad",
+      label: "Policy",
+      title: `The policy of ${domain} was weakened${changeWords(weakened)}`,
+      detail: weakenedDetail(weakened),
+      action: { text: "Show the record", path: `${path}/record` },
+    }),
+  },
+});
 
 /** Since when the DNS checks found no weaker `p`. */
 const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: PolicyKeyword): number => {
@@ -120,7 +202,7 @@ const lapseAlert = (
   const names = reporters.map((name) => (name === "" ? "a reporter without a name" : name));
   const others = names.length > 1 ? ` and ${names.length - 1} more` : "";
   const when = first === last ? `on ${first}` : `from ${first} to ${last}`;
-  const data: AlertData<"policy_weakened"> = {
+  const lapse: Weakened = {
     previous_policy: own,
     policy: weaker,
     record,
@@ -131,8 +213,29 @@ const lapseAlert = (
   return {
     rule: "policy_weakened",
     subject: `${SUBJECT}${first}`,
-    data,
+    data: lapse,
     summary: `receivers found p=${p} instead of p=${own.p} ${when}, reported by ${names[0] ?? ""}${others}`,
     cooldown: false,
   };
+};
+
+const policyWords = (policy: StatePolicy | null): string => {
+  if (policy === null) return "no record";
+  return `p=${policy.p}${policy.t === "y" ? " in test mode (t=y)" : ""}`;
+};
+
+/** Empty where the change is in other tags than `p` and `t`. */
+const changeWords = ({ previous_policy: before, policy }: Weakened): string => {
+  const [was, is] = [policyWords(before), policyWords(policy)];
+  return was === is ? "" : `: ${was} became ${is}`;
+};
+
+const weakenedDetail = ({ trigger, reported, record }: Weakened): string => {
+  if (trigger !== "reports" || reported === undefined) {
+    const now = record === null ? "No record is published now." : `Now published: ${shortName(record)}`;
+    return `Receivers deliver more forged mail than before. ${now}`;
+  }
+  const [first = "a reporter", ...others] = reported.reporters.map(shortName);
+  const more = others.length === 0 ? "" : ` and ${others.length} more`;
+  return `${first}${more} found it between two of our checks (${reported.first_day} to ${reported.last_day}).`;
 };

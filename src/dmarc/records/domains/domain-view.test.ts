@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createDomainHarness, REPORT_HOST } from "../../../testing/monitored-domains.ts";
 import { policySchema } from "./domain-state.ts";
-import { domainView } from "./domain-schemas.ts";
+import { ALERT_RULES } from "../../alerts/rules/alert-rules.ts";
+import { domainView } from "./domain-view.ts";
 
 const newHarness = createDomainHarness();
 const record = (token: string, tags: string) => `v=DMARC1; ${tags}; rua=mailto:${token}@${REPORT_HOST}`;
@@ -18,7 +19,7 @@ describe("what softens a policy is shown", () => {
     await harness.checkScheduled(id);
     await harness.clock.advance(35 * 60_000);
     const row = await harness.checkScheduled(id);
-    const deps = { platforms: harness.platforms, urls: { isDisabled: () => false } };
+    const deps = { platforms: harness.platforms, urls: { isDisabled: () => false }, rules: ALERT_RULES };
     expect(domainView(row, deps, harness.clock.nowMs()).policy).toMatchObject(shown);
     expect(harness.history(id).map(({ policy }) => policy)).toContainEqual(expect.objectContaining(shown));
     const alert = harness.alerts.find(({ rule }) => rule === "policy_weakened");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { findCampaign, type ForgedDay } from "./spoofing.ts";
+import { findCampaign, type ForgedDay } from "./spoofing-campaign.ts";
 
 /** Forged messages of successive days, the first one on day 100. */
 const days = (...forged: readonly number[]): readonly ForgedDay[] =>
