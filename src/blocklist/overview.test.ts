@@ -163,8 +163,13 @@ describe("a batch", () => {
     expect((await call("POST", `${PATH}/batch`, { targets: [] })).status).toBe(400);
     const many = Array.from({ length: 10_001 }, (_, n) => `d${n}.example`);
     expect((await call("POST", `${PATH}/batch`, { targets: many })).status).toBe(400);
-    const most = await call("POST", `${PATH}/batch`, { targets: many.slice(1) });
-    expect(most.body).toMatchObject({ created: 10_000, exists: 0, invalid: 0 });
+    // Most of them are invalid, because each that is created takes its time.
+    const most = [...many.slice(0, 300), ...Array.from({ length: 9_700 }, (_, n) => `-${n}`)];
+    expect((await call("POST", `${PATH}/batch`, { targets: most })).body).toMatchObject({
+      created: 300,
+      exists: 0,
+      invalid: 9_700,
+    });
   });
 });
 

@@ -26,7 +26,7 @@ const answer = (query: SeenQuery) => {
 
 const withSpamcop = async (script: typeof answer, args: readonly string[]) => {
   const { server, stop } = await startDnsServer(script);
-  const path = join(folder, "catalogue.json");
+  const path = join(folder, `${newId()}.json`);
   const lists = blocklists.lists.filter(({ id }) => id === "spamcop");
   await Bun.write(path, JSON.stringify({ ...blocklists, lists }));
   try {
@@ -38,7 +38,7 @@ const withSpamcop = async (script: typeof answer, args: readonly string[]) => {
 };
 
 describe("blocklist check", () => {
-  test("says what a listing means and where to be delisted", async () => {
+  test.concurrent("says what a listing means and where to be delisted", async () => {
     const end = await withSpamcop(answer, ["blocklist", "check", "8.8.8.8", "8.8.4.4"]);
     expect(end.status).toBe(0);
     expect(end.out).toContain("8.8.8.8: listed");
@@ -48,7 +48,7 @@ describe("blocklist check", () => {
     expect(end.out).toContain("8.8.4.4: clean (1 of 1 lists: not listed)");
   });
 
-  test("prints an object a line with --json", async () => {
+  test.concurrent("prints an object a line with --json", async () => {
     const end = await withSpamcop(answer, ["blocklist", "check", "8.8.8.8", "--json"]);
     expect(end.json).toMatchObject({
       target: "8.8.8.8",

@@ -2,6 +2,7 @@ import { SaxesParser, type SaxesTagPlain } from "saxes";
 import { type Entry, openPromise, type ZipFile } from "yauzl";
 import { nextTurn } from "../../foundation/base/clock.ts";
 import { CHUNK_BYTES } from "./byte-source.ts";
+import { ROWS_MAX } from "./csv.ts";
 
 /** A workbook that is refused; the message is a sentence for people. */
 export class WorkbookRefused extends Error {}
@@ -135,9 +136,9 @@ export const openWorkbook = async (path: string): Promise<WorkbookParts> => {
 
 const PART = "xl/sharedStrings.xml";
 const PART_BYTES_MAX = 256 * 1024 * 1024;
-/** Total size in UTF-8, and number: three unique texts in each of a million rows. */
-const TEXT_BYTES_MAX = 64 * 1024 * 1024;
-const STRINGS_MAX = 3_000_000;
+/** What a workbook may have. Texts: total size in UTF-8, and number, which is three unique texts in each of a million rows. */
+export const WORKBOOK_LIMITS = { rows: ROWS_MAX, textBytes: 64 * 1024 * 1024, texts: 3_000_000 };
+export type WorkbookLimits = typeof WORKBOOK_LIMITS;
 const FIRST_BYTES = 64 * 1024;
 const FIRST_STRINGS = 1024;
 
@@ -146,7 +147,7 @@ export interface SharedStrings {
   at(index: number): string;
 }
 
-const createStrings = () => {
+const createStrings = ({ textBytes, texts }: WorkbookLimits) => {
   let bytes = Buffer.allocUnsafe(FIRST_BYTES);
   let ends = new Uint32Array(FIRST_STRINGS);
   let used = 0;
@@ -154,7 +155,7 @@ const createStrings = () => {
   return {
     add(text: string): void {
       const length = Buffer.byteLength(text);
-      if (used + length > TEXT_BYTES_MAX || count >= STRINGS_MAX)
+      if (used + length > textBytes || count >= texts)
         throw new WorkbookRefused("The Excel workbook has too much text. Save the list as CSV (UTF-8).");
       if (used + length > bytes.length) {
         const more = Buffer.allocUnsafe(Math.max(bytes.length * 2, used + length));
@@ -175,8 +176,8 @@ const createStrings = () => {
 };
 
 /** Reads the shared strings of a workbook without phonetic hints. Throws `WorkbookRefused`. */
-export const readSharedStrings = async (parts: WorkbookParts): Promise<SharedStrings> => {
-  const strings = createStrings();
+export const readSharedStrings = async (parts: WorkbookParts, limits: WorkbookLimits): Promise<SharedStrings> => {
+  const strings = createStrings(limits);
   let text = "";
   let isText = false;
   let isPhonetic = false;

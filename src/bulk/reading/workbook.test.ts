@@ -6,18 +6,22 @@ import { createApps } from "../../testing/app.ts";
 import { BULK_PATH, postList, untilJobEnded } from "../../testing/bulk-requests.ts";
 import { workbookOf, workbookWith, zipArchive } from "../../testing/workbook.ts";
 import { isArchive, serialDate, writeWorkbookAsCsv } from "./workbook.ts";
+import { WORKBOOK_LIMITS, type WorkbookLimits } from "./workbook-parts.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-workbook-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const BYTES_MAX = 1024 * 1024;
 let files = 0;
 
+/** Limits of a tenth of a percent, for tests that reach them to the byte. */
+const LIMITS: WorkbookLimits = { rows: 1_000, textBytes: 64 * 1024, texts: 3_000 };
+
 /** The CSV of a workbook, without its byte order mark, or why there is none. */
-const csvOf = async (bytes: Uint8Array, bytesMax = BYTES_MAX): Promise<string> => {
+const csvOf = async (bytes: Uint8Array, bytesMax = BYTES_MAX, limits = WORKBOOK_LIMITS): Promise<string> => {
   const path = join(folder, `${files++}.xlsx`);
   writeFileSync(path, bytes);
   try {
-    await writeWorkbookAsCsv(path, `${path}.csv`, { bytesMax });
+    await writeWorkbookAsCsv(path, `${path}.csv`, { bytesMax, limits });
     return (await Bun.file(`${path}.csv`).text()).replace("\ufeff", "");
   } catch (error) {
     return `(${error instanceof Error ? error.message : String(error)})`;
@@ -150,9 +154,14 @@ describe("what is refused", () => {
     expect(await csvOf(bytes)).toContain(reason);
   });
 
-  test("more rows than a million and twenty for titles and header", async () => {
-    const rows = "<row><c><v>1</v></c></row>".repeat(1_000_021);
-    expect(await csvOf(workbookWith({ rows }), 4 * BYTES_MAX)).toContain("more than 1,000,000 rows");
+  test("more than a million rows, 64 MiB of shared texts or three million of them", () => {
+    expect(WORKBOOK_LIMITS).toEqual({ rows: 1_000_000, textBytes: 64 * 1024 * 1024, texts: 3_000_000 });
+  });
+
+  test("more rows than the most and twenty for titles and header", async () => {
+    const rows = (count: number) => workbookWith({ rows: "<row><c><v>1</v></c></row>".repeat(count) });
+    expect(await csvOf(rows(1_020), BYTES_MAX, LIMITS)).toBe("1\r\n".repeat(1_020));
+    expect(await csvOf(rows(1_021), BYTES_MAX, LIMITS)).toContain("more than 1,000 rows");
   });
 
   test("a CSV that exceeds its limit by one byte", async () => {
@@ -161,16 +170,18 @@ describe("what is refused", () => {
     expect(await csvOf(workbook, Buffer.byteLength("\ufeff7\r"))).toContain("exceeds 5 bytes as CSV");
   });
 
-  test("shared texts that exceed 64 MiB by one byte", async () => {
-    const strings = `<si><t>${"s".repeat(512 * 1024)}</t></si>`.repeat(128);
+  test("shared texts that exceed their limit by one byte", async () => {
+    const strings = `<si><t>${"s".repeat(512)}</t></si>`.repeat(128);
     const rows = "<row><c><v>7</v></c></row>";
-    expect(await csvOf(workbookWith({ strings, rows }))).toBe("7\r\n");
-    expect(await csvOf(workbookWith({ strings: `${strings}<si><t>s</t></si>`, rows }))).toContain("too much text");
+    expect(await csvOf(workbookWith({ strings, rows }), BYTES_MAX, LIMITS)).toBe("7\r\n");
+    const more = workbookWith({ strings: `${strings}<si><t>s</t></si>`, rows });
+    expect(await csvOf(more, BYTES_MAX, LIMITS)).toContain("too much text");
   });
 
-  test("more than three million shared texts", async () => {
-    const strings = "<si/>".repeat(3_000_001);
-    expect(await csvOf(workbookWith({ strings }))).toContain("too much text");
+  test("one shared text more than the most", async () => {
+    const texts = (count: number) => workbookWith({ strings: "<si/>".repeat(count) });
+    expect(await csvOf(texts(3_000), BYTES_MAX, LIMITS)).toBe("");
+    expect(await csvOf(texts(3_001), BYTES_MAX, LIMITS)).toContain("too much text");
   });
 
   test("a row that is longer by one byte or one cell, named by its place", async () => {

@@ -1,6 +1,5 @@
 import { open } from "node:fs/promises";
 import { written } from "../../foundation/http/csv.ts";
-import { ROWS_MAX } from "./csv.ts";
 import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX } from "./csv-records.ts";
 import {
   openWorkbook,
@@ -9,6 +8,8 @@ import {
   WorkbookRefused,
   readSharedStrings,
   type SharedStrings,
+  WORKBOOK_LIMITS,
+  type WorkbookLimits,
 } from "./workbook-parts.ts";
 
 const WORKBOOK = "xl/workbook.xml";
@@ -16,8 +17,8 @@ const WORKBOOK = "xl/workbook.xml";
 const OPEN_DOCUMENT = "content.xml";
 const RELATIONS = "xl/_rels/workbook.xml.rels";
 const SMALL_PART_BYTES_MAX = 4 * 1024 * 1024;
-/** Rows, header and titles. */
-const LINES_MAX = ROWS_MAX + 20;
+/** Header and titles, which are no rows. */
+const TITLE_LINES_MAX = 20;
 /** A million rows of twenty columns. */
 const SHEET_BYTES_MAX = 1024 * 1024 * 1024;
 const WRITTEN_AT_ONCE = 256 * 1024;
@@ -136,9 +137,10 @@ const createSheetHandler = (deps: SheetDeps): PartHandler => {
   };
 };
 
-export interface WorkbookLimits {
+export interface WorkbookOptions {
   /** Maximum size of the CSV. */
   readonly bytesMax: number;
+  readonly limits?: WorkbookLimits;
 }
 
 /**
@@ -146,7 +148,11 @@ export interface WorkbookLimits {
  * commas, CRLF. Dates are written as ISO 8601. The workbook is streamed; only the shared strings are kept in memory.
  * Throws `WorkbookRefused` with a sentence for people and may leave a partial `target`.
  */
-export const writeWorkbookAsCsv = async (path: string, target: string, { bytesMax }: WorkbookLimits): Promise<void> => {
+export const writeWorkbookAsCsv = async (
+  path: string,
+  target: string,
+  { bytesMax, limits = WORKBOOK_LIMITS }: WorkbookOptions,
+): Promise<void> => {
   const parts = await openWorkbook(path);
   const file = await open(target, "wx", 0o600).catch((error: unknown) => {
     parts.close();
@@ -154,7 +160,7 @@ export const writeWorkbookAsCsv = async (path: string, target: string, { bytesMa
   });
   try {
     const { part, isFrom1904 } = await findSheet(parts);
-    const [strings, dateStyles] = [await readSharedStrings(parts), await readDateStyles(parts)];
+    const [strings, dateStyles] = [await readSharedStrings(parts, limits), await readDateStyles(parts)];
     let pending = "\ufeff";
     let bytes = 0;
     let lines = 0;
@@ -171,8 +177,8 @@ export const writeWorkbookAsCsv = async (path: string, target: string, { bytesMa
     };
     const onLine = (line: string): void => {
       lines++;
-      if (lines > LINES_MAX)
-        throw new WorkbookRefused(`The sheet has more than ${ROWS_MAX.toLocaleString("en")} rows. Split it.`);
+      if (lines > limits.rows + TITLE_LINES_MAX)
+        throw new WorkbookRefused(`The sheet has more than ${limits.rows.toLocaleString("en")} rows. Split it.`);
       pending += line;
       if (pending.length >= WRITTEN_AT_ONCE) flush();
     };
