@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { systemClock } from "../../src/foundation/base/clock.ts";
-import { CUSTOM_RATE_MAX } from "../../src/accounts/billing/plans.ts";
+import { CUSTOM_RATE_MAX } from "../../src/accounts/billing/store.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
 import { type Mark, median } from "./marks.ts";
 import { keep, newDataDir, openData, processorUs, type Running, type Stage, startBinary } from "./stage.ts";

@@ -1,10 +1,16 @@
 import { err, ok, type Result } from "../foundation/base/errors.ts";
 import { newId } from "../foundation/base/secrets.ts";
-import { CUSTOM_RATE_MAX, type CustomRate, type PlanName, SIGN_UP_CREDITS } from "./billing/plans.ts";
-import type { Balance, Ledger } from "./billing/store.ts";
+import {
+  CUSTOM_RATE_MAX,
+  type CustomRate,
+  type PlanName,
+  SIGN_UP_CREDITS,
+  type Balance,
+  type Ledger,
+} from "./billing/store.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import type { AuditLog } from "./audit-log.ts";
+import type { AuditLog } from "./audit-store.ts";
 import type { Account, AccountStore } from "./store.ts";
 
 export type AccountProblem =

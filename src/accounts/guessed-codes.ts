@@ -1,7 +1,6 @@
 import type { AttentionItem } from "../foundation/base/attention.ts";
 import type { Clock } from "../foundation/base/clock.ts";
-import type { AuditEntry } from "./audit-store.ts";
-import type { AuditLog } from "./audit-log.ts";
+import type { AuditEntry, AuditLog } from "./audit-store.ts";
 import { CODES_GUESSED } from "./sessions.ts";
 import type { UserRecord, UserStore } from "./user-store.ts";
 

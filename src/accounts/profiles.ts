@@ -2,13 +2,12 @@ import { ok, type Result } from "../foundation/base/errors.ts";
 import { isTimeZone } from "../foundation/base/time-zone.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import type { AuditLog } from "./audit-log.ts";
+import type { AuditLog } from "./audit-store.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import { counterOfCode, hashOfRecoveryCode, newRecoveryCodes, newTotpSecret, totpUri } from "./second-factor.ts";
 import type { SessionStore } from "./session-store.ts";
 import { SignInThrottle } from "./sign-in-throttle.ts";
-import { refuse, type UserProblem } from "./user-problems.ts";
-import type { UserRecord, UserStore } from "./user-store.ts";
+import { refuse, type UserProblem, type UserRecord, type UserStore } from "./user-store.ts";
 
 /** What an authenticator app needs for codes that are not confirmed yet. */
 export interface CodeEnrolment {

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { integerField, textField } from "../foundation/http/schema-fields.ts";
 import { AppError } from "../foundation/base/errors.ts";
-import { PLAN_NAMES, rateOf } from "./billing/plans.ts";
-import type { Ledger } from "./billing/store.ts";
+import { PLAN_NAMES, rateOf, type Ledger } from "./billing/store.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { declareRoute, handle, serveRoutes } from "../foundation/http/route.ts";
 import type { AccountStore } from "./store.ts";

@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { SessionStore } from "./session-store.ts";
 import { type Client, Sessions } from "./sessions.ts";
-import { UserStore } from "./user-store.ts";
-import type { User } from "./user.ts";
+import { UserStore, type User } from "./user-store.ts";
 
 const start = createApps();
 const PASSWORD = "four plain words here";

@@ -4,16 +4,19 @@ import { inSteps } from "../foundation/base/in-steps.ts";
 import { isSecretToken, newId, newSecretToken, sha256 } from "../foundation/base/secrets.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import type { AuditLog } from "./audit-log.ts";
-import { FailedSignIns } from "./failed-sign-ins.ts";
+import type { AuditLog } from "./audit-store.ts";
+import { FailedSignIns, SignInThrottle } from "./sign-in-throttle.ts";
 import type { Passwords } from "./passwords.ts";
-import { counterOfCode, isRecoveryForm, withoutRecoveryCode } from "./second-factor.ts";
+import {
+  counterOfCode,
+  isRecoveryForm,
+  withoutRecoveryCode,
+  WrongCodeCounts,
+  type WrongCodes,
+  SignInChallenges,
+} from "./second-factor.ts";
 import type { SessionRecord, SessionStore } from "./session-store.ts";
-import { SignInChallenges } from "./sign-in-challenges.ts";
-import { SignInThrottle } from "./sign-in-throttle.ts";
-import type { OwnedUser, UserRecord, UserStore } from "./user-store.ts";
-import { normalizedEmail, type User, userOf } from "./user.ts";
-import { WrongCodeCounts, type WrongCodes } from "./wrong-codes.ts";
+import { type OwnedUser, type UserRecord, type UserStore, normalizedEmail, type User, userOf } from "./user-store.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** A session ends when it was not used for this time. */

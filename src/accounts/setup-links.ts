@@ -3,14 +3,12 @@ import { inSteps } from "../foundation/base/in-steps.ts";
 import { isSecretToken, newId, newSecretToken, sha256 } from "../foundation/base/secrets.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import type { AuditLog } from "./audit-log.ts";
+import type { AuditLog } from "./audit-store.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import type { SessionStore, SetupLinkRecord } from "./session-store.ts";
 import type { Client, Sessions, SignedIn } from "./sessions.ts";
-import { refuse, type UserProblem } from "./user-problems.ts";
+import { refuse, type UserProblem, type OwnedUser, type UserStore, normalizedEmail, userOf } from "./user-store.ts";
 import type { Account, AccountStore } from "./store.ts";
-import type { OwnedUser, UserStore } from "./user-store.ts";
-import { normalizedEmail, userOf } from "./user.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const LIFETIME_MS = 7 * DAY_MS;

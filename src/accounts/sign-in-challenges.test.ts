@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import { SignInChallenges } from "./sign-in-challenges.ts";
+import { SignInChallenges } from "./second-factor.ts";
 
 const ADA = { id: "ada", passwordHash: "one" };
 const EVE = { id: "eve", passwordHash: "two" };

@@ -3,6 +3,8 @@ import type { Db, Tx } from "../foundation/db/open.ts";
 import { accounts } from "../foundation/db/schema.ts";
 import { users } from "../foundation/db/schema-users.ts";
 import { statements } from "../foundation/db/statements.ts";
+import { parseAddress } from "../foundation/mail/address.ts";
+import type { Result } from "../foundation/base/errors.ts";
 
 /** A row with its secrets; `User` is what leaves the slice. */
 export type UserRecord = Readonly<typeof users.$inferSelect>;
@@ -86,3 +88,85 @@ export class UserStore {
     return this.#orm.select({ id: users.id }).from(users).where(isOther).limit(1).get() !== undefined;
   }
 }
+
+/** A user of the dashboard, without secrets. */
+export interface User {
+  readonly id: string;
+  readonly accountId: string;
+  readonly email: string;
+  readonly role: UserRole;
+  /** Whether it also sees what concerns the whole service. */
+  readonly isOperator: boolean;
+  /** Whether a password is set; until then a set-up link is open or has expired. */
+  readonly hasPassword: boolean;
+  /** Whether sign-in asks for a code, too. */
+  readonly hasSecondFactor: boolean;
+  readonly recoveryCodesLeft: number;
+  /** IANA name; null: not chosen. */
+  readonly timeZone: string | null;
+  readonly createdAtMs: number;
+  readonly lastSignInAtMs: number | null;
+}
+
+/** What leaves the slice of a stored user. */
+export const userOf = (record: UserRecord): User => ({
+  ...{ id: record.id, accountId: record.accountId, email: record.email, role: record.role },
+  ...{ isOperator: record.isOperator, timeZone: record.timeZone, createdAtMs: record.createdAtMs },
+  hasPassword: record.passwordHash !== null,
+  hasSecondFactor: record.totpConfirmedAtMs !== null,
+  recoveryCodesLeft: record.recoveryCodes.length,
+  lastSignInAtMs: record.lastSignInAtMs,
+});
+
+/** The spelling under which an email address is stored and found; null for a text that is not an address. */
+export const normalizedEmail = (text: string): string | null => {
+  const address = parseAddress(text);
+  return address.ok ? address.value.normalized : null;
+};
+
+/** Why a change of users was refused; the sentence says what to do. */
+export interface UserProblem {
+  readonly code:
+    | "unknown_user"
+    | "unknown_account"
+    | "account_disabled"
+    | "email_invalid"
+    | "email_taken"
+    | "password_invalid"
+    | "password_wrong"
+    | "last_owner"
+    | "forbidden"
+    | "link_invalid"
+    | "link_expired"
+    | "link_used"
+    | "time_zone_invalid"
+    | "code_wrong"
+    | "codes_off"
+    | "throttled"
+    | "busy";
+  readonly message: string;
+}
+
+const MESSAGES: Readonly<Record<Exclude<UserProblem["code"], "password_invalid" | "throttled">, string>> = {
+  unknown_user: "There is no such user.",
+  unknown_account: "There is no such account.",
+  account_disabled: "The account is disabled. Ask the operator of the service to enable it.",
+  email_invalid: "This is not an email address.",
+  email_taken: "A user with this email address already exists.",
+  password_wrong: "This is not your password.",
+  last_owner: "This is the last owner of the account. Make another user an owner first.",
+  forbidden: "Only an operator of the service may change an operator.",
+  link_invalid: "This link does not exist.",
+  link_expired: "This link has expired.",
+  link_used: "This link was used before. A link works once.",
+  time_zone_invalid: "This is not a time zone such as Europe/Berlin.",
+  code_wrong: "This code is wrong or was used before. Enter the present code of your app.",
+  codes_off: "Codes are switched off.",
+  busy: "Too many sign-ins at this moment. Try again in a few seconds.",
+};
+
+/** A refusal with its sentence. */
+export const refuse = (code: keyof typeof MESSAGES): Result<never, UserProblem> => ({
+  ok: false,
+  error: { code, message: MESSAGES[code] },
+});

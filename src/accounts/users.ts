@@ -2,14 +2,22 @@ import { ok, type Result } from "../foundation/base/errors.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import type { AuditLog } from "./audit-log.ts";
+import type { AuditLog } from "./audit-store.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import type { SessionStore } from "./session-store.ts";
 import type { SetupLinks } from "./setup-links.ts";
 import type { AccountStore } from "./store.ts";
-import { refuse, type UserProblem } from "./user-problems.ts";
-import type { OwnedUser, UserRecord, UserRole, UserStore } from "./user-store.ts";
-import { normalizedEmail, type User, userOf } from "./user.ts";
+import {
+  refuse,
+  type UserProblem,
+  type OwnedUser,
+  type UserRecord,
+  type UserRole,
+  type UserStore,
+  normalizedEmail,
+  type User,
+  userOf,
+} from "./user-store.ts";
 
 /** Who changes users: a user of the dashboard, or null for the operator's command line. */
 export type UserActor = Pick<User, "id" | "isOperator" | "accountId"> | null;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import { WrongCodeCounts } from "./wrong-codes.ts";
+import { WrongCodeCounts } from "./second-factor.ts";
 
 const ADA = { id: "ada", passwordHash: "one" };
 const BOB = { id: "bob", passwordHash: "two" };

@@ -2,8 +2,7 @@ import type { AttentionItem } from "../foundation/base/attention.ts";
 import type { ListingView } from "./listings.ts";
 import type { Overview } from "./overview.ts";
 import type { BlocklistStore, Owner, TargetRow } from "./store.ts";
-import type { TargetFigures, TargetTable } from "./target-table.ts";
-import type { TargetTableStore } from "./target-table-store.ts";
+import type { TargetFigures, TargetTable, TargetTableStore } from "./target-table.ts";
 import type { Targets } from "./targets.ts";
 
 export interface BlocklistAttention {

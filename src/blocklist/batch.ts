@@ -234,6 +234,30 @@ export const batchResultSchema = z
   })
   .meta({ title: "BlacklistBatchResult" });
 
+export const BATCH_EXAMPLE = {
+  created: 1,
+  exists: 0,
+  invalid: 1,
+  results: [
+    {
+      row: 1,
+      given: "192.0.2.1",
+      status: "created",
+      id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
+      value: "192.0.2.1",
+      problem: null,
+    },
+    {
+      row: 2,
+      given: "10.0.0.1",
+      status: "invalid",
+      id: null,
+      value: null,
+      problem: "10.0.0.1 is not a public address; no list has entries for it.",
+    },
+  ],
+};
+
 /** Body of `POST /v1/blacklist/targets/discover`. */
 export const discoverRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
   z

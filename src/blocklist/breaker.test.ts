@@ -3,8 +3,7 @@ import { createLog } from "../foundation/base/log.ts";
 import type { DnsblHealth, ListHealth } from "./lists/health.ts";
 import type { HealthState } from "./lists/list-client.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { ListBreaker } from "./breaker.ts";
-import { TEST_LIST } from "./target-lookup.ts";
+import { ListBreaker, TEST_LIST } from "./target-lookup.ts";
 
 const HALF_HOUR_MS = 30 * 60_000;
 

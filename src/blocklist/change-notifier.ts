@@ -2,18 +2,30 @@ import { insertEvent } from "../foundation/db/outbox.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { type Severity, SEVERITIES } from "../foundation/base/severity.ts";
 import type { ListingMailQueue, QueuedListingMail } from "./listing-store.ts";
-import { isSevereEnough, MAIL_SEVERITY_MIN, WEBHOOK_SEVERITY_MIN, worstRank } from "./severity.ts";
+import {
+  isSevereEnough,
+  MAIL_SEVERITY_MIN,
+  WEBHOOK_SEVERITY_MIN,
+  worstRank,
+  type Blocklist,
+} from "./lists/blocklist.ts";
 import type { Owner, TargetRow } from "./store.ts";
 import { z } from "zod";
 import { MailBatcher, type Mailing } from "../notifications/mail/mail-batcher.ts";
-import { action, line, type MailContent, type MailSection, pageLink } from "../notifications/mail/mail-content.ts";
-import { minuteTime, plural } from "../notifications/mail/mail-text.ts";
+import {
+  action,
+  line,
+  type MailContent,
+  type MailSection,
+  pageLink,
+  minuteTime,
+  plural,
+} from "../notifications/mail/mail-content.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { listingDigestMail, digestSchema } from "./digest.ts";
 import { isoTime } from "../foundation/base/clock.ts";
-import type { Blocklist } from "./lists/blocklist.ts";
 import type { ListOutcome } from "./lists/lookup.ts";
-import type { DelistingReason } from "./transition.ts";
+import type { DelistingReason } from "./check-result.ts";
 
 /** What an account has set for all of its targets. */
 export interface AlertDefaults {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { hasExpired } from "./check-body.ts";
+import { hasExpired } from "./check-result.ts";
 import type { CheckRow } from "./store.ts";
 
 const result = (list: string, outcome: string, listings: readonly string[] = []) => ({

@@ -8,8 +8,8 @@ import { type DigestChange, type DigestListing, digestOf, isWorthMailing, type L
 import type { Listings, ListingView } from "./listings.ts";
 import type { ListingMailQueue } from "./listing-store.ts";
 import type { Overview } from "./overview.ts";
-import { isSevereEnough, MAIL_SEVERITY_MIN, type SeverityPosition } from "./severity.ts";
-import type { BlocklistStore, Owner, TargetRow } from "./store.ts";
+import { isSevereEnough, MAIL_SEVERITY_MIN } from "./lists/blocklist.ts";
+import type { BlocklistStore, Owner, SeverityPosition, TargetRow } from "./store.ts";
 import type { ListsByMode } from "./target-lookup.ts";
 
 /** An account and mode whose digest is due. */

@@ -1,9 +1,15 @@
 import { z } from "zod";
-import { TARGET_KINDS } from "./lists/blocklist.ts";
+import { TARGET_KINDS, worstRank } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
-import { list, type MailContent, type MailItem, pageLink } from "../notifications/mail/mail-content.ts";
-import { minuteTime, plural, shortName } from "../notifications/mail/mail-text.ts";
-import { worstRank } from "./severity.ts";
+import {
+  list,
+  type MailContent,
+  type MailItem,
+  pageLink,
+  minuteTime,
+  plural,
+  shortName,
+} from "../notifications/mail/mail-content.ts";
 
 const severity = z.enum(SEVERITIES).nullable();
 /** Missing in what older versions queued. */

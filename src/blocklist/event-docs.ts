@@ -4,7 +4,7 @@ import { CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
 import type { EventDoc } from "../foundation/http/openapi.ts";
 import { TARGET_STATUSES } from "./store.ts";
-import { DELISTING_REASONS } from "./transition.ts";
+import { DELISTING_REASONS } from "./check-result.ts";
 
 const time = z.iso.datetime({ precision: 3 });
 

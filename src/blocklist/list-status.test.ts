@@ -4,7 +4,7 @@ import type { Blocklist, TargetKind } from "./lists/blocklist.ts";
 import { readEmbeddedCatalogue } from "./lists/catalogue.ts";
 import type { ListHealth } from "./lists/health.ts";
 import { ListStatuses } from "./list-status.ts";
-import type { ListedOnCount } from "./target-table-store.ts";
+import type { ListedOnCount } from "./target-table.ts";
 import { listsByMode } from "./target-lookup.ts";
 
 const OWNER = { accountId: "a", mode: "live" } as const;

@@ -1,17 +1,29 @@
 import { DAY_MS } from "../foundation/base/days.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { type Blocklist, isEnabled, type TargetKind, type Catalogue, severityOf, zoneOf } from "./lists/blocklist.ts";
-import { queriesPerDayOf } from "./lists/budget.ts";
+import {
+  type Blocklist,
+  isEnabled,
+  type TargetKind,
+  type Catalogue,
+  severityOf,
+  zoneOf,
+  maskKey,
+  CATEGORIES,
+  CONFIDENCES,
+  TARGET_KINDS,
+} from "./lists/blocklist.ts";
+import { queriesPerDayOf, type HealthState } from "./lists/list-client.ts";
 import type { DnsblHealth, ListHealth } from "./lists/health.ts";
-import type { HealthState } from "./lists/list-client.ts";
-import type { BudgetReader } from "./list-store.ts";
+import type { BudgetReader } from "./listing-store.ts";
 import type { Owner } from "./store.ts";
-import type { ListedOnCount, TargetTableStore } from "./target-table-store.ts";
+import type { ListedOnCount, TargetTableStore } from "./target-table.ts";
 import { type ListsByMode, TEST_LIST } from "./target-lookup.ts";
 import { isoTime } from "../foundation/base/clock.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
-import { maskKey } from "./lists/list-settings.ts";
+import { delistUrl } from "./schemas.ts";
+import { flagField, nullableText, nullableTime, textField } from "../foundation/http/schema-fields.ts";
+import { z } from "zod";
 
 /** A list of the catalogue as it works here. */
 export interface ListStatus {
@@ -180,6 +192,98 @@ export const catalogueView = ({ version, lists }: Catalogue, health: DnsblHealth
   version,
   lists: lists.map((list) => ({ ...listView(list), health: healthOf(list, health) })),
 });
+
+const listListingSchema = z.object({
+  id: textField("The id of the listing, as in `listed_on`."),
+  name: textField("The name of the listing."),
+  meanings: z.array(z.string()).meta({ description: "What the return codes of the list mean." }),
+  category: z.enum(CATEGORIES).meta({ description: "Why something is on this list." }),
+  severity: z.enum(SEVERITIES).meta({ description: "How much it affects mail delivery." }),
+});
+
+const healthStateSchema = z
+  .enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"])
+  .meta({ description: "`healthy`: the test points respond as documented." });
+
+const usageSchema = z.object({
+  terms: textField("Who may use the list."),
+  volume: nullableText("How many queries are allowed."),
+  cost: nullableText("What it costs."),
+  registration: nullableText("How to register."),
+  url: nullableText("The page with the terms."),
+});
+
+/** Response of `GET /v1/blacklist/lists`. */
+export const listsSchema = z
+  .object({
+    version: textField("The version of the catalogue."),
+    lists: z
+      .array(
+        z
+          .object({
+            id: textField("The id of the list."),
+            name: textField("The name of the list."),
+            operator: textField("Who operates it."),
+            kinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What it has entries for." }),
+            zone: nullableText("The DNS zone; null if the list requires a key that is not set."),
+            enabled: flagField("Whether the list is queried."),
+            severity: z.enum(SEVERITIES).meta({ description: "The severity of its most severe listing." }),
+            confidence: z.enum(CONFIDENCES).meta({
+              description:
+                "How reliable this data is: A verified recently, B documented by the operator, C from catalogues.",
+            }),
+            usage: usageSchema.nullable().meta({ description: "The operator's terms; null if none are published." }),
+            listings: z.array(listListingSchema).meta({ description: "What the list can report, most severe first." }),
+            delist_url: delistUrl,
+            lookup_url: nullableText("A page about one target, with the placeholder `{value}`."),
+            notes: nullableText("Further remarks."),
+            health: z
+              .array(
+                z.object({
+                  kind: z.enum(TARGET_KINDS).meta({ description: "The kind of target that was tested." }),
+                  state: healthStateSchema,
+                  reason: nullableText("Why the list is not healthy."),
+                  remedy: nullableText("What the operator of this service can do."),
+                  tested_at: nullableTime("When the last test finished; null before the first."),
+                }),
+              )
+              .meta({ description: "Whether the list works through the resolver of this service." }),
+          })
+          .meta({ title: "Blacklist" }),
+      )
+      .meta({ description: "The lists." }),
+  })
+  .meta({ title: "BlacklistCatalogue" });
+
+export const CATALOGUE_EXAMPLE = {
+  version: "2026-01-01",
+  lists: [
+    {
+      id: "spamhaus-zen",
+      name: "Spamhaus ZEN",
+      operator: "The Spamhaus Project",
+      kinds: ["ipv4"],
+      zone: "zen.spamhaus.org",
+      enabled: true,
+      severity: "critical",
+      confidence: "A",
+      usage: { terms: "Open to everybody.", volume: null, cost: "Free", registration: null, url: null },
+      listings: [
+        {
+          id: "spamhaus-sbl",
+          name: "Spamhaus SBL",
+          meanings: ["Listed manually as a sender or supporter of spam."],
+          category: "spam",
+          severity: "critical",
+        },
+      ],
+      delist_url: "https://check.spamhaus.org/",
+      lookup_url: null,
+      notes: null,
+      health: [{ kind: "ipv4", state: "healthy", reason: null, remedy: null, tested_at: "2026-01-01T00:00:00.500Z" }],
+    },
+  ],
+};
 
 /** The list of test keys. */
 export const testListView = () => ({ ...listView(TEST_LIST), enabled: true, health: [] });

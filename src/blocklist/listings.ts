@@ -1,11 +1,10 @@
 import { isoTime } from "../foundation/base/clock.ts";
 import type { Tx } from "../foundation/db/open.ts";
-import type { Blocklist } from "./lists/blocklist.ts";
+import { type Blocklist, severityRankOf, worstRank } from "./lists/blocklist.ts";
 import type { Severity } from "../foundation/base/severity.ts";
 import type { ListOutcome } from "./lists/lookup.ts";
 import type { ListingRow, ListingStore, ListingNotes } from "./listing-store.ts";
 import type { RangeStore } from "./range-store.ts";
-import { severityRankOf, worstRank } from "./severity.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { settle } from "../testing/clock.ts";
-import { checkView } from "./check-body.ts";
+import { checkView } from "./check-result.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
 import { TargetRemovalStore } from "./store.ts";
 

@@ -3,7 +3,7 @@ import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { isEnabled } from "./lists/blocklist.ts";
 import type { ChangeNotifier } from "./change-notifier.ts";
-import { bodyOf } from "./check-body.ts";
+import { bodyOf } from "./check-result.ts";
 import type { Listings } from "./listings.ts";
 import type { MuteStore, MuteRow } from "./listing-store.ts";
 import type { RangeStore } from "./range-store.ts";

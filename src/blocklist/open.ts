@@ -3,30 +3,32 @@ import type { Platform } from "../foundation/net/platform.ts";
 import type { Mailing } from "../notifications/mail/mail-batcher.ts";
 import type { Outbound } from "../notifications/open.ts";
 import { createBlocklistAttention } from "./attention.ts";
-import { ListBreaker } from "./breaker.ts";
-import { createBudgetLedger, createBudgetReader, UsabilityStore } from "./list-store.ts";
+import { ListBreaker, createLiveLookup, createTestLookup, listsByMode } from "./target-lookup.ts";
+import {
+  createBudgetLedger,
+  createBudgetReader,
+  UsabilityStore,
+  ListingStore,
+  MuteStore,
+  ListingMailQueue,
+} from "./listing-store.ts";
 import { ChangeNotifier, createListingMails } from "./change-notifier.ts";
-import { CheckScheduler } from "./check-scheduler.ts";
+import { CheckScheduler, BlocklistMonitor, RangeChecks } from "./monitor.ts";
 import { type DigestQueueDeps, ListingDigests } from "./digest-queue.ts";
 import { TargetDiscovery } from "./discovery.ts";
 import { ListingNotesEditor, Listings } from "./listings.ts";
-import { ListingStore, MuteStore, ListingMailQueue } from "./listing-store.ts";
 import { ListStatuses } from "./list-status.ts";
 import { type Catalogue, isEnabled } from "./lists/blocklist.ts";
 import type { DnsblHealth } from "./lists/health.ts";
 import { type CatalogueSettings, catalogueOf, openDnsbl } from "./lists/open.ts";
-import { BlocklistMonitor, RangeChecks } from "./monitor.ts";
 import { Mutes, Muting } from "./muting.ts";
-import { OverviewStore } from "./overview-store.ts";
-import { Overview } from "./overview.ts";
+import { OverviewStore, Overview } from "./overview.ts";
 import { RangeStore } from "./range-store.ts";
 import { BlocklistStore, type Owner, type TargetRow } from "./store.ts";
 import { TargetActions, Targets } from "./targets.ts";
 import { TargetHistory } from "./target-history.ts";
 import { TargetHistoryStore } from "./target-history-store.ts";
-import { createLiveLookup, createTestLookup, listsByMode } from "./target-lookup.ts";
-import { TargetTable } from "./target-table.ts";
-import { TargetTableStore } from "./target-table-store.ts";
+import { TargetTable, TargetTableStore } from "./target-table.ts";
 import { ListUsability } from "./usability.ts";
 
 export interface BlocklistSettings extends CatalogueSettings {

@@ -4,18 +4,8 @@ import { isId } from "../foundation/base/secrets.ts";
 import { declareRoute } from "../foundation/http/route.ts";
 import { idParameter, pageQuery, timeoutParameter } from "../foundation/http/route-input.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
-import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import {
-  CATALOGUE_EXAMPLE,
-  CHECK_EXAMPLE,
-  MEMBER_EXAMPLE,
-  RUNNING_EXAMPLE,
-  TARGET_EXAMPLE,
-  BATCH_EXAMPLE,
-  OVERVIEW_EXAMPLE,
-} from "./examples.ts";
-import {
-  listsSchema,
   checkedSchema,
   checksSchema,
   listingNotesSchema,
@@ -26,6 +16,8 @@ import {
   targetSchema,
   targetsSchema,
   isTargetCursor,
+  MEMBER_EXAMPLE,
+  TARGET_EXAMPLE,
 } from "./schemas.ts";
 import {
   batchQuerySchema,
@@ -33,8 +25,11 @@ import {
   discoveredSchema,
   discoverRequestSchema,
   targetBatchSchema,
+  BATCH_EXAMPLE,
 } from "./batch.ts";
-import { overviewQuerySchema, overviewSchema } from "./overview.ts";
+import { overviewQuerySchema, overviewSchema, OVERVIEW_EXAMPLE } from "./overview.ts";
+import { CATALOGUE_EXAMPLE, listsSchema } from "./list-status.ts";
+import { CHECK_EXAMPLE, RUNNING_EXAMPLE } from "./check-result.ts";
 
 export const TAG = "Blocklist monitoring";
 export const TARGETS_PATH = "/v1/blacklist/targets";

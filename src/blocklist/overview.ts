@@ -1,15 +1,96 @@
 import { z } from "zod";
 import { isoTime, nextTurn } from "../foundation/base/clock.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { type Blocklist, CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
-import { SEVERITIES } from "../foundation/base/severity.ts";
+import { type Blocklist, CATEGORIES, TARGET_KINDS, type TargetKind, worstRank } from "./lists/blocklist.ts";
+import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
 import type { DnsblHealth } from "./lists/health.ts";
-import type { OverviewStore, TargetCount } from "./overview-store.ts";
-import { worstRank } from "./severity.ts";
-import { type BlocklistStore, type Owner, TARGET_STATUSES } from "./store.ts";
+import { type BlocklistStore, type Owner, TARGET_STATUSES, type TargetStatus } from "./store.ts";
 import type { Targets } from "./targets.ts";
 import { countField, flagField, nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
-import { targetSchema } from "./schemas.ts";
+import { targetSchema, TARGET_EXAMPLE } from "./schemas.ts";
+import type { Db } from "../foundation/db/open.ts";
+
+/** How many targets (`isOwn`) or addresses of ranges have the same properties. */
+export interface TargetCount {
+  readonly isOwn: 0 | 1;
+  readonly isRange: 0 | 1;
+  readonly isListed: 0 | 1;
+  readonly isPaused: 0 | 1;
+  readonly status: TargetStatus;
+  readonly kind: TargetKind;
+  readonly count: number;
+}
+
+export interface ListingCount {
+  readonly severity: Severity | null;
+  readonly isAcknowledged: 0 | 1;
+  readonly count: number;
+}
+
+/** An event of the outbox; `data` is JSON text. */
+export interface ChangeEvent {
+  readonly id: string;
+  readonly type: "blacklist.listed" | "blacklist.delisted";
+  readonly data: string;
+  readonly createdAtMs: number;
+}
+
+/** Rows with ids below `before` (null: from the newest on) and not below `from` (null: to the oldest). */
+export interface CountWindow {
+  readonly before: string | null;
+  readonly from: string | null;
+}
+
+/** Greater and less than every id. With bounds that are always set, SQLite searches the index instead of reading all of it. */
+const [LAST, FIRST] = ["~", ""];
+const OF_OWNER = "t.account_id = ? AND t.mode = ? AND t.id < ? AND t.id >= ?";
+type OwnerWindow = [string, string, string, string];
+
+const valuesOf = ({ accountId, mode }: Owner, { before, from }: CountWindow): OwnerWindow => [
+  accountId,
+  mode,
+  before ?? LAST,
+  from ?? FIRST,
+];
+
+const TARGETS = `SELECT t.range_id = '' isOwn, t.members IS NOT NULL isRange, t.listed_on <> '[]' isListed,
+    t.monitoring_enabled = 0 isPaused, t.status, t.kind, count(*) count
+  FROM blocklist_targets t WHERE ${OF_OWNER} GROUP BY 1, 2, 3, 4, 5, 6`;
+const LISTINGS = `SELECT l.severity, l.acknowledged_at_ms IS NOT NULL isAcknowledged, count(*) count
+  FROM blocklist_targets t JOIN blocklist_listings l ON l.target_id = t.id
+  WHERE ${OF_OWNER} AND t.listed_on <> '[]' GROUP BY 1, 2`;
+
+/** Reads for the overview, each of as many rows as the caller says. */
+export class OverviewStore {
+  constructor(private readonly db: Pick<Db, "sqlite">) {}
+
+  /** The id `places` positions after `before`, including addresses of ranges; null when there are fewer rows. */
+  idBehind({ accountId, mode }: Owner, before: string | null, places: number): string | null {
+    const row = this.db.sqlite
+      .query<{ id: string }, [string, string, string, number]>(
+        "SELECT t.id FROM blocklist_targets t WHERE t.account_id = ? AND t.mode = ? AND t.id < ? ORDER BY t.id DESC LIMIT 1 OFFSET ?",
+      )
+      .get(accountId, mode, before ?? LAST, places);
+    return row?.id ?? null;
+  }
+
+  countTargets(owner: Owner, window: CountWindow): TargetCount[] {
+    return this.db.sqlite.query<TargetCount, OwnerWindow>(TARGETS).all(...valuesOf(owner, window));
+  }
+
+  countListings(owner: Owner, window: CountWindow): ListingCount[] {
+    return this.db.sqlite.query<ListingCount, OwnerWindow>(LISTINGS).all(...valuesOf(owner, window));
+  }
+
+  /** Events of every type, newest first, older than the id `before`. */
+  events({ accountId, mode }: Owner, before: string | null, limit: number): ChangeEvent[] {
+    return this.db.sqlite
+      .query<ChangeEvent, [string, string, string, number]>(
+        "SELECT id, type, data, created_at_ms createdAtMs FROM outbox WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT ?",
+      )
+      .all(accountId, mode, before ?? LAST, limit);
+  }
+}
 
 /** The query of the overview; `since` is parsed to milliseconds since 1970. */
 export const overviewQuerySchema = z.strictObject({
@@ -99,6 +180,57 @@ export const overviewSchema = z
       .meta({ description: "Lists that cannot be used at present through the resolver of this service." }),
   })
   .meta({ title: "BlacklistOverview" });
+
+const { id, kind, value, label, status, severity, listings, listings_count } = TARGET_EXAMPLE;
+const WORST_EXAMPLE = { id, kind, value, label, status, severity, listings, listings_count };
+
+export const OVERVIEW_EXAMPLE = {
+  generated_at: "2026-01-01T06:00:00.000Z",
+  since: "2025-12-31T06:00:00.000Z",
+  targets: {
+    total: 60,
+    addresses_in_ranges: 0,
+    ranges: 0,
+    listed: 1,
+    paused: 0,
+    by_status: { pending: 0, clean: 58, listed: 1, unknown: 1 },
+    by_kind: { ipv4: 40, ipv6: 0, domain: 20 },
+  },
+  listings: { total: 1, acknowledged: 0, by_severity: { critical: 1, high: 0, medium: 0, low: 0, info: 0 } },
+  worst: [WORST_EXAMPLE],
+  changes: {
+    listed: 1,
+    delisted: 0,
+    is_complete: true,
+    recent: [
+      {
+        event_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a54",
+        at: "2025-12-31T18:00:02.310Z",
+        change: "listed",
+        target_id: id,
+        target: value,
+        label,
+        listing: "spamhaus-sbl",
+        listing_name: "Spamhaus SBL",
+        severity: "critical",
+        category: "spam",
+        reason: null,
+      },
+    ],
+    feed: "/v1/events?since=2025-12-31T06%3A00%3A00.000Z",
+  },
+  lists_in_trouble: [
+    {
+      list: "uribl",
+      name: "URIBL",
+      kind: "domain",
+      state: "refused",
+      reason: "The list refuses queries from public resolvers.",
+      remedy: "Use your own recursive resolver.",
+      tested_at: "2026-01-01T05:50:00.500Z",
+    },
+  ],
+};
 
 export interface OverviewDeps {
   readonly store: OverviewStore;

@@ -8,8 +8,9 @@ import { newId } from "../foundation/base/secrets.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { until } from "../testing/webhook-harness.ts";
-import { targetCheckSchema } from "./check-body.ts";
-import { listsSchema, checkedSchema, checksSchema, targetSchema, targetsSchema } from "./schemas.ts";
+import { targetCheckSchema } from "./check-result.ts";
+import { checkedSchema, checksSchema, targetSchema, targetsSchema } from "./schemas.ts";
+import { listsSchema } from "./list-status.ts";
 
 const start = createApps();
 const newReceiver = createReceivers();

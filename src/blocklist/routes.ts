@@ -7,7 +7,7 @@ import type { Guard } from "../foundation/http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../foundation/http/route.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
-import { checkView, runningView } from "./check-body.ts";
+import { checkView, runningView } from "./check-result.ts";
 import type { ListingNotesEditor } from "./listings.ts";
 import { catalogueView, testListView } from "./list-status.ts";
 import type { BlocklistMonitor, FinishedCheck, RangeChecks } from "./monitor.ts";
@@ -27,14 +27,13 @@ import {
   discoverTargets,
   GET_OVERVIEW,
 } from "./operations.ts";
-import { severityCursor } from "./severity.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
-import { readTargetFilters, refuseOtherCursor } from "./schemas.ts";
+import { readTargetFilters, refuseOtherCursor, severityCursor } from "./schemas.ts";
 import type { Targets } from "./targets.ts";
 import { listsByMode } from "./target-lookup.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import { sendJson } from "../foundation/http/response.ts";
-import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import { batchView, newTargetsOf, readBatch } from "./batch.ts";
 import { discoverAndAdd, type TargetDiscovery } from "./discovery.ts";
 import type { Overview } from "./overview.ts";

@@ -7,16 +7,15 @@ import {
   timeField,
 } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
-import { CATEGORIES, TARGET_KINDS, CONFIDENCES, type Blocklist } from "./lists/blocklist.ts";
+import { CATEGORIES, TARGET_KINDS, type Blocklist, severityRankOf } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
 import { labelSchema } from "../foundation/http/label-schema.ts";
 import { recipientsSchema } from "../foundation/mail/recipients.ts";
-import { targetCheckSchema } from "./check-body.ts";
-import { TARGET_STATUSES, type TargetFilters } from "./store.ts";
+import { targetCheckSchema } from "./check-result.ts";
+import { type SeverityPosition, TARGET_STATUSES, type TargetFilters } from "./store.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { nearestName } from "../foundation/base/nearest.ts";
 import { isId } from "../foundation/base/secrets.ts";
-import { isSeverityCursor, severityRankOf } from "./severity.ts";
 import { unknownListMessage } from "./muting.ts";
 
 const TARGET_CHARACTERS_MAX = 320;
@@ -217,6 +216,47 @@ export const targetSchema = z
   })
   .meta({ title: "BlacklistTarget" });
 
+export const TARGET_EXAMPLE = {
+  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
+  kind: "ipv4",
+  value: "192.0.2.1",
+  members: null,
+  range_id: null,
+  label: "outbound 1",
+  status: "listed",
+  severity: "critical",
+  monitoring_enabled: true,
+  listed_on: ["spamhaus-sbl"],
+  listings: [
+    {
+      id: "spamhaus-sbl",
+      list: "spamhaus-zen",
+      name: "Spamhaus SBL",
+      severity: "critical",
+      category: "spam",
+      meaning: "Listed manually as a sender or supporter of spam.",
+      address: null,
+      since: "2025-12-31T18:00:02.310Z",
+      last_seen_at: "2026-01-01T00:00:03.120Z",
+      delist_url: "https://check.spamhaus.org/",
+      acknowledged: null,
+      delisting_requested: { at: "2025-12-31T19:12:40.000Z", by: "ops" },
+      note: null,
+    },
+  ],
+  listings_count: 1,
+  seen_at: "2026-01-01T00:00:03.120Z",
+  muted_lists: [],
+  last_checked_at: "2026-01-01T00:00:03.120Z",
+  next_check_at: "2026-01-01T01:01:12.480Z",
+  webhook_configured: true,
+  recipients: [],
+  alert_severity_min: null,
+  created_at: "2025-12-31T23:59:41.005Z",
+};
+
+export const MEMBER_EXAMPLE = { ...TARGET_EXAMPLE, range_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a60" };
+
 const cursor = nullableText("Pass it as `cursor` for the next page; null on the last.");
 
 export const targetsSchema = z
@@ -241,67 +281,16 @@ export const checksSchema = z
   .object({ checks: z.array(targetCheckSchema).meta({ description: "The checks." }), next_cursor: cursor })
   .meta({ title: "BlacklistCheckList" });
 
-const listListingSchema = z.object({
-  id: textField("The id of the listing, as in `listed_on`."),
-  name: textField("The name of the listing."),
-  meanings: z.array(z.string()).meta({ description: "What the return codes of the list mean." }),
-  category: z.enum(CATEGORIES).meta({ description: "Why something is on this list." }),
-  severity: z.enum(SEVERITIES).meta({ description: "How much it affects mail delivery." }),
+/** The position of a target as a cursor: `rank.id`. */
+export const severityCursor = ({ severityRank, id }: SeverityPosition): string => `${severityRank}.${id}`;
+
+/** Whether a text can be such a cursor. */
+const isSeverityCursor = (text: string): boolean => /^[0-5]\./.test(text) && isId(text.slice(2));
+
+export const positionOfCursor = (cursor: string): SeverityPosition => ({
+  severityRank: Number(cursor[0]),
+  id: cursor.slice(2),
 });
-
-const healthStateSchema = z
-  .enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"])
-  .meta({ description: "`healthy`: the test points respond as documented." });
-
-const usageSchema = z.object({
-  terms: textField("Who may use the list."),
-  volume: nullableText("How many queries are allowed."),
-  cost: nullableText("What it costs."),
-  registration: nullableText("How to register."),
-  url: nullableText("The page with the terms."),
-});
-
-/** Response of `GET /v1/blacklist/lists`. */
-export const listsSchema = z
-  .object({
-    version: textField("The version of the catalogue."),
-    lists: z
-      .array(
-        z
-          .object({
-            id: textField("The id of the list."),
-            name: textField("The name of the list."),
-            operator: textField("Who operates it."),
-            kinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What it has entries for." }),
-            zone: nullableText("The DNS zone; null if the list requires a key that is not set."),
-            enabled: flagField("Whether the list is queried."),
-            severity: z.enum(SEVERITIES).meta({ description: "The severity of its most severe listing." }),
-            confidence: z.enum(CONFIDENCES).meta({
-              description:
-                "How reliable this data is: A verified recently, B documented by the operator, C from catalogues.",
-            }),
-            usage: usageSchema.nullable().meta({ description: "The operator's terms; null if none are published." }),
-            listings: z.array(listListingSchema).meta({ description: "What the list can report, most severe first." }),
-            delist_url: delistUrl,
-            lookup_url: nullableText("A page about one target, with the placeholder `{value}`."),
-            notes: nullableText("Further remarks."),
-            health: z
-              .array(
-                z.object({
-                  kind: z.enum(TARGET_KINDS).meta({ description: "The kind of target that was tested." }),
-                  state: healthStateSchema,
-                  reason: nullableText("Why the list is not healthy."),
-                  remedy: nullableText("What the operator of this service can do."),
-                  tested_at: nullableTime("When the last test finished; null before the first."),
-                }),
-              )
-              .meta({ description: "Whether the list works through the resolver of this service." }),
-          })
-          .meta({ title: "Blacklist" }),
-      )
-      .meta({ description: "The lists." }),
-  })
-  .meta({ title: "BlacklistCatalogue" });
 
 /** Whether a text can be a cursor of targets: an id; in the order by severity, a rank and an id. */
 export const isTargetCursor = (text: string): boolean => isId(text) || isSeverityCursor(text);

@@ -5,7 +5,6 @@ import { OF_ENABLED_ACCOUNT } from "../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { blocklistChecks, blocklistTargets } from "../foundation/db/schema-blocklist.ts";
 import type { TargetKind } from "./lists/blocklist.ts";
-import type { SeverityPosition } from "./severity.ts";
 import type { Database as Sqlite } from "bun:sqlite";
 import { statements } from "../foundation/db/statements.ts";
 
@@ -14,6 +13,9 @@ export type TargetStatus = (typeof TARGET_STATUSES)[number];
 
 /** A target as it is stored. */
 export type TargetRow = Readonly<typeof blocklistTargets.$inferSelect>;
+
+/** A position in the order by severity, most severe first, then newest first. */
+export type SeverityPosition = Pick<TargetRow, "severityRank" | "id">;
 
 /** The columns that change after a target was added. */
 export type TargetChange = Partial<

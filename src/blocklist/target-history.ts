@@ -1,11 +1,10 @@
 import { z } from "zod";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { type Blocklist, severityOf } from "./lists/blocklist.ts";
-import { type CheckView, checkView } from "./check-body.ts";
+import { type CheckView, checkView, DELISTING_REASONS } from "./check-result.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 import type { CheckFilter, EventDelivery, TargetEvent, TargetHistoryStore, CheckHead } from "./target-history-store.ts";
 import type { TargetLookups } from "./target-lookup.ts";
-import { DELISTING_REASONS } from "./transition.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import type { Severity } from "../foundation/base/severity.ts";
 

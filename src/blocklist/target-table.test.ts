@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import type { TargetRow } from "./store.ts";
-import { TargetTable, type TargetQuery } from "./target-table.ts";
-import { TargetTableStore } from "./target-table-store.ts";
+import { TargetTable, type TargetQuery, TargetTableStore } from "./target-table.ts";
 
 const createFixture = createBlocklistFixtures();
 const OWNER = { accountId: "account", mode: "live" } as const;

@@ -1,16 +1,218 @@
 import { nextTurn } from "../foundation/base/clock.ts";
 import type { Severity } from "../foundation/base/severity.ts";
-import { severityOfRank } from "./severity.ts";
-import type { BlocklistStore, Owner, TargetRow } from "./store.ts";
-import type {
-  RowFilter,
-  SortableTarget,
-  StateCount,
-  StateFilter,
-  TargetOrder,
-  TargetState,
-  TargetTableStore,
-} from "./target-table-store.ts";
+import { severityOfRank, severityRankOf } from "./lists/blocklist.ts";
+import type { BlocklistStore, Owner, TargetRow, TargetStatus } from "./store.ts";
+import { z } from "zod";
+import type { Db } from "../foundation/db/open.ts";
+
+/** What a person is shown as the state of a target. `listed` also while its lists do not respond; `paused` wins. */
+export const TARGET_STATES = ["listed", "unknown", "pending", "clean", "paused"] as const;
+export type TargetState = (typeof TARGET_STATES)[number];
+
+/** How many targets have the same properties. */
+export interface StateCount {
+  readonly isMonitored: 0 | 1;
+  readonly severityRank: number;
+  readonly status: TargetStatus;
+  readonly count: number;
+}
+
+/** Conditions that the index by state answers. */
+export interface StateFilter {
+  readonly state?: TargetState | undefined;
+  /** With a listing of exactly this severity as the worst. */
+  readonly severity?: Severity | undefined;
+}
+
+/** Conditions for which the rows themselves are read. */
+export interface RowFilter {
+  /** Part of the target or its label, in any case. */
+  readonly text?: string | undefined;
+  readonly label?: string | undefined;
+  /** Ids of listings: at least one of them. */
+  readonly listings?: readonly string[] | undefined;
+}
+
+export const TARGET_ORDERS = ["worst", "name", "label", "checked", "next", "newest"] as const;
+export type TargetOrder = (typeof TARGET_ORDERS)[number];
+
+/** A target in the order from the worst to paused ones. `sortKey`: what another order sorts by. */
+export interface SortableTarget {
+  readonly id: string;
+  readonly isMonitored: 0 | 1;
+  readonly severityRank: number;
+  readonly status: TargetStatus;
+  readonly sortKey: string | number | null;
+}
+
+/** How many targets are on the same listings. */
+export interface ListedOnCount {
+  readonly listedOn: readonly string[];
+  readonly count: number;
+}
+
+const listedOnSchema = z.array(z.string());
+
+type Value = string | number;
+
+interface Condition {
+  readonly sql: string;
+  readonly values: readonly Value[];
+}
+
+const WORST_FIRST = "monitoring_enabled DESC, severity_rank DESC, status DESC, id DESC" satisfies string;
+
+/** Statuses happen to sort as they should: unknown, pending, listed, clean from the end of the alphabet. */
+const STATE_CONDITIONS: Readonly<Record<TargetState, string>> = {
+  listed: "monitoring_enabled = 1 AND severity_rank > 0",
+  unknown: "monitoring_enabled = 1 AND severity_rank = 0 AND status = 'unknown'",
+  pending: "monitoring_enabled = 1 AND severity_rank = 0 AND status = 'pending'",
+  clean: "monitoring_enabled = 1 AND severity_rank = 0 AND status NOT IN ('unknown', 'pending')",
+  paused: "monitoring_enabled = 0",
+};
+
+const SORT_KEYS: Readonly<Record<TargetOrder, string>> = {
+  worst: "NULL",
+  name: "value",
+  label: "label",
+  checked: "last_checked_at_ms",
+  next: "next_check_at_ms",
+  newest: "id",
+};
+
+const ofState = ({ accountId, mode }: Owner, { state, severity }: StateFilter): Condition => ({
+  sql: [
+    "account_id = ? AND mode = ? AND range_id = ''",
+    ...(state === undefined ? [] : [STATE_CONDITIONS[state]]),
+    // The index has the monitored targets first: without both values it could not be searched.
+    ...(severity === undefined ? [] : ["monitoring_enabled IN (0, 1) AND severity_rank = ?"]),
+  ].join(" AND "),
+  values: [accountId, mode, ...(severity === undefined ? [] : [severityRankOf(severity)])],
+});
+
+const likePattern = (text: string): string => `%${text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`;
+
+const ofRow = ({ text, label, listings }: RowFilter): Condition => {
+  const pattern = text === undefined ? "" : likePattern(text);
+  return {
+    sql: [
+      ...(text === undefined ? [] : [String.raw`(value LIKE ? ESCAPE '\' OR label LIKE ? ESCAPE '\')`]),
+      ...(label === undefined ? [] : ["label = ?"]),
+      ...(listings === undefined
+        ? []
+        : [
+            "severity_rank > 0 AND EXISTS (SELECT 1 FROM json_each(listed_on) l WHERE l.value IN (SELECT value FROM json_each(?)))",
+          ]),
+    ]
+      .map((condition) => ` AND ${condition}`)
+      .join(""),
+    values: [
+      ...(text === undefined ? [] : [pattern, pattern]),
+      ...(label === undefined ? [] : [label]),
+      ...(listings === undefined ? [] : [JSON.stringify(listings)]),
+    ],
+  };
+};
+
+/** Reads for the table of targets, without the addresses of ranges. */
+export class TargetTableStore {
+  constructor(private readonly db: Pick<Db, "sqlite">) {}
+
+  /** Counts of all targets by their properties; reads the index only. */
+  countStates({ accountId, mode }: Owner): StateCount[] {
+    return this.db.sqlite
+      .query<StateCount, [string, string]>(
+        `SELECT monitoring_enabled isMonitored, severity_rank severityRank, status, count(*) count FROM blocklist_targets
+          WHERE account_id = ? AND mode = ? AND range_id = '' GROUP BY monitoring_enabled, severity_rank, status`,
+      )
+      .all(accountId, mode);
+  }
+
+  count(owner: Owner, filter: StateFilter): number {
+    const { sql, values } = ofState(owner, filter);
+    const row = this.db.sqlite
+      .query<{ count: number }, Value[]>(`SELECT count(*) count FROM blocklist_targets WHERE ${sql}`)
+      .get(...values);
+    return row?.count ?? 0;
+  }
+
+  /** Ids, the worst first; reads the index only. */
+  worstFirst(owner: Owner, filter: StateFilter, page: { readonly offset: number; readonly limit: number }): string[] {
+    const { sql, values } = ofState(owner, filter);
+    return this.db.sqlite
+      .query<{ id: string }, Value[]>(
+        `SELECT id FROM blocklist_targets WHERE ${sql} ORDER BY ${WORST_FIRST} LIMIT ? OFFSET ?`,
+      )
+      .all(...values, page.limit, page.offset)
+      .map(({ id }) => id);
+  }
+
+  /** The position `places` behind `after` in that order, whatever passes; null when there are fewer rows. */
+  positionBehind(owner: Owner, after: SortableTarget | null, places: number): SortableTarget | null {
+    const { sql, values } = between(owner, after, null);
+    return this.db.sqlite
+      .query<SortableTarget, Value[]>(
+        `${SELECT_SORTABLE("NULL")} WHERE ${sql} ORDER BY ${WORST_FIRST} LIMIT 1 OFFSET ?`,
+      )
+      .get(...values, places - 1);
+  }
+
+  /** What passes behind `after`, up to and including `upTo`, in that order. */
+  matching(
+    owner: Owner,
+    filter: StateFilter & RowFilter & { readonly order: TargetOrder },
+    { after, upTo }: { readonly after: SortableTarget | null; readonly upTo: SortableTarget | null },
+  ): SortableTarget[] {
+    const [window, state, row] = [between(owner, after, upTo), ofState(owner, filter), ofRow(filter)];
+    return this.db.sqlite
+      .query<SortableTarget, Value[]>(
+        `${SELECT_SORTABLE(SORT_KEYS[filter.order])} WHERE ${window.sql} AND ${state.sql}${row.sql} ORDER BY ${WORST_FIRST}`,
+      )
+      .all(...window.values, ...state.values, ...row.values);
+  }
+
+  /** Targets by what they are listed on: there are few different combinations. */
+  countListedOn({ accountId, mode }: Owner): ListedOnCount[] {
+    return this.db.sqlite
+      .query<{ listedOn: string; count: number }, [string, string]>(
+        `SELECT listed_on listedOn, count(*) count FROM blocklist_targets WHERE account_id = ? AND mode = ? AND range_id = ''
+          AND monitoring_enabled IN (0, 1) AND severity_rank > 0 GROUP BY listed_on`,
+      )
+      .all(accountId, mode)
+      .map(({ listedOn, count }) => ({ listedOn: listedOnSchema.parse(JSON.parse(listedOn)), count }));
+  }
+
+  /** The labels in use, each once, sorted. */
+  labels({ accountId, mode }: Owner, limit: number): string[] {
+    return this.db.sqlite
+      .query<{ label: string }, [string, string, number]>(
+        `SELECT DISTINCT label FROM blocklist_targets
+          WHERE account_id = ? AND mode = ? AND range_id = '' AND label IS NOT NULL ORDER BY label LIMIT ?`,
+      )
+      .all(accountId, mode, limit)
+      .map(({ label }) => label);
+  }
+}
+
+const SELECT_SORTABLE = (sortKey: string): string =>
+  `SELECT id, monitoring_enabled isMonitored, severity_rank severityRank, status, ${sortKey} sortKey FROM blocklist_targets`;
+
+const POSITION = "(monitoring_enabled, severity_rank, status, id)";
+const positionOf = ({ isMonitored, severityRank, status, id }: SortableTarget): Value[] => [
+  isMonitored,
+  severityRank,
+  status,
+  id,
+];
+
+const between = ({ accountId, mode }: Owner, after: SortableTarget | null, upTo: SortableTarget | null): Condition => ({
+  sql: [
+    "account_id = ? AND mode = ? AND range_id = ''",
+    ...(after === null ? [] : [`${POSITION} < (?, ?, ?, ?)`]),
+    ...(upTo === null ? [] : [`${POSITION} >= (?, ?, ?, ?)`]),
+  ].join(" AND "),
+  values: [accountId, mode, ...(after === null ? [] : positionOf(after)), ...(upTo === null ? [] : positionOf(upTo))],
+});
 
 /** How many targets are in which state; ranges count as one. */
 export interface TargetFigures extends Readonly<Record<TargetState, number>> {

@@ -10,7 +10,7 @@ import type { Severity } from "../foundation/base/severity.ts";
 import { lastSeenOf, type Listings, type ListingView } from "./listings.ts";
 import type { Muting } from "./muting.ts";
 import type { RangeStore } from "./range-store.ts";
-import { nextPassMs } from "./transition.ts";
+import { nextPassMs } from "./check-result.ts";
 import {
   type BlocklistStore,
   type Owner,
@@ -20,8 +20,9 @@ import {
   TargetRemovalStore,
 } from "./store.ts";
 import { isRangeForm, parseTargetOrRange, type ParsedTarget } from "./parse-target.ts";
-import type { WebhookUrls } from "../notifications/webhooks/webhook-urls.ts";
-import { positionOfCursor, severityCursor, severityOfRank } from "./severity.ts";
+import type { WebhookUrls } from "../notifications/webhooks/url-store.ts";
+import { severityOfRank } from "./lists/blocklist.ts";
+import { positionOfCursor, severityCursor } from "./schemas.ts";
 import type { ListsByMode } from "./target-lookup.ts";
 
 export interface TargetsDeps {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { newId } from "../foundation/base/secrets.ts";
-import { nextTargetCheckMs, nextPassMs, jitterShareOf, spreadMs } from "./transition.ts";
+import { nextTargetCheckMs, nextPassMs, jitterShareOf, spreadMs } from "./check-result.ts";
 
 const HOUR_MS = 3_600_000;
 const ids = Array.from({ length: 500 }, newId);

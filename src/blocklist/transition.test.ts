@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { Blocklist } from "./lists/blocklist.ts";
 import type { ListOutcome } from "./lists/lookup.ts";
 import { TEST_LIST } from "./target-lookup.ts";
-import { applyOutcomes, type KnownState } from "./transition.ts";
+import { applyOutcomes, type KnownState } from "./check-result.ts";
 
 /** A list of two listings, `a-1` and `a-2`. */
 const listOf = (id: string): Blocklist => ({

@@ -7,9 +7,8 @@ import type { HealthState } from "./lists/list-client.ts";
 import type { DnsblHealth } from "./lists/health.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
-import { ListingMailQueue } from "./listing-store.ts";
+import { ListingMailQueue, UsabilityStore } from "./listing-store.ts";
 import { BlocklistStore } from "./store.ts";
-import { UsabilityStore } from "./list-store.ts";
 import { ListUsability } from "./usability.ts";
 
 const closers: Array<() => void> = [];

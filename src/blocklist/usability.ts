@@ -5,7 +5,7 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Blocklist } from "./lists/blocklist.ts";
 import { type DnsblHealth, type ListHealth, isProvable } from "./lists/health.ts";
 import { type ChangeNotifierDeps, noticeEntry } from "./change-notifier.ts";
-import type { UsabilityStore } from "./list-store.ts";
+import type { UsabilityStore } from "./listing-store.ts";
 
 export interface UsabilityDeps extends ChangeNotifierDeps {
   readonly store: UsabilityStore;

@@ -9,7 +9,7 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Caller } from "../foundation/http/guard.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
-import type { WebhookUrls } from "../notifications/webhooks/webhook-urls.ts";
+import type { WebhookUrls } from "../notifications/webhooks/url-store.ts";
 import { ListDrafts } from "./arrival/drafts.ts";
 import type { BulkIntake } from "./arrival/intake.ts";
 import { IntakeSlots, UploadBudget } from "./arrival/intake-limits.ts";

@@ -4,7 +4,7 @@ import type { ByMode } from "../foundation/base/secrets.ts";
 import type { IdempotencyStore } from "../foundation/db/idempotency.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { CreditHolds } from "../accounts/billing/store.ts";
-import type { WebhookUrls } from "../notifications/webhooks/webhook-urls.ts";
+import type { WebhookUrls } from "../notifications/webhooks/url-store.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import type { Outages } from "../verify/smtp/outages.ts";
 import { BulkIntake } from "./arrival/intake.ts";

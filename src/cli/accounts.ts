@@ -1,9 +1,8 @@
-import type { Command } from "commander";
-import { Argument, Option } from "commander";
+import { type Command, Argument, Option } from "commander";
 import { type AccountProblem, describeAccountProblem } from "../accounts/accounts.ts";
 import type { Account } from "../accounts/store.ts";
 import { isoTime } from "../foundation/base/clock.ts";
-import { PLAN_NAMES, type PlanName, rateOf } from "../accounts/billing/plans.ts";
+import { PLAN_NAMES, type PlanName, rateOf } from "../accounts/billing/store.ts";
 import { addAccountDelete } from "./account-delete.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";

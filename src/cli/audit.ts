@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { auditChangeText } from "../accounts/audit-change.ts";
-import { auditView } from "../accounts/audit-log.ts";
+import { auditChangeText, auditView } from "../accounts/audit-store.ts";
 import { addCommand, readLimit, readTime } from "./command.ts";
 import { administer, unknownAccount } from "./data-directory.ts";
 import { type Io, print } from "./io.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { actorOfProcess } from "../accounts/audit-log.ts";
+import { actorOfProcess } from "../accounts/audit-store.ts";
 import { takeServerLock } from "../foundation/db/database-files.ts";
 import { MIGRATIONS } from "../foundation/db/migrations.ts";
 import { createCommandLine } from "../testing/command-line.ts";

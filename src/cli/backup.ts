@@ -1,7 +1,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import type { Command } from "commander";
-import { actorOfProcess } from "../accounts/audit-log.ts";
+import { actorOfProcess } from "../accounts/audit-store.ts";
 import { isoTime, systemClock } from "../foundation/base/clock.ts";
 import { describeCopyProblem, megabytes, writeBackup } from "../foundation/db/backup.ts";
 import { MIGRATIONS } from "../foundation/db/migrations.ts";

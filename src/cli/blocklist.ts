@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import { catalogueOf, openDnsbl, type Dnsbl } from "../blocklist/lists/open.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
-import { severityRankOf } from "../blocklist/severity.ts";
+import { severityRankOf, type Blocklist, type Catalogue, isEnabled } from "../blocklist/lists/blocklist.ts";
 import { parseTarget } from "../blocklist/parse-target.ts";
-import { type Blocklist, type Catalogue, isEnabled } from "../blocklist/lists/blocklist.ts";
 import type { Severity } from "../foundation/base/severity.ts";
 import type { ListOutcome } from "../blocklist/lists/lookup.ts";
 import type { Target } from "../blocklist/lists/query-name.ts";

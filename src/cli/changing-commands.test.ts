@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Command } from "commander";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { actorOfProcess } from "../accounts/audit-log.ts";
+import { actorOfProcess } from "../accounts/audit-store.ts";
 import { TestApp } from "../testing/app.ts";
 import { copyAccount } from "../testing/account-copy.ts";
 import { changedWithoutEntry, entriesAddedBy, requireEntry } from "../testing/audit-entries.ts";

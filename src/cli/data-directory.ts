@@ -1,6 +1,6 @@
 import { SQLiteError } from "bun:sqlite";
 import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
-import { type Actor, actorOfProcess, type AuditedAction, type PerformedAction } from "../accounts/audit-log.ts";
+import { type Actor, actorOfProcess, type AuditedAction, type PerformedAction } from "../accounts/audit-store.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import { AccountsSlice } from "../accounts/open.ts";
 import type { Config } from "../service/config.ts";

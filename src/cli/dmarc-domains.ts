@@ -6,7 +6,7 @@ import type { DomainSettingsChange } from "../dmarc/records/domains/domains.ts";
 import type { DnsRecordView } from "../dmarc/records/domains/publication.ts";
 import type { DomainView } from "../dmarc/records/domains/domain-view.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
-import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { type CommandService, withService } from "./service.ts";

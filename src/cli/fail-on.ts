@@ -1,5 +1,5 @@
 import { Option } from "commander";
-import { severityRankOf } from "../blocklist/severity.ts";
+import { severityRankOf } from "../blocklist/lists/blocklist.ts";
 import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
 import { CommandFailed } from "./io.ts";
 

@@ -3,7 +3,7 @@ import { createLog } from "../foundation/base/log.ts";
 import { Service } from "../service/compose.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import type { Config } from "../service/config.ts";
-import { rateOf } from "../accounts/billing/plans.ts";
+import { rateOf } from "../accounts/billing/store.ts";
 import type { Db } from "../foundation/db/open.ts";
 import type { Caller } from "../foundation/http/guard.ts";
 import type { AccountOptions } from "./command.ts";

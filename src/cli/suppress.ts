@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { isoTime, systemClock } from "../foundation/base/clock.ts";
 import { openSuppressions } from "../accounts/open.ts";
-import type { Suppressions } from "../accounts/suppress/suppressions.ts";
+import type { Suppressions } from "../accounts/suppress/store.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";

@@ -10,9 +10,9 @@ import {
   USAGE_GROUPS,
   type UsageFigures,
   type UsageGrouping,
+  usageCsv,
 } from "../accounts/usage/account-usage.ts";
 import { usageView } from "../accounts/usage/routes.ts";
-import { usageCsv } from "../accounts/usage/usage-csv.ts";
 import { UsageStore } from "../accounts/usage/usage-store.ts";
 import { type AccountOptions, addCommand, ofAccount } from "./command.ts";
 import { accountIdOf, withDatabaseUntilDone } from "./data-directory.ts";

@@ -1,8 +1,7 @@
 import { type Command, Option } from "commander";
 import { setupUrl } from "../accounts/setup-links.ts";
-import type { UserProblem } from "../accounts/user-problems.ts";
+import type { UserProblem, User } from "../accounts/user-store.ts";
 import type { InvitedUser, UserOfAccount } from "../accounts/users.ts";
-import type { User } from "../accounts/user.ts";
 import { isoTime } from "../foundation/base/clock.ts";
 import { addCommand, addGroup } from "./command.ts";
 import { accountIdOf, administer, administerUntilDone, type Administration } from "./data-directory.ts";

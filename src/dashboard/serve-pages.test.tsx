@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { AuditLog } from "../accounts/audit-log.ts";
+import type { AuditLog } from "../accounts/audit-store.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { z } from "zod";
 import { nextTurn } from "../foundation/base/clock.ts";

@@ -1,13 +1,13 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import { z } from "zod";
-import type { AuditedAction, AuditLog } from "../accounts/audit-log.ts";
+import type { AuditedAction, AuditLog } from "../accounts/audit-store.ts";
 import type { Account } from "../accounts/store.ts";
 import { networkKey } from "../foundation/base/client-network.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import { visibleMarkup } from "../foundation/base/visible-text.ts";
 import { type KeyMode, newVisitorId } from "../foundation/base/secrets.ts";
-import { rateOf } from "../accounts/billing/plans.ts";
+import { rateOf } from "../accounts/billing/store.ts";
 import { abortIfClientGone } from "../foundation/http/client-gone.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { pathOf, targetOf } from "../foundation/http/request-target.ts";

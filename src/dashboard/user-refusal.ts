@@ -1,4 +1,4 @@
-import type { UserProblem } from "../accounts/user-problems.ts";
+import type { UserProblem } from "../accounts/user-store.ts";
 import { AppError, type ErrorCode } from "../foundation/base/errors.ts";
 
 const STATUS_OF: Partial<Readonly<Record<UserProblem["code"], ErrorCode>>> = {

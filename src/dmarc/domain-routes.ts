@@ -7,7 +7,7 @@ import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts
 import { declareRoute, handle, type AnyRoute } from "../foundation/http/route.ts";
 import { idParameter, pageQuery } from "../foundation/http/route-input.ts";
 import { createUrlPolicy, type UrlPolicy } from "../foundation/net/fetch-url.ts";
-import { webhookUrlSchema } from "../notifications/webhooks/webhook-urls.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import {
   CHECKS_EXAMPLE,
   DOMAIN_EXAMPLE,

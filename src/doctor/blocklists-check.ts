@@ -1,6 +1,5 @@
-import { ListClient, type ListFinding, judgePositive } from "../blocklist/lists/list-client.ts";
+import { ListClient, type ListFinding, judgePositive, noPacing } from "../blocklist/lists/list-client.ts";
 import type { Blocklist } from "../blocklist/lists/blocklist.ts";
-import { noPacing } from "../blocklist/lists/budget.ts";
 import { literalName } from "../blocklist/lists/query-name.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import { type DnsResolver, type DnsServer, formatServer } from "../foundation/net/dns.ts";

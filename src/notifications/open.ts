@@ -4,16 +4,14 @@ import { createPoster } from "../foundation/net/fetch.ts";
 import { createUrlPolicy, type UrlPolicy } from "../foundation/net/fetch-url.ts";
 import type { Mailer } from "../foundation/net/mailer.ts";
 import type { Mailing } from "./mail/mail-batcher.ts";
-import { MailSubscriptions } from "./mail/mail-subscriptions.ts";
-import { SubscriptionStore } from "./mail/subscription-store.ts";
-import { Notifications } from "./settings/notifications.ts";
-import { NotificationsStore } from "./settings/store.ts";
+import { MailSubscriptions, SubscriptionStore } from "./mail/subscription-store.ts";
+import { Notifications, NotificationsStore } from "./settings/store.ts";
 import { DeliveryStore } from "./webhooks/delivery-store.ts";
 import { Dispatcher } from "./webhooks/dispatcher.ts";
 import { EventStore } from "./webhooks/event-store.ts";
 import { WebhookSecrets } from "./webhooks/secret-store.ts";
 import { createSender, type LoadEventDocs } from "./webhooks/send.ts";
-import { WebhookUrls } from "./webhooks/webhook-urls.ts";
+import { WebhookUrls } from "./webhooks/url-store.ts";
 import { Webhooks } from "./webhooks/webhooks.ts";
 
 export interface OutboundSettings {

@@ -1,8 +1,8 @@
 import { AccountsSlice, UsageSlice, openSuppressions } from "../accounts/open.ts";
 import { accountOfMailbox } from "../accounts/accounts.ts";
-import { actorOfProcess } from "../accounts/audit-log.ts";
+import { actorOfProcess } from "../accounts/audit-store.ts";
 import type { PasswordCosts } from "../accounts/passwords.ts";
-import type { Suppressions } from "../accounts/suppress/suppressions.ts";
+import type { Suppressions } from "../accounts/suppress/store.ts";
 import { BlocklistSlice } from "../blocklist/open.ts";
 import { BulkSlice } from "../bulk/open.ts";
 import { ListExpiry } from "../bulk/run/job-removal.ts";

@@ -3,7 +3,7 @@ import { blocklistRoutes } from "../blocklist/operations.ts";
 import { BULK_ROUTES } from "../bulk/operations.ts";
 import { DMARC_ROUTES } from "../dmarc/operations.ts";
 import { type DocumentInfo, openApiDocument } from "../foundation/http/openapi.ts";
-import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "../notifications/settings/operations.ts";
+import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "../notifications/settings/routes.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { EVENT_DOCS, EVENT_TYPES } from "./event-docs.ts";
 import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { err, ok, type Result } from "../foundation/base/errors.ts";
-import { parseListKeys } from "../blocklist/lists/list-settings.ts";
+import { parseListKeys } from "../blocklist/lists/blocklist.ts";
 import { parseAddress } from "../foundation/mail/address.ts";
 import { parseDomain } from "../foundation/mail/domain.ts";
 import type { SmtpRelay } from "../foundation/net/mailer.ts";

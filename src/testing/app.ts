@@ -7,7 +7,7 @@ import type { IssuedKey, NewKey } from "../accounts/keys.ts";
 import type { PasswordCosts } from "../accounts/passwords.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { newId } from "../foundation/base/secrets.ts";
-import type { PlanName } from "../accounts/billing/plans.ts";
+import type { PlanName } from "../accounts/billing/store.ts";
 import { createApplications, type ApplicationOf } from "../service/applications.ts";
 import { Service } from "../service/compose.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";

@@ -11,7 +11,7 @@ import { writeWorkbookAsCsv } from "../bulk/reading/workbook.ts";
 import { readEmbeddedCatalogue } from "../blocklist/lists/catalogue.ts";
 import { decodeResponse } from "../blocklist/lists/decode.ts";
 import { readJson } from "../foundation/http/body.ts";
-import { retryAfterMs } from "../notifications/webhooks/retry-schedule.ts";
+import { retryAfterMs } from "../notifications/webhooks/send.ts";
 import { createTestClock } from "./clock.ts";
 import { type FuzzTarget, must } from "./fuzz-target.ts";
 import { workbookWith } from "./workbook.ts";

@@ -3,7 +3,7 @@ import type { Random } from "../foundation/base/secrets.ts";
 import { err } from "../foundation/base/errors.ts";
 import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
 import type { Blocklist } from "../blocklist/lists/blocklist.ts";
-import { noPacing } from "../blocklist/lists/budget.ts";
+import { noPacing } from "../blocklist/lists/list-client.ts";
 import { createDnsbl } from "../blocklist/lists/open.ts";
 import { organisationalDomain } from "../foundation/mail/organisational-domain.ts";
 import { type ConnectFailure, type Connector, createDirectConnector } from "../foundation/net/connector.ts";

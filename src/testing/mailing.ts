@@ -1,8 +1,7 @@
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Mailer } from "../foundation/net/mailer.ts";
 import type { Mailing } from "../notifications/mail/mail-batcher.ts";
-import { MailSubscriptions } from "../notifications/mail/mail-subscriptions.ts";
-import { SubscriptionStore } from "../notifications/mail/subscription-store.ts";
+import { MailSubscriptions, SubscriptionStore } from "../notifications/mail/subscription-store.ts";
 
 export const MAIL_BASE_URL = "https://verify.example.org";
 /** What a mail without a subscription links to. */

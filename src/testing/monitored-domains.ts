@@ -7,7 +7,7 @@ import { DomainStore, type DomainOwner, type DomainRow } from "../dmarc/records/
 import { historyView } from "../dmarc/records/domains/domain-view.ts";
 import { ALERT_RULES } from "../dmarc/alerts/rules/alert-rules.ts";
 import type { Alert } from "../dmarc/records/domains/raise.ts";
-import type { UrlChange } from "../notifications/webhooks/webhook-urls.ts";
+import type { UrlChange } from "../notifications/webhooks/url-store.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";

@@ -3,7 +3,7 @@ import { readEmbeddedCatalogue } from "../blocklist/lists/catalogue.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Blocklist } from "../blocklist/lists/blocklist.ts";
 import { createDnsbl, type Dnsbl } from "../blocklist/lists/open.ts";
-import { createDnsblPacing, noPacing } from "../blocklist/lists/budget.ts";
+import { createDnsblPacing, noPacing } from "../blocklist/lists/list-client.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
 import { domainWith, evidenceWith, findingWith } from "../testing/evidence.ts";

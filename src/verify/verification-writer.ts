@@ -1,8 +1,7 @@
 import { dayOfTime } from "../foundation/base/days.ts";
 import { err, ok, type Result, AppError } from "../foundation/base/errors.ts";
 import type { ByMode } from "../foundation/base/secrets.ts";
-import { insufficientCredits } from "../accounts/billing/plans.ts";
-import type { CreditHolds, TooFewCredits } from "../accounts/billing/store.ts";
+import { insufficientCredits, type CreditHolds, type TooFewCredits } from "../accounts/billing/store.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { UsageStore } from "../accounts/usage/usage-store.ts";

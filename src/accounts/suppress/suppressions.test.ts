@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { openDb } from "../../foundation/db/open.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { SuppressionStore } from "./store.ts";
-import { suppressionHash, Suppressions } from "./suppressions.ts";
+import { SuppressionStore, suppressionHash, Suppressions } from "./store.ts";
 
 const create = () => {
   const db = openDb(":memory:");

@@ -1,6 +1,9 @@
 import { backgroundTurn } from "../../foundation/base/background.ts";
 import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts";
-import type { UsageColumn, UsageOwner, UsageStore, UsageSum } from "./usage-store.ts";
+import type { UsageColumn, UsageOwner, UsageStore, UsageSum, RateLimitedEntry } from "./usage-store.ts";
+import { csvLine } from "../../foundation/http/csv.ts";
+import { Recurring } from "../../foundation/base/recurring.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
 
 /** The longest range of days: a little over a year. */
 export const USAGE_DAYS_MAX = 400;
@@ -127,5 +130,76 @@ export class AccountUsage {
     if (credits === 0) return { creditsPerDay: 0, days, daysLeft: null };
     const creditsPerDay = credits / days;
     return { creditsPerDay, days, daysLeft: Math.floor(available / creditsPerDay) };
+  }
+}
+
+/** The name of an API key, or of a user of the dashboard (`user:<id>`); null when it is not known. */
+export type NameOfKey = (keyId: string) => string | null;
+
+const FIGURES = ["total", "deliverable", "risky", "undeliverable", "rate_limited", "credits"];
+
+/** A report as CSV: a line for each group, with the name where the groups are keys. */
+export const usageCsv = (groups: readonly UsageGroup[], by: UsageGrouping, nameOf: NameOfKey): string => {
+  const head = by === "key" ? ["key_id", "key_name"] : [by];
+  const lines = groups.map(({ group, total, deliverable, risky, undeliverable, rateLimited, credits }) =>
+    csvLine([
+      ...(by === "key" ? [group, nameOf(group)] : [group]),
+      ...[total, deliverable, risky, undeliverable, rateLimited, credits],
+    ]),
+  );
+  return csvLine([...head, ...FIGURES]) + lines.join("");
+};
+
+/** A request that was refused is in the database after this time at the latest. A crash loses what was not written. */
+export const RATE_LIMITED_FLUSH_MS = 5_000;
+
+type Refused = Pick<RateLimitedEntry, "accountId" | "mode" | "keyId">;
+
+/** Counts the requests that the rate limit refuses, in memory, because a refusal must stay cheap. */
+export class RateLimitedRequests {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #store: UsageStore;
+  readonly #writing: Recurring;
+  /** One entry for each key and day. */
+  #pending = new Map<string, RateLimitedEntry>();
+
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, store: UsageStore) {
+    this.#runtime = runtime;
+    this.#store = store;
+    const name = "counting of rate-limited requests";
+    this.#writing = new Recurring(runtime, { name, run: () => this.#flush(), retryMs: RATE_LIMITED_FLUSH_MS });
+  }
+
+  count({ accountId, mode, keyId }: Refused): void {
+    this.#add({ accountId, mode, keyId, day: dayOfTime(this.#runtime.clock.nowMs()), requests: 1 });
+    this.#writing.within(RATE_LIMITED_FLUSH_MS);
+  }
+
+  /** Writes what was counted; later requests are not counted. */
+  async stop(): Promise<void> {
+    await this.#writing.run();
+    await this.#writing.stop();
+  }
+
+  /** Writes what was counted. When that fails, it is kept for the next time. */
+  async #flush(): Promise<null> {
+    const pending = this.#pending;
+    if (pending.size === 0) return null;
+    this.#pending = new Map();
+    try {
+      await this.#runtime.db.commit((tx) => {
+        for (const entry of pending.values()) this.#store.addRateLimited(tx, entry);
+      });
+    } catch (error) {
+      for (const entry of pending.values()) this.#add(entry);
+      throw error;
+    }
+    return null;
+  }
+
+  #add(entry: RateLimitedEntry): void {
+    const key = `${entry.keyId} ${entry.day}`;
+    const requests = (this.#pending.get(key)?.requests ?? 0) + entry.requests;
+    this.#pending.set(key, { ...entry, requests });
   }
 }

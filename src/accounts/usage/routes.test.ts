@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createApps, type TestApp } from "../../testing/app.ts";
-import { RATE_LIMITED_FLUSH_MS } from "./rate-limited-requests.ts";
+import { RATE_LIMITED_FLUSH_MS } from "./account-usage.ts";
 
 const start = createApps();
 const PATH = "/v1/usage";

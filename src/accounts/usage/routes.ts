@@ -12,8 +12,8 @@ import {
   type UsageFigures,
   type UsageGrouping,
   type UsageReport,
+  type NameOfKey,
 } from "./account-usage.ts";
-import type { NameOfKey } from "./usage-csv.ts";
 
 const count = (description: string) => z.int().meta({ description });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock, settle } from "../../testing/clock.ts";
 import type { Blocklist, Budget } from "./blocklist.ts";
-import { createDnsblPacing, createMemoryLedger, noPacing } from "./budget.ts";
+import { createDnsblPacing, createMemoryLedger, noPacing } from "./list-client.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 
 const [SOME_LIST] = readEmbeddedCatalogue().lists;

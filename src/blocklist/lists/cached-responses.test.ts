@@ -3,7 +3,7 @@ import { createTestClock } from "../../testing/clock.ts";
 import { createCachingResolver } from "../../testing/caching-resolver.ts";
 import { type ZoneFailure, type ZoneRecords, createZoneResolver } from "../../testing/dns-zone.ts";
 import { err, ok } from "../../foundation/base/errors.ts";
-import { type BudgetExceeded, type DnsblPacing, noPacing } from "./budget.ts";
+import { type BudgetExceeded, type DnsblPacing, noPacing } from "./list-client.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 import { createDnsbl } from "./open.ts";
 import type { Target } from "./query-name.ts";

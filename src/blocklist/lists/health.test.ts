@@ -4,7 +4,7 @@ import { createTestClock } from "../../testing/clock.ts";
 import { type Zone, type ZoneFailure, type ZoneRecords, createZoneResolver } from "../../testing/dns-zone.ts";
 import type { Blocklist } from "./blocklist.ts";
 import type { DecodedResponse } from "./decode.ts";
-import { type DnsblPacing, type BudgetExceeded, noPacing } from "./budget.ts";
+import { type DnsblPacing, type BudgetExceeded, noPacing } from "./list-client.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 import { createDnsbl } from "./open.ts";
 

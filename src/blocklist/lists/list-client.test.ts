@@ -2,9 +2,8 @@ import { expect, test } from "bun:test";
 import { err } from "../../foundation/base/errors.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
 import type { Blocklist } from "./blocklist.ts";
-import { noPacing } from "./budget.ts";
+import { noPacing, ListClient } from "./list-client.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import { ListClient } from "./list-client.ts";
 
 const [SOME_LIST] = readEmbeddedCatalogue().lists;
 if (SOME_LIST === undefined) throw new Error("an empty catalogue");

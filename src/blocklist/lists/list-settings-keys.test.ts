@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { isEnabled, zoneOf } from "./blocklist.ts";
+import { isEnabled, zoneOf, applyKeys, maskKey, parseListKeys } from "./blocklist.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import { applyKeys, maskKey, parseListKeys } from "./list-settings.ts";
 
 const SECRET = "s3cretKEY";
 const catalogue = readEmbeddedCatalogue();

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
-import { isEnabled } from "./blocklist.ts";
+import { isEnabled, applySwitches } from "./blocklist.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import { applySwitches } from "./list-settings.ts";
 
 const catalogue = readEmbeddedCatalogue();
 const enabledIn = (switches: { enable?: readonly string[]; disable?: readonly string[] }): readonly string[] => {

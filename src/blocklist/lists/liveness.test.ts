@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { DnsOutcome, DnsResponse, DnsType } from "../../foundation/net/dns.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { noPacing } from "./budget.ts";
+import { noPacing, ListClient, PRESENCE_TYPES } from "./list-client.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import { ListClient, PRESENCE_TYPES } from "./list-client.ts";
 import { LivenessProber } from "./liveness.ts";
 
 const spamcopIn = () => {

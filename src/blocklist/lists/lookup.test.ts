@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
 import { type ZoneFailure, type ZoneRecords, createZoneResolver } from "../../testing/dns-zone.ts";
 import type { Blocklist } from "./blocklist.ts";
-import { createDnsblPacing, noPacing } from "./budget.ts";
+import { createDnsblPacing, noPacing } from "./list-client.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 import { createDnsbl } from "./open.ts";
 import type { Target } from "./query-name.ts";

@@ -1,7 +1,7 @@
 import { backgroundTurn } from "../../foundation/base/background.ts";
 import type { AppError } from "../../foundation/base/errors.ts";
 import { type ByMode, type KeyMode, newId, type Random } from "../../foundation/base/secrets.ts";
-import { insufficientCredits } from "../../accounts/billing/plans.ts";
+import { insufficientCredits } from "../../accounts/billing/store.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Caller } from "../../foundation/http/guard.ts";

@@ -15,7 +15,7 @@ import { jsonListSchema, jsonQuerySchema, type UploadOrder, uploadOptionsSchema 
 import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
 import { SMALL_BYTES_MAX, SMALL_ROWS_MAX, type UploadReservation } from "./intake-limits.ts";
 import { isArchive } from "../reading/workbook.ts";
-import type { WebhookUrls } from "../../notifications/webhooks/webhook-urls.ts";
+import type { WebhookUrls } from "../../notifications/webhooks/url-store.ts";
 
 /** A received list. `hash` identifies the list and its options. */
 export interface Submission {

@@ -1,6 +1,6 @@
 import { nextTurn } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";
-import { insufficientCredits } from "../../accounts/billing/plans.ts";
+import { insufficientCredits } from "../../accounts/billing/store.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import { UsageStore } from "../../accounts/usage/usage-store.ts";

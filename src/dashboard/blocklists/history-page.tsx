@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { CheckView } from "../../blocklist/check-body.ts";
+import type { CheckView } from "../../blocklist/check-result.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
 import type { CheckPage } from "../../blocklist/target-history.ts";
 import { Badge, type Kind } from "../components/badge.tsx";

@@ -4,7 +4,7 @@ import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import type { BlocklistUseCases } from "./use-cases.ts";
 import type { ListStatus } from "../../blocklist/list-status.ts";
-import { severityOf, zoneOf } from "../../blocklist/lists/blocklist.ts";
+import { severityOf, zoneOf, maskKey } from "../../blocklist/lists/blocklist.ts";
 import { Badge } from "../components/badge.tsx";
 import { Link, ButtonLink, OutsideLink } from "../components/link.tsx";
 import { countText, numberText, Num, percentText } from "../components/number.tsx";
@@ -14,7 +14,6 @@ import { Time } from "../components/time.tsx";
 import { HealthBadge, KIND_WORDS, StateBadge } from "./words.tsx";
 import type { TargetRow } from "../../blocklist/store.ts";
 import type { HealthState } from "../../blocklist/lists/list-client.ts";
-import { maskKey } from "../../blocklist/lists/list-settings.ts";
 import { Button, PostForm } from "../components/form.tsx";
 
 const TARGETS_SHOWN = 20;

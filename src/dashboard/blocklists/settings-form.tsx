@@ -3,7 +3,7 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import { SEVERITIES } from "../../foundation/base/severity.ts";
 import { labelSchema } from "../../foundation/http/label-schema.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
-import { webhookUrlSchema } from "../../notifications/webhooks/webhook-urls.ts";
+import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { Field, SelectField } from "../components/form.tsx";
 import { SEVERITY_OPTIONS } from "./words.tsx";
 

@@ -1,7 +1,6 @@
-import type { TargetState } from "../../blocklist/target-table-store.ts";
+import { type TargetState, stateOfTarget } from "../../blocklist/target-table.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
-import { stateOfTarget } from "../../blocklist/target-table.ts";
-import { severityOfRank } from "../../blocklist/severity.ts";
+import { severityOfRank } from "../../blocklist/lists/blocklist.ts";
 import type { Severity } from "../../foundation/base/severity.ts";
 import type { HealthState } from "../../blocklist/lists/list-client.ts";
 import { Badge, type Kind } from "../components/badge.tsx";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { DomainSettingsChange } from "../../dmarc/records/domains/domains.ts";
 import { DIGESTS, type DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { ALERT_RULES, alertRuleName } from "../../dmarc/alerts/rules/alert-rules.ts";
-import { webhookUrlSchema } from "../../notifications/webhooks/webhook-urls.ts";
+import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { camelKeys } from "../../foundation/base/key-case.ts";
 import { Button, CheckField, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";

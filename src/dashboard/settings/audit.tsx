@@ -1,7 +1,11 @@
 import { z } from "zod";
-import { auditChangeText } from "../../accounts/audit-change.ts";
-import { type AuditLog, auditView } from "../../accounts/audit-log.ts";
-import type { AuditEntry, AuditFilters } from "../../accounts/audit-store.ts";
+import {
+  auditChangeText,
+  type AuditEntry,
+  type AuditFilters,
+  type AuditLog,
+  auditView,
+} from "../../accounts/audit-store.ts";
 import { attachment } from "../../foundation/http/content-disposition.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import { Mono } from "../components/copy.tsx";

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import type { IssuedKey } from "../../accounts/keys.ts";
-import type { OwnKey, OwnKeys } from "../../accounts/own-keys.ts";
+import type { IssuedKey, OwnKey, OwnKeys } from "../../accounts/keys.ts";
 import { DAY_MS } from "../../foundation/base/days.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
 import { SEVERITIES } from "../../foundation/base/severity.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
-import type { Notifications } from "../../notifications/settings/notifications.ts";
-import { mailChangeSchema, notificationsChangeSchema } from "../../notifications/settings/schemas.ts";
+import type { Notifications } from "../../notifications/settings/store.ts";
+import { mailChangeSchema, notificationsChangeSchema } from "../../notifications/settings/routes.ts";
 import {
   mailAction,
   MAIL_KIND_NAMES,
@@ -11,8 +11,9 @@ import {
   type MailKind,
   type MailSubscriptions,
   offPath,
-} from "../../notifications/mail/mail-subscriptions.ts";
-import { webhookUrlSchema } from "../../notifications/webhooks/webhook-urls.ts";
+  type MailSubscription,
+} from "../../notifications/mail/subscription-store.ts";
+import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
@@ -23,7 +24,6 @@ import { Time } from "../components/time.tsx";
 import { formAction, page, type PageRoute, publicAction, publicPage } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
-import type { MailSubscription } from "../../notifications/mail/subscription-store.ts";
 
 export interface NotificationUseCases {
   readonly notifications: Notifications;

@@ -9,8 +9,9 @@ import {
   USAGE_DAYS_MAX,
   USAGE_GROUPS,
   type UsageGrouping,
+  type NameOfKey,
+  usageCsv,
 } from "../../accounts/usage/account-usage.ts";
-import { type NameOfKey, usageCsv } from "../../accounts/usage/usage-csv.ts";
 import { attachment } from "../../foundation/http/content-disposition.ts";
 import { page } from "../page.ts";
 import type { Viewer } from "../visit.ts";

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { type DayRange, isoDay } from "../../foundation/base/days.ts";
-import type { UsageGroup, UsageReport, CreditForecast } from "../../accounts/usage/account-usage.ts";
-import type { NameOfKey } from "../../accounts/usage/usage-csv.ts";
+import type { UsageGroup, UsageReport, CreditForecast, NameOfKey } from "../../accounts/usage/account-usage.ts";
 import { Badge } from "../components/badge.tsx";
 import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";

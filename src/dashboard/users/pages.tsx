@@ -7,7 +7,7 @@ import { formAction, page, type PageRoute } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { userRefusal } from "../user-refusal.ts";
-import type { User } from "../../accounts/user.ts";
+import type { User } from "../../accounts/user-store.ts";
 import { Badge } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";

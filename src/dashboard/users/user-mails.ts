@@ -1,12 +1,11 @@
 import type { GuessedCodes } from "../../accounts/guessed-codes.ts";
 import type { CodesGuessedListener } from "../../accounts/sessions.ts";
-import { WRONG_CODES_MAX } from "../../accounts/wrong-codes.ts";
+import { WRONG_CODES_MAX } from "../../accounts/second-factor.ts";
 import type { Log } from "../../foundation/base/log.ts";
 import type { Invitation } from "./pages.tsx";
 import { composeMail } from "../../notifications/mail/compose-mail.ts";
 import type { Mailer } from "../../foundation/net/mailer.ts";
-import { action, line } from "../../notifications/mail/mail-content.ts";
-import { minuteTime } from "../../notifications/mail/mail-text.ts";
+import { action, line, minuteTime } from "../../notifications/mail/mail-content.ts";
 
 /** How mail about users leaves the service. */
 export interface UserMailDeps {

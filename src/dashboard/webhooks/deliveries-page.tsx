@@ -1,5 +1,10 @@
 import { TEST_TYPE } from "../../notifications/webhooks/webhooks.ts";
-import { DELIVERY_STATUSES, type Delivery, type DeliveryStatus } from "../../notifications/webhooks/delivery-store.ts";
+import {
+  DELIVERY_STATUSES,
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryStatus,
+} from "../../notifications/webhooks/delivery-store.ts";
 import type { EndpointStatus } from "../../notifications/webhooks/endpoints.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono, Copyable, CopyBlock } from "../components/copy.tsx";
@@ -12,7 +17,6 @@ import { Time } from "../components/time.tsx";
 import { usePage } from "../context.ts";
 import { pendingText } from "./overview-page.tsx";
 import { DELIVERY_WORDS, ENDPOINT_WORDS, usesText } from "./words.ts";
-import type { DeliveryAttempt } from "../../notifications/webhooks/attempt-store.ts";
 
 interface DeliveriesProps {
   readonly types: readonly string[];

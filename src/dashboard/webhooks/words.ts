@@ -1,6 +1,5 @@
 import type { DeliveryStatus } from "../../notifications/webhooks/delivery-store.ts";
-import type { EndpointState } from "../../notifications/webhooks/endpoints.ts";
-import type { UrlUse } from "../../notifications/webhooks/endpoint-store.ts";
+import type { EndpointState, UrlUse } from "../../notifications/webhooks/endpoints.ts";
 import type { Kind } from "../components/badge.tsx";
 import type { IconName } from "../components/icon.tsx";
 import { countText } from "../components/number.tsx";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { FirstSteps, StepsOwner } from "../../accounts/first-steps-store.ts";
-import type { OwnKeys } from "../../accounts/own-keys.ts";
+import type { FirstSteps, StepsOwner } from "../../accounts/store.ts";
+import type { OwnKeys } from "../../accounts/keys.ts";
 import type { Doctor } from "../../doctor/doctor.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Badge } from "../components/badge.tsx";

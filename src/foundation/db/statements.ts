@@ -1,5 +1,7 @@
 import type { SQLQueryBindings } from "bun:sqlite";
 import type { Db } from "./open.ts";
+import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 
 /**
  * Prepares each statement when it is first used, once: a service has hundreds of them, and a start or a command needs a few.
@@ -53,3 +55,9 @@ export const prepareRowInsert = (
     }
   };
 };
+
+/** A placeholder for every column of a table, for a prepared statement that inserts a row. */
+export const placeholdersOf = <T extends SQLiteTable>(table: T) =>
+  Object.fromEntries(Object.keys(getTableColumns(table)).map((name) => [name, sql.placeholder(name)])) as {
+    [Name in keyof T["$inferInsert"]]: Placeholder;
+  };

@@ -1,15 +1,16 @@
 import type { Mail } from "../../foundation/net/mailer.ts";
-import type {
-  MailContent,
-  MailLinks,
-  MailBlock,
-  MailItem,
-  MailOff,
-  MailPageLink,
-  MailSection,
-  MailTone,
+import {
+  type MailContent,
+  type MailLinks,
+  type MailBlock,
+  type MailItem,
+  type MailOff,
+  type MailPageLink,
+  type MailSection,
+  type MailTone,
+  oneLine,
+  shortName,
 } from "./mail-content.ts";
-import { oneLine, shortName } from "./mail-text.ts";
 
 /** Makes the mail: plain text, and the same as HTML that loads nothing and reads well on a phone, light or dark. */
 export const composeMail = (content: MailContent, links: MailLinks): Required<Omit<Mail, "to" | "oneClickUrl">> => {

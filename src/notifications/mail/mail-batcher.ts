@@ -4,8 +4,7 @@ import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Mailer } from "../../foundation/net/mailer.ts";
 import { composeMail } from "./compose-mail.ts";
 import type { MailContent, MailLinks } from "./mail-content.ts";
-import { type MailSubscriptions, mailOffOf } from "./mail-subscriptions.ts";
-import type { MailTopic } from "./subscription-store.ts";
+import { type MailSubscriptions, mailOffOf, type MailTopic } from "./subscription-store.ts";
 
 /** Something that waits in a mail queue for one recipient. */
 export interface QueuedMail {

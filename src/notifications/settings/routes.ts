@@ -1,8 +1,136 @@
 import type { Guard } from "../../foundation/http/guard.ts";
-import { handle, serveRoutes } from "../../foundation/http/route.ts";
+import { handle, serveRoutes, declareRoute } from "../../foundation/http/route.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
-import type { Notifications } from "./notifications.ts";
-import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "./operations.ts";
+import type { Notifications } from "./store.ts";
+import { webhookUrlSchema } from "../webhooks/url-store.ts";
+import { z } from "zod";
+import { flagField, nullableText, nullableTime, textField, timeField } from "../../foundation/http/schema-fields.ts";
+import { SEVERITIES } from "../../foundation/base/severity.ts";
+import { recipientSchema, recipientsSchema } from "../../foundation/mail/recipients.ts";
+import { MAIL_KINDS } from "../mail/subscription-store.ts";
+
+const RECIPIENTS_MAX = 10;
+
+const recipients = recipientsSchema({
+  most: RECIPIENTS_MAX,
+  description:
+    "Receive alert mail about all targets and domains, in addition to the recipients of a single one. An address in both receives one mail.",
+});
+
+/** Body of `PATCH /v1/notifications`: only given fields change; null removes. */
+export const notificationsChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
+  z
+    .strictObject({
+      webhook_url: webhookUrl.nullable().optional().meta({ description: "Receives every event; null removes it." }),
+      recipients: recipients.optional(),
+      blacklist_severity_min: z
+        .enum(SEVERITIES)
+        .nullable()
+        .optional()
+        .meta({ description: "Listings of a lower severity are not sent; null for the default." }),
+      blacklist_digest: z
+        .enum(["off", "daily", "weekly"])
+        .optional()
+        .meta({ description: "How often all listings are mailed." }),
+    })
+    .meta({ title: "NotificationsChange" });
+
+/** Body of `PATCH /v1/notifications/mail`. */
+export const mailChangeSchema = z
+  .strictObject({
+    recipient: recipientSchema.meta({ description: "The address that the mail goes to." }),
+    kind: z.enum(MAIL_KINDS).meta({ description: "Which mail." }),
+    enabled: flagField("False stops it, true resumes it."),
+  })
+  .meta({ title: "MailChange" });
+
+export const notificationsSchema = z
+  .object({
+    mode: z
+      .enum(["live", "test"])
+      .meta({ description: "The mode of the calling key. Each mode has its own settings." }),
+    webhook_url: nullableText(
+      "Receives every event, in addition to the URL of its target, domain or job. If both are the same URL, the event is sent once.",
+    ),
+    webhook_configured: flagField(
+      "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
+    ),
+    recipients: z.array(z.string()).meta({ description: "Addresses that receive alert mail." }),
+    blacklist_severity_min: z.enum(SEVERITIES).nullable().meta({
+      description:
+        "Listings of a lower severity are not sent; they remain in the history and the event feed. Null: webhooks get all, mail those from `medium`. A target can override it (`alert_severity_min`).",
+    }),
+    blacklist_digest: z.enum(["off", "daily", "weekly"]).meta({
+      description:
+        "Mail about all listings to these recipients and those of the targets, at 06:00 UTC; weekly on Mondays.",
+    }),
+    stopped: z
+      .array(
+        z.object({
+          recipient: textField("Who receives it no longer."),
+          kind: z.enum(MAIL_KINDS).meta({ description: "Which mail." }),
+          at: timeField("When it was stopped."),
+        }),
+      )
+      .meta({
+        description:
+          "Mail that recipients stopped by the link in it, or that `PATCH /v1/notifications/mail` stopped. It stays stopped until it is resumed, whoever is added as a recipient.",
+      }),
+    updated_at: nullableTime("Null if nothing has been set."),
+  })
+  .meta({ title: "Notifications" });
+
+const TAG = "Notifications";
+const PATH = "/v1/notifications";
+
+const EXAMPLE = {
+  mode: "live",
+  webhook_url: "https://example.com/hook",
+  webhook_configured: true,
+  recipients: ["ops@example.com"],
+  blacklist_severity_min: null,
+  blacklist_digest: "daily",
+  stopped: [{ recipient: "anna@example.com", kind: "blocklist_digest", at: "2026-01-01T00:00:00.000Z" }],
+  updated_at: "2026-01-01T00:00:00.000Z",
+};
+
+const responses = { 200: { description: "The settings.", schema: notificationsSchema, example: EXAMPLE } };
+
+export const GET_NOTIFICATIONS = declareRoute({
+  ...{ method: "GET", path: PATH, operationId: "getNotifications", tag: TAG },
+  summary: "Get the default webhook and recipients",
+  description: "Returns the settings of the account for the key's mode.",
+  scope: "webhooks:read",
+  responses,
+});
+
+/** `policy`: which URLs are allowed. */
+export const updateNotifications = (policy: UrlPolicy) =>
+  declareRoute({
+    ...{ method: "PATCH", path: PATH, operationId: "updateNotifications", tag: TAG },
+    summary: "Change the default webhook and recipients",
+    description:
+      "Changes only the fields that are given; null removes the URL. Events and mail go to the defaults in addition to the webhook and recipients of the target, domain or job.",
+    scope: "webhooks:write",
+    body: {
+      schema: notificationsChangeSchema(webhookUrlSchema(policy)),
+      example: { webhook_url: "https://example.com/hook", recipients: ["ops@example.com"] },
+    },
+    responses,
+  });
+
+export const SET_MAIL = declareRoute({
+  ...{ method: "PATCH", path: `${PATH}/mail`, operationId: "setNotificationMail", tag: TAG },
+  summary: "Stop or resume a kind of mail to a recipient",
+  description:
+    "Does what the link in each mail does. Stopped mail is listed in `stopped`. Live keys only: test keys send no mail.",
+  scope: "webhooks:write",
+  body: {
+    schema: mailChangeSchema,
+    example: { recipient: "anna@example.com", kind: "blocklist_digest", enabled: true },
+  },
+  responses,
+});
 
 export interface NotificationsRouteOptions {
   readonly guard: Guard;

@@ -4,6 +4,13 @@ import { OF_ENABLED_ACCOUNT } from "../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { accountNotifications } from "../../foundation/db/schema-webhooks.ts";
 import { statements } from "../../foundation/db/statements.ts";
+import { nextDigestMs } from "../../foundation/base/digest-schedule.ts";
+import { isoTime } from "../../foundation/base/clock.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
+import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../../foundation/mail/recipients.ts";
+import type { MailSubscriptions, MailTopic } from "../mail/subscription-store.ts";
+import type { WebhookUrls } from "../webhooks/url-store.ts";
 
 /** Each account and mode has its own settings. */
 export interface NotificationsOwner {
@@ -79,5 +86,83 @@ export class NotificationsStore {
       .values({ accountId, mode, ...values })
       .onConflictDoUpdate({ target, set: values })
       .run();
+  }
+}
+
+export interface NotificationsOptions {
+  readonly store: NotificationsStore;
+  readonly urls: WebhookUrls;
+  readonly subscriptions: Pick<MailSubscriptions, "set" | "stopped">;
+  /** Whether the service can send mail. */
+  readonly hasMail: boolean;
+  /** Domains of allowed recipients. */
+  readonly recipientDomains: RecipientDomains;
+}
+
+/** A kind of mail to a recipient, and whether it is to be sent. */
+export interface MailChange extends Pick<MailTopic, "recipient" | "kind"> {
+  readonly isOn: boolean;
+}
+
+const TEST_PROBLEM = { path: "recipient", message: "Mail is sent for live keys only. Use a live key." };
+
+/** The default webhook and recipients of each account and mode. */
+export class Notifications {
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly options: NotificationsOptions,
+  ) {}
+
+  /** The settings as the API shows them. */
+  view({ accountId, mode }: NotificationsOwner) {
+    const { store, urls, subscriptions } = this.options;
+    const row = store.find({ accountId, mode });
+    // Mail is only sent for live keys.
+    const stopped = mode === "live" ? subscriptions.stopped(accountId) : [];
+    const webhookUrl = row?.webhookUrl ?? null;
+    return {
+      mode,
+      webhook_url: webhookUrl,
+      webhook_configured: webhookUrl !== null && !urls.isDisabled({ accountId, mode }, webhookUrl),
+      recipients: row?.recipients ?? [],
+      blacklist_severity_min: row?.blacklistSeverityMin ?? null,
+      blacklist_digest: row?.blacklistDigest ?? "off",
+      stopped: stopped.map(({ recipient, kind, stoppedAtMs }) => ({
+        ...{ recipient, kind },
+        at: isoTime(stoppedAtMs ?? 0),
+      })),
+      updated_at: row === undefined ? null : isoTime(row.updatedAtMs),
+    };
+  }
+
+  /** Changes the given fields. Throws `Invalid request body` for recipients that the service sends no mail to. */
+  async change({ accountId, mode }: NotificationsOwner, change: Partial<NotificationDefaults>): Promise<void> {
+    const { store, urls } = this.options;
+    const { db, clock } = this.runtime;
+    if (change.recipients !== undefined) this.#refuseRecipients(change.recipients);
+    const owner = { accountId, mode };
+    const { webhookUrl: to, blacklistDigest: digest } = change;
+    const from = await db.commit((tx) => {
+      const before = store.findDefaults(owner);
+      const nowMs = clock.nowMs();
+      const due = digest === undefined ? {} : { blacklistDigestDueAtMs: nextDigestMs(digest, nowMs) };
+      store.save(tx, { ...owner, ...before, ...change, ...due, updatedAtMs: nowMs });
+      if (to !== undefined && to !== null) urls.enable(tx, owner, to);
+      return before.webhookUrl;
+    });
+    if (to !== undefined && from !== null && from !== to) await urls.moveDefault(owner, from, to);
+  }
+
+  /** Stops or resumes a kind of mail to a recipient, as the link in the mail does. Test keys send no mail. */
+  async setMail({ accountId, mode }: NotificationsOwner, { recipient, kind, isOn }: MailChange): Promise<void> {
+    if (mode === "test") throw new AppError("Invalid request body", { issues: [TEST_PROBLEM] });
+    await this.options.subscriptions.set({ accountId, recipient, kind }, isOn);
+  }
+
+  #refuseRecipients(recipients: readonly string[]): void {
+    const { hasMail, recipientDomains } = this.options;
+    const canSend = recipients.length === 0 || hasMail;
+    const message = canSend ? recipientsProblem(recipients, recipientDomains) : NO_MAIL_PROBLEM;
+    if (message !== null) throw new AppError("Invalid request body", { issues: [{ path: "recipients", message }] });
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createWebhookHarness, deliveryResult } from "../../testing/webhook-harness.ts";
 import { REJECTIONS_MAX } from "./attempt-recorder.ts";
-import { DELIVERY_ATTEMPTS_MAX } from "./retry-schedule.ts";
+import { DELIVERY_ATTEMPTS_MAX } from "./send.ts";
 
 const newHarness = createWebhookHarness();
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,23 +1,19 @@
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
-import { AttemptStore } from "./attempt-store.ts";
 import type { AttemptEnd, Delivery, DeliveryStore } from "./delivery-store.ts";
-import { DELIVERY_ATTEMPTS_MAX, waitAfter } from "./retry-schedule.ts";
-import type { DeliveryResult } from "./send.ts";
+import { DELIVERY_ATTEMPTS_MAX, waitAfter, type DeliveryResult } from "./send.ts";
 
 /** A delivery is rejected after this many permanent refusals; the next of its queue is sent. */
 export const REJECTIONS_MAX = 3;
 
 /** Stores the result of an attempt and what follows for its queue: next delivery, retry, rejection, failure, or the end (410). */
 export class AttemptRecorder {
-  readonly #attempts: AttemptStore;
   readonly #failing: FailingUrls;
 
   constructor(
     private readonly runtime: Runtime,
     private readonly store: DeliveryStore,
   ) {
-    this.#attempts = new AttemptStore(runtime.db);
     this.#failing = new FailingUrls(runtime);
   }
 
@@ -48,7 +44,7 @@ export class AttemptRecorder {
     const change = this.#changeOf(delivery, result);
     this.store.endAttempt(tx, id, change);
     const atMs = this.runtime.clock.nowMs();
-    this.#attempts.insert(tx, { ...delivery, deliveryId: id, url, atMs, ...attemptOf(result) });
+    this.store.insertAttempt(tx, { ...delivery, deliveryId: id, url, atMs, ...attemptOf(result) });
     const { db, clock } = this.runtime;
     const { mode, createdAtMs } = delivery;
     db.note(tx, { kind: "webhook", mode, status: change.status, ageMs: clock.nowMs() - createdAtMs });

@@ -9,7 +9,7 @@ import { createReceivers } from "../../testing/receiver.ts";
 import { createWebhookHarness, deliveryResult, until } from "../../testing/webhook-harness.ts";
 import { POLL_MS, COOLDOWN_MS } from "./dispatcher.ts";
 import { FAST_MAX, SLOW_MAX } from "./delivery-slots.ts";
-import { DELIVERY_ATTEMPTS_MAX } from "./retry-schedule.ts";
+import { DELIVERY_ATTEMPTS_MAX } from "./send.ts";
 import { SECRET_GRACE_MS } from "./secret-store.ts";
 
 const newHarness = createWebhookHarness();

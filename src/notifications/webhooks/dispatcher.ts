@@ -6,7 +6,7 @@ import { AttemptRecorder } from "./attempt-recorder.ts";
 import { type DeliverySlot, DeliverySlots, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
 import type { Delivery, WebhookEndpoint, WebhookQueue } from "./delivery-store.ts";
 import { PACE_MS } from "./formats.ts";
-import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayOptions } from "./outbox-relay.ts";
+import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayOptions } from "./event-store.ts";
 import type { Sender } from "./send.ts";
 
 export interface DispatcherOptions extends OutboxRelayOptions {

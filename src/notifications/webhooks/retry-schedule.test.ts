@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { DELIVERY_ATTEMPTS_MAX, retryAfterMs, waitAfter } from "./retry-schedule.ts";
+import { DELIVERY_ATTEMPTS_MAX, retryAfterMs, waitAfter } from "./send.ts";
 
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600 * SECOND_MS;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { Webhook } from "standardwebhooks";
 import { systemClock } from "../../foundation/base/clock.ts";
-import { newWebhookSecret, signatureHeaders } from "./signature.ts";
+import { newWebhookSecret, signatureHeaders } from "./secret-store.ts";
 
 const NOW_MS = systemClock.nowMs;
 const body = '{"type":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z","data":{}}';

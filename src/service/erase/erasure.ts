@@ -7,7 +7,7 @@ import type { JobStore } from "../../bulk/results/job-store.ts";
 import type { JobWriter } from "../../bulk/run/job-writer.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
-import type { Suppressions } from "../../accounts/suppress/suppressions.ts";
+import type { Suppressions } from "../../accounts/suppress/store.ts";
 import { evidenceJson } from "../../verify/store.ts";
 import { type AddressPattern, ERASED } from "./address-pattern.ts";
 import type { EraseStore, FoundEvidence, FoundListAddress, FoundVerification } from "./erase-store.ts";

@@ -1,6 +1,13 @@
 import { MailBatcher, type Mailing, type MailRuntime } from "../../../notifications/mail/mail-batcher.ts";
-import { line, type MailContent, type MailSection } from "../../../notifications/mail/mail-content.ts";
-import { formatCount, minuteTime, oneLine, shortName } from "../../../notifications/mail/mail-text.ts";
+import {
+  line,
+  type MailContent,
+  type MailSection,
+  formatCount,
+  minuteTime,
+  oneLine,
+  shortName,
+} from "../../../notifications/mail/mail-content.ts";
 import { readAlertBody } from "./alert-rule.ts";
 import { findAlertRule } from "./alert-rules.ts";
 import { allDomainsLink } from "./mail-blocks.ts";

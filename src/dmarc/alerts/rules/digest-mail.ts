@@ -9,8 +9,10 @@ import {
   type MailItem,
   type MailSection,
   type MailTone,
+  formatCount,
+  plural,
+  shortName,
 } from "../../../notifications/mail/mail-content.ts";
-import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 import { percentOf, type Totals } from "../../insight/sources/rollup-rows.ts";
 import { trustSentence, reporterView, reporterWords } from "../../insight/queries/reporter.ts";

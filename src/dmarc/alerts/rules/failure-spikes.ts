@@ -8,7 +8,7 @@ import { percentOf } from "../../insight/sources/rollup-rows.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
-import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
+import { formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import { alertRule, readAlertBody, shareField, shareOf } from "./alert-rule.ts";
 import type { SourceDay, DayMail } from "./alert-rule-store.ts";
 import {

@@ -5,8 +5,10 @@ import {
   type MailItem,
   type MailPageLink,
   pageLink,
+  cutLine,
+  plural,
+  shortName,
 } from "../../../notifications/mail/mail-content.ts";
-import { cutLine, plural, shortName } from "../../../notifications/mail/mail-text.ts";
 
 /** The blocks of a section; null for one that is not needed. */
 export type Blocks = readonly (MailBlock | null)[];

@@ -2,12 +2,11 @@ import { z } from "zod";
 import type { Alert } from "../../records/domains/raise.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 import { integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
-import { action, type MailBlock } from "../../../notifications/mail/mail-content.ts";
+import { action, type MailBlock, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import { SOURCE_KINDS } from "../../insight/sources/source-identity.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { KeyedSource } from "../../insight/sources/source-keys.ts";
 import { type Source, sourceSchema } from "../../insight/sources/source-response.ts";
-import { formatCount, plural, shortName } from "../../../notifications/mail/mail-text.ts";
 import { alertRule, SENDER_FIELDS } from "./alert-rule.ts";
 import { domainLink, items, type LinkedDomain, passed, sourceLink } from "./mail-blocks.ts";
 import {

@@ -3,8 +3,7 @@ import { dayField } from "../../../foundation/http/schema-fields.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
-import { action } from "../../../notifications/mail/mail-content.ts";
-import { shortName } from "../../../notifications/mail/mail-text.ts";
+import { action, shortName } from "../../../notifications/mail/mail-content.ts";
 import { isEnforced, isWeaker as isWeakerPolicy } from "../../records/domains/dns-changes.ts";
 import {
   historyBodySchema,

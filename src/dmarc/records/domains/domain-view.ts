@@ -1,5 +1,5 @@
 import { isoTime } from "../../../foundation/base/clock.ts";
-import type { WebhookUrls } from "../../../notifications/webhooks/webhook-urls.ts";
+import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
 import { serviceRecords } from "../record/authorisation.ts";
 import { type DomainPlatform, type DomainPlatforms, reportingAddressOf } from "./domain-platform.ts";
 import { historyBodySchema, readLastCheck, readState } from "./domain-state.ts";

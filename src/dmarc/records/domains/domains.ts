@@ -3,7 +3,7 @@ import { AppError } from "../../../foundation/base/errors.ts";
 import { drain, mapConcurrently } from "../../../foundation/base/wait.ts";
 import { nextDigestMs } from "../../../foundation/base/digest-schedule.ts";
 import type { Db } from "../../../foundation/db/open.ts";
-import type { WebhookUrls } from "../../../notifications/webhooks/webhook-urls.ts";
+import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
 import type { AlertThresholds, RaiseAlert, RuleSwitch } from "./raise.ts";
 import type { DomainCheck } from "./domain-check.ts";
 import { type CheckedDomain, DomainMonitor } from "./domain-monitor.ts";

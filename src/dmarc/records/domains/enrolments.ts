@@ -1,7 +1,7 @@
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import type { Db } from "../../../foundation/db/open.ts";
-import type { WebhookUrls } from "../../../notifications/webhooks/webhook-urls.ts";
+import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
 import { authorisationName } from "../record/authorisation.ts";
 import type { DomainPlatforms, DomainPlatform } from "./domain-platform.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "./domain-store.ts";
