@@ -3,7 +3,7 @@ import type { Db, Tx } from "../foundation/db/open.ts";
 import { auditLog } from "../foundation/db/schema-audit.ts";
 import { hostname } from "node:os";
 import { isoTime } from "../foundation/base/clock.ts";
-import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
+import { ownUserId, userNameOf } from "../foundation/base/private-file.ts";
 import type { RecordedAct } from "../foundation/db/recorded-acts.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 

@@ -1,7 +1,6 @@
 import { err, ok, type Result } from "../foundation/base/errors.ts";
 import { FairQueue } from "../foundation/base/fair-queue.ts";
-import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
-import { createShares } from "../foundation/base/shares.ts";
+import { type OnBehalfOf, createShares } from "../foundation/base/on-behalf-of.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 

@@ -1,4 +1,4 @@
-import { networkKey } from "../foundation/base/client-network.ts";
+import { networkKey } from "../foundation/base/cidr.ts";
 import { err, ok, type Result } from "../foundation/base/errors.ts";
 import { inSteps } from "../foundation/base/in-steps.ts";
 import { isSecretToken, newId, newSecretToken, sha256 } from "../foundation/base/secrets.ts";

@@ -1,4 +1,4 @@
-import { clientKey, networkKey } from "../foundation/base/client-network.ts";
+import { clientKey, networkKey } from "../foundation/base/cidr.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";

@@ -1,6 +1,5 @@
 import { nextTurn } from "../foundation/base/clock.ts";
-import { DAY_MS } from "../foundation/base/days.ts";
-import { nextDigestMs } from "../foundation/base/digest-schedule.ts";
+import { DAY_MS, nextDigestMs } from "../foundation/base/days.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Severity } from "../foundation/base/severity.ts";

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { AppError } from "../foundation/base/errors.ts";
-import { forEachIsolated } from "../foundation/base/for-each-isolated.ts";
+import { forEachIsolated } from "../foundation/base/in-steps.ts";
 import { Recurring } from "../foundation/base/recurring.ts";
 import { type ByMode, sha256 } from "../foundation/base/secrets.ts";
 import type { IdempotencyStore, IdempotentRequest } from "../foundation/db/idempotency.ts";

@@ -2,7 +2,7 @@ import { Database as Sqlite } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
+import { ownUserId, userNameOf } from "../foundation/base/private-file.ts";
 import { readApiKey } from "../foundation/base/secrets.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 

@@ -5,7 +5,7 @@ import { ImportSlice } from "../dmarc/reports/open.ts";
 import { systemPlatform } from "../service/platform.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import type { Db } from "../foundation/db/open.ts";
-import { isDatabaseState } from "../foundation/base/database-errors.ts";
+import { isDatabaseState } from "../foundation/base/errors.ts";
 import { findingViews } from "../dmarc/reports/ingest/ingestion-schemas.ts";
 import type { IngestionRow } from "../dmarc/reports/ingest/ingestion-store.ts";
 import { addCommand } from "./command.ts";

@@ -1,6 +1,5 @@
 import { accessSync, constants, readFileSync } from "node:fs";
-import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
-import { fileErrorCode } from "../foundation/base/private-file.ts";
+import { ownUserId, userNameOf, fileErrorCode } from "../foundation/base/private-file.ts";
 import { err, ok, type Result } from "../foundation/base/errors.ts";
 import type { Environment } from "../service/config.ts";
 import { CommandFailed, describeFileError, UsageError } from "./io.ts";

@@ -1,7 +1,6 @@
 import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { ownUserId, userNameOf } from "../foundation/base/os-user.ts";
-import { makePrivate, OTHERS_PERMISSIONS } from "../foundation/base/private-file.ts";
+import { ownUserId, userNameOf, makePrivate, OTHERS_PERMISSIONS } from "../foundation/base/private-file.ts";
 import { type Config, DATA_DIR_SETTING, readConfig } from "../service/config.ts";
 import { SettingsError } from "../foundation/base/errors.ts";
 import { takeServerLock } from "../foundation/db/database-files.ts";

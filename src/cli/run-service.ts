@@ -1,8 +1,6 @@
 import { SQLiteError } from "bun:sqlite";
 import { systemClock } from "../foundation/base/clock.ts";
-import type { Log } from "../foundation/base/log.ts";
-import type { RecentProblems } from "../foundation/base/recent-problems.ts";
-import { RepeatedError } from "../foundation/base/repeated-error.ts";
+import { type Log, type RecentProblems, RepeatedError } from "../foundation/base/log.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 import { examineServer } from "../service/examination.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";

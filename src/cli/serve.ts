@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { nextTurn, systemClock } from "../foundation/base/clock.ts";
-import { createLog } from "../foundation/base/log.ts";
-import { RecentProblems } from "../foundation/base/recent-problems.ts";
+import { createLog, RecentProblems } from "../foundation/base/log.ts";
 import { type Environment, HOST_SETTING, PORT_SETTING } from "../service/config.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createServer } from "../service/server.ts";

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ownUserId } from "../foundation/base/os-user.ts";
+import { ownUserId } from "../foundation/base/private-file.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { refuseForeignRoot } from "./prepare-directory.ts";
 

@@ -1,8 +1,7 @@
 import { type Clock, nextTurn } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { FairQueue } from "../foundation/base/fair-queue.ts";
-import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
-import { createShares } from "../foundation/base/shares.ts";
+import { type OnBehalfOf, createShares } from "../foundation/base/on-behalf-of.ts";
 import { wait } from "../foundation/base/wait.ts";
 
 /** Requests that wait; those of one caller may take four fifths of these places. */

@@ -3,7 +3,7 @@ import { renderToString } from "preact-render-to-string";
 import { z } from "zod";
 import type { AuditedAction, AuditLog } from "../accounts/audit-store.ts";
 import type { Account } from "../accounts/store.ts";
-import { networkKey } from "../foundation/base/client-network.ts";
+import { networkKey } from "../foundation/base/cidr.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import { visibleMarkup } from "../foundation/base/visible-text.ts";
 import { type KeyMode, newVisitorId } from "../foundation/base/secrets.ts";

@@ -1,5 +1,5 @@
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { isDatabaseState } from "../foundation/base/database-errors.ts";
+import { isDatabaseState } from "../foundation/base/errors.ts";
 import type { BacklogStore } from "./metrics/backlog-store.ts";
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,6 +1,6 @@
 import { databaseUsageOf } from "../foundation/db/database-files.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { isDatabaseState } from "../foundation/base/database-errors.ts";
+import { isDatabaseState } from "../foundation/base/errors.ts";
 import { BacklogStore } from "./metrics/backlog-store.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import type { Readiness } from "./readiness.ts";

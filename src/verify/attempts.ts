@@ -1,7 +1,7 @@
-import { isDatabaseState } from "../foundation/base/database-errors.ts";
+import { isDatabaseState } from "../foundation/base/errors.ts";
 import { isoTime } from "../foundation/base/clock.ts";
 import type { ByMode } from "../foundation/base/secrets.ts";
-import { RepeatedError } from "../foundation/base/repeated-error.ts";
+import { RepeatedError } from "../foundation/base/log.ts";
 import { wait } from "../foundation/base/wait.ts";
 import type { CreditHolds } from "../accounts/billing/store.ts";
 import type { Tx } from "../foundation/db/open.ts";

@@ -1,4 +1,4 @@
-import { backgroundTurn } from "../../foundation/base/background.ts";
+import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts";
 import type { UsageColumn, UsageOwner, UsageStore, UsageSum, RateLimitedEntry } from "./usage-store.ts";
 import { csvLine } from "../../foundation/http/csv.ts";

@@ -1,7 +1,6 @@
 import { AppError } from "../../foundation/base/errors.ts";
 import { FairQueue } from "../../foundation/base/fair-queue.ts";
-import type { OnBehalfOf } from "../../foundation/base/on-behalf-of.ts";
-import { createShares } from "../../foundation/base/shares.ts";
+import { type OnBehalfOf, createShares } from "../../foundation/base/on-behalf-of.ts";
 
 /** Lists read at a time; a large one may take 40 MB, a workbook 100 MB. One slot is reserved for small lists, one for large ones. */
 const SLOTS = 3;

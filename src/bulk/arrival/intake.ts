@@ -1,4 +1,4 @@
-import { backgroundTurn } from "../../foundation/base/background.ts";
+import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import type { AppError } from "../../foundation/base/errors.ts";
 import { type ByMode, type KeyMode, newId, type Random } from "../../foundation/base/secrets.ts";
 import { insufficientCredits } from "../../accounts/billing/store.ts";

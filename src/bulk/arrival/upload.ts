@@ -4,7 +4,7 @@ import type { Clock } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { newId } from "../../foundation/base/secrets.ts";
 import { Busboy } from "@fastify/busboy";
-import { backgroundTurn } from "../../foundation/base/background.ts";
+import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { waitFor } from "../../foundation/base/wait.ts";
 
 /** Maximum size of a list (contract §5). */

@@ -1,7 +1,7 @@
 import { inSteps } from "../../foundation/base/in-steps.ts";
 import { wait } from "../../foundation/base/wait.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
-import { isDatabaseState } from "../../foundation/base/database-errors.ts";
+import { isDatabaseState } from "../../foundation/base/errors.ts";
 import type { JobStore } from "../results/job-store.ts";
 import type { ListStore } from "../results/list-store.ts";
 import { nextTurn } from "../../foundation/base/clock.ts";

@@ -1,7 +1,7 @@
 import { wait } from "../../foundation/base/wait.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
-import { isDatabaseState } from "../../foundation/base/database-errors.ts";
+import { isDatabaseState } from "../../foundation/base/errors.ts";
 import { WRITE_AGAIN_MS } from "../../verify/attempts.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 

@@ -7,7 +7,7 @@ import { usePage } from "../context.ts";
 import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import { Button, PostForm } from "../components/form.tsx";
-import type { LoggedProblem } from "../../foundation/base/recent-problems.ts";
+import type { LoggedProblem } from "../../foundation/base/log.ts";
 import type { RetentionFact } from "./account.tsx";
 import type { DoctorAdvice } from "../../doctor/doctor.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
-import { createLog, redact } from "./log.ts";
+import { createLog, redact, RecentProblems, RepeatedError } from "./log.ts";
 import { newApiKey } from "./secrets.ts";
 
 const logTo = (lines: string[], level: Parameters<typeof createLog>[0] = "info") =>
@@ -62,4 +62,55 @@ test("redacting takes no longer than the text is long", () => {
     expect(redact(`https://${long}`).length).toBeGreaterThan(0);
   }
   expect(redact(`https://u${":".repeat(length)}@example.com`)).toBe("https://…@example.com");
+});
+
+const start = () => {
+  const problems = new RecentProblems();
+  const log = createLog("debug", createTestClock(Date.UTC(2026, 0, 1)), problems.note);
+  return { problems, log };
+};
+
+test("warnings and errors are kept, the newest first, with their fields and without secrets", () => {
+  const { problems, log } = start();
+  log.info("fine");
+  log.warn('say "no"', { host: "mx.example", url: "https://u:hunter2@x.example" });
+  log.error("alone");
+  expect(problems.list()).toEqual([
+    { atMs: Date.UTC(2026, 0, 1), level: "error", message: "alone", details: "" },
+    {
+      ...{ atMs: Date.UTC(2026, 0, 1), level: "warn", message: 'say "no"' },
+      details: '"host":"mx.example","url":"https://…@x.example"',
+    },
+  ]);
+});
+
+test("the last hundred are kept, and long ones are cut", () => {
+  const { problems, log } = start();
+  for (let n = 1; n <= 120; n++) log.warn(`number ${n}`, { text: "x".repeat(9_000) });
+  const kept = problems.list();
+  expect([kept.length, kept[0]?.message, kept.at(-1)?.message]).toEqual([100, "number 120", "number 21"]);
+  expect(kept[0]?.details).toHaveLength(1_000);
+});
+
+test("an error is logged once in ten seconds, with how many there were in between", async () => {
+  const clock = createTestClock();
+  const lines: string[] = [];
+  const repeated = new RepeatedError("disk full", {
+    log: createLog("error", clock, (line) => lines.push(line)),
+    clock,
+  });
+  for (let id = 0; id < 3; id++) repeated.log({ id });
+  await clock.advance(9_999);
+  repeated.log({ id: 3 });
+  expect(lines).toHaveLength(1);
+  await clock.advance(1);
+  repeated.log({ id: 4 });
+  await clock.advance(10_000);
+  repeated.log({ id: 5 });
+  const logged = lines.map((line) => JSON.parse(line));
+  expect(logged.map(({ message, id, others }) => [message, id, others])).toEqual([
+    ["disk full", 0, undefined],
+    ["disk full", 4, 3],
+    ["disk full", 5, undefined],
+  ]);
 });

@@ -1,5 +1,4 @@
-import type { Clock } from "./clock.ts";
-import { isoTime } from "./clock.ts";
+import { type Clock, isoTime } from "./clock.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -52,3 +51,64 @@ export const createLog = (level: LogLevel | (() => LogLevel), clock: Clock, writ
   };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
 };
+
+/** A line of the log at `warn` or `error`. */
+export interface LoggedProblem {
+  readonly atMs: number;
+  readonly level: "warn" | "error";
+  readonly message: string;
+  /** The other fields as JSON text, as the log wrote them: without secrets. */
+  readonly details: string;
+}
+
+const KEPT_MAX = 100;
+const DETAILS_CHARACTERS_MAX = 1_000;
+const LEVEL = /^\{"at":"([^"]+)","level":"(warn|error)","message":("(?:[^"\\]|\\.)*"),?(.*)$/s;
+
+/** Keeps the last 100 warnings and errors of the log in memory. */
+export class RecentProblems {
+  readonly #kept: LoggedProblem[] = [];
+
+  /** Notes a line that `createLog` has written: its secrets are blanked out already. */
+  readonly note = (line: string): void => {
+    const [, at = "", level, message = '""', rest = ""] = LEVEL.exec(line) ?? [];
+    if (level !== "warn" && level !== "error") return;
+    const details = rest.replace(/\}$/, "").slice(0, DETAILS_CHARACTERS_MAX);
+    const text: unknown = JSON.parse(message);
+    this.#kept.push({ atMs: Date.parse(at), level, message: String(text), details });
+    if (this.#kept.length > KEPT_MAX) this.#kept.shift();
+  };
+
+  /** The newest first. */
+  list(): readonly LoggedProblem[] {
+    return this.#kept.toReversed();
+  }
+}
+
+const LOGGED_EVERY_MS = 10_000;
+
+/**
+ * Logs an error that repeats as often as others make it repeat, such as a full disk: once in ten seconds, with the number
+ * of those in between, so that the log does not grow with their rate.
+ */
+export class RepeatedError {
+  #lastMs: number = Number.NEGATIVE_INFINITY;
+  #unlogged = 0;
+
+  constructor(
+    private readonly message: string,
+    private readonly deps: { readonly log: Log; readonly clock: Pick<Clock, "monotonicMs"> },
+  ) {}
+
+  log(fields: LogFields): void {
+    const nowMs = this.deps.clock.monotonicMs();
+    if (nowMs - this.#lastMs < LOGGED_EVERY_MS) {
+      this.#unlogged++;
+      return;
+    }
+    const others = this.#unlogged === 0 ? {} : { others: this.#unlogged };
+    this.deps.log.error(this.message, { ...fields, ...others });
+    this.#lastMs = nowMs;
+    this.#unlogged = 0;
+  }
+}

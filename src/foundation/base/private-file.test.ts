@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createExclusively, createPrivateFile } from "./private-file.ts";
+import { createExclusively, createPrivateFile, ownUserId, userNameOf } from "./private-file.ts";
 
 let folder = "";
 const at = (name: string) => join(folder, name);
@@ -23,4 +23,21 @@ test.each([
   symlinkSync(at("nothing"), at("dangling"));
   for (const name of ["mine", "link", "dangling"]) expect(() => create(at(name))).toThrow("EEXIST");
   expect(readFileSync(at("mine"), "utf8")).toBe("mine");
+});
+
+const PASSWD =
+  "root:x:0:0:root:/root:/bin/bash\npostwarden:x:997:997::/var/lib/postwarden:/usr/sbin/nologin\n:x:5:5::/:\n";
+
+test.each([
+  [0, "root"],
+  [997, "postwarden"],
+  [5, "user ID 5"],
+  [99, "user ID 99"],
+  [97, "user ID 97"],
+])("the user with the id %p is %s", (id, name) => {
+  expect(userNameOf(id, PASSWD)).toBe(name);
+});
+
+test("the user of this process has a name or a number", () => {
+  expect(userNameOf(ownUserId())).toMatch(/^\S/);
 });

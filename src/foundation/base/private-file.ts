@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, closeSync, fchownSync, openSync, statSync } from "node:fs";
+import { chmodSync, chownSync, closeSync, fchownSync, openSync, statSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** Permissions of everybody but the owner. */
@@ -46,3 +46,23 @@ export const giveToOwnerOf = (reference: string, path: string): void => {
   const { uid, gid } = statSync(reference);
   if (process.geteuid?.() === 0) chownSync(path, uid, gid);
 };
+
+const PASSWD_PATH = "/etc/passwd";
+
+/** The name of a user of this machine; `user ID 1234` for one without a name here, as in a container or a directory service. */
+export const userNameOf = (id: number, passwd = readPasswd()): string => {
+  const line = passwd.split("\n").find((one) => one.split(":")[2] === String(id));
+  const name = line?.split(":")[0] ?? "";
+  return name === "" ? `user ID ${id}` : name;
+};
+
+const readPasswd = (): string => {
+  try {
+    return readFileSync(PASSWD_PATH, "utf8");
+  } catch {
+    return "";
+  }
+};
+
+/** Numeric id of the user of this process; 0 is root. */
+export const ownUserId = (): number => process.geteuid?.() ?? 0;

@@ -1,4 +1,4 @@
-import { backgroundTurn } from "./background.ts";
+import { backgroundTurn } from "./fair-queue.ts";
 
 /** What was found among some rows that were looked at. */
 export interface Stretch<R, K> {

@@ -1,8 +1,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import type { Log } from "../base/log.ts";
-import { RepeatedError } from "../base/repeated-error.ts";
+import { type Log, RepeatedError } from "../base/log.ts";
 import { requestIdOf } from "./request-id.ts";
 import { type ErrorResponse, errorResponse, failureResponse, isDiskState } from "./error-response.ts";
 import { loggedPath } from "./request-log.ts";

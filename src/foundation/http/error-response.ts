@@ -1,5 +1,4 @@
-import { isDatabaseState } from "../base/database-errors.ts";
-import { ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../base/errors.ts";
+import { isDatabaseState, ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../base/errors.ts";
 
 const UNAVAILABLE_RETRY_S = 5;
 /** Errors of the file system that holds uploads, for a disk that is full, read-only or broken: a state of the service, not a bug. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { timeField } from "./schema-fields.ts";
-import { backgroundTurn } from "../base/background.ts";
+import { backgroundTurn } from "../base/fair-queue.ts";
 import type { ErrorCode } from "../base/errors.ts";
 import {
   errorResponses,

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
-import { backgroundTurn } from "../base/background.ts";
+import { backgroundTurn } from "../base/fair-queue.ts";
 import { type ResponseReservation, reserveResponse, accountOfRequest } from "./request-memory.ts";
 
 /** Smaller responses are sent whole and uncompressed: compression and streaming would cost more than they save. */

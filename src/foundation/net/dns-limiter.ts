@@ -1,7 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { FairQueue } from "../base/fair-queue.ts";
-import type { OnBehalfOf } from "../base/on-behalf-of.ts";
-import { createShares } from "../base/shares.ts";
+import { type OnBehalfOf, createShares } from "../base/on-behalf-of.ts";
 
 /** A query that wants to be sent. */
 export interface DnsTicket {

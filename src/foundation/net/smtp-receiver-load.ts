@@ -1,5 +1,4 @@
-import { canonicalIp } from "../base/cidr.ts";
-import { clientKey, networkKey } from "../base/client-network.ts";
+import { canonicalIp, clientKey, networkKey } from "../base/cidr.ts";
 import type { ReceiverLimits } from "./smtp-receiver-limits.ts";
 
 /** Memory for mails, given out within the ceilings. */

@@ -1,4 +1,4 @@
-import { forEachIsolated } from "../../foundation/base/for-each-isolated.ts";
+import { forEachIsolated } from "../../foundation/base/in-steps.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Mailer } from "../../foundation/net/mailer.ts";

@@ -4,7 +4,7 @@ import { OF_ENABLED_ACCOUNT } from "../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { accountNotifications } from "../../foundation/db/schema-webhooks.ts";
 import { statements } from "../../foundation/db/statements.ts";
-import { nextDigestMs } from "../../foundation/base/digest-schedule.ts";
+import { nextDigestMs } from "../../foundation/base/days.ts";
 import { isoTime } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";

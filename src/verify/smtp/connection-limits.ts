@@ -1,5 +1,4 @@
-import type { OnBehalfOf, Priority } from "../../foundation/base/on-behalf-of.ts";
-import { createShares } from "../../foundation/base/shares.ts";
+import { type OnBehalfOf, type Priority, createShares } from "../../foundation/base/on-behalf-of.ts";
 import { type HostQueue, type QueuedProbe, WaitingHosts } from "./host-queue.ts";
 
 export interface ConnectionLimitOptions {

@@ -1,5 +1,5 @@
 import { DAY_MS, dayOfTime, type DayRange } from "../../../foundation/base/days.ts";
-import { forEachIsolated } from "../../../foundation/base/for-each-isolated.ts";
+import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import type { Advisor } from "../../insight/advice/advisor.ts";
 import type { DomainStore } from "../../records/domains/domain-store.ts";

@@ -1,4 +1,4 @@
-import { forEachIsolated } from "../../../foundation/base/for-each-isolated.ts";
+import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import type { DomainStore, DomainRow } from "../../records/domains/domain-store.ts";
 import type { RaiseAlert } from "../../records/domains/raise.ts";

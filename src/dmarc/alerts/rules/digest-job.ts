@@ -1,6 +1,5 @@
-import { dayOfTime } from "../../../foundation/base/days.ts";
-import { latestDueMs, nextDigestMs } from "../../../foundation/base/digest-schedule.ts";
-import { forEachIsolated } from "../../../foundation/base/for-each-isolated.ts";
+import { dayOfTime, latestDueMs, nextDigestMs } from "../../../foundation/base/days.ts";
+import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import { MailBatcher, type Mailing, type MailRuntime } from "../../../notifications/mail/mail-batcher.ts";
 import type { MailContent } from "../../../notifications/mail/mail-content.ts";

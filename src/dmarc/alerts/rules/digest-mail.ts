@@ -1,5 +1,12 @@
-import { isoDay, DAY_MS, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
-import { type DigestPeriod, digestRange, rangeBefore } from "../../../foundation/base/digest-schedule.ts";
+import {
+  isoDay,
+  DAY_MS,
+  type DayRange,
+  dayOfTime,
+  type DigestPeriod,
+  digestRange,
+  rangeBefore,
+} from "../../../foundation/base/days.ts";
 import {
   action,
   line,

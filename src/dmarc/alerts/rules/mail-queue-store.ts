@@ -1,5 +1,4 @@
-import type { DigestPeriod } from "../../../foundation/base/digest-schedule.ts";
-import type { DayRange } from "../../../foundation/base/days.ts";
+import type { DigestPeriod, DayRange } from "../../../foundation/base/days.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";

@@ -1,8 +1,7 @@
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
-import type { OnBehalfOf, Priority } from "../../../foundation/base/on-behalf-of.ts";
+import { type OnBehalfOf, type Priority, createShares } from "../../../foundation/base/on-behalf-of.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
-import { createShares } from "../../../foundation/base/shares.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { type DnsResolver, resolverFor } from "../../../foundation/net/dns.ts";
 import { checkTestHealth, HEALTH_MS_MAX, type HealthCheck } from "./health.ts";

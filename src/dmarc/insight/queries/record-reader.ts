@@ -16,7 +16,7 @@ import {
 } from "./records.ts";
 import type { RecordScope, RecordRow, RecordStore } from "./record-store.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
-import { backgroundTurn } from "../../../foundation/base/background.ts";
+import { backgroundTurn } from "../../../foundation/base/fair-queue.ts";
 import { encodeCursor } from "../../../foundation/http/route-input.ts";
 import { sourceRulesSchema } from "../../records/domains/source-rules.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import { drain, mapConcurrently } from "../../../foundation/base/wait.ts";
-import { nextDigestMs } from "../../../foundation/base/digest-schedule.ts";
+import { nextDigestMs } from "../../../foundation/base/days.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
 import type { AlertThresholds, RaiseAlert, RuleSwitch } from "./raise.ts";

@@ -1,6 +1,6 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
 import { Gate } from "../../../foundation/base/wait.ts";
-import { isDatabaseState } from "../../../foundation/base/database-errors.ts";
+import { isDatabaseState } from "../../../foundation/base/errors.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
 import type { ReportReading } from "../report/outcome.ts";

@@ -1,7 +1,6 @@
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { dayOfTime } from "../../../foundation/base/days.ts";
-import type { Log } from "../../../foundation/base/log.ts";
-import { RepeatedError } from "../../../foundation/base/repeated-error.ts";
+import { type Log, RepeatedError } from "../../../foundation/base/log.ts";
 import { parseAddress } from "../../../foundation/mail/address.ts";
 import { parseDomain } from "../../../foundation/mail/domain.ts";
 import type {

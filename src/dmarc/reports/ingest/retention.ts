@@ -1,6 +1,5 @@
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
-import { forEachIsolated } from "../../../foundation/base/for-each-isolated.ts";
-import { inSteps, pagesOf, type StepLimits } from "../../../foundation/base/in-steps.ts";
+import { forEachIsolated, inSteps, pagesOf, type StepLimits } from "../../../foundation/base/in-steps.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";

@@ -1,4 +1,4 @@
-import { backgroundTurn } from "../../../foundation/base/background.ts";
+import { backgroundTurn } from "../../../foundation/base/fair-queue.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { wait } from "../../../foundation/base/wait.ts";
 import type { Tx } from "../../../foundation/db/open.ts";

@@ -1,9 +1,8 @@
-import type { Result } from "../../../foundation/base/errors.ts";
+import { type Result, isDatabaseState } from "../../../foundation/base/errors.ts";
 import type { Random } from "../../../foundation/base/secrets.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { ImapFailure } from "../../../foundation/net/imap-failure.ts";
 import type { ImapSession } from "../../../foundation/net/imap-session.ts";
-import { isDatabaseState } from "../../../foundation/base/database-errors.ts";
 import { Recurring } from "../../../foundation/base/recurring.ts";
 import type { MailboxSync, MailboxSession, SyncResult } from "./mailbox-sync.ts";
 import { wait, waitFor } from "../../../foundation/base/wait.ts";

@@ -1,6 +1,5 @@
-import { isoDay } from "./days.ts";
+import { isoDay, digestRange, latestDueMs, nextDigestMs, rangeBefore } from "./days.ts";
 import { describe, expect, test } from "bun:test";
-import { digestRange, latestDueMs, nextDigestMs, rangeBefore } from "./digest-schedule.ts";
 
 const at = (text: string) => Date.parse(text);
 const days = ({ fromDay, toDay }: { fromDay: number; toDay: number }) => [isoDay(fromDay), isoDay(toDay)];

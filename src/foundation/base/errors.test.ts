@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { isDatabaseState } from "./database-errors.ts";
+import { isDatabaseState } from "./errors.ts";
 
 const failure = (code: unknown): Error => Object.assign(new Error("x"), { code });
 

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { OnBehalfOf } from "./on-behalf-of.ts";
-import { createShares } from "./shares.ts";
+import { type OnBehalfOf, createShares } from "./on-behalf-of.ts";
 
 const of = (account: string | null, priority: OnBehalfOf["priority"] = "realtime"): OnBehalfOf => ({
   account,

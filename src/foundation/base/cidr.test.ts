@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { clientKey, networkKey } from "./client-network.ts";
+import { clientKey, networkKey } from "./cidr.ts";
 
 test.each([
   ["192.0.2.1", "192.0.2.1", "192.0.2.0/24"],
