@@ -70,7 +70,8 @@ const FORMER_EVIDENCE = JSON.stringify(evidenceWith({ domain: { dns_queries: [{ 
 const oldDatabase = (version: number) => {
   const path = join(folder, `${version}.db`);
   const sqlite = new Sqlite(path, { create: true, readwrite: true });
-  sqlite.run("PRAGMA foreign_keys = ON");
+  for (const pragma of ["foreign_keys = ON", "synchronous = OFF", "journal_mode = MEMORY"])
+    sqlite.run(`PRAGMA ${pragma}`);
   expect(migrate(sqlite, MIGRATIONS.slice(0, version)).ok).toBe(true);
   fillTables(sqlite, FORMER_EVIDENCE);
   const tables = tablesOf(sqlite);

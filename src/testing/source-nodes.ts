@@ -26,8 +26,15 @@ const nodesIn = (value: unknown): AstNode[] => {
   return nodes;
 };
 
+/** The nodes of the sources that several tests read, until memory is needed. */
+const known = new Map<string, WeakRef<readonly AstNode[]>>();
+
 /** All nodes of a file, parents first. */
-export const nodesOf = (path: string, text: string): AstNode[] => nodesIn(parseSync(path, text).program.body);
+export const nodesOf = (path: string, text: string): readonly AstNode[] => {
+  const found = known.get(text)?.deref() ?? nodesIn(parseSync(path, text).program.body);
+  known.set(text, new WeakRef(found));
+  return found;
+};
 
 /** Path and text of every file of the source, without tests. */
 export const readSources = async (): Promise<Array<readonly [string, string]>> => {

@@ -7,8 +7,15 @@ import { RESULT_COLUMNS } from "../results/results-csv.ts";
 
 const start = createApps();
 
+const letters = new Map<EncodingName, ReadonlyMap<string, readonly number[]>>();
 /** The letters of an encoding of one or two bytes a letter, with their bytes. */
 const bytesOf = (encoding: EncodingName): ReadonlyMap<string, readonly number[]> => {
+  const known = letters.get(encoding) ?? findBytes(encoding);
+  letters.set(encoding, known);
+  return known;
+};
+
+const findBytes = (encoding: EncodingName): ReadonlyMap<string, readonly number[]> => {
   const decode = (...bytes: number[]) => new TextDecoder(encoding).decode(Uint8Array.from(bytes));
   const all = Array.from({ length: 0x100 }, (_, byte) => byte);
   const found = new Map<string, readonly number[]>();
