@@ -1,6 +1,6 @@
 import { and, desc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
 import type { Db, Tx } from "../foundation/db/open.ts";
-import { auditLog } from "../foundation/db/schema-audit.ts";
+import { auditLog } from "../foundation/db/schema-users.ts";
 import { hostname } from "node:os";
 import { isoTime } from "../foundation/base/clock.ts";
 import { ownUserId, userNameOf } from "../foundation/base/private-file.ts";

@@ -1,14 +1,13 @@
 import { parse } from "csv-parse/sync";
 import { CsvError } from "csv-parse";
 import { z } from "zod";
-import { nullableText, textField } from "../foundation/http/schema-fields.ts";
+import { nullableText, textField, labelSchema } from "../foundation/http/schema-fields.ts";
 import { nextTurn } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../foundation/http/body.ts";
 import { validationMessage } from "../foundation/http/validation-messages.ts";
 import type { AddOutcome, NewTarget } from "./targets.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
-import { labelSchema } from "../foundation/http/label-schema.ts";
 import { recipientsSchema } from "../foundation/mail/recipients.ts";
 
 /** Enough for 10,000 rows with labels. */

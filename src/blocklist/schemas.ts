@@ -5,11 +5,11 @@ import {
   nullableTime,
   textField,
   timeField,
+  labelSchema,
 } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { CATEGORIES, TARGET_KINDS, type Blocklist, severityRankOf } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
-import { labelSchema } from "../foundation/http/label-schema.ts";
 import { recipientsSchema } from "../foundation/mail/recipients.ts";
 import { targetCheckSchema } from "./check-result.ts";
 import { type SeverityPosition, TARGET_STATUSES, type TargetFilters } from "./store.ts";

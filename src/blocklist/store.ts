@@ -1,12 +1,11 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { IdWindow } from "../foundation/base/walk.ts";
 import type { KeyMode } from "../foundation/base/secrets.ts";
-import { OF_ENABLED_ACCOUNT } from "../foundation/db/enabled-accounts.ts";
+import { OF_ENABLED_ACCOUNT, statements } from "../foundation/db/statements.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { blocklistChecks, blocklistTargets } from "../foundation/db/schema-blocklist.ts";
 import type { TargetKind } from "./lists/blocklist.ts";
 import type { Database as Sqlite } from "bun:sqlite";
-import { statements } from "../foundation/db/statements.ts";
 
 export const TARGET_STATUSES = ["pending", "clean", "listed", "unknown"] as const;
 export type TargetStatus = (typeof TARGET_STATUSES)[number];

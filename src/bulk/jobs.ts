@@ -4,7 +4,7 @@ import { forEachIsolated } from "../foundation/base/in-steps.ts";
 import { Recurring } from "../foundation/base/recurring.ts";
 import { type ByMode, sha256 } from "../foundation/base/secrets.ts";
 import type { IdempotencyStore, IdempotentRequest } from "../foundation/db/idempotency.ts";
-import { orRefusal } from "../foundation/db/refusal.ts";
+import { orRefusal } from "../foundation/db/group-commit.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Caller } from "../foundation/http/guard.ts";
 import type { VerificationEngine } from "../verify/engine.ts";

@@ -1,6 +1,6 @@
 import { SQLiteError } from "bun:sqlite";
 import type { Command } from "commander";
-import { compactDatabase } from "../foundation/db/compact.ts";
+import { compactDatabase } from "../foundation/db/free-pages.ts";
 import { addCommand } from "./command.ts";
 import { openDatabaseAt } from "./data-directory.ts";
 import { loadConfig, lockDatabase, prepareDatabase } from "./prepare-directory.ts";

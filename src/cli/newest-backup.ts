@@ -2,8 +2,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { isoTime } from "../foundation/base/clock.ts";
 import { fileErrorCode } from "../foundation/base/private-file.ts";
 import type { Config } from "../service/config.ts";
-import { backupsAmong, type StoredBackup } from "../foundation/db/backup-directory.ts";
-import { keptCopies } from "../foundation/db/kept-copies.ts";
+import { backupsAmong, type StoredBackup, keptCopies } from "../foundation/db/backup-directory.ts";
 import { CommandFailed } from "./io.ts";
 
 const scheduledBackups = (directory: string, nowMs: number): readonly StoredBackup[] => {

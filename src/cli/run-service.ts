@@ -15,7 +15,7 @@ import {
   USE_PROXY_ENV_SETTING,
   type Environment,
 } from "../service/config.ts";
-import { removeAbandonedCopies } from "../foundation/db/kept-copies.ts";
+import { removeAbandonedCopies } from "../foundation/db/backup-directory.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../foundation/db/open.ts";
 import { foreignSourceAddresses } from "../doctor/egress-check.ts";
 import { checkOpenFiles, readOpenFiles } from "../doctor/open-files-check.ts";

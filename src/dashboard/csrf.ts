@@ -1,5 +1,5 @@
 import { equalInConstantTime, sha256 } from "../foundation/base/secrets.ts";
-import { parametersOf } from "../foundation/http/query.ts";
+import { parametersOf } from "../foundation/http/body.ts";
 
 /** The field of a form, and the query parameter of an upload, that carries the token. */
 export const CSRF_FIELD = "_csrf";

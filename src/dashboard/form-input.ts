@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { AppError, ERROR_STATUS } from "../foundation/base/errors.ts";
-import { readBytes } from "../foundation/http/body.ts";
-import { queryOf } from "../foundation/http/query.ts";
+import { readBytes, queryOf } from "../foundation/http/body.ts";
 import { validationMessage } from "../foundation/http/validation-messages.ts";
 import { CSRF_FIELD, csrfOfQuery, isCrossSite, isCsrfToken } from "./csrf.ts";
 import type { FormState, Outcome, View, Visit } from "./visit.ts";

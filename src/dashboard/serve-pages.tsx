@@ -8,7 +8,7 @@ import type { Clock } from "../foundation/base/clock.ts";
 import { visibleMarkup } from "../foundation/base/visible-text.ts";
 import { type KeyMode, newVisitorId } from "../foundation/base/secrets.ts";
 import { rateOf } from "../accounts/billing/store.ts";
-import { abortIfClientGone } from "../foundation/http/client-gone.ts";
+import { abortIfClientGone } from "../foundation/http/body.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { pathOf, targetOf } from "../foundation/http/request-target.ts";
 import { sendText } from "../foundation/http/response.ts";

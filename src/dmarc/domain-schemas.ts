@@ -9,13 +9,14 @@ import {
   nullableTime,
   textField,
   timeField,
+  REMOVE_WITH_NULL,
+  labelSchema,
 } from "../foundation/http/schema-fields.ts";
 import { alertThresholdsSchema } from "./records/domains/raise.ts";
 import { CHANGE_CODES, dnsCheckSchema, lastCheckSchema, policySchema } from "./records/domains/domain-state.ts";
 import { DIGESTS, DOMAIN_STATUSES } from "./records/domains/domain-store.ts";
 import { SOURCE_RULES_MAX, sourceRuleSchema } from "./records/domains/source-rules.ts";
 import { RETENTION_DAYS_MAX } from "./records/domains/enrolments.ts";
-import { REMOVE_WITH_NULL, labelSchema } from "../foundation/http/label-schema.ts";
 import { recipientsSchema } from "../foundation/mail/recipients.ts";
 import { ALERT_RULES } from "./alerts/rules/alert-rules.ts";
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sha256OfFile, writeChecksum } from "../foundation/db/backup-checksum.ts";
+import { sha256OfFile, writeChecksum } from "../foundation/db/partial-file.ts";
 import { checkBackups, checkCopies } from "./backup-check.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 2, 12);

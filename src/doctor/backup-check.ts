@@ -7,8 +7,8 @@ import {
   describeDirectoryProblem,
   newestTimeOf,
   type StoredBackup,
+  keptCopies,
 } from "../foundation/db/backup-directory.ts";
-import { keptCopies } from "../foundation/db/kept-copies.ts";
 import { BACKUP_AGE_MS_MAX } from "../foundation/db/scheduled-backups.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";

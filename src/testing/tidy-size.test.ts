@@ -31,7 +31,6 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "dmarc/routes.ts": "a door, loaded with the API",
   "foundation/base/load-once.ts": "knows nothing of the two applications that are loaded by it",
   "foundation/db/planned-times.ts": "SQL stays in foundation/db and in stores",
-  "foundation/db/schema-audit.ts": "tables are declared in schema files",
   "foundation/http/security-headers.ts": "one place for what every response has",
   "foundation/mail/inspect-address.ts": "a command reads it, the rules of addresses stay below",
   "foundation/net/local-address.ts": "knows nothing of the checks of the doctor",

@@ -2,7 +2,7 @@ import { AppError } from "../foundation/base/errors.ts";
 import { type ByMode, newId, sha256 } from "../foundation/base/secrets.ts";
 import type { CreditHolds } from "../accounts/billing/store.ts";
 import type { IdempotencyStore, IdempotentRequest } from "../foundation/db/idempotency.ts";
-import { orRefusal } from "../foundation/db/refusal.ts";
+import { orRefusal } from "../foundation/db/group-commit.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Caller } from "../foundation/http/guard.ts";
 import type { VerificationEngine } from "./engine.ts";

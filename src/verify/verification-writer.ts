@@ -9,7 +9,7 @@ import type { Evidence } from "./evidence.ts";
 import type { VerificationResult } from "./result.ts";
 import type { Completion, VerificationRow, VerificationStore } from "./store.ts";
 import { idempotencyKeyReused, type IdempotencyStore, type IdempotentRequest } from "../foundation/db/idempotency.ts";
-import { orRefusal } from "../foundation/db/refusal.ts";
+import { orRefusal } from "../foundation/db/group-commit.ts";
 
 /** A result to store. */
 export interface ResultToStore {

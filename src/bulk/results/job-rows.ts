@@ -16,8 +16,7 @@ import {
   writeResults,
 } from "./results-csv.ts";
 import type { ItemFilters } from "./schemas.ts";
-import { attachment } from "../../foundation/http/content-disposition.ts";
-import { streamRows } from "../../foundation/http/response.ts";
+import { attachment, streamRows } from "../../foundation/http/response.ts";
 import type { JobRow } from "./job-store.ts";
 import { cached } from "../../foundation/base/cached.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";

@@ -7,8 +7,8 @@ import {
   nullableTime,
   textField,
   timeField,
+  labelSchema,
 } from "../../foundation/http/schema-fields.ts";
-import { labelSchema } from "../../foundation/http/label-schema.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import { PAUSED_REASONS } from "../../verify/smtp/outages.ts";
 import { HEADER_CHOICES } from "../reading/columns-address.ts";

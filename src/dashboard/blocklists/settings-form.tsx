@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { TargetRow } from "../../blocklist/store.ts";
 import { SEVERITIES } from "../../foundation/base/severity.ts";
-import { labelSchema } from "../../foundation/http/label-schema.ts";
+import { labelSchema } from "../../foundation/http/schema-fields.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { Field, SelectField } from "../components/form.tsx";

@@ -16,9 +16,8 @@ import { STATUS_OPTIONS } from "./list-words.ts";
 import { UploadForms } from "./draft-pages.tsx";
 import type { JobQueries } from "../../bulk/job-queries.ts";
 import { isoTime } from "../../foundation/base/clock.ts";
-import { attachment } from "../../foundation/http/content-disposition.ts";
+import { attachment, streamRows } from "../../foundation/http/response.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
-import { streamRows } from "../../foundation/http/response.ts";
 
 const LISTS_PER_PAGE = 25;
 const SEARCH_CHARACTERS_MAX = 200;

@@ -6,7 +6,7 @@ import {
   type AuditLog,
   auditView,
 } from "../../accounts/audit-store.ts";
-import { attachment } from "../../foundation/http/content-disposition.ts";
+import { attachment } from "../../foundation/http/response.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import { Mono } from "../components/copy.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";

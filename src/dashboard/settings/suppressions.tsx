@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
-import { attachment } from "../../foundation/http/content-disposition.ts";
+import { attachment } from "../../foundation/http/response.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import type { Suppression, Suppressions } from "../../accounts/suppress/store.ts";
 import { Mono } from "../components/copy.tsx";

@@ -3,7 +3,7 @@ import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts"
 import { type Clock, isoTime } from "../../foundation/base/clock.ts";
 import type { Balance, Ledger, LedgerEntry } from "../../accounts/billing/store.ts";
 import { parseDay } from "../../foundation/http/day-range.ts";
-import { sendText, streamRows } from "../../foundation/http/response.ts";
+import { sendText, streamRows, attachment } from "../../foundation/http/response.ts";
 import {
   type AccountUsage,
   USAGE_DAYS_MAX,
@@ -12,7 +12,6 @@ import {
   type NameOfKey,
   usageCsv,
 } from "../../accounts/usage/account-usage.ts";
-import { attachment } from "../../foundation/http/content-disposition.ts";
 import { page } from "../page.ts";
 import type { Viewer } from "../visit.ts";
 import { type CreditFacts, UsagePage } from "./usage-page.tsx";

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
 import { isId } from "../../foundation/base/secrets.ts";
-import { attachment } from "../../foundation/http/content-disposition.ts";
-import { streamRows } from "../../foundation/http/response.ts";
+import { attachment, streamRows } from "../../foundation/http/response.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import type { Notifications } from "../../notifications/settings/store.ts";
 import { writeDeliveries, TEST_TYPE, type Webhooks } from "../../notifications/webhooks/webhooks.ts";

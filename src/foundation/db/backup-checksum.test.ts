@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBackup } from "./backup.ts";
-import { checkChecksum, sha256OfFile, writeChecksum } from "./backup-checksum.ts";
+import { checkChecksum, sha256OfFile, writeChecksum } from "./partial-file.ts";
 import { openDb } from "./open.ts";
 import { describeRestoreProblem, restoreBackup } from "./restore.ts";
 

@@ -2,9 +2,8 @@ import { dirname } from "node:path";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { err, ok, type Result } from "../base/errors.ts";
 import { describeCopyProblem, type VerifiedCopy, writeBackup } from "./backup.ts";
-import { removeAbandonedChecksums } from "./backup-checksum.ts";
+import { removeAbandonedChecksums, removeAbandonedPartials, removePartial } from "./partial-file.ts";
 import { describeDirectoryProblem, isBackupName } from "./backup-directory.ts";
-import { removeAbandonedPartials, removePartial } from "./partial-file.ts";
 
 /** What to copy where: paths. */
 interface CopyOrder {

@@ -3,9 +3,12 @@ import { accessSync, constants, type StatsFs, statfsSync, statSync } from "node:
 import { dirname } from "node:path";
 import { err, ok, type Result } from "../base/errors.ts";
 import { createExclusively, fileErrorCode } from "../base/private-file.ts";
-import { checkChecksum, CHECKSUM_SUFFIX, removeChecksum, sha256OfFile, writeChecksum } from "./backup-checksum.ts";
-import { APPLICATION_ID, schemaVersion } from "./migrate.ts";
 import {
+  checkChecksum,
+  CHECKSUM_SUFFIX,
+  removeChecksum,
+  sha256OfFile,
+  writeChecksum,
   nameIsTaken,
   partialNameOf,
   publishPartial,
@@ -13,6 +16,7 @@ import {
   removePartial,
   syncFile,
 } from "./partial-file.ts";
+import { APPLICATION_ID, schemaVersion } from "./migrate.ts";
 
 /** Why a file is not a database that this version can use. */
 export type DatabaseFileProblem =

@@ -6,9 +6,8 @@ import { systemClock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { createTestClock, settle } from "../../testing/clock.ts";
 import { takeServerLock } from "./database-files.ts";
-import { GroupCommit } from "./group-commit.ts";
+import { GroupCommit, orRefusal } from "./group-commit.ts";
 import { type Db, openDb, SERVER_BUSY_TIMEOUT_MS } from "./open.ts";
-import { orRefusal } from "./refusal.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-busy-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { compactDatabase } from "./compact.ts";
+import { compactDatabase } from "./free-pages.ts";
 import { type Db, openDb } from "./open.ts";
 
 const folders: string[] = [];

@@ -1,6 +1,7 @@
 import { type Database as Sqlite, SQLiteError } from "bun:sqlite";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { CommittedFacts } from "./facts.ts";
+import { AppError } from "../base/errors.ts";
 
 /** A write that waits for a transaction. */
 interface PendingWrite {
@@ -145,3 +146,16 @@ export class GroupCommit {
     if (this.#pending.length > 0) this.#schedule(BUSY_AGAIN_MS);
   }
 }
+
+/**
+ * Returns an AppError that `work` throws, so that a refusal is a value of a `commit`; other errors are thrown. For work
+ * that decides before it writes, because a value undoes nothing.
+ */
+export const orRefusal = <T>(work: () => T): T | AppError => {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+};

@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkChecksum } from "./backup-checksum.ts";
+import { checkChecksum } from "./partial-file.ts";
 import { describeMigrateProblem, migrate } from "./migrate.ts";
-import { keptCopies, removeAbandonedCopies } from "./kept-copies.ts";
+import { keptCopies, removeAbandonedCopies } from "./backup-directory.ts";
 import { migrateFile } from "./migrate-file.ts";
 import type { Migration } from "./migrations.ts";
 

@@ -3,11 +3,10 @@ import { renameSync } from "node:fs";
 import { err, ok, type Result } from "../base/errors.ts";
 import { giveToOwnerOf } from "../base/private-file.ts";
 import { copyDatabase, describeCopyProblem } from "./backup.ts";
-import { sha256OfFile, writeChecksum } from "./backup-checksum.ts";
 import { migrate, type MigrateOptions, type MigrateProblem, readVersion } from "./migrate.ts";
 import type { Migration } from "./migrations.ts";
-import { removeOldCopies } from "./kept-copies.ts";
-import { syncNames } from "./partial-file.ts";
+import { removeOldCopies } from "./backup-directory.ts";
+import { sha256OfFile, syncNames, writeChecksum } from "./partial-file.ts";
 
 /** What was migrated. */
 export interface Migrated {

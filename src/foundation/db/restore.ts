@@ -15,11 +15,9 @@ import {
   type VerifiedCopy,
   verifyCopy,
 } from "./backup.ts";
-import { hasChecksum } from "./backup-checksum.ts";
+import { hasChecksum, syncNames, syncFile } from "./partial-file.ts";
 import { isBusy } from "./group-commit.ts";
-import { removeOldCopies } from "./kept-copies.ts";
-import { syncNames } from "./partial-file.ts";
-import { type RestoredAccess, type RestoredBy, withdrawAccess } from "./restored-access.ts";
+import { removeOldCopies } from "./backup-directory.ts";
 
 /** Why nothing was restored; then nothing was changed. */
 export type RestoreProblem =
@@ -127,5 +125,195 @@ const emptyLog = (path: string): LogState => {
     // A damaged database is the reason for most restores. It is kept with its logs, as it is.
     if (damageOf(error) !== null) return "damaged";
     throw error;
+  }
+};
+
+/** An API key or a user, as the operator knows it. */
+export interface NamedAccess {
+  readonly id: string;
+  readonly account: string;
+  /** Of a key its name, of a user the address. */
+  readonly name: string;
+}
+
+/** What a restore changed about access, and what has to be looked at. */
+export interface RestoredAccess {
+  /** Sessions of the dashboard and set-up links (invitations and resets, too) that were ended. */
+  readonly sessionsEnded: number;
+  readonly linksEnded: number;
+  /** Whether the former database could be read. If not, the lists below are empty. */
+  readonly isCompared: boolean;
+  /** Keys that were revoked since the backup: they are revoked in the restored database, too. */
+  readonly keysRevoked: readonly NamedAccess[];
+  /** Keys that were rotated since the backup: only their present secrets work. */
+  readonly keysRotated: readonly NamedAccess[];
+  /** Keys that were created since the backup: they are gone. */
+  readonly keysGone: readonly NamedAccess[];
+  /** Users who were removed since the backup: they are back, with their former passwords. */
+  readonly usersBack: readonly NamedAccess[];
+  /** Users who changed their password or second factor since the backup: the former ones work again. */
+  readonly usersReset: readonly NamedAccess[];
+}
+
+/** Who restores, and when, for the audit log. */
+export interface RestoredBy {
+  readonly atMs: number;
+  readonly user: string;
+  readonly host: string;
+  readonly pid: number;
+}
+
+const NOTHING_COMPARED = {
+  isCompared: false,
+  ...{ keysRevoked: [], keysRotated: [], keysGone: [], usersBack: [], usersReset: [] },
+} satisfies Partial<RestoredAccess>;
+
+const SECRET_COLUMNS = ["hash", "key_id", "ending", "valid_until_ms", "created_at_ms"];
+/** Backups of older versions lack some tables and columns. */
+const COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  accounts: ["id", "name"],
+  api_keys: ["id", "account_id", "name", "revoked_at_ms"],
+  key_secrets: SECRET_COLUMNS,
+  users: ["id", "account_id", "email", "password_hash", "totp_secret"],
+};
+
+const hasTable = (sqlite: Sqlite, schema: string, table: string, columns: readonly string[] = []): boolean => {
+  const found = new Set(sqlite.query("SELECT name FROM pragma_table_info(?, ?)").values(table, schema).flat());
+  return found.size > 0 && columns.every((column) => found.has(column));
+};
+
+const haveBoth = (sqlite: Sqlite, ...tables: readonly string[]): boolean =>
+  tables.every((table) => ["main", "former"].every((schema) => hasTable(sqlite, schema, table, COLUMNS[table])));
+
+const named = (sqlite: Sqlite, sql: string): readonly NamedAccess[] => sqlite.query<NamedAccess, []>(sql).all();
+
+const REVOKED = "former.revoked_at_ms IS NOT NULL AND restored.revoked_at_ms IS NULL";
+/** The secrets of a key, as a text that is equal for equal secrets. */
+const secretsIn = (schema: string): string =>
+  `(SELECT group_concat(hash || ifnull(valid_until_ms, ''), ',') FROM (SELECT hash, valid_until_ms FROM ${schema}.key_secrets WHERE key_id = restored.id ORDER BY hash))`;
+const KEY = "restored.id, accounts.name AS account, restored.name";
+const KEYS_IN_BOTH =
+  "main.api_keys restored JOIN former.api_keys former ON former.id = restored.id JOIN main.accounts ON accounts.id = restored.account_id";
+
+/** The present state of keys counts: what was revoked stays revoked, and a replaced secret does not come back. */
+const carryOverKeys = (sqlite: Sqlite) => {
+  if (!haveBoth(sqlite, "accounts", "api_keys", "key_secrets"))
+    return { keysRevoked: [], keysRotated: [], keysGone: [] };
+  const keysRevoked = named(sqlite, `SELECT ${KEY} FROM ${KEYS_IN_BOTH} WHERE ${REVOKED} ORDER BY restored.id`);
+  const keysRotated = named(
+    sqlite,
+    `SELECT ${KEY} FROM ${KEYS_IN_BOTH} WHERE former.revoked_at_ms IS NULL AND ${secretsIn("former")} IS NOT ${secretsIn("main")} ORDER BY restored.id`,
+  );
+  const keysGone = named(
+    sqlite,
+    `SELECT former.id, ifnull(accounts.name, '') AS account, former.name FROM former.api_keys former LEFT JOIN former.accounts ON accounts.id = former.account_id
+     WHERE former.revoked_at_ms IS NULL AND former.id NOT IN (SELECT id FROM main.api_keys) ORDER BY former.id`,
+  );
+  sqlite.run(
+    `UPDATE main.api_keys SET revoked_at_ms = (SELECT former.revoked_at_ms FROM former.api_keys former WHERE former.id = api_keys.id)
+     WHERE revoked_at_ms IS NULL AND id IN (SELECT id FROM former.api_keys)`,
+  );
+  const inBoth = "SELECT id FROM main.api_keys INTERSECT SELECT id FROM former.api_keys";
+  const columns = SECRET_COLUMNS.join(", ");
+  sqlite.run(`DELETE FROM main.key_secrets WHERE key_id IN (${inBoth})`);
+  sqlite.run(
+    `INSERT INTO main.key_secrets (${columns}) SELECT ${columns} FROM former.key_secrets WHERE key_id IN (${inBoth})`,
+  );
+  return { keysRevoked, keysRotated, keysGone };
+};
+
+const compareUsers = (sqlite: Sqlite) => {
+  if (!haveBoth(sqlite, "accounts", "users")) return { usersBack: [], usersReset: [] };
+  const select = "SELECT restored.id, accounts.name AS account, restored.email AS name FROM main.users restored";
+  const account = "JOIN main.accounts ON accounts.id = restored.account_id";
+  return {
+    usersBack: named(
+      sqlite,
+      `${select} ${account} WHERE restored.id NOT IN (SELECT id FROM former.users) ORDER BY restored.email`,
+    ),
+    usersReset: named(
+      sqlite,
+      `${select} JOIN former.users former ON former.id = restored.id ${account}
+       WHERE former.password_hash IS NOT restored.password_hash OR former.totp_secret IS NOT restored.totp_secret ORDER BY restored.email`,
+    ),
+  };
+};
+
+const emptyTable = (sqlite: Sqlite, table: string): number =>
+  hasTable(sqlite, "main", table) ? sqlite.run(`DELETE FROM main.${table}`).changes : 0;
+
+/** False where the former database cannot be read: it is damaged, or no database. */
+const attach = (sqlite: Sqlite, former: string): boolean => {
+  try {
+    sqlite.run("ATTACH DATABASE ? AS former", [former]);
+    sqlite.query("SELECT count(*) FROM former.sqlite_master").get();
+    return true;
+  } catch (error) {
+    if (damageOf(error) === null) throw error;
+    return false;
+  }
+};
+
+const AUDIT_COLUMNS = ["at_ms", "user", "host", "pid", "action", "account_id", "subject", "before", "after"];
+
+/** Says in the audit log of the restored database that it is one. Backups of the first versions have no audit log. */
+const appendEntry = (
+  sqlite: Sqlite,
+  { atMs, user, host, pid }: RestoredBy,
+  { access, keepSessions }: { readonly access: RestoredAccess; readonly keepSessions: boolean },
+): void => {
+  if (!hasTable(sqlite, "main", "audit_log", AUDIT_COLUMNS)) return;
+  const after = {
+    ...{ sessions_kept: keepSessions, sessions_ended: access.sessionsEnded, links_ended: access.linksEnded },
+    ...{
+      compared: access.isCompared,
+      keys_revoked: access.keysRevoked.length,
+      keys_rotated: access.keysRotated.length,
+    },
+    ...{
+      keys_gone: access.keysGone.length,
+      users_back: access.usersBack.length,
+      users_reset: access.usersReset.length,
+    },
+  };
+  sqlite
+    .query("INSERT INTO main.audit_log (at_ms, user, host, pid, action, after) VALUES (?, ?, ?, ?, 'restore', ?)")
+    .run(atMs, user, host, pid, JSON.stringify(after));
+};
+
+const compare = (sqlite: Sqlite, former: string | null): Omit<RestoredAccess, "sessionsEnded" | "linksEnded"> => {
+  if (former === null || !attach(sqlite, former)) return NOTHING_COMPARED;
+  const change = sqlite.transaction(() => ({ isCompared: true, ...carryOverKeys(sqlite), ...compareUsers(sqlite) }));
+  try {
+    return change.immediate();
+  } catch (error) {
+    if (damageOf(error) === null) throw error;
+    return NOTHING_COMPARED;
+  }
+};
+
+/**
+ * Takes back the access that a backup would bring back, in the restored database `file`, which no process uses yet: sessions
+ * and set-up links end (unless `keepSessions`), and keys are as in the database `former` that is replaced. Synced.
+ */
+export const withdrawAccess = (
+  file: string,
+  {
+    former,
+    keepSessions,
+    by,
+  }: { readonly former: string | null; readonly keepSessions: boolean; readonly by: RestoredBy },
+): RestoredAccess => {
+  const sqlite = new Sqlite(file, { readwrite: true, create: false });
+  try {
+    sqlite.run("PRAGMA secure_delete = ON");
+    const compared = compare(sqlite, former);
+    const end = (table: string): number => (keepSessions ? 0 : emptyTable(sqlite, table));
+    const access = { sessionsEnded: end("sessions"), linksEnded: end("setup_links"), ...compared };
+    appendEntry(sqlite, by, { access, keepSessions });
+    return access;
+  } finally {
+    sqlite.close();
+    syncFile(file);
   }
 };

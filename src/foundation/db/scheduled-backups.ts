@@ -11,7 +11,7 @@ import {
   newestTimeOf,
   type StoredBackup,
 } from "./backup-directory.ts";
-import { CHECKSUM_SUFFIX } from "./backup-checksum.ts";
+import { CHECKSUM_SUFFIX } from "./partial-file.ts";
 import type { CopyOutcome } from "./backup-worker.ts";
 import type { Runtime } from "./runtime.ts";
 

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { blob, index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, index, integer, sqliteTable, text, uniqueIndex, primaryKey } from "drizzle-orm/sqlite-core";
 
 interface SourceRuleColumn {
   readonly reverse_name?: string;
@@ -210,3 +210,92 @@ export const dmarcOverviews = sqliteTable("dmarc_overviews", {
   /** Messages of each day, and the next step, as JSON. */
   body: text().notNull(),
 });
+
+/** Progress of reading reports from a mailbox. At most one row: the mailbox opened last. */
+export const dmarcMailboxes = sqliteTable("dmarc_mailboxes", {
+  /** User, host and folder. */
+  mailbox: text().primaryKey(),
+  /** UIDs with another UIDVALIDITY denote other messages. */
+  uidValidity: text("uid_validity").notNull(),
+  /** All messages up to this UID were stored or skipped. */
+  lastUid: integer("last_uid").notNull(),
+  /** The last day (since 1970, UTC) on which messages were fetched, and their bytes on that day. */
+  usageDay: integer("usage_day").notNull().default(0),
+  usageBytes: integer("usage_bytes").notNull().default(0),
+});
+
+/** Stored messages of the mailbox that are still to be flagged, moved or deleted there. */
+export const dmarcMailboxMarks = sqliteTable("dmarc_mailbox_marks", {
+  uid: integer().primaryKey(),
+  ingestion: text().notNull(),
+});
+
+/** Failure reports (RFC 9991), one message each, of domains that store them. */
+export const dmarcFailureReports = sqliteTable(
+  "dmarc_failure_reports",
+  {
+    id: text().primaryKey(),
+    domain: integer().notNull(),
+    ingestion: text().notNull(),
+    receivedAtMs: integer("received_at_ms").notNull(),
+    isRedacted: integer("is_redacted", { mode: "boolean" }).notNull(),
+    /** The report as JSON. */
+    body: text().notNull(),
+    /** Hashed deduplication key. */
+    sameness: text().notNull(),
+  },
+  (table) => [
+    uniqueIndex("dmarc_failure_reports_once").on(table.domain, table.sameness),
+    index("dmarc_failure_reports_by_domain").on(table.domain, table.id),
+    index("dmarc_failure_reports_by_age").on(table.domain, table.receivedAtMs),
+  ],
+);
+
+/** Reporters of trusted reports about a domain. */
+export const dmarcReporters = sqliteTable(
+  "dmarc_reporters",
+  {
+    number: integer().primaryKey({ autoIncrement: true }),
+    domain: integer().notNull(),
+    /** The organizational domain of its authenticated mail; the name in reports that the owner handed in. */
+    author: text().notNull(),
+    /** Whether its reports have voucher 1. */
+    isKnown: integer("is_known", { mode: "boolean" }).notNull(),
+    /** The first and last day in its reports, since 1970 (UTC). */
+    firstDay: integer("first_day").notNull(),
+    lastDay: integer("last_day").notNull(),
+    /** When its counts were found far above those of all others; null while they were not. */
+    excessiveSinceMs: integer("excessive_since_ms"),
+  },
+  (table) => [uniqueIndex("dmarc_reporters_once").on(table.domain, table.author, table.isKnown)],
+);
+
+/** Unknown reporters that the owner of an account accepted: their reports count as those of known ones. */
+export const dmarcAcceptedReporters = sqliteTable(
+  "dmarc_accepted_reporters",
+  {
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    /** The organizational domain of its authenticated mail. */
+    author: text().notNull(),
+    atMs: integer("at_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.mode, table.author] })],
+);
+
+/** Senders of authenticated report mail about a domain, and their disk usage today. */
+export const dmarcReportAuthors = sqliteTable(
+  "dmarc_report_authors",
+  {
+    domain: integer().notNull(),
+    /** The organizational domain of the authenticated mail. */
+    author: text().notNull(),
+    /** The days of the first and the last such mail, since 1970 (UTC). */
+    firstDay: integer("first_day").notNull(),
+    lastDay: integer("last_day").notNull(),
+    /** Disk usage on `usageDay` after the domain had used up its quota. */
+    usageDay: integer("usage_day").notNull().default(0),
+    usageBytes: integer("usage_bytes").notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.domain, table.author] })],
+);

@@ -1,4 +1,4 @@
-import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { index, integer, sqliteTable, text, primaryKey } from "drizzle-orm/sqlite-core";
 import { accounts } from "./schema.ts";
 
 /** Who signs in to the dashboard. */
@@ -67,4 +67,67 @@ export const setupLinks = sqliteTable(
     usedAtMs: integer("used_at_ms"),
   },
   (table) => [index("setup_links_by_user").on(table.userId)],
+);
+
+/** What operators did, append-only (enforced by triggers). It outlives the accounts that it names. */
+export const auditLog = sqliteTable(
+  "audit_log",
+  {
+    id: integer().primaryKey({ autoIncrement: true }),
+    atMs: integer("at_ms").notNull(),
+    /** The user of the operating system; with sudo, the user who called it. */
+    user: text().notNull(),
+    host: text().notNull(),
+    pid: integer().notNull(),
+    /** Such as `accounts.rename`. */
+    action: text().notNull(),
+    /** Null for an action without an account. */
+    accountId: text("account_id"),
+    /** What was changed: an account by its name at that time, a key by its id, a domain. */
+    subject: text(),
+    /** JSON objects of what changed; null when there was or is nothing. */
+    before: text(),
+    after: text(),
+  },
+  (table) => [index("audit_log_by_account").on(table.accountId, table.id)],
+);
+
+/**
+ * Verifications by UTC day: single ones on the day that they ended, addresses of lists on the day of their latest result.
+ * Small, and kept when verifications and lists expire.
+ */
+export const usageDaily = sqliteTable(
+  "usage_daily",
+  {
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    /** In days since 1970 (UTC). */
+    day: integer().notNull(),
+    /** An API key, or the user of the dashboard (`user:<id>`). */
+    keyId: text("key_id").notNull(),
+    source: text({ enum: ["single", "list"] }).notNull(),
+    subStatus: text("sub_status").notNull(),
+    verdict: text().notNull(),
+    verifications: integer().notNull(),
+    /** Credits charged, also for results of addresses that were verified again later. */
+    credits: integer().notNull(),
+  },
+  (table) => [
+    primaryKey({
+      columns: [table.accountId, table.mode, table.day, table.keyId, table.source, table.subStatus],
+    }),
+  ],
+);
+
+/** Requests refused by the rate limit (429), by UTC day and key. */
+export const rateLimitedDaily = sqliteTable(
+  "rate_limited_daily",
+  {
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    day: integer().notNull(),
+    keyId: text("key_id").notNull(),
+    requests: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.mode, table.day, table.keyId] })],
 );

@@ -61,3 +61,6 @@ export const placeholdersOf = <T extends SQLiteTable>(table: T) =>
   Object.fromEntries(Object.keys(getTableColumns(table)).map((name) => [name, sql.placeholder(name)])) as {
     [Name in keyof T["$inferInsert"]]: Placeholder;
   };
+
+/** An SQL condition for rows with an `account_id`: the account is not disabled. Monitoring of disabled accounts is paused. */
+export const OF_ENABLED_ACCOUNT = "account_id NOT IN (SELECT id FROM accounts WHERE disabled_at_ms IS NOT NULL)";

@@ -1,9 +1,9 @@
 import type { z } from "zod";
 import { AppError } from "../base/errors.ts";
-import { abortIfClientGone } from "./client-gone.ts";
 import { clockOf, reserveBody } from "./request-memory.ts";
 import { waitFor } from "../base/wait.ts";
 import { validationMessage } from "./validation-messages.ts";
+import { nextTurn } from "../base/clock.ts";
 
 /** Largest accepted JSON request body, in bytes. */
 export const JSON_BODY_BYTES_MAX = 1024 * 1024;
@@ -184,4 +184,38 @@ export const findExcess = (bytes: Uint8Array): string | null => {
     }
   }
   return null;
+};
+
+/** The query parameters of a request. */
+export const parametersOf = (request: Request): URLSearchParams => {
+  const at = request.url.indexOf("?");
+  return new URLSearchParams(at === -1 ? "" : request.url.slice(at + 1));
+};
+
+/** Query parameters as an object. One that is repeated becomes an array, which no schema accepts. */
+export const queryOf = (request: Request): Readonly<Record<string, unknown>> => {
+  const parameters = parametersOf(request);
+  // Not by assignment: a parameter called __proto__ is an unknown one like any other.
+  return Object.fromEntries(
+    [...new Set(parameters.keys())].map((name) => {
+      const values = parameters.getAll(name);
+      return [name, values.length === 1 ? values[0] : values];
+    }),
+  );
+};
+
+/** The query of a route whose parameters depend on its body; 400 `Invalid query` with the issues. */
+export const readQuery = <S extends z.ZodType>(request: Request, schema: S): z.output<S> =>
+  checked(schema, queryOf(request), "Invalid query");
+
+/**
+ * Throws an `AbortError` if the client has disconnected one turn of the event loop later.
+ *
+ * The runtime does not support pipelining (RFC 9112 §9.3.2): it closes a connection on which a second request arrives before the
+ * response to the first, but only after it has passed the first one on. Requests that change something wait for that turn, so that a request
+ * that can get no response is not executed and not charged.
+ */
+export const abortIfClientGone = async ({ signal }: Request): Promise<void> => {
+  await nextTurn();
+  if (signal.aborted) throw new DOMException("The client disconnected", "AbortError");
 };

@@ -2,9 +2,8 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { type Log, RepeatedError } from "../base/log.ts";
-import { requestIdOf } from "./request-id.ts";
+import { requestIdOf, loggedPath } from "./request-log.ts";
 import { type ErrorResponse, errorResponse, failureResponse, isDiskState } from "./error-response.ts";
-import { loggedPath } from "./request-log.ts";
 import { hasUsableHost, pathOf } from "./request-target.ts";
 
 export interface BoundaryDeps {

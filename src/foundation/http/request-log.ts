@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { ClientAddresses } from "./client-addresses.ts";
 import { pathOf } from "./request-target.ts";
+import { newId } from "../base/secrets.ts";
 
 /** Paths that hold a secret are cut before it. */
 const withoutSecret = (path: string): string => path.replace(/^((?:\/test)?\/setup\/).+$/s, "$1…");
@@ -30,3 +31,11 @@ export const createRequestLog = (
       });
   },
 });
+
+const REQUEST_ID_FORM = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** The `X-Request-Id` of a response: that of the request if it is well-formed, else a new one. */
+export const requestIdOf = (request: Request): string => {
+  const given = request.headers.get("x-request-id");
+  return given !== null && REQUEST_ID_FORM.test(given) ? given : newId();
+};

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
-import { issuesOf } from "./body.ts";
-import { queryOf } from "./query.ts";
+import { issuesOf, queryOf } from "./body.ts";
 import { validationMessage } from "./validation-messages.ts";
 
 const DEFAULT_LIMIT = 100;

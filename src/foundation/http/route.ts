@@ -1,9 +1,8 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { z } from "zod";
 import type { ErrorCode } from "../base/errors.ts";
-import { readJson, readOptionalJson } from "./body.ts";
+import { readJson, readOptionalJson, abortIfClientGone } from "./body.ts";
 import type { Caller, Guard } from "./guard.ts";
-import { abortIfClientGone } from "./client-gone.ts";
 import { createQueryReader, readHeaders, readParams, subjectOf } from "./route-input.ts";
 import type { Scope } from "./scopes.ts";
 

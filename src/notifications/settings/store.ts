@@ -1,9 +1,8 @@
 import { and, asc, eq, lte, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../../foundation/base/secrets.ts";
-import { OF_ENABLED_ACCOUNT } from "../../foundation/db/enabled-accounts.ts";
+import { OF_ENABLED_ACCOUNT, statements } from "../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { accountNotifications } from "../../foundation/db/schema-webhooks.ts";
-import { statements } from "../../foundation/db/statements.ts";
 import { nextDigestMs } from "../../foundation/base/days.ts";
 import { isoTime } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";

@@ -2,7 +2,7 @@ import type { AttentionItem } from "../../../foundation/base/attention.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
-import { orRefusal } from "../../../foundation/db/refusal.ts";
+import { orRefusal } from "../../../foundation/db/group-commit.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "../../records/domains/domain-store.ts";

@@ -1,5 +1,5 @@
 import type { DayRange } from "../../../foundation/base/days.ts";
-import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
+import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { ReporterStore, decidingVouchers } from "../../records/domains/reporter-store.ts";
 import {

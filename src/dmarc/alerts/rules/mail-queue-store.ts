@@ -1,6 +1,6 @@
 import type { DigestPeriod, DayRange } from "../../../foundation/base/days.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
-import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
+import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { MailQueue, QueuedMail } from "../../../notifications/mail/mail-batcher.ts";
 

@@ -1,4 +1,4 @@
-import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
+import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import { parseRecordBody, type RecordBody } from "../../reports/report/report.ts";

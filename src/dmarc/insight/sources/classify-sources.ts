@@ -2,7 +2,7 @@ import { dayOfTime } from "../../../foundation/base/days.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import type { Db } from "../../../foundation/db/open.ts";
-import { orRefusal } from "../../../foundation/db/refusal.ts";
+import { orRefusal } from "../../../foundation/db/group-commit.ts";
 import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
 import { DomainSources, type SourceDomain } from "./domain-sources.ts";
 import type { Classification, RollupStore } from "./rollup-store.ts";

@@ -1,9 +1,8 @@
 import { and, asc, count, desc, eq, inArray, isNotNull, isNull, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
-import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/enabled-accounts.ts";
+import { OF_ENABLED_ACCOUNT, statements } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { dmarcDomains, dmarcHistory } from "../../../foundation/db/schema-dmarc.ts";
-import { statements } from "../../../foundation/db/statements.ts";
 
 export const DOMAIN_STATUSES = ["pending", "active", "action_required"] as const;
 export type DomainStatus = (typeof DOMAIN_STATUSES)[number];

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeBackup } from "./backup.ts";
 import { openDb } from "./open.ts";
-import { withdrawAccess } from "./restored-access.ts";
+import { withdrawAccess } from "./restore.ts";
 
 let folder = "";
 const at = (name: string) => join(folder, name);
