@@ -1,10 +1,9 @@
 import { type Command, Option } from "commander";
 import { isId } from "../foundation/base/secrets.ts";
-import { parseMonitoredDomain } from "../dmarc/records/domains/parse-domain.ts";
+import { parseMonitoredDomain } from "../dmarc/records/domains/domain-platform.ts";
 import { DIGESTS, DOMAIN_STATUSES, type DomainRow } from "../dmarc/records/domains/domain-store.ts";
-import type { DomainSettingsChange } from "../dmarc/records/domains/domains.ts";
+import type { DomainSettingsChange, DomainView } from "../dmarc/records/domains/domains.ts";
 import type { DnsRecordView } from "../dmarc/records/domains/publication.ts";
-import type { DomainView } from "../dmarc/records/domains/domain-view.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";

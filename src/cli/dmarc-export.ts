@@ -3,7 +3,7 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import type { DayRange } from "../foundation/base/days.ts";
 import type { Db } from "../foundation/db/open.ts";
-import { parseMonitoredDomain } from "../dmarc/records/domains/parse-domain.ts";
+import { parseMonitoredDomain } from "../dmarc/records/domains/domain-platform.ts";
 import { DomainStore } from "../dmarc/records/domains/domain-store.ts";
 import { writeNdjson } from "../dmarc/insight/queries/row-formats.ts";
 import { parseDay } from "../foundation/http/day-range.ts";

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { openHealthCheck } from "../dmarc/open.ts";
 import { freshResolverOf } from "../service/platform.ts";
-import { parseMonitoredDomain } from "../dmarc/records/domains/parse-domain.ts";
+import { parseMonitoredDomain } from "../dmarc/records/domains/domain-platform.ts";
 import type {
   DomainHealth,
   HealthFinding,

@@ -1,5 +1,5 @@
 import type { IngestionRow } from "../dmarc/reports/ingest/ingestion-store.ts";
-import type { ReportOutcome } from "../dmarc/reports/report/outcome.ts";
+import type { ReportOutcome } from "../dmarc/reports/report/report.ts";
 import { findingMessage } from "../dmarc/reports/ingest/ingestion-finding.ts";
 import { NO_SUCH_FILE, type ReportPath } from "./dmarc-files.ts";
 import type { Io } from "./io.ts";

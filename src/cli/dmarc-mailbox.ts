@@ -4,7 +4,7 @@ import { imapLoginOf, mailboxNameOf } from "../dmarc/reports/mailbox/open.ts";
 import { accountOfMailbox } from "../accounts/accounts.ts";
 import { AccountStore } from "../accounts/store.ts";
 import type { Db } from "../foundation/db/open.ts";
-import { MailboxStore } from "../dmarc/reports/mailbox/mailbox-store.ts";
+import { MailboxStore } from "../dmarc/reports/mailbox/mailbox-sync.ts";
 import { ImapFailure } from "../foundation/net/imap-failure.ts";
 import { type ImapSession, openImapSession } from "../foundation/net/imap-session.ts";
 import { formatImapUrl } from "../foundation/net/imap-url.ts";

@@ -1,6 +1,6 @@
 import { ALERT_RULES } from "./alerts/rules/alert-rules.ts";
 import { POLICY_EXAMPLE } from "./records/domains/domain-state.ts";
-import { DEFAULT_THRESHOLDS, isRuleOn } from "./records/domains/raise.ts";
+import { DEFAULT_THRESHOLDS, isRuleOn } from "./records/domains/alert-store.ts";
 
 /** What the OpenAPI document shows of monitored domains: one domain at several moments. */
 

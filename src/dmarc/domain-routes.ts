@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ReadFigures } from "./insight/queries/summary.ts";
-import { historyView } from "./records/domains/domain-view.ts";
+import { historyView, type DomainSettingsChange, type Domains } from "./records/domains/domains.ts";
 import { camelKeys } from "../foundation/base/key-case.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts";
@@ -31,7 +31,6 @@ import {
   verifiedSchema,
 } from "./domain-schemas.ts";
 import type { DomainRow } from "./records/domains/domain-store.ts";
-import type { DomainSettingsChange, Domains } from "./records/domains/domains.ts";
 
 const TAG = "DMARC monitoring";
 const PATH = "/v1/dmarc/domains";

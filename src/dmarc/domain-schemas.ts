@@ -12,7 +12,7 @@ import {
   REMOVE_WITH_NULL,
   labelSchema,
 } from "../foundation/http/schema-fields.ts";
-import { alertThresholdsSchema } from "./records/domains/raise.ts";
+import { alertThresholdsSchema } from "./records/domains/alert-store.ts";
 import { CHANGE_CODES, dnsCheckSchema, lastCheckSchema, policySchema } from "./records/domains/domain-state.ts";
 import { DIGESTS, DOMAIN_STATUSES } from "./records/domains/domain-store.ts";
 import { SOURCE_RULES_MAX, sourceRuleSchema } from "./records/domains/source-rules.ts";

@@ -8,7 +8,7 @@ import { ReportReader } from "./insight/queries/report-reader.ts";
 import { SourceReader } from "./insight/queries/source-reader.ts";
 import { SourceClassifier } from "./insight/sources/classify-sources.ts";
 import type { DmarcSlice } from "./open.ts";
-import { IngestionReader } from "./reports/ingest/ingestion-reader.ts";
+import { IngestionReader } from "./reports/ingest/ingestions.ts";
 
 /** What pages read reports and alerts by. */
 export class DmarcReaders {

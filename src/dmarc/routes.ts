@@ -9,7 +9,7 @@ import { createFigureReader } from "./insight/queries/summary.ts";
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";
 import type { DmarcSlice } from "./open.ts";
 import { createDomainRoutes } from "./domain-routes.ts";
-import { IngestionReader } from "./reports/ingest/ingestion-reader.ts";
+import { IngestionReader } from "./reports/ingest/ingestions.ts";
 import { createIngestionRoutes } from "./reports/ingest/ingestion-routes.ts";
 
 export interface DmarcRouteDeps {

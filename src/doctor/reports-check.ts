@@ -1,6 +1,6 @@
 import type { Clock } from "../foundation/base/clock.ts";
 import { newId } from "../foundation/base/secrets.ts";
-import { checkAuthorisation, serviceRecords } from "../dmarc/records/record/authorisation.ts";
+import { checkAuthorisation, serviceRecords } from "../dmarc/records/record/discovery.ts";
 import { createDirectConnector } from "../foundation/net/connector.ts";
 import { type DnsResolver, formatServer, isDefinite } from "../foundation/net/dns.ts";
 import { openSession } from "../foundation/net/smtp-client.ts";

@@ -7,9 +7,8 @@ import { ALERT_RULES, DMARC_EVENTS } from "../dmarc/alerts/rules/alert-rules.ts"
 import { AlertJob, createDomainReview } from "../dmarc/alerts/rules/alert-job.ts";
 import { AlertRuleStore } from "../dmarc/alerts/rules/alert-rule-store.ts";
 import type { ReviewStores } from "../dmarc/alerts/rules/review-facts.ts";
-import { DmarcAlertStore } from "../dmarc/records/domains/alert-store.ts";
+import { DmarcAlertStore, createAlertRaiser } from "../dmarc/records/domains/alert-store.ts";
 import { DomainStore, type DomainRow } from "../dmarc/records/domains/domain-store.ts";
-import { createAlertRaiser } from "../dmarc/records/domains/raise.ts";
 import { RecordStore } from "../dmarc/insight/queries/record-store.ts";
 import { RollupStore } from "../dmarc/insight/sources/rollup-store.ts";
 import { createTestClock } from "./clock.ts";

@@ -7,10 +7,9 @@ import { type DomainRow, DomainStore } from "../dmarc/records/domains/domain-sto
 import { Ingest, type IngestParts } from "../dmarc/reports/ingest/ingest.ts";
 import { openIngestStores } from "../dmarc/reports/ingest/ingest-stores.ts";
 import { parseFindings } from "../dmarc/reports/ingest/ingestion-finding.ts";
-import type { IngestionRow, IncomingReport } from "../dmarc/reports/ingest/ingestion-store.ts";
+import { type IngestionRow, type IncomingReport, ReportIntake } from "../dmarc/reports/ingest/ingestion-store.ts";
 import { IngestionWorker } from "../dmarc/reports/ingest/ingestion-worker.ts";
 import { Ingestions } from "../dmarc/reports/ingest/ingestions.ts";
-import { ReportIntake } from "../dmarc/reports/ingest/report-intake.ts";
 import { AUTHOR } from "../dmarc/reports/ingest/report-store.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 

@@ -1,5 +1,5 @@
 import type { Db } from "../foundation/db/open.ts";
-import { legacyKeyOf } from "../dmarc/reports/ingest/source-key.ts";
+import { legacyKeyOf } from "../dmarc/reports/ingest/rollup.ts";
 
 const MERGE_DAYS = `INSERT INTO dmarc_daily (domain, day, source, messages, aligned, aligned_dkim, aligned_spf, forwarded, authenticated, quarantined,
     rejected, is_trusted)

@@ -1,6 +1,10 @@
 import { createLog } from "../foundation/base/log.ts";
-import { type MailboxSession, MailboxSync, MessageMarker } from "../dmarc/reports/mailbox/mailbox-sync.ts";
-import { MailboxStore } from "../dmarc/reports/mailbox/mailbox-store.ts";
+import {
+  type MailboxSession,
+  MailboxSync,
+  MessageMarker,
+  MailboxStore,
+} from "../dmarc/reports/mailbox/mailbox-sync.ts";
 import { ImapFailure } from "../foundation/net/imap-failure.ts";
 import type { ImapMark } from "../foundation/net/imap-session.ts";
 import { INGEST_OWNER, type IngestHarness } from "./ingest-harness.ts";

@@ -1,6 +1,5 @@
 import type { Db } from "../foundation/db/open.ts";
-import { RECORDS_PER_STEP, SourceRebuild } from "../dmarc/reports/ingest/source-rebuild.ts";
-import { SourceRebuildStore } from "../dmarc/reports/ingest/source-rebuild-store.ts";
+import { RECORDS_PER_STEP, SourceRebuild, SourceRebuildStore } from "../dmarc/reports/ingest/source-rebuild.ts";
 import { createTestClock } from "./clock.ts";
 import { SAMPLE_DAY_S, type SampleRow, sampleReportMail, sampleReportXml } from "./dmarc-reports.ts";
 import { createIngestHarness, type IngestHarness } from "./ingest-harness.ts";

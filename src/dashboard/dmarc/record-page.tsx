@@ -24,7 +24,7 @@ import {
   TagChanges,
 } from "./record-text.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
-import { historyView } from "../../dmarc/records/domains/domain-view.ts";
+import { historyView } from "../../dmarc/records/domains/domains.ts";
 import { Pager } from "../components/table.tsx";
 
 const params = z.object({ id: z.string() });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { DomainSettingsChange } from "../../dmarc/records/domains/domains.ts";
+import type { DomainSettingsChange, DomainView } from "../../dmarc/records/domains/domains.ts";
 import { DIGESTS, type DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { ALERT_RULES, alertRuleName } from "../../dmarc/alerts/rules/alert-rules.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
@@ -15,7 +15,6 @@ import { redirectTo } from "../redirect.ts";
 import { domainParameters } from "./domain-page.tsx";
 import { DomainHead } from "./domain-head.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
-import type { DomainView } from "../../dmarc/records/domains/domain-view.ts";
 import { NO_MAIL_PROBLEM } from "../../foundation/mail/recipients.ts";
 import { domainChangeSchema } from "../../dmarc/domain-schemas.ts";
 

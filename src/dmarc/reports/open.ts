@@ -7,20 +7,17 @@ import { receiverCertificate } from "../../foundation/net/self-signed-file.ts";
 import { SmtpReceiver } from "../../foundation/net/smtp-receiver.ts";
 import { AuthenticationJob, AuthenticationStore } from "./authentication/authentication-job.ts";
 import { createMailAuthentication } from "./authentication/mail-authentication.ts";
-import { DiskReserve, ReportIntake } from "./ingest/report-intake.ts";
+import { DiskReserve, ReportIntake } from "./ingest/ingestion-store.ts";
 import { IMPORT_PACE, Ingest } from "./ingest/ingest.ts";
 import { openIngestStores, type IngestStores } from "./ingest/ingest-stores.ts";
 import { IngestionWorker } from "./ingest/ingestion-worker.ts";
 import { Ingestions } from "./ingest/ingestions.ts";
 import { ReportMailRules, ReportQuota } from "./ingest/report-mail-rules.ts";
 import { ReportUploads } from "./ingest/report-uploads.ts";
-import { Retention } from "./ingest/retention.ts";
-import { NameRetention, type NameRetentionParts } from "./ingest/retention-names.ts";
+import { Retention, NameRetention, type NameRetentionParts } from "./ingest/retention.ts";
 import { NameRetentionStore, RetentionStore } from "./ingest/retention-store.ts";
-import { SourceRebuild, paceOf } from "./ingest/source-rebuild.ts";
-import { SourceRebuildStore } from "./ingest/source-rebuild-store.ts";
-import type { MailboxFetcher } from "./mailbox/mailbox-fetcher.ts";
-import { openMailbox, type ImapSettings, type MailboxDeps } from "./mailbox/open.ts";
+import { SourceRebuild, paceOf, SourceRebuildStore } from "./ingest/source-rebuild.ts";
+import { type MailboxFetcher, openMailbox, type ImapSettings, type MailboxDeps } from "./mailbox/open.ts";
 
 type ReportRuntime = Pick<Runtime, "db" | "clock" | "log">;
 

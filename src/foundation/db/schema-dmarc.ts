@@ -31,7 +31,7 @@ export const dmarcDomains = sqliteTable(
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
     /** Rules that the user enabled or disabled; the others have their defaults. */
     alerts: text({ mode: "json" }).$type<Readonly<Record<string, boolean>>>().notNull(),
-    /** Thresholds that the user set; see `dmarc/records/domains/raise.ts`. */
+    /** Thresholds that the user set; see `dmarc/records/domains/alert-store.ts`. */
     alertThresholds: text("alert_thresholds", { mode: "json" })
       .$type<Readonly<Record<string, number>>>()
       .notNull()

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { DmarcOverview, type DomainListQuery } from "./dmarc-overview.ts";
 import { DomainOverviewStore, type DomainOverview } from "./domain-overview-store.ts";

@@ -6,7 +6,7 @@ import { orRefusal } from "../../../foundation/db/group-commit.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
-import { SILENT_AFTER_MS } from "../../records/domains/domain-view.ts";
+import { SILENT_AFTER_MS } from "../../records/domains/domains.ts";
 import { percentOf } from "../../insight/sources/rollup-rows.ts";
 import { readLastCheck, type DnsCheck } from "../../records/domains/domain-state.ts";
 import { readAlertBody, type AlertRule } from "../rules/alert-rule.ts";

@@ -1,7 +1,7 @@
 import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import type { DomainStore, DomainRow } from "../../records/domains/domain-store.ts";
-import type { RaiseAlert } from "../../records/domains/raise.ts";
+import type { RaiseAlert } from "../../records/domains/alert-store.ts";
 import type { SilentDomain } from "./alert-rule-store.ts";
 import { findReportsStopped, SILENCE_MS_MIN } from "./reports-stopped.ts";
 import { type ReviewStores, ReviewFacts } from "./review-facts.ts";

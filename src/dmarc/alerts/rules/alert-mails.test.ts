@@ -9,7 +9,7 @@ import { failureAlert } from "./failure-spikes.ts";
 import { SOURCE_EXAMPLE } from "../../insight/queries/query-examples.ts";
 import { sourceSchema } from "../../insight/sources/source-response.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 
 const newHarness = createDmarcAlertHarness();
 const MINUTE_MS = 60_000;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { AttentionItem } from "../../../foundation/base/attention.ts";
 import { dayField, integerField } from "../../../foundation/http/schema-fields.ts";
 import type { EventDoc } from "../../../foundation/http/openapi.ts";
-import type { RuleSwitch } from "../../records/domains/raise.ts";
+import type { RuleSwitch } from "../../records/domains/alert-store.ts";
 import type { Blocks, LinkedDomain } from "./mail-blocks.ts";
 import type { ReviewFacts, RuleResult } from "./review-facts.ts";
 import type { OpenAlertStore, RecentAlert } from "./alert-rule-store.ts";

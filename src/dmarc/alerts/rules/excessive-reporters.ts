@@ -3,7 +3,7 @@ import { DAY_MS, isoDay } from "../../../foundation/base/days.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { dayField, integerField, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 import type { DomainReporters, UnknownReporter } from "../../records/domains/reporter-store.ts";
 import { alertRule } from "./alert-rule.ts";
 import { domainLink, items, texts } from "./mail-blocks.ts";

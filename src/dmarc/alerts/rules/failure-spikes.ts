@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
-import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { DmarcAlertRow, Alert } from "../../records/domains/alert-store.ts";
 import { parseRecordBody } from "../../reports/report/report.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 import { percentOf } from "../../insight/sources/rollup-rows.ts";

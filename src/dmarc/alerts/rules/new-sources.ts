@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 import { integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, type MailBlock, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isoDay } from "../../../foundation/base/days.ts";
 import { integerField, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, plural, shortName } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 import { alertRule, SENDER_FIELDS } from "./alert-rule.ts";
 import { domainLink, items, passed } from "./mail-blocks.ts";
 import {

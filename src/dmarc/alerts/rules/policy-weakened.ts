@@ -13,7 +13,7 @@ import {
   recordOf,
   type StatePolicy,
 } from "../../records/domains/domain-state.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 import type { PolicyKeyword } from "../../reports/report/report-values.ts";
 import type { PublishedPolicy } from "../../reports/report/report.ts";
 import { alertRule } from "./alert-rule.ts";

@@ -3,7 +3,7 @@ import { isoTime } from "../../../foundation/base/clock.ts";
 import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { dayField, timeField } from "../../../foundation/http/schema-fields.ts";
 import { action } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 import type { RollupStore } from "../../insight/sources/rollup-store.ts";
 import { alertRule } from "./alert-rule.ts";
 import type { SilentDomain } from "./alert-rule-store.ts";

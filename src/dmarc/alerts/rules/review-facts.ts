@@ -1,6 +1,10 @@
 import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
-import { type AlertThresholds, thresholdsOf, type Alert } from "../../records/domains/raise.ts";
-import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
+import {
+  type AlertThresholds,
+  thresholdsOf,
+  type Alert,
+  type DmarcAlertStore,
+} from "../../records/domains/alert-store.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import { entryOf } from "../../reports/ingest/rollup.ts";
 import type { RecordStore } from "../../insight/queries/record-store.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { dayField, integerField } from "../../../foundation/http/schema-fields.ts";
 import { dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { action, formatCount, plural } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { UNAUTHENTICATED_KEY } from "../../insight/sources/unauthenticated-mail.ts";
 import { alertRule } from "./alert-rule.ts";

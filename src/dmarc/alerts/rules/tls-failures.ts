@@ -2,7 +2,7 @@ import { z } from "zod";
 import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/raise.ts";
+import type { Alert } from "../../records/domains/alert-store.ts";
 import { alertRule, readAlertBody, shareField, shareOf } from "./alert-rule.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
 import { domainLink, texts } from "./mail-blocks.ts";

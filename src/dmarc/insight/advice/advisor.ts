@@ -12,7 +12,7 @@ import {
 import type { DomainRow, DomainStore, HistoryRow } from "../../records/domains/domain-store.ts";
 import { type DomainReporters, decidingVouchers, unvouchedWords } from "../../records/domains/reporter-store.ts";
 import type { DomainHealth } from "../health/health-schema.ts";
-import { reporterBehind } from "../../reports/report/reporter.ts";
+import { reporterBehind } from "../../reports/ingest/report-trust.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";

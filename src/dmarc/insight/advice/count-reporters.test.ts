@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { reporterBehind } from "../../reports/report/reporter.ts";
+import { reporterBehind } from "../../reports/ingest/report-trust.ts";
 import { countReporters } from "./advisor.ts";
 
 describe("a reporter", () => {

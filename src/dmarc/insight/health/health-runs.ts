@@ -9,7 +9,7 @@ import type { DomainHealth } from "./health-schema.ts";
 import type { HealthStore, DueHealth } from "./health-store.ts";
 import { findSeenSelectors, type SelectorToCheck } from "./selectors.ts";
 import { mapConcurrently } from "../../../foundation/base/wait.ts";
-import { spreadOf } from "../../records/domains/domain-status.ts";
+import { spreadOf } from "../../records/domains/domain-state.ts";
 
 export interface HealthRunsOptions {
   readonly store: HealthStore;

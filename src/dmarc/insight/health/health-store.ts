@@ -3,7 +3,7 @@ import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import { parseRecordBody, type RecordBody } from "../../reports/report/report.ts";
 import { domainHealthSchema, type DomainHealth } from "./health-schema.ts";
-import { RANK_STEP } from "../../reports/ingest/source-key.ts";
+import { RANK_STEP } from "../../reports/ingest/rollup.ts";
 
 /** A domain whose health is due to be checked. */
 export interface DueHealth {

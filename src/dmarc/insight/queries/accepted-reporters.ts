@@ -1,8 +1,8 @@
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { AppError, ok, type Result } from "../../../foundation/base/errors.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
-import { knownReporterOf } from "../../reports/report/reporter.ts";
-import { parseMonitoredDomain } from "../../records/domains/parse-domain.ts";
+import { knownReporterOf } from "../../reports/ingest/report-trust.ts";
+import { parseMonitoredDomain } from "../../records/domains/domain-platform.ts";
 import type { AcceptedReporter, ReporterOwner, ReporterStore } from "../../records/domains/reporter-store.ts";
 import { z } from "zod";
 import { textField } from "../../../foundation/http/schema-fields.ts";

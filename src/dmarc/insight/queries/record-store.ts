@@ -3,7 +3,7 @@ import { AUTHOR } from "../../reports/ingest/report-store.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { Disposition } from "../../reports/report/report-values.ts";
 import { statements } from "../../../foundation/db/statements.ts";
-import { RANK_STEP } from "../../reports/ingest/source-key.ts";
+import { RANK_STEP } from "../../reports/ingest/rollup.ts";
 
 /** A record as it is stored, with its reverse name and its report. `body` is the JSON of a `RecordBody`. */
 export interface RecordRow extends RecordKey {

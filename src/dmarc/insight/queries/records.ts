@@ -20,7 +20,7 @@ import { isId } from "../../../foundation/base/secrets.ts";
 import { DISPOSITIONS, OVERRIDES, readDomain, readSourceIp } from "../../reports/report/report-values.ts";
 import { rangeFields } from "../../../foundation/http/day-range.ts";
 import { isSourceKey } from "../sources/source-identity.ts";
-import { RANK_STEP } from "../../reports/ingest/source-key.ts";
+import { RANK_STEP } from "../../reports/ingest/rollup.ts";
 
 const alignedResult = (mechanism: string) =>
   z

@@ -20,7 +20,7 @@ import { statements } from "../../../foundation/db/statements.ts";
 export const CLASSIFICATIONS = SOURCE_CLASSES;
 export type Classification = (typeof CLASSIFICATIONS)[number];
 
-/** A source as it is stored: see `ingest/source-key.ts`. */
+/** A source as it is stored: see `ingest/rollup.ts`. */
 export interface StoredSource {
   readonly number: number;
   readonly key: string;

@@ -8,8 +8,7 @@ import { UNRELATED_SUFFIX, type KeyedSource } from "./source-keys.ts";
 import type { Classification, UserClassification } from "./rollup-store.ts";
 import { sumTotals, type SourceAddress, type Totals } from "./rollup-rows.ts";
 import { UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
-import { isLegacyKey } from "../../reports/ingest/source-key.ts";
-import { entryOf } from "../../reports/ingest/rollup.ts";
+import { isLegacyKey, entryOf } from "../../reports/ingest/rollup.ts";
 import { ipNetworkOf } from "../addresses/address-store.ts";
 
 /** Everything that a source other than unauthenticated mail is classified by. */

@@ -1,6 +1,5 @@
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
-import { entryOf } from "../../reports/ingest/rollup.ts";
-import { readSourceKey, type SourceEvidence } from "../../reports/ingest/source-key.ts";
+import { entryOf, readSourceKey, type SourceEvidence } from "../../reports/ingest/rollup.ts";
 import { findService, serviceOfAsn, type KnownService } from "../../records/services/services.ts";
 import type { SourceAddress, Totals } from "./rollup-rows.ts";
 import type { StoredSource } from "./rollup-store.ts";

@@ -13,7 +13,7 @@ import {
   type UnauthenticatedKey,
   type UnauthenticatedMail,
 } from "./unauthenticated-mail.ts";
-import { readSourceKey } from "../../reports/ingest/source-key.ts";
+import { readSourceKey } from "../../reports/ingest/rollup.ts";
 import { findService } from "../../records/services/services.ts";
 import { ipNetworkOf } from "../addresses/address-store.ts";
 

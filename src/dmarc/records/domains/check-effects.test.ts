@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { DmarcAlertStore } from "./alert-store.ts";
+import { DmarcAlertStore, createAlertRaiser } from "./alert-store.ts";
 import { ALERT_RULES } from "../../alerts/rules/alert-rules.ts";
-import { createAlertRaiser } from "./raise.ts";
 import { createDomainHarness, LIVE, REPORT_HOST } from "../../../testing/monitored-domains.ts";
 
 const newHarness = createDomainHarness();

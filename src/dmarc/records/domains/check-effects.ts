@@ -12,11 +12,14 @@ import {
   type DnsObservation,
   OBSERVED_FIELDS,
   type StatePolicy,
+  CONFIRMATION_MS,
+  nextStatus,
+  nextDnsCheckMs,
+  type Trigger,
 } from "./domain-state.ts";
 import { type DnsCheckResult, storedCheckOf } from "./publication.ts";
 import type { DomainChange, DomainRow, DomainStatus } from "./domain-store.ts";
-import type { Alert } from "./raise.ts";
-import { CONFIRMATION_MS, nextStatus, nextDnsCheckMs, type Trigger } from "./domain-status.ts";
+import type { Alert } from "./alert-store.ts";
 
 /** What a check changes. */
 export interface CheckEffects {

@@ -1,12 +1,12 @@
-import type {
-  DnsObservation,
-  ObservedField,
-  StatePolicy,
-  ChangeCode,
-  DomainState,
-  Unconfirmed,
+import {
+  type DnsObservation,
+  type ObservedField,
+  type StatePolicy,
+  type ChangeCode,
+  type DomainState,
+  type Unconfirmed,
+  CONFIRMATION_MS,
 } from "./domain-state.ts";
-import { CONFIRMATION_MS } from "./domain-status.ts";
 
 /** Changes that a second check must confirm, because a name server may be behind or have lost records. */
 const TO_CONFIRM: ReadonlyMap<ChangeCode, ObservedField> = new Map([

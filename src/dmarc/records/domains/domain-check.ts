@@ -2,12 +2,16 @@ import type { Clock } from "../../../foundation/base/clock.ts";
 import type { Result } from "../../../foundation/base/errors.ts";
 import { withDeadline } from "../../../foundation/base/wait.ts";
 import { abortableResolver, isDefinite, type DnsResolver } from "../../../foundation/net/dns.ts";
-import { checkAuthorisation, type Authorisation, type NameTooLong } from "../record/authorisation.ts";
-import { discoverPolicy, type PolicyDiscovery } from "../record/discovery.ts";
+import {
+  checkAuthorisation,
+  type Authorisation,
+  type NameTooLong,
+  discoverPolicy,
+  type PolicyDiscovery,
+} from "../record/discovery.ts";
 import { adviseRecord, type DnsCheckResult } from "./publication.ts";
 import { reportingAddressOf, type DomainPlatforms } from "./domain-platform.ts";
-import type { DnsCheck, DnsObservation, StatePolicy } from "./domain-state.ts";
-import type { CheckOutcome } from "./domain-status.ts";
+import type { DnsCheck, DnsObservation, StatePolicy, CheckOutcome } from "./domain-state.ts";
 import type { DomainRow } from "./domain-store.ts";
 import { dmarcRecordsIn, recordFaults, recordHost, ruaTags, type ValidRecord } from "../record/record.ts";
 import { mailtoUri, reportAddress } from "../record/record-tags.ts";

@@ -5,9 +5,9 @@ import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { effectsOfCheck } from "./check-effects.ts";
 import type { DomainCheck } from "./domain-check.ts";
 import type { DnsCheckResult } from "./publication.ts";
-import { enforcedCheckMs, type Trigger, spreadOf } from "./domain-status.ts";
+import { enforcedCheckMs, type Trigger, spreadOf } from "./domain-state.ts";
 import type { DomainRow, DomainStatus, DomainStore } from "./domain-store.ts";
-import type { RaiseAlert } from "./raise.ts";
+import type { RaiseAlert } from "./alert-store.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 
 export interface DomainMonitorDeps {

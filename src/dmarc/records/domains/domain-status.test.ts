@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DomainStatus } from "./domain-store.ts";
-import { enforcedCheckMs, nextStatus, nextDnsCheckMs, type Trigger, type CheckOutcome } from "./domain-status.ts";
+import { enforcedCheckMs, nextStatus, nextDnsCheckMs, type Trigger, type CheckOutcome } from "./domain-state.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

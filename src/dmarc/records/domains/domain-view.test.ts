@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createDomainHarness, REPORT_HOST } from "../../../testing/monitored-domains.ts";
 import { policySchema } from "./domain-state.ts";
 import { ALERT_RULES } from "../../alerts/rules/alert-rules.ts";
-import { domainView } from "./domain-view.ts";
+import { domainView } from "./domains.ts";
 
 const newHarness = createDomainHarness();
 const record = (token: string, tags: string) => `v=DMARC1; ${tags}; rua=mailto:${token}@${REPORT_HOST}`;

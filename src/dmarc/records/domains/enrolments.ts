@@ -2,12 +2,11 @@ import type { Clock } from "../../../foundation/base/clock.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
-import { authorisationName } from "../record/authorisation.ts";
-import type { DomainPlatforms, DomainPlatform } from "./domain-platform.ts";
+import { authorisationName } from "../record/discovery.ts";
+import { type DomainPlatforms, type DomainPlatform, parseMonitoredDomain } from "./domain-platform.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "./domain-store.ts";
-import { parseMonitoredDomain } from "./parse-domain.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
-import { nextDnsCheckMs } from "./domain-status.ts";
+import { nextDnsCheckMs } from "./domain-state.ts";
 import { createHash, randomBytes } from "node:crypto";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../../../foundation/mail/recipients.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parseMonitoredDomain } from "./parse-domain.ts";
+import { parseMonitoredDomain } from "./domain-platform.ts";
 
 describe("a domain is read in its normal form", () => {
   test.each([

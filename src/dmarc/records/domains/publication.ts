@@ -2,10 +2,9 @@ import { z } from "zod";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { recordHost, recordFaults, dmarcRecordsIn } from "../record/record.ts";
 import { type DomainPlatform, reportingAddressOf } from "./domain-platform.ts";
-import { type DnsCheck, lastCheckSchema, type DnsObservation } from "./domain-state.ts";
+import { type DnsCheck, lastCheckSchema, type DnsObservation, type CheckOutcome } from "./domain-state.ts";
 import type { DomainRow } from "./domain-store.ts";
 import { nullableText, textField } from "../../../foundation/http/schema-fields.ts";
-import type { CheckOutcome } from "./domain-status.ts";
 import type { PolicyDiscovery } from "../record/discovery.ts";
 import { type MergeFailure, mergeRua, type RuaMerge } from "../record/merge.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "../../../testing/dns-zone.ts";
-import { type Authorisation, authorisationName, checkAuthorisation, serviceRecords } from "./authorisation.ts";
+import { type Authorisation, authorisationName, checkAuthorisation, serviceRecords } from "./discovery.ts";
 import { parseRecord } from "./record.ts";
 
 const REPORT_HOST = "reports.example.net";

@@ -5,14 +5,18 @@ import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import { openDb } from "../../../foundation/db/open.ts";
 import { createTestClock, settle } from "../../../testing/clock.ts";
 import { createZoneResolver } from "../../../testing/dns-zone.ts";
-import { createMailAuthentication, type MailToAuthenticate } from "./mail-authentication.ts";
+import {
+  createMailAuthentication,
+  type MailToAuthenticate,
+  notAuthenticated,
+  type AuthenticationResults,
+} from "./mail-authentication.ts";
 import {
   AUTHENTICATIONS_AT_ONCE,
   AUTHENTICATIONS_A_RUN_MAX,
   AuthenticationJob,
   AuthenticationStore,
 } from "./authentication-job.ts";
-import { notAuthenticated, type AuthenticationResults } from "./authentication-results.ts";
 
 const HOUR_MS = 60 * 60_000;
 const FINDING: AuthenticationResults = { ...notAuthenticated("Made up."), authenticity: "fail" };

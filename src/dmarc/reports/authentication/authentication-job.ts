@@ -1,7 +1,11 @@
 import { mapConcurrently, waitFor } from "../../../foundation/base/wait.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
-import { notAuthenticated, type AuthenticationResults, type AuthenticationVerdict } from "./authentication-results.ts";
-import type { AuthenticateMail } from "./mail-authentication.ts";
+import {
+  notAuthenticated,
+  type AuthenticationResults,
+  type AuthenticationVerdict,
+  type AuthenticateMail,
+} from "./mail-authentication.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { statements } from "../../../foundation/db/statements.ts";

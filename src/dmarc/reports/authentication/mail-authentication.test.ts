@@ -8,8 +8,8 @@ import {
   createMailAuthentication,
   AUTHENTICATION_DEADLINE_MS,
   type MailToAuthenticate,
+  type AuthenticationResults,
 } from "./mail-authentication.ts";
-import type { AuthenticationResults } from "./authentication-results.ts";
 
 const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const short = generateKeyPairSync("rsa", { modulusLength: 512 });

@@ -4,7 +4,7 @@ import { sampleReportMail, sampleReportXml } from "../../../testing/dmarc-report
 import { createIngestHarness, type IngestHarness } from "../../../testing/ingest-harness.ts";
 import { ReportStore } from "./report-store.ts";
 import { REREAD_AFTER_MS } from "./ingestion-worker.ts";
-import { LARGE_ROWS_MIN, ROWS_PER_COMMIT } from "./rows-ahead.ts";
+import { LARGE_ROWS_MIN, ROWS_PER_COMMIT } from "./ingest-write.ts";
 
 const newHarness = createIngestHarness();
 

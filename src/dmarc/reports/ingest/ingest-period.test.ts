@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import { SAMPLE_DAY_S, type SampleRow, sampleReportMail, sampleReportXml } from "../../../testing/dmarc-reports.ts";
 import { createIngestHarness, INGEST_OWNER } from "../../../testing/ingest-harness.ts";
-import { LARGE_ROWS_MIN } from "./rows-ahead.ts";
+import { LARGE_ROWS_MIN } from "./ingest-write.ts";
 
 const newHarness = createIngestHarness();
 

@@ -13,8 +13,7 @@ import type { AuthenticateMail } from "../authentication/mail-authentication.ts"
 import { createTestClock } from "../../../testing/clock.ts";
 import { makeSourcesLegacy } from "../../../testing/legacy-sources.ts";
 import { silentLog } from "../../../testing/silent-log.ts";
-import { SourceRebuild } from "./source-rebuild.ts";
-import { SourceRebuildStore } from "./source-rebuild-store.ts";
+import { SourceRebuild, SourceRebuildStore } from "./source-rebuild.ts";
 import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../../testing/ingest-harness.ts";
 
 const newHarness = createIngestHarness();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import type { AuthenticationResults } from "../authentication/authentication-results.ts";
+import type { AuthenticationResults } from "../authentication/mail-authentication.ts";
 import {
   SAMPLE_DAY_S,
   type SampleReport,

@@ -2,7 +2,7 @@ import { DAY_MS } from "../../../foundation/base/days.ts";
 import { describe, expect, test } from "bun:test";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml, type SampleRow } from "../../../testing/dmarc-reports.ts";
-import { RANK_STEP } from "./source-key.ts";
+import { RANK_STEP } from "./rollup.ts";
 
 const newHarness = createIngestHarness();
 const DAY = (SAMPLE_DAY_S * 1000) / DAY_MS;

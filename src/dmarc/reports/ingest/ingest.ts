@@ -3,17 +3,15 @@ import { Gate } from "../../../foundation/base/wait.ts";
 import { isDatabaseState } from "../../../foundation/base/errors.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
-import type { ReportReading } from "../report/outcome.ts";
+import type { ReportReading, Report } from "../report/report.ts";
 import { kindOfPayload, createUnpackBudget, UNPACK_LIMITS, type UnpackBudget } from "../report/unpack.ts";
-import type { Report } from "../report/report.ts";
 import { readReportFile } from "../report/read-file.ts";
-import { type IngestedItem, writeIngestions } from "./ingest-write.ts";
+import { type IngestedItem, writeIngestions, ROWS_PER_COMMIT, RowsAhead, weightOfRows } from "./ingest-write.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import type { IngestionFailure } from "./ingestion-finding.ts";
 import type { NewIngestion } from "./ingestion-store.ts";
 import { hashRows } from "./report-twins.ts";
 import { createEnrolledDomainFinder, type FindEnrolledDomain, isUnsolicitedMail } from "./report-trust.ts";
-import { ROWS_PER_COMMIT, RowsAhead, weightOfRows } from "./rows-ahead.ts";
 import { type ReadIngestion, type ReportAhead, RowsAheadGone } from "./store-report.ts";
 
 /** A mail or file that is to be read and written. */

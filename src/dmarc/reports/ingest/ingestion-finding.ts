@@ -1,6 +1,5 @@
 import { z } from "zod";
-import type { OutcomeReason, ReportReading } from "../report/outcome.ts";
-import type { PeriodProblem } from "../report/report.ts";
+import type { OutcomeReason, ReportReading, PeriodProblem } from "../report/report.ts";
 import { UNAUTHENTICATED } from "./rollup.ts";
 
 /** Why a finding is what it is, beside what the parser alone can say. */

@@ -1,8 +1,7 @@
 import { rowsById, sendPage } from "../../../foundation/http/list-page.ts";
 import { sendBytes } from "../../../foundation/http/response.ts";
 import { handle, type HandledRoute, declareRoute } from "../../../foundation/http/route.ts";
-import type { IngestionReader } from "./ingestion-reader.ts";
-import type { Ingestions } from "./ingestions.ts";
+import type { IngestionReader, Ingestions } from "./ingestions.ts";
 import type { ReportUploads } from "./report-uploads.ts";
 import { z } from "zod";
 import { isId } from "../../../foundation/base/secrets.ts";

@@ -2,9 +2,8 @@ import { nextTurn } from "../../../foundation/base/clock.ts";
 import { Recurring } from "../../../foundation/base/recurring.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
-import type { DiskReserve } from "./report-intake.ts";
+import type { DiskReserve, IngestionStore, PendingIngestion } from "./ingestion-store.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
-import type { IngestionStore, PendingIngestion } from "./ingestion-store.ts";
 
 /** What the worker uses beside the runtime. */
 export interface IngestionWorkerParts {

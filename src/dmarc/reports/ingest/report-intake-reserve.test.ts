@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createLog } from "../../../foundation/base/log.ts";
 import type { DiskSpace } from "../../../foundation/db/database-files.ts";
 import { createTestClock } from "../../../testing/clock.ts";
-import { DiskReserve, reserveOf } from "./report-intake.ts";
+import { DiskReserve, reserveOf } from "./ingestion-store.ts";
 
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;

@@ -7,7 +7,7 @@ import { createTestClock } from "../../../testing/clock.ts";
 import { madeDomain } from "../../../testing/dmarc-domain.ts";
 import { DomainStore } from "../../records/domains/domain-store.ts";
 import type { IncomingReport } from "./ingestion-store.ts";
-import type { AuthenticationResults } from "../authentication/authentication-results.ts";
+import type { AuthenticationResults } from "../authentication/mail-authentication.ts";
 import { ReportAuthorStore } from "../../records/domains/reporter-store.ts";
 import {
   ReportMailRules,

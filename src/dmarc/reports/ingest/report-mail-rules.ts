@@ -11,7 +11,7 @@ import type {
 } from "../../../foundation/net/smtp-receiver-rules.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import { isToken } from "../../records/domains/enrolments.ts";
-import type { DiskReserve, ReportIntake } from "./report-intake.ts";
+import type { DiskReserve, ReportIntake } from "./ingestion-store.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
 import type { ReportAuthorStore } from "../../records/domains/reporter-store.ts";

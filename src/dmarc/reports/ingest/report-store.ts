@@ -10,7 +10,7 @@ import {
 } from "../report/report.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { TlsReport } from "../report/tls-report.ts";
-import type { RowFacts } from "./source-key.ts";
+import type { RowFacts } from "./rollup.ts";
 
 /** A report to be stored. */
 export interface NewReport {

@@ -1,6 +1,6 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
 import { isPastRetention, parsePublishedPolicy, type Report } from "../report/report.ts";
-import { contactOf } from "../report/reporter.ts";
+import { contactOf } from "./report-trust.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
@@ -8,9 +8,8 @@ import { VOUCHED_AS_KNOWN, VOUCHED_BY_NOBODY } from "../../records/domains/repor
 import { ingestionConclusion } from "./ingestion-finding.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import type { SameReport } from "./report-store.ts";
-import { addReport, addRow, dayIn, entryOf, nameOf, type Rollup } from "./rollup.ts";
+import { addReport, addRow, dayIn, entryOf, nameOf, type Rollup, rowFacts } from "./rollup.ts";
 import { otherNamesOf, type RowCounter } from "./row-counter.ts";
-import { rowFacts } from "./source-key.ts";
 
 /** 162 bits of the hash, in base64url. */
 const HASH_CHARACTERS = 27;

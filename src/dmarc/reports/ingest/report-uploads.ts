@@ -1,7 +1,6 @@
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
-import type { DiskReserve } from "./report-intake.ts";
-import type { IngestionOwner, IngestionRow, IncomingReport } from "./ingestion-store.ts";
+import type { DiskReserve, IngestionOwner, IngestionRow, IncomingReport } from "./ingestion-store.ts";
 import type { Ingestions } from "./ingestions.ts";
 import { readBytes } from "../../../foundation/http/body.ts";
 import { UNPACK_LIMITS } from "../report/unpack.ts";

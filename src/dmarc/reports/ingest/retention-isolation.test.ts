@@ -5,8 +5,7 @@ import { createTestClock } from "../../../testing/clock.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { silentLog } from "../../../testing/silent-log.ts";
 import { possibleKeysOf } from "../../insight/sources/source-keys.ts";
-import { Retention } from "./retention.ts";
-import { NameRetention } from "./retention-names.ts";
+import { Retention, NameRetention } from "./retention.ts";
 import { NameRetentionStore, RetentionStore } from "./retention-store.ts";
 
 const newHarness = createIngestHarness();

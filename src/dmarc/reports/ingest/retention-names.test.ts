@@ -5,8 +5,7 @@ import { type SampleRow, sampleReportXml } from "../../../testing/dmarc-reports.
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { possibleKeysOf } from "../../insight/sources/source-keys.ts";
 import { NAMES_MAX } from "./row-counter.ts";
-import { Retention } from "./retention.ts";
-import { NameRetention } from "./retention-names.ts";
+import { Retention, NameRetention } from "./retention.ts";
 import { NameRetentionStore, RetentionStore } from "./retention-store.ts";
 
 const newIngestHarness = createIngestHarness();

@@ -11,8 +11,7 @@ import {
 } from "../../../testing/ingest-harness.ts";
 import { possibleKeysOf } from "../../insight/sources/source-keys.ts";
 import { parseFindings } from "./ingestion-finding.ts";
-import { Retention } from "./retention.ts";
-import { NameRetention } from "./retention-names.ts";
+import { Retention, NameRetention } from "./retention.ts";
 import { NameRetentionStore, RetentionStore } from "./retention-store.ts";
 
 const newIngestHarness = createIngestHarness();

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../../testing/clock.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml } from "../../../testing/dmarc-reports.ts";
-import type { AuthenticationResults } from "../authentication/authentication-results.ts";
+import type { AuthenticationResults } from "../authentication/mail-authentication.ts";
 import {
   NAMES_MAX,
   OVERFLOW_SOURCES_MAX,
@@ -14,7 +14,7 @@ import {
   UNTRUSTED_SOURCES_PER_REPORT_MAX,
   WAITING_ADDRESSES_MAX,
 } from "./row-counter.ts";
-import { OVERFLOW_REST } from "./source-key.ts";
+import { OVERFLOW_REST } from "./rollup.ts";
 
 const newHarness = createIngestHarness();
 const DAY = (SAMPLE_DAY_S * 1000) / DAY_MS;

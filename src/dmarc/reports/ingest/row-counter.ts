@@ -2,9 +2,17 @@ import type { Tx } from "../../../foundation/db/open.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { VOUCHED_AS_KNOWN } from "../../records/domains/reporter-store.ts";
-import { entryOf, nameOf, type CountedRow } from "./rollup.ts";
+import {
+  entryOf,
+  nameOf,
+  type CountedRow,
+  OVERFLOW_REST,
+  isUnproven,
+  legacyKeyOf,
+  overflowKeyOf,
+  type RowFacts,
+} from "./rollup.ts";
 import type { FirstSight, SeenSourceStore } from "./seen-source-store.ts";
-import { OVERFLOW_REST, isUnproven, legacyKeyOf, overflowKeyOf, type RowFacts } from "./source-key.ts";
 
 /** header_from domains of one domain that are counted apart, so that random ones cannot fill the database. */
 export const NAMES_MAX = 1_000;

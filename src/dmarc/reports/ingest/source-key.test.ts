@@ -12,7 +12,7 @@ import {
   recordRank,
   rowFacts,
   sourceKeyOf,
-} from "./source-key.ts";
+} from "./rollup.ts";
 
 const row = (change: Partial<ReportRow> = {}): ReportRow => ({
   sourceIp: "192.0.2.1",

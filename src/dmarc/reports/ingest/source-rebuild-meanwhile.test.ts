@@ -13,9 +13,8 @@ import {
 } from "../../../testing/rebuild-harness.ts";
 import { silentLog } from "../../../testing/silent-log.ts";
 import { possibleKeysOf } from "../../insight/sources/source-keys.ts";
-import { NameRetention } from "./retention-names.ts";
+import { NameRetention, Retention } from "./retention.ts";
 import { NameRetentionStore, RetentionStore } from "./retention-store.ts";
-import { Retention } from "./retention.ts";
 
 const newHarness = createRebuildHarness();
 

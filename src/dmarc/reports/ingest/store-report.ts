@@ -2,8 +2,7 @@ import { dayOfTime } from "../../../foundation/base/days.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import type { ReportReading } from "../report/outcome.ts";
-import { dayOf, isPastRetention, periodProblemOf, type Report } from "../report/report.ts";
+import { type ReportReading, dayOf, isPastRetention, periodProblemOf, type Report } from "../report/report.ts";
 import { storedBytesOf } from "../report/report-row.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import { ingestionFinding, type IngestionFailure, type IngestionFinding } from "./ingestion-finding.ts";
@@ -21,9 +20,8 @@ import {
   type ReportTrust,
   voucherFor,
 } from "./report-trust.ts";
-import { addReport, addRow, dayIn, type CountedRow, type Rollup } from "./rollup.ts";
+import { addReport, addRow, dayIn, type CountedRow, type Rollup, rowFacts } from "./rollup.ts";
 import { heaviestFirst, sourceAllowance, type PlacedRow, type RowCounter, type WriteContext } from "./row-counter.ts";
-import { rowFacts } from "./source-key.ts";
 
 /** A mail or file that was unpacked and parsed, and whose mail was authenticated. */
 export interface ReadIngestion extends ReportOrigin {

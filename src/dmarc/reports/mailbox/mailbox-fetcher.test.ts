@@ -5,7 +5,7 @@ import { createLog } from "../../../foundation/base/log.ts";
 import { ImapFailure } from "../../../foundation/net/imap-failure.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { FakeFolder } from "../../../testing/mailbox-harness.ts";
-import { reconnectDelayMs, MailboxFetcher } from "./mailbox-fetcher.ts";
+import { reconnectDelayMs, MailboxFetcher } from "./open.ts";
 import type { SyncResult } from "./mailbox-sync.ts";
 
 const MINUTE_MS = 60_000;

@@ -3,10 +3,9 @@ import expected from "../../../../fixtures/dmarc/reports/expected.json" with { t
 import { describe, expect, test } from "bun:test";
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 import { COUNT_MAX } from "./report-values.ts";
-import type { RejectReason } from "./outcome.ts";
+import { type RejectReason, REPORT_LIMITS } from "./report.ts";
 import { readReportFile } from "./read-file.ts";
 import { readReport } from "./read-report.ts";
-import { REPORT_LIMITS } from "./report.ts";
 import { readTlsReport } from "./tls-report.ts";
 import { createUnpackBudget, UNPACK_LIMITS, unpack, ZIP_DIRECTORY_ENTRIES_MAX } from "./unpack.ts";
 import { XML_LIMITS } from "./report-xml.ts";

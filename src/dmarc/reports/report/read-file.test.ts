@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import expected from "../../../../fixtures/dmarc/reports/expected.json" with { type: "json" };
-import type { ReportReading } from "./outcome.ts";
+import { type ReportReading, countMessages } from "./report.ts";
 import { readReportFile } from "./read-file.ts";
-import { countMessages } from "./report.ts";
 import { isForwarded } from "./report-row.ts";
 
 const FIXTURES = new URL("../../../../fixtures/dmarc/reports/", import.meta.url).pathname;

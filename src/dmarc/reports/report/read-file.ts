@@ -10,7 +10,9 @@ import {
   rejected,
   type ReportOutcome,
   type OutcomeReason,
-} from "./outcome.ts";
+  countMessages,
+  type Report,
+} from "./report.ts";
 import {
   findXmlInText,
   kindOfPayload,
@@ -22,7 +24,6 @@ import {
 } from "./unpack.ts";
 import { createReadingBudget, type ReadingBudget, readReport } from "./read-report.ts";
 import { readTlsReport } from "./tls-report.ts";
-import { countMessages, type Report } from "./report.ts";
 
 /**
  * Unpacks and parses whatever may contain reports: a mail, an archive, XML, a TLS report. Returns at least one reading, and

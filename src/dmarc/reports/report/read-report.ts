@@ -1,6 +1,12 @@
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
-import type { ReportFault, ReportProblem } from "./outcome.ts";
-import { REPORT_LIMITS, type Report, type ReportNotice, type PublishedPolicy } from "./report.ts";
+import {
+  type ReportFault,
+  type ReportProblem,
+  REPORT_LIMITS,
+  type Report,
+  type ReportNotice,
+  type PublishedPolicy,
+} from "./report.ts";
 import { walkReport, type ReportSink } from "./report-xml.ts";
 import { REPAIR_LIMITS, REPORT_ELEMENTS } from "./text-pre-pass.ts";
 import {

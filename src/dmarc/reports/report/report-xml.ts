@@ -1,6 +1,6 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
-import type { ReportFault, ReportProblem } from "./outcome.ts";
+import type { ReportFault, ReportProblem } from "./report.ts";
 import { REPAIR_LIMITS, localName, repairText } from "./text-pre-pass.ts";
 import { SaxesParser } from "saxes";
 import { isUtf8 } from "node:buffer";

@@ -1,5 +1,5 @@
 import { gunzip, isGzip, type Inflated, inflateRaw } from "./inflate.ts";
-import type { UnpackProblem } from "./outcome.ts";
+import type { UnpackProblem } from "./report.ts";
 import { nextTurn } from "../../../foundation/base/clock.ts";
 import { looksLikeMessage } from "../../../foundation/mail/message.ts";
 import { type Entry, fromBufferPromise } from "yauzl";

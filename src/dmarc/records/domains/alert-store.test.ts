@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createDmarcAlertHarness, type DmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
 import { ALERT_RULES, DMARC_EVENTS } from "../../alerts/rules/alert-rules.ts";
 import { AlertMailQueue } from "../../alerts/rules/mail-queue-store.ts";
-import type { Alert } from "./raise.ts";
+import type { Alert } from "./alert-store.ts";
 import type { DomainRow } from "./domain-store.ts";
 
 const newHarness = createDmarcAlertHarness();
