@@ -3,8 +3,7 @@ import { createSecureContext } from "node:tls";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Log } from "../foundation/base/log.ts";
 import type { Config } from "../service/config.ts";
-import { readCertificateFiles } from "../foundation/net/certificate-files.ts";
-import type { TlsMaterial } from "../foundation/net/certificate-files.ts";
+import { readCertificateFiles, type TlsMaterial } from "../foundation/net/self-signed-file.ts";
 import type { HttpApp } from "../service/server.ts";
 import { CommandFailed } from "./io.ts";
 

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { inspectRecord } from "../dmarc/records/record/record.ts";
-import { inspectAddress } from "../foundation/mail/inspect-address.ts";
+import { inspectAddress } from "../foundation/mail/address.ts";
 import { inspectReply } from "../verify/replies.ts";
 import { FILE_TOO_LARGE, findFiles, NO_SUCH_FILE, readReportBytes } from "./dmarc-files.ts";
 import { addCommand, addGroup } from "./command.ts";

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { systemClock } from "../foundation/base/clock.ts";
 import { systemRandom } from "../foundation/base/secrets.ts";
-import { publicResolverOf } from "../foundation/net/public-resolver.ts";
+import { publicResolverOf } from "../foundation/net/resolv-conf.ts";
 import { createTestClock } from "../testing/clock.ts";
 import {
   type DnsScript,

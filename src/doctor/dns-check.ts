@@ -5,7 +5,7 @@ import { encodeQuery } from "../foundation/net/dns-message.ts";
 import type { DnsTimeouts } from "../foundation/net/dns-querier.ts";
 import { createDnsResolver } from "../foundation/net/dns-resolver.ts";
 import { createDnsTransport } from "../foundation/net/dns-transport.ts";
-import { publicResolverOf } from "../foundation/net/public-resolver.ts";
+import { publicResolverOf } from "../foundation/net/resolv-conf.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const dnsCheck = doctorFindings("dns", "DNS servers");

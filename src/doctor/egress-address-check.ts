@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { type DnsResolver, isDefinite } from "../foundation/net/dns.ts";
 import { reverseQueryName } from "../foundation/net/dns-name.ts";
 import { createAddressPolicy } from "../foundation/net/public-address.ts";
-import type { SmtpTranscriptLine } from "../foundation/net/smtp-transcript.ts";
+import type { SmtpTranscriptLine } from "../foundation/net/line-socket.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
 const nameCheck = doctorFindings("egress_name", "Reverse DNS of the own address");

@@ -1,11 +1,10 @@
 import { systemClock } from "../foundation/base/clock.ts";
 import type { Egress } from "../verify/smtp/egress.ts";
 import type { DnsResolver } from "../foundation/net/dns.ts";
-import { isLocalAddress } from "../foundation/net/local-address.ts";
+import { isLocalAddress, createAddressPolicy } from "../foundation/net/public-address.ts";
 import { openSession } from "../foundation/net/smtp-client.ts";
 import type { SmtpFailure } from "../foundation/net/smtp-failure.ts";
 import { describeSocksProblem, type SocksProblem } from "../foundation/net/socks-connector.ts";
-import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 import { checkReverseName, seenAddress } from "./egress-address-check.ts";

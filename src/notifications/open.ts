@@ -1,7 +1,6 @@
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { DnsResolver } from "../foundation/net/dns.ts";
-import { createPoster } from "../foundation/net/fetch.ts";
-import { createUrlPolicy, type UrlPolicy } from "../foundation/net/fetch-url.ts";
+import { createPoster, createUrlPolicy, type UrlPolicy } from "../foundation/net/fetch-url.ts";
 import type { Mailer } from "../foundation/net/mailer.ts";
 import type { Mailing } from "./mail/mail-batcher.ts";
 import { MailSubscriptions, SubscriptionStore } from "./mail/subscription-store.ts";

@@ -6,7 +6,7 @@ import { LOG_LEVELS } from "../foundation/base/log.ts";
 import { nearestName } from "../foundation/base/nearest.ts";
 import { formatImapAfter, imapAddress, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./imap-settings.ts";
 import { formatServer } from "../foundation/net/dns.ts";
-import { formatImapUrl } from "../foundation/net/imap-url.ts";
+import { formatImapUrl } from "../foundation/net/imap-client.ts";
 import { formatRelay } from "../foundation/net/mailer.ts";
 import {
   byNumber,

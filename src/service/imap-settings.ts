@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseAddress } from "../foundation/mail/address.ts";
 import type { ImapMark } from "../foundation/net/imap-session.ts";
-import { type ImapUrl, parseImapUrl } from "../foundation/net/imap-url.ts";
+import { type ImapUrl, parseImapUrl } from "../foundation/net/imap-client.ts";
 import type { ImapSettings } from "../dmarc/reports/mailbox/open.ts";
 
 /** Characters that a `mailto:` URI and a DMARC record can hold as they are (RFC 9990 §3, RFC 6068 §2). */

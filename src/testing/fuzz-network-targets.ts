@@ -1,6 +1,6 @@
 import { networkOf } from "../foundation/base/cidr.ts";
 import { parseAsName, parseOrigin } from "../foundation/net/asn-lookup.ts";
-import { openGeoipDatabase } from "../foundation/net/geoip-database.ts";
+import { openGeoipDatabase } from "../foundation/net/geoip-files.ts";
 import { type FuzzTarget, must } from "./fuzz-target.ts";
 import { writeMmdb } from "./mmdb-writer.ts";
 

@@ -1,6 +1,5 @@
 import addresses from "../../fixtures/addresses.json" with { type: "json" };
-import { parseAddress } from "../foundation/mail/address.ts";
-import { inspectAddress } from "../foundation/mail/inspect-address.ts";
+import { parseAddress, inspectAddress } from "../foundation/mail/address.ts";
 import { encodeQuery } from "../foundation/net/dns-message.ts";
 import { matchPacket } from "../foundation/net/dns-transport.ts";
 import { parseCidr } from "../foundation/base/cidr.ts";

@@ -5,7 +5,7 @@ import {
   MessageMarker,
   MailboxStore,
 } from "../dmarc/reports/mailbox/mailbox-sync.ts";
-import { ImapFailure } from "../foundation/net/imap-failure.ts";
+import { ImapFailure } from "../foundation/net/imap-client.ts";
 import type { ImapMark } from "../foundation/net/imap-session.ts";
 import { INGEST_OWNER, type IngestHarness } from "./ingest-harness.ts";
 

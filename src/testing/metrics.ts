@@ -2,7 +2,7 @@ import { err, ok } from "../foundation/base/errors.ts";
 import type { ActivityMetrics, Metrics } from "../service/metrics/metrics.ts";
 import type { ServiceState } from "../service/metrics/state-metrics.ts";
 import { emptyResponse } from "../foundation/net/dns.ts";
-import { NO_CAPABILITIES } from "../foundation/net/smtp-capabilities.ts";
+import { NO_CAPABILITIES } from "../foundation/net/smtp-handshake.ts";
 import type { SmtpSession } from "../foundation/net/smtp-session.ts";
 import { failureOf, OK, question } from "./probe-pool.ts";
 

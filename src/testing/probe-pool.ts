@@ -1,6 +1,6 @@
 import { err, ok, type Result } from "../foundation/base/errors.ts";
 import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
-import { NO_CAPABILITIES } from "../foundation/net/smtp-capabilities.ts";
+import { NO_CAPABILITIES } from "../foundation/net/smtp-handshake.ts";
 import type { SmtpFailure } from "../foundation/net/smtp-failure.ts";
 import { parseReply, type SmtpReply } from "../foundation/net/smtp-reply.ts";
 import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../foundation/net/smtp-session.ts";

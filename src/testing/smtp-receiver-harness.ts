@@ -1,8 +1,12 @@
 import { afterEach } from "bun:test";
 import { createLog } from "../foundation/base/log.ts";
 import { SmtpReceiver } from "../foundation/net/smtp-receiver.ts";
-import type { ReceiverLimits } from "../foundation/net/smtp-receiver-limits.ts";
-import type { ReceivedMail, RecipientVerdict, AcceptOutcome } from "../foundation/net/smtp-receiver-rules.ts";
+import type {
+  ReceiverLimits,
+  ReceivedMail,
+  RecipientVerdict,
+  AcceptOutcome,
+} from "../foundation/net/smtp-receiver-rules.ts";
 import { createTestClock, settle, type TestClock } from "./clock.ts";
 import { SmtpTestClient } from "./smtp-test-client.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "./smtp-stub-key.ts";

@@ -17,7 +17,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "foundation/db/group-commit.ts": "one commit, whose errors reject those that wait for it",
   "service/metrics/metrics.ts": "measures the event loop",
   "foundation/net/line-socket.ts": "the deadline of a line",
-  "foundation/net/smtp-receiver-deadlines.ts": "the deadlines of sessions",
+  "foundation/net/smtp-receiver-replies.ts": "the deadlines of sessions",
   "verify/smtp/outages.ts": "a probe that cannot throw: every outcome is a value",
   "verify/smtp/pool.ts": "closes idle connections",
   "verify/attempts.ts": "a write that is repeated until the database takes it",

@@ -32,9 +32,6 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "foundation/base/load-once.ts": "knows nothing of the two applications that are loaded by it",
   "foundation/db/planned-times.ts": "SQL stays in foundation/db and in stores",
   "foundation/http/security-headers.ts": "one place for what every response has",
-  "foundation/mail/inspect-address.ts": "a command reads it, the rules of addresses stay below",
-  "foundation/net/local-address.ts": "knows nothing of the checks of the doctor",
-  "foundation/net/public-resolver.ts": "knows nothing of the checks of the doctor",
 };
 
 interface Source {

@@ -5,9 +5,8 @@ import { type AddressProblem, describeProblem } from "../foundation/mail/address
 import type { Evidence } from "./evidence.ts";
 import { disposableEmailBlocklistSet } from "disposable-email-domains-js";
 import { MARKETING, MEETING, NOTIFICATION, OTHER } from "role-based-email-addresses/src/index.js";
-import { organisationalDomain } from "../foundation/mail/organisational-domain.ts";
+import { organisationalDomain, suffixList } from "../foundation/mail/organisational-domain.ts";
 import { editDistance } from "../foundation/base/nearest.ts";
-import { suffixList } from "../foundation/mail/large-tables.ts";
 
 /** What lists say about a well-formed address. `problem` is set only with test keys, whose trigger may be a bad address. */
 export type AddressClassifier = (

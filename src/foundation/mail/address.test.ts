@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import rows from "../../../fixtures/addresses.json" with { type: "json" };
-import { normalizeLoosely, parseAddress, parseThoroughly } from "./address.ts";
+import { normalizeLoosely, parseAddress, parseThoroughly, inspectAddress } from "./address.ts";
 
 const ATEXT = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-/=?^_`{|}~"];
 const LDH = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"];
@@ -260,5 +260,23 @@ describe("normalizeLoosely", () => {
       }),
       { numRuns: 1000 },
     );
+  });
+});
+
+test("an address is shown with its normalised form and no reason", () => {
+  expect(inspectAddress(" User@EXAMPLE.com\n")).toEqual({
+    input: " User@EXAMPLE.com\n",
+    valid: true,
+    normalized_email: "user@example.com",
+    reason: null,
+  });
+});
+
+test("what is no address is shown with its reason and no normalised form", () => {
+  expect(inspectAddress("user@@example.com")).toEqual({
+    input: "user@@example.com",
+    valid: false,
+    normalized_email: null,
+    reason: "several_at_signs",
   });
 });

@@ -1,9 +1,8 @@
 import ipaddr from "ipaddr.js";
 import { err, ok, type Result } from "../base/errors.ts";
-import type { AddressProblem } from "./address-problem.ts";
+import { type AddressProblem, findHiddenCharacter } from "./address-problem.ts";
 import { parseDomain } from "./domain.ts";
 import { isIPv6 } from "node:net";
-import { findHiddenCharacter } from "./hidden-character.ts";
 
 /** RFC 5321 §4.5.3.1.3: a path has 256 octets, its angle brackets included. */
 const ADDRESS_OCTETS_MAX = 254;
@@ -260,3 +259,22 @@ const findUnfitCharacter = (value: string): AddressProblem | null => {
 
 const quoteIfNeeded = (value: string): string =>
   DOT_STRING.test(value) ? value : `"${value.replaceAll(/["\\]/gu, "\\$&")}"`;
+
+/** What `postwarden inspect address` prints for one text. The field names are part of the interface. */
+export interface AddressInspection {
+  /** The text as given, white space included. */
+  readonly input: string;
+  readonly valid: boolean;
+  /** Null when the text is no address. */
+  readonly normalized_email: string | null;
+  /** Null when the text is an address. */
+  readonly reason: AddressProblem | null;
+}
+
+/** Describes how Postwarden reads a text as an address. Never throws, and queries no server. */
+export const inspectAddress = (input: string): AddressInspection => {
+  const address = parseAddress(input);
+  return address.ok
+    ? { input, valid: true, normalized_email: address.value.normalized, reason: null }
+    : { input, valid: false, normalized_email: null, reason: address.error };
+};

@@ -1,7 +1,6 @@
 import { err, ok, type Result } from "../base/errors.ts";
-import type { AddressProblem } from "./address-problem.ts";
-import { findHiddenCharacter } from "./hidden-character.ts";
-import { uts46 } from "./large-tables.ts";
+import { type AddressProblem, findHiddenCharacter } from "./address-problem.ts";
+import { uts46 } from "./organisational-domain.ts";
 
 /** RFC 1035 §2.3.4. */
 const LABEL_OCTETS_MAX = 63;

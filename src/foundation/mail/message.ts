@@ -1,6 +1,5 @@
 import { err, ok, type Result } from "../base/errors.ts";
-import { decodeEncodedWords } from "./encoded-words.ts";
-import { firstAddress } from "./mime-header.ts";
+import { decodeEncodedWords, firstAddress } from "./mime-header.ts";
 import { type MimePart, readMimeTree } from "./mime-reader.ts";
 
 /** Ceilings of one message (`MimeLimits`). A message that exceeds one is refused whole, never read in part. */

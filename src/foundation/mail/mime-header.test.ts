@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { decodeEncodedWords } from "./encoded-words.ts";
-import { firstAddress, readHeaderFields, readParameterField } from "./mime-header.ts";
+import { decodeEncodedWords, firstAddress, readHeaderFields, readParameterField } from "./mime-header.ts";
 
 const fields = (text: string) => [...readHeaderFields(text.split("\n").map((line) => Buffer.from(line)))];
 

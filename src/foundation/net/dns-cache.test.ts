@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
 import type { DnsOutcome, DnsResponse } from "./dns.ts";
-import { createDnsCache } from "./dns-cache.ts";
+import { createDnsCache } from "./dns-resolver.ts";
 
 const reply = (outcome: DnsOutcome, ttlS: number): DnsResponse => ({
   name: "a.example",

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { DnsServer } from "./dns.ts";
 import { type EncodedQuery, decodeMessage, type DnsMessage, HEADER_BYTES, RCODES, uint16At } from "./dns-message.ts";
 import { type DnsSocket, DnsSockets, type SentQuery } from "./dns-sockets.ts";
-import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./local-failure.ts";
+import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./connector.ts";
 import { MalformedMessage, readName } from "./dns-name.ts";
 
 /** How one attempt at one server ended. A `message` is a response to this very query. */

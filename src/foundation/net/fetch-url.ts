@@ -2,6 +2,9 @@ import { isIP } from "node:net";
 import { isInNetworks, parseCidrs, parseIp } from "../base/cidr.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { createAddressPolicy } from "./public-address.ts";
+import type { Clock } from "../base/clock.ts";
+import { withDeadline } from "../base/wait.ts";
+import { type DnsResolver, isDefinite } from "./dns.ts";
 
 /** A URL that may be posted to, in its normal form. */
 export interface PolicyUrl {
@@ -83,4 +86,242 @@ const readUrl = (text: string): Result<PolicyUrl, UrlProblem> => {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const isLiteral = isIP(host) !== 0;
   return ok({ href: url.href, isSecure, host, isLiteral, port, path: url.pathname + url.search });
+};
+
+export interface Post {
+  readonly url: string;
+  /** Lower-case names. `host` and `content-length` are set here. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Gives up the attempt; whether the receiver read it is then not known. */
+  readonly signal?: AbortSignal;
+}
+
+/** The response of the receiver, of any status: redirects are not followed. */
+export interface PostResponse {
+  readonly status: number;
+  /** The beginning of the response as UTF-8: 64 KiB at most, less when the connection ended early. */
+  readonly body: string;
+  /** The header of that name, unparsed (RFC 9110 §10.2.3); null when there is none. */
+  readonly retryAfter: string | null;
+}
+
+/**
+ * Why there is no response.
+ *
+ * - `url_refused`, `address_refused`: not allowed; nothing was sent.
+ * - `dns`: the addresses of the host could not be resolved.
+ * - `timeout`: no response within 15 seconds, DNS included.
+ * - `aborted`: the caller cancelled it.
+ * - `connection`: refused, reset, no valid certificate for the host.
+ */
+export interface PostFailure {
+  readonly kind: "url_refused" | "address_refused" | "dns" | "timeout" | "aborted" | "connection";
+  /** A sentence. */
+  readonly problem: string;
+}
+
+export type Poster = (post: Post) => Promise<Result<PostResponse, PostFailure>>;
+
+/** The response of a server to a GET, of any status: redirects are not followed. */
+export interface GetResponse {
+  readonly status: number;
+  /** As UTF-8: 64 KiB at most. */
+  readonly body: string;
+  /** False when the body is longer, or its rest did not arrive. */
+  readonly isWhole: boolean;
+  /** Of the header, in lower case and without parameters; null when there is none. */
+  readonly contentType: string | null;
+}
+
+/** `certificate`: the server was reached, and its certificate is not valid for the host. Else as for a post. */
+export interface GetFailure {
+  readonly kind: PostFailure["kind"] | "certificate";
+  /** A sentence. */
+  readonly problem: string;
+}
+
+export type Getter = (get: Pick<Post, "url" | "headers" | "signal">) => Promise<Result<GetResponse, GetFailure>>;
+
+export interface PosterDeps {
+  readonly resolver: DnsResolver;
+  readonly rules: UrlPolicy;
+  readonly clock: Clock;
+  /** Certificates (PEM) to trust in place of the usual ones. */
+  readonly ca?: string;
+}
+
+export const POST_TIMEOUT_MS = 15_000;
+export const RESPONSE_BYTES_MAX = 64 * 1024;
+/** The address of `localhost`, without a DNS query (RFC 6761 §6.3). */
+const LOOPBACK = "127.0.0.1";
+/** Only a refused connection leads to the next address: whatever else happens, the receiver may have read the request. */
+const ADDRESSES_TRIED_MAX = 4;
+
+/**
+ * Builds the one way by which users' URLs are posted to. At every call the URL is judged, every A and AAAA record of its
+ * host is resolved and has to be allowed, and the connection goes to an address that was checked: there is no second
+ * DNS lookup with another result. It never rejects for anything that the other side does.
+ */
+export const createPoster = (deps: PosterDeps): Poster => {
+  const exchange = createExchange(deps);
+  return async (post) => {
+    const exchanged = await exchange({ ...post, method: "POST" });
+    if (!exchanged.ok) {
+      const { kind, problem } = exchanged.error;
+      return err({ kind: kind === "certificate" ? "connection" : kind, problem });
+    }
+    const { response, body } = exchanged.value;
+    return ok({ status: response.status, body, retryAfter: response.headers.get("retry-after") });
+  };
+};
+
+/** Builds the one way by which documents of other domains are fetched, with the same checks as `createPoster`. */
+export const createGetter = (deps: PosterDeps): Getter => {
+  const exchange = createExchange(deps);
+  return async (get) => {
+    const exchanged = await exchange({ ...get, method: "GET" });
+    if (!exchanged.ok) return exchanged;
+    const { response, body, isWhole } = exchanged.value;
+    const contentType = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+    return ok({ status: response.status, body, isWhole, contentType: contentType ?? null });
+  };
+};
+
+interface Exchange extends Omit<Post, "body"> {
+  readonly method: "GET" | "POST";
+  readonly body?: string;
+}
+
+interface Exchanged {
+  readonly response: Response;
+  readonly body: string;
+  readonly isWhole: boolean;
+}
+
+const createExchange = ({ resolver, rules, clock, ca }: PosterDeps) =>
+  async function exchange(order: Exchange): Promise<Result<Exchanged, GetFailure>> {
+    const parsed = rules.parse(order.url);
+    if (!parsed.ok) return err(parsed.error);
+    const url = parsed.value;
+    return withDeadline(clock, { timeoutMs: POST_TIMEOUT_MS, signal: order.signal }, async (signal) => {
+      const addresses = await addressesOf(resolver, url, signal);
+      if (signal.aborted) return failureOf(signal);
+      if (!addresses.ok) return addresses;
+      const refused = addresses.value.find((address) => !rules.mayConnect(address, url.isSecure));
+      if (refused !== undefined) {
+        return fail("address_refused", `${url.host} resolves to ${refused}, which is not an allowed address.`);
+      }
+      return await send({ ...order, url, signal, tls: tlsFor(url, ca) }, addresses.value);
+    });
+  };
+
+const addressesOf = async (
+  resolver: DnsResolver,
+  url: PolicyUrl,
+  signal: AbortSignal,
+): Promise<Result<readonly string[], GetFailure>> => {
+  if (url.isLiteral) return ok([url.host]);
+  if (/(^|\.)localhost$/.test(url.host)) return ok([LOOPBACK]);
+  const [a, aaaa] = await Promise.all([
+    resolver.resolve(url.host, "A", { signal }),
+    resolver.resolve(url.host, "AAAA", { signal }),
+  ]);
+  const addresses = [...a.records, ...aaaa.records];
+  if (addresses.length > 0) return ok(addresses);
+  const isKnown = isDefinite(a.outcome) && isDefinite(aaaa.outcome);
+  return fail("dns", isKnown ? `${url.host} has no address.` : `${url.host} could not be resolved.`);
+};
+
+/** The certificate has to be valid for the host name; an address has none (RFC 6066 §3). */
+const tlsFor = ({ isLiteral, host }: PolicyUrl, ca: string | undefined) => ({
+  // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would disable it.
+  rejectUnauthorized: true,
+  ...(isLiteral ? {} : { serverName: host }),
+  ...(ca === undefined ? {} : { ca }),
+});
+
+/** A request whose URL and addresses have been checked. */
+interface JudgedExchange extends Omit<Exchange, "url"> {
+  readonly url: PolicyUrl;
+  readonly signal: AbortSignal;
+  readonly tls: ReturnType<typeof tlsFor>;
+}
+
+const send = async (
+  { url, method, headers, body, signal, tls }: JudgedExchange,
+  addresses: readonly string[],
+): Promise<Result<Exchanged, GetFailure>> => {
+  let last: Result<Exchanged, GetFailure> = fail("connection", "There is no address to connect to.");
+  for (const address of addresses.slice(0, ADDRESSES_TRIED_MAX)) {
+    try {
+      const response = await fetch(urlAt(url, address), {
+        method,
+        headers: { ...headers, host: hostHeader(url) },
+        ...(body === undefined ? {} : { body }),
+        signal,
+        redirect: "manual",
+        // A kept connection could be used again for another host at the same address.
+        keepalive: false,
+        // Not decompressed, so that a small response stays small.
+        decompress: false,
+        ...(url.isSecure ? { tls } : {}),
+      });
+      return ok({ response, ...(await readStart(response)) });
+    } catch (error) {
+      if (signal.aborted) return failureOf(signal);
+      last = fail(isCertificateError(error) ? "certificate" : "connection", sentenceOf(error));
+      if (!isRefusal(error)) return last;
+    }
+  }
+  return last;
+};
+
+const fail = (kind: GetFailure["kind"], problem: string) => err({ kind, problem });
+
+const failureOf = ({ reason }: AbortSignal) =>
+  reason === "timeout"
+    ? fail("timeout", `There was no response within ${POST_TIMEOUT_MS / 1000} seconds.`)
+    : fail("aborted", "The request was cancelled.");
+
+const urlAt = ({ isSecure, port, path }: PolicyUrl, address: string): string =>
+  `${isSecure ? "https" : "http"}://${address.includes(":") ? `[${address}]` : address}:${port}${path}`;
+
+const hostHeader = ({ href }: PolicyUrl): string => new URL(href).host;
+
+const isRefusal = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && (error.code === "ConnectionRefused" || error.code === "ECONNREFUSED");
+
+/** Certificate errors of BoringSSL, as Bun and Node name them. */
+const CERTIFICATE_CODES = /CERT|SELF_SIGNED|ALTNAME|UNABLE_TO_(?:VERIFY|GET_ISSUER)/;
+
+const isCertificateError = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && CERTIFICATE_CODES.test(String(error.code));
+
+const sentenceOf = (error: unknown): string => {
+  const text = error instanceof Error ? error.message : String(error);
+  const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
+  return `The connection failed${code}: ${text.replace(/\.?$/, ".")}`;
+};
+
+/** The status is known: a body that does not end does not change it. */
+const readStart = async (response: Response): Promise<Pick<Exchanged, "body" | "isWhole">> => {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const reader = response.body?.getReader();
+  if (reader === undefined) return { body: "", isWhole: true };
+  let isWhole = false;
+  try {
+    while (bytes < RESPONSE_BYTES_MAX) {
+      const { done, value } = await reader.read();
+      isWhole = done;
+      if (done) break;
+      chunks.push(value);
+      bytes += value.byteLength;
+    }
+    await reader.cancel();
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+  }
+  return { body: Buffer.concat(chunks).subarray(0, RESPONSE_BYTES_MAX).toString("utf8"), isWhole };
 };

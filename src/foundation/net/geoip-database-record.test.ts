@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "bun:test";
 import { readAsn, readCountry } from "./asn-lookup.ts";
-import { readGeoipRecord } from "./geoip-database.ts";
+import { readGeoipRecord } from "./geoip-files.ts";
 
 const GOOGLE = { asn: 64_500, asName: "Example LLC", country: null };
 

@@ -7,8 +7,7 @@ import fc from "fast-check";
 import { createLog } from "../base/log.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { type MadeMmdb, type MmdbValue, writeMmdb } from "../../testing/mmdb-writer.ts";
-import { openGeoipDatabase } from "./geoip-database.ts";
-import { GEOIP_BYTES_MAX, GeoipFiles } from "./geoip-files.ts";
+import { openGeoipDatabase, GEOIP_BYTES_MAX, GeoipFiles } from "./geoip-files.ts";
 
 const folders: string[] = [];
 afterEach(() => {

@@ -3,9 +3,8 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createImapStubs, type ImapStub, type ImapStubOptions } from "../../testing/imap-stub.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../../testing/smtp-stub-key.ts";
-import { ImapFailure } from "./imap-failure.ts";
+import { ImapFailure, type ImapUrl } from "./imap-client.ts";
 import { type ImapSession, openImapSession } from "./imap-session.ts";
-import type { ImapUrl } from "./imap-url.ts";
 
 const newStub = createImapStubs();
 

@@ -1,11 +1,18 @@
 import type { ImapFlow } from "imapflow";
 import type { Clock } from "../base/clock.ts";
 import { waitFor } from "../base/wait.ts";
-import { failureOfCommand, failureOfConnect, ImapFailure, serverText } from "./imap-failure.ts";
-import { createImapClient, IMAP_CONNECT_MS_MAX, IMAP_MESSAGE_BYTES_MAX, type ImapLogin } from "./imap-client.ts";
-import { type ImapReplyLimits, limitReplies } from "./imap-reply-limits.ts";
-import { UidSearch } from "./imap-uids.ts";
-import type { ImapUrl } from "./imap-url.ts";
+import {
+  failureOfCommand,
+  failureOfConnect,
+  ImapFailure,
+  serverText,
+  createImapClient,
+  IMAP_CONNECT_MS_MAX,
+  IMAP_MESSAGE_BYTES_MAX,
+  type ImapLogin,
+  type ImapUrl,
+} from "./imap-client.ts";
+import { type ImapReplyLimits, limitReplies, UidSearch } from "./imap-reply-limits.ts";
 
 /** What becomes of messages. */
 export type ImapMark =

@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { err, ok, type Result } from "../base/errors.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import type { Wire, WireHandlers } from "./connector.ts";
-import { LineSocket, QUIT_WAIT_MS, SESSION_BYTES_MAX } from "./line-socket.ts";
-import { TranscriptRecorder } from "./smtp-transcript.ts";
+import { LineSocket, QUIT_WAIT_MS, SESSION_BYTES_MAX, TranscriptRecorder } from "./line-socket.ts";
 
 /** A wire in memory: the test plays the server. */
 const createFakeWire = (tls: Result<void, "tls_handshake_failed"> = ok(undefined)) => {

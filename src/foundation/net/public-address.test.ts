@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { parseCidr } from "../base/cidr.ts";
-import { createAddressPolicy } from "./public-address.ts";
+import { createAddressPolicy, isLocalAddress } from "./public-address.ts";
 
 const PUBLIC = [
   "1.1.1.1",
@@ -166,4 +166,13 @@ test("mapping an IPv4 address into IPv6 never changes the answer", () => {
 test("arbitrary text never throws", () => {
   const policy = createAddressPolicy([]);
   fc.assert(fc.property(fc.string(), (text) => expect(typeof policy.isAllowed(text)).toBe("boolean")));
+});
+
+test.each([
+  ["127.0.0.1", true],
+  ["127.0.0.77", true],
+  ["203.0.113.77", false],
+  ["2001:db8::77", false],
+])("%s is one of this machine's addresses: %p", async (address, isLocal) => {
+  expect(await isLocalAddress(address)).toBe(isLocal);
 });

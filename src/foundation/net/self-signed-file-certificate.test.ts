@@ -3,8 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isKeyPair } from "./certificate-files.ts";
-import { selfSignedCertificate } from "./self-signed-file.ts";
+import { isKeyPair, selfSignedCertificate } from "./self-signed-file.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const HOST = "reports.example.test";

@@ -4,7 +4,7 @@ import { createTestClock, settle } from "../../testing/clock.ts";
 import { createStubs, DIAL_REPLY_TIMEOUT_MS, dialStub } from "../../testing/smtp-dial.ts";
 import { HANG_UP, RESET, SILENCE, type SmtpStubScript, type StubAnswer } from "../../testing/smtp-stub.ts";
 import { type Connector, createDirectConnector } from "./connector.ts";
-import { TRANSCRIPT_LINE_CHARS_MAX, TRANSCRIPT_LINES_MAX } from "./smtp-transcript.ts";
+import { TRANSCRIPT_LINE_CHARS_MAX, TRANSCRIPT_LINES_MAX } from "./line-socket.ts";
 
 const stubOf = createStubs();
 

@@ -1,9 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { ConnectFailure, Connector } from "./connector.ts";
-import { LineSocket } from "./line-socket.ts";
-import { TranscriptRecorder } from "./smtp-transcript.ts";
 import type { SmtpConnectFailureKind, SmtpFailure } from "./smtp-failure.ts";
+import { LineSocket, TranscriptRecorder } from "./line-socket.ts";
 import { bannerOf, closeAfter, nextReply, sendEhlo, type SmtpLineContext } from "./smtp-handshake.ts";
 import { createSession, type SmtpSession } from "./smtp-session.ts";
 

@@ -1,6 +1,5 @@
 import type { ConnectFailure } from "./connector.ts";
-import type { LineProblem } from "./line-socket.ts";
-import type { SmtpTranscriptLine } from "./smtp-transcript.ts";
+import type { LineProblem, SmtpTranscriptLine } from "./line-socket.ts";
 import type { SmtpReply } from "./smtp-reply.ts";
 
 /** The command whose reply was awaited. */

@@ -1,10 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
-import type { LineProblem, LineSocket } from "./line-socket.ts";
-import { NO_CAPABILITIES, readCapabilities, type SmtpCapabilities } from "./smtp-capabilities.ts";
-import { greetingCommand } from "./smtp-commands.ts";
-import type { TranscriptRecorder } from "./smtp-transcript.ts";
 import { failureKindOf, isRefused, type SmtpFailure, type SmtpStage } from "./smtp-failure.ts";
+import type { LineProblem, LineSocket, TranscriptRecorder } from "./line-socket.ts";
 import type { SmtpReply } from "./smtp-reply.ts";
 
 /** One connection: its lines, its transcript, and the name that is used on it. */
@@ -89,4 +86,116 @@ export const replyFailure = (context: SmtpLineContext, stage: SmtpStage, reply: 
 export const closeAfter = ({ line }: SmtpLineContext, failure: SmtpFailure): void => {
   if (failure.kind === "reply") line.quit();
   else line.destroy();
+};
+
+/** What a server offers in its reply to EHLO (RFC 5321 §4.1.1.1). After HELO: nothing. */
+export interface SmtpCapabilities {
+  /** RFC 2920. */
+  readonly pipelining: boolean;
+  /** RFC 3207. */
+  readonly starttls: boolean;
+  /** RFC 6531. */
+  readonly smtputf8: boolean;
+  /** RFC 6152. */
+  readonly eightBitMime: boolean;
+  /** RFC 2034. */
+  readonly enhancedStatusCodes: boolean;
+  /** RFC 1870: octets, `null` when not offered or without a limit. */
+  readonly sizeBytesMax: number | null;
+}
+
+/** The capabilities of a server without EHLO. */
+export const NO_CAPABILITIES: SmtpCapabilities = {
+  pipelining: false,
+  starttls: false,
+  smtputf8: false,
+  eightBitMime: false,
+  enhancedStatusCodes: false,
+  sizeBytesMax: null,
+};
+
+/**
+ * Reads the keywords of a 250 reply to EHLO: one a line, after the first, in any case, parameters behind a space or
+ * (as old servers write it) "=". Unknown keywords are ignored.
+ */
+export const readCapabilities = (reply: SmtpReply): SmtpCapabilities => {
+  const found = { ...NO_CAPABILITIES };
+  for (let i = 1; i < reply.lines.length; i++) {
+    const [keyword, parameter] = (reply.lines[i] ?? "").trim().split(/[ =]+/, 2);
+    switch (keyword?.toUpperCase()) {
+      case "PIPELINING":
+        found.pipelining = true;
+        break;
+      case "STARTTLS":
+        found.starttls = true;
+        break;
+      case "SMTPUTF8":
+        found.smtputf8 = true;
+        break;
+      case "8BITMIME":
+        found.eightBitMime = true;
+        break;
+      case "ENHANCEDSTATUSCODES":
+        found.enhancedStatusCodes = true;
+        break;
+      case "SIZE":
+        found.sizeBytesMax = /^[1-9]\d{0,14}$/.test(parameter ?? "") ? Number(parameter) : null;
+        break;
+      default:
+    }
+  }
+  return found;
+};
+
+/** The envelope of one probe. `mailFrom` "" is the null sender. Mailboxes are parsed already: domain as A-label. */
+export interface SmtpEnvelope {
+  readonly mailFrom: string;
+  readonly recipients: readonly string[];
+  readonly smtputf8: boolean;
+}
+
+/** More recipients than this in one probe are a bug of the caller: RFC 5321 §4.5.3.1.8 promises 100. */
+export const RECIPIENTS_MAX = 100;
+/** RFC 5321 §4.5.3.1.3 allows a path of 256 octets; contract and databases know addresses of up to 320. */
+const MAILBOX_CHARS_MAX = 320;
+
+/**
+ * What may stand between the angle brackets of MAIL and RCPT: no control, no space and no bracket outside a quoted
+ * string (RFC 5321 §4.1.2, RFC 6531 §3.3), so that nothing can end the path or the line.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not pass
+const SAFE_PATH = /^(?:[^\x00-\x20"<>\\\x7f-\x9f]|"(?:[^\x00-\x1f"\\\x7f-\x9f]|\\[\x20-\x7e])*")+$/;
+const ASCII = /^[\x20-\x7e]*$/;
+const SAFE_HELO = /^[\x21-\x7e]{1,255}$/;
+
+/** `EHLO name` or `HELO name` (RFC 5321 §4.1.1.1). Throws when the name could break the line: a bug. */
+export const greetingCommand = (verb: "EHLO" | "HELO", heloName: string): string => {
+  if (!SAFE_HELO.test(heloName)) throw new Error(`not a HELO name: ${JSON.stringify(heloName)}`);
+  return `${verb} ${heloName}`;
+};
+
+/**
+ * The MAIL command and one RCPT for each recipient, without line ends (RFC 5321 §4.1.1.2 f.).
+ *
+ * With `smtputf8` MAIL carries SMTPUTF8, and BODY=8BITMIME where `eightBitMime` is offered (RFC 6531 §3.4).
+ * Throws on addresses that could inject a command, on non-ASCII without `smtputf8`, on none or too many recipients:
+ * addresses were parsed before, so each of these is a bug.
+ */
+export const envelopeCommands = (envelope: SmtpEnvelope, eightBitMime: boolean): { mail: string; rcpts: string[] } => {
+  const { mailFrom, recipients, smtputf8 } = envelope;
+  if (recipients.length === 0 || recipients.length > RECIPIENTS_MAX) {
+    throw new Error(`a probe has 1 to ${RECIPIENTS_MAX} recipients, not ${recipients.length}`);
+  }
+  if (mailFrom !== "") assertSafe(mailFrom, smtputf8);
+  const rcpts = recipients.map((recipient) => {
+    assertSafe(recipient, smtputf8);
+    return `RCPT TO:<${recipient}>`;
+  });
+  const parameters = smtputf8 ? (eightBitMime ? " BODY=8BITMIME SMTPUTF8" : " SMTPUTF8") : "";
+  return { mail: `MAIL FROM:<${mailFrom}>${parameters}`, rcpts };
+};
+
+const assertSafe = (mailbox: string, smtputf8: boolean): void => {
+  if (mailbox.length <= MAILBOX_CHARS_MAX && SAFE_PATH.test(mailbox) && (smtputf8 || ASCII.test(mailbox))) return;
+  throw new Error(`not a mailbox for the wire: ${JSON.stringify(mailbox.slice(0, MAILBOX_CHARS_MAX))}`);
 };

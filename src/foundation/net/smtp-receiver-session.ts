@@ -1,9 +1,8 @@
 import type { Socket } from "node:net";
-import { MailBuffer } from "./smtp-receiver-buffer.ts";
-import { type ReceiverDeadline, ReceiverDeadlines } from "./smtp-receiver-deadlines.ts";
-import { ReceiverEnvelope } from "./smtp-receiver-envelope.ts";
-import type { ConnectionSlot } from "./smtp-receiver-load.ts";
+import { MailBuffer, type ConnectionSlot } from "./smtp-receiver-load.ts";
 import {
+  type ReceiverDeadline,
+  ReceiverDeadlines,
   contentRefusal,
   DEADLINE_TEXTS,
   FIXED_REPLIES,
@@ -11,8 +10,8 @@ import {
   REPLIES,
   type ReceiverReply,
 } from "./smtp-receiver-replies.ts";
+import { ReceiverEnvelope, splitCommand } from "./smtp-receiver-envelope.ts";
 import type { AcceptOutcome, ReceivedMail, ReceiverContext, RecipientVerdict } from "./smtp-receiver-rules.ts";
-import { splitCommand } from "./smtp-server-command.ts";
 import { SmtpServerSocket } from "./smtp-server-socket.ts";
 
 /** A connection that was accepted. */

@@ -4,11 +4,15 @@ import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { waitFor } from "../base/wait.ts";
-import type { TlsMaterial } from "./certificate-files.ts";
-import { RECEIVER_LIMITS, type ReceiverLimits } from "./smtp-receiver-limits.ts";
+import type { TlsMaterial } from "./self-signed-file.ts";
+import {
+  RECEIVER_LIMITS,
+  type ReceiverLimits,
+  type ReceiverCounts,
+  type ReceiverRules,
+} from "./smtp-receiver-rules.ts";
 import { plainAddress, ReceiverLoad } from "./smtp-receiver-load.ts";
 import { formatReply } from "./smtp-receiver-replies.ts";
-import type { ReceiverCounts, ReceiverRules } from "./smtp-receiver-rules.ts";
 import { ReceiverSession } from "./smtp-receiver-session.ts";
 
 export interface SmtpReceiverOptions {

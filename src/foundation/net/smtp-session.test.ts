@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createTestClock, settle } from "../../testing/clock.ts";
 import { createStubs, dialOpen } from "../../testing/smtp-dial.ts";
 import { SILENCE } from "../../testing/smtp-stub.ts";
-import { TRANSCRIPT_LINES_MAX } from "./smtp-transcript.ts";
+import { TRANSCRIPT_LINES_MAX } from "./line-socket.ts";
 import { type SmtpProbeResult, AFTER_421_MS, type SmtpProbe } from "./smtp-session.ts";
 
 const stubOf = createStubs();

@@ -1,10 +1,16 @@
 import { err, type Result } from "../base/errors.ts";
-import type { LineProblem } from "./line-socket.ts";
-import type { SmtpCapabilities } from "./smtp-capabilities.ts";
-import { envelopeCommands, type SmtpEnvelope } from "./smtp-commands.ts";
-import type { SmtpTranscriptLine } from "./smtp-transcript.ts";
 import { demandsTls, isAccepted, isRefused, type SmtpFailure, type SmtpStage } from "./smtp-failure.ts";
-import { lineFailure, type SmtpLineContext, closeAfter, replyFailure, secure } from "./smtp-handshake.ts";
+import type { LineProblem, SmtpTranscriptLine } from "./line-socket.ts";
+import {
+  type SmtpCapabilities,
+  lineFailure,
+  type SmtpLineContext,
+  closeAfter,
+  replyFailure,
+  secure,
+  envelopeCommands,
+  type SmtpEnvelope,
+} from "./smtp-handshake.ts";
 import type { SmtpReply } from "./smtp-reply.ts";
 
 /** One MAIL with its recipients. */

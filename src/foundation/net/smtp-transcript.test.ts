@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
-import { TRANSCRIPT_LINE_CHARS_MAX, TRANSCRIPT_LINES_MAX, TranscriptRecorder } from "./smtp-transcript.ts";
+import { TRANSCRIPT_LINE_CHARS_MAX, TRANSCRIPT_LINES_MAX, TranscriptRecorder } from "./line-socket.ts";
 
 test("lines carry whole milliseconds since the connect began", async () => {
   const clock = createTestClock();

@@ -1,6 +1,6 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { EventDoc } from "../../foundation/http/openapi.ts";
-import type { Poster } from "../../foundation/net/fetch.ts";
+import type { Poster } from "../../foundation/net/fetch-url.ts";
 import { formatFor, isPaced } from "./formats.ts";
 import { signatureHeaders } from "./secret-store.ts";
 import type { Random } from "../../foundation/base/secrets.ts";

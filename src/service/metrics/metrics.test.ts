@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { err, ok } from "../../foundation/base/errors.ts";
 import { emptyResponse, type DnsResolver } from "../../foundation/net/dns.ts";
-import { NO_CAPABILITIES } from "../../foundation/net/smtp-capabilities.ts";
+import { NO_CAPABILITIES } from "../../foundation/net/smtp-handshake.ts";
 import type { SmtpSession } from "../../foundation/net/smtp-session.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { failureOf, OK, question, replyOf } from "../../testing/probe-pool.ts";

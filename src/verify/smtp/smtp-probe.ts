@@ -1,8 +1,8 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Result } from "../../foundation/base/errors.ts";
 import { isRefused, type SmtpFailure } from "../../foundation/net/smtp-failure.ts";
+import type { SmtpTranscriptLine } from "../../foundation/net/line-socket.ts";
 import type { SmtpProbe, SmtpProbeResult, SmtpSession } from "../../foundation/net/smtp-session.ts";
-import type { SmtpTranscriptLine } from "../../foundation/net/smtp-transcript.ts";
 
 /** What a mail host replied to one probe, or why it did not. */
 export interface ProbeResult extends SmtpProbeResult {

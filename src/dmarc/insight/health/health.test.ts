@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { err, ok } from "../../../foundation/base/errors.ts";
 import type { DnsResponse, DnsResolver, DnsType } from "../../../foundation/net/dns.ts";
-import type { Getter } from "../../../foundation/net/fetch.ts";
+import type { Getter } from "../../../foundation/net/fetch-url.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
 import { createHealthCheck, HEALTH_MS_MAX } from "./health.ts";

@@ -8,7 +8,7 @@ import {
   type DnsType,
   emptyResponse,
 } from "../../../foundation/net/dns.ts";
-import type { Getter } from "../../../foundation/net/fetch.ts";
+import type { Getter } from "../../../foundation/net/fetch-url.ts";
 import { checkBimi } from "./bimi.ts";
 import { checkDkim } from "./dkim.ts";
 import { checkDmarcRecord } from "./dmarc-health.ts";

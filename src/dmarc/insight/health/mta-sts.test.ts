@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "bun:test";
-import { createGetter, type Getter, POST_TIMEOUT_MS } from "../../../foundation/net/fetch.ts";
-import { createUrlPolicy } from "../../../foundation/net/fetch-url.ts";
+import { createGetter, type Getter, POST_TIMEOUT_MS, createUrlPolicy } from "../../../foundation/net/fetch-url.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../../../testing/smtp-stub-key.ts";

@@ -1,4 +1,4 @@
-import type { Getter } from "../../../foundation/net/fetch.ts";
+import type { Getter } from "../../../foundation/net/fetch-url.ts";
 import { type HealthDns, quoteText, SectionReport, readTags } from "./section-report.ts";
 import type { MtaStsSection, MxSection } from "./health-schema.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
 import { wait } from "../../../foundation/base/wait.ts";
 import { createLog } from "../../../foundation/base/log.ts";
-import { ImapFailure } from "../../../foundation/net/imap-failure.ts";
+import { ImapFailure } from "../../../foundation/net/imap-client.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { FakeFolder } from "../../../testing/mailbox-harness.ts";
 import { reconnectDelayMs, MailboxFetcher } from "./open.ts";

@@ -3,10 +3,8 @@ import type { Clock } from "../../../foundation/base/clock.ts";
 import { type Result, isDatabaseState } from "../../../foundation/base/errors.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { runTokenCommand } from "../../../foundation/net/access-token.ts";
-import type { ImapLogin } from "../../../foundation/net/imap-client.ts";
-import { ImapFailure } from "../../../foundation/net/imap-failure.ts";
+import { type ImapLogin, ImapFailure, formatImapUrl, type ImapUrl } from "../../../foundation/net/imap-client.ts";
 import { type ImapMark, openImapSession, type ImapSession } from "../../../foundation/net/imap-session.ts";
-import { formatImapUrl, type ImapUrl } from "../../../foundation/net/imap-url.ts";
 import {
   MailboxStore,
   MailboxSync,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { formatImapUrl, parseImapUrl } from "./imap-url.ts";
+import { formatImapUrl, parseImapUrl } from "./imap-client.ts";
 
 const read = (text: string) => {
   const parsed = parseImapUrl(text);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { decodeBody, readTransferEncoding, type TransferEncoding } from "./transfer-encoding.ts";
+import { decodeBody, readTransferEncoding, type TransferEncoding } from "./mime-reader.ts";
 
 const decode = async (text: string, encoding: TransferEncoding): Promise<string> =>
   Buffer.from(await decodeBody(Buffer.from(text, "latin1"), encoding)).toString("latin1");

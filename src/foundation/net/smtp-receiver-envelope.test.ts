@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { splitCommand, readPath } from "./smtp-server-command.ts";
+import { splitCommand, readPath } from "./smtp-receiver-envelope.ts";
 
 test.each([
   ["mail FROM:<a@b.example>", "MAIL", "FROM:<a@b.example>"],
