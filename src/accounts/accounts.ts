@@ -76,12 +76,12 @@ export const isName = (text: string): boolean => {
   return length >= 1 && length <= NAME_CHARACTERS_MAX && text.trim() === text && !/\p{Cc}/u.test(text);
 };
 
-const isNote = (text: string): boolean => {
+const isNote = (text: string) => {
   const length = [...text].length;
   return length >= 1 && length <= NOTE_CHARACTERS_MAX && !/\p{Cc}/u.test(text);
 };
 
-const isCustomRate = (rate: number | null): boolean =>
+const isCustomRate = (rate: number | null) =>
   rate === null || (Number.isSafeInteger(rate) && rate >= 1 && rate <= CUSTOM_RATE_MAX);
 
 const NO_CUSTOM_RATE: CustomRate = { ratePerSecond: null, rateBurst: null };

@@ -141,7 +141,7 @@ export class AuditLog {
    * entry; without any, it is written when `work` has ended and `isRecordedUnchanged` (default: yes).
    */
   perform<T>({ action, ...act }: PerformedAction<T>): Promise<T> {
-    const entry = (): boolean => {
+    const entry = () => {
       const found = typeof action === "function" ? action() : action;
       if (found !== null) this.#insert(found);
       return found !== null;
@@ -149,7 +149,7 @@ export class AuditLog {
     return this.#runtime.db.perform({ ...act, entry });
   }
 
-  #insert({ before, after, by, byKey, byLink = false, ...action }: AuditedAction): void {
+  #insert({ before, after, by, byKey, byLink = false, ...action }: AuditedAction) {
     const user = by === undefined ? (byKey === undefined ? this.#actor.user : `key ${byKey}`) : `user ${by}`;
     const actor = { ...this.#actor, user: byLink ? LINK_IN_MAIL : user };
     const atMs = this.#runtime.clock.nowMs();

@@ -156,7 +156,7 @@ export class Authenticator {
     return { keyId, accountId, mode, scopes, rate: rateOf(credential) };
   };
 
-  #noteUse(id: string, nowMs: number): void {
+  #noteUse(id: string, nowMs: number) {
     this.#usedAtMs.set(id, nowMs);
     if (this.#flushing) return;
     this.#flushing = true;
@@ -164,7 +164,7 @@ export class Authenticator {
     this.#flushUses().catch(() => this.#usedAtMs.clear());
   }
 
-  async #flushUses(): Promise<void> {
+  async #flushUses() {
     await wait(this.#runtime.clock, LAST_USED_FLUSH_MS);
     this.#flushing = false;
     const uses = [...this.#usedAtMs];
@@ -250,7 +250,7 @@ export class OwnKeys {
     throw refusedKey(revoked.error);
   }
 
-  #requireOwn(accountId: string, id: string): void {
+  #requireOwn(accountId: string, id: string) {
     if (this.store.findKey(id)?.accountId !== accountId) throw refusedKey("unknown_key");
   }
 

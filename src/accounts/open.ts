@@ -96,9 +96,7 @@ export class UsageSlice {
 const USER_PREFIX = "user:";
 
 /** Says what a caller is called: the name of an API key, or the address of a user; null for one that was removed. */
-const createCallerNames =
-  (keys: Pick<AccountStore, "findKey">, users: Pick<UserStore, "find">) =>
-  (keyId: string): string | null =>
-    keyId.startsWith(USER_PREFIX)
-      ? (users.find(keyId.slice(USER_PREFIX.length))?.user.email ?? null)
-      : (keys.findKey(keyId)?.name ?? null);
+const createCallerNames = (keys: Pick<AccountStore, "findKey">, users: Pick<UserStore, "find">) => (keyId: string) =>
+  keyId.startsWith(USER_PREFIX)
+    ? (users.find(keyId.slice(USER_PREFIX.length))?.user.email ?? null)
+    : (keys.findKey(keyId)?.name ?? null);

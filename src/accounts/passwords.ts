@@ -46,7 +46,7 @@ export const passwordProblem = (password: string, email: string): string | null 
 };
 
 /** Unicode has several spellings of one text, and keyboards differ in which they type. */
-const bytesOf = (password: string): string => password.normalize("NFC");
+const bytesOf = (password: string) => password.normalize("NFC");
 
 /**
  * Whose turn a hash takes: the account of a user who is signed in or has a set-up link, the network of a client that is
@@ -107,10 +107,10 @@ export class Passwords {
   }
 
   /** False when the turn did not come in time. */
-  #waitForTurn(who: OnBehalfOf): Promise<boolean> {
+  #waitForTurn(who: OnBehalfOf) {
     this.#places.hold(who);
     return new Promise((resolve) => {
-      const end = (isTurn: boolean): void => {
+      const end = (isTurn: boolean) => {
         waiting.isGone = true;
         cancel();
         this.#places.release(who);
@@ -123,14 +123,14 @@ export class Passwords {
   }
 
   /** The running place goes to the next that waits, so that nobody who comes now can take it. */
-  #handOn(): void {
+  #handOn() {
     const next = this.#queue.take();
     if (next === undefined) this.#running--;
     else next.item.start();
   }
 }
 
-const wordsOf = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
+const wordsOf = (text: string) => new Set(text.trim().split(/\s+/));
 
 /** Words that are common passwords, alone, doubled or with digits and signs behind them. */
 const WORDS = wordsOf(`
@@ -159,14 +159,14 @@ const SEQUENCES = ["0123456789", "abcdefghijklmnopqrstuvwxyz", "qwertyuiopasdfgh
 );
 
 /** Other spellings that programs try. */
-const spelledOut = (text: string): string =>
+const spelledOut = (text: string) =>
   text.replaceAll("@", "a").replaceAll("0", "o").replaceAll(/[$5]/g, "s").replaceAll("3", "e").replaceAll(/[1!]/g, "i");
 
 // input ≤ 1,000 characters
-const withoutDoubling = (text: string): string => /^(.+?)\1+$/s.exec(text)?.[1] ?? text;
+const withoutDoubling = (text: string) => /^(.+?)\1+$/s.exec(text)?.[1] ?? text;
 
 /** Whether a password is among those that programs try first: common ones, sequences, and repetitions of few characters. */
-const isCommonPassword = (password: string): boolean => {
+const isCommonPassword = (password: string) => {
   const lower = password.toLowerCase();
   const word = withoutDoubling(lower.replace(/(?<![\d\p{P}\p{S}\s])[\d\p{P}\p{S}\s]+$/u, ""));
   return (

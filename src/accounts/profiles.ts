@@ -168,7 +168,7 @@ export class Profiles {
     });
   }
 
-  #audit(tx: Tx, { id, accountId }: UserRecord, action: string): void {
+  #audit(tx: Tx, { id, accountId }: UserRecord, action: string) {
     this.#parts.audit.append(tx, { action, accountId, subject: id, by: id });
   }
 }

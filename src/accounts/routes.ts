@@ -1,31 +1,29 @@
 import { z } from "zod";
-import { integerField, textField } from "../foundation/http/schema-fields.ts";
+import { integerField, textField, enumField, idField, namedResponse } from "../foundation/http/schema-fields.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { PLAN_NAMES, rateOf, type Ledger } from "./billing/store.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { declareRoute, handle, serveRoutes } from "../foundation/http/route.ts";
 import type { AccountStore } from "./store.ts";
 
-const accountSchema = z
-  .object({
-    id: z.uuid().meta({ description: "The id of the account." }),
-    name: textField("The name of the account."),
-    plan: z.enum(PLAN_NAMES).meta({ description: "The plan, which sets the limits unless the account has its own." }),
-    mode: z.enum(["live", "test"]).meta({ description: "The mode of the calling key." }),
-    credits: z
-      .object({
-        available: integerField("Credits that can be spent."),
-        held: integerField("Credits held for verifications that are not finished."),
-      })
-      .meta({ description: "The credits of the account." }),
-    limits: z
-      .object({
-        requests_per_second: integerField("Sustained verification requests per second."),
-        burst: integerField("Verification requests that may come at once."),
-      })
-      .meta({ description: "The rate limits of the account." }),
-  })
-  .meta({ title: "Account" });
+const accountSchema = namedResponse("Account", {
+  id: idField("The id of the account."),
+  name: textField("The name of the account."),
+  plan: enumField(PLAN_NAMES, "The plan, which sets the limits unless the account has its own."),
+  mode: enumField(["live", "test"], "The mode of the calling key."),
+  credits: z
+    .object({
+      available: integerField("Credits that can be spent."),
+      held: integerField("Credits held for verifications that are not finished."),
+    })
+    .meta({ description: "The credits of the account." }),
+  limits: z
+    .object({
+      requests_per_second: integerField("Sustained verification requests per second."),
+      burst: integerField("Verification requests that may come at once."),
+    })
+    .meta({ description: "The rate limits of the account." }),
+});
 
 const GET_ACCOUNT = declareRoute({
   ...{ method: "GET", path: "/v1/account", operationId: "getAccount", tag: "Account" },

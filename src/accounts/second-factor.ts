@@ -141,7 +141,7 @@ export class WrongCodeCounts {
     return isValid ? found : undefined;
   }
 
-  #put({ id }: Subject, entry: Entry): void {
+  #put({ id }: Subject, entry: Entry) {
     this.#entries.delete(id);
     this.#entries.set(id, entry);
     const [oldest] = this.#entries.keys();

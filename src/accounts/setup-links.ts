@@ -112,7 +112,7 @@ export class SetupLinks {
   async purge(isStopping: () => boolean): Promise<number> {
     const { db, clock } = this.#runtime;
     const expiredMs = clock.nowMs() - KEPT_MS;
-    const purgeSome = (tx: Tx): number => this.#parts.store.purgeLinks(tx, expiredMs, PURGED_AT_ONCE);
+    const purgeSome = (tx: Tx) => this.#parts.store.purgeLinks(tx, expiredMs, PURGED_AT_ONCE);
     return (await inSteps(() => db.commit(purgeSome), { isStopping })).count;
   }
 
@@ -137,7 +137,7 @@ export class SetupLinks {
   }
 
   /** The first user is an owner and an operator. */
-  #addFirst(tx: Tx, { accountId }: SetupLinkRecord, email: string): string {
+  #addFirst(tx: Tx, { accountId }: SetupLinkRecord, email: string) {
     const id = newId();
     this.#parts.users.insert(tx, {
       ...{ id, accountId, email, role: "owner", isOperator: true, passwordHash: null, timeZone: null },

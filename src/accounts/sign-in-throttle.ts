@@ -30,7 +30,7 @@ const EXPIRES_AFTER_MS = 60 * 60 * 1000;
 /** The least recently failed are evicted. */
 const ENTRIES_MAX = 20_000;
 
-const delayMsAfter = (count: number, { free, delayMsMax }: Limit): number =>
+const delayMsAfter = (count: number, { free, delayMsMax }: Limit) =>
   count < free ? 0 : Math.min(delayMsMax, DELAY_MS_MIN * 2 ** Math.min(20, count - free));
 
 /** Failures by name, in memory, the least recent first. */
@@ -149,7 +149,7 @@ export class SignInThrottle {
     return all.reduce((sum, { size }) => sum + size, 0);
   }
 
-  #firstWaitMs(email: string): number {
+  #firstWaitMs(email: string) {
     return delayMsAfter(this.#emails.find(email)?.count ?? 0, OF_EMAIL);
   }
 
@@ -200,12 +200,12 @@ export class FailedSignIns {
   }
 
   /** Another sign-in may have had its entry written while this one waited. */
-  #countOrWrite(tx: Tx, user: Subject | undefined): void {
+  #countOrWrite(tx: Tx, user: Subject | undefined) {
     if (!this.#isCounted(user)) this.#write(tx, user, (this.#noted.get(user?.id ?? "")?.count ?? 0) + 1);
   }
 
   /** Counts the failure, if the last entry is young. */
-  #isCounted(user: Subject | undefined): boolean {
+  #isCounted(user: Subject | undefined) {
     const noted = this.#noted.get(user?.id ?? "");
     const isYoung = noted !== undefined && this.#runtime.clock.monotonicMs() - noted.writtenMs < STEP_MS;
     if (isYoung) noted.count += 1;
@@ -218,7 +218,7 @@ export class FailedSignIns {
     if (count > 0) this.#write(tx, user, count);
   }
 
-  #write(tx: Tx, user: Subject | undefined, failures: number): void {
+  #write(tx: Tx, user: Subject | undefined, failures: number) {
     this.#noted.set(user?.id ?? "", { count: 0, writtenMs: this.#runtime.clock.monotonicMs() });
     const [accountId, subject] = [user?.accountId ?? null, user?.id ?? null];
     this.#audit.append(tx, { action: "users.sign-in-failed", accountId, subject, after: { failures } });

@@ -175,7 +175,7 @@ export class FirstStepsStore {
     const row = this.db.sqlite
       .query<StepsRow, { account: string; mode: string }>(FIRST_STEPS)
       .get({ account: accountId, mode });
-    const has = (step: keyof FirstSteps): boolean => row?.[step] === 1;
+    const has = (step: keyof FirstSteps) => row?.[step] === 1;
     return {
       ...{ hasKey: has("hasKey"), hasVerified: has("hasVerified"), hasList: has("hasList") },
       ...{ hasDomain: has("hasDomain"), hasTarget: has("hasTarget") },

@@ -201,7 +201,7 @@ export class Users {
   }
 
   /** Owners without a password do not count. */
-  #isLastOwner({ id, accountId, role, passwordHash, lastSignInAtMs }: UserRecord): boolean {
+  #isLastOwner({ id, accountId, role, passwordHash, lastSignInAtMs }: UserRecord) {
     const isActive = passwordHash !== null || lastSignInAtMs !== null;
     return role === "owner" && isActive && !this.#parts.store.hasOtherOwner(accountId, id);
   }
@@ -215,7 +215,7 @@ export class Users {
     { id, accountId }: UserRecord,
     by: UserActor,
     entry: { action: string; before?: Readonly<Record<string, unknown>>; after?: Readonly<Record<string, unknown>> },
-  ): void {
+  ) {
     this.#parts.audit.append(tx, { ...entry, accountId, subject: id, by: by?.id });
   }
 }

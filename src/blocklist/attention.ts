@@ -41,7 +41,7 @@ export const createBlocklistAttention =
 
 const ORDER: readonly AttentionItem["severity"][] = ["bad", "warn", "unknown"];
 const numbers = new Intl.NumberFormat("en");
-const grouped = (count: number): string => numbers.format(count);
+const grouped = (count: number) => numbers.format(count);
 
 const listedItems = (
   { store, blocklists, targets }: BlocklistAttentionDeps,

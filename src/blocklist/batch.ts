@@ -1,7 +1,7 @@
 import { parse } from "csv-parse/sync";
 import { CsvError } from "csv-parse";
 import { z } from "zod";
-import { nullableText, textField, labelSchema } from "../foundation/http/schema-fields.ts";
+import { nullableText, textField, labelSchema, enumField, integerField, listField, namedBody, namedResponse, nullableId, optionalFlag, textsField } from "../foundation/http/schema-fields.ts";
 import { nextTurn } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../foundation/http/body.ts";
@@ -30,7 +30,7 @@ export interface BatchRow {
 
 type Row = z.output<ReturnType<typeof batchRowSchema>>;
 
-const shown = (value: unknown): string =>
+const shown = (value: unknown) =>
   (typeof value === "string" ? value : JSON.stringify(value)).slice(0, TARGET_SHOWN_MAX);
 
 const newTargetOf = (row: Row, common: Row): NewTarget => ({
@@ -66,10 +66,9 @@ const readRows = async (values: readonly unknown[], read: (value: unknown) => Ba
 
 const COLUMNS = ["target", "label", "webhook_url", "alert_severity_min"];
 
-const csvProblem = (message: string): AppError =>
-  new AppError("Invalid request body", { issues: [{ path: "", message }] });
+const csvProblem = (message: string) => new AppError("Invalid request body", { issues: [{ path: "", message }] });
 
-const hasLongLine = (text: string): boolean => {
+const hasLongLine = (text: string) => {
   for (let from = 0; from < text.length;) {
     const end = text.indexOf("\n", from);
     const to = end === -1 ? text.length : end;
@@ -113,7 +112,7 @@ const rowsOfCsv = (text: string): unknown[] => {
     .map((cells) => Object.fromEntries(names.map((name, at) => [name, cells[at]]).filter(([, cell]) => cell)));
 };
 
-const isCsv = (request: Request): boolean =>
+const isCsv = (request: Request) =>
   ((request.headers.get("content-type") ?? "").split(";")[0] ?? "").trim().toLowerCase() === "text/csv";
 
 /** Reads a batch: JSON, or CSV with its shared settings in the query. Throws 400 if the body as a whole is invalid. */
@@ -189,17 +188,15 @@ const batchRowSchema = (webhookUrl: z.ZodType<string, string>) =>
 
 /** Body of `POST /v1/blacklist/targets/batch` as JSON. Rows are validated one by one: an invalid row affects no other. */
 export const targetBatchSchema = (webhookUrl: z.ZodType<string, string>) =>
-  z
-    .strictObject({
-      targets: z.array(z.unknown()).min(1).max(BATCH_TARGETS_MAX).meta({
-        description:
-          "Domains, addresses and ranges, as texts, or as objects with `target` and the settings that differ from the batch (`label`, `monitoring_enabled`, `webhook_url`, `alert_severity_min`).",
-      }),
-      monitoring_enabled: z.boolean().optional().meta(MONITORING),
-      recipients: recipientsSchema({ most: RECIPIENTS_MAX, description: "Recipients of alert mail." }).optional(),
-      ...sharedFields(webhookUrl),
-    })
-    .meta({ title: "BlacklistBatch" });
+  namedBody("BlacklistBatch", {
+    targets: z.array(z.unknown()).min(1).max(BATCH_TARGETS_MAX).meta({
+      description:
+        "Domains, addresses and ranges, as texts, or as objects with `target` and the settings that differ from the batch (`label`, `monitoring_enabled`, `webhook_url`, `alert_severity_min`).",
+    }),
+    monitoring_enabled: z.boolean().optional().meta(MONITORING),
+    recipients: recipientsSchema({ most: RECIPIENTS_MAX, description: "Recipients of alert mail." }).optional(),
+    ...sharedFields(webhookUrl),
+  });
 
 /** Query of a batch as CSV: the settings of all rows. */
 export const batchQuerySchema = (webhookUrl: z.ZodType<string, string>) =>
@@ -210,28 +207,25 @@ export const batchQuerySchema = (webhookUrl: z.ZodType<string, string>) =>
   });
 
 const problem = nullableText("Why the target is invalid, as a sentence.");
-const id = z.uuid().nullable().meta({ description: "The id of the target." });
-const count = (description: string) => z.int().meta({ description });
+const id = nullableId("The id of the target.");
+const count = (description: string) => integerField(description);
 
-export const batchResultSchema = z
-  .object({
-    created: count("How many targets were added."),
-    exists: count("How many targets existed; they are unchanged."),
-    invalid: count("How many rows are invalid."),
-    results: z
-      .array(
-        z.object({
-          row: count("The number of the row, from 1, without the header."),
-          given: textField("The target as given."),
-          status: z.enum(["created", "exists", "invalid"]).meta({ description: "What happened." }),
-          id,
-          value: nullableText("The normalized target."),
-          problem,
-        }),
-      )
-      .meta({ description: "One result per row." }),
-  })
-  .meta({ title: "BlacklistBatchResult" });
+export const batchResultSchema = namedResponse("BlacklistBatchResult", {
+  created: count("How many targets were added."),
+  exists: count("How many targets existed; they are unchanged."),
+  invalid: count("How many rows are invalid."),
+  results: listField(
+    z.object({
+      row: count("The number of the row, from 1, without the header."),
+      given: textField("The target as given."),
+      status: enumField(["created", "exists", "invalid"], "What happened."),
+      id,
+      value: nullableText("The normalized target."),
+      problem,
+    }),
+    "One result per row.",
+  ),
+});
 
 export const BATCH_EXAMPLE = {
   created: 1,
@@ -264,28 +258,23 @@ export const discoverRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
       domain: z.string().trim().min(1).max(TARGET_CHARACTERS_MAX).optional().meta({
         description: "Add this domain, the addresses of its mail hosts and those in its SPF record.",
       }),
-      egress: z.boolean().optional().meta({ description: "Add the addresses from which this service sends." }),
-      dry_run: z.boolean().optional().meta({ description: "Only return what was found; add nothing." }),
+      egress: optionalFlag("Add the addresses from which this service sends."),
+      dry_run: optionalFlag("Only return what was found; add nothing."),
       ...sharedFields(webhookUrl),
     })
     .refine(({ domain, egress }) => domain !== undefined || egress === true, "Give a domain, or egress: true")
     .meta({ title: "BlacklistDiscovery" });
 
-export const discoveredSchema = z
-  .object({
-    found: z
-      .array(
-        z.object({
-          target: textField("The normalized target."),
-          source: textField("Where it was found, such as `MX mx1.example.com`."),
-          status: z
-            .enum(["found", "created", "exists", "invalid"])
-            .meta({ description: "What happened; `found` with `dry_run`." }),
-          id,
-          problem,
-        }),
-      )
-      .meta({ description: "What was found." }),
-    unknown: z.array(z.string()).meta({ description: "What could not be found out, as sentences." }),
-  })
-  .meta({ title: "BlacklistDiscovered" });
+export const discoveredSchema = namedResponse("BlacklistDiscovered", {
+  found: listField(
+    z.object({
+      target: textField("The normalized target."),
+      source: textField("Where it was found, such as `MX mx1.example.com`."),
+      status: enumField(["found", "created", "exists", "invalid"], "What happened; `found` with `dry_run`."),
+      id,
+      problem,
+    }),
+    "What was found.",
+  ),
+  unknown: textsField("What could not be found out, as sentences."),
+});

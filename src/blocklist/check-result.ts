@@ -1,7 +1,16 @@
 import { type Blocklist, zoneOf, maskKey } from "./lists/blocklist.ts";
 import type { ListOutcome } from "./lists/lookup.ts";
 import { type TargetStatus, type TargetRow, type CheckRow, TARGET_STATUSES } from "./store.ts";
-import { countField, nullableText, textField } from "../foundation/http/schema-fields.ts";
+import {
+  countField,
+  nullableText,
+  textField,
+  enumField,
+  idField,
+  listField,
+  namedResponse,
+  textsField,
+} from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { isoTime } from "../foundation/base/clock.ts";
 
@@ -55,7 +64,7 @@ export const applyOutcomes = (
 ): TargetTransition => {
   const { lists, mutedLists } = context;
   const counts = countOutcomes(outcomes, lists.length);
-  const isMuted = (listing: string): boolean => mutedLists.includes(listing);
+  const isMuted = (listing: string) => mutedLists.includes(listing);
   if (counts.listed + counts.not_listed + counts.unproven === 0) {
     return { status: "unknown", listedOn: before.listedOn, added: [], removed: [], counts };
   }
@@ -135,7 +144,7 @@ const UNKNOWN_RETRIES_MS = [2, 5, 10, 20, 40, 60].map((minutes) => minutes * MIN
 /** What the time of the next check depends on. */
 type ScheduledTarget = Pick<TargetRow, "id" | "status" | "listedOn" | "unknownChecks">;
 
-const everyMsOf = ({ status, listedOn, unknownChecks }: ScheduledTarget): number => {
+const everyMsOf = ({ status, listedOn, unknownChecks }: ScheduledTarget) => {
   if (status === "unknown") return UNKNOWN_RETRIES_MS[Math.max(0, unknownChecks - 1)] ?? LISTED_EVERY_MS;
   return status === "listed" || listedOn.length > 0 ? LISTED_EVERY_MS : OTHERWISE_EVERY_MS;
 };
@@ -157,28 +166,26 @@ export const spreadMs = (id: string, status: TargetStatus, nowMs: number): numbe
 const outcomeSchema = z.enum(["listed", "not_listed", "unproven", "refused", "failed", "skipped"]);
 
 /** The result of one list other than "not listed". It never contains keys. */
-export const checkResultSchema = z
-  .object({
-    list: textField("The id of the list."),
-    outcome: outcomeSchema.meta({
-      description: "`unproven`: not listed, but the list has no test point that proves it works.",
-    }),
-    listings: z.array(z.string()).meta({ description: "The ids of the listings, as in `listed_on`." }),
-    codes: z.array(z.string()).meta({ description: "The A records that the list returned." }),
-    text: nullableText("The explanation of the list (TXT record)."),
-    reason: nullableText("Why the list refused, failed or proves nothing."),
-    remedy: nullableText("What the operator of this service can do."),
-    zone: nullableText("The DNS zone of the list."),
-    delist_url: nullableText("The list's page for delisting requests."),
-    address: z.string().optional().meta({ description: "In a check of a range: the address." }),
-  })
-  .meta({ title: "BlacklistResult" });
+export const checkResultSchema = namedResponse("BlacklistResult", {
+  list: textField("The id of the list."),
+  outcome: outcomeSchema.meta({
+    description: "`unproven`: not listed, but the list has no test point that proves it works.",
+  }),
+  listings: textsField("The ids of the listings, as in `listed_on`."),
+  codes: textsField("The A records that the list returned."),
+  text: nullableText("The explanation of the list (TXT record)."),
+  reason: nullableText("Why the list refused, failed or proves nothing."),
+  remedy: nullableText("What the operator of this service can do."),
+  zone: nullableText("The DNS zone of the list."),
+  delist_url: nullableText("The list's page for delisting requests."),
+  address: z.string().optional().meta({ description: "In a check of a range: the address." }),
+});
 
 /** The stored result of a check. */
 export const checkBodySchema = z.object({
-  listed_on: z.array(z.string()).meta({ description: "The ids of the listings after the check." }),
-  added: z.array(z.string()).meta({ description: "The ids of new listings." }),
-  removed: z.array(z.string()).meta({ description: "The ids of removed listings." }),
+  listed_on: textsField("The ids of the listings after the check."),
+  added: textsField("The ids of new listings."),
+  removed: textsField("The ids of removed listings."),
   counts: z
     .object({
       listed: countField("Lists that have an entry."),
@@ -194,7 +201,7 @@ export const checkBodySchema = z.object({
       "The ids of the lists without an entry. Missing in checks of a whole range and in those of older versions.",
   }),
   mailed_to: countField("How many recipients an alert mail about the changes was queued for.").optional(),
-  results: z.array(checkResultSchema).meta({ description: "The results other than `not_listed` and `skipped`." }),
+  results: listField(checkResultSchema, "The results other than `not_listed` and `skipped`."),
   address: z.string().optional().meta({ description: "In the history of a range: the address that changed." }),
 });
 export type CheckBody = z.output<typeof checkBodySchema>;
@@ -204,11 +211,11 @@ const time = z.iso.datetime({ precision: 3 });
 /** A check as the API returns it. */
 export const targetCheckSchema = checkBodySchema
   .extend({
-    id: z.uuid().meta({ description: "The id of the check." }),
-    trigger: z.enum(["scheduled", "manual"]).meta({ description: "Whether it was requested." }),
+    id: idField("The id of the check."),
+    trigger: enumField(["scheduled", "manual"], "Whether it was requested."),
     started_at: time.meta({ description: "When the check began." }),
     finished_at: time.nullable().meta({ description: "When it finished; null while it runs." }),
-    status: z.enum([...TARGET_STATUSES, "running"]).meta({ description: "The status of the target after the check." }),
+    status: enumField([...TARGET_STATUSES, "running"], "The status of the target after the check."),
   })
   .meta({ title: "BlacklistCheck" });
 export type CheckView = z.output<typeof targetCheckSchema>;

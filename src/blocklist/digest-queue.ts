@@ -69,7 +69,7 @@ export class ListingDigests {
     const recipients = [...account.recipients, ...[...listings, ...changes].flatMap((one) => one.recipients)];
     const digests = [...new Set(recipients)].map((recipient) => {
       const isWhole = account.recipients.includes(recipient);
-      const own = <T>(all: readonly Addressed<T>[]): T[] =>
+      const own = <T>(all: readonly Addressed<T>[]) =>
         all.filter((one) => isWhole || one.recipients.includes(recipient)).map(({ item }) => item);
       const listsInTrouble = isWhole ? this.deps.overview.listsInTrouble(account) : [];
       const facts = { period, sinceMs, isWhole, listings: own(listings), changes: own(changes), listsInTrouble };
@@ -108,7 +108,7 @@ export class ListingDigests {
   }
 }
 
-const thresholdOf = ({ severityMin }: DueDigest, target: TargetRow | undefined): Severity =>
+const thresholdOf = ({ severityMin }: DueDigest, target: TargetRow | undefined) =>
   target?.alertSeverityMin ?? severityMin ?? MAIL_SEVERITY_MIN;
 
 const listingOf = (target: TargetRow, min: Severity, view: ListingView): DigestListing => ({

@@ -126,10 +126,10 @@ const troubleSection = (lists: ListingDigest["listsInTrouble"]) => {
   return items === null ? [] : [{ heading, blocks: [items, link] }];
 };
 
-const named = ({ target, label }: { readonly target: string; readonly label: string | null }): string =>
+const named = ({ target, label }: { readonly target: string; readonly label: string | null }) =>
   label === null ? target : `${target} (${shortName(label)})`;
 
-const pathOf = ({ targetId: id }: { readonly targetId?: string | undefined }): Pick<MailItem, "path"> =>
+const pathOf = ({ targetId: id }: { readonly targetId?: string | undefined }) =>
   id === undefined ? {} : { path: `/blocklists/${id}` };
 
 const listingItem = (listing: DigestListing): MailItem => ({

@@ -152,7 +152,7 @@ export const discoverAndAdd = async (
 };
 
 /** Normalizes a domain. */
-const readDomain = (text: string, mode: KeyMode): string => {
+const readDomain = (text: string, mode: KeyMode) => {
   const parsed = parseTarget(text, mode);
   const message = parsed.ok ? "Must be a domain, not an address" : parsed.error;
   if (parsed.ok && parsed.value.kind === "domain") return parsed.value.value;

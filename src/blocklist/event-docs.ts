@@ -1,5 +1,16 @@
 import { z } from "zod";
-import { flagField, nullableText, textField } from "../foundation/http/schema-fields.ts";
+import {
+  flagField,
+  nullableText,
+  textField,
+  enumField,
+  idField,
+  listField,
+  namedResponse,
+  nullableEnum,
+  nullableId,
+  textsField,
+} from "../foundation/http/schema-fields.ts";
 import { CATEGORIES, TARGET_KINDS } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
 import type { EventDoc } from "../foundation/http/openapi.ts";
@@ -9,57 +20,56 @@ import { DELISTING_REASONS } from "./check-result.ts";
 const time = z.iso.datetime({ precision: 3 });
 
 const factsSchema = z.object({
-  target_id: z.uuid().meta({ description: "The id of the target; of an address, that of its range." }),
+  target_id: idField("The id of the target; of an address, that of its range."),
   target: textField("The domain or address."),
   range: nullableText("The range that the address belongs to; null otherwise."),
-  kind: z.enum(TARGET_KINDS).meta({ description: "What the target is." }),
+  kind: enumField(TARGET_KINDS, "What the target is."),
   label: nullableText("The label of the target."),
-  mode: z.enum(["live", "test"]).meta({ description: "The mode of the key that added the target." }),
+  mode: enumField(["live", "test"], "The mode of the key that added the target."),
   listing: textField("The id of the listing."),
   listing_name: textField("The name of the listing."),
   list: nullableText("The id of the list; null if it is no longer in the catalogue."),
-  category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
-  severity: z.enum(SEVERITIES).nullable().meta({ description: "How much it affects mail delivery." }),
+  category: nullableEnum(CATEGORIES, "Why something is on this list."),
+  severity: nullableEnum(SEVERITIES, "How much it affects mail delivery."),
   meaning: textField("What the listing means, as a sentence."),
   delist_url: nullableText("The list's page for delisting requests."),
-  previous_status: z.enum(TARGET_STATUSES).meta({ description: "The status before the check." }),
-  status: z.enum(TARGET_STATUSES).meta({ description: "The status after the check." }),
-  listed_on: z.array(z.string()).meta({ description: "The ids of all listings after the check." }),
+  previous_status: enumField(TARGET_STATUSES, "The status before the check."),
+  status: enumField(TARGET_STATUSES, "The status after the check."),
+  listed_on: textsField("The ids of all listings after the check."),
   flapping: flagField("Whether the listing was added or removed for at least the fourth time within a day."),
-  check_id: z.uuid().nullable().meta({ description: "The id of the check; null when the list was muted." }),
+  check_id: nullableId("The id of the check; null when the list was muted."),
   checked_at: time.meta({ description: "When the change was found." }),
 });
 
 const listedSchema = factsSchema
   .extend({
-    codes: z.array(z.string()).meta({ description: "The A records that the list returned." }),
+    codes: textsField("The A records that the list returned."),
     text: nullableText("The explanation of the list (TXT record)."),
   })
   .meta({ title: "BlacklistListed" });
 
 const delistedSchema = factsSchema
   .extend({
-    reason: z.enum(DELISTING_REASONS).meta({
-      description:
-        "`observed`: the list has no entry any more; `list_retired`: it is no longer queried; `list_muted`: you muted it; `expired`: it did not repeat the entry for 48 hours.",
-    }),
+    reason: enumField(
+      DELISTING_REASONS,
+      "`observed`: the list has no entry any more; `list_retired`: it is no longer queried; `list_muted`: you muted it; `expired`: it did not repeat the entry for 48 hours.",
+    ),
   })
   .meta({ title: "BlacklistDelisted" });
 
-const usabilitySchema = z
-  .object({
-    list: nullableText("The id of the list; null when it concerns all lists."),
-    list_name: textField("The name of the list."),
-    kinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What the list has entries for." }),
-    state: z
-      .enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"])
-      .meta({ description: "`healthy`: the list can be used." }),
-    reason: nullableText("Why the list cannot be used."),
-    remedy: nullableText("What the operator of this service can do."),
-    mode: z.literal("live").meta({ description: "Always `live`." }),
-    checked_at: time.meta({ description: "When the state was found." }),
-  })
-  .meta({ title: "BlacklistUsability" });
+const usabilitySchema = namedResponse("BlacklistUsability", {
+  list: nullableText("The id of the list; null when it concerns all lists."),
+  list_name: textField("The name of the list."),
+  kinds: listField(z.enum(TARGET_KINDS), "What the list has entries for."),
+  state: enumField(
+    ["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"],
+    "`healthy`: the list can be used.",
+  ),
+  reason: nullableText("Why the list cannot be used."),
+  remedy: nullableText("What the operator of this service can do."),
+  mode: z.literal("live").meta({ description: "Always `live`." }),
+  checked_at: time.meta({ description: "When the state was found." }),
+});
 
 const LIST_FACTS = {
   list: "spamhaus-zen",

@@ -22,7 +22,16 @@ import { type ListsByMode, TEST_LIST } from "./target-lookup.ts";
 import { isoTime } from "../foundation/base/clock.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
 import { delistUrl } from "./schemas.ts";
-import { flagField, nullableText, nullableTime, textField } from "../foundation/http/schema-fields.ts";
+import {
+  flagField,
+  nullableText,
+  nullableTime,
+  textField,
+  enumField,
+  listField,
+  namedResponse,
+  textsField,
+} from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 
 /** A list of the catalogue as it works here. */
@@ -118,7 +127,7 @@ export class ListStatuses {
     return { addresses, lists: lists.length, queriesPerDay: addresses * lists.length * CHECKS_A_DAY, tightest };
   }
 
-  #today(): number {
+  #today() {
     return Math.floor(this.runtime.clock.nowMs() / DAY_MS);
   }
 
@@ -143,9 +152,9 @@ export class ListStatuses {
 }
 
 /** The test list is in no catalogue, but always used by test keys. */
-const isInUse = (list: Blocklist, { mode }: Owner): boolean => mode === "test" || isEnabled(list);
+const isInUse = (list: Blocklist, { mode }: Owner) => mode === "test" || isEnabled(list);
 
-const rankOf = ({ state }: ListStatus): number => (state === null ? ORDER.length : ORDER.indexOf(state));
+const rankOf = ({ state }: ListStatus) => (state === null ? ORDER.length : ORDER.indexOf(state));
 
 /** The listings of a list, each id once, most severe first. */
 const listingsIn = ({ codes }: Blocklist) => {
@@ -196,14 +205,15 @@ export const catalogueView = ({ version, lists }: Catalogue, health: DnsblHealth
 const listListingSchema = z.object({
   id: textField("The id of the listing, as in `listed_on`."),
   name: textField("The name of the listing."),
-  meanings: z.array(z.string()).meta({ description: "What the return codes of the list mean." }),
-  category: z.enum(CATEGORIES).meta({ description: "Why something is on this list." }),
-  severity: z.enum(SEVERITIES).meta({ description: "How much it affects mail delivery." }),
+  meanings: textsField("What the return codes of the list mean."),
+  category: enumField(CATEGORIES, "Why something is on this list."),
+  severity: enumField(SEVERITIES, "How much it affects mail delivery."),
 });
 
-const healthStateSchema = z
-  .enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"])
-  .meta({ description: "`healthy`: the test points respond as documented." });
+const healthStateSchema = enumField(
+  ["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"],
+  "`healthy`: the test points respond as documented.",
+);
 
 const usageSchema = z.object({
   terms: textField("Who may use the list."),
@@ -214,46 +224,40 @@ const usageSchema = z.object({
 });
 
 /** Response of `GET /v1/blacklist/lists`. */
-export const listsSchema = z
-  .object({
-    version: textField("The version of the catalogue."),
-    lists: z
-      .array(
-        z
-          .object({
-            id: textField("The id of the list."),
-            name: textField("The name of the list."),
-            operator: textField("Who operates it."),
-            kinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What it has entries for." }),
-            zone: nullableText("The DNS zone; null if the list requires a key that is not set."),
-            enabled: flagField("Whether the list is queried."),
-            severity: z.enum(SEVERITIES).meta({ description: "The severity of its most severe listing." }),
-            confidence: z.enum(CONFIDENCES).meta({
-              description:
-                "How reliable this data is: A verified recently, B documented by the operator, C from catalogues.",
-            }),
-            usage: usageSchema.nullable().meta({ description: "The operator's terms; null if none are published." }),
-            listings: z.array(listListingSchema).meta({ description: "What the list can report, most severe first." }),
-            delist_url: delistUrl,
-            lookup_url: nullableText("A page about one target, with the placeholder `{value}`."),
-            notes: nullableText("Further remarks."),
-            health: z
-              .array(
-                z.object({
-                  kind: z.enum(TARGET_KINDS).meta({ description: "The kind of target that was tested." }),
-                  state: healthStateSchema,
-                  reason: nullableText("Why the list is not healthy."),
-                  remedy: nullableText("What the operator of this service can do."),
-                  tested_at: nullableTime("When the last test finished; null before the first."),
-                }),
-              )
-              .meta({ description: "Whether the list works through the resolver of this service." }),
-          })
-          .meta({ title: "Blacklist" }),
-      )
-      .meta({ description: "The lists." }),
-  })
-  .meta({ title: "BlacklistCatalogue" });
+export const listsSchema = namedResponse("BlacklistCatalogue", {
+  version: textField("The version of the catalogue."),
+  lists: listField(
+    namedResponse("Blacklist", {
+      id: textField("The id of the list."),
+      name: textField("The name of the list."),
+      operator: textField("Who operates it."),
+      kinds: listField(z.enum(TARGET_KINDS), "What it has entries for."),
+      zone: nullableText("The DNS zone; null if the list requires a key that is not set."),
+      enabled: flagField("Whether the list is queried."),
+      severity: enumField(SEVERITIES, "The severity of its most severe listing."),
+      confidence: enumField(
+        CONFIDENCES,
+        "How reliable this data is: A verified recently, B documented by the operator, C from catalogues.",
+      ),
+      usage: usageSchema.nullable().meta({ description: "The operator's terms; null if none are published." }),
+      listings: listField(listListingSchema, "What the list can report, most severe first."),
+      delist_url: delistUrl,
+      lookup_url: nullableText("A page about one target, with the placeholder `{value}`."),
+      notes: nullableText("Further remarks."),
+      health: listField(
+        z.object({
+          kind: enumField(TARGET_KINDS, "The kind of target that was tested."),
+          state: healthStateSchema,
+          reason: nullableText("Why the list is not healthy."),
+          remedy: nullableText("What the operator of this service can do."),
+          tested_at: nullableTime("When the last test finished; null before the first."),
+        }),
+        "Whether the list works through the resolver of this service.",
+      ),
+    }),
+    "The lists.",
+  ),
+});
 
 export const CATALOGUE_EXAMPLE = {
   version: "2026-01-01",

@@ -57,7 +57,7 @@ export const lastSeenOf = (listings: readonly ListingView[]): string | null =>
     .toSorted()
     .at(-1) ?? null;
 
-const worstFirst = (a: ListingView, b: ListingView): number =>
+const worstFirst = (a: ListingView, b: ListingView) =>
   worstRank([b.severity]) - worstRank([a.severity]) || b.since.localeCompare(a.since) || a.id.localeCompare(b.id);
 
 export interface ListingsDeps {
@@ -100,7 +100,7 @@ export class Listings {
   }
 
   /** A range has the worst status of its addresses, and all of their listings. */
-  #updateRange(tx: Tx, rangeId: string): void {
+  #updateRange(tx: Tx, rangeId: string) {
     const range = this.deps.targets.findTarget(rangeId);
     if (range === undefined) return;
     const { statuses, severityRank, lastCheckedAtMs, nextCheckAtMs } = this.deps.ranges.summarize(rangeId);

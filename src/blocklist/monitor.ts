@@ -146,12 +146,12 @@ export class BlocklistMonitor {
   }
 
   /** The range that an address belongs to, as text; null for a target of its own. */
-  #rangeOf({ rangeId }: TargetRow): string | null {
+  #rangeOf({ rangeId }: TargetRow) {
     return rangeId === "" ? null : (this.deps.store.findTarget(rangeId)?.value ?? null);
   }
 
   /** Adds a check with changes to the history of the range, if any. */
-  #recordInRange(tx: Tx, { rangeId, value }: TargetRow, row: Omit<CheckRow, "body">, body: CheckBody): void {
+  #recordInRange(tx: Tx, { rangeId, value }: TargetRow, row: Omit<CheckRow, "body">, body: CheckBody) {
     if (rangeId === "" || !row.isChange) return;
     const text = JSON.stringify({ ...body, address: value });
     this.deps.store.insertCheck(tx, { ...row, id: newId(), targetId: rangeId, body: text });
@@ -161,7 +161,7 @@ export class BlocklistMonitor {
     if (added.length + removed.length === 0) return [];
     const sinceMs = this.runtime.clock.nowMs() - FLAPPING_WINDOW_MS;
     const earlier = this.deps.store.changesSince(targetId, sinceMs).map(bodyOf);
-    const isFlapping = (listing: string): boolean =>
+    const isFlapping = (listing: string) =>
       earlier.filter((body) => body.added.includes(listing) || body.removed.includes(listing)).length + 1 >=
       FLAPPING_CHANGES;
     return [
@@ -263,9 +263,8 @@ export class RangeChecks {
 
 /** The checks of all addresses as one; every result names its address. */
 const sumOf = (bodies: readonly CheckBody[], { listedOn }: TargetRow): CheckBody => {
-  const total = (outcome: keyof CheckBody["counts"]): number =>
-    bodies.reduce((sum, { counts }) => sum + counts[outcome], 0);
-  const each = (field: "added" | "removed"): string[] => [...new Set(bodies.flatMap((body) => body[field]))].toSorted();
+  const total = (outcome: keyof CheckBody["counts"]) => bodies.reduce((sum, { counts }) => sum + counts[outcome], 0);
+  const each = (field: "added" | "removed") => [...new Set(bodies.flatMap((body) => body[field]))].toSorted();
   const results = bodies.flatMap((body) => body.results.map((result) => ({ ...result, address: body.address })));
   const listedFirst = results.toSorted((a, b) => Number(b.outcome === "listed") - Number(a.outcome === "listed"));
   return {
@@ -324,7 +323,7 @@ export class CheckScheduler {
     }
   }
 
-  async #checkOne(target: TargetRow): Promise<void> {
+  async #checkOne(target: TargetRow) {
     const { db, clock, log } = this.runtime;
     const { store, monitor } = this.deps;
     try {
@@ -343,7 +342,7 @@ export class CheckScheduler {
     const late = store.countDue(clock.nowMs() - LATE_MS);
     if (late < BACKLOG_MIN) return;
     log.info("many blocklist checks are overdue, spreading them over the next hour", { late });
-    const spread = (tx: Tx): number => {
+    const spread = (tx: Tx) => {
       const nowMs = clock.nowMs();
       const overdue = store.dueTargets(nowMs - LATE_MS, ROWS_AT_ONCE);
       for (const { id, status } of overdue) store.updateTarget(tx, id, { nextCheckAtMs: spreadMs(id, status, nowMs) });
@@ -356,7 +355,7 @@ export class CheckScheduler {
   async fillSeverities(): Promise<void> {
     const { store, lookups, listings } = this.deps;
     const { db, clock } = this.runtime;
-    const read = (after: string): TargetRow[] => store.withoutSeverity(after, ROWS_AT_ONCE);
+    const read = (after: string) => store.withoutSeverity(after, ROWS_AT_ONCE);
     for await (const targets of pagesOf({ start: "", read, positionOf: ({ id }) => id })) {
       await db.commit((tx) => {
         for (const target of targets) {
@@ -380,10 +379,10 @@ export class CheckScheduler {
     await this.#purge(Math.max(CHANGES_KEPT_DAYS, retentionDays), true);
   }
 
-  async #purge(days: number, isChange: boolean): Promise<void> {
+  async #purge(days: number, isChange: boolean) {
     const beforeMs = this.runtime.clock.nowMs() - days * DAY_MS;
     const { store, monitor } = this.deps;
-    const purgeSome = (tx: Tx): number => store.purgeChecks(tx, { isChange, beforeMs, limit: ROWS_AT_ONCE });
+    const purgeSome = (tx: Tx) => store.purgeChecks(tx, { isChange, beforeMs, limit: ROWS_AT_ONCE });
     await inSteps(() => this.runtime.db.commit(purgeSome), { isStopping: () => monitor.isStopping });
   }
 }

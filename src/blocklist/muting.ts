@@ -56,7 +56,7 @@ export class Muting {
   }
 
   /** Removes the listings that are being muted, by themselves or with their list, each with its event. */
-  #removeMuted(tx: Tx, before: TargetRow, mutedLists: readonly string[]): void {
+  #removeMuted(tx: Tx, before: TargetRow, mutedLists: readonly string[]) {
     const { store, listings, notifier, catalogue } = this.deps;
     const lists = catalogue[before.mode];
     const isMuted = (listing: string) =>
@@ -87,7 +87,7 @@ export class Muting {
    * Whether a list that is still queried had no entry at the last check. A check does not store the names of such lists:
    * one that is being muted, and did not refuse or fail, may have been among them.
    */
-  #isDenied(before: TargetRow, mutedLists: readonly string[]): boolean {
+  #isDenied(before: TargetRow, mutedLists: readonly string[]) {
     const [last] = this.deps.store.listChecks(before.id, { before: null, limit: 1 });
     if (last === undefined) return false;
     const { counts, results } = bodyOf(last);
@@ -186,7 +186,7 @@ export class Mutes {
     for (const row of this.deps.store.ended(nowMs, ENDED_AT_ONCE)) await this.#end(row, nowMs);
   }
 
-  #end(row: MuteRow, nowMs: number): Promise<void> {
+  #end(row: MuteRow, nowMs: number) {
     const { store, blocklists, ranges, muting } = this.deps;
     return this.runtime.db.commit((tx) => {
       store.remove(tx, row);

@@ -6,7 +6,18 @@ import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
 import type { DnsblHealth } from "./lists/health.ts";
 import { type BlocklistStore, type Owner, TARGET_STATUSES, type TargetStatus } from "./store.ts";
 import type { Targets } from "./targets.ts";
-import { countField, flagField, nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
+import {
+  countField,
+  flagField,
+  nullableText,
+  textField,
+  timeField,
+  enumField,
+  idField,
+  listField,
+  namedResponse,
+  nullableEnum,
+} from "../foundation/http/schema-fields.ts";
 import { targetSchema, TARGET_EXAMPLE } from "./schemas.ts";
 import type { Db } from "../foundation/db/open.ts";
 
@@ -102,16 +113,16 @@ export const overviewQuerySchema = z.strictObject({
 });
 
 const changeSchema = z.object({
-  event_id: z.uuid().meta({ description: "The id of the event." }),
+  event_id: idField("The id of the event."),
   at: timeField("When it was found."),
-  change: z.enum(["listed", "delisted"]).meta({ description: "Whether the listing was added or removed." }),
-  target_id: z.uuid().meta({ description: "The id of the target; of an address, that of its range." }),
+  change: enumField(["listed", "delisted"], "Whether the listing was added or removed."),
+  target_id: idField("The id of the target; of an address, that of its range."),
   target: textField("The domain or address."),
   label: nullableText("The label of the target."),
   listing: textField("The id of the listing."),
   listing_name: textField("The name of the listing."),
-  severity: z.enum(SEVERITIES).nullable().meta({ description: "The severity of the listing." }),
-  category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
+  severity: nullableEnum(SEVERITIES, "The severity of the listing."),
+  category: nullableEnum(CATEGORIES, "Why something is on this list."),
   reason: nullableText("Why a listing was removed; null for a new one."),
 });
 
@@ -139,14 +150,14 @@ const changesSchema = z.object({
   listed: countField("New listings."),
   delisted: countField("Removed listings."),
   is_complete: flagField("False if there were too many to count; the feed has all."),
-  recent: z.array(changeSchema).meta({ description: "The latest 50, newest first." }),
+  recent: listField(changeSchema, "The latest 50, newest first."),
   feed: textField("The URL of the event feed since that time."),
 });
 
 const troubledListSchema = z.object({
   list: textField("The id of the list."),
   name: textField("The name of the list."),
-  kind: z.enum(TARGET_KINDS).meta({ description: "The kind of target that was tested." }),
+  kind: enumField(TARGET_KINDS, "The kind of target that was tested."),
   state: textField("The state of the list, as in `GET /v1/blacklist/lists`."),
   reason: nullableText("Why the list cannot be used."),
   remedy: nullableText("What the operator of this service can do."),
@@ -154,32 +165,30 @@ const troubledListSchema = z.object({
 });
 
 /** Response of `GET /v1/blacklist/overview`. */
-export const overviewSchema = z
-  .object({
-    generated_at: timeField("When the overview was made."),
-    since: timeField("The start of the changes."),
-    targets: targetCountsSchema.meta({ description: "Counts of targets." }),
-    listings: listingCountsSchema.meta({ description: "Counts of listings." }),
-    worst: z
-      .array(
-        targetSchema.pick({
-          id: true,
-          kind: true,
-          value: true,
-          label: true,
-          status: true,
-          severity: true,
-          listings: true,
-          listings_count: true,
-        }),
-      )
-      .meta({ description: "The ten targets with the most severe unacknowledged listings, with five listings each." }),
-    changes: changesSchema.meta({ description: "Listings and delistings." }),
-    lists_in_trouble: z
-      .array(troubledListSchema)
-      .meta({ description: "Lists that cannot be used at present through the resolver of this service." }),
-  })
-  .meta({ title: "BlacklistOverview" });
+export const overviewSchema = namedResponse("BlacklistOverview", {
+  generated_at: timeField("When the overview was made."),
+  since: timeField("The start of the changes."),
+  targets: targetCountsSchema.meta({ description: "Counts of targets." }),
+  listings: listingCountsSchema.meta({ description: "Counts of listings." }),
+  worst: listField(
+    targetSchema.pick({
+      id: true,
+      kind: true,
+      value: true,
+      label: true,
+      status: true,
+      severity: true,
+      listings: true,
+      listings_count: true,
+    }),
+    "The ten targets with the most severe unacknowledged listings, with five listings each.",
+  ),
+  changes: changesSchema.meta({ description: "Listings and delistings." }),
+  lists_in_trouble: listField(
+    troubledListSchema,
+    "Lists that cannot be used at present through the resolver of this service.",
+  ),
+});
 
 const { id, kind, value, label, status, severity, listings, listings_count } = TARGET_EXAMPLE;
 const WORST_EXAMPLE = { id, kind, value, label, status, severity, listings, listings_count };
@@ -262,11 +271,11 @@ const eventDataSchema = z.object({
   reason: z.string().optional(),
 });
 
-const numbersOf = <K extends string>(keys: readonly K[], count: (key: K) => number): Record<K, number> =>
+const numbersOf = <K extends string>(keys: readonly K[], count: (key: K) => number) =>
   Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<K, number>;
 
 const targetsOf = (counts: readonly TargetCount[]) => {
-  const sum = (passes: (row: TargetCount) => boolean): number =>
+  const sum = (passes: (row: TargetCount) => boolean) =>
     counts.filter(passes).reduce((total, { count }) => total + count, 0);
   return {
     total: sum(({ isOwn }) => isOwn === 1),
@@ -288,7 +297,7 @@ export class Overview {
 
   async read(owner: Owner, sinceMs: number) {
     const { counts, listings } = await this.#countAll(owner);
-    const sum = (isCounted: (row: (typeof listings)[number]) => boolean): number =>
+    const sum = (isCounted: (row: (typeof listings)[number]) => boolean) =>
       listings.filter(isCounted).reduce((total, { count }) => total + count, 0);
     const since = isoTime(sinceMs);
     const feed = `/v1/events?since=${encodeURIComponent(since)}`;

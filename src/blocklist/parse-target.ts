@@ -53,7 +53,7 @@ export const parseTargetOrRange = (text: string, mode: KeyMode): Result<ParsedTa
   return ok({ kind: "ipv4", value: rangeText(range.value), addresses });
 };
 
-const notATarget = (text: string): string => {
+const notATarget = (text: string) => {
   if (text.includes("://")) return "Give only the domain, without http:// and path.";
   if (/^(?:[\d.]+|[\da-f.[\]]*:[\da-f:.[\]]*)\//i.test(text))
     return "Only IPv4 ranges up to a /22 are accepted. Add single addresses instead.";
@@ -103,7 +103,7 @@ interface AddressRange {
 const ADDRESS_BITS = 32;
 const RANGE = /^([\d.]+)\s*(?:\/\s*(\d{1,3})|[-–]\s*([\d.]+))$/;
 
-const dotted = (number: number): string =>
+const dotted = (number: number) =>
   [2 ** 24, 2 ** 16, 2 ** 8, 1].map((unit) => Math.floor(number / unit) % 256).join(".");
 
 /** Whether a text looks like a range of IPv4 addresses, valid or not. */

@@ -39,7 +39,7 @@ export class RangeStore {
       .where(isIn(rangeId))
       .groupBy(table.status)
       .all();
-    const numbers = (values: ReadonlyArray<number | null>): number[] => values.filter((value) => value !== null);
+    const numbers = (values: ReadonlyArray<number | null>) => values.filter((value) => value !== null);
     const checked = numbers(rows.map(({ lastCheckedAtMs }) => lastCheckedAtMs));
     const due = numbers(rows.map(({ nextCheckAtMs }) => nextCheckAtMs));
     return {

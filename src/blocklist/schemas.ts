@@ -1,12 +1,4 @@
-import {
-  flagField,
-  integerField,
-  nullableText,
-  nullableTime,
-  textField,
-  timeField,
-  labelSchema,
-} from "../foundation/http/schema-fields.ts";
+import { flagField, integerField, nullableText, nullableTime, textField, timeField, labelSchema, enumField, idField, listField, namedBody, namedResponse, nullableEnum, nullableId, nullableInteger, optionalFlag, textsField } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { CATEGORIES, TARGET_KINDS, type Blocklist, severityRankOf } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";
@@ -24,7 +16,7 @@ const RECIPIENTS_MAX = 10;
 const NOTE_CHARACTERS_MAX = 1_000;
 const LIST_CHARACTERS_MAX = 100;
 
-const characters = (text: string): number => [...text].length;
+const characters = (text: string) => [...text].length;
 
 const label = labelSchema("outbound 1");
 const labelOrNull = label.nullable().optional();
@@ -40,52 +32,45 @@ const recipients = recipientsSchema({
   description: "Receive mail about listings and delistings of the target, in addition to those of the account.",
 });
 
-const alertSeverityMin = z.enum(SEVERITIES).nullable().meta({
-  description:
-    "Listings of a lower severity are not sent; they remain in the history and the event feed. Null: the setting of the account (`GET /v1/notifications`).",
-});
+const alertSeverityMin = nullableEnum(
+  SEVERITIES,
+  "Listings of a lower severity are not sent; they remain in the history and the event feed. Null: the setting of the account (`GET /v1/notifications`).",
+);
 
 /** Body of `POST /v1/blacklist/targets`. */
 export const newTargetSchema = (webhookUrl: z.ZodType<string, string>) =>
-  z
-    .strictObject({
-      target: targetText.meta({
-        description:
-          "A domain below a public suffix, a public IPv4 or IPv6 address, or a range of up to 1,024 IPv4 addresses: `198.51.100.0/24` or `198.51.100.1-198.51.100.9`.",
-        examples: ["example.com"],
-      }),
-      label: labelOrNull,
-      monitoring_enabled: z.boolean().optional().meta({ description: "Whether scheduled checks run. Default: true." }),
-      webhook_url: webhookUrl
-        .nullable()
-        .optional()
-        .meta({ description: "Receives the events of this target, in addition to the webhook of the account." }),
-      recipients: recipients.optional(),
-      alert_severity_min: alertSeverityMin.optional(),
-    })
-    .meta({ title: "BlacklistTargetOrder" });
+  namedBody("BlacklistTargetOrder", {
+    target: targetText.meta({
+      description:
+        "A domain below a public suffix, a public IPv4 or IPv6 address, or a range of up to 1,024 IPv4 addresses: `198.51.100.0/24` or `198.51.100.1-198.51.100.9`.",
+      examples: ["example.com"],
+    }),
+    label: labelOrNull,
+    monitoring_enabled: optionalFlag("Whether scheduled checks run. Default: true."),
+    webhook_url: webhookUrl
+      .nullable()
+      .optional()
+      .meta({ description: "Receives the events of this target, in addition to the webhook of the account." }),
+    recipients: recipients.optional(),
+    alert_severity_min: alertSeverityMin.optional(),
+  });
 
 /** Body of `PATCH /v1/blacklist/targets/{id}`: only given fields change; null removes. */
 export const targetChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
-  z
-    .strictObject({
-      label: labelOrNull,
-      monitoring_enabled: z
-        .boolean()
-        .optional()
-        .meta({ description: "False pauses the scheduled checks; the history is kept." }),
-      webhook_url: webhookUrl
-        .nullable()
-        .optional()
-        .meta({ description: "Receives the events of this target; null removes it." }),
-      recipients: recipients.optional(),
-      alert_severity_min: alertSeverityMin.optional(),
-      muted_lists: z.array(z.string()).max(MUTED_LISTS_MAX).optional().meta({
-        description:
-          "Ids of lists (`spamhaus-zen`), which are not queried for this target, or of single listings as in `listed_on` (`spamhaus-pbl`), which are ignored. Ids that are no longer in the catalogue can stay.",
-      }),
-    })
-    .meta({ title: "BlacklistTargetChange" });
+  namedBody("BlacklistTargetChange", {
+    label: labelOrNull,
+    monitoring_enabled: optionalFlag("False pauses the scheduled checks; the history is kept."),
+    webhook_url: webhookUrl
+      .nullable()
+      .optional()
+      .meta({ description: "Receives the events of this target; null removes it." }),
+    recipients: recipients.optional(),
+    alert_severity_min: alertSeverityMin.optional(),
+    muted_lists: z.array(z.string()).max(MUTED_LISTS_MAX).optional().meta({
+      description:
+        "Ids of lists (`spamhaus-zen`), which are not queried for this target, or of single listings as in `listed_on` (`spamhaus-pbl`), which are ignored. Ids that are no longer in the catalogue can stay.",
+    }),
+  });
 
 const only = (what: string) => ({ description: `Only targets ${what}.` });
 
@@ -116,25 +101,17 @@ export const TARGET_FILTERS = {
 };
 
 /** Body of `PATCH /v1/blacklist/targets/{id}/listings/{listing}`: only given fields change. */
-export const listingNotesSchema = z
-  .strictObject({
-    acknowledged: z
-      .boolean()
-      .optional()
-      .meta({ description: "The listing is known and needs no action. False removes the mark." }),
-    delisting_requested: z
-      .boolean()
-      .optional()
-      .meta({ description: "The delisting was requested. False removes the mark." }),
-    note: z
-      .string()
-      .min(1, "Must not be empty: null removes it")
-      .refine((text) => characters(text) <= NOTE_CHARACTERS_MAX, `At most ${NOTE_CHARACTERS_MAX} characters`)
-      .nullable()
-      .optional()
-      .meta({ description: "Free text of up to 1,000 characters; null removes it." }),
-  })
-  .meta({ title: "BlacklistListingNotes" });
+export const listingNotesSchema = namedBody("BlacklistListingNotes", {
+  acknowledged: optionalFlag("The listing is known and needs no action. False removes the mark."),
+  delisting_requested: optionalFlag("The delisting was requested. False removes the mark."),
+  note: z
+    .string()
+    .min(1, "Must not be empty: null removes it")
+    .refine((text) => characters(text) <= NOTE_CHARACTERS_MAX, `At most ${NOTE_CHARACTERS_MAX} characters`)
+    .nullable()
+    .optional()
+    .meta({ description: "Free text of up to 1,000 characters; null removes it." }),
+});
 
 const mark = (description: string) =>
   z
@@ -147,74 +124,62 @@ const mark = (description: string) =>
 
 export const delistUrl = nullableText("The list's page for delisting requests; null if there is none.");
 
-export const targetListingSchema = z
-  .object({
-    id: textField("The id of the listing, as in `listed_on`."),
-    list: nullableText("The id of the list; null if it is no longer in the catalogue."),
-    name: textField("The name of the listing."),
-    severity: z.enum(SEVERITIES).nullable().meta({ description: "How much it affects mail delivery." }),
-    category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
-    meaning: textField("What the listing means, as a sentence."),
-    address: nullableText("The listed address of a range; null for other targets."),
-    since: timeField("When the listing was first seen."),
-    last_seen_at: timeField("When the list last confirmed it. It remains listed while the list does not respond."),
-    delist_url: delistUrl,
-    acknowledged: mark("Set when the listing was acknowledged."),
-    delisting_requested: mark("Set when the delisting was requested."),
-    note: z
-      .object({
-        text: textField("The note."),
-        at: timeField("When the note was written."),
-        by: nullableText("The name of the key that wrote it."),
-      })
-      .nullable()
-      .meta({ description: "A note about the listing." }),
-  })
-  .meta({ title: "BlacklistTargetListing" });
+export const targetListingSchema = namedResponse("BlacklistTargetListing", {
+  id: textField("The id of the listing, as in `listed_on`."),
+  list: nullableText("The id of the list; null if it is no longer in the catalogue."),
+  name: textField("The name of the listing."),
+  severity: nullableEnum(SEVERITIES, "How much it affects mail delivery."),
+  category: nullableEnum(CATEGORIES, "Why something is on this list."),
+  meaning: textField("What the listing means, as a sentence."),
+  address: nullableText("The listed address of a range; null for other targets."),
+  since: timeField("When the listing was first seen."),
+  last_seen_at: timeField("When the list last confirmed it. It remains listed while the list does not respond."),
+  delist_url: delistUrl,
+  acknowledged: mark("Set when the listing was acknowledged."),
+  delisting_requested: mark("Set when the delisting was requested."),
+  note: z
+    .object({
+      text: textField("The note."),
+      at: timeField("When the note was written."),
+      by: nullableText("The name of the key that wrote it."),
+    })
+    .nullable()
+    .meta({ description: "A note about the listing." }),
+});
 
-export const targetSchema = z
-  .object({
-    id: z.uuid().meta({ description: "The id of the target." }),
-    kind: z.enum(TARGET_KINDS).meta({ description: "What the target is. Ranges are `ipv4`." }),
-    value: textField(
-      "The normalized target, as the lists are queried for it; of a range, its network or its two ends.",
-    ),
-    members: z.int().nullable().meta({ description: "How many addresses a range has; null for other targets." }),
-    range_id: z.uuid().nullable().meta({ description: "The id of the range that an address belongs to." }),
-    label: nullableText("Free text of your own."),
-    status: z.enum(TARGET_STATUSES).meta({
-      description:
-        "`pending` before the first check; `unknown` when no list responded. A range has the worst status of its addresses.",
-    }),
-    severity: z
-      .enum(SEVERITIES)
-      .nullable()
-      .meta({ description: "The severity of the most severe listing; null when there is none." }),
-    monitoring_enabled: flagField("Whether scheduled checks run."),
-    listings: z.array(targetListingSchema).meta({
-      description: "The listings, most severe first; of a range, the first 100 of its addresses.",
-    }),
-    listings_count: integerField("How many listings there are."),
-    seen_at: nullableTime(
-      "When a list last confirmed one of these listings; unchanged while the lists do not respond.",
-    ),
-    listed_on: z
-      .array(z.string())
-      .meta({ description: "The ids of the known listings. A list that does not respond keeps its last ones." }),
-    muted_lists: z.array(z.string()).meta({ description: "Ids of lists and listings that are ignored." }),
-    last_checked_at: nullableTime("When the last check finished; null before the first."),
-    next_check_at: timeField("When the next check is due. While paused: when it would be due if resumed now."),
-    webhook_configured: flagField(
-      "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
-    ),
-    recipients: z.array(z.string()).meta({ description: "Recipients of alert mail about this target." }),
-    alert_severity_min: z
-      .enum(SEVERITIES)
-      .nullable()
-      .meta({ description: "Listings of a lower severity are not sent; null: the setting of the account." }),
-    created_at: timeField("When the target was added."),
-  })
-  .meta({ title: "BlacklistTarget" });
+export const targetSchema = namedResponse("BlacklistTarget", {
+  id: idField("The id of the target."),
+  kind: enumField(TARGET_KINDS, "What the target is. Ranges are `ipv4`."),
+  value: textField("The normalized target, as the lists are queried for it; of a range, its network or its two ends."),
+  members: nullableInteger("How many addresses a range has; null for other targets."),
+  range_id: nullableId("The id of the range that an address belongs to."),
+  label: nullableText("Free text of your own."),
+  status: enumField(
+    TARGET_STATUSES,
+    "`pending` before the first check; `unknown` when no list responded. A range has the worst status of its addresses.",
+  ),
+  severity: nullableEnum(SEVERITIES, "The severity of the most severe listing; null when there is none."),
+  monitoring_enabled: flagField("Whether scheduled checks run."),
+  listings: listField(
+    targetListingSchema,
+    "The listings, most severe first; of a range, the first 100 of its addresses.",
+  ),
+  listings_count: integerField("How many listings there are."),
+  seen_at: nullableTime("When a list last confirmed one of these listings; unchanged while the lists do not respond."),
+  listed_on: textsField("The ids of the known listings. A list that does not respond keeps its last ones."),
+  muted_lists: textsField("Ids of lists and listings that are ignored."),
+  last_checked_at: nullableTime("When the last check finished; null before the first."),
+  next_check_at: timeField("When the next check is due. While paused: when it would be due if resumed now."),
+  webhook_configured: flagField(
+    "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
+  ),
+  recipients: textsField("Recipients of alert mail about this target."),
+  alert_severity_min: nullableEnum(
+    SEVERITIES,
+    "Listings of a lower severity are not sent; null: the setting of the account.",
+  ),
+  created_at: timeField("When the target was added."),
+});
 
 export const TARGET_EXAMPLE = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
@@ -259,33 +224,31 @@ export const MEMBER_EXAMPLE = { ...TARGET_EXAMPLE, range_id: "019aa0d6-5b7e-7c31
 
 const cursor = nullableText("Pass it as `cursor` for the next page; null on the last.");
 
-export const targetsSchema = z
-  .object({ targets: z.array(targetSchema).meta({ description: "The targets." }), next_cursor: cursor })
-  .meta({ title: "BlacklistTargetList" });
+export const targetsSchema = namedResponse("BlacklistTargetList", {
+  targets: listField(targetSchema, "The targets."),
+  next_cursor: cursor,
+});
 
-export const membersSchema = z
-  .object({
-    members: z.array(targetSchema).meta({ description: "The addresses, each a target." }),
-    next_cursor: cursor,
-  })
-  .meta({ title: "BlacklistMemberList" });
+export const membersSchema = namedResponse("BlacklistMemberList", {
+  members: listField(targetSchema, "The addresses, each a target."),
+  next_cursor: cursor,
+});
 
-export const checkedSchema = z
-  .object({
-    target: targetSchema.meta({ description: "The target after the check, or as it is now." }),
-    check: targetCheckSchema.meta({ description: "The check." }),
-  })
-  .meta({ title: "BlacklistCheckedTarget" });
+export const checkedSchema = namedResponse("BlacklistCheckedTarget", {
+  target: targetSchema.meta({ description: "The target after the check, or as it is now." }),
+  check: targetCheckSchema.meta({ description: "The check." }),
+});
 
-export const checksSchema = z
-  .object({ checks: z.array(targetCheckSchema).meta({ description: "The checks." }), next_cursor: cursor })
-  .meta({ title: "BlacklistCheckList" });
+export const checksSchema = namedResponse("BlacklistCheckList", {
+  checks: listField(targetCheckSchema, "The checks."),
+  next_cursor: cursor,
+});
 
 /** The position of a target as a cursor: `rank.id`. */
 export const severityCursor = ({ severityRank, id }: SeverityPosition): string => `${severityRank}.${id}`;
 
 /** Whether a text can be such a cursor. */
-const isSeverityCursor = (text: string): boolean => /^[0-5]\./.test(text) && isId(text.slice(2));
+const isSeverityCursor = (text: string) => /^[0-5]\./.test(text) && isId(text.slice(2));
 
 export const positionOfCursor = (cursor: string): SeverityPosition => ({
   severityRank: Number(cursor[0]),

@@ -50,11 +50,9 @@ const IS_LISTED = ne(targets.listedOn, []);
 /** Ranges are not checked themselves, only their addresses. */
 const IS_WATCHED = sql`monitoring_enabled = 1 and members is null`;
 
-const isDue = (nowMs: number): SQL | undefined =>
-  and(IS_WATCHED, lte(targets.nextCheckAtMs, nowMs), sql.raw(OF_ENABLED_ACCOUNT));
-const isOf = ({ accountId, mode }: Owner): SQL | undefined =>
-  and(eq(targets.accountId, accountId), eq(targets.mode, mode));
-const isAfter = (position: SeverityPosition | null): SQL | undefined =>
+const isDue = (nowMs: number) => and(IS_WATCHED, lte(targets.nextCheckAtMs, nowMs), sql.raw(OF_ENABLED_ACCOUNT));
+const isOf = ({ accountId, mode }: Owner) => and(eq(targets.accountId, accountId), eq(targets.mode, mode));
+const isAfter = (position: SeverityPosition | null) =>
   position === null ? undefined : sql`(severity_rank, id) < (${position.severityRank}, ${position.id})`;
 
 const matches = (owner: Owner, filters: TargetFilters): SQL | undefined => {

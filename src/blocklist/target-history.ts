@@ -101,7 +101,7 @@ export class TargetHistory {
   }
 }
 
-const namesOf = (lists: readonly Blocklist[]): ReadonlyMap<string, string> =>
+const namesOf = (lists: readonly Blocklist[]) =>
   new Map(lists.flatMap(({ codes }) => codes.map(({ id, name }) => [id, name])));
 
 /** An event with what became of it. */
@@ -115,7 +115,7 @@ interface SentChange {
 }
 
 /** What identifies a change in the history and in the events. */
-const keyOf = (change: TargetChangeView["change"], address: string, listing: string, at: string): string =>
+const keyOf = (change: TargetChangeView["change"], address: string, listing: string, at: string) =>
   [change, address, listing, at].join(" ");
 
 const sentByKey = (
@@ -187,7 +187,7 @@ const mutedChange = ({ atMs, address, listing, webhook }: SentChange, { target, 
 });
 
 /** When the listing of a removal had been added. `all` are the changes, newest first. */
-const addedBefore = (all: readonly Change[], at: number): number | null => {
+const addedBefore = (all: readonly Change[], at: number) => {
   const own = all[at];
   if (own === undefined || own.change === "listed") return null;
   const before = all.slice(at + 1).find(({ listing, address }) => listing === own.listing && address === own.address);
@@ -298,7 +298,7 @@ export const buildTimelines = ({ target, lists, heads, bodies, nowMs }: Timeline
     .toSorted((a, b) => LIST_STATES.indexOf(a.now) - LIST_STATES.indexOf(b.now) || listedMs(b) - listedMs(a));
 };
 
-const listedMs = ({ spans }: ListTimeline): number =>
+const listedMs = ({ spans }: ListTimeline) =>
   spans.reduce((sum, { state, fromMs, toMs }) => sum + (state === "listed" ? toMs - fromMs : 0), 0);
 
 interface Stretch {

@@ -222,7 +222,7 @@ export class ListBreaker {
     return state;
   }
 
-  #targetCount(): number {
+  #targetCount() {
     const nowMs = this.runtime.clock.monotonicMs();
     if (nowMs - this.#counted.atMs >= COUNT_VALID_MS)
       this.#counted = { atMs: nowMs, targets: this.deps.countTargets() };
@@ -265,9 +265,9 @@ const heldOutcome = (outcome: ListOutcome, untilMs: number): ListOutcome => ({
 });
 
 /** Whether an outcome changes what is known about the target. Muted listings do not count. */
-const isChange = (target: TargetRow, { codes }: Blocklist, { outcome, listings }: ListOutcome): boolean => {
+const isChange = (target: TargetRow, { codes }: Blocklist, { outcome, listings }: ListOutcome) => {
   if (outcome !== "listed" && outcome !== "not_listed") return false;
-  const isCounted = (id: string): boolean => !target.mutedLists.includes(id);
+  const isCounted = (id: string) => !target.mutedLists.includes(id);
   const before = target.listedOn.filter((id) => isCounted(id) && codes.some((code) => code.id === id));
   const now = listings.map(({ id }) => id).filter(isCounted);
   return now.some((id) => !before.includes(id)) || before.some((id) => !now.includes(id));

@@ -90,7 +90,7 @@ const ofState = ({ accountId, mode }: Owner, { state, severity }: StateFilter): 
   values: [accountId, mode, ...(severity === undefined ? [] : [severityRankOf(severity)])],
 });
 
-const likePattern = (text: string): string => `%${text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`;
+const likePattern = (text: string) => `%${text.replace(/[\\%_]/g, (character) => `\\${character}`)}%`;
 
 const ofRow = ({ text, label, listings }: RowFilter): Condition => {
   const pattern = text === undefined ? "" : likePattern(text);
@@ -194,7 +194,7 @@ export class TargetTableStore {
   }
 }
 
-const SELECT_SORTABLE = (sortKey: string): string =>
+const SELECT_SORTABLE = (sortKey: string) =>
   `SELECT id, monitoring_enabled isMonitored, severity_rank severityRank, status, ${sortKey} sortKey FROM blocklist_targets`;
 
 const POSITION = "(monitoring_enabled, severity_rank, status, id)";
@@ -258,9 +258,9 @@ export class TargetTable {
   /** Reads an index only: some milliseconds for 10,000 targets. */
   figures(owner: Owner): TargetFigures {
     const counts = this.deps.store.countStates(owner);
-    const sum = (passes: (row: StateCount) => boolean): number =>
+    const sum = (passes: (row: StateCount) => boolean) =>
       counts.filter(passes).reduce((total, { count }) => total + count, 0);
-    const inState = (state: TargetState): number =>
+    const inState = (state: TargetState) =>
       sum((row) => stateOfTarget({ ...row, monitoringEnabled: row.isMonitored === 1 }) === state);
     return {
       total: sum(() => true),
@@ -321,7 +321,7 @@ const collator = new Intl.Collator("en", { numeric: true });
 /** Names and labels from A to Z with numbers by their value; the longest unchecked and the next due first; the newest first. */
 const byKey = (order: TargetOrder) => {
   const sign = order === "newest" ? -1 : 1;
-  return ({ sortKey: a }: SortableTarget, { sortKey: b }: SortableTarget): number => {
+  return ({ sortKey: a }: SortableTarget, { sortKey: b }: SortableTarget) => {
     if (a === b) return 0;
     // Targets without a label come last; targets that were never checked come first.
     if (a === null) return order === "label" ? 1 : -1;

@@ -222,13 +222,13 @@ export class Targets {
     return this.deps.listings.viewMany(targets, this.deps.catalogue[mode]);
   }
 
-  async #removeHistory(id: string, isStopping?: () => boolean): Promise<void> {
+  async #removeHistory(id: string, isStopping?: () => boolean) {
     const { db } = this.runtime;
     const limits = isStopping === undefined ? undefined : { isStopping };
     await inSteps(() => db.commit((tx) => this.#removal.removeSome(tx, id, REMOVED_AT_ONCE)), limits);
   }
 
-  #refuseRecipients(recipients: readonly string[]): void {
+  #refuseRecipients(recipients: readonly string[]) {
     const { hasMail, recipientDomains } = this.deps;
     const problem =
       recipients.length === 0 || hasMail ? recipientsProblem(recipients, recipientDomains) : NO_MAIL_PROBLEM;
@@ -236,7 +236,7 @@ export class Targets {
   }
 
   /** Addresses of a range have the settings of the range. */
-  #refuseMember({ rangeId }: TargetRow): void {
+  #refuseMember({ rangeId }: TargetRow) {
     const range = rangeId === "" ? undefined : this.deps.store.findTarget(rangeId);
     if (range === undefined) return;
     throw new AppError("conflict", {
@@ -264,12 +264,12 @@ export class Targets {
   }
 
   /** When a paused target is checked if it is resumed now. */
-  #resumedMs({ nextCheckAtMs }: TargetRow): number {
+  #resumedMs({ nextCheckAtMs }: TargetRow) {
     return Math.max(nextCheckAtMs, nextPassMs(this.runtime.clock.nowMs()));
   }
 
   /** Applies a change of a range to its addresses. */
-  #changeMembers(tx: Tx, id: string, change: TargetChange, isResumed: boolean): void {
+  #changeMembers(tx: Tx, id: string, change: TargetChange, isResumed: boolean) {
     const { ranges } = this.deps;
     if (Object.keys(change).length > 0) ranges.updateMembers(tx, id, change);
     if (isResumed) ranges.postpone(tx, id, nextPassMs(this.runtime.clock.nowMs()));

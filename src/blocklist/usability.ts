@@ -60,7 +60,7 @@ export const usabilityFindings = (judged: readonly JudgedList[]): string[] => {
   );
 };
 
-const areAllUnusable = (judged: readonly JudgedList[]): boolean =>
+const areAllUnusable = (judged: readonly JudgedList[]) =>
   judged.length >= ALL_MIN && judged.every(({ trouble }) => trouble !== null);
 
 /** Notifies the operator (log, findings) and accounts (events, mail) about lists that cannot be used, and again when they can. */
@@ -88,7 +88,7 @@ export class ListUsability {
     const judged = this.#judgeAll();
     this.#logChanges(judged);
     const notified = new Set(this.deps.store.unusableLists());
-    const differs = ({ list, trouble }: JudgedList): boolean => (trouble !== null) !== notified.has(list.id);
+    const differs = ({ list, trouble }: JudgedList) => (trouble !== null) !== notified.has(list.id);
     const lasting = judged.filter((one) => this.#hasLasted(one, differs(one)));
     if (lasting.length === 0) return;
     const areAllUsable = judged.every(({ trouble }) => trouble === null) && notified.size >= judged.length;
@@ -101,7 +101,7 @@ export class ListUsability {
     return this.deps.lists.flatMap((list) => judgeList(list, this.deps.health) ?? []);
   }
 
-  #logChanges(judged: readonly JudgedList[]): void {
+  #logChanges(judged: readonly JudgedList[]) {
     const { log } = this.runtime;
     const changed = judged.filter(({ list, trouble }) => (trouble !== null) !== this.#logged.has(list.id));
     for (const { list, trouble } of changed) {
@@ -121,7 +121,7 @@ export class ListUsability {
     }
   }
 
-  #hasLasted({ list, testedAtMs }: JudgedList, isDifferent: boolean): boolean {
+  #hasLasted({ list, testedAtMs }: JudgedList, isDifferent: boolean) {
     if (!isDifferent) {
       this.#differing.delete(list.id);
       return false;
@@ -131,7 +131,7 @@ export class ListUsability {
     return (this.#differing.get(list.id)?.tests ?? 0) >= TESTS_MIN;
   }
 
-  #notify(tx: Tx, changes: readonly JudgedList[], isOneCause: boolean): void {
+  #notify(tx: Tx, changes: readonly JudgedList[], isOneCause: boolean) {
     const { store } = this.deps;
     const watched = store.watchedKinds();
     const atMs = this.runtime.clock.nowMs();
@@ -148,7 +148,7 @@ export class ListUsability {
     }
   }
 
-  #notifyAccount(tx: Tx, accountId: string, facts: ReturnType<typeof factsOf>, atMs: number): void {
+  #notifyAccount(tx: Tx, accountId: string, facts: ReturnType<typeof factsOf>, atMs: number) {
     const { mailQueue, findDefaults } = this.deps;
     insertEvent(this.runtime.db, tx, {
       accountId,

@@ -171,7 +171,7 @@ export class Ledger {
     return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
   }
 
-  #enter(tx: Tx, entry: LedgerEntry): void {
+  #enter(tx: Tx, entry: LedgerEntry) {
     const { accountId, kind, available, held, reference, note, atMs } = entry;
     this.#sql.append.run(accountId, kind, available, held, reference, note, atMs);
     this.#sql.update.run(available, held, accountId);

@@ -113,7 +113,7 @@ const readSuppression = (text: string): Result<string, string> => {
 export const suppressionHash = (normalizedEmail: string): string => `sha256:${sha256(normalizedEmail)}`;
 
 /** An address, its domain and the parents of that: an entry that equals one of them matches. */
-const candidatesOf = (normalizedEmail: string): string[] => {
+const candidatesOf = (normalizedEmail: string) => {
   const domain = normalizedEmail.slice(normalizedEmail.lastIndexOf("@") + 1);
   const labels = domain.split(".");
   return [normalizedEmail, ...labels.map((_, at) => labels.slice(at).join("."))];
@@ -130,7 +130,7 @@ export class Suppressions {
   }
 
   /** The entry that matches an address, or null. */
-  readonly match = (normalizedEmail: string): string | null =>
+  readonly match = (normalizedEmail: string) =>
     this.#store.findAny([...candidatesOf(normalizedEmail), suppressionHash(normalizedEmail)]);
 
   list(): Suppression[] {
@@ -191,7 +191,7 @@ export class Suppressions {
     return this.#isHashed(normalizedEmail);
   }
 
-  #isHashed(entry: string): boolean {
+  #isHashed(entry: string) {
     return this.#store.findAny([suppressionHash(entry)]) !== null;
   }
 }

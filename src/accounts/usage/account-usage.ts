@@ -70,7 +70,7 @@ const noCounts = (rateLimited: number | null): Counts => ({
   ...{ total: 0, deliverable: 0, risky: 0, undeliverable: 0, rateLimited, credits: 0 },
 });
 
-const addSum = (counts: Counts, { verdict, verifications, credits }: UsageSum): void => {
+const addSum = (counts: Counts, { verdict, verifications, credits }: UsageSum) => {
   counts.total += verifications;
   counts.credits += credits;
   const field = VERDICT_FIELDS.find((name) => name === verdict);
@@ -197,7 +197,7 @@ export class RateLimitedRequests {
     return null;
   }
 
-  #add(entry: RateLimitedEntry): void {
+  #add(entry: RateLimitedEntry) {
     const key = `${entry.keyId} ${entry.day}`;
     const requests = (this.#pending.get(key)?.requests ?? 0) + entry.requests;
     this.#pending.set(key, { ...entry, requests });

@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { dayField, nullableText, textField } from "../../foundation/http/schema-fields.ts";
+import {
+  dayField,
+  nullableText,
+  textField,
+  enumField,
+  integerField,
+  listField,
+  namedResponse,
+  nullableInteger,
+} from "../../foundation/http/schema-fields.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { type DayRange, isoDay } from "../../foundation/base/days.ts";
 import { rangeFields, readDayRange } from "../../foundation/http/day-range.ts";
@@ -15,36 +24,33 @@ import {
   type NameOfKey,
 } from "./account-usage.ts";
 
-const count = (description: string) => z.int().meta({ description });
+const count = (description: string) => integerField(description);
 
 const figuresSchema = {
   total: count("Verifications that ended: single ones, and distinct addresses of lists."),
   deliverable: count("Those with the verdict `deliverable`."),
   risky: count("Those with the verdict `risky`."),
   undeliverable: count("Those with the verdict `undeliverable`."),
-  rate_limited: z.int().nullable().meta({
-    description: "Requests refused by the rate limit (429). Null by verdict and sub_status: they have no result.",
-  }),
+  rate_limited: nullableInteger(
+    "Requests refused by the rate limit (429). Null by verdict and sub_status: they have no result.",
+  ),
   credits: count("Credits charged."),
 };
 
-const usageSchema = z
-  .object({
-    from: dayField("The first UTC day."),
-    to: dayField("The last UTC day, inclusive."),
-    by: z.enum(USAGE_GROUPS).meta({ description: "What the groups are." }),
-    total: z.object(figuresSchema).meta({ description: "The figures of the whole range." }),
-    groups: z
-      .array(
-        z.object({
-          group: textField("The day, the id of the API key, the verdict or the sub_status."),
-          name: nullableText("The name of the API key, or the user of the dashboard; null for other groups."),
-          ...figuresSchema,
-        }),
-      )
-      .meta({ description: "By day: every day, oldest first. Otherwise: the largest group first." }),
-  })
-  .meta({ title: "Usage" });
+const usageSchema = namedResponse("Usage", {
+  from: dayField("The first UTC day."),
+  to: dayField("The last UTC day, inclusive."),
+  by: enumField(USAGE_GROUPS, "What the groups are."),
+  total: z.object(figuresSchema).meta({ description: "The figures of the whole range." }),
+  groups: listField(
+    z.object({
+      group: textField("The day, the id of the API key, the verdict or the sub_status."),
+      name: nullableText("The name of the API key, or the user of the dashboard; null for other groups."),
+      ...figuresSchema,
+    }),
+    "By day: every day, oldest first. Otherwise: the largest group first.",
+  ),
+});
 
 const EXAMPLE_FIGURES = { total: 3, deliverable: 2, risky: 0, undeliverable: 1, rate_limited: 0, credits: 3 };
 

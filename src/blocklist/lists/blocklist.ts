@@ -215,7 +215,7 @@ export const formatCodeMatch = (match: CodeMatch): string => {
   return match.from === match.to ? formatIpv4(match.from) : `${formatIpv4(match.from)}-${formatIpv4(match.to)}`;
 };
 
-const formatIpv4 = (address: number): string => [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join(".");
+const formatIpv4 = (address: number) => [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join(".");
 
 /** A key is one label of the query name. */
 const KEY = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i;
@@ -247,11 +247,11 @@ export const applyKeys = (
   const problems = [...keys].flatMap(([id, key]) => keyProblems(catalogue, id, key));
   if (problems.length > 0) return err(problems);
   // Names are compared in lower case, so the key must be lower case for the mask to find it.
-  const withKey = (list: Blocklist): Blocklist => ({ ...list, key: keys.get(list.id)?.toLowerCase() ?? list.key });
+  const withKey = (list: Blocklist) => ({ ...list, key: keys.get(list.id)?.toLowerCase() ?? list.key });
   return ok({ ...catalogue, lists: catalogue.lists.map(withKey) });
 };
 
-const keyProblems = ({ lists }: Catalogue, id: string, key: string): string[] => {
+const keyProblems = ({ lists }: Catalogue, id: string, key: string) => {
   const list = lists.find((candidate) => candidate.id === id);
   if (list === undefined) return [`There is a key for "${id}", which is not in the catalogue.`];
   if (list.keyedZone === null) return [`There is a key for the list "${id}", which uses none.`];
@@ -299,7 +299,7 @@ export const applySwitches = (
   return ok({ ...catalogue, lists: lists.map(switched) });
 };
 
-const unknownProblem = (lists: readonly Blocklist[], id: string): string | null => {
+const unknownProblem = (lists: readonly Blocklist[], id: string) => {
   const ids = lists.map((list) => list.id);
   if (ids.includes(id)) return null;
   const near = nearestName(id, ids);

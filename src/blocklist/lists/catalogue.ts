@@ -83,12 +83,12 @@ const describeIssue = ({ path, message }: z.core.$ZodIssue, json: unknown): stri
   return `${section === "lists" ? "List" : "Excluded"} ${name}${where}: ${withoutPeriod(message)}.`;
 };
 
-const withoutPeriod = (message: string): string => message.replace(/\.$/, "");
+const withoutPeriod = (message: string) => message.replace(/\.$/, "");
 
 const entryName = z.object({ id: z.string().optional(), name: z.string().optional() });
 
 /** The id or name of an entry; without one, its position counted from 1. */
-const nameOf = (json: unknown, section: PropertyKey, index: PropertyKey): string => {
+const nameOf = (json: unknown, section: PropertyKey, index: PropertyKey) => {
   const entries = z.record(z.string(), z.unknown()).safeParse(json).data?.[String(section)];
   const entry = entryName.safeParse(Array.isArray(entries) ? entries[Number(index)] : undefined).data;
   const name = entry?.id ?? entry?.name;
@@ -214,29 +214,28 @@ const catalogueProblems = ({ lists, excluded }: Catalogue): readonly string[] =>
   ),
 ];
 
-const duplicates = (texts: readonly string[]): string[] => [
+const duplicates = (texts: readonly string[]) => [
   ...new Set(texts.filter((text, index) => texts.indexOf(text) !== index)),
 ];
 
-const listingIds = ({ codes }: Blocklist): string[] => [...new Set(codes.map(({ id }) => id))];
+const listingIds = ({ codes }: Blocklist) => [...new Set(codes.map(({ id }) => id))];
 
-const zoneProblems = ({ zone, keyedZone, defaultEnabled }: Blocklist, excluded: readonly ExcludedLists[]): string[] => {
+const zoneProblems = ({ zone, keyedZone, defaultEnabled }: Blocklist, excluded: readonly ExcludedLists[]) => {
   if (zone === null && keyedZone === null) return ["it has neither a zone nor a keyed_zone."];
   const problems = zone === null && defaultEnabled ? ["it needs a key, so it cannot be enabled by default."] : [];
   const bans = zone === null ? [] : excluded.filter(({ zones }) => zones.some((ban) => covers(ban, zone)));
   return [...problems, ...bans.map((ban) => `the zone ${zone} is excluded (${ban.name}): ${ban.reason}`)];
 };
 
-const covers = (ban: string, zone: string): boolean =>
-  ban.startsWith("*.") ? zone.endsWith(ban.slice(1)) : zone === ban;
+const covers = (ban: string, zone: string) => (ban.startsWith("*.") ? zone.endsWith(ban.slice(1)) : zone === ban);
 
 interface Claim {
   readonly by: string;
   readonly match: CodeMatch;
 }
 
-const codeProblems = (list: Blocklist): string[] => {
-  const claim = (by: string, matches: readonly CodeMatch[]): Claim[] => matches.map((match) => ({ by, match }));
+const codeProblems = (list: Blocklist) => {
+  const claim = (by: string, matches: readonly CodeMatch[]) => matches.map((match) => ({ by, match }));
   const claims = [
     ...list.codes.flatMap(({ id, matches }) => claim(`code ${id}`, matches)),
     ...list.ignores.flatMap(({ matches }) => claim("an ignored code", matches)),
@@ -252,7 +251,7 @@ const codeProblems = (list: Blocklist): string[] => {
   return [...twice, ...claims.flatMap(reservedProblems)];
 };
 
-const reservedProblems = ({ by, match }: Claim): string[] => {
+const reservedProblems = ({ by, match }: Claim) => {
   const what = `${formatCodeMatch(match)} (${by})`;
   if (codesOverlap(match, ERROR_CODES))
     return [`${what} overlaps 127.255.255.0/24, which means an error on every list.`];
@@ -262,7 +261,7 @@ const reservedProblems = ({ by, match }: Claim): string[] => {
     : [];
 };
 
-const testPointProblems = (list: Blocklist): string[] => {
+const testPointProblems = (list: Blocklist) => {
   const kinds = TARGET_KINDS.filter((kind) => list.testPoints[kind] !== undefined);
   const positives = kinds.flatMap((kind) => list.testPoints[kind]?.positive ?? []);
   const missing =
@@ -284,7 +283,7 @@ const testPointProblems = (list: Blocklist): string[] => {
   return [...missing, ...foreign, ...unreadable, ...undocumented];
 };
 
-const isDocumented = ({ codes, ignores }: Blocklist, code: string): boolean => {
+const isDocumented = ({ codes, ignores }: Blocklist, code: string) => {
   const address = ipv4Number(code);
   return (
     address !== null &&

@@ -86,7 +86,7 @@ export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseTo
   return { outcome: "not_listed", ignored: [...new Set(read.flatMap(({ ignored }) => ignored ?? []))] };
 };
 
-const join = (codes: ReadonlyArray<{ readonly text: string }>): string => codes.map(({ text }) => text).join(", ");
+const join = (codes: ReadonlyArray<{ readonly text: string }>) => codes.map(({ text }) => text).join(", ");
 
 type FailedOutcome = Exclude<DnsOutcome, "response" | "no_data" | "nxdomain">;
 

@@ -119,7 +119,7 @@ export class DnsblHealth {
     if (cause === "unconfirmed") this.#bringForward(record, 0);
   }
 
-  #bringForward(record: HealthRecord, inMs: number): void {
+  #bringForward(record: HealthRecord, inMs: number) {
     if (record.health.state !== "healthy") return;
     record.dueAtMs = Math.min(record.dueAtMs, this.clock.monotonicMs() + inMs);
   }
@@ -136,14 +136,14 @@ export class DnsblHealth {
     return record;
   }
 
-  #testOnce(record: HealthRecord, list: Blocklist): Promise<boolean> {
+  #testOnce(record: HealthRecord, list: Blocklist) {
     record.running ??= this.#test(record, list).finally(() => {
       record.running = null;
     });
     return record.running;
   }
 
-  async #test(record: HealthRecord, list: Blocklist): Promise<boolean> {
+  async #test(record: HealthRecord, list: Blocklist) {
     const sinceMs = this.clock.monotonicMs();
     const result = await testList(this.tester, { list, kind: record.health.kind, sinceMs });
     // Incomplete: the previous result stands, and the next caller tests again.
@@ -157,7 +157,7 @@ export class DnsblHealth {
     return false;
   }
 
-  #apply(record: HealthRecord, finding: ListFinding): void {
+  #apply(record: HealthRecord, finding: ListFinding) {
     const hasPassed = finding.state === "healthy";
     const isUnreachable = finding.state === "unreachable";
     const isBad = !hasPassed && finding.state !== "unknown";
@@ -213,10 +213,10 @@ const testList = async (
   return findings.includes(null) || sample === null ? null : worst;
 };
 
-const worstOf = (findings: readonly (ListFinding | null)[]): ListFinding | null =>
+const worstOf = (findings: readonly (ListFinding | null)[]) =>
   ORDER.flatMap((state) => findings.find((finding) => finding?.state === state) ?? [])[0] ?? null;
 
-const isBad = (finding: ListFinding | null): boolean =>
+const isBad = (finding: ListFinding | null) =>
   finding !== null && finding.state !== "healthy" && finding.state !== "unknown";
 
 const judgeLiveness = (proof: Liveness): ListFinding | null => {

@@ -115,11 +115,11 @@ const notSent = (queryName: string, reason: string): ListResponse => ({
   ttlS: 0,
 });
 
-const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
+const printable = (text: string) => text.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
 
 const PRECEDENCE = ["listed", "refused", "failed", "not_listed"] as const;
 
-const precedenceOf = (decoded: DecodedResponse): number =>
+const precedenceOf = (decoded: DecodedResponse) =>
   decoded.outcome === "failed" && decoded.cause === "outside_loopback" ? -1 : PRECEDENCE.indexOf(decoded.outcome);
 
 const mergeListings = (responses: readonly ListResponse[]): DecodedResponse => {

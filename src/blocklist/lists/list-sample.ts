@@ -51,7 +51,7 @@ const policy = createAddressPolicy([]);
 export const canaryPrefix = (kind: TargetKind, random: Random): string =>
   kind === "domain" ? `${randomLabel(random)}.invalid` : randomLabel(random);
 
-const randomLabel = (random: Random): string =>
+const randomLabel = (random: Random) =>
   Array.from({ length: LABEL_CHARACTERS }, () => LABEL_ALPHABET[random.integer(LABEL_ALPHABET.length)]).join("");
 
 const targetOf = (kind: TargetKind, value: string, half: 0 | 1 = 0): RandomTarget => ({
@@ -60,7 +60,7 @@ const targetOf = (kind: TargetKind, value: string, half: 0 | 1 = 0): RandomTarge
   half,
 });
 
-const group = (random: Random): string => random.integer(0x1_00_00).toString(16);
+const group = (random: Random) => random.integer(0x1_00_00).toString(16);
 
 /** Targets that no working list contains: documentation addresses (RFC 5737, RFC 3849) and unregistered names. */
 export const unlistableTargets = (kind: TargetKind, random: Random): readonly RandomTarget[] => {
@@ -102,13 +102,13 @@ export const halfOf = (kind: TargetKind, prefix: string): 0 | 1 => {
   return Number.parseInt(labels.slice(0, 4).join(""), 16) < (REGISTRIES_IPV6[2] ?? 0) ? 0 : 1;
 };
 
-const isBroad = ({ decoded }: ListResponse): boolean =>
+const isBroad = ({ decoded }: ListResponse) =>
   decoded.outcome === "listed" && decoded.listings.every(({ category }) => BROAD.has(category));
 
-const isFailure = ({ decoded }: ListResponse): boolean =>
+const isFailure = ({ decoded }: ListResponse) =>
   decoded.outcome === "refused" || (decoded.outcome === "failed" && decoded.cause === "unreachable");
 
-const isSent = ({ decoded }: ListResponse): boolean => decoded.outcome !== "failed" || decoded.cause !== "not_sent";
+const isSent = ({ decoded }: ListResponse) => decoded.outcome !== "failed" || decoded.cause !== "not_sent";
 
 interface Probe {
   readonly target: RandomTarget;

@@ -48,7 +48,7 @@ interface Subject {
 
 /** Servers treat all types without records alike, so one stands for the others. */
 type TypeGroup = "TXT" | "others";
-const groupOf = (type: PresenceType): TypeGroup => (type === "TXT" ? "TXT" : "others");
+const groupOf = (type: PresenceType) => (type === "TXT" ? "TXT" : "others");
 
 const UNDECIDED: Existence = { kind: "undecided", isFresh: false, ttlS: 0 };
 const ATTEMPTS_MAX = 3;
@@ -183,7 +183,7 @@ export class LivenessProber {
   }
 
   /** After a fresh A record: what the other types say about the same name shows which of them are reliable. */
-  async #learnTypes(subject: Subject, prefix: string): Promise<void> {
+  async #learnTypes(subject: Subject, prefix: string) {
     const { isReliable, doubtful } = subject;
     for (const group of doubtful) isReliable.set(group, false);
     doubtful.clear();

@@ -105,7 +105,7 @@ export class DnsblLookup {
     return { ...NOTHING, list: list.id, checkedAtMs: this.runtime.clock.nowMs(), ...result };
   }
 
-  #wallTime(monotonicMs: number | null): number | null {
+  #wallTime(monotonicMs: number | null) {
     return monotonicMs === null
       ? null
       : Math.round(this.runtime.clock.nowMs() + monotonicMs - this.runtime.clock.monotonicMs());

@@ -99,11 +99,11 @@ const unmapped = (target: Target): Target => {
  * An IPv6 address without a zone index, else null. ipaddr.js reads the deprecated form `::192.0.2.1` (RFC 4291 §2.5.5.1) as
  * an IPv4-mapped address; with one group more it does not.
  */
-const plainIpv6 = (value: string): string | null =>
+const plainIpv6 = (value: string) =>
   isIP(value) === 6 && !value.includes("%") ? value.replace(/^::(?=\d+\.)/, "::0:") : null;
 
 /** A name whose last label is all digits would be an address, which domain lists must not be queried for. */
-const domainName = (value: string): string | null => {
+const domainName = (value: string) => {
   const name = normalizeName(value);
   return name === undefined || name === "." || /(^|\.)\d+$/.test(name) ? null : name;
 };

@@ -45,3 +45,25 @@ export const labelSchema = (
     .min(1, whenEmpty)
     .refine((text) => [...text].length <= LABEL_CHARACTERS_MAX, `At most ${LABEL_CHARACTERS_MAX} characters`)
     .meta({ description, maxLength: LABEL_CHARACTERS_MAX, examples: [example] });
+export const idField = described(z.uuid());
+export const nullableId = described(z.uuid().nullable());
+export const textsField = described(z.array(z.string()));
+export const nullableInteger = described(z.int().nullable());
+export const optionalFlag = described(z.boolean().optional());
+
+/** One of some words. */
+export const enumField = <const Words extends readonly string[]>(words: Words, description: string) =>
+  z.enum(words).meta({ description });
+export const nullableEnum = <const Words extends readonly string[]>(words: Words, description: string) =>
+  z.enum(words).nullable().meta({ description });
+export const optionalEnum = <const Words extends readonly string[]>(words: Words, description: string) =>
+  z.enum(words).optional().meta({ description });
+
+export const listField = <Item extends z.ZodType>(item: Item, description: string) =>
+  z.array(item).meta({ description });
+
+/** A response, and a request body, which has no other fields; the document of the API names them. */
+export const namedResponse = <Shape extends z.ZodRawShape>(title: string, shape: Shape) =>
+  z.object(shape).meta({ title });
+export const namedBody = <Shape extends z.ZodRawShape>(title: string, shape: Shape) =>
+  z.strictObject(shape).meta({ title });

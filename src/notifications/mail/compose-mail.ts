@@ -28,7 +28,7 @@ const html = (parts: TemplateStringsArray, ...values: readonly (string | Html | 
   markup: parts.map((part, at) => part + markupOf(values[at] ?? null)).join(""),
 });
 
-const markupOf = (value: string | Html | readonly Html[] | null): string => {
+const markupOf = (value: string | Html | readonly Html[] | null) => {
   if (value === null) return "";
   if (typeof value === "string") return Bun.escapeHTML(oneLine(value));
   return "markup" in value ? value.markup : value.map(({ markup }) => markup).join("");
@@ -50,7 +50,7 @@ const FONT = "16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial
 const BUTTON = `display:inline-block;padding:7px 14px;border-radius:8px;background:${ACCENT};color:#ffffff;font-weight:600;font-size:14px;text-decoration:none`;
 
 /** The HTML of a mail: one column that needs no style sheet, loads nothing, and keeps to the colours of the mail client. */
-const mailPage = ({ subject, sections, closing }: MailContent, { baseUrl, off }: MailLinks): string =>
+const mailPage = ({ subject, sections, closing }: MailContent, { baseUrl, off }: MailLinks) =>
   html`<!doctype html>
     <html lang="en">
       <head>
@@ -72,8 +72,7 @@ const mailPage = ({ subject, sections, closing }: MailContent, { baseUrl, off }:
       </body>
     </html> `.markup;
 
-const footnote = (content: string | Html): Html =>
-  html`<p style="${STYLES.muted};margin:0 0 8px;${WRAP}">${content}</p> `;
+const footnote = (content: string | Html) => html`<p style="${STYLES.muted};margin:0 0 8px;${WRAP}">${content}</p> `;
 
 const closingHtml = (part: string | MailPageLink, baseUrl: string | null): Html => {
   if (typeof part === "string") return footnote(part);
@@ -85,7 +84,7 @@ const offHtml = (off: MailOff, baseUrl: string | null): Html => {
   return footnote(anchor(`Stop ${off.what} to ${off.recipient}`, baseUrl + off.path));
 };
 
-const anchor = (text: string, url: string, style = "color:inherit"): Html =>
+const anchor = (text: string, url: string, style = "color:inherit") =>
   html`<a href="${url}" style="${style}">${text}</a>`;
 
 /** `title`: what the mail is called already; the heading of its only section need not repeat it. */
@@ -124,7 +123,7 @@ const blockHtml = (block: MailBlock, baseUrl: string | null): Html => {
 };
 
 /** What is to be copied, or a page elsewhere. */
-const codeHtml = (code: string): Html =>
+const codeHtml = (code: string) =>
   /^https:\/\/\S+$/.test(code) ? anchor(code, code) : html`<code style="font-size:14px">${code}</code>`;
 
 const itemHtml = ({ text, tone = "plain", lines = [], path }: MailItem, baseUrl: string | null): Html => {
@@ -135,7 +134,7 @@ const itemHtml = ({ text, tone = "plain", lines = [], path }: MailItem, baseUrl:
 };
 
 /** The plain text of a mail. */
-const mailText = ({ sections, closing }: MailContent, links: MailLinks): string => {
+const mailText = ({ sections, closing }: MailContent, links: MailLinks) => {
   const { baseUrl, off } = links;
   const paragraphs = [
     ...sections.map((section) => sectionText(section, baseUrl)),
@@ -146,16 +145,16 @@ const mailText = ({ sections, closing }: MailContent, links: MailLinks): string 
 };
 
 /** The blocks of a section that are present. */
-const presentBlocks = ({ blocks }: MailSection): readonly MailBlock[] => blocks.filter((block) => block !== null);
+const presentBlocks = ({ blocks }: MailSection) => blocks.filter((block) => block !== null);
 
 /** What stands in place of a link where there is no base URL. */
-const placeText = ({ text, place }: MailPageLink): string => `${text}: ${place} in the dashboard.`;
+const placeText = ({ text, place }: MailPageLink) => `${text}: ${place} in the dashboard.`;
 
 /** How to stop such mail without a link. */
-const offCommandText = ({ what, recipient, command }: MailOff): string =>
+const offCommandText = ({ what, recipient, command }: MailOff) =>
   `To stop ${what} to ${recipient}, open Settings › Notifications in the dashboard, or run: ${command}`;
 
-const sectionText = (section: MailSection, baseUrl: string | null): string => {
+const sectionText = (section: MailSection, baseUrl: string | null) => {
   const label = section.label == null ? "" : ` (${shortName(section.label)})`;
   const blocks = presentBlocks(section).flatMap((block) => blockText(block, baseUrl));
   return [`${oneLine(section.heading)}${label}`, ...blocks].join("\n");
@@ -184,8 +183,8 @@ const blockText = (block: MailBlock, baseUrl: string | null): readonly string[] 
   }
 };
 
-const pageText = (link: MailPageLink, baseUrl: string | null): string =>
+const pageText = (link: MailPageLink, baseUrl: string | null) =>
   oneLine(baseUrl === null ? placeText(link) : `${link.text}: ${baseUrl}${link.path}`);
 
-const offText = (off: MailOff, baseUrl: string | null): string =>
+const offText = (off: MailOff, baseUrl: string | null) =>
   oneLine(baseUrl === null ? offCommandText(off) : `Stop ${off.what} to ${off.recipient}: ${baseUrl}${off.path}`);

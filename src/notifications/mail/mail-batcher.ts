@@ -81,7 +81,7 @@ export class MailBatcher<Row extends QueuedMail> {
     }
   }
 
-  async #sendTo(recipient: string): Promise<void> {
+  async #sendTo(recipient: string) {
     const { queue, gatherMs, topicOf } = this.#options;
     const rows = queue.rowsFor(recipient);
     const [oldest] = rows;
@@ -94,7 +94,7 @@ export class MailBatcher<Row extends QueuedMail> {
     await forEachIsolated(groups.values(), send, { onFailure: this.#logFailure });
   }
 
-  async #sendOne(recipient: string, rows: readonly Row[]): Promise<void> {
+  async #sendOne(recipient: string, rows: readonly Row[]) {
     const { name, mailing, compose } = this.#options;
     const links = await this.#linksFor(recipient, rows);
     const content = links === null ? null : await compose(rows, recipient);
@@ -123,14 +123,14 @@ export class MailBatcher<Row extends QueuedMail> {
     return subscription.stoppedAtMs === null ? { baseUrl, off: mailOffOf(subscription) } : null;
   }
 
-  #remove(rows: readonly Row[]): Promise<void> {
+  #remove(rows: readonly Row[]) {
     return this.#runtime.db.commit((tx) => this.#options.queue.remove(tx, rows));
   }
 
-  readonly #logFailure = (_item: unknown, error: unknown): void =>
+  readonly #logFailure = (_item: unknown, error: unknown) =>
     this.#runtime.log.error(`${this.#options.name} failed, will be retried in the next run`, { error });
 }
 
 /** The URL for RFC 8058, which only allows https. */
-const oneClickUrlOf = ({ baseUrl, off }: MailLinks): string | null =>
+const oneClickUrlOf = ({ baseUrl, off }: MailLinks) =>
   baseUrl?.startsWith("https:") === true && off !== null ? baseUrl + off.path : null;

@@ -158,7 +158,7 @@ export class Notifications {
     await this.options.subscriptions.set({ accountId, recipient, kind }, isOn);
   }
 
-  #refuseRecipients(recipients: readonly string[]): void {
+  #refuseRecipients(recipients: readonly string[]) {
     const { hasMail, recipientDomains } = this.options;
     const canSend = recipients.length === 0 || hasMail;
     const message = canSend ? recipientsProblem(recipients, recipientDomains) : NO_MAIL_PROBLEM;

@@ -69,7 +69,7 @@ export class AttemptRecorder {
     return { ...attempt, status: "pending", dueAtMs, finishedAtMs: null };
   }
 
-  #disableUrl(tx: Tx, delivery: Delivery): void {
+  #disableUrl(tx: Tx, delivery: Delivery) {
     const nowMs = this.runtime.clock.nowMs();
     this.store.markGone(tx, delivery, nowMs);
     this.store.failPending(tx, delivery, "Not sent: the receiver responded 410 to an earlier event.", nowMs);
@@ -83,7 +83,7 @@ export const FAILING_URLS_MAX = 1_000;
 const FORGOTTEN_AFTER_MS = 24 * 60 * 60 * 1000;
 
 /** The URL as the log may name it: its path or password may be a token. */
-const loggedHost = (url: string): string => new URL(url).host;
+const loggedHost = (url: string) => new URL(url).host;
 
 /**
  * Logs one line when a URL begins to fail and one when it works again, not one for each attempt. After a restart a URL that still
@@ -112,7 +112,7 @@ export class FailingUrls {
   }
 
   /** Whether the URL was not known to fail, and there is room to remember it. */
-  #begins(key: string): boolean {
+  #begins(key: string) {
     const nowMs = this.runtime.clock.monotonicMs();
     const isNew = !this.#failing.delete(key);
     const [longest] = this.#failing;

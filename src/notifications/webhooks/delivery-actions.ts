@@ -91,7 +91,7 @@ export class DeliveryActions {
     return { count, next };
   }
 
-  #redeliver(tx: Tx, { id }: Delivery): boolean {
+  #redeliver(tx: Tx, { id }: Delivery) {
     const delivery = this.store.find(id);
     if (delivery === undefined) return false;
     this.store.clearGone(tx, delivery, delivery.url);
@@ -104,7 +104,7 @@ export class DeliveryActions {
     return true;
   }
 
-  #cancel(tx: Tx, { id }: Delivery): boolean {
+  #cancel(tx: Tx, { id }: Delivery) {
     const delivery = this.store.find(id);
     if (delivery?.status !== "pending") return false;
     const nowMs = this.runtime.clock.nowMs();

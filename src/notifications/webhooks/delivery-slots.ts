@@ -145,7 +145,7 @@ export class DeliverySlots {
     return this.#fits("unknown", endpoint, UNKNOWN_MAX, UNKNOWN_PER_OWNER_MAX) ? "fast" : null;
   }
 
-  #fits(group: string, { accountId, host }: QueuedEndpoint, max: number, perOwnerMax: number): boolean {
+  #fits(group: string, { accountId, host }: QueuedEndpoint, max: number, perOwnerMax: number) {
     return (
       this.#count(`${group} `) < max &&
       this.#count(`${group} account ${accountId}`) < perOwnerMax &&
@@ -153,11 +153,11 @@ export class DeliverySlots {
     );
   }
 
-  #count(key: string): number {
+  #count(key: string) {
     return this.#counts.get(key) ?? 0;
   }
 
-  #add({ endpoint, pool, health }: DeliverySlot, by: 1 | -1): void {
+  #add({ endpoint, pool, health }: DeliverySlot, by: 1 | -1) {
     const groups = [pool, ...(pool === "fast" && health === "unknown" ? ["unknown"] : [])];
     const scopes = ["", `account ${endpoint.accountId}`, `host ${endpoint.host}`];
     const keys = [`url ${endpoint.key}`, ...groups.flatMap((group) => scopes.map((scope) => `${group} ${scope}`))];

@@ -163,9 +163,9 @@ export interface DeliveryFilters {
   readonly untilMs?: number | undefined;
 }
 
-const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
+const pendingAt = ({ accountId, mode, url }: WebhookEndpoint) =>
   and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
-const goneAt = ({ accountId, mode }: WebhookOwner, url: string): SQL | undefined =>
+const goneAt = ({ accountId, mode }: WebhookOwner, url: string) =>
   and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
 
 const matching = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): SQL | undefined => {

@@ -87,7 +87,7 @@ export class Dispatcher {
   }
 
   /** Relays new events, frees slots of slow requests, finds endpoints with due deliveries and starts sending. */
-  async #poll(): Promise<number> {
+  async #poll() {
     await this.#followClock();
     let relayed = EVENTS_AT_ONCE_MAX;
     while (!this.#isStopped && relayed === EVENTS_AT_ONCE_MAX) relayed = await this.#relay.relay();
@@ -102,7 +102,7 @@ export class Dispatcher {
   }
 
   /** Retries keep their wait when the clock is set back. Set forward, they come early, which loses nothing. */
-  async #followClock(): Promise<void> {
+  async #followClock() {
     const stepMs = this.#clockWatch.stepMs();
     if (stepMs >= 0) return;
     this.runtime.log.warn("the system clock was set back; retries of webhooks keep their wait", { by_ms: -stepMs });
@@ -110,7 +110,7 @@ export class Dispatcher {
   }
 
   /** Finds endpoints with due deliveries, a part of them at each poll. */
-  #scan(): void {
+  #scan() {
     const { store } = this.options;
     const nowMs = this.runtime.clock.nowMs();
     for (let examined = 0; examined < SCANNED_AT_ONCE_MAX && this.#due.size < SCANNED_AT_ONCE_MAX; examined++) {
@@ -124,7 +124,7 @@ export class Dispatcher {
     }
   }
 
-  #startDue(): null {
+  #startDue() {
     for (const [key, endpoint] of this.#due) {
       if (this.#isStopped || this.#slots.isFull || this.#cooldowns.size >= COOLDOWNS_MAX) return null;
       const canStart = !this.#isQuiet(endpoint) && this.#slots.hasFree(endpoint);
@@ -134,7 +134,7 @@ export class Dispatcher {
   }
 
   /** Starts the due queues of an endpoint; false when some have to wait for a slot. */
-  #startQueues(endpoint: QueuedEndpoint): boolean {
+  #startQueues(endpoint: QueuedEndpoint) {
     for (;;) {
       const head = this.#nextHead(endpoint);
       if (head === undefined) return true;
@@ -152,7 +152,7 @@ export class Dispatcher {
     return heads.find((head) => !this.#running.has(queueKey(head)) && !this.#cooldowns.has(queueKey(head)));
   }
 
-  async #runQueue(head: Delivery, slot: DeliverySlot): Promise<void> {
+  async #runQueue(head: Delivery, slot: DeliverySlot) {
     const { endpoint } = slot;
     if (endpoint.isPaced) this.#keepQuiet(endpoint, PACE_MS);
     try {
@@ -169,7 +169,7 @@ export class Dispatcher {
   }
 
   /** Sends the deliveries of a queue until one fails. The next is sent while the result of the last is being stored. */
-  async #sendQueue(head: Delivery, slot: DeliverySlot): Promise<void> {
+  async #sendQueue(head: Delivery, slot: DeliverySlot) {
     const records: Array<Promise<void>> = [];
     try {
       for (const id of this.options.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
@@ -180,7 +180,7 @@ export class Dispatcher {
   }
 
   /** Sends one delivery; false when the queue must not continue. Skips what was cancelled, moved or paused meanwhile. */
-  async #sendOne(id: string, slot: DeliverySlot, records: Array<Promise<void>>): Promise<boolean> {
+  async #sendOne(id: string, slot: DeliverySlot, records: Array<Promise<void>>) {
     const { store, secrets, send } = this.options;
     const { endpoint, abort } = slot;
     const delivery = store.find(id);
@@ -202,7 +202,7 @@ export class Dispatcher {
     return result.delivered && !slot.isPreempted;
   }
 
-  #coolDown(head: Delivery, error: unknown): void {
+  #coolDown(head: Delivery, error: unknown) {
     const { clock, log } = this.runtime;
     log.error("could not send or record a webhook", { id: head.id, wait_ms: COOLDOWN_MS, error });
     if (this.#isStopped) return;
@@ -213,14 +213,14 @@ export class Dispatcher {
     this.#cooldowns.set(queueKey(head), clock.after(COOLDOWN_MS, end));
   }
 
-  #isQuiet({ key }: QueuedEndpoint): boolean {
+  #isQuiet({ key }: QueuedEndpoint) {
     return (this.#quietUntilMs.get(key) ?? 0) > this.runtime.clock.monotonicMs();
   }
 
-  #keepQuiet({ key }: QueuedEndpoint, forMs: number): void {
+  #keepQuiet({ key }: QueuedEndpoint, forMs: number) {
     const untilMs = this.runtime.clock.monotonicMs() + forMs;
     this.#quietUntilMs.set(key, Math.max(this.#quietUntilMs.get(key) ?? 0, untilMs));
   }
 }
 
-const queueKey = ({ accountId, mode, url, subject }: WebhookQueue): string => `${accountId} ${mode} ${url} ${subject}`;
+const queueKey = ({ accountId, mode, url, subject }: WebhookQueue) => `${accountId} ${mode} ${url} ${subject}`;

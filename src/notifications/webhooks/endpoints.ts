@@ -155,7 +155,7 @@ export class Endpoints {
     for (const used of this.#store.used(owner, ENDPOINTS_MAX))
       uses.set(used.url, [...(uses.get(used.url) ?? []), used]);
     const urls = new Set([...uses.keys(), ...this.#calledUrls(owner)]);
-    const rank = ({ state }: EndpointStatus): number => ENDPOINT_STATES.indexOf(state);
+    const rank = ({ state }: EndpointStatus) => ENDPOINT_STATES.indexOf(state);
     return [...urls]
       .slice(0, ENDPOINTS_MAX)
       .map((url) => this.#statusOf({ ...owner, url }, uses.get(url) ?? []))
@@ -201,7 +201,7 @@ export class Endpoints {
   }
 
   /** The URLs that were called in the last 30 days or are disabled. */
-  #calledUrls(owner: WebhookOwner): string[] {
+  #calledUrls(owner: WebhookOwner) {
     const urls = new Set(this.#store.gone(owner).map(({ url }) => url));
     let called = this.#store.urlAfter(owner, "");
     for (let looked = 0; called !== undefined && looked < ENDPOINTS_MAX; looked += 1) {

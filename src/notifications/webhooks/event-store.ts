@@ -25,8 +25,7 @@ export interface EventFilters {
 }
 
 const table = outbox;
-const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
-  and(eq(table.accountId, accountId), eq(table.mode, mode));
+const belongsTo = ({ accountId, mode }: WebhookOwner) => and(eq(table.accountId, accountId), eq(table.mode, mode));
 
 const prepare = ({ orm }: Pick<Db, "orm">) =>
   statements({
@@ -111,7 +110,7 @@ export class EventStore {
     return this.#purge(undefined, limit, beforeMs);
   }
 
-  #purge(condition: SQL | undefined, limit: number, beforeMs: number): number {
+  #purge(condition: SQL | undefined, limit: number, beforeMs: number) {
     const relayed = and(condition, isNotNull(table.deliveredAtMs));
     const { id, createdAtMs: at } = table;
     const rows = this.db.orm
@@ -215,7 +214,7 @@ export class OutboxRelay {
   }
 
   /** Why a delivery is not sent; null when it is. */
-  #problemOf(delivery: Delivery, pendingCounts: Map<string, number>): string | null {
+  #problemOf(delivery: Delivery, pendingCounts: Map<string, number>) {
     const { store } = this.options;
     const { accountId, mode, url } = delivery;
     const goneAtMs = store.goneSince(delivery, url);

@@ -40,10 +40,9 @@ export interface Format {
 export const formatFor = (url: string): Format => FORMATS[formatOf(url)];
 
 /** `&`, `<` and `>` are the only characters with a meaning in Slack's text. */
-const escapeSlack = (text: string): string =>
-  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const escapeSlack = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-const slackLink = ({ title, url }: EventMessage["links"][number]): string =>
+const slackLink = ({ title, url }: EventMessage["links"][number]) =>
   `<${url.replaceAll("|", "%7C").replaceAll("<", "%3C").replaceAll(">", "%3E")}|${escapeSlack(title)}>`;
 
 /** `verbatim`: channel names and URLs in the text do not become links. */
@@ -58,7 +57,7 @@ const SEVERITY_NAMES: Readonly<Record<NonNullable<EventMessage["severity"]>, str
 };
 
 /** The body for an incoming webhook of Slack: `text` for notifications, and Block Kit blocks. */
-const slackPayload = ({ title, severity, facts, links }: EventMessage): string => {
+const slackPayload = ({ title, severity, facts, links }: EventMessage) => {
   const escaped = escapeSlack(title);
   const heading = severity === null ? escaped : `${SEVERITY_NAMES[severity]}: ${escaped}`;
   return JSON.stringify({
@@ -89,7 +88,7 @@ const teamsRun = (text: string, style: Readonly<Record<string, string>> = {}) =>
 const teamsLine = (...inlines: ReadonlyArray<ReturnType<typeof teamsRun>>) => ({ type: "RichTextBlock", inlines });
 
 /** The body for a workflow or incoming webhook of Microsoft Teams: a message with an Adaptive Card 1.4. */
-const teamsPayload = ({ title, severity, facts, links }: EventMessage): string => {
+const teamsPayload = ({ title, severity, facts, links }: EventMessage) => {
   const colour = severity === null ? {} : { color: TEAMS_COLOURS[severity] };
   const actions = links.map((link) => ({ type: "Action.OpenUrl", title: link.title, url: link.url }));
   const content = {
@@ -107,7 +106,7 @@ const teamsPayload = ({ title, severity, facts, links }: EventMessage): string =
 };
 
 /** A Teams connector responds 200 even when it could not deliver, and says so in the body. */
-const isTeamsFailure = (response: string): boolean =>
+const isTeamsFailure = (response: string) =>
   /webhook message delivery failed|endpoint returned http error/i.test(response);
 
 const FORMATS: Readonly<Record<DeliveryFormat, Format>> = {
@@ -202,10 +201,10 @@ const linksOf = (type: string, data: Data, baseUrl: string | null): EventMessage
   ];
 };
 
-const pathOf = (prefix: string, id: unknown): string | null =>
+const pathOf = (prefix: string, id: unknown) =>
   typeof id === "string" && /^[0-9a-f-]{36}$/.test(id) ? prefix + id : null;
 
-const httpsUrl = (value: unknown): string | null => {
+const httpsUrl = (value: unknown) => {
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : null;
   return url?.protocol === "https:" ? url.href : null;
 };
@@ -218,9 +217,9 @@ const textOf = (value: unknown): string => {
   return "";
 };
 
-const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
+const oneLine = (text: string) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
 
-const cut = (text: string, most: number): string => {
+const cut = (text: string, most: number) => {
   const characters = [...text];
   return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;
 };

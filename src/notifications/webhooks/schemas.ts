@@ -7,6 +7,13 @@ import {
   nullableTime,
   textField,
   timeField,
+  enumField,
+  idField,
+  listField,
+  namedBody,
+  namedResponse,
+  nullableInteger,
+  optionalEnum,
 } from "../../foundation/http/schema-fields.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import { DELIVERY_STATUSES } from "./delivery-store.ts";
@@ -23,22 +30,20 @@ export type EventTypes = readonly string[];
 
 /** Body of `POST /v1/webhooks/test`. */
 export const testSchema = (policy: UrlPolicy, types: EventTypes) =>
-  z
-    .strictObject({
-      url: webhookUrlSchema(policy),
-      type: z
-        .enum([TEST_TYPE, ...types])
-        .optional()
-        .meta({ description: "The type of the event, sent with the data of its example. Default: `webhook.test`." }),
-    })
-    .meta({ title: "WebhookTest" });
+  namedBody("WebhookTest", {
+    url: webhookUrlSchema(policy),
+    type: optionalEnum(
+      [TEST_TYPE, ...types],
+      "The type of the event, sent with the data of its example. Default: `webhook.test`.",
+    ),
+  });
 
 const SUBJECT = "What the event is about: `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`.";
 const subject = z.string().max(SUBJECT_CHARACTERS_MAX);
 const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 const SINCE = "Only events at or after this time.";
 const UNTIL = "Only events before this time.";
-const typeFilter = (types: EventTypes) => z.enum(types).optional().meta({ description: "Only events of this type." });
+const typeFilter = (types: EventTypes) => optionalEnum(types, "Only events of this type.");
 
 const url = z.string().max(URL_CHARACTERS_MAX).optional().meta({ description: "Only deliveries to this URL." });
 const aboutSubject = subject.optional().meta({ description: "Only events about this subject, such as `target:<id>`." });
@@ -46,7 +51,7 @@ const since = moment.optional().meta({ description: SINCE, type: "string", forma
 
 /** The query of the list of deliveries. */
 export const deliveryFilters = (types: EventTypes) => ({
-  status: z.enum(DELIVERY_STATUSES).optional().meta({ description: "Only deliveries of this status." }),
+  status: optionalEnum(DELIVERY_STATUSES, "Only deliveries of this status."),
   type: typeFilter(types),
   url,
   subject: aboutSubject,
@@ -77,108 +82,92 @@ const manyFields = (types: EventTypes) => ({
 
 /** Body of `POST /v1/webhooks/deliveries/redeliver`. */
 export const redeliverSchema = (types: EventTypes) =>
-  z
-    .strictObject({
-      status: z
-        .enum(DELIVERY_STATUSES)
-        .optional()
-        .meta({ description: "Only deliveries of this status. Default: `rejected` and `failed`." }),
-      ...manyFields(types),
-    })
-    .meta({ title: "WebhookRedelivery" });
+  namedBody("WebhookRedelivery", {
+    status: optionalEnum(DELIVERY_STATUSES, "Only deliveries of this status. Default: `rejected` and `failed`."),
+    ...manyFields(types),
+  });
 
 /** Body of `POST /v1/webhooks/deliveries/cancel`. */
-export const cancelSchema = (types: EventTypes) =>
-  z.strictObject(manyFields(types)).meta({ title: "WebhookCancellation" });
+export const cancelSchema = (types: EventTypes) => namedBody("WebhookCancellation", manyFields(types));
 
-export const manySchema = z
-  .object({
-    count: integerField("Deliveries that this call changed."),
-    next_cursor: nullableText("Set when the call ended after 10,000 deliveries and there are more."),
-  })
-  .meta({ title: "WebhookManyResult" });
+export const manySchema = namedResponse("WebhookManyResult", {
+  count: integerField("Deliveries that this call changed."),
+  next_cursor: nullableText("Set when the call ended after 10,000 deliveries and there are more."),
+});
 
 const eventType = textField("The type of the event.");
 
 const attemptSchema = z.object({
   at: nullableTime("When it was made; null if nothing was sent."),
-  http_status: z.int().nullable().meta({ description: "The status of the response; null without one." }),
+  http_status: nullableInteger("The status of the response; null without one."),
   problem: nullableText("Why it failed, as a sentence; null if it did not."),
   response_body: nullableText("The first kB of the response to a failed attempt."),
 });
 
-export const deliverySchema = z
-  .object({
-    id: z.uuid().meta({ description: "The id of the delivery." }),
-    event_id: z.uuid().meta({
-      description: "The header `webhook-id`: the same in every attempt and for every URL that receives the event.",
-    }),
-    type: eventType,
-    subject: subject.nullable().meta({ description: SUBJECT }),
-    url: textField("Where the event is sent."),
-    format: z.enum(DELIVERY_FORMATS).meta({
-      description:
-        "`standard`: the event itself. `slack`, `teams`: a message for people, chosen by the host of the URL.",
-    }),
-    status: z.enum(DELIVERY_STATUSES).meta({
-      description:
-        "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410. `cancelled`: by a request, or because its URL was removed.",
-    }),
-    attempts: integerField("Attempts since the event, or since the last redelivery."),
-    created_at: timeField("When the event occurred."),
-    next_attempt_at: nullableTime(
-      "When it is sent next; null when finished, or while an earlier event about the same subject is pending.",
-    ),
-    finished_at: nullableTime("When it was delivered, rejected, failed or cancelled."),
-    last_attempt: attemptSchema.nullable().meta({ description: "The last attempt; null before the first." }),
-    event: z
-      .object({
-        type: eventType,
-        timestamp: timeField("When the event occurred."),
-        data: z.unknown().meta({ description: "What happened; see the event types under `webhooks`." }),
-      })
-      .meta({ description: "The request body if `format` is `standard`." }),
-  })
-  .meta({ title: "WebhookDelivery" });
+export const deliverySchema = namedResponse("WebhookDelivery", {
+  id: idField("The id of the delivery."),
+  event_id: idField("The header `webhook-id`: the same in every attempt and for every URL that receives the event."),
+  type: eventType,
+  subject: subject.nullable().meta({ description: SUBJECT }),
+  url: textField("Where the event is sent."),
+  format: enumField(
+    DELIVERY_FORMATS,
+    "`standard`: the event itself. `slack`, `teams`: a message for people, chosen by the host of the URL.",
+  ),
+  status: enumField(
+    DELIVERY_STATUSES,
+    "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410. `cancelled`: by a request, or because its URL was removed.",
+  ),
+  attempts: integerField("Attempts since the event, or since the last redelivery."),
+  created_at: timeField("When the event occurred."),
+  next_attempt_at: nullableTime(
+    "When it is sent next; null when finished, or while an earlier event about the same subject is pending.",
+  ),
+  finished_at: nullableTime("When it was delivered, rejected, failed or cancelled."),
+  last_attempt: attemptSchema.nullable().meta({ description: "The last attempt; null before the first." }),
+  event: z
+    .object({
+      type: eventType,
+      timestamp: timeField("When the event occurred."),
+      data: z.unknown().meta({ description: "What happened; see the event types under `webhooks`." }),
+    })
+    .meta({ description: "The request body if `format` is `standard`." }),
+});
 
-export const deliveriesSchema = z
-  .object({ deliveries: z.array(deliverySchema).meta({ description: "Newest first." }), next_cursor: nextCursorField })
-  .meta({ title: "WebhookDeliveryList" });
+export const deliveriesSchema = namedResponse("WebhookDeliveryList", {
+  deliveries: listField(deliverySchema, "Newest first."),
+  next_cursor: nextCursorField,
+});
 
-export const testEventSchema = z
-  .object({
-    message: textField("A text that says that this is a test."),
-    test: z.literal(true).meta({ description: "In every event that a test call sends, of whatever type." }),
-    mode: z.enum(["live", "test"]).meta({ description: "The mode of the key that requested the test." }),
-  })
-  .meta({ title: "WebhookTestEvent" });
+export const testEventSchema = namedResponse("WebhookTestEvent", {
+  message: textField("A text that says that this is a test."),
+  test: z.literal(true).meta({ description: "In every event that a test call sends, of whatever type." }),
+  mode: enumField(["live", "test"], "The mode of the key that requested the test."),
+});
 
-export const testResultSchema = z
-  .object({
-    id: z.uuid().meta({ description: "The header `webhook-id` of the request." }),
-    url: textField("Where the event was sent."),
-    type: eventType,
-    delivered: flagField("Whether the receiver responded 2xx."),
-    http_status: z.int().nullable().meta({ description: "The status of the response; null without one." }),
-    problem: nullableText("Why it was not delivered, as a sentence."),
-    elapsed_ms: integerField("Duration of the request in milliseconds."),
-  })
-  .meta({ title: "WebhookTestResult" });
+export const testResultSchema = namedResponse("WebhookTestResult", {
+  id: idField("The header `webhook-id` of the request."),
+  url: textField("Where the event was sent."),
+  type: eventType,
+  delivered: flagField("Whether the receiver responded 2xx."),
+  http_status: nullableInteger("The status of the response; null without one."),
+  problem: nullableText("Why it was not delivered, as a sentence."),
+  elapsed_ms: integerField("Duration of the request in milliseconds."),
+});
 
 /** An event of the feed. */
-const eventSchema = z
-  .object({
-    id: z.uuid().meta({ description: "The header `webhook-id`." }),
-    type: eventType,
-    subject: subject.nullable().meta({ description: SUBJECT }),
-    timestamp: timeField("When the event occurred."),
-    data: z.unknown().meta({ description: "What happened; see the event types under `webhooks`." }),
-  })
-  .meta({ title: "Event" });
+const eventSchema = namedResponse("Event", {
+  id: idField("The header `webhook-id`."),
+  type: eventType,
+  subject: subject.nullable().meta({ description: SUBJECT }),
+  timestamp: timeField("When the event occurred."),
+  data: z.unknown().meta({ description: "What happened; see the event types under `webhooks`." }),
+});
 
-export const eventsSchema = z
-  .object({ events: z.array(eventSchema).meta({ description: "Oldest first." }), next_cursor: nextCursorField })
-  .meta({ title: "EventList" });
+export const eventsSchema = namedResponse("EventList", {
+  events: listField(eventSchema, "Oldest first."),
+  next_cursor: nextCursorField,
+});
 
 const secretSchema = z.object({
   secret: textField("The secret: `whsec_` and 32 bytes in base64."),
@@ -186,6 +175,4 @@ const secretSchema = z.object({
   valid_until: nullableTime("Set on the old secret for 24 hours after a rotation."),
 });
 
-export const secretsSchema = z
-  .object({ secrets: z.array(secretSchema).meta({ description: "Newest first." }) })
-  .meta({ title: "WebhookSecrets" });
+export const secretsSchema = namedResponse("WebhookSecrets", { secrets: listField(secretSchema, "Newest first.") });

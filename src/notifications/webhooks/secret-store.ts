@@ -107,7 +107,7 @@ export const signatureHeaders = (
   { id, atMs, body }: SignedMessage,
 ): Readonly<Record<"webhook-id" | "webhook-timestamp" | "webhook-signature", string>> => {
   const timestamp = String(Math.floor(atMs / 1000));
-  const sign = (secret: string): string => {
+  const sign = (secret: string) => {
     const key = Buffer.from(secret.slice(PREFIX.length), "base64");
     return `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")}`;
   };

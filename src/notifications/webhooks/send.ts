@@ -98,13 +98,13 @@ const NO_RESPONSE: DeliveryResult = {
   timedOut: false,
 };
 
-const firstBytes = (text: string): string =>
+const firstBytes = (text: string) =>
   Buffer.from(text)
     .subarray(0, RESPONSE_BYTES_MAX)
     .toString("utf8")
     .replace(/(?<!\u{FFFD})\u{FFFD}+$/u, "");
 
-const describe = (status: number, body: string): string => {
+const describe = (status: number, body: string) => {
   const quoted = body
     .slice(0, QUOTED_CHARACTERS_MAX * 2)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")

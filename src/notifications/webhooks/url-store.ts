@@ -124,7 +124,7 @@ export class MoveStore {
     return this.db.orm.select().from(table).where(pending).orderBy(asc(table.eventId)).limit(limit).all();
   }
 
-  #moveOne(tx: Tx, delivery: Delivery, { subject, to }: UrlMove, nowMs: number): void {
+  #moveOne(tx: Tx, delivery: Delivery, { subject, to }: UrlMove, nowMs: number) {
     const { id, via } = delivery;
     const [leaving, staying] = subject === null ? (["default", "subject"] as const) : (["subject", "default"] as const);
     const duplicate = to === null ? undefined : this.#findPending(delivery, to);

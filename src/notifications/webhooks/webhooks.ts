@@ -79,7 +79,7 @@ export class Webhooks {
     window: { readonly before: string | null; readonly limit: number },
   ): Promise<WalkPage<Delivery, string | null>> {
     const read = readWindows(this.list(owner, filters));
-    const keyOf = ({ id }: Delivery): string | null => id;
+    const keyOf = ({ id }: Delivery) => id;
     const { accountId: account } = owner;
     return walk({ read, keyOf, step: EXAMINED_AT_ONCE, rowsAtOnce: READ_AT_ONCE }, { ...window, account });
   }
@@ -164,9 +164,9 @@ const COLUMNS = [
   ...["finished_at", "last_attempt_at", "last_http_status", "last_problem"],
 ];
 
-const timeCell = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
+const timeCell = (ms: number | null) => (ms === null ? null : isoTime(ms));
 
-const deliveryLine = (row: Delivery): string =>
+const deliveryLine = (row: Delivery) =>
   csvLine([
     ...[row.id, row.eventId, row.type, row.subject, row.url, row.status, row.attempts, isoTime(row.createdAtMs)],
     ...[timeCell(row.dueAtMs), timeCell(row.finishedAtMs), timeCell(row.lastAttemptAtMs)],
