@@ -88,7 +88,9 @@ const NO_CUSTOM_RATE: CustomRate = { ratePerSecond: null, rateBurst: null };
 
 /** What an entry of the audit log says about limits. */
 const planValues = ({ plan, ratePerSecond, rateBurst }: Pick<Account, "plan" | keyof CustomRate>) => ({
-  ...{ plan, requests_per_second: ratePerSecond, burst: rateBurst },
+  plan,
+  requests_per_second: ratePerSecond,
+  burst: rateBurst,
 });
 
 /** Whether the balance is the sum of the ledger's entries. */
@@ -97,16 +99,14 @@ export const isBalanced = ({ available, held, ledger }: Statement): boolean =>
 
 /** The administration of accounts and their credits. */
 export class Accounts {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #store: AccountStore;
   readonly #ledger: Ledger;
   readonly #audit: AuditLog;
 
   constructor(
-    runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
     { store, ledger, audit }: { readonly store: AccountStore; readonly ledger: Ledger; readonly audit: AuditLog },
   ) {
-    this.#runtime = runtime;
     this.#store = store;
     this.#ledger = ledger;
     this.#audit = audit;
@@ -115,9 +115,9 @@ export class Accounts {
   /** Creates an account on a plan, with the sign-up credits. */
   create(name: string, plan: PlanName = "free"): Result<Account, AccountProblem> {
     if (!isName(name)) return err("name_invalid");
-    const createdAtMs = this.#runtime.clock.nowMs();
+    const createdAtMs = this.runtime.clock.nowMs();
     const account = { id: newId(), name, plan, ...NO_CUSTOM_RATE, disabledAtMs: null, createdAtMs };
-    return this.#runtime.db.transact((tx) => {
+    return this.runtime.db.transact((tx) => {
       if (this.#store.findAccountByName(name) !== undefined) return err("name_taken");
       this.#store.insertAccount(tx, account);
       const grant = { accountId: account.id, credits: SIGN_UP_CREDITS, note: "sign-up", atMs: createdAtMs };
@@ -159,7 +159,7 @@ export class Accounts {
   setEnabled(name: string, isEnabled: boolean): Result<Account, AccountProblem> {
     return this.#change(name, (tx, account) => {
       if ((account.disabledAtMs === null) === isEnabled) return ok(account);
-      const disabledAtMs = isEnabled ? null : this.#runtime.clock.nowMs();
+      const disabledAtMs = isEnabled ? null : this.runtime.clock.nowMs();
       this.#store.updateAccount(tx, account.id, { disabledAtMs });
       const action = isEnabled ? "accounts.enable" : "accounts.disable";
       this.#audit.append(tx, { action, accountId: account.id, subject: name });
@@ -169,7 +169,7 @@ export class Accounts {
 
   /** The credits of an account, read from one state of the database. */
   statement(name: string): Result<Statement, AccountProblem> {
-    return this.#runtime.db.snapshot(() => {
+    return this.runtime.db.snapshot(() => {
       const account = this.#store.findAccountByName(name);
       return account === undefined ? err("unknown_account") : ok(this.#statementOf(account));
     });
@@ -182,10 +182,12 @@ export class Accounts {
     return this.#change(name, (tx, account) => {
       const before = this.#statementOf(account);
       if (!isBalanced(before)) return err("ledger_mismatch");
-      this.#ledger.grant(tx, { accountId: account.id, credits, note, atMs: this.#runtime.clock.nowMs() });
+      this.#ledger.grant(tx, { accountId: account.id, credits, note, atMs: this.runtime.clock.nowMs() });
       const after = this.#statementOf(account);
       this.#audit.append(tx, {
-        ...{ action: "credits.grant", accountId: account.id, subject: name },
+        action: "credits.grant",
+        accountId: account.id,
+        subject: name,
         before: { available: before.available },
         after: { available: after.available, granted: credits, note },
       });
@@ -195,7 +197,7 @@ export class Accounts {
 
   /** Runs `work` on an account of this name in a transaction. */
   #change<T>(name: string, work: (tx: Tx, account: Account) => Result<T, AccountProblem>): Result<T, AccountProblem> {
-    return this.#runtime.db.transact((tx) => {
+    return this.runtime.db.transact((tx) => {
       const account = this.#store.findAccountByName(name);
       return account === undefined ? err("unknown_account") : work(tx, account);
     });

@@ -114,21 +114,27 @@ const valuesOf = (text: string | null): unknown => (text === null ? null : JSON.
 
 /** An entry as it is shown. */
 export const auditView = ({ id, atMs, user, host, pid, action, accountId, subject, before, after }: AuditEntry) => ({
-  ...{ id, at: isoTime(atMs), user, host, pid, action, account_id: accountId, subject },
+  id,
+  at: isoTime(atMs),
+  user,
+  host,
+  pid,
+  action,
+  account_id: accountId,
+  subject,
   before: valuesOf(before),
   after: valuesOf(after),
 });
 
 /** The append-only log of administrative actions: who did what, when, and the values before and after. */
 export class AuditLog {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #store: AuditStore;
-  readonly #actor: Actor;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, actor: Actor) {
-    this.#runtime = runtime;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly actor: Actor,
+  ) {
     this.#store = new AuditStore(runtime.db);
-    this.#actor = actor;
   }
 
   /** Appends an entry in the transaction of the action, so that neither exists without the other. */
@@ -146,13 +152,13 @@ export class AuditLog {
       if (found !== null) this.#insert(found);
       return found !== null;
     };
-    return this.#runtime.db.perform({ ...act, entry });
+    return this.runtime.db.perform({ ...act, entry });
   }
 
   #insert({ before, after, by, byKey, byLink = false, ...action }: AuditedAction) {
-    const user = by === undefined ? (byKey === undefined ? this.#actor.user : `key ${byKey}`) : `user ${by}`;
-    const actor = { ...this.#actor, user: byLink ? LINK_IN_MAIL : user };
-    const atMs = this.#runtime.clock.nowMs();
+    const user = by === undefined ? (byKey === undefined ? this.actor.user : `key ${byKey}`) : `user ${by}`;
+    const actor = { ...this.actor, user: byLink ? LINK_IN_MAIL : user };
+    const atMs = this.runtime.clock.nowMs();
     this.#store.insert({ ...actor, ...action, atMs, before: jsonOf(before), after: jsonOf(after) });
   }
 

@@ -13,15 +13,13 @@ const NEW_PASSWORD: readonly string[] = ["users.password", "users.set-up", "user
 
 /** Whom somebody has guessed codes of, after the right password: for the home page, and whom to notify. */
 export class GuessedCodes {
-  readonly #clock: Pick<Clock, "nowMs">;
   readonly #audit: Pick<AuditLog, "list">;
   readonly #users: Pick<UserStore, "find" | "list">;
 
   constructor(
-    clock: Pick<Clock, "nowMs">,
+    private readonly clock: Pick<Clock, "nowMs">,
     parts: { readonly audit: Pick<AuditLog, "list">; readonly users: Pick<UserStore, "find" | "list"> },
   ) {
-    this.#clock = clock;
     this.#audit = parts.audit;
     this.#users = parts.users;
   }
@@ -55,13 +53,15 @@ export class GuessedCodes {
 
   /** The newest first. */
   #entries(accountId: string, actionBegin: string): AuditEntry[] {
-    const sinceMs = this.#clock.nowMs() - SHOWN_MS;
+    const sinceMs = this.clock.nowMs() - SHOWN_MS;
     return this.#audit.list({ accountId, sinceMs, actionBegin }, { before: null, limit: ENTRIES_MAX });
   }
 }
 
 const itemOf = ({ email }: UserRecord, { atMs }: AuditEntry, isOwn: boolean): AttentionItem => ({
-  ...{ severity: "bad", label: "Sign-in", sinceMs: atMs },
+  severity: "bad",
+  label: "Sign-in",
+  sinceMs: atMs,
   title: isOwn ? "Wrong codes were entered for your user" : `Wrong codes were entered for ${email}`,
   detail: isOwn
     ? "They followed your right password. If it was not you, somebody knows your password: change it."

@@ -49,34 +49,30 @@ export interface IssuedKey extends ApiKey {
 
 /** Creates, rotates and revokes API keys. */
 export class ApiKeys {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #store: AccountStore;
-  readonly #audit: AuditLog;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock">, store: AccountStore, audit: AuditLog) {
-    this.#runtime = runtime;
-    this.#store = store;
-    this.#audit = audit;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly store: AccountStore,
+    private readonly audit: AuditLog,
+  ) {}
 
   create(requested: NewKey): Result<IssuedKey, KeyProblem | "unknown_account"> {
     const name = requested.name ?? `${requested.mode} key`;
     const scopes = [...new Set(requested.scopes ?? SCOPES)];
     const expiresAtMs = requested.expiresAtMs ?? null;
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     if (!isName(name)) return err("name_invalid");
     if (scopes.length === 0 || !scopes.every(isScope)) return err("scope_invalid");
     if (expiresAtMs !== null && !(expiresAtMs > nowMs)) return err("time_invalid");
-    return this.#runtime.db.transact((tx) => {
-      const account = this.#store.findAccountByName(requested.account);
+    return this.runtime.db.transact((tx) => {
+      const account = this.store.findAccountByName(requested.account);
       if (account === undefined) return err("unknown_account");
       const base = { id: newId(), accountId: account.id, name, mode: requested.mode, scopes, expiresAtMs };
       const apiKey = { ...base, revokedAtMs: null, lastUsedAtMs: null, createdAtMs: nowMs };
       const { key, secret } = this.#newSecret(apiKey.id, requested.mode);
-      this.#store.insertKey(tx, apiKey, secret);
+      this.store.insertKey(tx, apiKey, secret);
       const after = { name, mode: apiKey.mode, scopes, expires_at: expiresAtMs === null ? null : isoTime(expiresAtMs) };
       const { by } = requested;
-      this.#audit.append(tx, { action: "keys.create", accountId: account.id, subject: apiKey.id, after, by });
+      this.audit.append(tx, { action: "keys.create", accountId: account.id, subject: apiKey.id, after, by });
       return ok({ ...apiKey, key });
     });
   }
@@ -87,32 +83,32 @@ export class ApiKeys {
    */
   rotate(id: string, graceMs = ROTATION_GRACE_MS, by?: string): Result<IssuedKey, KeyProblem> {
     if (!(graceMs >= 0 && graceMs <= Number.MAX_SAFE_INTEGER / 2)) return err("time_invalid");
-    return this.#runtime.db.transact((tx) => {
+    return this.runtime.db.transact((tx) => {
       const found = this.#findUsable(id);
       if (!found.ok) return found;
       const { key, secret } = this.#newSecret(id, found.value.mode);
-      const oldUntilMs = this.#runtime.clock.nowMs() + graceMs;
-      this.#store.replaceSecret(tx, secret, oldUntilMs);
+      const oldUntilMs = this.runtime.clock.nowMs() + graceMs;
+      this.store.replaceSecret(tx, secret, oldUntilMs);
       const after = { ending: secret.ending, old_secret_valid_until: isoTime(oldUntilMs) };
-      this.#audit.append(tx, { action: "keys.rotate", accountId: found.value.accountId, subject: id, after, by });
+      this.audit.append(tx, { action: "keys.rotate", accountId: found.value.accountId, subject: id, after, by });
       return ok({ ...found.value, key });
     });
   }
 
   revoke(id: string, by?: string): Result<ApiKey, KeyProblem> {
-    return this.#runtime.db.transact((tx) => {
+    return this.runtime.db.transact((tx) => {
       const found = this.#findUsable(id);
       if (!found.ok) return found;
-      const revokedAtMs = this.#runtime.clock.nowMs();
-      this.#store.revokeKey(tx, id, revokedAtMs);
+      const revokedAtMs = this.runtime.clock.nowMs();
+      this.store.revokeKey(tx, id, revokedAtMs);
       const before = { name: found.value.name };
-      this.#audit.append(tx, { action: "keys.revoke", accountId: found.value.accountId, subject: id, before, by });
+      this.audit.append(tx, { action: "keys.revoke", accountId: found.value.accountId, subject: id, before, by });
       return ok({ ...found.value, revokedAtMs });
     });
   }
 
   #findUsable(id: string): Result<ApiKey, KeyProblem> {
-    const key = this.#store.findKey(id);
+    const key = this.store.findKey(id);
     if (key === undefined) return err("unknown_key");
     return key.revokedAtMs === null ? ok(key) : err("revoked_key");
   }
@@ -120,22 +116,20 @@ export class ApiKeys {
   #newSecret(keyId: string, mode: KeyMode): { readonly key: string; readonly secret: KeySecret } {
     const key = newApiKey(mode);
     const ending = key.slice(-ENDING_CHARACTERS);
-    const createdAtMs = this.#runtime.clock.nowMs();
+    const createdAtMs = this.runtime.clock.nowMs();
     return { key, secret: { hash: sha256(key), keyId, ending, validUntilMs: null, createdAtMs } };
   }
 }
 
 /** Finds the caller of a request by its API key. */
 export class Authenticator {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #store: AccountStore;
   readonly #usedAtMs = new Map<string, number>();
   #flushing: boolean = false;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, store: AccountStore) {
-    this.#runtime = runtime;
-    this.#store = store;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly store: AccountStore,
+  ) {}
 
   /**
    * The caller by the `Authorization` header; undefined for a missing, malformed, unknown, revoked or expired key, and
@@ -145,9 +139,9 @@ export class Authenticator {
   readonly authenticate: Authenticate = (authorization) => {
     const key = /^Bearer +([^\s]+) *$/i.exec(authorization ?? "")?.[1];
     if (key === undefined || readApiKey(key) === null) return undefined;
-    const credential = this.#store.findCredential(sha256(key));
+    const credential = this.store.findCredential(sha256(key));
     if (credential === undefined) return undefined;
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     const ends = [credential.revokedAtMs, credential.expiresAtMs, credential.validUntilMs];
     if (ends.some((endMs) => endMs !== null && endMs <= nowMs)) return undefined;
     if (credential.disabledAtMs !== null) return "disabled";
@@ -165,12 +159,12 @@ export class Authenticator {
   }
 
   async #flushUses() {
-    await wait(this.#runtime.clock, LAST_USED_FLUSH_MS);
+    await wait(this.runtime.clock, LAST_USED_FLUSH_MS);
     this.#flushing = false;
     const uses = [...this.#usedAtMs];
     this.#usedAtMs.clear();
-    await this.#runtime.db.commit((tx) => {
-      for (const [id, atMs] of uses) this.#store.markUsed(tx, id, atMs);
+    await this.runtime.db.commit((tx) => {
+      for (const [id, atMs] of uses) this.store.markUsed(tx, id, atMs);
     });
   }
 }

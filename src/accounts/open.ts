@@ -84,7 +84,8 @@ export class UsageSlice {
     this.usage = new AccountUsage(store);
     this.rateLimited = new RateLimitedRequests(runtime, store);
     this.guard = new Guard(authenticate, {
-      ...{ buckets: createTokenBuckets(clock), budgets: createBudgets(clock) },
+      buckets: createTokenBuckets(clock),
+      budgets: createBudgets(clock),
       onRateLimited: (caller) => this.rateLimited.count(caller),
       perform: ({ accountId, keyId }, done, act) =>
         audit.perform({ ...act, action: { ...done, accountId, byKey: keyId } }),

@@ -64,20 +64,18 @@ interface Waiting {
  * `busy`: too many of this caller wait, or it took too long.
  */
 export class Passwords {
-  readonly #clock: Runtime["clock"];
-  readonly #costs: PasswordCosts;
   readonly #queue = new FairQueue<Waiting>(({ isGone }) => isGone);
   readonly #places = createShares({ placesMax: WAITING_MAX, realtimeShare: 0 });
   #running = 0;
 
-  constructor(clock: Runtime["clock"], costs: PasswordCosts) {
-    this.#clock = clock;
-    this.#costs = costs;
-  }
+  constructor(
+    private readonly clock: Runtime["clock"],
+    private readonly costs: PasswordCosts,
+  ) {}
 
   /** The hash to store: argon2id with its costs and salt (PHC string format). */
   hash(password: string, caller: PasswordCaller): Promise<Result<string, "busy">> {
-    const { memoryCost, timeCost } = this.#costs;
+    const { memoryCost, timeCost } = this.costs;
     const options = { algorithm: "argon2id", memoryCost, timeCost } as const;
     return this.#run(caller, () => Bun.password.hash(bytesOf(password), options));
   }
@@ -89,7 +87,7 @@ export class Passwords {
     return this.#run(caller, async () => {
       const isRight = await Bun.password.verify(
         isTooLong ? "x" : bytesOf(password),
-        hash ?? this.#costs.unknownUserHash,
+        hash ?? this.costs.unknownUserHash,
       );
       return isRight && hash !== null && !isTooLong;
     });
@@ -102,7 +100,7 @@ export class Passwords {
       if (!(await this.#waitForTurn(who))) return err("busy");
     } else this.#running++;
     const done = work().finally(() => this.#handOn());
-    const waited = await waitFor(this.#clock, done, { timeoutMs: TIMEOUT_MS });
+    const waited = await waitFor(this.clock, done, { timeoutMs: TIMEOUT_MS });
     return waited.ok ? ok(waited.value) : err("busy");
   }
 
@@ -117,7 +115,7 @@ export class Passwords {
         resolve(isTurn);
       };
       const waiting: Waiting = { start: () => end(true), isGone: false };
-      const cancel = this.#clock.after(TIMEOUT_MS, () => end(false));
+      const cancel = this.clock.after(TIMEOUT_MS, () => end(false));
       this.#queue.add(who, waiting);
     });
   }

@@ -26,7 +26,10 @@ const accountSchema = namedResponse("Account", {
 });
 
 const GET_ACCOUNT = declareRoute({
-  ...{ method: "GET", path: "/v1/account", operationId: "getAccount", tag: "Account" },
+  method: "GET",
+  path: "/v1/account",
+  operationId: "getAccount",
+  tag: "Account",
   summary: "Get the account of the calling key",
   description: "Returns the name, plan, credits and limits of the account. Any key may call it, whatever its scopes.",
   scope: null,
@@ -35,8 +38,12 @@ const GET_ACCOUNT = declareRoute({
       description: "The account.",
       schema: accountSchema,
       example: {
-        ...{ id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52", name: "default", plan: "free", mode: "live" },
-        ...{ credits: { available: 99, held: 1 }, limits: { requests_per_second: 1, burst: 2 } },
+        id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
+        name: "default",
+        plan: "free",
+        mode: "live",
+        credits: { available: 99, held: 1 },
+        limits: { requests_per_second: 1, burst: 2 },
       },
     },
   },

@@ -16,7 +16,11 @@ const RECOVERY_FORM = /^[0-9A-Za-z]{4}(-[0-9A-Za-z]{4}){3}$/;
 
 const totpOf = (secret: string, email: string): TOTP =>
   new TOTP({
-    ...{ issuer: ISSUER, label: email, algorithm: "SHA1", digits: DIGITS, period: PERIOD_S },
+    issuer: ISSUER,
+    label: email,
+    algorithm: "SHA1",
+    digits: DIGITS,
+    period: PERIOD_S,
     secret: Secret.fromBase32(secret),
   });
 
@@ -98,17 +102,14 @@ type Subject = Pick<UserRecord, "id" | "passwordHash">;
  * accepted meanwhile, and a new password ends the wait.
  */
 export class WrongCodeCounts {
-  readonly #clock: Pick<Clock, "monotonicMs">;
   /** By the id of the user, the least recent first. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor(clock: Pick<Clock, "monotonicMs">) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
 
   /** How long the codes of the user's app are not accepted yet, in ms. */
   waitMs(user: Subject): number {
-    return Math.max(0, (this.#find(user)?.untilMs ?? 0) - this.#clock.monotonicMs());
+    return Math.max(0, (this.#find(user)?.untilMs ?? 0) - this.clock.monotonicMs());
   }
 
   /** Counts a wrong code. Not null when it is the tenth: the user has to wait now. */
@@ -116,7 +117,7 @@ export class WrongCodeCounts {
     const count = (this.#find(user)?.count ?? 0) + 1;
     const isFull = count % WRONG_CODES_MAX === 0;
     const waitMs = isFull ? Math.min(WAIT_MS_MAX, WAIT_MS_MIN * 2 ** Math.min(20, count / WRONG_CODES_MAX - 1)) : 0;
-    const lastMs = this.#clock.monotonicMs();
+    const lastMs = this.clock.monotonicMs();
     this.#put(user, { passwordHash: user.passwordHash, count, lastMs, untilMs: lastMs + waitMs });
     return isFull ? { count, waitMs } : null;
   }
@@ -136,8 +137,7 @@ export class WrongCodeCounts {
 
   #find({ id, passwordHash }: Subject): Entry | undefined {
     const found = this.#entries.get(id);
-    const isValid =
-      found?.passwordHash === passwordHash && this.#clock.monotonicMs() - found.lastMs <= EXPIRES_AFTER_MS;
+    const isValid = found?.passwordHash === passwordHash && this.clock.monotonicMs() - found.lastMs <= EXPIRES_AFTER_MS;
     return isValid ? found : undefined;
   }
 
@@ -164,19 +164,16 @@ export interface Challenge {
 
 /** Sign-ins between password and code, in memory, by the hash of a token that the browser has. */
 export class SignInChallenges {
-  readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #challenges = new Map<string, Challenge>();
 
-  constructor(clock: Pick<Clock, "monotonicMs">) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
 
   /** Begins a challenge; returns its token. */
   begin({ id, passwordHash }: Pick<UserRecord, "id" | "passwordHash">): string {
     const ofUser = [...this.#challenges].filter(([, { userId }]) => userId === id);
     for (const [hash] of ofUser.slice(0, 1 - CHALLENGES_OF_USER_MAX)) this.#challenges.delete(hash);
     const token = newSecretToken();
-    const expiresMs = this.#clock.monotonicMs() + CHALLENGE_MS;
+    const expiresMs = this.clock.monotonicMs() + CHALLENGE_MS;
     this.#challenges.set(sha256(token), { userId: id, passwordHash, expiresMs });
     const [oldest] = this.#challenges.keys();
     if (this.#challenges.size > CHALLENGES_MAX && oldest !== undefined) this.#challenges.delete(oldest);
@@ -185,7 +182,7 @@ export class SignInChallenges {
 
   find(token: string): Challenge | undefined {
     const challenge = this.#challenges.get(sha256(token));
-    return challenge !== undefined && challenge.expiresMs > this.#clock.monotonicMs() ? challenge : undefined;
+    return challenge !== undefined && challenge.expiresMs > this.clock.monotonicMs() ? challenge : undefined;
   }
 
   end(token: string): void {

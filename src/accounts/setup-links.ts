@@ -45,22 +45,24 @@ interface FoundLink {
 
 /** One-time links by which a person sets a password: the first user, invitations and resets. */
 export class SetupLinks {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #parts: LinkParts;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: LinkParts) {
-    this.#runtime = runtime;
-    this.#parts = parts;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly parts: LinkParts,
+  ) {}
 
   /** A new link for a user, or with null for the first user of the service. Older links of the user stop working. */
   create(tx: Tx, { accountId, userId }: { readonly accountId: string; readonly userId: string | null }) {
     const token = newSecretToken();
-    const createdAtMs = this.#runtime.clock.nowMs();
+    const createdAtMs = this.runtime.clock.nowMs();
     const expiresAtMs = createdAtMs + LIFETIME_MS;
-    if (userId !== null) this.#parts.store.removeLinksOf(tx, userId);
-    this.#parts.store.insertLink(tx, {
-      ...{ hash: sha256(token), accountId, userId, createdAtMs, expiresAtMs, usedAtMs: null },
+    if (userId !== null) this.parts.store.removeLinksOf(tx, userId);
+    this.parts.store.insertLink(tx, {
+      hash: sha256(token),
+      accountId,
+      userId,
+      createdAtMs,
+      expiresAtMs,
+      usedAtMs: null,
     });
     return { token, expiresAtMs };
   }
@@ -75,13 +77,13 @@ export class SetupLinks {
 
   /** Whether somebody has a link that still works to create the first user. */
   isFirstOpen(): boolean {
-    return !this.#parts.users.hasUsers() && this.#parts.store.hasFirstLink(this.#runtime.clock.nowMs());
+    return !this.parts.users.hasUsers() && this.parts.store.hasFirstLink(this.runtime.clock.nowMs());
   }
 
   /** Until when a user has a link that works; null without one. */
   openUntilMs(userId: string): number | null {
-    const [link] = this.#parts.store.linksOf(userId);
-    return link !== undefined && link.usedAtMs === null && link.expiresAtMs > this.#runtime.clock.nowMs()
+    const [link] = this.parts.store.linksOf(userId);
+    return link !== undefined && link.usedAtMs === null && link.expiresAtMs > this.runtime.clock.nowMs()
       ? link.expiresAtMs
       : null;
   }
@@ -101,18 +103,16 @@ export class SetupLinks {
     if (email === null) return refuse("email_invalid");
     const message = passwordProblem(input.password, email);
     if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const hashed = await this.#parts.passwords.hash(input.password, found.value.account.id);
+    const hashed = await this.parts.passwords.hash(input.password, found.value.account.id);
     if (!hashed.ok) return refuse("busy");
-    return this.#runtime.db.transact((tx) =>
-      this.#complete(tx, token, { email, hash: hashed.value, sessions, client }),
-    );
+    return this.runtime.db.transact((tx) => this.#complete(tx, token, { email, hash: hashed.value, sessions, client }));
   }
 
   /** Removes links that expired long ago, in short transactions; returns how many. */
   async purge(isStopping: () => boolean): Promise<number> {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     const expiredMs = clock.nowMs() - KEPT_MS;
-    const purgeSome = (tx: Tx) => this.#parts.store.purgeLinks(tx, expiredMs, PURGED_AT_ONCE);
+    const purgeSome = (tx: Tx) => this.parts.store.purgeLinks(tx, expiredMs, PURGED_AT_ONCE);
     return (await inSteps(() => db.commit(purgeSome), { isStopping })).count;
   }
 
@@ -124,11 +124,11 @@ export class SetupLinks {
     const found = this.#findOpen(token);
     if (!found.ok) return found;
     const { link, owned } = found.value;
-    const { users, store, audit } = this.#parts;
+    const { users, store, audit } = this.parts;
     if (owned === undefined && users.findByEmail(given.email) !== undefined) return refuse("email_taken");
     const userId = owned?.user.id ?? this.#addFirst(tx, link, given.email);
     users.update(tx, userId, { passwordHash: given.hash });
-    store.markLinkUsed(tx, link.hash, this.#runtime.clock.nowMs());
+    store.markLinkUsed(tx, link.hash, this.runtime.clock.nowMs());
     store.removeOf(tx, userId);
     audit.append(tx, { action: "users.set-up", accountId: link.accountId, subject: userId, by: userId });
     const sessionToken = given.sessions.open(tx, userId, given.client);
@@ -139,24 +139,34 @@ export class SetupLinks {
   /** The first user is an owner and an operator. */
   #addFirst(tx: Tx, { accountId }: SetupLinkRecord, email: string) {
     const id = newId();
-    this.#parts.users.insert(tx, {
-      ...{ id, accountId, email, role: "owner", isOperator: true, passwordHash: null, timeZone: null },
-      ...{ totpSecret: null, totpConfirmedAtMs: null, totpLastCounter: 0, recoveryCodes: [] },
-      ...{ createdAtMs: this.#runtime.clock.nowMs(), lastSignInAtMs: null },
+    this.parts.users.insert(tx, {
+      id,
+      accountId,
+      email,
+      role: "owner",
+      isOperator: true,
+      passwordHash: null,
+      timeZone: null,
+      totpSecret: null,
+      totpConfirmedAtMs: null,
+      totpLastCounter: 0,
+      recoveryCodes: [],
+      createdAtMs: this.runtime.clock.nowMs(),
+      lastSignInAtMs: null,
     });
     const after = { role: "owner", operator: true };
-    this.#parts.audit.append(tx, { action: "users.add", accountId, subject: id, after });
+    this.parts.audit.append(tx, { action: "users.add", accountId, subject: id, after });
     return id;
   }
 
   #findOpen(token: string): Result<FoundLink, UserProblem> {
-    const { store, users, accounts } = this.#parts;
+    const { store, users, accounts } = this.parts;
     const link = isSecretToken(token) ? store.findLink(sha256(token)) : undefined;
     const account = link && accounts.findAccount(link.accountId);
     if (link === undefined || account === undefined) return refuse("link_invalid");
     // Once somebody can sign in, nobody else becomes an operator by the link of the first start.
     if (link.usedAtMs !== null || (link.userId === null && users.hasUsers())) return refuse("link_used");
-    if (link.expiresAtMs <= this.#runtime.clock.nowMs()) return refuse("link_expired");
+    if (link.expiresAtMs <= this.runtime.clock.nowMs()) return refuse("link_expired");
     if (account.disabledAtMs !== null) return refuse("account_disabled");
     return ok({ link, account, owned: link.userId === null ? undefined : users.find(link.userId) });
   }

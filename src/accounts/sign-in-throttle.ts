@@ -94,7 +94,6 @@ interface Counted {
  * network put no other one off.
  */
 export class SignInThrottle {
-  readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #pairs: FailureCounts;
   readonly #addresses: FailureCounts;
   readonly #networkPairs: FailureCounts;
@@ -102,10 +101,9 @@ export class SignInThrottle {
   readonly #emails: FailureCounts;
 
   constructor(
-    clock: Pick<Clock, "monotonicMs">,
+    private readonly clock: Pick<Clock, "monotonicMs">,
     readonly entriesMax = ENTRIES_MAX,
   ) {
-    this.#clock = clock;
     this.#pairs = new FailureCounts(clock, OF_PAIR, entriesMax);
     this.#addresses = new FailureCounts(clock, OF_ADDRESS, entriesMax);
     this.#networkPairs = new FailureCounts(clock, OF_NETWORK_PAIR, entriesMax);
@@ -123,7 +121,7 @@ export class SignInThrottle {
     if (waitMs > 0) return waitMs;
     const firstWaitMs = this.#pairs.find(pair) === undefined ? this.#firstWaitMs(email) : 0;
     if (firstWaitMs > 0) {
-      const lastMs = this.#clock.monotonicMs();
+      const lastMs = this.clock.monotonicMs();
       this.#pairs.put(pair, { count: 0, lastMs, untilMs: lastMs + firstWaitMs });
       return firstWaitMs;
     }
@@ -183,20 +181,18 @@ type Subject = Pick<UserRecord, "id" | "accountId">;
 
 /** Puts failed sign-ins into the audit log: the first at once, then their number every hour. */
 export class FailedSignIns {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #audit: AuditLog;
   /** By the id of the user; "" for addresses that no user has. */
   readonly #noted = new Map<string, Noted>();
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, audit: AuditLog) {
-    this.#runtime = runtime;
-    this.#audit = audit;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly audit: AuditLog,
+  ) {}
 
   note(user: Subject | undefined): void {
     if (this.#isCounted(user)) return;
     // Not awaited: the response must not take longer for a user who exists. A full disk must not end the process.
-    this.#runtime.db.commit((tx) => this.#countOrWrite(tx, user)).catch(() => undefined);
+    this.runtime.db.commit((tx) => this.#countOrWrite(tx, user)).catch(() => undefined);
   }
 
   /** Another sign-in may have had its entry written while this one waited. */
@@ -207,7 +203,7 @@ export class FailedSignIns {
   /** Counts the failure, if the last entry is young. */
   #isCounted(user: Subject | undefined) {
     const noted = this.#noted.get(user?.id ?? "");
-    const isYoung = noted !== undefined && this.#runtime.clock.monotonicMs() - noted.writtenMs < STEP_MS;
+    const isYoung = noted !== undefined && this.runtime.clock.monotonicMs() - noted.writtenMs < STEP_MS;
     if (isYoung) noted.count += 1;
     return isYoung;
   }
@@ -219,8 +215,8 @@ export class FailedSignIns {
   }
 
   #write(tx: Tx, user: Subject | undefined, failures: number) {
-    this.#noted.set(user?.id ?? "", { count: 0, writtenMs: this.#runtime.clock.monotonicMs() });
+    this.#noted.set(user?.id ?? "", { count: 0, writtenMs: this.runtime.clock.monotonicMs() });
     const [accountId, subject] = [user?.accountId ?? null, user?.id ?? null];
-    this.#audit.append(tx, { action: "users.sign-in-failed", accountId, subject, after: { failures } });
+    this.audit.append(tx, { action: "users.sign-in-failed", accountId, subject, after: { failures } });
   }
 }

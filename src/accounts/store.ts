@@ -177,8 +177,11 @@ export class FirstStepsStore {
       .get({ account: accountId, mode });
     const has = (step: keyof FirstSteps) => row?.[step] === 1;
     return {
-      ...{ hasKey: has("hasKey"), hasVerified: has("hasVerified"), hasList: has("hasList") },
-      ...{ hasDomain: has("hasDomain"), hasTarget: has("hasTarget") },
+      hasKey: has("hasKey"),
+      hasVerified: has("hasVerified"),
+      hasList: has("hasList"),
+      hasDomain: has("hasDomain"),
+      hasTarget: has("hasTarget"),
     };
   }
 }

@@ -110,8 +110,13 @@ export interface User {
 
 /** What leaves the slice of a stored user. */
 export const userOf = (record: UserRecord): User => ({
-  ...{ id: record.id, accountId: record.accountId, email: record.email, role: record.role },
-  ...{ isOperator: record.isOperator, timeZone: record.timeZone, createdAtMs: record.createdAtMs },
+  id: record.id,
+  accountId: record.accountId,
+  email: record.email,
+  role: record.role,
+  isOperator: record.isOperator,
+  timeZone: record.timeZone,
+  createdAtMs: record.createdAtMs,
   hasPassword: record.passwordHash !== null,
   hasSecondFactor: record.totpConfirmedAtMs !== null,
   recoveryCodesLeft: record.recoveryCodes.length,

@@ -72,13 +72,19 @@ export class NotificationsSlice {
     const post = createPoster({ resolver, rules, clock });
     const send = createSender({ post, clock, userAgent, baseUrl: settings.baseUrl, loadDocs });
     this.dispatcher = new Dispatcher(runtime, {
-      ...{ store, events, secrets, send },
+      store,
+      events,
+      secrets,
+      send,
       defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
     });
     this.webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher: this.dispatcher, send, loadDocs });
     this.settings = new Notifications(runtime, {
-      ...{ store: defaults, urls, subscriptions },
-      ...{ hasMail: mailing !== null, recipientDomains: settings.notifyDomains },
+      store: defaults,
+      urls,
+      subscriptions,
+      hasMail: mailing !== null,
+      recipientDomains: settings.notifyDomains,
     });
   }
 }

@@ -52,11 +52,9 @@ export const FREE_OF_CHARGE: CreditHolds = {
  * which is concluded twice by mistake throws instead of charging twice.
  */
 export class Ledger {
-  readonly #db: Db;
   readonly #sql;
 
-  constructor(db: Db) {
-    this.#db = db;
+  constructor(private readonly db: Db) {
     this.#sql = statements({
       append: () =>
         db.sqlite.prepare<unknown, [string, LedgerEntry["kind"], number, number, string | null, string | null, number]>(
@@ -112,8 +110,8 @@ export class Ledger {
     this.#sql.appendSpent.run(accountId, reference, atMs);
     this.#sql.update.run(-1, 0, accountId);
     // In the metrics every spent credit was held.
-    this.#db.note(tx, { kind: "credits", move: "hold", credits: 1 });
-    this.#db.note(tx, { kind: "credits", move: "settle", credits: 1 });
+    this.db.note(tx, { kind: "credits", move: "hold", credits: 1 });
+    this.db.note(tx, { kind: "credits", move: "settle", credits: 1 });
     return ok(1);
   }
 
@@ -125,7 +123,7 @@ export class Ledger {
 
   /** The balance computed from every entry. Slow for a long ledger; equals `balance` unless something is broken. */
   sum(accountId: string): Balance {
-    const row = this.#db.orm
+    const row = this.db.orm
       .select({
         available: sql<number>`coalesce(sum(${ledger.available}), 0)`,
         held: sql<number>`coalesce(sum(${ledger.held}), 0)`,
@@ -138,7 +136,7 @@ export class Ledger {
 
   /** Credits granted and spent so far. */
   totals(accountId: string): { readonly granted: number; readonly spent: number } {
-    const row = this.#db.orm
+    const row = this.db.orm
       .select({
         granted: sql<number>`coalesce(sum(case when kind = 'grant' then available end), 0)`,
         spent: sql<number>`coalesce(-sum(case when kind = 'settle' then available + held end), 0)`,
@@ -155,7 +153,7 @@ export class Ledger {
     { grantsOnly, limit }: { readonly grantsOnly: boolean; readonly limit: number },
   ): LedgerEntry[] {
     const isShown = and(eq(ledger.accountId, accountId), grantsOnly ? eq(ledger.kind, "grant") : undefined);
-    return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
+    return this.db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
   }
 
   /** A page of the credits granted to an account, the newest first, older than the entry `before`. */
@@ -168,7 +166,7 @@ export class Ledger {
       sql`kind = 'grant'`,
       before === null ? undefined : lt(ledger.id, before),
     );
-    return this.#db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
+    return this.db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
   }
 
   #enter(tx: Tx, entry: LedgerEntry) {
@@ -176,7 +174,7 @@ export class Ledger {
     this.#sql.append.run(accountId, kind, available, held, reference, note, atMs);
     this.#sql.update.run(available, held, accountId);
     const credits = Math.max(Math.abs(available), Math.abs(held));
-    this.#db.note(tx, { kind: "credits", move: kind, credits });
+    this.db.note(tx, { kind: "credits", move: kind, credits });
   }
 }
 

@@ -121,32 +121,29 @@ const candidatesOf = (normalizedEmail: string) => {
 
 /** The operator's suppression list of addresses and domains: the signal `toxic`. */
 export class Suppressions {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #store: SuppressionStore;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock">, store: SuppressionStore) {
-    this.#runtime = runtime;
-    this.#store = store;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly store: SuppressionStore,
+  ) {}
 
   /** The entry that matches an address, or null. */
   readonly match = (normalizedEmail: string) =>
-    this.#store.findAny([...candidatesOf(normalizedEmail), suppressionHash(normalizedEmail)]);
+    this.store.findAny([...candidatesOf(normalizedEmail), suppressionHash(normalizedEmail)]);
 
   list(): Suppression[] {
-    return this.#store.list();
+    return this.store.list();
   }
 
   count(): number {
-    return this.#store.count();
+    return this.store.count();
   }
 
   /** Entries that contain a text, and those of an erased address that equals it. */
   search(search: SuppressionSearch): Suppression[] {
-    const found = this.#store.search({ ...search, text: search.text.toLowerCase() });
+    const found = this.store.search({ ...search, text: search.text.toLowerCase() });
     const hash = suppressionHash(search.text.trim().toLowerCase());
-    const isErased = search.after === "" && search.text.includes("@") && this.#store.findAny([hash]) !== null;
-    return isErased ? [...this.#store.search({ text: hash, after: "", limit: 1 }), ...found] : found;
+    const isErased = search.after === "" && search.text.includes("@") && this.store.findAny([hash]) !== null;
+    return isErased ? [...this.store.search({ text: hash, after: "", limit: 1 }), ...found] : found;
   }
 
   /** Adds entries and returns how many were new; none is added when one of them is neither address nor domain. */
@@ -160,12 +157,12 @@ export class Suppressions {
     const problems = read.flatMap((result, at) => (result.ok ? [] : [`entry ${at + 1}: ${result.error}`]));
     if (problems.length > 0) return err(problems);
     const distinct = [...new Set(read.flatMap((result) => (result.ok ? [result.value] : [])))];
-    const createdAtMs = this.#runtime.clock.nowMs();
+    const createdAtMs = this.runtime.clock.nowMs();
     let added = 0;
     for (let from = 0; from < distinct.length; from += ENTRIES_PER_TRANSACTION) {
-      this.#runtime.db.transact((tx) => {
+      this.runtime.db.transact((tx) => {
         for (const entry of distinct.slice(from, from + ENTRIES_PER_TRANSACTION))
-          if (!this.#isHashed(entry) && this.#store.insert(tx, { entry, note, createdAtMs })) added++;
+          if (!this.#isHashed(entry) && this.store.insert(tx, { entry, note, createdAtMs })) added++;
       });
     }
     return ok({ added, known: distinct.length - added });
@@ -174,24 +171,24 @@ export class Suppressions {
   /** Removes entries and returns those that existed. */
   remove(entries: readonly string[]): string[] {
     const read = entries.map(readSuppression).flatMap((result) => (result.ok ? [result.value] : []));
-    return this.#runtime.db.transact((tx) =>
+    return this.runtime.db.transact((tx) =>
       read.filter((entry) => {
-        const isPlain = this.#store.remove(tx, entry);
-        return this.#store.remove(tx, suppressionHash(entry)) || isPlain;
+        const isPlain = this.store.remove(tx, entry);
+        return this.store.remove(tx, suppressionHash(entry)) || isPlain;
       }),
     );
   }
 
   /** Replaces the entry of an address by its hash, without the note, or removes it. False when neither is on the list. */
   erase(tx: Tx, normalizedEmail: string, { isKept }: { readonly isKept: boolean }): boolean {
-    const isPlain = this.#store.remove(tx, normalizedEmail);
+    const isPlain = this.store.remove(tx, normalizedEmail);
     const hash = suppressionHash(normalizedEmail);
-    if (!isKept) return this.#store.remove(tx, hash) || isPlain;
-    if (isPlain) this.#store.insert(tx, { entry: hash, note: null, createdAtMs: this.#runtime.clock.nowMs() });
+    if (!isKept) return this.store.remove(tx, hash) || isPlain;
+    if (isPlain) this.store.insert(tx, { entry: hash, note: null, createdAtMs: this.runtime.clock.nowMs() });
     return this.#isHashed(normalizedEmail);
   }
 
   #isHashed(entry: string) {
-    return this.#store.findAny([suppressionHash(entry)]) !== null;
+    return this.store.findAny([suppressionHash(entry)]) !== null;
   }
 }

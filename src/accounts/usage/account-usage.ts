@@ -67,7 +67,12 @@ interface Counts {
 }
 
 const noCounts = (rateLimited: number | null): Counts => ({
-  ...{ total: 0, deliverable: 0, risky: 0, undeliverable: 0, rateLimited, credits: 0 },
+  total: 0,
+  deliverable: 0,
+  risky: 0,
+  undeliverable: 0,
+  rateLimited,
+  credits: 0,
 });
 
 const addSum = (counts: Counts, { verdict, verifications, credits }: UsageSum) => {
@@ -79,11 +84,7 @@ const addSum = (counts: Counts, { verdict, verifications, credits }: UsageSum) =
 
 /** What an account used. */
 export class AccountUsage {
-  readonly #store: UsageStore;
-
-  constructor(store: UsageStore) {
-    this.#store = store;
-  }
+  constructor(private readonly store: UsageStore) {}
 
   /**
    * The verifications of an account and mode in a range of days. By `day` every day of the range has a group, oldest
@@ -103,11 +104,11 @@ export class AccountUsage {
     for (let fromDay = range.fromDay; fromDay <= range.toDay; fromDay += DAYS_AT_ONCE) {
       const piece = { fromDay, toDay: Math.min(range.toDay, fromDay + DAYS_AT_ONCE - 1) };
       if (fromDay > range.fromDay) await backgroundTurn(accountId);
-      for (const sum of this.#store.sums({ accountId, mode }, COLUMN_OF[by], piece)) {
+      for (const sum of this.store.sums({ accountId, mode }, COLUMN_OF[by], piece)) {
         addSum(countsOf(typeof sum.group === "number" ? isoDay(sum.group) : sum.group), sum);
         addSum(total, sum);
       }
-      for (const { day, keyId, requests } of this.#store.rateLimited({ accountId, mode }, piece)) {
+      for (const { day, keyId, requests } of this.store.rateLimited({ accountId, mode }, piece)) {
         total.rateLimited = (total.rateLimited ?? 0) + requests;
         if (!hasRefused) continue;
         const counts = countsOf(by === "day" ? isoDay(day) : keyId);
@@ -144,7 +145,12 @@ export const usageCsv = (groups: readonly UsageGroup[], by: UsageGrouping, nameO
   const lines = groups.map(({ group, total, deliverable, risky, undeliverable, rateLimited, credits }) =>
     csvLine([
       ...(by === "key" ? [group, nameOf(group)] : [group]),
-      ...[total, deliverable, risky, undeliverable, rateLimited, credits],
+      total,
+      deliverable,
+      risky,
+      undeliverable,
+      rateLimited,
+      credits,
     ]),
   );
   return csvLine([...head, ...FIGURES]) + lines.join("");
@@ -157,21 +163,20 @@ type Refused = Pick<RateLimitedEntry, "accountId" | "mode" | "keyId">;
 
 /** Counts the requests that the rate limit refuses, in memory, because a refusal must stay cheap. */
 export class RateLimitedRequests {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #store: UsageStore;
   readonly #writing: Recurring;
   /** One entry for each key and day. */
   #pending = new Map<string, RateLimitedEntry>();
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, store: UsageStore) {
-    this.#runtime = runtime;
-    this.#store = store;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly store: UsageStore,
+  ) {
     const name = "counting of rate-limited requests";
     this.#writing = new Recurring(runtime, { name, run: () => this.#flush(), retryMs: RATE_LIMITED_FLUSH_MS });
   }
 
   count({ accountId, mode, keyId }: Refused): void {
-    this.#add({ accountId, mode, keyId, day: dayOfTime(this.#runtime.clock.nowMs()), requests: 1 });
+    this.#add({ accountId, mode, keyId, day: dayOfTime(this.runtime.clock.nowMs()), requests: 1 });
     this.#writing.within(RATE_LIMITED_FLUSH_MS);
   }
 
@@ -187,8 +192,8 @@ export class RateLimitedRequests {
     if (pending.size === 0) return null;
     this.#pending = new Map();
     try {
-      await this.#runtime.db.commit((tx) => {
-        for (const entry of pending.values()) this.#store.addRateLimited(tx, entry);
+      await this.runtime.db.commit((tx) => {
+        for (const entry of pending.values()) this.store.addRateLimited(tx, entry);
       });
     } catch (error) {
       for (const entry of pending.values()) this.#add(entry);

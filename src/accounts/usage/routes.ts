@@ -55,7 +55,10 @@ const usageSchema = namedResponse("Usage", {
 const EXAMPLE_FIGURES = { total: 3, deliverable: 2, risky: 0, undeliverable: 1, rate_limited: 0, credits: 3 };
 
 export const GET_USAGE = declareRoute({
-  ...{ method: "GET", path: "/v1/usage", operationId: "getUsage", tag: "Account" },
+  method: "GET",
+  path: "/v1/usage",
+  operationId: "getUsage",
+  tag: "Account",
   summary: "Get the usage of the account",
   description: `Returns the verifications of the account, of all its keys of the mode of the calling key, by UTC day, key, verdict or sub_status, for at most ${USAGE_DAYS_MAX} days. A single verification counts on the day it ended. An address of a list counts once however many rows have it, on the day of its latest result. Rate-limited requests are counted within 5 seconds.`,
   scope: "verifications:read",
@@ -68,7 +71,10 @@ export const GET_USAGE = declareRoute({
       description: "The usage.",
       schema: usageSchema,
       example: {
-        ...{ from: "2026-01-01", to: "2026-01-01", by: "day", total: EXAMPLE_FIGURES },
+        from: "2026-01-01",
+        to: "2026-01-01",
+        by: "day",
+        total: EXAMPLE_FIGURES,
         groups: [{ group: "2026-01-01", name: null, ...EXAMPLE_FIGURES }],
       },
     },
@@ -88,9 +94,13 @@ export const usageView = (
   { groups, total }: UsageReport,
   { range, by, nameOf }: { readonly range: DayRange; readonly by: UsageGrouping; readonly nameOf: NameOfKey },
 ) => ({
-  ...{ from: isoDay(range.fromDay), to: isoDay(range.toDay), by, total: figuresView(total) },
+  from: isoDay(range.fromDay),
+  to: isoDay(range.toDay),
+  by,
+  total: figuresView(total),
   groups: groups.map((one) => ({
-    ...{ group: one.group, name: by === "key" ? nameOf(one.group) : null },
+    group: one.group,
+    name: by === "key" ? nameOf(one.group) : null,
     ...figuresView(one),
   })),
 });

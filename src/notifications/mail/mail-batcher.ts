@@ -55,20 +55,18 @@ const RECIPIENTS_AT_ONCE = 100;
  * is a day old; what a crash leaves in the queue is sent by the next run.
  */
 export class MailBatcher<Row extends QueuedMail> {
-  readonly #runtime: MailRuntime;
-  readonly #options: MailBatcherOptions<Row>;
   /** When each recipient was last mailed, monotonic. */
   readonly #mailedAtMs = new Map<string, number>();
 
-  constructor(runtime: MailRuntime, options: MailBatcherOptions<Row>) {
-    this.#runtime = runtime;
-    this.#options = options;
-  }
+  constructor(
+    private readonly runtime: MailRuntime,
+    private readonly options: MailBatcherOptions<Row>,
+  ) {}
 
   /** Sends all mails that are due. A failure of one does not stop the others. */
   async send(): Promise<void> {
-    const { queue, intervalMs } = this.#options;
-    const nowMs = this.#runtime.clock.monotonicMs();
+    const { queue, intervalMs } = this.options;
+    const nowMs = this.runtime.clock.monotonicMs();
     for (const [recipient, atMs] of this.#mailedAtMs)
       if (nowMs - atMs >= intervalMs) this.#mailedAtMs.delete(recipient);
     for (let after = ""; ;) {
@@ -82,10 +80,10 @@ export class MailBatcher<Row extends QueuedMail> {
   }
 
   async #sendTo(recipient: string) {
-    const { queue, gatherMs, topicOf } = this.#options;
+    const { queue, gatherMs, topicOf } = this.options;
     const rows = queue.rowsFor(recipient);
     const [oldest] = rows;
-    if (oldest === undefined || this.#runtime.clock.nowMs() - oldest.createdAtMs < gatherMs) return;
+    if (oldest === undefined || this.runtime.clock.nowMs() - oldest.createdAtMs < gatherMs) return;
     const groups = Map.groupBy(rows, (row) => {
       const { accountId = "", kind = "" } = topicOf(row) ?? {};
       return `${kind}:${accountId}`;
@@ -95,27 +93,27 @@ export class MailBatcher<Row extends QueuedMail> {
   }
 
   async #sendOne(recipient: string, rows: readonly Row[]) {
-    const { name, mailing, compose } = this.#options;
+    const { name, mailing, compose } = this.options;
     const links = await this.#linksFor(recipient, rows);
     const content = links === null ? null : await compose(rows, recipient);
     if (links === null || content === null) return this.#remove(rows);
     const mail = { to: recipient, ...composeMail(content, links), oneClickUrl: oneClickUrlOf(links) };
     const sent = await mailing.mailer(mail);
     if (sent.ok) {
-      this.#mailedAtMs.set(recipient, this.#runtime.clock.monotonicMs());
+      this.#mailedAtMs.set(recipient, this.runtime.clock.monotonicMs());
       return this.#remove(rows);
     }
     const { isFinal, problem } = sent.error;
-    const isTooOld = this.#runtime.clock.nowMs() - (rows[0]?.createdAtMs ?? 0) > RETRY_MS_MAX;
+    const isTooOld = this.runtime.clock.nowMs() - (rows[0]?.createdAtMs ?? 0) > RETRY_MS_MAX;
     if (!isFinal && !isTooOld)
-      return this.#runtime.log.warn(`${name} not accepted, will be retried`, { error: problem });
-    this.#runtime.log.error(`${name} dropped`, { entries: rows.length, error: problem });
+      return this.runtime.log.warn(`${name} not accepted, will be retried`, { error: problem });
+    this.runtime.log.error(`${name} dropped`, { entries: rows.length, error: problem });
     await this.#remove(rows);
   }
 
   /** The links of a mail about rows of one topic; null when its recipient has stopped such mail. */
   async #linksFor(recipient: string, [row]: readonly Row[]): Promise<MailLinks | null> {
-    const { mailing, topicOf } = this.#options;
+    const { mailing, topicOf } = this.options;
     const { baseUrl, subscriptions } = mailing;
     const topic = row === undefined ? null : topicOf(row);
     if (topic === null) return { baseUrl, off: null };
@@ -124,11 +122,11 @@ export class MailBatcher<Row extends QueuedMail> {
   }
 
   #remove(rows: readonly Row[]) {
-    return this.#runtime.db.commit((tx) => this.#options.queue.remove(tx, rows));
+    return this.runtime.db.commit((tx) => this.options.queue.remove(tx, rows));
   }
 
   readonly #logFailure = (_item: unknown, error: unknown) =>
-    this.#runtime.log.error(`${this.#options.name} failed, will be retried in the next run`, { error });
+    this.runtime.log.error(`${this.options.name} failed, will be retried in the next run`, { error });
 }
 
 /** The URL for RFC 8058, which only allows https. */

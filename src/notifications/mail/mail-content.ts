@@ -89,7 +89,9 @@ export const action = (text: string, code: string | null = null): MailAction => 
 /** A link to a page of the dashboard; `text` says what is there. */
 export const pageLink = (text: string, path: string, place: string): MailPageLink => ({
   kind: "page",
-  ...{ text, path, place },
+  text,
+  path,
+  place,
 });
 
 /** Text from elsewhere on one line: without control characters and without characters that change the reading direction. */

@@ -95,7 +95,10 @@ const EXAMPLE = {
 const responses = { 200: { description: "The settings.", schema: notificationsSchema, example: EXAMPLE } };
 
 export const GET_NOTIFICATIONS = declareRoute({
-  ...{ method: "GET", path: PATH, operationId: "getNotifications", tag: TAG },
+  method: "GET",
+  path: PATH,
+  operationId: "getNotifications",
+  tag: TAG,
   summary: "Get the default webhook and recipients",
   description: "Returns the settings of the account for the key's mode.",
   scope: "webhooks:read",
@@ -105,7 +108,10 @@ export const GET_NOTIFICATIONS = declareRoute({
 /** `policy`: which URLs are allowed. */
 export const updateNotifications = (policy: UrlPolicy) =>
   declareRoute({
-    ...{ method: "PATCH", path: PATH, operationId: "updateNotifications", tag: TAG },
+    method: "PATCH",
+    path: PATH,
+    operationId: "updateNotifications",
+    tag: TAG,
     summary: "Change the default webhook and recipients",
     description:
       "Changes only the fields that are given; null removes the URL. Events and mail go to the defaults in addition to the webhook and recipients of the target, domain or job.",
@@ -118,7 +124,10 @@ export const updateNotifications = (policy: UrlPolicy) =>
   });
 
 export const SET_MAIL = declareRoute({
-  ...{ method: "PATCH", path: `${PATH}/mail`, operationId: "setNotificationMail", tag: TAG },
+  method: "PATCH",
+  path: `${PATH}/mail`,
+  operationId: "setNotificationMail",
+  tag: TAG,
   summary: "Stop or resume a kind of mail to a recipient",
   description:
     "Does what the link in each mail does. Stopped mail is listed in `stopped`. Live keys only: test keys send no mail.",

@@ -127,7 +127,8 @@ export class Notifications {
       blacklist_severity_min: row?.blacklistSeverityMin ?? null,
       blacklist_digest: row?.blacklistDigest ?? "off",
       stopped: stopped.map(({ recipient, kind, stoppedAtMs }) => ({
-        ...{ recipient, kind },
+        recipient,
+        kind,
         at: isoTime(stoppedAtMs ?? 0),
       })),
       updated_at: row === undefined ? null : isoTime(row.updatedAtMs),

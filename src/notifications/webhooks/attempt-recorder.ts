@@ -57,8 +57,12 @@ export class AttemptRecorder {
     const attempts = before.attempts + 1;
     const rejections = before.rejections + (result.rejected ? 1 : 0);
     const attempt = {
-      ...{ attempts, rejections, lastAttemptAtMs: nowMs, lastHttpStatus: result.httpStatus },
-      ...{ lastProblem: result.problem, lastAnswer: result.response },
+      attempts,
+      rejections,
+      lastAttemptAtMs: nowMs,
+      lastHttpStatus: result.httpStatus,
+      lastProblem: result.problem,
+      lastAnswer: result.response,
     };
     const finished = { ...attempt, dueAtMs: null, finishedAtMs: nowMs };
     if (result.delivered) return { ...finished, status: "delivered" };

@@ -41,7 +41,9 @@ export interface DeliverySlot {
 }
 
 export const queuedEndpointOf = ({ accountId, mode, url }: WebhookEndpoint): QueuedEndpoint => ({
-  ...{ accountId, mode, url },
+  accountId,
+  mode,
+  url,
   key: `${accountId} ${mode} ${url}`,
   host: new URL(url).host,
   isPaced: isPaced(url),

@@ -138,14 +138,13 @@ const ATTEMPTS_SHOWN_MAX = 50;
 
 /** The URLs that an account's events are sent to, and how that goes. */
 export class Endpoints {
-  readonly #runtime: Pick<Runtime, "clock">;
   readonly #store: EndpointStore;
-  readonly #deliveries: DeliveryStore;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, deliveries: DeliveryStore) {
-    this.#runtime = runtime;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly deliveries: DeliveryStore,
+  ) {
     this.#store = new EndpointStore(runtime.db);
-    this.#deliveries = deliveries;
   }
 
   /** The URLs in use and those that were called in the last 30 days, the worst first. */
@@ -175,7 +174,7 @@ export class Endpoints {
   attention({ accountId, mode }: WebhookOwner): AttentionItem[] {
     const owner = { accountId, mode };
     return this.#calledUrls(owner).flatMap((url) => {
-      const isGone = this.#deliveries.goneSince(owner, url) !== undefined;
+      const isGone = this.deliveries.goneSince(owner, url) !== undefined;
       if (!isGone && this.#store.recent({ ...owner, url }, 1)[0]?.problem == null) return [];
       const status = this.find(owner, url);
       if (status?.state !== "disabled" && status?.state !== "failing") return [];
@@ -197,7 +196,7 @@ export class Endpoints {
 
   /** The attempts at a delivery, oldest first. The caller has checked whose it is. */
   attempts(deliveryId: string): DeliveryAttempt[] {
-    return this.#deliveries.attemptsAt(deliveryId, ATTEMPTS_SHOWN_MAX);
+    return this.deliveries.attemptsAt(deliveryId, ATTEMPTS_SHOWN_MAX);
   }
 
   /** The URLs that were called in the last 30 days or are disabled. */
@@ -215,9 +214,9 @@ export class Endpoints {
     const attempts = this.#store.recent(endpoint, ATTEMPTS_EXAMINED_MAX);
     const delivered = attempts.findIndex(({ problem }) => problem === null);
     const failures = delivered < 0 ? attempts.length : delivered;
-    const goneMs = this.#deliveries.goneSince(endpoint, endpoint.url);
-    const pausedUntilMs = this.#deliveries.pausedUntil(endpoint);
-    const isPaused = pausedUntilMs > this.#runtime.clock.nowMs();
+    const goneMs = this.deliveries.goneSince(endpoint, endpoint.url);
+    const pausedUntilMs = this.deliveries.pausedUntil(endpoint);
+    const isPaused = pausedUntilMs > this.runtime.clock.nowMs();
     const pending = this.#store.pending(endpoint, PENDING_SHOWN_MAX);
     const isSet = uses.length > 0 || pending > 0;
     const state = (): Pick<EndpointStatus, "state" | "sinceMs"> => {
@@ -228,7 +227,12 @@ export class Endpoints {
       return { state: attempts.length === 0 ? "unused" : "working", sinceMs: null };
     };
     return {
-      ...{ url: endpoint.url, format: formatOf(endpoint.url), uses, failures, pending, ...state() },
+      url: endpoint.url,
+      format: formatOf(endpoint.url),
+      uses,
+      failures,
+      pending,
+      ...state(),
       nextDueMs: this.#store.nextDueMs(endpoint),
       lastAttempt: attempts[0] ?? null,
     };

@@ -190,10 +190,18 @@ export class OutboxRelay {
     const defaultUrl = this.options.defaultUrl(event);
     const { id: eventId, accountId, mode, type, subject, createdAtMs, url } = event;
     const delivery = {
-      ...{ eventId, accountId, mode, type, subject, createdAtMs },
+      eventId,
+      accountId,
+      mode,
+      type,
+      subject,
+      createdAtMs,
       body: eventBody(type, { ...event, data: eventData(event) }),
       ...({ status: "pending", attempts: 0, rejections: 0, dueAtMs: null, finishedAtMs: null } as const),
-      ...{ lastAttemptAtMs: null, lastHttpStatus: null, lastProblem: null, lastAnswer: null },
+      lastAttemptAtMs: null,
+      lastHttpStatus: null,
+      lastProblem: null,
+      lastAnswer: null,
     };
     const deliveries: Delivery[] = [];
     if (url !== null) deliveries.push({ ...delivery, id: eventId, url, via: url === defaultUrl ? "both" : "subject" });

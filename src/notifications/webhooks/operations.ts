@@ -73,7 +73,10 @@ const params = z.object({ id: idParameter("delivery") });
 
 export const listDeliveries = (types: EventTypes) =>
   declareRoute({
-    ...{ method: "GET", path: DELIVERIES, operationId: "listWebhookDeliveries", tag: TAG },
+    method: "GET",
+    path: DELIVERIES,
+    operationId: "listWebhookDeliveries",
+    tag: TAG,
     summary: "List webhook deliveries",
     description:
       "Returns events and the state of their delivery, newest first. Deliveries are signed as specified by Standard Webhooks 1.0, are made at least once, and in order for each subject. A failed delivery is repeated after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, and not before a `Retry-After` (at most 24 hours); with 429 and 503 nothing else is sent to the URL before. A delivery that the receiver refuses three times with a 4xx other than 408, 409, 410, 425 and 429 is `rejected`, and the next one is sent; 410 disables the URL until it is set again. Finished deliveries are kept for 30 days.",
@@ -89,7 +92,10 @@ export const listDeliveries = (types: EventTypes) =>
   });
 
 export const GET_DELIVERY = declareRoute({
-  ...{ method: "GET", path: `${DELIVERIES}/:id`, operationId: "getWebhookDelivery", tag: TAG },
+  method: "GET",
+  path: `${DELIVERIES}/:id`,
+  operationId: "getWebhookDelivery",
+  tag: TAG,
   summary: "Get a webhook delivery",
   description: "Returns an event and the state of its delivery to one URL.",
   scope: "webhooks:read",
@@ -98,7 +104,10 @@ export const GET_DELIVERY = declareRoute({
 });
 
 export const REDELIVER = declareRoute({
-  ...{ method: "POST", path: `${DELIVERIES}/:id/redeliver`, operationId: "redeliverWebhook", tag: TAG },
+  method: "POST",
+  path: `${DELIVERIES}/:id/redeliver`,
+  operationId: "redeliverWebhook",
+  tag: TAG,
   summary: "Redeliver an event",
   description: "Sends the event again with the same `webhook-id`. Enables the URL if it was disabled.",
   scope: "webhooks:write",
@@ -107,7 +116,10 @@ export const REDELIVER = declareRoute({
 });
 
 export const CANCEL_DELIVERY = declareRoute({
-  ...{ method: "POST", path: `${DELIVERIES}/:id/cancel`, operationId: "cancelWebhookDelivery", tag: TAG },
+  method: "POST",
+  path: `${DELIVERIES}/:id/cancel`,
+  operationId: "cancelWebhookDelivery",
+  tag: TAG,
   summary: "Cancel a pending delivery",
   description:
     "The next event about the same subject is sent. A request that is already on its way may still arrive; the delivery is then `delivered`.",
@@ -125,7 +137,10 @@ export const CANCEL_DELIVERY = declareRoute({
 
 export const redeliverMany = (types: EventTypes) =>
   declareRoute({
-    ...{ method: "POST", path: `${DELIVERIES}/redeliver`, operationId: "redeliverWebhooks", tag: TAG },
+    method: "POST",
+    path: `${DELIVERIES}/redeliver`,
+    operationId: "redeliverWebhooks",
+    tag: TAG,
     summary: "Redeliver many events",
     description:
       "Sends again all that match the filters, oldest first; without `status` those that are `rejected` or `failed`. One call changes at most 10,000; if there are more, `next_cursor` is set: repeat the call with it as `cursor`.",
@@ -140,7 +155,10 @@ export const redeliverMany = (types: EventTypes) =>
 
 export const cancelMany = (types: EventTypes) =>
   declareRoute({
-    ...{ method: "POST", path: `${DELIVERIES}/cancel`, operationId: "cancelWebhookDeliveries", tag: TAG },
+    method: "POST",
+    path: `${DELIVERIES}/cancel`,
+    operationId: "cancelWebhookDeliveries",
+    tag: TAG,
     summary: "Cancel many pending deliveries",
     description:
       "Cancels all pending deliveries that match the filters; without filters all. `next_cursor` as for redelivery.",
@@ -152,7 +170,10 @@ export const cancelMany = (types: EventTypes) =>
 
 export const listEvents = (types: EventTypes) =>
   declareRoute({
-    ...{ method: "GET", path: "/v1/events", operationId: "listEvents", tag: TAG },
+    method: "GET",
+    path: "/v1/events",
+    operationId: "listEvents",
+    tag: TAG,
     summary: "List events",
     description:
       "Returns every event of the account and the key's mode, oldest first, whether or not it was sent to a webhook. Events are kept for 30 days, at most the newest 100,000 of an account and mode. To continue where you stopped, pass the last `id` as `after`.",
@@ -166,7 +187,10 @@ export const listEvents = (types: EventTypes) =>
 /** `policy`: which URLs are allowed. */
 export const testWebhook = (policy: UrlPolicy, types: EventTypes) =>
   declareRoute({
-    ...{ method: "POST", path: "/v1/webhooks/test", operationId: "testWebhook", tag: TAG },
+    method: "POST",
+    path: "/v1/webhooks/test",
+    operationId: "testWebhook",
+    tag: TAG,
     summary: "Send a test event",
     description:
       "Sends a signed event to a URL and returns the result: `webhook.test`, or another `type` with the data of its example. Test events have `data.test: true` and the mode of the key. Takes up to 15 seconds. A failed delivery is a 200 with `delivered: false`.",
@@ -177,8 +201,13 @@ export const testWebhook = (policy: UrlPolicy, types: EventTypes) =>
         description: "The result of the attempt.",
         schema: testResultSchema,
         example: {
-          ...{ id: DELIVERY.id, url: "https://example.com/hook", type: "blacklist.listed" },
-          ...{ delivered: true, http_status: 204, problem: null, elapsed_ms: 87 },
+          id: DELIVERY.id,
+          url: "https://example.com/hook",
+          type: "blacklist.listed",
+          delivered: true,
+          http_status: 204,
+          problem: null,
+          elapsed_ms: 87,
         },
       },
     },
@@ -187,7 +216,10 @@ export const testWebhook = (policy: UrlPolicy, types: EventTypes) =>
 const secretResponses = { 200: { description: "Newest first.", schema: secretsSchema, example: SECRETS } };
 
 export const GET_SECRETS = declareRoute({
-  ...{ method: "GET", path: "/v1/webhooks/secret", operationId: "getWebhookSecrets", tag: TAG },
+  method: "GET",
+  path: "/v1/webhooks/secret",
+  operationId: "getWebhookSecrets",
+  tag: TAG,
   summary: "Get the signing secrets",
   description:
     "Returns the secret of the key's mode; for 24 hours after a rotation also the old one. Live and test events are signed with different secrets.",
@@ -196,7 +228,10 @@ export const GET_SECRETS = declareRoute({
 });
 
 export const ROTATE_SECRET = declareRoute({
-  ...{ method: "POST", path: "/v1/webhooks/secret/rotate", operationId: "rotateWebhookSecret", tag: TAG },
+  method: "POST",
+  path: "/v1/webhooks/secret/rotate",
+  operationId: "rotateWebhookSecret",
+  tag: TAG,
   summary: "Rotate the signing secret",
   description: "Creates a new secret for the key's mode. The old one also signs for 24 hours.",
   scope: "webhooks:write",
@@ -204,8 +239,16 @@ export const ROTATE_SECRET = declareRoute({
 });
 
 export const webhookRoutes = (policy: UrlPolicy, types: EventTypes): readonly AnyRoute[] => [
-  ...[listDeliveries(types), GET_DELIVERY, REDELIVER, CANCEL_DELIVERY, redeliverMany(types), cancelMany(types)],
-  ...[listEvents(types), testWebhook(policy, types), GET_SECRETS, ROTATE_SECRET],
+  listDeliveries(types),
+  GET_DELIVERY,
+  REDELIVER,
+  CANCEL_DELIVERY,
+  redeliverMany(types),
+  cancelMany(types),
+  listEvents(types),
+  testWebhook(policy, types),
+  GET_SECRETS,
+  ROTATE_SECRET,
 ];
 
 /** The event of a test call. */

@@ -160,17 +160,38 @@ export const eventView = (event: EventRow) => ({
 
 const ROWS_AT_ONCE = 250;
 const COLUMNS = [
-  ...["id", "event_id", "type", "subject", "url", "status", "attempts", "created_at", "next_attempt_at"],
-  ...["finished_at", "last_attempt_at", "last_http_status", "last_problem"],
+  "id",
+  "event_id",
+  "type",
+  "subject",
+  "url",
+  "status",
+  "attempts",
+  "created_at",
+  "next_attempt_at",
+  "finished_at",
+  "last_attempt_at",
+  "last_http_status",
+  "last_problem",
 ];
 
 const timeCell = (ms: number | null) => (ms === null ? null : isoTime(ms));
 
 const deliveryLine = (row: Delivery) =>
   csvLine([
-    ...[row.id, row.eventId, row.type, row.subject, row.url, row.status, row.attempts, isoTime(row.createdAtMs)],
-    ...[timeCell(row.dueAtMs), timeCell(row.finishedAtMs), timeCell(row.lastAttemptAtMs)],
-    ...[row.lastHttpStatus, row.lastProblem],
+    row.id,
+    row.eventId,
+    row.type,
+    row.subject,
+    row.url,
+    row.status,
+    row.attempts,
+    isoTime(row.createdAtMs),
+    timeCell(row.dueAtMs),
+    timeCell(row.finishedAtMs),
+    timeCell(row.lastAttemptAtMs),
+    row.lastHttpStatus,
+    row.lastProblem,
   ]);
 
 /** Every delivery that matches as CSV, newest first. Formulas are defused. */
@@ -182,7 +203,8 @@ export async function* writeDeliveries(
   yield Buffer.from(csvLine(COLUMNS));
   for (let before: string | null = null; ;) {
     const { rows, next }: Awaited<ReturnType<Webhooks["page"]>> = await webhooks.page(owner, filters, {
-      ...{ before, limit: ROWS_AT_ONCE },
+      before,
+      limit: ROWS_AT_ONCE,
     });
     yield Buffer.from(rows.map(deliveryLine).join(""));
     if (next === null) return;
