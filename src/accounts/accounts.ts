@@ -9,7 +9,7 @@ import {
   type Ledger,
 } from "./billing/store.ts";
 import type { Tx } from "../foundation/db/open.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";
 import type { Account, AccountStore } from "./store.ts";
 
@@ -104,8 +104,8 @@ export class Accounts {
   readonly #audit: AuditLog;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    { store, ledger, audit }: { readonly store: AccountStore; readonly ledger: Ledger; readonly audit: AuditLog },
+    private readonly runtime: DbClock,
+    { store, ledger, audit }: { store: AccountStore; ledger: Ledger; audit: AuditLog },
   ) {
     this.#store = store;
     this.#ledger = ledger;

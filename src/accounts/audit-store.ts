@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { isoTime } from "../foundation/base/clock.ts";
 import { ownUserId, userNameOf } from "../foundation/base/private-file.ts";
 import type { RecordedAct } from "../foundation/db/recorded-acts.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DbClock } from "../foundation/db/runtime.ts";
 
 export type AuditEntry = Readonly<typeof auditLog.$inferSelect>;
 
@@ -21,7 +21,7 @@ export interface AuditFilters {
 export class AuditStore {
   readonly #orm: Db["orm"];
 
-  constructor({ orm }: Pick<Db, "orm">) {
+  constructor({ orm }: Db) {
     this.#orm = orm;
   }
 
@@ -49,7 +49,7 @@ export class AuditStore {
 }
 
 /** `plan free → scale, burst 2 → 50`: the values that differ. */
-export const auditChangeText = ({ before, after }: { readonly before: unknown; readonly after: unknown }): string => {
+export const auditChangeText = ({ before, after }: { before: unknown; after: unknown }): string => {
   const [old, now] = [before, after].map((values) => (typeof values === "object" ? { ...values } : {})) as [
     Record<string, unknown>,
     Record<string, unknown>,
@@ -131,7 +131,7 @@ export class AuditLog {
   readonly #store: AuditStore;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly actor: Actor,
   ) {
     this.#store = new AuditStore(runtime.db);
@@ -163,7 +163,7 @@ export class AuditLog {
   }
 
   /** The newest entries first. */
-  list(filters: AuditFilters, page: { readonly before: number | null; readonly limit: number }): AuditEntry[] {
+  list(filters: AuditFilters, page: { before: number | null; limit: number }): AuditEntry[] {
     return this.#store.list(filters, page);
   }
 }

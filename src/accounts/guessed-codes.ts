@@ -13,23 +13,19 @@ const NEW_PASSWORD: readonly string[] = ["users.password", "users.set-up", "user
 
 /** Whom somebody has guessed codes of, after the right password: for the home page, and whom to notify. */
 export class GuessedCodes {
-  readonly #audit: Pick<AuditLog, "list">;
-  readonly #users: Pick<UserStore, "find" | "list">;
+  readonly #audit: AuditLog;
+  readonly #users: UserStore;
 
   constructor(
-    private readonly clock: Pick<Clock, "nowMs">,
-    parts: { readonly audit: Pick<AuditLog, "list">; readonly users: Pick<UserStore, "find" | "list"> },
+    private readonly clock: Clock,
+    parts: { audit: AuditLog; users: UserStore },
   ) {
     this.#audit = parts.audit;
     this.#users = parts.users;
   }
 
   /** What a user sees: owners all users of the account, members themselves. */
-  attention(viewer: {
-    readonly accountId: string;
-    readonly userId: string;
-    readonly isOwner: boolean;
-  }): AttentionItem[] {
+  attention(viewer: { accountId: string; userId: string; isOwner: boolean }): AttentionItem[] {
     const { accountId, userId, isOwner } = viewer;
     const guessed = this.#entries(accountId, CODES_GUESSED);
     if (guessed.length === 0) return [];

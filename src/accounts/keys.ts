@@ -2,7 +2,7 @@ import { isoTime } from "../foundation/base/clock.ts";
 import { wait } from "../foundation/base/wait.ts";
 import { err, ok, type Result, AppError } from "../foundation/base/errors.ts";
 import { type KeyMode, newApiKey, newId, readApiKey, sha256 } from "../foundation/base/secrets.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DbClock } from "../foundation/db/runtime.ts";
 import { isName } from "./accounts.ts";
 import type { AuditLog } from "./audit-store.ts";
 import { rateOf } from "./billing/store.ts";
@@ -50,7 +50,7 @@ export interface IssuedKey extends ApiKey {
 /** Creates, rotates and revokes API keys. */
 export class ApiKeys {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly store: AccountStore,
     private readonly audit: AuditLog,
   ) {}
@@ -127,7 +127,7 @@ export class Authenticator {
   #flushing: boolean = false;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly store: AccountStore,
   ) {}
 
@@ -176,13 +176,6 @@ export interface OwnKey extends ApiKey {
   readonly oldSecretUntilMs: number | null;
 }
 
-export interface OwnKeyRequest {
-  readonly name: string;
-  readonly mode: KeyMode;
-  readonly scopes: readonly string[];
-  readonly expiresAtMs: number | null;
-}
-
 const KEYS_MAX = 500;
 const FIELDS: Partial<Readonly<Record<KeyProblem, string>>> = {
   name_invalid: "name",
@@ -222,7 +215,19 @@ export class OwnKeys {
   }
 
   /** Creates a key. Throws `Invalid request body` for a name, scope or time that is not possible. */
-  create(accountId: string, { expiresAtMs, ...key }: OwnKeyRequest, by: string): IssuedKey {
+  create(
+    accountId: string,
+    {
+      expiresAtMs,
+      ...key
+    }: {
+      name: string;
+      mode: KeyMode;
+      scopes: readonly string[];
+      expiresAtMs: number | null;
+    },
+    by: string,
+  ): IssuedKey {
     const account = this.store.findAccount(accountId)?.name ?? "";
     const created = this.keys.create({ account, ...key, ...(expiresAtMs === null ? {} : { expiresAtMs }), by });
     if (created.ok) return created.value;
@@ -230,7 +235,7 @@ export class OwnKeys {
   }
 
   /** Replaces the secret; the old one works for `graceMs` more. */
-  rotate(accountId: string, id: string, { graceMs, by }: { readonly graceMs: number; readonly by: string }): IssuedKey {
+  rotate(accountId: string, id: string, { graceMs, by }: { graceMs: number; by: string }): IssuedKey {
     this.#requireOwn(accountId, id);
     const rotated = this.keys.rotate(id, graceMs, by);
     if (rotated.ok) return rotated.value;

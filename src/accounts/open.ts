@@ -2,7 +2,7 @@ import type { Clock } from "../foundation/base/clock.ts";
 import { createTokenBuckets } from "../foundation/base/limits.ts";
 import type { ByMode } from "../foundation/base/secrets.ts";
 import type { Db } from "../foundation/db/open.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { Runtime, DbClock } from "../foundation/db/runtime.ts";
 import { type Authenticate, Guard } from "../foundation/http/guard.ts";
 import { createBudgets } from "../foundation/http/request-memory.ts";
 import { Accounts } from "./accounts.ts";
@@ -44,11 +44,7 @@ export class AccountsSlice {
   readonly sessions: Sessions;
   readonly profiles: Profiles;
 
-  constructor(
-    runtime: Pick<Runtime, "db" | "clock">,
-    actor: Actor = actorOfProcess(),
-    passwordCosts: PasswordCosts = PASSWORD_COSTS,
-  ) {
+  constructor(runtime: DbClock, actor: Actor = actorOfProcess(), passwordCosts: PasswordCosts = PASSWORD_COSTS) {
     const { db, clock } = runtime;
     const store = new AccountStore(db);
     const ledger = new Ledger(db);
@@ -97,7 +93,7 @@ export class UsageSlice {
 const USER_PREFIX = "user:";
 
 /** Says what a caller is called: the name of an API key, or the address of a user; null for one that was removed. */
-const createCallerNames = (keys: Pick<AccountStore, "findKey">, users: Pick<UserStore, "find">) => (keyId: string) =>
+const createCallerNames = (keys: AccountStore, users: UserStore) => (keyId: string) =>
   keyId.startsWith(USER_PREFIX)
     ? (users.find(keyId.slice(USER_PREFIX.length))?.user.email ?? null)
     : (keys.findKey(keyId)?.name ?? null);

@@ -1,7 +1,7 @@
 import { ok, type Result } from "../foundation/base/errors.ts";
 import { isTimeZone } from "../foundation/base/time-zone.ts";
 import type { Tx } from "../foundation/db/open.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import { counterOfCode, hashOfRecoveryCode, newRecoveryCodes, newTotpSecret, totpUri } from "./second-factor.ts";
@@ -35,7 +35,7 @@ export class Profiles {
   readonly #throttle: SignInThrottle;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly parts: ProfileParts,
   ) {
     this.#throttle = new SignInThrottle(runtime.clock);
@@ -44,7 +44,7 @@ export class Profiles {
   /** Replaces the password and ends all other sessions of the user. */
   async changePassword(
     { userId, sessionId }: OwnSession,
-    { present, next }: { readonly present: string; readonly next: string },
+    { present, next }: { present: string; next: string },
   ): Promise<Result<null, UserProblem>> {
     const message = passwordProblem(next, this.parts.store.find(userId)?.user.email ?? "");
     if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
@@ -90,7 +90,7 @@ export class Profiles {
   /** Switches codes on. Returns the recovery codes, which are shown only once; other sessions end. */
   async confirmCodes(
     { userId, sessionId }: OwnSession,
-    { present, code }: { readonly present: string; readonly code: string },
+    { present, code }: { present: string; code: string },
   ): Promise<Result<readonly string[], UserProblem>> {
     return this.#withPassword(userId, present, (tx, user) => {
       const totpLastCounter = counterOfCode(user, code, this.runtime.clock.nowMs());

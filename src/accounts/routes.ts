@@ -52,13 +52,17 @@ const GET_ACCOUNT = declareRoute({
 /** The routes of accounts. */
 export const ACCOUNT_ROUTES = [GET_ACCOUNT] as const;
 
-export interface AccountRouteDeps {
-  readonly store: AccountStore;
-  readonly ledger: Ledger;
-}
-
 /** Serves the routes of accounts. */
-export const createAccountRoutes = (guard: Guard, { store, ledger }: AccountRouteDeps) =>
+export const createAccountRoutes = (
+  guard: Guard,
+  {
+    store,
+    ledger,
+  }: {
+    store: AccountStore;
+    ledger: Ledger;
+  },
+) =>
   serveRoutes(guard, [
     handle(GET_ACCOUNT, ({ caller }) => {
       const account = store.findAccount(caller.accountId);

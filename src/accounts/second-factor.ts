@@ -105,7 +105,7 @@ export class WrongCodeCounts {
   /** By the id of the user, the least recent first. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
+  constructor(private readonly clock: Clock) {}
 
   /** How long the codes of the user's app are not accepted yet, in ms. */
   waitMs(user: Subject): number {
@@ -166,7 +166,7 @@ export interface Challenge {
 export class SignInChallenges {
   readonly #challenges = new Map<string, Challenge>();
 
-  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
+  constructor(private readonly clock: Clock) {}
 
   /** Begins a challenge; returns its token. */
   begin({ id, passwordHash }: Pick<UserRecord, "id" | "passwordHash">): string {

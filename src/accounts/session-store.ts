@@ -38,7 +38,7 @@ export class SessionStore {
   readonly #find;
   readonly #list;
 
-  constructor({ orm }: Pick<Db, "orm">) {
+  constructor({ orm }: Db) {
     this.#orm = orm;
     this.#find = prepareFind(orm);
     this.#list = prepareList(orm);
@@ -77,11 +77,7 @@ export class SessionStore {
   }
 
   /** Removes up to `limit` sessions that were last seen or created at these times or before; returns how many. */
-  purgeSessions(
-    tx: Tx,
-    { seenMs, createdMs }: { readonly seenMs: number; readonly createdMs: number },
-    limit: number,
-  ): number {
+  purgeSessions(tx: Tx, { seenMs, createdMs }: { seenMs: number; createdMs: number }, limit: number): number {
     const isOver = or(lte(sessions.lastSeenAtMs, seenMs), lte(sessions.createdAtMs, createdMs));
     const over = this.#orm.select({ hash: sessions.hash }).from(sessions).where(isOver).limit(limit).all();
     this.remove(

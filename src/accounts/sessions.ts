@@ -3,7 +3,7 @@ import { err, ok, type Result } from "../foundation/base/errors.ts";
 import { inSteps } from "../foundation/base/in-steps.ts";
 import { isSecretToken, newId, newSecretToken, sha256 } from "../foundation/base/secrets.ts";
 import type { Tx } from "../foundation/db/open.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";
 import { FailedSignIns, SignInThrottle } from "./sign-in-throttle.ts";
 import type { Passwords } from "./passwords.ts";
@@ -84,13 +84,6 @@ export type SignInProblem =
 /** Called with a user for whom ten more wrong codes were entered after the right password. */
 export type CodesGuessedListener = (user: UserRecord, wrong: WrongCodes) => void;
 
-interface SessionParts {
-  readonly store: SessionStore;
-  readonly users: UserStore;
-  readonly passwords: Pick<Passwords, "verify">;
-  readonly audit: AuditLog;
-}
-
 /** Signs users in and out, and finds who is signed in. */
 export class Sessions {
   readonly #throttle: SignInThrottle;
@@ -101,8 +94,13 @@ export class Sessions {
   readonly #touching = new Set<string>();
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly parts: SessionParts,
+    private readonly runtime: DbClock,
+    private readonly parts: {
+      store: SessionStore;
+      users: UserStore;
+      passwords: Pick<Passwords, "verify">;
+      audit: AuditLog;
+    },
   ) {
     this.#throttle = new SignInThrottle(runtime.clock);
     this.#failed = new FailedSignIns(runtime, parts.audit);
@@ -119,7 +117,7 @@ export class Sessions {
    * Signs a user in. An unknown address takes as long as a wrong password. With `code_required` the password was right:
    * `enterCode` with the challenge completes the sign-in.
    */
-  async signIn(input: { readonly email: string; readonly password: string }, client: Client): SignInResult {
+  async signIn(input: { email: string; password: string }, client: Client): SignInResult {
     const email = normalizedEmail(input.email) ?? input.email.trim().toLowerCase().slice(0, 254);
     const waitMs = this.#throttle.admit(email, client.address);
     if (waitMs > 0) return throttled(waitMs);
@@ -143,7 +141,7 @@ export class Sessions {
   }
 
   /** Completes a sign-in by a code of the user's app or a recovery code, either of which is accepted once. */
-  async enterCode(input: { readonly challenge: string; readonly code: string }, client: Client): SignInResult {
+  async enterCode(input: { challenge: string; code: string }, client: Client): SignInResult {
     const challenge = this.#challenges.find(input.challenge);
     const found = challenge && this.parts.users.find(challenge.userId);
     // Meanwhile the password may have been changed or the user removed.

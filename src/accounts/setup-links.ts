@@ -2,7 +2,7 @@ import { ok, type Result } from "../foundation/base/errors.ts";
 import { inSteps } from "../foundation/base/in-steps.ts";
 import { isSecretToken, newId, newSecretToken, sha256 } from "../foundation/base/secrets.ts";
 import type { Tx } from "../foundation/db/open.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import type { SessionStore, SetupLinkRecord } from "./session-store.ts";
@@ -25,14 +25,6 @@ export interface OpenSetupLink {
   readonly email: string | null;
 }
 
-interface LinkParts {
-  readonly store: SessionStore;
-  readonly users: UserStore;
-  readonly passwords: Passwords;
-  readonly audit: AuditLog;
-  readonly accounts: Pick<AccountStore, "findAccount">;
-}
-
 /** The URL of the page that a link leads to. */
 export const setupUrl = (baseUrl: string, token: string): string => `${baseUrl}/setup/${token}`;
 
@@ -46,12 +38,18 @@ interface FoundLink {
 /** One-time links by which a person sets a password: the first user, invitations and resets. */
 export class SetupLinks {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly parts: LinkParts,
+    private readonly runtime: DbClock,
+    private readonly parts: {
+      store: SessionStore;
+      users: UserStore;
+      passwords: Passwords;
+      audit: AuditLog;
+      accounts: AccountStore;
+    },
   ) {}
 
   /** A new link for a user, or with null for the first user of the service. Older links of the user stop working. */
-  create(tx: Tx, { accountId, userId }: { readonly accountId: string; readonly userId: string | null }) {
+  create(tx: Tx, { accountId, userId }: { accountId: string; userId: string | null }) {
     const token = newSecretToken();
     const createdAtMs = this.runtime.clock.nowMs();
     const expiresAtMs = createdAtMs + LIFETIME_MS;
@@ -94,8 +92,8 @@ export class SetupLinks {
    */
   async use(
     token: string,
-    input: { readonly email: string; readonly password: string },
-    { sessions, client }: { readonly sessions: Sessions; readonly client: Client },
+    input: { email: string; password: string },
+    { sessions, client }: { sessions: Sessions; client: Client },
   ): Promise<Result<SignedIn, UserProblem>> {
     const found = this.#findOpen(token);
     if (!found.ok) return found;
@@ -119,7 +117,7 @@ export class SetupLinks {
   #complete(
     tx: Tx,
     token: string,
-    given: { readonly email: string; readonly hash: string; readonly sessions: Sessions; readonly client: Client },
+    given: { email: string; hash: string; sessions: Sessions; client: Client },
   ): Result<SignedIn, UserProblem> {
     const found = this.#findOpen(token);
     if (!found.ok) return found;

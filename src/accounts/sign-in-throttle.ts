@@ -1,7 +1,7 @@
 import { clientKey, networkKey } from "../foundation/base/cidr.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Tx } from "../foundation/db/open.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";
 import type { UserRecord } from "./user-store.ts";
 
@@ -38,7 +38,7 @@ class FailureCounts {
   readonly #entries = new Map<string, Failures>();
 
   constructor(
-    private readonly clock: Pick<Clock, "monotonicMs">,
+    private readonly clock: Clock,
     private readonly limit: Limit,
     private readonly entriesMax: number,
   ) {}
@@ -101,7 +101,7 @@ export class SignInThrottle {
   readonly #emails: FailureCounts;
 
   constructor(
-    private readonly clock: Pick<Clock, "monotonicMs">,
+    private readonly clock: Clock,
     readonly entriesMax = ENTRIES_MAX,
   ) {
     this.#pairs = new FailureCounts(clock, OF_PAIR, entriesMax);
@@ -185,7 +185,7 @@ export class FailedSignIns {
   readonly #noted = new Map<string, Noted>();
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly audit: AuditLog,
   ) {}
 

@@ -169,7 +169,7 @@ type StepsRow = Readonly<Record<keyof FirstSteps, 0 | 1>>;
 
 /** Which parts of the product an account uses, for the page of first steps. */
 export class FirstStepsStore {
-  constructor(private readonly db: Pick<Db, "sqlite">) {}
+  constructor(private readonly db: Db) {}
 
   find({ accountId, mode }: StepsOwner): FirstSteps {
     const row = this.db.sqlite

@@ -43,7 +43,7 @@ export class UserStore {
   readonly #orm: Db["orm"];
   readonly #statements;
 
-  constructor({ orm }: Pick<Db, "orm">) {
+  constructor({ orm }: Db) {
     this.#orm = orm;
     this.#statements = prepareAll(orm);
   }

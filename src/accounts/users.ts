@@ -1,7 +1,7 @@
 import { ok, type Result } from "../foundation/base/errors.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import type { Tx } from "../foundation/db/open.ts";
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import type { SessionStore } from "./session-store.ts";
@@ -53,20 +53,18 @@ const WITHOUT_SECRETS = {
   recoveryCodes: [],
 } as const;
 
-interface UserParts {
-  readonly store: UserStore;
-  readonly sessions: SessionStore;
-  readonly links: SetupLinks;
-  readonly accounts: AccountStore;
-  readonly passwords: Passwords;
-  readonly audit: AuditLog;
-}
-
 /** The administration of users. Changes by a user of the dashboard are limited to its own account. */
 export class Users {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly parts: UserParts,
+    private readonly runtime: DbClock,
+    private readonly parts: {
+      store: UserStore;
+      sessions: SessionStore;
+      links: SetupLinks;
+      accounts: AccountStore;
+      passwords: Passwords;
+      audit: AuditLog;
+    },
   ) {}
 
   /** The users of an account, or of all, in the order of their creation. */
@@ -102,7 +100,7 @@ export class Users {
   }
 
   /** Adds a user with a password. */
-  async create(requested: NewUser & { readonly password: string }, by: UserActor): Promise<Result<User, UserProblem>> {
+  async create(requested: NewUser & { password: string }, by: UserActor): Promise<Result<User, UserProblem>> {
     const message = passwordProblem(requested.password, requested.email);
     if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
     const hashed = await this.parts.passwords.hash(requested.password, requested.accountId);
@@ -167,7 +165,7 @@ export class Users {
   #add(
     tx: Tx,
     { accountId, role, isOperator, ...requested }: NewUser,
-    { by, passwordHash }: { readonly by: UserActor; readonly passwordHash: string | null },
+    { by, passwordHash }: { by: UserActor; passwordHash: string | null },
   ): Result<UserRecord, UserProblem> {
     const email = normalizedEmail(requested.email);
     if (by !== null && (by.accountId !== accountId || (isOperator && !by.isOperator))) return refuse("forbidden");

@@ -43,7 +43,7 @@ export interface ChangeNotifierDeps {
 /** Writes the events of changes and queues alert mail, in the transaction of the change. */
 export class ChangeNotifier {
   constructor(
-    private readonly runtime: { readonly db: Db },
+    private readonly runtime: { db: Db },
     private readonly deps: ChangeNotifierDeps,
   ) {}
 
@@ -106,14 +106,6 @@ type ChangeEntry = z.output<typeof changeEntrySchema>;
 const noticeEntrySchema = z.object({ notice: z.string(), detail: z.string(), at: z.string() });
 type NoticeEntry = z.output<typeof noticeEntrySchema>;
 
-interface NoticeFacts {
-  readonly list_name: string;
-  readonly state: string;
-  readonly reason: string | null;
-  readonly remedy: string | null;
-  readonly checked_at: string;
-}
-
 /** What is queued: a change, a notice about a list, a digest. Older versions queued the text of a digest. */
 const mailEntrySchema = z.union([
   z.object({ digest: digestSchema }),
@@ -138,21 +130,38 @@ const changeEntry = (facts: ListingChangeFacts): ChangeEntry => ({
 });
 
 /** The queue entry of a list that became unusable, or usable again. */
-export const noticeEntry = ({ list_name, state, reason, remedy, checked_at }: NoticeFacts): NoticeEntry => ({
+export const noticeEntry = ({
+  list_name,
+  state,
+  reason,
+  remedy,
+  checked_at,
+}: {
+  list_name: string;
+  state: string;
+  reason: string | null;
+  remedy: string | null;
+  checked_at: string;
+}): NoticeEntry => ({
   notice: `${list_name} ${state === "healthy" ? "can be used again" : "cannot be used"}`,
   detail: [reason, remedy].filter((text) => text !== null).join(" "),
   at: checked_at,
 });
 
-interface ListingMailsDeps {
-  readonly mailing: Mailing;
-  readonly queue: ListingMailQueue;
-  /** Queues the digests that are due. */
-  readonly queueDigests: () => Promise<void>;
-}
-
 /** Mails what is queued: one mail about all that happened in a minute, and at most one in ten minutes to each recipient. */
-export const createListingMails = (runtime: Runtime, { mailing, queue, queueDigests }: ListingMailsDeps) => {
+export const createListingMails = (
+  runtime: Runtime,
+  {
+    mailing,
+    queue,
+    queueDigests,
+  }: {
+    mailing: Mailing;
+    queue: ListingMailQueue;
+    /** Queues the digests that are due. */
+    queueDigests: () => Promise<void>;
+  },
+) => {
   const batcher = new MailBatcher<QueuedListingMail>(runtime, {
     name: "blocklist alert mail",
     queue,

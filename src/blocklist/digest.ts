@@ -126,10 +126,10 @@ const troubleSection = (lists: ListingDigest["listsInTrouble"]) => {
   return items === null ? [] : [{ heading, blocks: [items, link] }];
 };
 
-const named = ({ target, label }: { readonly target: string; readonly label: string | null }) =>
+const named = ({ target, label }: { target: string; label: string | null }) =>
   label === null ? target : `${target} (${shortName(label)})`;
 
-const pathOf = ({ targetId: id }: { readonly targetId?: string | undefined }) =>
+const pathOf = ({ targetId: id }: { targetId?: string | undefined }) =>
   id === undefined ? {} : { path: `/blocklists/${id}` };
 
 const listingItem = (listing: DigestListing): MailItem => ({

@@ -7,13 +7,6 @@ import type { Severity } from "../foundation/base/severity.ts";
 import type { Owner } from "./store.ts";
 import type { AddOutcome, NewTarget, Targets } from "./targets.ts";
 
-export interface DiscoveryDeps {
-  readonly resolver: DnsResolver;
-  /** The configured source addresses of this service. */
-  readonly sourceAddresses: readonly string[];
-  readonly hasProxies: boolean;
-}
-
 /** A possible target, and where it was found. */
 export interface Discovered {
   readonly target: string;
@@ -35,7 +28,14 @@ const PROXIES = "Probes use proxies whose public addresses are not known: add th
 
 /** Finds what to monitor: a domain with its mail hosts and the addresses of its SPF record, or the addresses of this service. */
 export class TargetDiscovery {
-  constructor(private readonly deps: DiscoveryDeps) {}
+  constructor(
+    private readonly deps: {
+      resolver: DnsResolver;
+      /** The configured source addresses of this service. */
+      sourceAddresses: readonly string[];
+      hasProxies: boolean;
+    },
+  ) {}
 
   /** Each target once. Targets that cannot be monitored (private, too large) are listed in `unknown`. */
   async discover({
@@ -139,7 +139,7 @@ interface DiscoverRequest {
 
 /** Finds targets and adds them. Throws `Invalid request body` for what is not a domain. */
 export const discoverAndAdd = async (
-  { discovery, targets }: { readonly discovery: TargetDiscovery; readonly targets: Targets },
+  { discovery, targets }: { discovery: TargetDiscovery; targets: Targets },
   owner: Owner,
   request: DiscoverRequest,
 ) => {

@@ -58,13 +58,6 @@ export interface CheckCost {
   readonly tightest: { readonly name: string; readonly share: number } | null;
 }
 
-export interface ListStatusesDeps {
-  readonly catalogue: ListsByMode;
-  readonly health: Pick<DnsblHealth, "of" | "testAgain">;
-  readonly budgets: BudgetReader;
-  readonly store: Pick<TargetTableStore, "countListedOn">;
-}
-
 /** Of the kinds of a list: trouble first, but one kind that is proven is worth more than another that cannot be. */
 const STATES: readonly HealthState[] = ["refused", "wildcard", "unreachable", "silent", "healthy", "unknown"];
 /** What needs a look first. */
@@ -78,7 +71,12 @@ const CHECKS_A_DAY = 4;
 export class ListStatuses {
   constructor(
     private readonly runtime: Pick<Runtime, "clock">,
-    private readonly deps: ListStatusesDeps,
+    private readonly deps: {
+      catalogue: ListsByMode;
+      health: Pick<DnsblHealth, "of" | "testAgain">;
+      budgets: BudgetReader;
+      store: Pick<TargetTableStore, "countListedOn">;
+    },
   ) {}
 
   /** Every list: those in use first, of these the ones with trouble. */
@@ -134,7 +132,7 @@ export class ListStatuses {
   #statusOf(
     owner: Owner,
     list: Blocklist,
-    known: { readonly counts: readonly ListedOnCount[]; readonly used: ReadonlyMap<string, number> },
+    known: { counts: readonly ListedOnCount[]; used: ReadonlyMap<string, number> },
   ): ListStatus {
     const isUsed = isInUse(list, owner);
     const health = isUsed && owner.mode === "live" ? list.kinds.map((kind) => this.deps.health.of(list, kind)) : [];

@@ -121,7 +121,7 @@ const mutes = blocklistMutes;
 
 /** What is known about mutes beside the ids in `muted_lists` of their target. */
 export class MuteStore {
-  constructor(private readonly db: Pick<Db, "orm">) {}
+  constructor(private readonly db: Db) {}
 
   of(targetId: string): MuteRow[] {
     return this.db.orm.select().from(mutes).where(eq(mutes.targetId, targetId)).all();
@@ -181,7 +181,7 @@ const ENTRIES_MAX = 10_000;
 
 /** What is queued for alert mail and digests about listings. */
 export class ListingMailQueue implements MailQueue<QueuedListingMail> {
-  constructor(private readonly db: Pick<Db, "orm">) {}
+  constructor(private readonly db: Db) {}
 
   insert(_tx: Tx, { entry, ...row }: NewListingMail): void {
     this.db.orm
@@ -219,7 +219,7 @@ export class ListingMailQueue implements MailQueue<QueuedListingMail> {
 
 /** The lists that accounts were notified about, and the accounts that lists concern. */
 export class UsabilityStore {
-  constructor(private readonly db: Pick<Db, "orm">) {}
+  constructor(private readonly db: Db) {}
 
   /** Lists that accounts were last notified about as unusable. */
   unusableLists(): string[] {
@@ -273,7 +273,7 @@ export const createBudgetLedger = (db: Db): BudgetLedger => ({
 export type BudgetReader = (day: number) => ReadonlyMap<string, number>;
 
 export const createBudgetReader =
-  (db: Pick<Db, "orm">): BudgetReader =>
+  (db: Db): BudgetReader =>
   (day) => {
     const rows = db.orm.select().from(blocklistBudgets).where(eq(blocklistBudgets.day, day)).all();
     return new Map(rows.map(({ listId, reserved }) => [listId, reserved]));

@@ -60,25 +60,30 @@ export const lastSeenOf = (listings: readonly ListingView[]): string | null =>
 const worstFirst = (a: ListingView, b: ListingView) =>
   worstRank([b.severity]) - worstRank([a.severity]) || b.since.localeCompare(a.since) || a.id.localeCompare(b.id);
 
-export interface ListingsDeps {
-  readonly store: ListingStore;
-  readonly targets: BlocklistStore;
-  readonly ranges: RangeStore;
-}
-
-/** What a check found, for the update of listings. */
-interface ListingsUpdate {
-  readonly outcomes: readonly ListOutcome[];
-  readonly lists: readonly Blocklist[];
-  readonly atMs: number;
-}
-
 /** The listings of targets: kept consistent with `listedOn`, and shown. */
 export class Listings {
-  constructor(private readonly deps: ListingsDeps) {}
+  constructor(
+    private readonly deps: {
+      store: ListingStore;
+      targets: BlocklistStore;
+      ranges: RangeStore;
+    },
+  ) {}
 
   /** Adds, refreshes and removes listings after `listedOn` of a target changed, in the transaction of the change. */
-  update(tx: Tx, target: TargetRow, { outcomes, lists, atMs }: ListingsUpdate): void {
+  update(
+    tx: Tx,
+    target: TargetRow,
+    {
+      outcomes,
+      lists,
+      atMs,
+    }: {
+      outcomes: readonly ListOutcome[];
+      lists: readonly Blocklist[];
+      atMs: number;
+    },
+  ): void {
     const seen = new Map(outcomes.flatMap(({ listings }) => listings.map((listing) => [listing.id, listing] as const)));
     const known = new Map(this.deps.store.of(target.id).map((row) => [row.listing, row]));
     const severities: Array<Severity | null> = [];
@@ -183,14 +188,14 @@ const notesOf = ({ acknowledged, delisting_requested, note }: NotesChange, by: s
 export class ListingNotesEditor {
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: { readonly store: BlocklistStore; readonly listings: ListingStore },
+    private readonly deps: { store: BlocklistStore; listings: ListingStore },
   ) {}
 
   /** Annotates a listing of a target, or of all addresses of a range. `by` is the name of the key. Throws `not_found` when it is not listed. */
   async change(
     target: TargetRow,
     listing: string,
-    { by, change }: { readonly by: string; readonly change: NotesChange },
+    { by, change }: { by: string; change: NotesChange },
   ): Promise<TargetRow> {
     const notes = notesOf(change, by, this.runtime.clock.nowMs());
     const isRange = target.members !== null;

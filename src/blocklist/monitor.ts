@@ -21,13 +21,6 @@ import { DAY_MS } from "../foundation/base/days.ts";
 import { inSteps, pagesOf } from "../foundation/base/in-steps.ts";
 import type { DnsblHealth } from "./lists/health.ts";
 
-export interface MonitorDeps {
-  readonly store: BlocklistStore;
-  readonly lookups: TargetLookups;
-  readonly listings: Listings;
-  readonly notifier: ChangeNotifier;
-}
-
 type BegunCheck = Pick<CheckRow, "id" | "trigger" | "startedAtMs">;
 
 /** A check that was begun. */
@@ -59,7 +52,12 @@ export class BlocklistMonitor {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: MonitorDeps,
+    private readonly deps: {
+      store: BlocklistStore;
+      lookups: TargetLookups;
+      listings: Listings;
+      notifier: ChangeNotifier;
+    },
   ) {}
 
   get isStopping(): boolean {
@@ -197,12 +195,6 @@ const stateAfter = (
   return { status, listedOn, unknownChecks, lastCheckedAtMs: nowMs, nextCheckAtMs } satisfies CheckedState;
 };
 
-interface RangeChecksDeps {
-  readonly store: BlocklistStore;
-  readonly ranges: RangeStore;
-  readonly monitor: BlocklistMonitor;
-}
-
 /** Addresses of one range that are checked at a time, so that other checks get their share. */
 const ADDRESSES_AT_ONCE = 8;
 const MEMBERS_MAX = 1_024;
@@ -215,7 +207,11 @@ export class RangeChecks {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: RangeChecksDeps,
+    private readonly deps: {
+      store: BlocklistStore;
+      ranges: RangeStore;
+      monitor: BlocklistMonitor;
+    },
   ) {}
 
   /** Whether a check of this range is running. */
@@ -283,16 +279,6 @@ const sumOf = (bodies: readonly CheckBody[], { listedOn }: TargetRow): CheckBody
   };
 };
 
-export interface CheckSchedulerDeps {
-  readonly store: BlocklistStore;
-  readonly monitor: BlocklistMonitor;
-  readonly health: DnsblHealth;
-  readonly lookups: TargetLookups;
-  readonly listings: Listings;
-  /** For how many days checks without a change are kept. */
-  readonly retentionDays: number;
-}
-
 /** Rows read at a time. */
 const DUE_AT_ONCE_MAX = 200;
 /** Targets checked at a time: each queries 16 lists at a time, and the DNS client sends 256 queries at a time. */
@@ -308,7 +294,15 @@ const ROWS_AT_ONCE = 1_000;
 export class CheckScheduler {
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: CheckSchedulerDeps,
+    private readonly deps: {
+      store: BlocklistStore;
+      monitor: BlocklistMonitor;
+      health: DnsblHealth;
+      lookups: TargetLookups;
+      listings: Listings;
+      /** For how many days checks without a change are kept. */
+      retentionDays: number;
+    },
   ) {}
 
   /** Checks every target that is due, until there is none. */

@@ -11,21 +11,19 @@ import type { BlocklistStore, TargetRow, Owner } from "./store.ts";
 import type { ListsByMode } from "./target-lookup.ts";
 import { AppError } from "../foundation/base/errors.ts";
 
-export interface MutingDeps {
-  readonly store: BlocklistStore;
-  readonly ranges: RangeStore;
-  readonly listings: Listings;
-  readonly notifier: ChangeNotifier;
-  readonly mutes: Pick<MuteStore, "keepOnly">;
-  /** The whole catalogue: any of its lists can be muted. */
-  readonly catalogue: ListsByMode;
-}
-
 /** Excludes lists or single listings from the results of a target. */
 export class Muting {
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: MutingDeps,
+    private readonly deps: {
+      store: BlocklistStore;
+      ranges: RangeStore;
+      listings: Listings;
+      notifier: ChangeNotifier;
+      mutes: MuteStore;
+      /** The whole catalogue: any of its lists can be muted. */
+      catalogue: ListsByMode;
+    },
   ) {}
 
   /** Sets the muted lists and listings of a target, or of all addresses of a range. */
@@ -128,14 +126,6 @@ interface MutedTargets {
   change(owner: Owner, id: string, change: Pick<TargetRow, "mutedLists">): Promise<TargetRow>;
 }
 
-interface MutesDeps {
-  readonly store: MuteStore;
-  readonly blocklists: BlocklistStore;
-  readonly ranges: Pick<RangeStore, "updateMembers">;
-  readonly targets: MutedTargets;
-  readonly muting: Muting;
-}
-
 /** Mutes that end in one run; the rest ends in the next, a minute later. */
 const ENDED_AT_ONCE = 200;
 const FUTURE_MS_MIN = 60_000;
@@ -144,7 +134,13 @@ const FUTURE_MS_MIN = 60_000;
 export class Mutes {
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: MutesDeps,
+    private readonly deps: {
+      store: MuteStore;
+      blocklists: BlocklistStore;
+      ranges: RangeStore;
+      targets: MutedTargets;
+      muting: Muting;
+    },
   ) {}
 
   /** Throws what `Targets.change` throws, and `Invalid request body` for an end in the past. */

@@ -38,12 +38,6 @@ export interface BlocklistSettings extends CatalogueSettings {
   readonly socksProxies: readonly unknown[];
 }
 
-export interface BlocklistDeps {
-  /** The resolver of the platform must have no cache: a confirming query has to reach the server. */
-  readonly platform: Platform;
-  readonly outbound: Outbound;
-}
-
 /** Blocklist monitoring: targets, their checks, events and mail. */
 export class BlocklistSlice {
   readonly catalogue: Catalogue;
@@ -66,7 +60,18 @@ export class BlocklistSlice {
   /** Null where the service sends no mail. */
   readonly alerts: ReturnType<typeof createListingMails> | null;
 
-  constructor(runtime: Runtime, settings: BlocklistSettings, { platform, outbound }: BlocklistDeps) {
+  constructor(
+    runtime: Runtime,
+    settings: BlocklistSettings,
+    {
+      platform,
+      outbound,
+    }: {
+      /** The resolver of the platform must have no cache: a confirming query has to reach the server. */
+      platform: Platform;
+      outbound: Outbound;
+    },
+  ) {
     const { db, clock } = runtime;
     const { defaults, mailing, urls } = outbound;
     this.catalogue = catalogueOf(settings);

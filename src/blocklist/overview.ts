@@ -73,7 +73,7 @@ const LISTINGS = `SELECT l.severity, l.acknowledged_at_ms IS NOT NULL isAcknowle
 
 /** Reads for the overview, each of as many rows as the caller says. */
 export class OverviewStore {
-  constructor(private readonly db: Pick<Db, "sqlite">) {}
+  constructor(private readonly db: Db) {}
 
   /** The id `places` positions after `before`, including addresses of ranges; null when there are fewer rows. */
   idBehind({ accountId, mode }: Owner, before: string | null, places: number): string | null {
@@ -241,15 +241,6 @@ export const OVERVIEW_EXAMPLE = {
   ],
 };
 
-export interface OverviewDeps {
-  readonly store: OverviewStore;
-  readonly blocklists: BlocklistStore;
-  readonly targets: Targets;
-  /** The lists in use. */
-  readonly lists: readonly Blocklist[];
-  readonly health: DnsblHealth;
-}
-
 /** Rows counted in one step: some milliseconds. */
 const STEP = 5_000;
 const WORST_READ = 50;
@@ -292,7 +283,14 @@ const targetsOf = (counts: readonly TargetCount[]) => {
 export class Overview {
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: OverviewDeps,
+    private readonly deps: {
+      store: OverviewStore;
+      blocklists: BlocklistStore;
+      targets: Targets;
+      /** The lists in use. */
+      lists: readonly Blocklist[];
+      health: DnsblHealth;
+    },
   ) {}
 
   async read(owner: Owner, sinceMs: number) {

@@ -165,17 +165,22 @@ const checkRoutes = ({ targets, monitor, rangeChecks, store, clock }: BlocklistR
   }),
 ];
 
-interface OverviewRouteDeps {
-  readonly guard: Guard;
-  readonly targets: Targets;
-  readonly overview: Overview;
-  readonly discovery: TargetDiscovery;
-  readonly rules: UrlPolicy;
-  readonly clock: Clock;
-}
-
 /** Serves what concerns many targets: the overview, batches, discovery. */
-export const createOverviewRoutes = ({ guard, targets, overview, discovery, rules, clock }: OverviewRouteDeps) => {
+export const createOverviewRoutes = ({
+  guard,
+  targets,
+  overview,
+  discovery,
+  rules,
+  clock,
+}: {
+  guard: Guard;
+  targets: Targets;
+  overview: Overview;
+  discovery: TargetDiscovery;
+  rules: UrlPolicy;
+  clock: Clock;
+}) => {
   const webhookUrl = webhookUrlSchema(rules);
   return serveRoutes(guard, [
     handle(GET_OVERVIEW, async ({ query, caller, request }) =>

@@ -77,7 +77,7 @@ const matches = (owner: Owner, filters: TargetFilters): SQL | undefined => {
 export class BlocklistStore {
   readonly #ofChecks: CheckedTargetStore;
 
-  constructor(private readonly db: Pick<Db, "orm" | "sqlite">) {
+  constructor(private readonly db: Db) {
     this.#ofChecks = new CheckedTargetStore(db);
   }
 
@@ -126,7 +126,7 @@ export class BlocklistStore {
   idBehind(
     owner: Owner,
     rangeId: string,
-    { before, places }: { readonly before: string | null; readonly places: number },
+    { before, places }: { before: string | null; places: number },
   ): string | null {
     const row = this.db.orm
       .select({ id: targets.id })
@@ -169,7 +169,7 @@ export class BlocklistStore {
   listWorst(
     owner: Owner,
     filters: TargetFilters,
-    page: { readonly before: SeverityPosition | null; readonly upTo: SeverityPosition | null; readonly limit: number },
+    page: { before: SeverityPosition | null; upTo: SeverityPosition | null; limit: number },
   ): TargetRow[] {
     const { before, upTo, limit } = page;
     const isInWindow = upTo === null ? undefined : sql`(severity_rank, id) >= (${upTo.severityRank}, ${upTo.id})`;
@@ -257,10 +257,7 @@ export class BlocklistStore {
   }
 
   /** Deletes at most `limit` checks that finished before `beforeMs`: those with a change, or those without; returns how many. */
-  purgeChecks(
-    _tx: Tx,
-    { isChange, beforeMs, limit }: { readonly isChange: boolean; readonly beforeMs: number; readonly limit: number },
-  ): number {
+  purgeChecks(_tx: Tx, { isChange, beforeMs, limit }: { isChange: boolean; beforeMs: number; limit: number }): number {
     const old = `SELECT rowid FROM blocklist_checks WHERE is_change = ? AND finished_at_ms < ? LIMIT ?`;
     const sql = `DELETE FROM blocklist_checks WHERE rowid IN (${old})`;
     return this.db.sqlite.query<unknown, [number, number, number]>(sql).run(Number(isChange), beforeMs, limit).changes;
@@ -281,7 +278,7 @@ const INSERT_CHECK = `INSERT INTO blocklist_checks (id, target_id, "trigger", st
 class CheckedTargetStore {
   readonly #sql;
 
-  constructor({ orm, sqlite }: Pick<Db, "orm" | "sqlite">) {
+  constructor({ orm, sqlite }: Db) {
     const isTarget = eq(blocklistTargets.id, sql.placeholder("id"));
     this.#sql = statements({
       target: () => orm.select().from(blocklistTargets).where(isTarget).prepare(),

@@ -42,7 +42,7 @@ const filtered = ({ status, trigger, isChange }: CheckFilter): { readonly sql: s
 
 /** Reads of the history of one target for the dashboard, each with a limit. */
 export class TargetHistoryStore {
-  constructor(private readonly db: Pick<Db, "sqlite">) {}
+  constructor(private readonly db: Db) {}
 
   /** The newest checks that finished after a time, the newest first. */
   heads(targetId: string, afterMs: number, limit: number): CheckHead[] {
@@ -73,11 +73,7 @@ export class TargetHistoryStore {
   }
 
   /** Ids of checks, the newest first. */
-  checkIds(
-    targetId: string,
-    filter: CheckFilter,
-    { offset, limit }: { readonly offset: number; readonly limit: number },
-  ): string[] {
+  checkIds(targetId: string, filter: CheckFilter, { offset, limit }: { offset: number; limit: number }): string[] {
     const { sql, values } = filtered(filter);
     return this.db.sqlite
       .query<{ id: string }, (string | number)[]>(

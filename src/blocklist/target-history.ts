@@ -34,14 +34,6 @@ export interface CheckPage {
   readonly total: number;
 }
 
-export interface TargetHistoryDeps {
-  readonly store: TargetHistoryStore;
-  readonly blocklists: Pick<BlocklistStore, "checksById">;
-  readonly lookups: TargetLookups;
-  /** The whole catalogue, for names. */
-  readonly catalogue: Readonly<Record<TargetRow["mode"], readonly Blocklist[]>>;
-}
-
 /** More checks within 90 days than an hourly schedule makes. */
 const HEADS_MAX = 5_000;
 /** Checks with changes that are read for the latest changes. */
@@ -60,7 +52,13 @@ const eventSchema = z.object({
 export class TargetHistory {
   constructor(
     private readonly runtime: Pick<Runtime, "clock">,
-    private readonly deps: TargetHistoryDeps,
+    private readonly deps: {
+      store: TargetHistoryStore;
+      blocklists: Pick<BlocklistStore, "checksById">;
+      lookups: TargetLookups;
+      /** The whole catalogue, for names. */
+      catalogue: Readonly<Record<TargetRow["mode"], readonly Blocklist[]>>;
+    },
   ) {}
 
   /** Of a target that is checked itself; a range has none. Reads at most 710 checks. */
@@ -86,11 +84,7 @@ export class TargetHistory {
   }
 
   /** One page of checks, the newest first. */
-  page(
-    targetId: string,
-    filter: CheckFilter,
-    { page, perPage }: { readonly page: number; readonly perPage: number },
-  ): CheckPage {
+  page(targetId: string, filter: CheckFilter, { page, perPage }: { page: number; perPage: number }): CheckPage {
     const checks = this.#checks(targetId, filter, { offset: (page - 1) * perPage, limit: perPage });
     return { checks, total: this.deps.store.countChecks(targetId, filter) };
   }
@@ -153,7 +147,7 @@ type ChangeNames = { readonly target: TargetRow; readonly names: ReadonlyMap<str
 
 const changesOf = (
   check: CheckView,
-  { target, sent, names }: ChangeNames & { readonly sent: ReadonlyMap<string, SentChange> },
+  { target, sent, names }: ChangeNames & { sent: ReadonlyMap<string, SentChange> },
 ): Change[] => {
   const at = check.finished_at ?? check.started_at;
   const changed =
@@ -262,18 +256,22 @@ interface Sample {
   readonly stateOn: (listId: string) => ListState;
 }
 
-interface TimelineInput {
-  readonly target: Pick<TargetRow, "kind" | "mutedLists">;
-  /** The lists in use. */
-  readonly lists: readonly Blocklist[];
-  /** Newest first. */
-  readonly heads: readonly CheckHead[];
-  readonly bodies: ReadonlyMap<string, string>;
-  readonly nowMs: number;
-}
-
 /** Each list with its states since the first check that was read, the lists that need a look first. */
-export const buildTimelines = ({ target, lists, heads, bodies, nowMs }: TimelineInput): ListTimeline[] => {
+export const buildTimelines = ({
+  target,
+  lists,
+  heads,
+  bodies,
+  nowMs,
+}: {
+  target: Pick<TargetRow, "kind" | "mutedLists">;
+  /** The lists in use. */
+  lists: readonly Blocklist[];
+  /** Newest first. */
+  heads: readonly CheckHead[];
+  bodies: ReadonlyMap<string, string>;
+  nowMs: number;
+}): ListTimeline[] => {
   const listOf = new Map(lists.flatMap(({ id, codes }) => codes.map((code) => [code.id, id] as const)));
   const samples = heads.toReversed().flatMap(({ id, finishedAtMs }): Sample[] => {
     const body = bodies.get(id);

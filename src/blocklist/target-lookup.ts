@@ -22,7 +22,7 @@ export type TargetLookups = ByMode<TargetLookup>;
 /** Queries DNS blocklists: a list's health first, and a change is confirmed; a list that changes too many targets is held back. */
 export const createLiveLookup = (
   lists: readonly Blocklist[],
-  { lookup, breaker }: { readonly lookup: DnsblLookup; readonly breaker: ListBreaker },
+  { lookup, breaker }: { lookup: DnsblLookup; breaker: ListBreaker },
 ): TargetLookup => ({
   lists,
   async check(target, some, signal) {
@@ -120,12 +120,6 @@ export interface JudgedOutcomes {
   readonly heldUntilMs: number | null;
 }
 
-export interface BreakerDeps {
-  readonly health: Pick<DnsblHealth, "testAgain">;
-  /** How many targets are monitored. */
-  readonly countTargets: () => number;
-}
-
 /** A change of one target on one list. */
 export interface ListMovement {
   readonly list: Blocklist;
@@ -166,7 +160,11 @@ export class ListBreaker {
 
   constructor(
     private readonly runtime: Pick<Runtime, "clock" | "log">,
-    private readonly deps: BreakerDeps,
+    private readonly deps: {
+      health: Pick<DnsblHealth, "testAgain">;
+      /** How many targets are monitored. */
+      countTargets: () => number;
+    },
   ) {}
 
   /** Replaces the outcomes of lists that are held back by failures. A first check changes nothing, so it is not judged. */

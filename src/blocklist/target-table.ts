@@ -116,7 +116,7 @@ const ofRow = ({ text, label, listings }: RowFilter): Condition => {
 
 /** Reads for the table of targets, without the addresses of ranges. */
 export class TargetTableStore {
-  constructor(private readonly db: Pick<Db, "sqlite">) {}
+  constructor(private readonly db: Db) {}
 
   /** Counts of all targets by their properties; reads the index only. */
   countStates({ accountId, mode }: Owner): StateCount[] {
@@ -137,7 +137,7 @@ export class TargetTableStore {
   }
 
   /** Ids, the worst first; reads the index only. */
-  worstFirst(owner: Owner, filter: StateFilter, page: { readonly offset: number; readonly limit: number }): string[] {
+  worstFirst(owner: Owner, filter: StateFilter, page: { offset: number; limit: number }): string[] {
     const { sql, values } = ofState(owner, filter);
     return this.db.sqlite
       .query<{ id: string }, Value[]>(
@@ -160,8 +160,8 @@ export class TargetTableStore {
   /** What passes behind `after`, up to and including `upTo`, in that order. */
   matching(
     owner: Owner,
-    filter: StateFilter & RowFilter & { readonly order: TargetOrder },
-    { after, upTo }: { readonly after: SortableTarget | null; readonly upTo: SortableTarget | null },
+    filter: StateFilter & RowFilter & { order: TargetOrder },
+    { after, upTo }: { after: SortableTarget | null; upTo: SortableTarget | null },
   ): SortableTarget[] {
     const [window, state, row] = [between(owner, after, upTo), ofState(owner, filter), ofRow(filter)];
     return this.db.sqlite
@@ -251,9 +251,7 @@ export const stateOfTarget = ({
 
 /** The targets of an account as a table: figures, filters, orders, pages. Addresses of ranges are part of their range. */
 export class TargetTable {
-  constructor(
-    private readonly deps: { readonly store: TargetTableStore; readonly targets: Pick<BlocklistStore, "targetsById"> },
-  ) {}
+  constructor(private readonly deps: { store: TargetTableStore; targets: Pick<BlocklistStore, "targetsById"> }) {}
 
   /** Reads an index only: some milliseconds for 10,000 targets. */
   figures(owner: Owner): TargetFigures {

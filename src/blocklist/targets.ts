@@ -25,20 +25,6 @@ import { severityOfRank } from "./lists/blocklist.ts";
 import { positionOfCursor, severityCursor } from "./schemas.ts";
 import type { ListsByMode } from "./target-lookup.ts";
 
-export interface TargetsDeps {
-  readonly store: BlocklistStore;
-  readonly ranges: RangeStore;
-  readonly listings: Listings;
-  readonly muting: Muting;
-  /** The whole catalogue. */
-  readonly catalogue: ListsByMode;
-  /** The webhook URLs of targets and domains. */
-  readonly urls: Pick<WebhookUrls, "enable" | "isDisabled" | "move">;
-  /** Whether the service can send mail. */
-  readonly hasMail: boolean;
-  readonly recipientDomains: RecipientDomains;
-}
-
 /** A target to add; `target` as the user wrote it. */
 export interface NewTarget {
   readonly target: string;
@@ -75,7 +61,19 @@ export class Targets {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: TargetsDeps,
+    private readonly deps: {
+      store: BlocklistStore;
+      ranges: RangeStore;
+      listings: Listings;
+      muting: Muting;
+      /** The whole catalogue. */
+      catalogue: ListsByMode;
+      /** The webhook URLs of targets and domains. */
+      urls: WebhookUrls;
+      /** Whether the service can send mail. */
+      hasMail: boolean;
+      recipientDomains: RecipientDomains;
+    },
   ) {
     this.#removal = new TargetRemovalStore(runtime.db);
   }
@@ -326,17 +324,15 @@ const readFilters = (caller: Owner, filters: TargetFilters): TargetFilters => {
   return { ...filters, kind: filters.kind, value: parsed.value.value };
 };
 
-interface TargetActionsDeps {
-  readonly blocklists: Pick<BlocklistStore, "updateTarget">;
-  readonly ranges: Pick<RangeStore, "updateMembers">;
-  readonly targets: Pick<Targets, "find" | "change" | "remove">;
-}
-
 /** What is done with many targets at once. Each throws `not_found` for a target that is not the caller's, before it changes any. */
 export class TargetActions {
   constructor(
     private readonly runtime: Runtime,
-    private readonly deps: TargetActionsDeps,
+    private readonly deps: {
+      blocklists: Pick<BlocklistStore, "updateTarget">;
+      ranges: RangeStore;
+      targets: Pick<Targets, "find" | "change" | "remove">;
+    },
   ) {}
 
   /** Makes targets due, so that the next run of scheduled checks takes them, within a minute. Paused ones stay as they are. */

@@ -165,10 +165,7 @@ export class ListUsability {
 }
 
 /** The `data` of the event. `count`: how many lists have one cause; null when it concerns this list only. */
-const factsOf = (
-  { list, trouble }: JudgedList,
-  { count, atMs }: { readonly count: number | null; readonly atMs: number },
-) => ({
+const factsOf = ({ list, trouble }: JudgedList, { count, atMs }: { count: number | null; atMs: number }) => ({
   list: count === null ? list.id : null,
   list_name: count === null ? list.name : `All ${count} blocklists`,
   kinds: list.kinds,

@@ -1,4 +1,4 @@
-import type { Runtime } from "../foundation/db/runtime.ts";
+import type { Runtime, DbClock } from "../foundation/db/runtime.ts";
 import type { DnsResolver } from "../foundation/net/dns.ts";
 import { createPoster, createUrlPolicy, type UrlPolicy } from "../foundation/net/fetch-url.ts";
 import type { Mailer } from "../foundation/net/mailer.ts";
@@ -29,9 +29,9 @@ export class Outbound {
   readonly mailing: Mailing | null;
 
   constructor(
-    runtime: Pick<Runtime, "db" | "clock">,
+    runtime: DbClock,
     { webhookAllowNetworks, baseUrl }: OutboundSettings,
-    { mailer }: { readonly mailer: Mailer | null },
+    { mailer }: { mailer: Mailer | null },
   ) {
     this.rules = createUrlPolicy(webhookAllowNetworks);
     this.urls = new WebhookUrls(runtime, this.rules);
@@ -46,13 +46,6 @@ export interface NotificationsSettings extends OutboundSettings {
   readonly notifyDomains: readonly string[];
 }
 
-export interface NotificationsDeps {
-  readonly mailer: Mailer | null;
-  readonly resolver: DnsResolver;
-  readonly userAgent: string;
-  readonly loadDocs: LoadEventDocs;
-}
-
 /** Webhooks and their delivery, and the notification defaults of accounts. */
 export class NotificationsSlice {
   readonly outbound: Outbound;
@@ -63,7 +56,17 @@ export class NotificationsSlice {
   constructor(
     runtime: Runtime,
     settings: NotificationsSettings,
-    { resolver, userAgent, loadDocs, mailer }: NotificationsDeps,
+    {
+      resolver,
+      userAgent,
+      loadDocs,
+      mailer,
+    }: {
+      mailer: Mailer | null;
+      resolver: DnsResolver;
+      userAgent: string;
+      loadDocs: LoadEventDocs;
+    },
   ) {
     const { db, clock } = runtime;
     this.outbound = new Outbound(runtime, settings, { mailer });

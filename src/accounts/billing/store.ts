@@ -116,7 +116,7 @@ export class Ledger {
   }
 
   /** Gives held credits back; `note` says why they were not spent. Returns how many. */
-  release(tx: Tx, { credits = 1, ...move }: LedgerMove & { readonly credits?: number }, note: string): number {
+  release(tx: Tx, { credits = 1, ...move }: LedgerMove & { credits?: number }, note: string): number {
     this.#enter(tx, { ...move, kind: "release", available: credits, held: -credits, note });
     return credits;
   }
@@ -148,10 +148,7 @@ export class Ledger {
   }
 
   /** The newest entries first. */
-  history(
-    accountId: string,
-    { grantsOnly, limit }: { readonly grantsOnly: boolean; readonly limit: number },
-  ): LedgerEntry[] {
+  history(accountId: string, { grantsOnly, limit }: { grantsOnly: boolean; limit: number }): LedgerEntry[] {
     const isShown = and(eq(ledger.accountId, accountId), grantsOnly ? eq(ledger.kind, "grant") : undefined);
     return this.db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
   }
@@ -159,7 +156,7 @@ export class Ledger {
   /** A page of the credits granted to an account, the newest first, older than the entry `before`. */
   grants(
     accountId: string,
-    { before, limit }: { readonly before: number | null; readonly limit: number },
+    { before, limit }: { before: number | null; limit: number },
   ): ReadonlyArray<LedgerEntry & { readonly id: number }> {
     const isShown = and(
       eq(ledger.accountId, accountId),
@@ -197,7 +194,7 @@ export interface CustomRate {
 export const CUSTOM_RATE_MAX = 10_000;
 
 /** The rate limit of an account. A rate of its own has the burst of two seconds, as plans do, unless that is set too. */
-export const rateOf = ({ plan, ratePerSecond, rateBurst }: CustomRate & { readonly plan: PlanName }): Rate => {
+export const rateOf = ({ plan, ratePerSecond, rateBurst }: CustomRate & { plan: PlanName }): Rate => {
   const perSecond = ratePerSecond ?? REQUESTS_PER_SECOND[plan];
   return { perSecond, burst: rateBurst ?? perSecond * 2 };
 };

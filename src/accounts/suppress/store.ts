@@ -4,7 +4,7 @@ import { suppressions } from "../../foundation/db/schema.ts";
 import { statements } from "../../foundation/db/statements.ts";
 import { err, ok, type Result } from "../../foundation/base/errors.ts";
 import { sha256 } from "../../foundation/base/secrets.ts";
-import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { DbClock } from "../../foundation/db/runtime.ts";
 import { parseAddress } from "../../foundation/mail/address.ts";
 import { parseDomain } from "../../foundation/mail/domain.ts";
 
@@ -122,7 +122,7 @@ const candidatesOf = (normalizedEmail: string) => {
 /** The operator's suppression list of addresses and domains: the signal `toxic`. */
 export class Suppressions {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly store: SuppressionStore,
   ) {}
 
@@ -180,7 +180,7 @@ export class Suppressions {
   }
 
   /** Replaces the entry of an address by its hash, without the note, or removes it. False when neither is on the list. */
-  erase(tx: Tx, normalizedEmail: string, { isKept }: { readonly isKept: boolean }): boolean {
+  erase(tx: Tx, normalizedEmail: string, { isKept }: { isKept: boolean }): boolean {
     const isPlain = this.store.remove(tx, normalizedEmail);
     const hash = suppressionHash(normalizedEmail);
     if (!isKept) return this.store.remove(tx, hash) || isPlain;

@@ -92,7 +92,7 @@ const figuresView = ({ rateLimited, ...figures }: UsageFigures) => {
 /** A report as the API shows it; `nameOf` says how a key is called. */
 export const usageView = (
   { groups, total }: UsageReport,
-  { range, by, nameOf }: { readonly range: DayRange; readonly by: UsageGrouping; readonly nameOf: NameOfKey },
+  { range, by, nameOf }: { range: DayRange; by: UsageGrouping; nameOf: NameOfKey },
 ) => ({
   from: isoDay(range.fromDay),
   to: isoDay(range.toDay),
@@ -105,14 +105,19 @@ export const usageView = (
   })),
 });
 
-export interface UsageRouteDeps {
-  readonly usage: AccountUsage;
-  readonly clock: Pick<Clock, "nowMs">;
-  readonly nameOf: NameOfKey;
-}
-
 /** Serves the usage of accounts. */
-export const createUsageRoutes = (guard: Guard, { usage, clock, nameOf }: UsageRouteDeps) =>
+export const createUsageRoutes = (
+  guard: Guard,
+  {
+    usage,
+    clock,
+    nameOf,
+  }: {
+    usage: AccountUsage;
+    clock: Clock;
+    nameOf: NameOfKey;
+  },
+) =>
   serveRoutes(guard, [
     handle(GET_USAGE, async ({ caller, query: { by, ...days } }) => {
       const range = readDayRange(days, clock.nowMs(), USAGE_DAYS_MAX);

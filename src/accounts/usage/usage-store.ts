@@ -46,13 +46,6 @@ const COLUMNS: Readonly<Record<UsageColumn, string>> = {
   subStatus: "sub_status",
 };
 
-/** Which results are counted; undefined: all. */
-export interface CountedResults {
-  readonly keyId?: string | undefined;
-  readonly verdict?: string | undefined;
-  readonly subStatus?: string | undefined;
-}
-
 type SingleParameters = [string, string, string | null, string | null, string | null];
 type RangeParameters = [string, string, number, number];
 
@@ -99,7 +92,7 @@ const prepareAll = (sqlite: Sqlite) =>
 export class UsageStore {
   readonly #sql;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
+  constructor({ sqlite }: Db) {
     this.#sql = prepareAll(sqlite);
   }
 
@@ -118,7 +111,18 @@ export class UsageStore {
   }
 
   /** Single verifications that have ever ended with such a result, also those that have expired since. */
-  singleResults({ accountId, mode }: UsageOwner, { keyId, verdict, subStatus }: CountedResults): number {
+  singleResults(
+    { accountId, mode }: UsageOwner,
+    {
+      keyId,
+      verdict,
+      subStatus,
+    }: {
+      keyId?: string | undefined;
+      verdict?: string | undefined;
+      subStatus?: string | undefined;
+    },
+  ): number {
     const wanted = [keyId ?? null, verdict ?? null, subStatus ?? null] as const;
     return this.#sql.singleResults.get(accountId, mode, ...wanted)?.count ?? 0;
   }

@@ -55,7 +55,7 @@ export class ChangeConfirmer {
   readonly #firstSeen = new Map<string, FirstSeen>();
 
   constructor(
-    private readonly runtime: { readonly clock: Clock; readonly random: Random },
+    private readonly runtime: { clock: Clock; random: Random },
     private readonly deps: { client: ListClient; health: DnsblHealth; prober: LivenessProber },
   ) {}
 

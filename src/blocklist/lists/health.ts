@@ -193,7 +193,7 @@ type TestResult = ListFinding | { readonly state: "unproven"; readonly untilMs: 
  */
 const testList = async (
   deps: { client: ListClient; random: Random; prober: LivenessProber },
-  { list, kind, sinceMs }: { readonly list: Blocklist; readonly kind: TargetKind; readonly sinceMs: number },
+  { list, kind, sinceMs }: { list: Blocklist; kind: TargetKind; sinceMs: number },
 ): Promise<TestResult> => {
   const { client, random, prober } = deps;
   const { positive, negative }: TestPoints = list.testPoints[kind] ?? { positive: [], negative: [] };

@@ -63,7 +63,7 @@ export class LivenessProber {
 
   constructor(
     private readonly client: ListClient,
-    private readonly runtime: { readonly clock: Clock; readonly random: Random },
+    private readonly runtime: { clock: Clock; random: Random },
   ) {
     this.#freshness = new ResponseFreshness(runtime.clock);
   }
@@ -95,7 +95,7 @@ export class LivenessProber {
   async queryExistence(
     list: Blocklist,
     kind: TargetKind,
-    { prefix, isFresh }: { readonly prefix: string; readonly isFresh: boolean },
+    { prefix, isFresh }: { prefix: string; isFresh: boolean },
   ): Promise<Existence> {
     const subject = this.#subjectOf(list, kind);
     for (const type of this.#usableTypes(subject, prefix).slice(0, 2)) {

@@ -49,7 +49,7 @@ const LISTS_AT_ONCE = 16;
 /** Looks up targets in lists. */
 export class DnsblLookup {
   constructor(
-    private readonly runtime: { readonly clock: Clock; readonly registrableDomain: RegistrableDomain },
+    private readonly runtime: { clock: Clock; registrableDomain: RegistrableDomain },
     private readonly deps: { client: ListClient; health: DnsblHealth; confirmer: ChangeConfirmer },
   ) {}
 

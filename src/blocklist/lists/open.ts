@@ -78,12 +78,12 @@ export interface Dnsbl {
 
 /** Lookups and health over one resolver. They share budgets and what is known about the lists: create one per process. */
 export const createDnsbl = (deps: {
-  readonly resolver: DnsResolver;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly registrableDomain: RegistrableDomain;
+  resolver: DnsResolver;
+  clock: Clock;
+  random: Random;
+  registrableDomain: RegistrableDomain;
   /** Default: the published budgets. `noPacing` is for measurements and for your own lists. */
-  readonly pacing?: DnsblPacing;
+  pacing?: DnsblPacing;
 }): Dnsbl => {
   const { resolver, clock, random, pacing = createDnsblPacing({ clock }) } = deps;
   const client = new ListClient(resolver, pacing);

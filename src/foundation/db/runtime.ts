@@ -10,3 +10,6 @@ export interface Runtime {
   readonly log: Log;
   readonly random: Random;
 }
+
+/** What use cases stand on that neither log nor draw. */
+export type DbClock = Pick<Runtime, "db" | "clock">;

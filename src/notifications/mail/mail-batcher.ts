@@ -26,7 +26,7 @@ export interface Mailing {
   readonly mailer: Mailer;
   /** The URL of the service, without a `/` at the end; null without POSTWARDEN_BASE_URL. */
   readonly baseUrl: string | null;
-  readonly subscriptions: Pick<MailSubscriptions, "open">;
+  readonly subscriptions: MailSubscriptions;
 }
 
 export interface MailBatcherOptions<Row extends QueuedMail> {

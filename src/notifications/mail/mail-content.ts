@@ -78,7 +78,7 @@ export const line = (text: string | null, tone: MailTone = "plain"): MailBlock |
 export const list = (
   title: string | null,
   items: readonly MailItem[],
-  { max, total = items.length }: { readonly max: number; readonly total?: number },
+  { max, total = items.length }: { max: number; total?: number },
 ): MailBlock | null => {
   const shown = items.slice(0, max);
   return shown.length === 0 ? null : { kind: "list", title, items: shown, more: Math.max(0, total - shown.length) };

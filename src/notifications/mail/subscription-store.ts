@@ -1,6 +1,6 @@
 import { isSecretToken, newSecretToken } from "../../foundation/base/secrets.ts";
 import type { Tx, Db } from "../../foundation/db/open.ts";
-import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { MailOff } from "./mail-content.ts";
 import { and, asc, eq, isNotNull } from "drizzle-orm";
 import { mailSubscriptions } from "../../foundation/db/schema-webhooks.ts";
@@ -16,7 +16,7 @@ const isTopic = ({ accountId, recipient, kind }: MailTopic) =>
   and(eq(subscriptions.accountId, accountId), eq(subscriptions.recipient, recipient), eq(subscriptions.kind, kind));
 
 export class SubscriptionStore {
-  constructor(private readonly db: Pick<Db, "orm">) {}
+  constructor(private readonly db: Db) {}
 
   find(topic: MailTopic): MailSubscription | undefined {
     return this.db.orm.select().from(subscriptions).where(isTopic(topic)).get();
@@ -68,7 +68,7 @@ export const offPath = (token: string): string => `/notifications/off/${token}`;
 /** Who receives which kind of mail no longer. A recipient stops it by the link in the mail, a user in the settings. */
 export class MailSubscriptions {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly store: SubscriptionStore,
   ) {}
 

@@ -139,14 +139,16 @@ export const SET_MAIL = declareRoute({
   responses,
 });
 
-export interface NotificationsRouteOptions {
-  readonly guard: Guard;
-  readonly notifications: Notifications;
-  readonly rules: UrlPolicy;
-}
-
 /** Serves the default webhook and recipients of the key's account and mode. */
-export const createNotificationsRoutes = ({ guard, notifications, rules }: NotificationsRouteOptions) =>
+export const createNotificationsRoutes = ({
+  guard,
+  notifications,
+  rules,
+}: {
+  guard: Guard;
+  notifications: Notifications;
+  rules: UrlPolicy;
+}) =>
   serveRoutes(guard, [
     handle(GET_NOTIFICATIONS, ({ caller }) => notifications.view(caller)),
 

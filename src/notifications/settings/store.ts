@@ -6,7 +6,7 @@ import { accountNotifications } from "../../foundation/db/schema-webhooks.ts";
 import { nextDigestMs } from "../../foundation/base/days.ts";
 import { isoTime } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";
-import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { DbClock } from "../../foundation/db/runtime.ts";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../../foundation/mail/recipients.ts";
 import type { MailSubscriptions, MailTopic } from "../mail/subscription-store.ts";
 import type { WebhookUrls } from "../webhooks/url-store.ts";
@@ -88,16 +88,6 @@ export class NotificationsStore {
   }
 }
 
-export interface NotificationsOptions {
-  readonly store: NotificationsStore;
-  readonly urls: WebhookUrls;
-  readonly subscriptions: Pick<MailSubscriptions, "set" | "stopped">;
-  /** Whether the service can send mail. */
-  readonly hasMail: boolean;
-  /** Domains of allowed recipients. */
-  readonly recipientDomains: RecipientDomains;
-}
-
 /** A kind of mail to a recipient, and whether it is to be sent. */
 export interface MailChange extends Pick<MailTopic, "recipient" | "kind"> {
   readonly isOn: boolean;
@@ -108,8 +98,16 @@ const TEST_PROBLEM = { path: "recipient", message: "Mail is sent for live keys o
 /** The default webhook and recipients of each account and mode. */
 export class Notifications {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly options: NotificationsOptions,
+    private readonly runtime: DbClock,
+    private readonly options: {
+      store: NotificationsStore;
+      urls: WebhookUrls;
+      subscriptions: MailSubscriptions;
+      /** Whether the service can send mail. */
+      hasMail: boolean;
+      /** Domains of allowed recipients. */
+      recipientDomains: RecipientDomains;
+    },
   ) {}
 
   /** The settings as the API shows them. */

@@ -1,7 +1,7 @@
 import { nextTurn } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import type { Tx } from "../../foundation/db/open.ts";
-import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { Delivery, DeliveryFilters, DeliveryStatus, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
 
@@ -23,7 +23,7 @@ const UNDELIVERED: readonly DeliveryStatus[] = ["rejected", "failed"];
 /** Redelivers and cancels deliveries: one, or all that match a filter. Without a dispatcher, the one of another process sees the changes at its next poll. */
 export class DeliveryActions {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly store: DeliveryStore,
     private readonly dispatcher: Dispatcher | null,
   ) {}
@@ -74,7 +74,7 @@ export class DeliveryActions {
   async #changeMany(
     owner: WebhookOwner,
     filters: DeliveryFilters,
-    { after, change }: { readonly after: string | null; readonly change: (tx: Tx, delivery: Delivery) => boolean },
+    { after, change }: { after: string | null; change: (tx: Tx, delivery: Delivery) => boolean },
   ): Promise<BulkActionResult> {
     let next = after;
     let [count, seen] = [0, 0];

@@ -108,7 +108,7 @@ export class DeliverySlots {
   /** The current request of a slot ended. */
   endRequest(
     { endpoint: { key }, startedMs }: DeliverySlot,
-    { hasResponded, hasTimedOut }: { readonly hasResponded: boolean; readonly hasTimedOut: boolean },
+    { hasResponded, hasTimedOut }: { hasResponded: boolean; hasTimedOut: boolean },
   ): void {
     this.#health.delete(key);
     const isFast = this.clock.monotonicMs() - startedMs < SLOW_AFTER_MS;

@@ -31,7 +31,7 @@ const ofEndpoint = isGivenEndpoint(table);
 const ofQueue = [...ofEndpoint, eq(table.subject, sql.placeholder("subject")), sql`status = 'pending'`];
 const isGiven = eq(table.id, sql.placeholder("id"));
 
-const prepareQueues = ({ orm }: Pick<Db, "orm">) => ({
+const prepareQueues = ({ orm }: Db) => ({
   firstOfQueue: () =>
     orm
       .select({ id: table.id, dueAtMs: table.dueAtMs })
@@ -72,7 +72,7 @@ const prepareQueues = ({ orm }: Pick<Db, "orm">) => ({
 
 const { id: _, ...ATTEMPT_PLACEHOLDERS } = placeholdersOf(webhookAttempts);
 
-const prepareSingle = ({ orm }: Pick<Db, "orm">) => ({
+const prepareSingle = ({ orm }: Db) => ({
   insertAttempt: () => orm.insert(webhookAttempts).values(ATTEMPT_PLACEHOLDERS).prepare(),
   byId: () => orm.select().from(table).where(isGiven).prepare(),
   insert: () => orm.insert(table).values(placeholdersOf(table)).onConflictDoNothing().prepare(),
@@ -90,7 +90,7 @@ const prepareSingle = ({ orm }: Pick<Db, "orm">) => ({
       .prepare(),
 });
 
-const prepareEndpoints = ({ orm, sqlite }: Pick<Db, "orm" | "sqlite">) => ({
+const prepareEndpoints = ({ orm, sqlite }: Db) => ({
   gone: () =>
     orm
       .select({ atMs: webhookGone.atMs })
@@ -115,7 +115,7 @@ const prepareEndpoints = ({ orm, sqlite }: Pick<Db, "orm" | "sqlite">) => ({
 });
 
 /** The statements of deliveries, prepared once: building them anew takes longer than running them. */
-export const prepareDeliveries = (db: Pick<Db, "orm" | "sqlite">) =>
+export const prepareDeliveries = (db: Db) =>
   statements({
     ...prepareQueues(db),
     ...prepareSingle(db),
@@ -265,7 +265,7 @@ export class DeliveryStore {
   listForward(
     owner: WebhookOwner,
     filters: DeliveryFilters,
-    { after, looks, limit }: { readonly after: string | null; readonly looks: number; readonly limit: number },
+    { after, looks, limit }: { after: string | null; looks: number; limit: number },
   ): Stretch<Delivery, string> {
     const behind = after === null ? undefined : gt(table.id, after);
     const examined = and(matching(owner, {}), behind);

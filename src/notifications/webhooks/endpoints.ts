@@ -1,5 +1,5 @@
 import type { AttentionItem } from "../../foundation/base/attention.ts";
-import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { DeliveryAttempt, DeliveryStore, WebhookEndpoint, WebhookOwner } from "./delivery-store.ts";
 import { type DeliveryFormat, formatOf } from "./formats.ts";
 import type { Database as Sqlite } from "bun:sqlite";
@@ -71,7 +71,7 @@ const prepareAll = (sqlite: Sqlite) =>
 export class EndpointStore {
   readonly #sql;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
+  constructor({ sqlite }: Db) {
     this.#sql = prepareAll(sqlite);
   }
 
@@ -141,7 +141,7 @@ export class Endpoints {
   readonly #store: EndpointStore;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly deliveries: DeliveryStore,
   ) {
     this.#store = new EndpointStore(runtime.db);

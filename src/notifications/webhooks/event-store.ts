@@ -27,7 +27,7 @@ export interface EventFilters {
 const table = outbox;
 const belongsTo = ({ accountId, mode }: WebhookOwner) => and(eq(table.accountId, accountId), eq(table.mode, mode));
 
-const prepare = ({ orm }: Pick<Db, "orm">) =>
+const prepare = ({ orm }: Db) =>
   statements({
     waiting: () =>
       orm
@@ -141,15 +141,19 @@ export interface OutboxRelayOptions {
   readonly pendingMax?: number;
 }
 
-interface EventContent {
-  readonly createdAtMs: number;
-  readonly mode: KeyMode;
-  readonly data: object;
-}
-
 /** The request body of an event (Standard Webhooks 1.0). Its `data` includes the mode. */
-export const eventBody = (type: string, { createdAtMs, mode, data }: EventContent): string =>
-  JSON.stringify({ type, timestamp: isoTime(createdAtMs), data: { ...data, mode } });
+export const eventBody = (
+  type: string,
+  {
+    createdAtMs,
+    mode,
+    data,
+  }: {
+    createdAtMs: number;
+    mode: KeyMode;
+    data: object;
+  },
+): string => JSON.stringify({ type, timestamp: isoTime(createdAtMs), data: { ...data, mode } });
 
 interface Refusal {
   readonly host: string;

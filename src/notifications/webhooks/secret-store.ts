@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, isNull, or, type Placeholder, type SQL, sql } from "drizzle-orm";
 import { newId } from "../../foundation/base/secrets.ts";
 import type { Tx } from "../../foundation/db/open.ts";
-import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { DbClock } from "../../foundation/db/runtime.ts";
 import { webhookSecrets } from "../../foundation/db/schema-webhooks.ts";
 import type { WebhookOwner } from "./delivery-store.ts";
 import { statements } from "../../foundation/db/statements.ts";
@@ -22,7 +22,7 @@ const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
 export class WebhookSecrets {
   readonly #sql;
 
-  constructor(private readonly runtime: Pick<Runtime, "db" | "clock">) {
+  constructor(private readonly runtime: DbClock) {
     const ofOwner = [eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))];
     this.#sql = statements({
       selectValid: () =>
@@ -90,21 +90,23 @@ const SECRET_BYTES = 32;
 /** A new secret in the form of Standard Webhooks 1.0: `whsec_` and 32 random bytes in base64. */
 export const newWebhookSecret = (): string => PREFIX + randomBytes(SECRET_BYTES).toString("base64");
 
-export interface SignedMessage {
-  /** The same in every attempt, so that receivers can ignore duplicates. */
-  readonly id: string;
-  /** The time of the attempt: receivers refuse requests that are some minutes old. */
-  readonly atMs: number;
-  readonly body: string;
-}
-
 /**
  * The headers of Standard Webhooks 1.0. `webhook-signature` has one `v1,…` (HMAC-SHA-256 of `id.timestamp.body`) for each
  * secret, so that receivers may use the old or the new one during a rotation.
  */
 export const signatureHeaders = (
   secrets: readonly string[],
-  { id, atMs, body }: SignedMessage,
+  {
+    id,
+    atMs,
+    body,
+  }: {
+    /** The same in every attempt, so that receivers can ignore duplicates. */
+    id: string;
+    /** The time of the attempt: receivers refuse requests that are some minutes old. */
+    atMs: number;
+    body: string;
+  },
 ): Readonly<Record<"webhook-id" | "webhook-timestamp" | "webhook-signature", string>> => {
   const timestamp = String(Math.floor(atMs / 1000));
   const sign = (secret: string) => {

@@ -5,16 +5,6 @@ import { formatFor, isPaced } from "./formats.ts";
 import { signatureHeaders } from "./secret-store.ts";
 import type { Random } from "../../foundation/base/secrets.ts";
 
-/** One attempt at a delivery. Every attempt has the same body and a new signature. */
-export interface WebhookRequest {
-  readonly id: string;
-  readonly url: string;
-  /** The body of the event (Standard Webhooks); for Slack and Teams a message is made of it. */
-  readonly body: string;
-  readonly secrets: readonly string[];
-  readonly signal?: AbortSignal;
-}
-
 /** The result of one attempt. */
 export interface DeliveryResult {
   readonly delivered: boolean;
@@ -34,15 +24,6 @@ export interface DeliveryResult {
   readonly timedOut: boolean;
 }
 
-export interface SenderOptions {
-  readonly post: Poster;
-  readonly clock: Clock;
-  readonly userAgent: string;
-  /** Base of the links in chat messages; null when POSTWARDEN_BASE_URL is not set. */
-  readonly baseUrl: string | null;
-  readonly loadDocs: LoadEventDocs;
-}
-
 /** Loads the descriptions of all types of events. */
 export type LoadEventDocs = () => Promise<readonly EventDoc[]>;
 
@@ -53,11 +34,31 @@ const GONE = 410;
 const TEMPORARY_4XX: ReadonlySet<number> = new Set([408, 409, 425, 429]);
 const RATE_LIMITED: ReadonlySet<number> = new Set([429, 503]);
 
-export type Sender = (request: WebhookRequest) => Promise<DeliveryResult>;
+export type Sender = (request: {
+  id: string;
+  url: string;
+  /** The body of the event (Standard Webhooks); for Slack and Teams a message is made of it. */
+  body: string;
+  secrets: readonly string[];
+  signal?: AbortSignal;
+}) => Promise<DeliveryResult>;
 
 /** Returns the function that makes one attempt. Any status but 2xx is a failure, including redirects. */
 export const createSender =
-  ({ post, clock, userAgent, baseUrl, loadDocs }: SenderOptions): Sender =>
+  ({
+    post,
+    clock,
+    userAgent,
+    baseUrl,
+    loadDocs,
+  }: {
+    post: Poster;
+    clock: Clock;
+    userAgent: string;
+    /** Base of the links in chat messages; null when POSTWARDEN_BASE_URL is not set. */
+    baseUrl: string | null;
+    loadDocs: LoadEventDocs;
+  }): Sender =>
   async ({ id, url, body: event, secrets, signal }) => {
     const { payloadOf, isFailure } = formatFor(url);
     const body = payloadOf(event, { baseUrl, docs: isPaced(url) ? await loadDocs() : [] });

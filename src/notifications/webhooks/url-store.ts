@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Result } from "../../foundation/base/errors.ts";
 import { inSteps } from "../../foundation/base/in-steps.ts";
 import type { Tx, Db } from "../../foundation/db/open.ts";
-import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import { DeliveryStore, type WebhookOwner, type Delivery } from "./delivery-store.ts";
 import { and, asc, eq, isNull, ne, sql } from "drizzle-orm";
@@ -45,7 +45,7 @@ export class WebhookUrls {
   readonly #moves: MoveStore;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly runtime: DbClock,
     private readonly policy: UrlPolicy,
   ) {
     this.#store = new DeliveryStore(runtime.db);

@@ -21,17 +21,6 @@ export const TEST_TYPE = "webhook.test";
 export const TEST_MESSAGE =
   "This is a test event. Use it to check that the URL is reachable and the signature is valid.";
 
-export interface WebhooksOptions {
-  readonly store: DeliveryStore;
-  readonly events: EventStore;
-  readonly secrets: WebhookSecrets;
-  readonly dispatcher: Dispatcher;
-  readonly send: Sender;
-  readonly loadDocs: LoadEventDocs;
-  /** Events kept for one account and mode; default: 100,000. */
-  readonly eventsMax?: number;
-}
-
 /** How long finished deliveries and events are kept. */
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 const PURGED_AT_ONCE_MAX = 500;
@@ -56,7 +45,16 @@ export class Webhooks {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly options: WebhooksOptions,
+    private readonly options: {
+      store: DeliveryStore;
+      events: EventStore;
+      secrets: WebhookSecrets;
+      dispatcher: Dispatcher;
+      send: Sender;
+      loadDocs: LoadEventDocs;
+      /** Events kept for one account and mode; default: 100,000. */
+      eventsMax?: number;
+    },
   ) {
     this.actions = new DeliveryActions(runtime, options.store, options.dispatcher);
     this.secrets = options.secrets;
@@ -76,7 +74,7 @@ export class Webhooks {
   page(
     owner: WebhookOwner,
     filters: DeliveryFilters,
-    window: { readonly before: string | null; readonly limit: number },
+    window: { before: string | null; limit: number },
   ): Promise<WalkPage<Delivery, string | null>> {
     const read = readWindows(this.list(owner, filters));
     const keyOf = ({ id }: Delivery) => id;
