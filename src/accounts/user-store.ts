@@ -82,8 +82,10 @@ export class UserStore {
   /** Whether an account has an owner beside this user who can sign in. */
   hasOtherOwner(accountId: string, id: string): boolean {
     const isOther = and(
-      ...[eq(users.accountId, accountId), ne(users.id, id)],
-      ...[eq(users.role, "owner"), isNotNull(users.passwordHash)],
+      eq(users.accountId, accountId),
+      ne(users.id, id),
+      eq(users.role, "owner"),
+      isNotNull(users.passwordHash),
     );
     return this.#orm.select({ id: users.id }).from(users).where(isOther).limit(1).get() !== undefined;
   }

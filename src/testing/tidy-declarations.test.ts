@@ -37,7 +37,7 @@ const repeatedNames = (sources: ReadonlyArray<readonly [path: string, text: stri
 };
 
 /** Folders that are not free of spreads of literals yet. */
-const SPREADING = /^(?:accounts|cli|doctor|foundation|notifications|service|testing)\//;
+const SPREADING = /^(?:cli|doctor|foundation|service|testing)\//;
 const LITERALS: Readonly<Record<string, string>> = { ObjectExpression: "properties", ArrayExpression: "elements" };
 
 /** Literals that are spread into another one of their kind, as `file:line`: their members can stand there themselves. */

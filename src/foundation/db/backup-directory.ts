@@ -18,7 +18,7 @@ export const backupNameAt = (atMs: number): string =>
   `postwarden-${isoTime(atMs).slice(0, "2026-01-02T03:04:05".length).replaceAll(":", "-")}Z.db`;
 
 /** When a scheduled backup with this name began; null for every other name. */
-const timeOfName = (name: string): number | null => {
+const timeOfName = (name: string) => {
   const { day, hour, minute, second } = NAME.exec(name)?.groups ?? {};
   const atMs = Date.parse(`${day}T${hour}:${minute}:${second}Z`);
   return Number.isNaN(atMs) ? null : atMs;
@@ -36,7 +36,7 @@ export const backupsAmong = (names: readonly string[], directory: string, nowMs:
     const atMs = timeOfName(name);
     return atMs === null ? [] : [{ file: join(directory, name), atMs }];
   });
-  const isPast = ({ atMs }: StoredBackup): boolean => atMs <= nowMs;
+  const isPast = ({ atMs }: StoredBackup) => atMs <= nowMs;
   return stored.toSorted((a, b) => Number(isPast(b)) - Number(isPast(a)) || b.atMs - a.atMs);
 };
 

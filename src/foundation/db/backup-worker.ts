@@ -14,7 +14,7 @@ interface CopyOrder {
 /** How a copy ended; the error is a sentence. */
 export type CopyOutcome = Result<VerifiedCopy, string>;
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** Writes one scheduled backup, after removing what interrupted ones left in the directory. Blocks. */
 export const writeScheduledBackup = ({ source, file }: CopyOrder): CopyOutcome => {

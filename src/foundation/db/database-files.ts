@@ -67,7 +67,7 @@ export class SecondDescriptor {
 }
 
 /** Whether the path of a database has another file, or none, since SQLite opened it. */
-const hasMoved = (sqlite: Sqlite): boolean => {
+const hasMoved = (sqlite: Sqlite) => {
   const answer = new Int32Array(2);
   sqlite.fileControl(constants.SQLITE_FCNTL_HAS_MOVED, answer);
   return answer[0] !== 0;
@@ -85,7 +85,7 @@ export interface DiskSpace {
 export const diskSpaceOf = (path: string, sqlite: Sqlite): DiskSpace | null => {
   if (path === ":memory:") return null;
   const { bavail, blocks, bsize } = statfsSync(dirname(path));
-  const pragma = (name: string): number => {
+  const pragma = (name: string) => {
     const row = sqlite.query<Record<string, number>, []>(`PRAGMA ${name}`).get();
     return row?.[name] ?? 0;
   };
@@ -105,7 +105,7 @@ export interface DatabaseUsage {
 export const databaseUsageOf = (path: string): DatabaseUsage | null => {
   if (path === ":memory:") return null;
   const { bavail, blocks, bsize } = statfsSync(dirname(path));
-  const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   return {
     fileBytes: sizeOf(path),
     walBytes: sizeOf(`${path}-wal`),

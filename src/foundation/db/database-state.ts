@@ -49,7 +49,7 @@ export const inspectDatabase = (
 };
 
 /** Writes what is there already. A database that another process is writing to is writable. */
-const canWrite = (sqlite: Sqlite, version: number): boolean => {
+const canWrite = (sqlite: Sqlite, version: number) => {
   try {
     sqlite.transaction(() => sqlite.run(`PRAGMA user_version = ${version}`)).immediate();
     return true;

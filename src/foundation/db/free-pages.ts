@@ -9,7 +9,7 @@ const PAGES_AT_ONCE = 128;
 /** `PRAGMA auto_vacuum` of a database whose free pages can be returned in steps. */
 export const INCREMENTAL = 2;
 
-const pragmaOf = ({ sqlite }: Pick<Db, "sqlite">, name: string): number =>
+const pragmaOf = ({ sqlite }: Pick<Db, "sqlite">, name: string) =>
   Number(Object.values((sqlite.query(`PRAGMA ${name}`).get() as object | null) ?? {})[0] ?? 0);
 
 /** Whether free pages can be returned while the database is in use; false for one that `compact` has not converted yet. */
@@ -34,7 +34,7 @@ export const returnFreePages = async (
 };
 
 /** Returns how many pages were returned; 0 at the end. */
-const returnSome = async (db: Pick<Db, "sqlite" | "commit">): Promise<number> => {
+const returnSome = async (db: Pick<Db, "sqlite" | "commit">) => {
   const before = pragmaOf(db, "freelist_count");
   if (before === 0) return 0;
   // `all`: the statement returns a page with each step.

@@ -77,7 +77,7 @@ export class GroupCommit {
     }
   }
 
-  #schedule(delayMs = 0): void {
+  #schedule(delayMs = 0) {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     if (delayMs > 0) this.clock.after(delayMs, () => this.#writeNext());
@@ -85,7 +85,7 @@ export class GroupCommit {
   }
 
   /** Writes after the first turn that brings no further writes, or at the time given. */
-  #gather(seen: number, untilMs: number): void {
+  #gather(seen: number, untilMs: number) {
     setImmediate(() => {
       const { length } = this.#pending;
       const isGrowing = length > seen && length < WRITES_PER_TRANSACTION_MAX && this.clock.monotonicMs() < untilMs;
@@ -94,7 +94,7 @@ export class GroupCommit {
     });
   }
 
-  #writeNext(): void {
+  #writeNext() {
     this.#isScheduled = false;
     const writes = this.#pending.splice(0, WRITES_PER_TRANSACTION_MAX);
     if (writes.length > 0) this.#write(writes);
@@ -102,7 +102,7 @@ export class GroupCommit {
   }
 
   /** Runs writes as one transaction and settles them. */
-  #write(writes: readonly PendingWrite[]): void {
+  #write(writes: readonly PendingWrite[]) {
     const settled: Array<() => void> = [];
     try {
       this.#statements.begin.run();
@@ -139,7 +139,7 @@ export class GroupCommit {
   }
 
   /** Puts writes back to the front; those that have waited too long fail. */
-  #postpone(writes: readonly PendingWrite[], error: unknown): void {
+  #postpone(writes: readonly PendingWrite[], error: unknown) {
     const nowMs = this.clock.monotonicMs();
     for (const write of writes) if (write.giveUpMs <= nowMs) write.fail(error);
     this.#pending = [...writes.filter(({ giveUpMs }) => giveUpMs > nowMs), ...this.#pending];

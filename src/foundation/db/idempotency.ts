@@ -66,7 +66,7 @@ export class IdempotencyStore {
     return count;
   }
 
-  #purgeSome(_tx: Tx, beforeMs: number): number {
+  #purgeSome(_tx: Tx, beforeMs: number) {
     const { sqlite } = this.runtime.db;
     return sqlite.query<unknown, [number, number]>(PURGE_SOME).run(beforeMs, PURGED_AT_ONCE).changes;
   }

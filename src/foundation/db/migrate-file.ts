@@ -26,15 +26,15 @@ export interface MigrateFileOptions extends Pick<MigrateOptions, "finalSchema"> 
 /** In a database whose upgrade has begun and not ended: it was copied before the first of its migrations. */
 const UPGRADE_TABLE = "unfinished_upgrade";
 
-const isUnfinished = (sqlite: Sqlite): boolean =>
+const isUnfinished = (sqlite: Sqlite) =>
   sqlite.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?").get(UPGRADE_TABLE) !== null;
 
 /** In the transaction of the first migration, so that a database without this table is one that a release knows. */
-const beginUpgrade = (sqlite: Sqlite): void => void sqlite.run(`CREATE TABLE IF NOT EXISTS ${UPGRADE_TABLE} (began)`);
+const beginUpgrade = (sqlite: Sqlite) => void sqlite.run(`CREATE TABLE IF NOT EXISTS ${UPGRADE_TABLE} (began)`);
 
-const endUpgrade = (sqlite: Sqlite): void => void sqlite.run(`DROP TABLE IF EXISTS ${UPGRADE_TABLE}`);
+const endUpgrade = (sqlite: Sqlite) => void sqlite.run(`DROP TABLE IF EXISTS ${UPGRADE_TABLE}`);
 
-const hasRows = (sqlite: Sqlite): boolean => {
+const hasRows = (sqlite: Sqlite) => {
   const tables = sqlite
     .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     .all();

@@ -30,12 +30,12 @@ export const describeMigrateProblem = (problem: MigrateProblem): string => {
   }
 };
 
-const pragma = (sqlite: Sqlite, name: string): number => {
+const pragma = (sqlite: Sqlite, name: string) => {
   const row = sqlite.query(`PRAGMA ${name}`).get() as Record<string, number> | null;
   return row?.[name] ?? 0;
 };
 
-const isEmpty = (sqlite: Sqlite): boolean => sqlite.query("SELECT 1 FROM sqlite_master LIMIT 1").get() === null;
+const isEmpty = (sqlite: Sqlite) => sqlite.query("SELECT 1 FROM sqlite_master LIMIT 1").get() === null;
 
 /** The number of migrations applied to a database. */
 export const schemaVersion = (sqlite: Sqlite): number => pragma(sqlite, "user_version");
@@ -72,7 +72,7 @@ export const migrate = (
   const has = version.value;
 
   const applied: string[] = [];
-  const apply = (script: string, from: number, to: number): void => {
+  const apply = (script: string, from: number, to: number) => {
     if (applied.length === 0) begin?.();
     sqlite.run(`PRAGMA application_id = ${APPLICATION_ID}`);
     for (const statement of script.split("--> statement-breakpoint")) sqlite.run(statement);

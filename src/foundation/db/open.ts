@@ -218,13 +218,13 @@ export const findDamage = (sqlite: Sqlite): string | null => {
 };
 
 /** Device and inode of a file; null for a database in memory and for a missing file. */
-const identityOf = (path: string): string | null => {
+const identityOf = (path: string) => {
   const stat = statSync(path, { throwIfNoEntry: false });
   return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
 };
 
 /** Writes to a file that was moved or replaced would be lost. */
-const isFile = (path: string, identity: string | null): boolean => identityOf(path) === identity;
+const isFile = (path: string, identity: string | null) => identityOf(path) === identity;
 
 /** Whether the disk of a database has room for the next checkpoint. */
 export const hasFreeSpace = (path: string): boolean => {
@@ -233,7 +233,7 @@ export const hasFreeSpace = (path: string): boolean => {
   return bavail * bsize >= FREE_BYTES_MIN;
 };
 
-const takesWrite = (sqlite: Sqlite): boolean => {
+const takesWrite = (sqlite: Sqlite) => {
   try {
     sqlite.transaction(() => sqlite.run(`PRAGMA user_version = ${MIGRATIONS.length}`)).immediate();
     return true;

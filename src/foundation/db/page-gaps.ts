@@ -116,7 +116,7 @@ class GapClearing {
     await syncAsync(this.#descriptor);
   }
 
-  #clearLocked(pages: readonly number[]): number | null {
+  #clearLocked(pages: readonly number[]) {
     const { sqlite } = this.db;
     // Somebody wrote between the checkpoint and the lock, or has deleted the log.
     if (statSync(this.#log, { throwIfNoEntry: false })?.size !== 0) return null;
@@ -128,7 +128,7 @@ class GapClearing {
     return cleared;
   }
 
-  #clearPage(page: number): boolean {
+  #clearPage(page: number) {
     const start = (page - 1) * this.#pageBytes;
     const bytes = this.#page;
     if (readSync(this.#descriptor, bytes, 0, bytes.length, start) < bytes.length) return false;
@@ -148,7 +148,7 @@ class GapClearing {
   }
 
   /** By the pointer map: any content can look like a page of a tree. */
-  #isTree(page: number): boolean {
+  #isTree(page: number) {
     const mapped = Math.floor(this.#usableBytes / MAP_ENTRY_BYTES) + 1;
     const map = Math.floor((page - 2) / mapped) * mapped + 2;
     const at = map === LOCK_OFFSET / this.#pageBytes + 1 ? map + 1 : map;

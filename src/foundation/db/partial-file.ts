@@ -22,7 +22,7 @@ const PARTIAL = /^(?<file>.+)\.(?<pid>\d+)\.partial(-journal)?$/;
 /** The name of a file until it is complete. The process ID tells others whether its writer is still alive. */
 export const partialNameOf = (file: string): string => `${file}.${process.pid}.partial`;
 
-const isAlive = (pid: number): boolean => {
+const isAlive = (pid: number) => {
   try {
     process.kill(pid, 0);
     return true;

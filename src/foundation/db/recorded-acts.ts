@@ -60,7 +60,7 @@ export class RecordedActs {
     const act = this.#current.getStore() ?? null;
     if (act === null || act.isRecorded) return null;
     let isHere = false;
-    const undo = (): void => {
+    const undo = () => {
       if (isHere) act.isRecorded = false;
       isHere = false;
     };

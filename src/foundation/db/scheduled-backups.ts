@@ -42,7 +42,7 @@ const LIST_MS_MAX = 30_000;
 export const BACKUP_AGE_MS_MAX = 36 * HOUR_MS;
 
 /** The latest moment until now at which a backup was due. */
-const lastDueMs = (nowMs: number): number => nowMs - ((((nowMs - DUE_MS) % DAY_MS) + DAY_MS) % DAY_MS);
+const lastDueMs = (nowMs: number) => nowMs - ((((nowMs - DUE_MS) % DAY_MS) + DAY_MS) % DAY_MS);
 
 /**
  * Writes the daily backups into `POSTWARDEN_BACKUP_DIR` and removes all but the newest `keep`. The files themselves tell
@@ -167,7 +167,7 @@ export class ScheduledBackups {
   }
 
   /** Runs only after a new backup was verified, so that the last good one always stays. */
-  async #prune(old: readonly StoredBackup[]): Promise<void> {
+  async #prune(old: readonly StoredBackup[]) {
     for (const { file } of old) {
       try {
         for (const name of [file, file + CHECKSUM_SUFFIX]) await rm(name, { force: true });

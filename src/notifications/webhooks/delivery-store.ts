@@ -17,8 +17,15 @@ const table = webhookDeliveries;
 
 /** The columns that an attempt changes. */
 export const ATTEMPT_COLUMNS = [
-  ...(["status", "attempts", "rejections", "dueAtMs", "finishedAtMs"] as const),
-  ...(["lastAttemptAtMs", "lastHttpStatus", "lastProblem", "lastAnswer"] as const),
+  "status",
+  "attempts",
+  "rejections",
+  "dueAtMs",
+  "finishedAtMs",
+  "lastAttemptAtMs",
+  "lastHttpStatus",
+  "lastProblem",
+  "lastAnswer",
 ] as const;
 
 /** That a row belongs to the endpoint that a statement is called with. */
@@ -171,7 +178,8 @@ const goneAt = ({ accountId, mode }: WebhookOwner, url: string) =>
 const matching = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): SQL | undefined => {
   const { status, type, url, subject, sinceMs, untilMs } = filters;
   return and(
-    ...[eq(table.accountId, accountId), eq(table.mode, mode)],
+    eq(table.accountId, accountId),
+    eq(table.mode, mode),
     status === undefined ? undefined : inArray(table.status, typeof status === "string" ? [status] : [...status]),
     type === undefined ? undefined : eq(table.type, type),
     url === undefined ? undefined : eq(table.url, url),

@@ -182,7 +182,9 @@ export class Endpoints {
       const waiting = pending === 0 ? "" : ` ${pending} ${pending === 1 ? "event waits" : "events wait"}.`;
       return [
         {
-          ...({ severity: state === "disabled" ? "bad" : "warn", label: "Webhook", sinceMs } as const),
+          severity: state === "disabled" ? "bad" : "warn",
+          label: "Webhook",
+          sinceMs,
           title: `${new URL(url).host} does not take our events`,
           detail:
             state === "disabled"

@@ -105,8 +105,11 @@ export class MoveStore {
     const { subject, from, to } = move;
     if (subject !== null) {
       const notRelayed = and(
-        ...[eq(outbox.accountId, owner.accountId), eq(outbox.mode, owner.mode), eq(outbox.subject, subject)],
-        ...[eq(outbox.url, from), isNull(outbox.deliveredAtMs)],
+        eq(outbox.accountId, owner.accountId),
+        eq(outbox.mode, owner.mode),
+        eq(outbox.subject, subject),
+        eq(outbox.url, from),
+        isNull(outbox.deliveredAtMs),
       );
       this.db.orm.update(outbox).set({ url: to }).where(notRelayed).run();
     }
@@ -117,7 +120,10 @@ export class MoveStore {
 
   #pending({ accountId, mode }: WebhookOwner, { subject, from }: UrlMove, limit: number): Delivery[] {
     const pending = and(
-      ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, from), sql`status = 'pending'`],
+      eq(table.accountId, accountId),
+      eq(table.mode, mode),
+      eq(table.url, from),
+      sql`status = 'pending'`,
       subject === null ? undefined : eq(table.subject, subject),
       ne(table.via, subject === null ? "subject" : "default"),
     );
@@ -148,8 +154,12 @@ export class MoveStore {
   /** The same event, pending for another URL. */
   #findPending({ accountId, mode, subject, eventId }: Delivery, url: string): Delivery | undefined {
     const same = and(
-      ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), eq(table.subject, subject)],
-      ...[eq(table.eventId, eventId), sql`status = 'pending'`],
+      eq(table.accountId, accountId),
+      eq(table.mode, mode),
+      eq(table.url, url),
+      eq(table.subject, subject),
+      eq(table.eventId, eventId),
+      sql`status = 'pending'`,
     );
     return this.db.orm.select().from(table).where(same).get();
   }
