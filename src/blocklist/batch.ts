@@ -1,7 +1,19 @@
 import { parse } from "csv-parse/sync";
 import { CsvError } from "csv-parse";
 import { z } from "zod";
-import { nullableText, textField, labelSchema, enumField, integerField, listField, namedBody, namedResponse, nullableId, optionalFlag, textsField } from "../foundation/http/schema-fields.ts";
+import {
+  nullableText,
+  textField,
+  labelSchema,
+  enumField,
+  integerField,
+  listField,
+  namedBody,
+  namedResponse,
+  nullableId,
+  optionalFlag,
+  textsField,
+} from "../foundation/http/schema-fields.ts";
 import { nextTurn } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../foundation/http/body.ts";

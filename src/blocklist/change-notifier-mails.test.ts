@@ -22,7 +22,10 @@ const start = () => {
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
   const mailing = createTestMailing(runtime, mailer);
-  const alerts = createListingMails({ ...runtime, log }, { mailing, queue, queueDigests: async () => undefined });
+  const alerts = createListingMails(
+    { ...runtime, log },
+    { mailing, queue, digests: { queueDue: async () => undefined } },
+  );
   const list = async (address: string, recipients: readonly string[] = ["ops@example.com"]) => {
     const id = fixture.add(address, { recipients, label: "outbound" });
     fixture.spamcop(address, LISTED);

@@ -1,6 +1,6 @@
 import { insertEvent } from "../foundation/db/outbox.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
-import { type Severity, SEVERITIES } from "../foundation/base/severity.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
 import type { ListingMailQueue, QueuedListingMail } from "./listing-store.ts";
 import {
   isSevereEnough,
@@ -26,18 +26,15 @@ import { listingDigestMail, digestSchema } from "./digest.ts";
 import { isoTime } from "../foundation/base/clock.ts";
 import type { ListOutcome } from "./lists/lookup.ts";
 import type { DelistingReason } from "./check-result.ts";
-
-/** What an account has set for all of its targets. */
-export interface AlertDefaults {
-  readonly recipients: readonly string[];
-  /** Changes below it are not sent; null: the defaults of `severity.ts`. */
-  readonly blacklistSeverityMin: Severity | null;
-}
+import type { NotificationDefaults } from "../notifications/settings/store.ts";
 
 export interface ChangeNotifierDeps {
   /** Null when the service cannot send mail. */
   readonly mailQueue: ListingMailQueue | null;
-  readonly findDefaults: (owner: Owner) => AlertDefaults;
+  /** What an account has set for all of its targets. */
+  readonly defaults: {
+    findDefaults(owner: Owner): Pick<NotificationDefaults, "recipients" | "blacklistSeverityMin">;
+  };
 }
 
 /** Writes the events of changes and queues alert mail, in the transaction of the change. */
@@ -54,7 +51,7 @@ export class ChangeNotifier {
     const mailed = new Set<string>();
     const { before, atMs } = context;
     const { accountId, mode, webhookUrl: url } = before;
-    const defaults = this.deps.findDefaults(before);
+    const defaults = this.deps.defaults.findDefaults(before);
     const min = before.alertSeverityMin ?? defaults.blacklistSeverityMin;
     const recipients = mode === "test" ? [] : new Set([...before.recipients, ...defaults.recipients]);
     for (const change of changes) {
@@ -154,12 +151,12 @@ export const createListingMails = (
   {
     mailing,
     queue,
-    queueDigests,
+    digests,
   }: {
     mailing: Mailing;
     queue: ListingMailQueue;
     /** Queues the digests that are due. */
-    queueDigests: () => Promise<void>;
+    digests: { queueDue(): Promise<void> };
   },
 ) => {
   const batcher = new MailBatcher<QueuedListingMail>(runtime, {
@@ -174,7 +171,7 @@ export const createListingMails = (
   return {
     async send(): Promise<void> {
       try {
-        await queueDigests();
+        await digests.queueDue();
       } catch (error) {
         runtime.log.error("blocklist digests could not be queued, will be retried in the next run", { error });
       }

@@ -1,6 +1,5 @@
 import { nextTurn } from "../foundation/base/clock.ts";
 import { DAY_MS, nextDigestMs } from "../foundation/base/days.ts";
-import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Severity } from "../foundation/base/severity.ts";
 import { type DigestChange, type DigestListing, digestOf, isWorthMailing, type ListingDigest } from "./digest.ts";
@@ -8,15 +7,12 @@ import type { Listings, ListingView } from "./listings.ts";
 import type { ListingMailQueue } from "./listing-store.ts";
 import type { Overview } from "./overview.ts";
 import { isSevereEnough, MAIL_SEVERITY_MIN } from "./lists/blocklist.ts";
-import type { BlocklistStore, Owner, SeverityPosition, TargetRow } from "./store.ts";
+import type { BlocklistStore, SeverityPosition, TargetRow } from "./store.ts";
 import type { ListsByMode } from "./target-lookup.ts";
+import type { NotificationsStore } from "../notifications/settings/store.ts";
 
 /** An account and mode whose digest is due. */
-export interface DueDigest extends Owner {
-  readonly period: "daily" | "weekly";
-  readonly recipients: readonly string[];
-  readonly severityMin: Severity | null;
-}
+export type DueDigest = ReturnType<NotificationsStore["dueDigests"]>[number];
 
 export interface DigestQueueDeps {
   readonly store: BlocklistStore;
@@ -25,8 +21,7 @@ export interface DigestQueueDeps {
   readonly mailQueue: ListingMailQueue;
   /** The whole catalogue. */
   readonly catalogue: ListsByMode;
-  readonly due: (nowMs: number, limit: number) => readonly DueDigest[];
-  readonly postpone: (tx: Tx, owner: Owner, dueAtMs: number | null) => void;
+  readonly defaults: Pick<NotificationsStore, "dueDigests" | "postponeDigest">;
 }
 
 const ACCOUNTS_AT_ONCE = 50;
@@ -48,14 +43,14 @@ export class ListingDigests {
   ) {}
 
   async queueDue(): Promise<void> {
-    const { mailQueue, due, postpone } = this.deps;
+    const { mailQueue, defaults } = this.deps;
     const nowMs = this.runtime.clock.nowMs();
-    for (const account of due(nowMs, ACCOUNTS_AT_ONCE)) {
+    for (const account of defaults.dueDigests(nowMs, ACCOUNTS_AT_ONCE)) {
       const digests = account.mode === "test" ? [] : await this.#digestsOf(account, nowMs);
       await this.runtime.db.commit((tx) => {
         for (const { recipient, digest } of digests)
           mailQueue.insert(tx, { accountId: account.accountId, recipient, entry: { digest }, createdAtMs: nowMs });
-        postpone(tx, account, nextDigestMs(account.period, nowMs));
+        defaults.postponeDigest(tx, account, nextDigestMs(account.period, nowMs));
       });
     }
   }

@@ -113,8 +113,10 @@ describe("digests that are due", () => {
     const { store, listings, mailQueue, lists } = fixture;
     const queue = new ListingDigests(fixture.runtime, {
       ...{ store, listings, overview, mailQueue, catalogue: listsByMode(lists) },
-      due: () => due,
-      postpone: (_tx, _owner, dueAtMs) => void postponed.push(dueAtMs),
+      defaults: {
+        dueDigests: () => [...due],
+        postponeDigest: (_tx, _owner, dueAtMs) => void postponed.push(dueAtMs),
+      },
     });
     const mailTo = (recipient: string) => {
       const rows = mailQueue.rowsFor(recipient).filter(({ body }) => body.includes("digest"));

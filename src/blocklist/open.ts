@@ -1,6 +1,5 @@
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Platform } from "../foundation/net/platform.ts";
-import type { Mailing } from "../notifications/mail/mail-batcher.ts";
 import type { Outbound } from "../notifications/open.ts";
 import { createBlocklistAttention } from "./attention.ts";
 import { ListBreaker, createLiveLookup, createTestLookup, listsByMode } from "./target-lookup.ts";
@@ -14,7 +13,7 @@ import {
 } from "./listing-store.ts";
 import { ChangeNotifier, createListingMails } from "./change-notifier.ts";
 import { CheckScheduler, BlocklistMonitor, RangeChecks } from "./monitor.ts";
-import { type DigestQueueDeps, ListingDigests } from "./digest-queue.ts";
+import { ListingDigests } from "./digest-queue.ts";
 import { TargetDiscovery } from "./discovery.ts";
 import { ListingNotesEditor, Listings } from "./listings.ts";
 import { ListStatuses } from "./list-status.ts";
@@ -24,7 +23,7 @@ import { type CatalogueSettings, catalogueOf, openDnsbl } from "./lists/open.ts"
 import { Mutes, Muting } from "./muting.ts";
 import { OverviewStore, Overview } from "./overview.ts";
 import { RangeStore } from "./range-store.ts";
-import { BlocklistStore, type Owner, type TargetRow } from "./store.ts";
+import { BlocklistStore, type TargetRow } from "./store.ts";
 import { TargetActions, Targets } from "./targets.ts";
 import { TargetHistory } from "./target-history.ts";
 import { TargetHistoryStore } from "./target-history-store.ts";
@@ -63,14 +62,8 @@ export class BlocklistSlice {
   constructor(
     runtime: Runtime,
     settings: BlocklistSettings,
-    {
-      platform,
-      outbound,
-    }: {
-      /** The resolver of the platform must have no cache: a confirming query has to reach the server. */
-      platform: Platform;
-      outbound: Outbound;
-    },
+    /** The resolver of the platform must have no cache: a confirming query has to reach the server. */
+    { platform, outbound }: { platform: Platform; outbound: Outbound },
   ) {
     const { db, clock } = runtime;
     const { defaults, mailing, urls } = outbound;
@@ -82,11 +75,12 @@ export class BlocklistSlice {
     const catalogue = listsByMode(this.catalogue.lists);
     const queue = new ListingMailQueue(db);
     const mailQueue = mailing === null ? null : queue;
-    const findDefaults = (owner: Owner) => defaults.findDefaults(owner);
 
-    const [store, ranges, listingStore] = [new BlocklistStore(db), new RangeStore(db), new ListingStore(db)];
+    const store = new BlocklistStore(db);
+    const ranges = new RangeStore(db);
+    const listingStore = new ListingStore(db);
     const listings = new Listings({ store: listingStore, targets: store, ranges });
-    const notifier = new ChangeNotifier(runtime, { mailQueue, findDefaults });
+    const notifier = new ChangeNotifier(runtime, { mailQueue, defaults });
     const breaker = new ListBreaker(runtime, { health, countTargets: () => store.countWatched() });
     const live = createLiveLookup(lists, { lookup: dnsbl.lookup, breaker });
     const lookups = { live, test: createTestLookup(clock) };
@@ -96,8 +90,8 @@ export class BlocklistSlice {
     const checking = { store, monitor, health, lookups, listings, retentionDays: settings.blocklistRetentionDays };
     this.scheduler = new CheckScheduler(runtime, checking);
     this.rangeChecks = new RangeChecks(runtime, { store, ranges, monitor });
-    const usability = { store: new UsabilityStore(db), health, lists, mailQueue, findDefaults };
-    this.usability = new ListUsability(runtime, usability);
+    const usabilities = new UsabilityStore(db);
+    this.usability = new ListUsability(runtime, { store: usabilities, health, lists, mailQueue, defaults });
 
     const mutes = new MuteStore(db);
     const muting = new Muting(runtime, { store, ranges, listings, notifier, mutes, catalogue });
@@ -118,10 +112,11 @@ export class BlocklistSlice {
     const history = { store: new TargetHistoryStore(db), blocklists: store, lookups, catalogue };
     this.history = new TargetHistory(runtime, history);
     const { sourceAddresses, socksProxies } = settings;
-    const discovered = { resolver: platform.resolver, sourceAddresses, hasProxies: socksProxies.length > 0 };
-    this.discovery = new TargetDiscovery(discovered);
-    const digested = { store, listings, overview: this.overview, mailQueue: queue, catalogue };
-    this.alerts = mailing === null ? null : openAlerts(runtime, { ...digested, mailing, defaults });
+    const hasProxies = socksProxies.length > 0;
+    this.discovery = new TargetDiscovery({ resolver: platform.resolver, sourceAddresses, hasProxies });
+    const digested = { store, listings, overview: this.overview, mailQueue: queue, catalogue, defaults };
+    const digests = new ListingDigests(runtime, digested);
+    this.alerts = mailing === null ? null : createListingMails(runtime, { mailing, queue, digests });
   }
 
   /** Checks a target, or all addresses of a range, at once. Returns its new state; null when it was removed meanwhile. */
@@ -130,19 +125,3 @@ export class BlocklistSlice {
     return (await running.done)?.target ?? null;
   }
 }
-
-interface AlertDeps extends Omit<DigestQueueDeps, "due" | "postpone" | "mailQueue"> {
-  readonly mailQueue: ListingMailQueue;
-  readonly mailing: Mailing;
-  readonly defaults: Outbound["defaults"];
-}
-
-/** Mail about listings: alerts, and digests where accounts want one. */
-const openAlerts = (runtime: Runtime, { mailing, defaults, ...deps }: AlertDeps) => {
-  const digests = new ListingDigests(runtime, {
-    ...deps,
-    due: (nowMs, limit) => defaults.dueDigests(nowMs, limit),
-    postpone: (tx, owner, dueAtMs) => defaults.postponeDigest(tx, owner, dueAtMs),
-  });
-  return createListingMails(runtime, { mailing, queue: deps.mailQueue, queueDigests: () => digests.queueDue() });
-};

@@ -1,4 +1,22 @@
-import { flagField, integerField, nullableText, nullableTime, textField, timeField, labelSchema, enumField, idField, listField, namedBody, namedResponse, nullableEnum, nullableId, nullableInteger, optionalFlag, textsField } from "../foundation/http/schema-fields.ts";
+import {
+  flagField,
+  integerField,
+  nullableText,
+  nullableTime,
+  textField,
+  timeField,
+  labelSchema,
+  enumField,
+  idField,
+  listField,
+  namedBody,
+  namedResponse,
+  nullableEnum,
+  nullableId,
+  nullableInteger,
+  optionalFlag,
+  textsField,
+} from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { CATEGORIES, TARGET_KINDS, type Blocklist, severityRankOf } from "./lists/blocklist.ts";
 import { SEVERITIES } from "../foundation/base/severity.ts";

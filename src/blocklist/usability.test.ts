@@ -44,11 +44,11 @@ const start = () => {
   const log = createLog("info", clock, (line) => logged.push(line));
   const store = new BlocklistStore(db);
   const mailQueue = new ListingMailQueue(db);
-  const findDefaults = () => ({ recipients: ["ops@example.com"], blacklistSeverityMin: null });
+  const defaults = { findDefaults: () => ({ recipients: ["ops@example.com"], blacklistSeverityMin: null }) };
   const create = () =>
     new ListUsability(
       { db, clock, log, random: { integer: () => 0 } },
-      { store: new UsabilityStore(db), health, lists: LISTS, mailQueue, findDefaults },
+      { store: new UsabilityStore(db), health, lists: LISTS, mailQueue, defaults },
     );
   let usability = create();
   const events = () =>

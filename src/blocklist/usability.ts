@@ -149,7 +149,7 @@ export class ListUsability {
   }
 
   #notifyAccount(tx: Tx, accountId: string, facts: ReturnType<typeof factsOf>, atMs: number) {
-    const { mailQueue, findDefaults } = this.deps;
+    const { mailQueue, defaults } = this.deps;
     insertEvent(this.runtime.db, tx, {
       accountId,
       mode: "live",
@@ -159,7 +159,7 @@ export class ListUsability {
       type: facts.state === "healthy" ? "blacklist.list_usable" : "blacklist.list_unusable",
       subject: `list:${facts.list ?? "all"}`,
     });
-    for (const recipient of findDefaults({ accountId, mode: "live" }).recipients)
+    for (const recipient of defaults.findDefaults({ accountId, mode: "live" }).recipients)
       mailQueue?.insert(tx, { accountId, recipient, entry: noticeEntry(facts), createdAtMs: atMs });
   }
 }

@@ -79,7 +79,7 @@ export class NotificationsSlice {
       events,
       secrets,
       send,
-      defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
+      defaults,
     });
     this.webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher: this.dispatcher, send, loadDocs });
     this.settings = new Notifications(runtime, {

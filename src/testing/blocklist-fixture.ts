@@ -5,7 +5,8 @@ import { Targets } from "../blocklist/targets.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { WebhookUrls } from "../notifications/webhooks/url-store.ts";
 import { ListBreaker, createLiveLookup, createTestLookup, listsByMode } from "../blocklist/target-lookup.ts";
-import { type AlertDefaults, ChangeNotifier } from "../blocklist/change-notifier.ts";
+import { ChangeNotifier } from "../blocklist/change-notifier.ts";
+import type { NotificationDefaults } from "../notifications/settings/store.ts";
 import { Listings } from "../blocklist/listings.ts";
 import { RangeStore } from "../blocklist/range-store.ts";
 import { BlocklistMonitor, CheckScheduler } from "../blocklist/monitor.ts";
@@ -63,7 +64,9 @@ class BlocklistFixture {
   /** Recipients of the account; empty at first. */
   readonly defaults: string[] = [];
   /** The other settings of the account. */
-  readonly account: { blacklistSeverityMin: AlertDefaults["blacklistSeverityMin"] } = { blacklistSeverityMin: null };
+  readonly account: { blacklistSeverityMin: NotificationDefaults["blacklistSeverityMin"] } = {
+    blacklistSeverityMin: null,
+  };
   readonly runtime = {
     db: this.db,
     clock: this.clock,
@@ -93,8 +96,8 @@ class BlocklistFixture {
     const { lookup, health } = createDnsbl({ ...runtime, resolver, registrableDomain, pacing: noPacing });
     this.health = health;
     const breaker = new ListBreaker(runtime, { health, countTargets: () => store.countWatched() });
-    const findDefaults = () => ({ recipients: this.defaults, ...this.account });
-    const notifier = new ChangeNotifier(runtime, { mailQueue, findDefaults });
+    const defaults = { findDefaults: () => ({ recipients: this.defaults, ...this.account }) };
+    const notifier = new ChangeNotifier(runtime, { mailQueue, defaults });
     this.#notifier = notifier;
     const lookups = { live: createLiveLookup(this.lists, { lookup, breaker }), test: createTestLookup(clock) };
     this.monitor = new BlocklistMonitor(runtime, { store, lookups, listings, notifier });

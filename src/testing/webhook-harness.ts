@@ -88,7 +88,11 @@ class WebhookHarness {
       send:
         sender?.(clock) ??
         createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null, loadDocs: async () => EVENT_DOCS }),
-      defaultUrl: ({ accountId, mode }: WebhookOwner) => this.defaults.get(`${accountId} ${mode}`) ?? null,
+      defaults: {
+        findDefaults: ({ accountId, mode }: WebhookOwner) => ({
+          webhookUrl: this.defaults.get(`${accountId} ${mode}`) ?? null,
+        }),
+      },
       ...limits,
     };
     this.#newDispatcher = () => new Dispatcher(runtime, options);

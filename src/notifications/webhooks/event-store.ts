@@ -136,7 +136,7 @@ export interface OutboxRelayOptions {
   readonly events: EventStore;
   readonly secrets: WebhookSecrets;
   /** The URL that receives every event of an account and mode; null when none is set. */
-  readonly defaultUrl: (owner: WebhookOwner) => string | null;
+  readonly defaults: { findDefaults(owner: WebhookOwner): { readonly webhookUrl: string | null } };
   /** Pending deliveries to one URL; default: 100,000. */
   readonly pendingMax?: number;
 }
@@ -191,7 +191,7 @@ export class OutboxRelay {
 
   /** One delivery per URL. The first has the id of the event, so that a repetition after a crash inserts nothing twice. */
   #deliveriesOf(event: EventRow): Delivery[] {
-    const defaultUrl = this.options.defaultUrl(event);
+    const defaultUrl = this.options.defaults.findDefaults(event).webhookUrl;
     const { id: eventId, accountId, mode, type, subject, createdAtMs, url } = event;
     const delivery = {
       eventId,
