@@ -1,3 +1,4 @@
+import { BoundedMap } from "../foundation/base/bounded-map.ts";
 import { Secret, TOTP } from "otpauth";
 import { newSecretToken, sha256 } from "../foundation/base/secrets.ts";
 import type { UserRecord } from "./user-store.ts";
@@ -103,7 +104,7 @@ type Subject = Pick<UserRecord, "id" | "passwordHash">;
  */
 export class WrongCodeCounts {
   /** By the id of the user, the least recent first. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new BoundedMap<string, Entry>(USERS_MAX);
 
   constructor(private readonly clock: Clock) {}
 
@@ -118,7 +119,7 @@ export class WrongCodeCounts {
     const isFull = count % WRONG_CODES_MAX === 0;
     const waitMs = isFull ? Math.min(WAIT_MS_MAX, WAIT_MS_MIN * 2 ** Math.min(20, count / WRONG_CODES_MAX - 1)) : 0;
     const lastMs = this.clock.monotonicMs();
-    this.#put(user, { passwordHash: user.passwordHash, count, lastMs, untilMs: lastMs + waitMs });
+    this.#entries.set(user.id, { passwordHash: user.passwordHash, count, lastMs, untilMs: lastMs + waitMs });
     return isFull ? { count, waitMs } : null;
   }
 
@@ -128,7 +129,7 @@ export class WrongCodeCounts {
     if (found === undefined) return;
     const count = found.count - (found.count % WRONG_CODES_MAX);
     if (count === 0) this.#entries.delete(user.id);
-    else this.#put(user, { ...found, count });
+    else this.#entries.set(user.id, { ...found, count });
   }
 
   get size(): number {
@@ -139,13 +140,6 @@ export class WrongCodeCounts {
     const found = this.#entries.get(id);
     const isValid = found?.passwordHash === passwordHash && this.clock.monotonicMs() - found.lastMs <= EXPIRES_AFTER_MS;
     return isValid ? found : undefined;
-  }
-
-  #put({ id }: Subject, entry: Entry) {
-    this.#entries.delete(id);
-    this.#entries.set(id, entry);
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > USERS_MAX && oldest !== undefined) this.#entries.delete(oldest);
   }
 }
 
@@ -164,7 +158,7 @@ export interface Challenge {
 
 /** Sign-ins between password and code, in memory, by the hash of a token that the browser has. */
 export class SignInChallenges {
-  readonly #challenges = new Map<string, Challenge>();
+  readonly #challenges = new BoundedMap<string, Challenge>(CHALLENGES_MAX);
 
   constructor(private readonly clock: Clock) {}
 
@@ -175,8 +169,6 @@ export class SignInChallenges {
     const token = newSecretToken();
     const expiresMs = this.clock.monotonicMs() + CHALLENGE_MS;
     this.#challenges.set(sha256(token), { userId: id, passwordHash, expiresMs });
-    const [oldest] = this.#challenges.keys();
-    if (this.#challenges.size > CHALLENGES_MAX && oldest !== undefined) this.#challenges.delete(oldest);
     return token;
   }
 

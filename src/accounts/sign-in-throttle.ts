@@ -1,3 +1,4 @@
+import { BoundedMap } from "../foundation/base/bounded-map.ts";
 import { clientKey, networkKey } from "../foundation/base/cidr.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Tx } from "../foundation/db/open.ts";
@@ -35,13 +36,15 @@ const delayMsAfter = (count: number, { free, delayMsMax }: Limit) =>
 
 /** Failures by name, in memory, the least recent first. */
 class FailureCounts {
-  readonly #entries = new Map<string, Failures>();
+  readonly #entries;
 
   constructor(
     private readonly clock: Clock,
     private readonly limit: Limit,
-    private readonly entriesMax: number,
-  ) {}
+    entriesMax: number,
+  ) {
+    this.#entries = new BoundedMap<string, Failures>(entriesMax);
+  }
 
   find(name: string): Failures | undefined {
     const found = this.#entries.get(name);
@@ -62,10 +65,7 @@ class FailureCounts {
   }
 
   put(name: string, failures: Failures): void {
-    this.#entries.delete(name);
     this.#entries.set(name, failures);
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > this.entriesMax && oldest !== undefined) this.#entries.delete(oldest);
   }
 
   remove(name: string): void {

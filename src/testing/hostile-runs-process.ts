@@ -4,7 +4,7 @@
  * argument says, in milliseconds.
  */
 import type { SourceExpression } from "./source-expressions.ts";
-import { cached } from "../foundation/base/cached.ts";
+import { cached } from "../foundation/base/bounded-map.ts";
 import { hostileRuns } from "./hostile-runs.ts";
 
 /** A text grows by these lengths as long as its time may come near the limit at the full length, if it grows with the square. */

@@ -1,3 +1,4 @@
+import { cached } from "../foundation/base/bounded-map.ts";
 import commonProviders from "email-providers/common.json" with { type: "json" };
 import { type Address, normalizeLoosely, parseAddress } from "../foundation/mail/address.ts";
 import { readAddressCell } from "../foundation/mail/address-in-cell.ts";
@@ -209,21 +210,15 @@ export const suggestAddress = ({ domain, mailbox }: Address): string | null => {
 };
 
 /** Suggestions of the latest domains: most addresses of a list share theirs with others. */
-const cached = new Map<string, string | null>();
 const CACHED_MAX = 10_000;
 
 /** The well-known provider that a domain (A-labels in lower case) looks like a typo of; null when it does not. */
 export const suggestDomain = (domain: string): string | null => {
   if (domain.startsWith("[") || domain.length > DOMAIN_LENGTH_MAX || providers.has(domain)) return null;
-  const known = cached.get(domain);
-  if (known !== undefined) return known;
-  const suggested = findDomain(domain);
-  if (cached.size >= CACHED_MAX) cached.clear();
-  cached.set(domain, suggested);
-  return suggested;
+  return findDomain(domain);
 };
 
-const findDomain = (domain: string): string | null => {
+const findDomain = cached(CACHED_MAX, (domain: string): string | null => {
   const typed = { domain, ...splitName(domain) };
   const tldExists = suffixList().parse(domain, { extractHostname: false }).isIcann === true;
   let best: string | null = null;
@@ -235,7 +230,7 @@ const findDomain = (domain: string): string | null => {
     bestDistance = distance;
   }
   return best;
-};
+});
 
 interface SplitDomain {
   readonly domain: string;

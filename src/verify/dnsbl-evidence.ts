@@ -1,3 +1,4 @@
+import { BoundedMap } from "../foundation/base/bounded-map.ts";
 import { isIP } from "node:net";
 import type { Clock } from "../foundation/base/clock.ts";
 import { type Blocklist, isEnabled, severityOf } from "../blocklist/lists/blocklist.ts";
@@ -32,7 +33,7 @@ interface CachedListings {
 export class BlocklistCheck {
   readonly #dnsbl: Dnsbl;
   readonly #lists: readonly Blocklist[];
-  readonly #cache = new Map<string, CachedListings>();
+  readonly #cache = new BoundedMap<string, CachedListings>(CACHE_ENTRIES_MAX);
 
   constructor(
     private readonly clock: Clock,
@@ -55,8 +56,6 @@ export class BlocklistCheck {
     const key = target.value;
     const cached = this.#cache.get(key);
     if (cached !== undefined && this.clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.listings;
-    const [oldest] = this.#cache.keys();
-    if (this.#cache.size >= CACHE_ENTRIES_MAX && oldest !== undefined) this.#cache.delete(oldest);
     const entry = {
       atMs: this.clock.monotonicMs(),
       listings: this.#lookUp(target).then((listings) => {
@@ -64,7 +63,6 @@ export class BlocklistCheck {
         return listings;
       }),
     };
-    this.#cache.delete(key);
     this.#cache.set(key, entry);
     return entry.listings;
   }

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../foundation/base/bounded-map.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { PositiveControl } from "./findings.ts";
 
@@ -29,8 +30,8 @@ const hostKeyOf = ({ host, egress }: Omit<AcceptancePlace, "domain">): string =>
  * removes what counts no longer.
  */
 export class RecentAcceptances {
-  readonly #acceptances = new Map<string, Acceptance>();
-  readonly #refusals = new Map<string, Refusal>();
+  readonly #acceptances = new BoundedMap<string, Acceptance>(ENTRIES_MAX);
+  readonly #refusals = new BoundedMap<string, Refusal>(ENTRIES_MAX);
 
   constructor(private readonly clock: Clock) {}
 
@@ -48,13 +49,13 @@ export class RecentAcceptances {
 
   noteAccepted(place: AcceptancePlace, mailbox: string): void {
     this.#dropExpired();
-    set(this.#acceptances, placeKey(place), { mailbox, atMs: this.clock.monotonicMs() });
+    this.#acceptances.set(placeKey(place), { mailbox, atMs: this.clock.monotonicMs() });
   }
 
   /** The host refuses us: what it accepted until now proves nothing any more. */
   noteRefused(host: Omit<AcceptancePlace, "domain">): void {
     this.#dropExpired();
-    set(this.#refusals, hostKeyOf(host), { atMs: this.clock.monotonicMs() });
+    this.#refusals.set(hostKeyOf(host), { atMs: this.clock.monotonicMs() });
   }
 
   get size(): number {
@@ -74,14 +75,6 @@ export class RecentAcceptances {
 
 /** The mailbox that every domain with mail has (RFC 5321 §4.5.1). */
 export const postmasterOf = (domain: string): string => `postmaster@${domain}`;
-
-/** The oldest entry gives way. */
-const set = <V>(entries: Map<string, V>, key: string, value: V): void => {
-  const [oldest] = entries.keys();
-  if (entries.size >= ENTRIES_MAX && oldest !== undefined) entries.delete(oldest);
-  entries.delete(key);
-  entries.set(key, value);
-};
 
 /** What a mail host replied to a random recipient of a domain, and how long ago. */
 export interface CachedCatchAll {
@@ -103,7 +96,7 @@ const CATCH_ALLS_MAX = 50_000;
  * what a server replied for certain belongs here. In memory: losing an entry costs one probe.
  */
 export class CatchAllCache {
-  readonly #entries = new Map<string, CatchAllEntry>();
+  readonly #entries = new BoundedMap<string, CatchAllEntry>(CATCH_ALLS_MAX);
 
   constructor(private readonly clock: Clock) {}
 
@@ -118,11 +111,7 @@ export class CatchAllCache {
   }
 
   set(domain: string, mailHost: string, state: "yes" | "no"): void {
-    const key = `${domain} ${mailHost}`;
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size >= CATCH_ALLS_MAX && oldest !== undefined) this.#entries.delete(oldest);
-    this.#entries.delete(key);
-    this.#entries.set(key, { state, setAtMs: this.clock.monotonicMs() });
+    this.#entries.set(`${domain} ${mailHost}`, { state, setAtMs: this.clock.monotonicMs() });
   }
 
   get size(): number {

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Random } from "../../foundation/base/secrets.ts";
 import type { LivenessProber } from "./liveness.ts";
@@ -52,7 +53,7 @@ type Doubt = { readonly decoded: DecodedResponse; readonly retryAtMs: number } |
  */
 export class ChangeConfirmer {
   /** When an unconfirmed change was first seen, by `keyOf`. */
-  readonly #firstSeen = new Map<string, FirstSeen>();
+  readonly #firstSeen = new BoundedMap<string, FirstSeen>(CHANGES_MAX);
 
   constructor(
     private readonly runtime: { clock: Clock; random: Random },
@@ -103,11 +104,6 @@ export class ChangeConfirmer {
     const key = keyOf(change);
     const nowMs = this.runtime.clock.monotonicMs();
     const firstSeen = this.#firstSeen.get(key) ?? { atMs: nowMs, expiresMs: nowMs + change.first.ttlS * 1000 };
-    this.#firstSeen.delete(key);
-    for (const oldest of this.#firstSeen.keys()) {
-      if (this.#firstSeen.size < CHANGES_MAX) break;
-      this.#firstSeen.delete(oldest);
-    }
     this.#firstSeen.set(key, firstSeen);
     return firstSeen;
   }

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { wait } from "../../foundation/base/wait.ts";
 import type { Random } from "../../foundation/base/secrets.ts";
@@ -259,7 +260,7 @@ const WHOLE_MINUTE_S = 60;
  * a resolver that returns copies with a constant TTL (dnsmasq with `max-ttl`).
  */
 export class ResponseFreshness {
-  readonly #observations = new Map<string, Observation>();
+  readonly #observations = new BoundedMap<string, Observation>(OBSERVATIONS_MAX);
 
   constructor(private readonly clock: Clock) {}
 
@@ -271,11 +272,6 @@ export class ResponseFreshness {
     const nowMs = this.clock.monotonicMs();
     const known = this.#observations.get(key);
     const { sentAfterMs, isTtlKnown } = judge(known, ttlS, nowMs);
-    this.#observations.delete(key);
-    for (const oldest of this.#observations.keys()) {
-      if (this.#observations.size < OBSERVATIONS_MAX) break;
-      this.#observations.delete(oldest);
-    }
     const ttlMaxS = Math.max(ttlS, known?.ttlMaxS ?? 0);
     this.#observations.set(key, { seenMs: nowMs, expiresMs: nowMs + ttlS * 1000, sentAfterMs, ttlMaxS, isTtlKnown });
     return sentAfterMs;

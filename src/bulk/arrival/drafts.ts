@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import { rm, stat, writeFile } from "node:fs/promises";
 import { AppError } from "../../foundation/base/errors.ts";
 import { type KeyMode, newId } from "../../foundation/base/secrets.ts";
@@ -141,8 +142,6 @@ export class ListDrafts {
     if (earlier === undefined) {
       stored.previews.set(key, reading);
       reading.catch(() => stored.previews.delete(key));
-      const [oldest] = stored.previews.keys();
-      if (stored.previews.size > PREVIEWS_MAX && oldest !== undefined) stored.previews.delete(oldest);
     }
     const read = await reading;
     stored.required = read.kind === "refused" ? null : read.preview.credits.required;
@@ -239,7 +238,7 @@ export class ListDrafts {
       upload,
       reservations,
       cancelExpiry,
-      previews: new Map(),
+      previews: new BoundedMap(PREVIEWS_MAX),
       jobId: null,
       required: null,
       start: null,

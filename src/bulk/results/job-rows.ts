@@ -18,7 +18,7 @@ import {
 import type { ItemFilters } from "./schemas.ts";
 import { attachment, streamRows } from "../../foundation/http/response.ts";
 import type { JobRow } from "./job-store.ts";
-import { cached } from "../../foundation/base/cached.ts";
+import { cached } from "../../foundation/base/bounded-map.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
 import { describeProblem } from "../../foundation/mail/address-problem.ts";
 

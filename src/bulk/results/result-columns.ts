@@ -1,4 +1,4 @@
-import { cached } from "../../foundation/base/cached.ts";
+import { cached } from "../../foundation/base/bounded-map.ts";
 import { isoTime } from "../../foundation/base/clock.ts";
 import {
   type Signal,

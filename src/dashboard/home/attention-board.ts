@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import type { AttentionItem } from "../../foundation/base/attention.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Section, Viewer } from "../visit.ts";
@@ -22,7 +23,7 @@ const urgency = ({ severity }: AttentionItem): number => SEVERITIES.indexOf(seve
 /** What needs attention in all parts of the product, worst first. */
 export class AttentionBoard {
   /** By account, mode and user, because roles see different items; the least recent first. */
-  readonly #recent = new Map<string, { readonly atMs: number; readonly counts: Counts }>();
+  readonly #recent = new BoundedMap<string, { readonly atMs: number; readonly counts: Counts }>(VIEWERS_MAX);
 
   constructor(
     private readonly clock: Pick<Clock, "monotonicMs">,
@@ -49,10 +50,7 @@ export class AttentionBoard {
       counts[section] = (counts[section] ?? 0) + found.length;
       return found;
     });
-    this.#recent.delete(nameOf(viewer));
     this.#recent.set(nameOf(viewer), { atMs: this.clock.monotonicMs(), counts });
-    const [oldest] = this.#recent.keys();
-    if (this.#recent.size > VIEWERS_MAX && oldest !== undefined) this.#recent.delete(oldest);
     return items;
   }
 }

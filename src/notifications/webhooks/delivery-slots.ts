@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { WebhookEndpoint } from "./delivery-store.ts";
 import { isPaced } from "./formats.ts";
@@ -58,7 +59,7 @@ export const queuedEndpointOf = ({ accountId, mode, url }: WebhookEndpoint): Que
 export class DeliverySlots {
   readonly #slots = new Set<DeliverySlot>();
   /** Least recently used first. */
-  readonly #health = new Map<string, Health>();
+  readonly #health = new BoundedMap<string, Health>(CACHED_MAX);
   /** Slots in use by URL, and by pool in total, by account and by host. */
   readonly #counts = new Map<string, number>();
 
@@ -114,8 +115,6 @@ export class DeliverySlots {
     const isFast = this.clock.monotonicMs() - startedMs < SLOW_AFTER_MS;
     if (hasTimedOut) this.#health.set(key, "slow");
     else if (hasResponded && isFast) this.#health.set(key, "responsive");
-    const [oldest] = this.#health.keys();
-    if (this.#health.size > CACHED_MAX && oldest !== undefined) this.#health.delete(oldest);
   }
 
   /** Moves slow requests to the slow pool; aborts them when it is full and others wait. */

@@ -1,4 +1,4 @@
-import { cached } from "../../foundation/base/cached.ts";
+import { cached } from "../../foundation/base/bounded-map.ts";
 import { EASTERN } from "./languages-east.ts";
 import { NORTHERN_AND_SOUTHERN } from "./languages-north-south.ts";
 import { WESTERN } from "./languages-west.ts";

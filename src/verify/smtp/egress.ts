@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import { isIP } from "node:net";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Log } from "../../foundation/base/log.ts";
@@ -53,7 +54,7 @@ interface Cooldown {
  */
 export class EgressPool {
   readonly #log: Log | null;
-  readonly #cooldowns = new Map<string, Cooldown>();
+  readonly #cooldowns = new BoundedMap<string, Cooldown>(COOLDOWNS_MAX);
   readonly #broken = new Map<string, Cooldown>();
   /** Why an egress last failed, as a sentence without its subject. */
   readonly #problems = new Map<string, string>();
@@ -98,10 +99,7 @@ export class EgressPool {
     const key = `${egress} ${provider}`;
     const before = this.#cooldowns.get(key);
     const lengthMs = before === undefined ? COOLDOWN_MS : Math.min(before.lengthMs * 2, COOLDOWN_MS_MAX);
-    this.#cooldowns.delete(key);
     this.#cooldowns.set(key, { untilMs: this.clock.monotonicMs() + lengthMs, lengthMs });
-    const [oldest] = this.#cooldowns.keys();
-    if (this.#cooldowns.size > COOLDOWNS_MAX && oldest !== undefined) this.#cooldowns.delete(oldest);
   }
 
   /** Why an egress fails, as a sentence without its subject; it is shown while the egress is broken. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Log } from "../../foundation/base/log.ts";
 import type { DnsOutcome, DnsResponse } from "../../foundation/net/dns.ts";
@@ -93,7 +94,7 @@ const UNREACHABLE_KINDS: ReadonlySet<SmtpFailure["kind"]> = new Set(["refused_or
  */
 export class Outages {
   readonly #signs: Readonly<Record<Channel, OutageSigns>>;
-  readonly #knownHosts = new Map<string, ProbeTarget>();
+  readonly #knownHosts = new BoundedMap<string, ProbeTarget>(KNOWN_HOSTS_MAX);
   readonly #failingProviders = new Map<string, number>();
   readonly #failingNames = new Set<string>();
   #knownQuery: DnsQuery | null = null;
@@ -162,7 +163,7 @@ export class Outages {
     }
     this.#noteResponse("egress");
     if (failure === null || failure.receivedAnything) {
-      this.#keepKnownHost(target);
+      this.#knownHosts.set(target.provider, target);
       this.#noteResponse("smtp");
     } else if (UNREACHABLE_KINDS.has(failure.kind)) {
       const counts = this.deps.isLargeProvider(target.provider) ? LARGE_PROVIDER_COUNTS : 1;
@@ -228,13 +229,6 @@ export class Outages {
     this.#shortageMs = this.deps.clock.monotonicMs();
     this.#signs[channel].noteFailure();
     this.#signs[channel].warn();
-  }
-
-  #keepKnownHost(target: ProbeTarget): void {
-    this.#knownHosts.delete(target.provider);
-    this.#knownHosts.set(target.provider, target);
-    const [oldest] = this.#knownHosts.keys();
-    if (this.#knownHosts.size > KNOWN_HOSTS_MAX && oldest !== undefined) this.#knownHosts.delete(oldest);
   }
 
   #noteResponse(channel: Channel): void {

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { SmtpFailure } from "../../foundation/net/smtp-failure.ts";
 
@@ -60,7 +61,7 @@ const EXPIRE_MS = 60 * 60_000;
  * that has shut us out gets nothing for a while; one that keeps timing out is on cooldown, so that thousands of probes do not wait for it.
  */
 export class Pacing {
-  readonly #hosts = new Map<string, HostState>();
+  readonly #hosts = new BoundedMap<string, HostState>(HOSTS_MAX);
 
   constructor(
     private readonly clock: Clock,
@@ -112,7 +113,7 @@ export class Pacing {
   #stateOf(host: string): HostState {
     const known = this.#hosts.get(host);
     if (known !== undefined) return known;
-    if (this.#hosts.size >= HOSTS_MAX) this.#evict();
+    if (this.#hosts.size >= HOSTS_MAX) this.#dropExpired();
     const connectionsMax = this.connectionsPerHostMax;
     const fresh = {
       timeouts: 0,
@@ -128,13 +129,9 @@ export class Pacing {
     return fresh;
   }
 
-  #evict(): void {
+  #dropExpired(): void {
     const beforeMs = this.clock.monotonicMs() - EXPIRE_MS;
     for (const [host, { usedAtMs }] of this.#hosts) if (usedAtMs < beforeMs) this.#hosts.delete(host);
-    for (const host of this.#hosts.keys()) {
-      if (this.#hosts.size < HOSTS_MAX) return;
-      this.#hosts.delete(host);
-    }
   }
 
   #noteAnswer(state: HostState): void {

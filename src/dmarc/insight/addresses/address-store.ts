@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { statements } from "../../../foundation/db/statements.ts";
-import { cached } from "../../../foundation/base/cached.ts";
+import { cached } from "../../../foundation/base/bounded-map.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 
 /** The reverse name of an address. */

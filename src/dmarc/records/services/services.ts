@@ -1,6 +1,6 @@
 import table from "../../../../fixtures/dmarc/services.json" with { type: "json" };
 import { z } from "zod";
-import { cached } from "../../../foundation/base/cached.ts";
+import { cached } from "../../../foundation/base/bounded-map.ts";
 
 export const SERVICE_KINDS = ["mailbox provider", "bulk sender", "business", "gateway", "hosting"] as const;
 export type ServiceKind = (typeof SERVICE_KINDS)[number];

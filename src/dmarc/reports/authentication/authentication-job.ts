@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../../foundation/base/bounded-map.ts";
 import { mapConcurrently, waitFor } from "../../../foundation/base/wait.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import {
@@ -43,7 +44,7 @@ interface ReportsOfMail {
 export class AuthenticationJob {
   readonly #stopping = new AbortController();
   /** By ingestion. In memory only: a restart begins again. */
-  readonly #attempts = new Map<string, Attempts>();
+  readonly #attempts = new BoundedMap<string, Attempts>(ATTEMPTS_MAX);
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
@@ -93,7 +94,7 @@ export class AuthenticationJob {
     } catch (error) {
       const message = "the authentication results of a report mail could not be stored; it is tried again";
       this.runtime.log.error(message, { ingestion, error });
-      this.#keep(ingestion, { count: 1, nextAtMs: this.runtime.clock.nowMs() + RETRY_DELAYS_MS[0] });
+      this.#attempts.set(ingestion, { count: 1, nextAtMs: this.runtime.clock.nowMs() + RETRY_DELAYS_MS[0] });
     }
   }
 
@@ -120,14 +121,8 @@ export class AuthenticationJob {
     this.#attempts.delete(ingestion);
     const delayMs = RETRY_DELAYS_MS[count - 1];
     if (delayMs === undefined || nowMs - receivedAtMs >= TRIED_FOR_MS) return false;
-    this.#keep(ingestion, { count, nextAtMs: nowMs + delayMs });
+    this.#attempts.set(ingestion, { count, nextAtMs: nowMs + delayMs });
     return true;
-  }
-
-  #keep(ingestion: string, attempts: Attempts): void {
-    const [oldest] = this.#attempts.keys();
-    if (this.#attempts.size >= ATTEMPTS_MAX && oldest !== undefined) this.#attempts.delete(oldest);
-    this.#attempts.set(ingestion, attempts);
   }
 }
 

@@ -1,3 +1,18 @@
+/** A map of limited size: an entry that is set becomes the newest, and in a full map the oldest gives way. */
+export class BoundedMap<K, V> extends Map<K, V> {
+  constructor(private readonly sizeMax: number) {
+    super();
+  }
+
+  override set(key: K, value: V): this {
+    this.delete(key);
+    super.set(key, value);
+    const [oldest] = this.keys();
+    if (this.size > this.sizeMax && oldest !== undefined) this.delete(oldest);
+    return this;
+  }
+}
+
 /**
  * Caches what a pure function returns for texts, at most `sizeMax` results: a full cache is emptied, because what is frequent is soon
  * there again.

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { cached } from "./cached.ts";
+import { BoundedMap, cached } from "./bounded-map.ts";
 
 test("a result is computed once while the cache has room, undefined and null too", () => {
   const computed: string[] = [];
@@ -22,4 +22,15 @@ test("a result that could not be computed is not cached", () => {
   });
   expect(() => failing("x")).toThrow("not yet");
   expect([failing("x"), calls]).toEqual(["done", 2]);
+});
+
+test("the oldest entry of a full map gives way; an entry that is set again is the newest", () => {
+  const map = new BoundedMap<string, number>(2);
+  map.set("a", 1).set("b", 2).set("a", 3).set("c", 4);
+  expect([...map]).toEqual([
+    ["a", 3],
+    ["c", 4],
+  ]);
+  map.set("a", 5);
+  expect([...map.keys()]).toEqual(["c", "a"]);
 });
