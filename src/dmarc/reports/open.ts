@@ -30,7 +30,7 @@ export class ImportSlice {
   readonly ingest: Ingest;
   readonly ingestions: Ingestions;
 
-  constructor(runtime: ReportRuntime, { resolver }: { readonly resolver: DnsResolver }) {
+  constructor(runtime: ReportRuntime, { resolver }: { resolver: DnsResolver }) {
     const { clock, log } = runtime;
     this.stores = openIngestStores(runtime.db);
     const authenticate = createMailAuthentication({ resolver, clock, log });

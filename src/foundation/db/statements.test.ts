@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { expect, spyOn, test } from "bun:test";
-import { prepareRowInsert, statements } from "./statements.ts";
+import { prepareRowInsert, rows, sqlStatements, statements } from "./statements.ts";
 
 const newTable = (ending = "") => {
   const sqlite = new Database(":memory:");
@@ -44,4 +44,22 @@ test("a statement is prepared when it is first used, once; a wrong one throws th
   expect(() => prepared.wrong.all()).toThrow("no such table");
   sqlite.run("CREATE TABLE no_such_table (a)");
   expect(prepared.wrong.all()).toEqual([]);
+});
+
+test("statements by their text are prepared when they are first used", () => {
+  const sqlite = new Database(":memory:");
+  const prepare = spyOn(sqlite, "prepare");
+  const prepared = sqlStatements(
+    { sqlite },
+    {
+      create: "CREATE TABLE counts (count INTEGER)",
+      sum: rows<{ sum: number }, [number]>("SELECT sum(count) + ? AS sum FROM counts"),
+      inserts: () => [1, 2].map((count) => sqlite.prepare(`INSERT INTO counts VALUES (${count})`)),
+    },
+  );
+  expect(prepare).not.toHaveBeenCalled();
+  prepared.create.run();
+  for (const insert of prepared.inserts) insert.run();
+  expect([prepared.sum.get(1), prepared.sum.get(2)]).toEqual([{ sum: 4 }, { sum: 5 }]);
+  expect(prepare).toHaveBeenCalledTimes(4);
 });

@@ -1,4 +1,4 @@
-import type { SQLQueryBindings } from "bun:sqlite";
+import type { SQLQueryBindings, Statement } from "bun:sqlite";
 import type { Db } from "./open.ts";
 import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
@@ -21,6 +21,34 @@ export const statements = <T extends Readonly<Record<string, () => unknown>>>(
   }
   return prepared;
 };
+
+/** The text of a statement, and what the prepared statement is. */
+export interface SqlText<S> {
+  readonly text: string;
+  readonly statement?: S;
+}
+
+/** The text of a statement that takes the parameters `P` and returns rows `R`. */
+export const rows = <R, P extends SQLQueryBindings | SQLQueryBindings[]>(
+  text: string,
+): SqlText<Statement<R, P extends SQLQueryBindings[] ? P : [P]>> => ({ text });
+
+type Prepared<T> =
+  T extends SqlText<infer S> ? S : T extends () => infer S ? S : Statement<unknown, SQLQueryBindings[]>;
+
+/** As `statements`, where most are given by their text: a statement that only writes needs nothing else. */
+export const sqlStatements = <T extends Readonly<Record<string, string | SqlText<unknown> | (() => unknown)>>>(
+  { sqlite }: Pick<Db, "sqlite">,
+  texts: T,
+) =>
+  statements(
+    Object.fromEntries(
+      Object.entries(texts).map(([name, sql]) => [
+        name,
+        typeof sql === "function" ? sql : () => sqlite.prepare(typeof sql === "string" ? sql : sql.text),
+      ]),
+    ),
+  ) as { readonly [K in keyof T]: Prepared<T[K]> };
 
 /** Rows of one statement, largest first: what SQLite does once for each statement costs as much as a row of numbers. */
 const ROWS_AT_ONCE = [64, 8, 1] as const;

@@ -59,12 +59,12 @@ export class DmarcAlertStore {
   }
 
   /** Newest first, older than the id `before`. */
-  listAlerts(domain: number, { before, limit }: { readonly before: string | null; readonly limit: number }) {
+  listAlerts(domain: number, { before, limit }: { before: string | null; limit: number }) {
     const older = before === null ? undefined : lt(dmarcAlerts.id, before);
     return this.#list(and(eq(dmarcAlerts.domain, domain), older), limit);
   }
 
-  #list(where: SQL | undefined, limit: number): DmarcAlertRow[] {
+  #list(where: SQL | undefined, limit: number) {
     return this.db.orm.select().from(dmarcAlerts).where(where).orderBy(desc(dmarcAlerts.id)).limit(limit).all();
   }
 }

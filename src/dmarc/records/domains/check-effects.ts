@@ -138,7 +138,7 @@ const confidenceIn = ({
 };
 
 /** The checks that failed, and those that failed before and have no response now. */
-const failingOf = ({ checks }: DnsCheckResult, before: readonly DnsCheck["code"][]): DnsCheck["code"][] =>
+const failingOf = ({ checks }: DnsCheckResult, before: readonly DnsCheck["code"][]) =>
   checks.flatMap(({ code, ok }) => (ok === false || (ok === null && before.includes(code)) ? [code] : []));
 
 interface AlertFacts extends When {
@@ -176,7 +176,7 @@ const statusAlert = ({ row, status, result, trigger, nowMs }: AlertFacts): Alert
 };
 
 /** Identifies a change by its states before and after. Each confirmed change is alerted. */
-const subjectOf = (change: readonly unknown[]): string => sha256(JSON.stringify(change)).slice(0, SUBJECT_CHARACTERS);
+const subjectOf = (change: readonly unknown[]) => sha256(JSON.stringify(change)).slice(0, SUBJECT_CHARACTERS);
 
 const recordAlert = ({ changes, before, after, trigger, nowMs }: AlertFacts): Alert => {
   const [previous_record, record] = [recordOf(before), recordOf(after)];
@@ -217,7 +217,7 @@ const SENTENCES: Readonly<Record<Exclude<ChangeCode, "status" | "policy_weakened
   authorisation_gained: "receivers may send reports to the report host",
 };
 
-const written = (policy: StatePolicy | null, isOrganisational: boolean): string => {
+const written = (policy: StatePolicy | null, isOrganisational: boolean) => {
   if (policy === null) return "no record";
   const { p, sp, np, t, pct } = policy;
   const isAboutAll = appliesBelow(policy, isOrganisational);

@@ -75,7 +75,7 @@ const strengths = (policy: StatePolicy | null): readonly number[] => {
   return [policy.p, policy.sp, policy.np].map((value) => Math.max(0, ORDER.indexOf(value) - softer));
 };
 
-const percent = (policy: StatePolicy | null): number => policy?.pct ?? PERCENT_ALL;
+const percent = (policy: StatePolicy | null) => policy?.pct ?? PERCENT_ALL;
 
 const recordChange = (before: DnsObservation["records"], after: DnsObservation["records"]): ChangeCode | null => {
   if (before === undefined || after === undefined) return null;
@@ -86,7 +86,7 @@ const recordChange = (before: DnsObservation["records"], after: DnsObservation["
   return after.length === 0 ? "record_removed" : "record_changed";
 };
 
-const allows = ({ authorisation }: DnsObservation): boolean | undefined =>
+const allows = ({ authorisation }: DnsObservation) =>
   authorisation === undefined ? undefined : authorisation === "authorised" || authorisation === "not_needed";
 
 /** The state of a domain after a check, and the changes that count. */
@@ -168,10 +168,10 @@ const confirmPart = (
     : { believed: {}, doubts: { ...unanswered, ...doubts }, changes: [] };
 };
 
-const timesOf = (fields: readonly ObservedField[], doubts: Unconfirmed): Unconfirmed =>
+const timesOf = (fields: readonly ObservedField[], doubts: Unconfirmed) =>
   Object.fromEntries(fields.flatMap((field) => (doubts[field] === undefined ? [] : [[field, doubts[field]]])));
 
 /** Whether everything unconfirmed has been so for 30 minutes. */
-const isConfirmed = (doubts: Unconfirmed, nowMs: number): boolean =>
+const isConfirmed = (doubts: Unconfirmed, nowMs: number) =>
   Object.values(doubts).every((sinceMs) => nowMs - sinceMs >= CONFIRMATION_MS) ||
   (doubts.records !== undefined && nowMs - doubts.records >= CHANGED_MS);

@@ -127,13 +127,13 @@ const truncateCheck = (check: DnsCheck): DnsCheck => ({
   expected: shortenText(check.expected),
 });
 
-const shortenText = (text: string | null): string | null =>
+const shortenText = (text: string | null) =>
   text === null || text.length <= SHOWN_CHARACTERS_MAX
     ? text
     : `${text.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…`;
 
 /** The texts at the name that are DMARC records; null without a definite response. */
-const recordsOf = ({ published }: PolicyDiscovery): string[] | null =>
+const recordsOf = ({ published }: PolicyDiscovery) =>
   published.kind === "failure" && published.outcome !== "invalid_name"
     ? null
     : dmarcRecordsIn(published.kind === "failure" ? [] : published.texts).map(({ text }) => text);
@@ -198,14 +198,14 @@ const ownAddress = (record: ValidRecord, ours: string | null): Pick<DnsCheck, "o
   };
 };
 
-const whereSentence = (holders: readonly boolean[]): string => {
+const whereSentence = (holders: readonly boolean[]) => {
   const where = holders.indexOf(true);
   if (where === -1) return "The reporting address is not in rua.";
   if (holders.length === 1) return "The reporting address is in rua.";
   return `The reporting address is in rua tag ${where + 1} of ${holders.length}: receivers differ in which one they use, or ignore the record. Put all addresses into one rua tag.`;
 };
 
-const failureMessage = ({ published }: PolicyDiscovery, host: string): string =>
+const failureMessage = ({ published }: PolicyDiscovery, host: string) =>
   `No usable DNS response for ${host} (${published.kind === "failure" ? published.outcome : "no response"}).`;
 
 /** A record with its own `rua` authorizes reports, but sends them to another address. */

@@ -120,7 +120,7 @@ export class DomainMonitor {
     return { domain, previousStatus: before.status, result };
   }
 
-  #countMonitored(nowMs: number): number {
+  #countMonitored(nowMs: number) {
     if (nowMs >= this.#monitored.untilMs) {
       this.#monitored = { domains: this.deps.store.countMonitored(), untilMs: nowMs + COUNT_MS };
     }
@@ -174,7 +174,7 @@ export class ScheduledChecks {
     while (spread === ROWS_AT_ONCE) spread = await this.#spreadSome();
   }
 
-  async #check(row: DomainRow): Promise<void> {
+  async #check(row: DomainRow) {
     const { db, clock, log } = this.runtime;
     try {
       await this.domains.checkScheduled(row);
@@ -185,7 +185,7 @@ export class ScheduledChecks {
     }
   }
 
-  #spreadSome(): Promise<number> {
+  #spreadSome() {
     return this.runtime.db.commit((tx) => {
       const nowMs = this.runtime.clock.nowMs();
       const late = this.store.due(nowMs - LATE_MS, ROWS_AT_ONCE);

@@ -55,7 +55,7 @@ export const reportingAddressOf = (
   token: string,
 ): string | null => mailbox ?? (reportHost === null ? null : `${token}@${reportHost}`);
 
-const domainPart = (address: string): string => address.slice(address.lastIndexOf("@") + 1);
+const domainPart = (address: string) => address.slice(address.lastIndexOf("@") + 1);
 
 const table = z
   .strictObject({

@@ -176,7 +176,7 @@ export const NEVER_CHECKED_MS = Date.UTC(9999, 0, 1);
 export const nextStatus = (
   { status, badSinceMs }: Pick<StatusFacts, "status" | "badSinceMs">,
   outcome: CheckOutcome,
-  { trigger, nowMs }: { readonly trigger: Trigger; readonly nowMs: number },
+  { trigger, nowMs }: { trigger: Trigger; nowMs: number },
 ): StatusTransition => {
   if (outcome === "indefinite" || trigger === "enrolled") return { status, badSinceMs };
   if (outcome === "good") return { status: "active", badSinceMs: null };

@@ -45,9 +45,9 @@ const domains = dmarcDomains;
 const isPresent = isNull(domains.deletedAtMs);
 // Written out: SQLite uses the partial index only when the condition is literally the same.
 const isMonitored = sql`deleted_at_ms is null and monitoring_enabled = 1`;
-const isOf = ({ accountId, mode }: DomainOwner): SQL | undefined =>
+const isOf = ({ accountId, mode }: DomainOwner) =>
   and(eq(domains.accountId, accountId), eq(domains.mode, mode), isPresent);
-const isDue = (nowMs: number): SQL | undefined =>
+const isDue = (nowMs: number) =>
   and(isMonitored, lte(domains.nextCheckAtMs, nowMs), eq(domains.mode, "live"), sql.raw(OF_ENABLED_ACCOUNT));
 
 /** The tables of domains and their history. Deleted domains are returned by `deleted` only. */
@@ -108,7 +108,7 @@ export class DomainStore {
   }
 
   /** Counts the disk space that report mail takes on a day (since 1970, UTC). */
-  addUsage(_tx: Tx, number: number, { day, bytes }: { readonly day: number; readonly bytes: number }): void {
+  addUsage(_tx: Tx, number: number, { day, bytes }: { day: number; bytes: number }): void {
     this.#sql.addUsage.run({ number, day, bytes });
   }
 
@@ -199,7 +199,7 @@ export class DomainStore {
     return ids.length;
   }
 
-  #count(where: SQL | undefined): number {
+  #count(where: SQL | undefined) {
     return this.#orm.select({ count: count() }).from(domains).where(where).get()?.count ?? 0;
   }
 }

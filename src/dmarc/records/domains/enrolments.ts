@@ -105,7 +105,7 @@ export class Enrolments {
     );
   }
 
-  #refuseForeignMailbox({ accountId, mode }: DomainOwner): void {
+  #refuseForeignMailbox({ accountId, mode }: DomainOwner) {
     if (this.deps.platforms[mode].mailbox === null || this.deps.ownsMailbox(accountId)) return;
     throw new AppError("conflict", { message: "The reports of this service's mailbox belong to another account." });
   }
@@ -113,7 +113,7 @@ export class Enrolments {
 
 const SHOWN_CHARACTERS_MAX = 60;
 
-const shortName = (name: string): string =>
+const shortName = (name: string) =>
   name.length > SHOWN_CHARACTERS_MAX ? `${name.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…` : name;
 
 const unreadable = (problems: readonly string[], names: number): AppError => {
@@ -190,7 +190,7 @@ const BITS_PER_CHARACTER = 5;
 const TOKEN_BYTES = Math.ceil((TOKEN_CHARACTERS * BITS_PER_CHARACTER) / 8);
 const TOKEN_FORM = /^[a-z2-7]{20}$/;
 
-const tokenOf = (bytes: Uint8Array): string => {
+const tokenOf = (bytes: Uint8Array) => {
   let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`) >> BigInt(bytes.length * 8 - TOKEN_CHARACTERS * 5);
   let text = "";
   while (text.length < TOKEN_CHARACTERS) {

@@ -108,7 +108,7 @@ export const publicationOf = (
 };
 
 const stateOf = (checks: readonly DnsCheck[], advised: DnsRecordView | null): PublicationState => {
-  const okOf = (code: DnsCheck["code"]): boolean | null => checks.find((check) => check.code === code)?.ok ?? null;
+  const okOf = (code: DnsCheck["code"]) => checks.find((check) => check.code === code)?.ok ?? null;
   const [record, address, authorised] = [okOf("record"), okOf("reporting_address"), okOf("authorisation")];
   if (record === null || address === null || advised?.reason === "dns_failure") return "unknown";
   if (address && record) return authorised === false ? "not_authorised" : authorised === null ? "unknown" : "in_order";
@@ -211,7 +211,7 @@ const mergedView = (host: string, merge: RuaMerge, notes: readonly string[]): Dn
   return { host, type: "TXT", action: "conflict", value: value ?? "", current, strings, reason, message, warnings };
 };
 
-const messageOf = (action: keyof typeof MESSAGES, notes: readonly string[]): string =>
+const messageOf = (action: keyof typeof MESSAGES, notes: readonly string[]) =>
   [MESSAGES[action], ...(action === "none" && notes.length === 0 ? ["Nothing to do."] : notes)].join(" ");
 
 const MESSAGES = {

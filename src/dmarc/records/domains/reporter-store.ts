@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
-import { statements } from "../../../foundation/db/statements.ts";
+import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 
 /** Nobody vouches for a report: its mail is not authenticated as the reporter's, or the domain has too many unknown reporters. */
 export const VOUCHED_BY_NOBODY = 0;
@@ -104,35 +104,26 @@ export interface ReporterOwner {
 export class ReporterStore {
   readonly #sql;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#sql = statements({
-      ofDomain: () => sqlite.prepare<Row, [number]>(OF_DOMAIN),
-      find: () => sqlite.prepare<{ number: number }, [number, string, 0 | 1]>(FIND),
-      count: () =>
-        sqlite.prepare<{ count: number }, [number, 0 | 1]>(
-          "SELECT count(*) count FROM dmarc_reporters WHERE domain = ? AND is_known = ?",
-        ),
-      expire: () => sqlite.prepare("DELETE FROM dmarc_reporters WHERE domain = ? AND is_known = 0 AND last_day < ?"),
-      extend: () => sqlite.prepare<unknown, number[]>(EXTEND),
-      add: () => sqlite.prepare<{ number: number }, [number, string, 0 | 1, number, number]>(ADD),
-      setExcessive: () =>
-        sqlite.prepare<unknown, [number | null, number]>(
-          "UPDATE dmarc_reporters SET excessive_since_ms = ? WHERE number = ?",
-        ),
-      accept: () =>
-        sqlite.prepare(
-          "INSERT OR IGNORE INTO dmarc_accepted_reporters (account_id, mode, author, at_ms) VALUES (?, ?, ?, ?)",
-        ),
-      withdraw: () =>
-        sqlite.prepare("DELETE FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? AND author = ?"),
-      makeOverviewsDue: () =>
-        sqlite.prepare(
-          "UPDATE dmarc_overviews SET computed_at_ms = 0 WHERE domain IN (SELECT number FROM dmarc_domains WHERE account_id = ? AND mode = ?)",
-        ),
-      accepted: () =>
-        sqlite.prepare<AcceptedReporter, [string, string]>(
-          "SELECT author, at_ms atMs FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? ORDER BY author",
-        ),
+  constructor(db: Pick<Db, "sqlite">) {
+    this.#sql = sqlStatements(db, {
+      ofDomain: rows<Row, [number]>(OF_DOMAIN),
+      find: rows<{ number: number }, [number, string, 0 | 1]>(FIND),
+      count: rows<{ count: number }, [number, 0 | 1]>(
+        "SELECT count(*) count FROM dmarc_reporters WHERE domain = ? AND is_known = ?",
+      ),
+      expire: "DELETE FROM dmarc_reporters WHERE domain = ? AND is_known = 0 AND last_day < ?",
+      extend: rows<unknown, number[]>(EXTEND),
+      add: rows<{ number: number }, [number, string, 0 | 1, number, number]>(ADD),
+      setExcessive: rows<unknown, [number | null, number]>(
+        "UPDATE dmarc_reporters SET excessive_since_ms = ? WHERE number = ?",
+      ),
+      accept: "INSERT OR IGNORE INTO dmarc_accepted_reporters (account_id, mode, author, at_ms) VALUES (?, ?, ?, ?)",
+      withdraw: "DELETE FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? AND author = ?",
+      makeOverviewsDue:
+        "UPDATE dmarc_overviews SET computed_at_ms = 0 WHERE domain IN (SELECT number FROM dmarc_domains WHERE account_id = ? AND mode = ?)",
+      accepted: rows<AcceptedReporter, [string, string]>(
+        "SELECT author, at_ms atMs FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? ORDER BY author",
+      ),
     });
   }
 
@@ -190,18 +181,18 @@ export class ReporterStore {
     return this.#sql.accepted.all(accountId, mode);
   }
 
-  #insert(domain: number, author: string, isKnown: 0 | 1, day: number): number | null {
+  #insert(domain: number, author: string, isKnown: 0 | 1, day: number) {
     return this.#sql.add.get(domain, author, isKnown, day, day)?.number ?? null;
   }
 
-  #hasRoom(domain: number, isKnown: 0 | 1, day: number): boolean {
+  #hasRoom(domain: number, isKnown: 0 | 1, day: number) {
     const max = isKnown === 1 ? KNOWN_REPORTERS_MAX : UNKNOWN_REPORTERS_MAX;
     if ((this.#sql.count.get(domain, isKnown)?.count ?? 0) < max) return true;
     return isKnown === 0 && this.#sql.expire.run(domain, day - REPORTER_DAYS).changes > 0;
   }
 }
 
-const voucherOf = ({ number }: Pick<Row, "number">): number => number + 1;
+const voucherOf = ({ number }: Pick<Row, "number">) => number + 1;
 
 /** An organizational domain that report mail is authenticated as. */
 interface ReportAuthor {
@@ -221,26 +212,22 @@ const AUTHOR_DAYS = 90;
 export class ReportAuthorStore {
   readonly #sql;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#sql = statements({
-      find: () =>
-        sqlite.prepare<ReportAuthor, [number, string]>(
-          `SELECT first_day firstDay, usage_day usageDay, usage_bytes usageBytes FROM dmarc_report_authors
+  constructor(db: Pick<Db, "sqlite">) {
+    this.#sql = sqlStatements(db, {
+      find: rows<ReportAuthor, [number, string]>(
+        `SELECT first_day firstDay, usage_day usageDay, usage_bytes usageBytes FROM dmarc_report_authors
         WHERE domain = ? AND author = ?`,
-        ),
-      known: () =>
-        sqlite.prepare<unknown, [number, number]>(
-          "SELECT 1 FROM dmarc_report_authors WHERE domain = ? AND first_day < ? LIMIT 1",
-        ),
-      count: () =>
-        sqlite.prepare<{ count: number }, [number]>("SELECT count(*) count FROM dmarc_report_authors WHERE domain = ?"),
-      expire: () => sqlite.prepare("DELETE FROM dmarc_report_authors WHERE domain = ? AND last_day < ?"),
-      add: () =>
-        sqlite.prepare<unknown, { domain: number; author: string; day: number; bytes: number }>(
-          `INSERT INTO dmarc_report_authors (domain, author, first_day, last_day, usage_day, usage_bytes)
+      ),
+      known: rows<unknown, [number, number]>(
+        "SELECT 1 FROM dmarc_report_authors WHERE domain = ? AND first_day < ? LIMIT 1",
+      ),
+      count: rows<{ count: number }, [number]>("SELECT count(*) count FROM dmarc_report_authors WHERE domain = ?"),
+      expire: "DELETE FROM dmarc_report_authors WHERE domain = ? AND last_day < ?",
+      add: rows<unknown, { domain: number; author: string; day: number; bytes: number }>(
+        `INSERT INTO dmarc_report_authors (domain, author, first_day, last_day, usage_day, usage_bytes)
         VALUES ($domain, $author, $day, $day, $day, $bytes) ON CONFLICT DO UPDATE SET last_day = max(last_day, $day),
         usage_bytes = iif(usage_day = $day, usage_bytes, 0) + $bytes, usage_day = $day`,
-        ),
+      ),
     });
   }
 

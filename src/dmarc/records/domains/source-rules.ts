@@ -7,7 +7,7 @@ export const SOURCE_CLASSES = ["authorized", "misconfigured", "forwarder", "unkn
 const ASN_MAX = 4_294_967_295;
 export const SOURCE_RULES_MAX = 50;
 
-const isNetwork = (text: string): boolean => ipaddr.IPv4.isValidCIDR(text) || ipaddr.IPv6.isValidCIDR(text);
+const isNetwork = (text: string) => ipaddr.IPv4.isValidCIDR(text) || ipaddr.IPv6.isValidCIDR(text);
 
 /** A rule of the user: sources whose addresses all meet every condition get the classification. */
 export const sourceRuleSchema = z
@@ -65,11 +65,11 @@ export const createRuleFinder = (rules: readonly SourceRule[]): ((address: Ruled
   return (address) => {
     // Parsing an address takes most of the time, so it is parsed once and only for rules with a network.
     let parsed: Address | null = null;
-    const isWithin = (network: Network): boolean => {
+    const isWithin = (network: Network) => {
       parsed ??= ipaddr.parse(address.ip);
       return parsed.kind() === network[0].kind() && parsed.match(network);
     };
-    const matches = ({ rule, network }: (typeof read)[number]): boolean =>
+    const matches = ({ rule, network }: (typeof read)[number]) =>
       meetsOthers(rule, address) && (network === null || isWithin(network));
     return read.find(matches)?.rule ?? null;
   };
@@ -78,13 +78,13 @@ export const createRuleFinder = (rules: readonly SourceRule[]): ((address: Ruled
 type Address = ReturnType<typeof ipaddr.parse>;
 type Network = ReturnType<typeof ipaddr.parseCIDR>;
 
-const meetsOthers = (rule: SourceRule, address: RuledAddress): boolean =>
+const meetsOthers = (rule: SourceRule, address: RuledAddress) =>
   (rule.reverse_name === undefined || matchesName(rule.reverse_name, address)) &&
   (rule.asn === undefined || rule.asn === address.asn) &&
   (rule.country === undefined || rule.country === address.country) &&
   (rule.authenticated === undefined || rule.authenticated === address.isAuthenticated);
 
-const matchesName = (wanted: string, { name, isAsked, isGeneric }: RuledAddress): boolean => {
+const matchesName = (wanted: string, { name, isAsked, isGeneric }: RuledAddress) => {
   if (!isAsked) return false;
   if (wanted === "none") return name === null;
   if (wanted === "generic") return name !== null && isGeneric;

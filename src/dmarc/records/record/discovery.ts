@@ -275,7 +275,7 @@ interface Described extends Pick<Authorisation, "status" | "name" | "redirectsTo
   readonly texts: readonly string[];
 }
 
-const describe = ({ status, outcome, name, reportHost, texts, redirectsTo }: Described): string => {
+const describe = ({ status, outcome, name, reportHost, texts, redirectsTo }: Described) => {
   const wildcard = `*._report._dmarc.${reportHost}`;
   if (status === "indefinite") return `The DNS query for TXT ${name} failed (${outcome}).`;
   if (status === "authorised") {

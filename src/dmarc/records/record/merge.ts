@@ -127,14 +127,14 @@ const refuseAlias = (
 };
 
 /** Whether reports go to an address by these records: it takes exactly one. */
-const holdAddress = (records: readonly ValidRecord[], ours: string): boolean => {
+const holdAddress = (records: readonly ValidRecord[], ours: string) => {
   const address = reportAddress(ours);
   const [record] = records;
   return records.length === 1 && record !== undefined && record.values.rua.some((uri) => uri.address === address);
 };
 
 /** Writes one more URI into the text of a record with at most one `rua`. */
-const addToText = ({ text, tags }: ValidRecord, uri: string): string => {
+const addToText = ({ text, tags }: ValidRecord, uri: string) => {
   const rua = tags.find(({ name }) => name === "rua");
   if (rua === undefined) return `${text.replace(/(?<![; \t\r\n])[; \t\r\n]+$/, "")}; rua=${uri}`;
   const last = parseReportUris(text.slice(rua.valueStart, rua.valueEnd)).findLast(
@@ -220,17 +220,17 @@ const createRecordFor = (domain: string, ours: string, inherited: InheritedRecor
 };
 
 /** By the tree walk a child of a public suffix that says `psd=y` (RFC 9989 §4.10.2); by the public suffix list for older receivers. */
-const isOrganisational = (domain: string, { from, record }: InheritedRecord): boolean =>
+const isOrganisational = (domain: string, { from, record }: InheritedRecord) =>
   (record.values.psd === "y" && domain.slice(domain.indexOf(".") + 1) === from) ||
   organisationalDomain(domain) === domain;
 
 /** `sp` and `np` where they differ from their defaults, `p` for `sp` and `sp` for `np`. */
-const policiesBelow = ({ p, sp, np }: EffectivePolicy): readonly string[] => [
+const policiesBelow = ({ p, sp, np }: EffectivePolicy) => [
   ...(sp === p ? [] : [`sp=${sp}`]),
   ...(np === sp ? [] : [`np=${np}`]),
 ];
 
-const canBeCopied = ({ problem }: ReportUri): boolean => problem === null || problem === "uri_not_mailto";
+const canBeCopied = ({ problem }: ReportUri) => problem === null || problem === "uri_not_mailto";
 
-const isExternal = (domain: string, address: string): boolean =>
+const isExternal = (domain: string, address: string) =>
   !isSameOrganisation(domain, address.slice(address.lastIndexOf("@") + 1));

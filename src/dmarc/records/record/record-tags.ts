@@ -45,7 +45,7 @@ export const trimRecordSpace = (text: string): string => {
   return text.slice(start, end);
 };
 
-const isRecordSpace = (text: string, offset: number): boolean => " \t\r\n".includes(text.charAt(offset));
+const isRecordSpace = (text: string, offset: number) => " \t\r\n".includes(text.charAt(offset));
 
 const readPart = (text: string, start: number, end: number): RecordPart => {
   const whole = text.slice(start, end);
@@ -94,8 +94,7 @@ export const diffRecords = (before: string, after: string): readonly RecordDiffP
   ]);
 };
 
-const partsOf = (kind: RecordDiffPart["kind"], texts: readonly string[]): RecordDiffPart[] =>
-  texts.map((text) => ({ kind, text }));
+const partsOf = (kind: RecordDiffPart["kind"], texts: readonly string[]) => texts.map((text) => ({ kind, text }));
 
 /** By the longest common subsequence. */
 const middleDiff = (was: readonly string[], is: readonly string[]): RecordDiffPart[] => {
@@ -103,7 +102,7 @@ const middleDiff = (was: readonly string[], is: readonly string[]): RecordDiffPa
     return [...partsOf("removed", was), ...partsOf("added", is)];
   }
   const lengths = commonLengths(was, is);
-  const lengthAt = (i: number, j: number): number => lengths[i]?.[j] ?? 0;
+  const lengthAt = (i: number, j: number) => lengths[i]?.[j] ?? 0;
   const parts: RecordDiffPart[] = [];
   let i = 0;
   let j = 0;
@@ -142,7 +141,7 @@ const joined = (parts: readonly RecordDiffPart[]): readonly RecordDiffPart[] => 
   const found: RecordDiffPart[] = [];
   let removed = "";
   let added = "";
-  const flush = (): void => {
+  const flush = () => {
     if (removed !== "") found.push({ kind: "removed", text: removed });
     if (added !== "") found.push({ kind: "added", text: added });
     removed = "";

@@ -39,7 +39,7 @@ const URIS_SERVED_BY_ALL = 2;
  * an invalid `p`, `sp` or `np` makes all three `none`, as receivers do (RFC 9989 §4.10.1).
  */
 export const readValues = (tags: ReadonlyMap<string, RecordTag>, warn: Warn): RecordValues => {
-  const textOf = (name: string): string | undefined => tags.get(name)?.value;
+  const textOf = (name: string) => tags.get(name)?.value;
 
   const oneOf = <T extends string>(name: string, allowed: readonly T[], fallback: T): T => {
     const text = textOf(name);
@@ -55,7 +55,7 @@ export const readValues = (tags: ReadonlyMap<string, RecordTag>, warn: Warn): Re
     warnOfValue(warn, name, text, `${fallback} is used`);
     return [fallback];
   };
-  const numberOf = (name: string, max: number, fallback: number): number => {
+  const numberOf = (name: string, max: number, fallback: number) => {
     const text = textOf(name);
     const isNumber = text !== undefined && /^\d+$/.test(text) && Number(text) <= max;
     if (text !== undefined && !isNumber) warnOfValue(warn, name, text, `${fallback} is used`);
@@ -109,10 +109,10 @@ const readPolicies = (
   return { p: own, sp: sp ?? own, np: np ?? sp ?? own };
 };
 
-const warnOfValue = (warn: Warn, name: string, text: string, consequence: string): void =>
+const warnOfValue = (warn: Warn, name: string, text: string, consequence: string) =>
   warn("value_invalid", `${name} cannot be ${quote(text)}; ${consequence}.`);
 
-const warnOfUris = (name: "rua" | "ruf", uris: readonly ReportUri[], warn: Warn): void => {
+const warnOfUris = (name: "rua" | "ruf", uris: readonly ReportUri[], warn: Warn) => {
   const addresses = new Set<string>();
   for (const { text, address, sizeSuffix, problem } of uris) {
     if (problem !== null) warn(problem, describeProblem(name, text, problem));
@@ -127,7 +127,7 @@ const warnOfUris = (name: "rua" | "ruf", uris: readonly ReportUri[], warn: Warn)
   }
 };
 
-const describeProblem = (name: string, text: string, problem: UriProblem): string => {
+const describeProblem = (name: string, text: string, problem: UriProblem) => {
   switch (problem) {
     case "uri_empty":
       return `${name} has an empty destination between commas.`;

@@ -65,10 +65,10 @@ export const parseRecord = (text: string): DmarcRecord => {
   return { text, tags, warnings, valid: true, values };
 };
 
-const hasVersion = ([first]: readonly RecordPart[]): boolean =>
+const hasVersion = ([first]: readonly RecordPart[]) =>
   first?.kind === "tag" && first.tag.name === "v" && first.tag.value === VERSION;
 
-const warnOfVersion = (text: string, tags: readonly RecordTag[], warn: Warn): void => {
+const warnOfVersion = (text: string, tags: readonly RecordTag[], warn: Warn) => {
   const version = tags.find(({ name }) => name === "v");
   if (/^\s*["'“”]/u.test(text)) {
     warn(
@@ -88,7 +88,7 @@ const warnOfVersion = (text: string, tags: readonly RecordTag[], warn: Warn): vo
 };
 
 /** The form of the text as a whole, and what is not a tag. */
-const warnOfForm = (text: string, parts: readonly RecordPart[], warn: Warn): void => {
+const warnOfForm = (text: string, parts: readonly RecordPart[], warn: Warn) => {
   const bare = trimRecordSpace(text);
   if (!text.startsWith(bare))
     warn("leading_white_space", "White space before v=DMARC1 makes some receivers ignore the record.");
@@ -118,8 +118,8 @@ const firstByName = (tags: readonly RecordTag[], warn: Warn): ReadonlyMap<string
 };
 
 /** Warnings about several tags together. */
-const warnOfWhole = (tags: readonly RecordTag[], values: RecordValues, warn: Warn): void => {
-  const has = (name: string): boolean => tags.some((tag) => tag.name === name);
+const warnOfWhole = (tags: readonly RecordTag[], values: RecordValues, warn: Warn) => {
+  const has = (name: string) => tags.some((tag) => tag.name === name);
   if (has("p") && tags[1]?.name !== "p") {
     warn("p_not_second", "p is not the second tag; receivers that follow RFC 7489 may ignore the record.");
   }

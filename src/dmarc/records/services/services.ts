@@ -61,10 +61,7 @@ interface Index {
   readonly byAsn: ReadonlyMap<number, KnownService>;
 }
 
-const pairs = <Key>(
-  all: readonly KnownService[],
-  keysOf: (service: KnownService) => readonly Key[] | undefined,
-): (readonly [Key, KnownService])[] =>
+const pairs = <Key>(all: readonly KnownService[], keysOf: (service: KnownService) => readonly Key[] | undefined) =>
   all.flatMap((service) => (keysOf(service) ?? []).map((key) => [key, service] as const));
 
 const readTable = (): Index => {
@@ -177,7 +174,7 @@ export const configureAdvice = (service: KnownService, domain: string): readonly
   return [...dkimAdvice(service, domain), spfAdvice(service, domain)];
 };
 
-const hostingAdvice = ({ configure }: KnownService, domain: string): readonly string[] => [
+const hostingAdvice = ({ configure }: KnownService, domain: string) => [
   `Sign mail from ${domain} with DKIM on the server itself, or send it through a mail service that signs it.`,
   configure?.spf
     ? `Add include:${configure.spf.include} to the SPF record of ${domain}, or the address of the server if it sends directly.`
@@ -196,7 +193,7 @@ const dkimAdvice = ({ name, configure }: KnownService, domain: string): readonly
   return dkim.note === undefined ? [step] : [step, dkim.note];
 };
 
-const spfAdvice = ({ name, configure }: KnownService, domain: string): string => {
+const spfAdvice = ({ name, configure }: KnownService, domain: string) => {
   const { spf, return_path: path } = configure ?? {};
   if (spf) return `Add include:${spf.include} to the SPF record of ${domain}.`;
   if (path?.supported === true) {

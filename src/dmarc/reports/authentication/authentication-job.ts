@@ -9,7 +9,7 @@ import {
 } from "./mail-authentication.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
-import { statements } from "../../../foundation/db/statements.ts";
+import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 
 /** What the job uses beside the runtime. */
 export interface AuthenticationJobParts {
@@ -74,11 +74,11 @@ export class AuthenticationJob {
     this.#stopping.abort();
   }
 
-  #isDue({ ingestion }: PendingMail): boolean {
+  #isDue({ ingestion }: PendingMail) {
     return (this.#attempts.get(ingestion)?.nextAtMs ?? 0) <= this.runtime.clock.nowMs();
   }
 
-  async #process({ mail, reports }: ReportsOfMail, known: Map<string, AuthenticationResults>): Promise<void> {
+  async #process({ mail, reports }: ReportsOfMail, known: Map<string, AuthenticationResults>) {
     if (this.#stopping.signal.aborted) return;
     const { ingestion } = mail;
     try {
@@ -115,7 +115,7 @@ export class AuthenticationJob {
   }
 
   /** Plans another attempt; false when there is none. */
-  #postpone({ ingestion, receivedAtMs }: PendingMail): boolean {
+  #postpone({ ingestion, receivedAtMs }: PendingMail) {
     const nowMs = this.runtime.clock.nowMs();
     const count = (this.#attempts.get(ingestion)?.count ?? 0) + 1;
     this.#attempts.delete(ingestion);
@@ -126,7 +126,7 @@ export class AuthenticationJob {
   }
 }
 
-const byMail = (rows: readonly PendingMail[]): readonly ReportsOfMail[] =>
+const byMail = (rows: readonly PendingMail[]) =>
   [...Map.groupBy(rows, ({ ingestion }) => ingestion).values()].flatMap((same) => {
     const [mail] = same;
     return mail === undefined ? [] : [{ mail, reports: same.map(({ report }) => report) }];
@@ -149,22 +149,19 @@ const PENDING = `SELECT r.number AS report, r.ingestion, i.mode, i.client, i.hel
   r.received_at_ms AS receivedAtMs FROM dmarc_reports r LEFT JOIN dmarc_ingestions i ON i.id = r.ingestion
   WHERE r.authenticity = 'pending' AND r.is_complete = 1 AND r.number > ? ORDER BY r.number LIMIT ?`;
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    pending: () => sqlite.prepare<PendingMail, [number, number]>(PENDING),
-    raw: () => sqlite.prepare<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
-    finish: () =>
-      sqlite.prepare(
-        "UPDATE dmarc_reports SET authenticity = ?, authenticity_body = ? WHERE number = ? AND authenticity = 'pending'",
-      ),
-  });
+const STATEMENTS = {
+  pending: rows<PendingMail, [number, number]>(PENDING),
+  raw: rows<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
+  finish:
+    "UPDATE dmarc_reports SET authenticity = ?, authenticity_body = ? WHERE number = ? AND authenticity = 'pending'",
+};
 
 /** The reports whose mail is still to be authenticated. */
 export class AuthenticationStore {
   readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
-    this.#sql = prepareStatements(db);
+    this.#sql = sqlStatements(db, STATEMENTS);
   }
 
   /** In the order of their numbers, after the number `after`. */

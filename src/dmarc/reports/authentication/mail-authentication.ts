@@ -227,7 +227,7 @@ interface Doubt {
 
 /** A check that could have passed and is not definite. Those of other domains could not. */
 const findDoubt = ({ domain, signatures, leftOut, spf, discovery }: AuthenticationEvidence): Doubt | null => {
-  const couldAlign = (other: string, tag: "adkim" | "aspf"): boolean =>
+  const couldAlign = (other: string, tag: "adkim" | "aspf") =>
     isAligned(domain, other, discovery.kind === "indefinite" ? "r" : modeOf(discovery, tag));
   if (discovery.kind === "indefinite") {
     return { message: `The DNS query for the DMARC policy of ${domain} failed.`, temporary: true };
@@ -253,7 +253,7 @@ const modeOf = (discovery: PolicyDiscovery, tag: "adkim" | "aspf"): AlignmentMod
   return discovery.kind === "none" ? "r" : discovery.policy[tag];
 };
 
-const policyOf = (discovery: PolicyDiscovery): DmarcPolicy | null =>
+const policyOf = (discovery: PolicyDiscovery) =>
   discovery.kind === "own" || discovery.kind === "inherited" ? discovery.policy.p : null;
 
 const dmarcResult = (
@@ -266,5 +266,5 @@ const dmarcResult = (
 };
 
 /** RFC 9989 §4.4, with the organizational domain by the public suffix list. */
-const isAligned = (from: string, other: string, mode: AlignmentMode): boolean =>
+const isAligned = (from: string, other: string, mode: AlignmentMode) =>
   mode === "s" ? from === other : isSameOrganisation(from, other);

@@ -87,10 +87,9 @@ const FIELD_START = /^[\x21-\x39\x3b-\x7e]+[ \t\r\n]*:/;
 // input ≤ 262,144 characters
 const LONG_SPACE = new RegExp(`[ \\t\\r\\n]{${HEADER_LIMITS.signatureSpaceMax + 1}}`);
 
-const latin1 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+const latin1 = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 
-const messageStart = (bytes: Uint8Array): number => {
+const messageStart = (bytes: Uint8Array) => {
   const start = bytes.findIndex((byte) => byte > SPACE);
   if (start === -1) return bytes.length;
   const lineEnd = bytes.indexOf(LINE_FEED, start);
@@ -99,7 +98,7 @@ const messageStart = (bytes: Uint8Array): number => {
 };
 
 /** Whether a line is longer than `lineBytesMax`: searches for a line end backwards from each such length. */
-const hasLongLine = (body: Uint8Array): boolean => {
+const hasLongLine = (body: Uint8Array) => {
   for (let at = 0; body.length - at > HEADER_LIMITS.lineBytesMax;) {
     const end = body.lastIndexOf(LINE_FEED, at + HEADER_LIMITS.lineBytesMax);
     if (end < at) return true;
@@ -130,10 +129,10 @@ const foldFields = (lines: readonly string[]): readonly Field[] => {
   });
 };
 
-const isTooLong = ({ name, text }: Field): boolean =>
+const isTooLong = ({ name, text }: Field) =>
   text.length > (name === "from" ? HEADER_LIMITS.fromBytesMax : HEADER_LIMITS.fieldBytesMax);
 
-const takeSignature = (field: string, count: { signatures: number; partial: number; leftOut: number }): boolean => {
+const takeSignature = (field: string, count: { signatures: number; partial: number; leftOut: number }) => {
   const isPartial = /[:;]\s*l\s*=/i.test(field);
   const fits =
     field.length <= HEADER_LIMITS.signatureBytesMax &&
@@ -228,7 +227,7 @@ async function* piecesOf({ header, body }: SignedMail): AsyncGenerator<Buffer> {
   }
 }
 
-const pieceEnd = (body: Uint8Array, start: number): number => {
+const pieceEnd = (body: Uint8Array, start: number) => {
   const last = start + PIECE_BYTES;
   if (last >= body.length) return body.length;
   const within = body.lastIndexOf(LINE_FEED, last - 1);
@@ -253,7 +252,7 @@ const withReturns = (piece: Uint8Array): Buffer => {
 };
 
 const headerFromOf = (
-  { fromFields, headerFrom }: { readonly fromFields: number; readonly headerFrom: readonly string[] },
+  { fromFields, headerFrom }: { fromFields: number; headerFrom: readonly string[] },
   found: { authorDomain?: string; reason?: string },
 ): HeaderFrom => {
   if (found.authorDomain === undefined) {
@@ -355,7 +354,7 @@ type SupportedType = (typeof TYPES)[number];
 
 const isSupported = (type: string): type is SupportedType => TYPES.some((supported) => supported === type);
 
-const codeOf = (outcome: DnsOutcome): string => {
+const codeOf = (outcome: DnsOutcome) => {
   if (outcome === "no_data") return "ENODATA";
   if (outcome === "nxdomain" || outcome === "invalid_name") return "ENOTFOUND";
   if (outcome === "timeout" || outcome === "aborted") return "ETIMEOUT";

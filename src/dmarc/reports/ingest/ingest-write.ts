@@ -233,7 +233,7 @@ export const ROWS_PER_COMMIT = 1_000;
 /** The rows of reports with more are written ahead. */
 export const LARGE_ROWS_MIN = 2_000;
 
-const weightOfReport = ({ rows }: Report): number => rows.reduce((sum, row) => sum + weightOf(row), 0);
+const weightOfReport = ({ rows }: Report) => rows.reduce((sum, row) => sum + weightOf(row), 0);
 
 /** What the rows of reports weigh: one each, and more when they are long. */
 export const weightOfRows = (readings: readonly ReportReading[]): number =>
@@ -274,7 +274,7 @@ export class RowsAhead {
     }
   }
 
-  async #writeReport(from: ReadIngestion, toStore: ReportToStore, ahead: Map<Report, ReportAhead>): Promise<void> {
+  async #writeReport(from: ReadIngestion, toStore: ReportToStore, ahead: Map<Report, ReportAhead>) {
     const { db } = this.runtime;
     const { report, domain, trust } = toStore;
     const stagedAs = `staged ${newId()}`;
@@ -327,10 +327,10 @@ export class RowsAhead {
     return numbers.length;
   }
 
-  async #remove(number: number): Promise<void> {
+  async #remove(number: number) {
     const { reports } = this.stores;
     if (!reports.isIncomplete(number)) return;
-    const removeSome = (tx: Tx): number => (reports.removeIncomplete(tx, number, ROWS_PER_COMMIT) ? 0 : 1);
+    const removeSome = (tx: Tx) => (reports.removeIncomplete(tx, number, ROWS_PER_COMMIT) ? 0 : 1);
     await inSteps(() => this.runtime.db.commit(removeSome));
   }
 }

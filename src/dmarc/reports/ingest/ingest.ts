@@ -84,7 +84,7 @@ export class Ingest {
     let rows = 0;
     let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
     let findDomain = createEnrolledDomainFinder(this.parts.stores.domains);
-    const flush = async (): Promise<void> => {
+    const flush = async () => {
       const ready = await Promise.all(batch);
       batch = [];
       rows = 0;
@@ -245,11 +245,11 @@ const hashedRows = async (readings: readonly ReportReading[]): Promise<ReadonlyM
   return hashes;
 };
 
-const failingDomains = (readings: readonly ReportReading[]): string[] => [
+const failingDomains = (readings: readonly ReportReading[]) => [
   ...new Set(readings.flatMap(({ failureReport }) => failureReport?.reportedDomain ?? [])),
 ];
 
-const policyDomains = (readings: readonly ReportReading[]): string[] => [
+const policyDomains = (readings: readonly ReportReading[]) => [
   ...new Set(
     readings.flatMap(({ report, tlsReport }) => [
       ...(report === null ? [] : [report.policy.domain]),

@@ -66,7 +66,7 @@ export type IngestionConclusion = Pick<StoredFinding, "outcome" | "reason">;
 const storedFindings = z.array(storedFindingSchema);
 
 /** The findings in the column of that name; none while the ingestion is pending. */
-export const parseFindings = ({ findings }: { readonly findings: string | null }): StoredFinding[] =>
+export const parseFindings = ({ findings }: { findings: string | null }): StoredFinding[] =>
   findings === null ? [] : storedFindings.parse(JSON.parse(findings));
 
 /** The most significant first. */
@@ -228,15 +228,15 @@ const messageOf = (
   return MESSAGES_BY_OUTCOME_AND_REASON[`${outcome} ${reason}`] ?? messages[reason ?? outcome];
 };
 
-const claimMessage = (name: string | null): string =>
+const claimMessage = (name: string | null) =>
   name === null ? "its report names no reporter" : `its report claims to be from ${name}`;
 
-const untrustedMessage = (author: string, claimed: string | null): string => {
+const untrustedMessage = (author: string, claimed: string | null) => {
   const mail = author === UNAUTHENTICATED ? "Its mail is not authenticated" : `Its mail is authenticated as ${author}`;
   return `The report is stored. ${mail}, but ${claimMessage(claimed)}: it is counted separately, and advice ignores it.`;
 };
 
-const doubtMessage = ({ message, again }: NonNullable<StoredFinding["doubt"]>): string => {
+const doubtMessage = ({ message, again }: NonNullable<StoredFinding["doubt"]>) => {
   if (!again) return message === null ? MESSAGES.authenticity_unknown : `${MESSAGES.authenticity_unknown} ${message}`;
   const cause = message === null ? "." : `: ${message}`;
   return `The mail is not authenticated yet${cause} It will be checked again within a day.`;

@@ -31,7 +31,7 @@ export const createIngestionRoutes = (parts: IngestionRouteParts): readonly Hand
   ...retryRoutes(parts),
 ];
 
-const listRoutes = (reader: IngestionReader): readonly HandledRoute[] => [
+const listRoutes = (reader: IngestionReader) => [
   handle(LIST_INGESTIONS, ({ query, caller, request }) => {
     const {
       limit,
@@ -58,7 +58,7 @@ const listRoutes = (reader: IngestionReader): readonly HandledRoute[] => [
   }),
 ];
 
-const retryRoutes = ({ ingestions, reader }: IngestionRouteParts): readonly HandledRoute[] => [
+const retryRoutes = ({ ingestions, reader }: IngestionRouteParts) => [
   handle(RETRY_INGESTION, async ({ params, body, caller, set }) => {
     const row = await ingestions.retry(caller, params.id, { isAccepted: body.accept_unauthenticated === true });
     set.status = 202;

@@ -3,7 +3,7 @@ import { type KeyMode, newId } from "../../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { dmarcIngestions } from "../../../foundation/db/schema-dmarc.ts";
 import { type IngestionConclusion, parseFindings, type StoredFinding } from "./ingestion-finding.ts";
-import { statements } from "../../../foundation/db/statements.ts";
+import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 import { dayOfTime } from "../../../foundation/base/days.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import type { DomainStore } from "../../records/domains/domain-store.ts";
@@ -77,47 +77,35 @@ const UNDECIDED = `SELECT id FROM dmarc_ingestions WHERE received_at_ms > $now -
     (ms) => `(finished_at_ms < received_at_ms + ${ms} AND received_at_ms + ${ms} <= $now)`,
   ).join(" OR ")}) ORDER BY received_at_ms LIMIT $limit`;
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    insert: () => sqlite.prepare(INSERT),
-    insertRaw: () => sqlite.prepare("INSERT INTO dmarc_raw (ingestion, bytes) VALUES (?, ?)"),
-    findRaw: () => sqlite.prepare<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
-    findings: () =>
-      sqlite.prepare<{ findings: string }, [string]>(
-        "SELECT findings FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND findings IS NOT NULL",
-      ),
-    conclude: () => sqlite.prepare("UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?"),
-    pending: () => sqlite.prepare<PendingIngestion, [number]>(`${PENDING} ORDER BY id LIMIT ?`),
-    pendingElsewhere: () =>
-      sqlite.prepare<PendingIngestion, [string, number]>(
-        `${PENDING} AND coalesce(domain, -1) NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?`,
-      ),
-    undecided: () => sqlite.prepare<{ id: string }, { now: number; limit: number }>(UNDECIDED),
-    findPending: () => sqlite.prepare<PendingIngestion, [string]>(`${PENDING} AND id = ?`),
-    isPending: () =>
-      sqlite.prepare<unknown, [string]>("SELECT 1 FROM dmarc_ingestions WHERE id = ? AND status = 'pending'"),
-    countAttempt: () => sqlite.prepare("UPDATE dmarc_ingestions SET attempts = attempts + 1 WHERE id = ?"),
-    finish: () =>
-      sqlite.prepare(
-        "UPDATE dmarc_ingestions SET status = 'done', outcome = ?, reason = ?, findings = ?, finished_at_ms = ? WHERE id = ?",
-      ),
-    setPending: () =>
-      sqlite.prepare(
-        `UPDATE dmarc_ingestions SET status = 'pending', attempts = 0, outcome = NULL, reason = NULL, findings = NULL,
+const STATEMENTS = {
+  insert: INSERT,
+  insertRaw: "INSERT INTO dmarc_raw (ingestion, bytes) VALUES (?, ?)",
+  findRaw: rows<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
+  findings: rows<{ findings: string }, [string]>(
+    "SELECT findings FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND findings IS NOT NULL",
+  ),
+  conclude: "UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?",
+  pending: rows<PendingIngestion, [number]>(`${PENDING} ORDER BY id LIMIT ?`),
+  pendingElsewhere: rows<PendingIngestion, [string, number]>(
+    `${PENDING} AND coalesce(domain, -1) NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?`,
+  ),
+  undecided: rows<{ id: string }, { now: number; limit: number }>(UNDECIDED),
+  findPending: rows<PendingIngestion, [string]>(`${PENDING} AND id = ?`),
+  isPending: rows<unknown, [string]>("SELECT 1 FROM dmarc_ingestions WHERE id = ? AND status = 'pending'"),
+  countAttempt: "UPDATE dmarc_ingestions SET attempts = attempts + 1 WHERE id = ?",
+  finish:
+    "UPDATE dmarc_ingestions SET status = 'done', outcome = ?, reason = ?, findings = ?, finished_at_ms = ? WHERE id = ?",
+  setPending: `UPDATE dmarc_ingestions SET status = 'pending', attempts = 0, outcome = NULL, reason = NULL, findings = NULL,
       finished_at_ms = NULL WHERE id = ? AND status = 'done' AND has_raw = 1`,
-      ),
-    accept: () =>
-      sqlite.prepare("UPDATE dmarc_ingestions SET accepted_at_ms = ? WHERE id = ? AND accepted_at_ms IS NULL"),
-    idAfter: () =>
-      sqlite.prepare<{ id: string }, [string, string, string, number]>(
-        "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
-      ),
-    scan: () =>
-      sqlite.prepare<{ id: string; isRetriable: number }, [string, string, string, number]>(
-        `SELECT id, status = 'done' AND has_raw = 1 AND outcome IN ('rejected', 'quarantined') AS isRetriable
+  accept: "UPDATE dmarc_ingestions SET accepted_at_ms = ? WHERE id = ? AND accepted_at_ms IS NULL",
+  idAfter: rows<{ id: string }, [string, string, string, number]>(
+    "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+  ),
+  scan: rows<{ id: string; isRetriable: number }, [string, string, string, number]>(
+    `SELECT id, status = 'done' AND has_raw = 1 AND outcome IN ('rejected', 'quarantined') AS isRetriable
       FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id > ? ORDER BY id LIMIT ?`,
-      ),
-  });
+  ),
+};
 
 /** Every mail and file that came in, and its bytes. */
 export class IngestionStore {
@@ -126,7 +114,7 @@ export class IngestionStore {
 
   constructor(db: Pick<Db, "orm" | "sqlite">) {
     this.#orm = db.orm;
-    this.#sql = prepareStatements(db);
+    this.#sql = sqlStatements(db, STATEMENTS);
   }
 
   /** Stores an ingestion that is to be read later. */
@@ -139,7 +127,7 @@ export class IngestionStore {
     this.#insert(row, ["done", ...resultColumns(result)]);
   }
 
-  #insert(row: NewIngestion, state: readonly (string | number | null)[]): void {
+  #insert(row: NewIngestion, state: readonly (string | number | null)[]) {
     const { id, accountId, mode, domain, via, receivedAtMs, name, bytes, client, helo, mailFrom } = row;
     this.#sql.insert.run(
       ...[id, accountId, mode, domain, via, receivedAtMs, name, bytes.byteLength],
@@ -227,7 +215,7 @@ export class IngestionStore {
   list({ accountId, mode }: IngestionOwner, filters: IngestionFilters, page: IngestionPage): IngestionRow[] {
     const table = dmarcIngestions;
     const { status, outcome, reason, via, domain, receivedFromMs, receivedBeforeMs } = filters;
-    const when = <T>(value: T | null | undefined, condition: (value: T) => SQL | undefined): SQL | undefined =>
+    const when = <T>(value: T | null | undefined, condition: (value: T) => SQL | undefined) =>
       value === undefined || value === null ? undefined : condition(value);
     const conditions = [
       eq(table.accountId, accountId),
@@ -252,7 +240,7 @@ export class IngestionStore {
 }
 
 /** Whether a finding counts for a domain. */
-const namesDomain = (domainId: string): SQL => sql`instr(findings, ${`"domain_id":"${domainId}"`}) > 0`;
+const namesDomain = (domainId: string) => sql`instr(findings, ${`"domain_id":"${domainId}"`}) > 0`;
 
 const resultColumns = ({ outcome, reason, findings, finishedAtMs }: IngestionResult) =>
   [outcome, reason, JSON.stringify(findings), finishedAtMs] as const;
@@ -331,7 +319,7 @@ export const reserveOf = (totalBytes: number): number =>
     Math.floor(totalBytes * SMALL_DISK_SHARE),
   );
 
-const mib = (bytes: number): string => `${Math.floor(bytes / MIB)} MiB`;
+const mib = (bytes: number) => `${Math.floor(bytes / MIB)} MiB`;
 
 /**
  * Reserves a part of the disk for everything but report mail, because anyone can send report mail. Logs
@@ -359,7 +347,7 @@ export class DiskReserve {
     return this.#isPaused ? `Report ingestion is paused: ${this.#explanation()}` : null;
   }
 
-  #check(): void {
+  #check() {
     const { db, clock, log } = this.runtime;
     if (clock.monotonicMs() - this.#checkedAtMs < CHECK_EVERY_MS) return;
     this.#checkedAtMs = clock.monotonicMs();
@@ -373,7 +361,7 @@ export class DiskReserve {
     if (!this.#isPaused && wasPaused) log.info("report ingestion resumed: the disk has free space again");
   }
 
-  #explanation(): string {
+  #explanation() {
     return `the disk of the database has ${mib(this.#freeBytes)} free, and ${mib(this.#reserveBytes)} are reserved for other data.`;
   }
 }

@@ -95,7 +95,7 @@ export class IngestionWorker {
   }
 
   /** False when nothing is to be read now. */
-  async #processBatch(): Promise<boolean> {
+  async #processBatch() {
     this.#deferredMs = null;
     if (this.parts.reserve.isLow()) return false;
     const batch = this.#batches.next();
@@ -120,7 +120,7 @@ export class IngestionWorker {
   }
 
   /** Makes mails pending again whose authentication had a temporary error; false when there are none. */
-  async #retryUndecided(): Promise<boolean> {
+  async #retryUndecided() {
     const { db, clock } = this.runtime;
     const { store, reserve } = this.parts;
     if (clock.monotonicMs() < this.#undecidedAtMs || reserve.isLow()) return false;
@@ -133,7 +133,7 @@ export class IngestionWorker {
     return true;
   }
 
-  async #countAttempts(batch: readonly PendingIngestion[]): Promise<void> {
+  async #countAttempts(batch: readonly PendingIngestion[]) {
     const uncounted = batch.filter(({ id }) => id < this.#startId && !this.#begun.has(id));
     if (uncounted.length === 0) return;
     await this.runtime.db.commit((tx) => {
@@ -143,12 +143,12 @@ export class IngestionWorker {
   }
 
   /** How often processes began to read it that did not live to finish it. */
-  #attemptsOf({ id, attempts }: PendingIngestion): number {
+  #attemptsOf({ id, attempts }: PendingIngestion) {
     return attempts - (this.#begun.has(id) ? 1 : 0);
   }
 
   /** What ended a process is left alone for a while, so that it is not the first thing that every restart reads. */
-  #isDeferred(one: PendingIngestion): boolean {
+  #isDeferred(one: PendingIngestion) {
     const attempts = this.#attemptsOf(one);
     const waitMs = attempts * REREAD_AFTER_MS - (this.runtime.clock.monotonicMs() - this.#startedMs);
     if (attempts === 0 || waitMs <= 0) return false;
@@ -157,7 +157,7 @@ export class IngestionWorker {
   }
 
   /** Otherwise the heap keeps growing while many mails arrive. */
-  #collectGarbage(mails: number): void {
+  #collectGarbage(mails: number) {
     this.#sinceCollect += mails;
     if (this.#sinceCollect < COLLECT_AFTER) return;
     this.#sinceCollect = 0;
@@ -185,7 +185,7 @@ interface FairBatchesParts {
   readonly isDeferred: (one: PendingIngestion) => boolean;
 }
 
-const domainOf = ({ domain }: PendingIngestion): number => domain ?? NO_DOMAIN;
+const domainOf = ({ domain }: PendingIngestion) => domain ?? NO_DOMAIN;
 
 /**
  * Chooses what is read next: of each domain the oldest first, round-robin over the domains, so that a flood for one does
@@ -238,7 +238,7 @@ class FairBatches {
     const domains = [...new Set(oldest.map(domainOf))];
     const others = oldest.length < CANDIDATES_MAX ? [] : store.pendingElsewhere(domains, CANDIDATES_MAX);
     const ready = [...oldest, ...others].filter((one) => !isDeferred(one));
-    const lastTurn = ([first]: readonly PendingIngestion[]): number =>
+    const lastTurn = ([first]: readonly PendingIngestion[]) =>
       first === undefined ? 0 : (this.#servedIn.get(domainOf(first)) ?? 0);
     return [...Map.groupBy(ready, domainOf).values()].toSorted((a, b) => lastTurn(a) - lastTurn(b));
   }

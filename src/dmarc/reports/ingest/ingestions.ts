@@ -120,7 +120,7 @@ export class Ingestions {
     return retried;
   }
 
-  async #makePending(owner: IngestionOwner, id: string, { isAccepted = false }: RetryOptions): Promise<void> {
+  async #makePending(owner: IngestionOwner, id: string, { isAccepted = false }: RetryOptions) {
     const row = this.find(owner, id);
     if (!row.hasRaw) throw rawGone();
     if (isAccepted && !isUnsolicitedMail(row)) throw notAMail();
@@ -146,14 +146,11 @@ export class Ingestions {
   }
 
   /** Reads pending ingestions, a few in memory at a time. */
-  async #readPending(
-    ids: readonly string[],
-    onRead: (id: string, conclusion: IngestionConclusion) => void,
-  ): Promise<void> {
+  async #readPending(ids: readonly string[], onRead: (id: string, conclusion: IngestionConclusion) => void) {
     const { store, ingest } = this.parts;
     let items: IngestItem[] = [];
     let size = 0;
-    const read = async (): Promise<void> => {
+    const read = async () => {
       for (const one of await ingest.process(items)) if (one !== null) onRead(one.ingestion.id, one.result);
       items = [];
       size = 0;
@@ -245,7 +242,7 @@ export class IngestionReader {
   async page(
     owner: IngestionOwner,
     query: IngestionQuery,
-    { before, limit }: { readonly before: string | null; readonly limit: number },
+    { before, limit }: { before: string | null; limit: number },
   ): Promise<{ readonly ingestions: readonly IngestionView[]; readonly next: string | null }> {
     const { rows, next } = await walk<IngestionRow, string | null>(
       { read: this.list(owner, query), keyOf: ({ id }) => id, step: STEP, rowsAtOnce: ROWS_AT_ONCE },

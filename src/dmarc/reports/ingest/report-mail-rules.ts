@@ -101,7 +101,7 @@ export class ReportMailRules implements ReceiverRules {
   }
 
   /** Whether a domain has used up what all senders share, which is logged once a day. */
-  #isQuotaUsedUp({ number, domain, ...row }: DomainRow): boolean {
+  #isQuotaUsedUp({ number, domain, ...row }: DomainRow) {
     if (!this.parts.quota.isUsedUp(row)) return false;
     const today = dayOfTime(this.runtime.clock.nowMs());
     if (this.#loggedOn.get(number) !== today) {
@@ -192,16 +192,16 @@ export class ReportQuota {
     }
   }
 
-  #hasSpaceFor(author: string, domain: number): boolean {
+  #hasSpaceFor(author: string, domain: number) {
     const found = this.authors.find(domain, author);
     return found !== null && found.firstDay < this.#today() && this.#usedToday(found) < AUTHOR_DAY_BYTES_MAX;
   }
 
-  #usedToday({ usageDay, usageBytes }: Usage): number {
+  #usedToday({ usageDay, usageBytes }: Usage) {
     return usageDay === this.#today() ? usageBytes : 0;
   }
 
-  #today(): number {
+  #today() {
     return dayOfTime(this.clock.nowMs());
   }
 }

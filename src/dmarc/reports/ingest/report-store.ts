@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
-import { prepareRowInsert, statements } from "../../../foundation/db/statements.ts";
+import { prepareRowInsert, rows, sqlStatements } from "../../../foundation/db/statements.ts";
 import {
   countMessages,
   parseRecordBody,
@@ -129,49 +129,33 @@ const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, r
   failed_sessions, body, sameness, voucher, received_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /** Prepared once: an import spends its time here. */
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    insertReport: () => sqlite.prepare(INSERT_REPORT),
+const prepareStatements = (db: Pick<Db, "sqlite">) =>
+  sqlStatements(db, {
+    insertReport: INSERT_REPORT,
     insertRecords: () =>
-      prepareRowInsert(
-        { sqlite },
-        { into: `dmarc_records (${RECORD_COLUMNS.join(", ")})`, columns: RECORD_COLUMNS.length },
-      ),
-    insertTls: () => sqlite.prepare(INSERT_TLS),
-    same: () => sqlite.prepare<SameReport, [number, string]>(`${SAME} AND r.sameness = ?`),
+      prepareRowInsert(db, { into: `dmarc_records (${RECORD_COLUMNS.join(", ")})`, columns: RECORD_COLUMNS.length }),
+    insertTls: INSERT_TLS,
+    same: rows<SameReport, [number, string]>(`${SAME} AND r.sameness = ?`),
     // Without columns: naming those of a row costs more than looking for one that hardly ever exists.
-    hasTwin: () =>
-      sqlite.prepare<unknown, [number, string, string]>(
-        "SELECT 1 FROM dmarc_reports WHERE domain = ? AND sameness > ? AND sameness < ? LIMIT 1",
-      ),
-    twins: () =>
-      sqlite.prepare<SameReport, [number, string, string, number]>(
-        `${SAME} AND r.sameness > ? AND r.sameness < ? LIMIT ?`,
-      ),
-    records: () => sqlite.prepare<StoredRecord, [number, number, number]>(RECORDS),
-    withdraw: () =>
-      sqlite.prepare("UPDATE dmarc_reports SET is_complete = 0, sameness = 'replaced ' || id WHERE number = ?"),
-    sameTls: () =>
-      sqlite.prepare<{ id: string; ingestion: string }, [number, string]>(
-        "SELECT id, ingestion FROM dmarc_tls_reports WHERE domain = ? AND sameness = ?",
-      ),
-    isIncomplete: () =>
-      sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0"),
-    isStaged: () =>
-      sqlite.prepare<unknown, [number, string]>(
-        "SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0 AND sameness = ?",
-      ),
-    complete: () =>
-      sqlite.prepare(
-        "UPDATE dmarc_reports SET is_complete = 1, sameness = ?, aligned = ? WHERE number = ? AND is_complete = 0 AND sameness = ?",
-      ),
-    incomplete: () =>
-      sqlite.prepare<{ number: number }, []>("SELECT number FROM dmarc_reports WHERE is_complete = 0 ORDER BY number"),
-    removeRecords: () =>
-      sqlite.prepare(
-        "DELETE FROM dmarc_records WHERE rowid IN (SELECT rowid FROM dmarc_records WHERE report = ? LIMIT ?)",
-      ),
-    removeReport: () => sqlite.prepare("DELETE FROM dmarc_reports WHERE number = ? AND is_complete = 0"),
+    hasTwin: rows<unknown, [number, string, string]>(
+      "SELECT 1 FROM dmarc_reports WHERE domain = ? AND sameness > ? AND sameness < ? LIMIT 1",
+    ),
+    twins: rows<SameReport, [number, string, string, number]>(`${SAME} AND r.sameness > ? AND r.sameness < ? LIMIT ?`),
+    records: rows<StoredRecord, [number, number, number]>(RECORDS),
+    withdraw: "UPDATE dmarc_reports SET is_complete = 0, sameness = 'replaced ' || id WHERE number = ?",
+    sameTls: rows<{ id: string; ingestion: string }, [number, string]>(
+      "SELECT id, ingestion FROM dmarc_tls_reports WHERE domain = ? AND sameness = ?",
+    ),
+    isIncomplete: rows<unknown, [number]>("SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0"),
+    isStaged: rows<unknown, [number, string]>(
+      "SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0 AND sameness = ?",
+    ),
+    complete:
+      "UPDATE dmarc_reports SET is_complete = 1, sameness = ?, aligned = ? WHERE number = ? AND is_complete = 0 AND sameness = ?",
+    incomplete: rows<{ number: number }, []>("SELECT number FROM dmarc_reports WHERE is_complete = 0 ORDER BY number"),
+    removeRecords:
+      "DELETE FROM dmarc_records WHERE rowid IN (SELECT rowid FROM dmarc_records WHERE report = ? LIMIT ?)",
+    removeReport: "DELETE FROM dmarc_reports WHERE number = ? AND is_complete = 0",
   });
 
 /** Aggregate reports with their records, and TLS reports. `domain` is always the `number` of a domain. */
@@ -320,27 +304,18 @@ const SELECT = `SELECT id, domain, ingestion, received_at_ms AS receivedAtMs, is
 /** Greater than every id. */
 const AFTER_ALL_IDS = "~";
 
-const prepareFailureStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    insert: () =>
-      sqlite.prepare(
-        `INSERT INTO dmarc_failure_reports (id, domain, ingestion, received_at_ms, is_redacted, body, sameness)
+const FAILURE_STATEMENTS = {
+  insert: `INSERT INTO dmarc_failure_reports (id, domain, ingestion, received_at_ms, is_redacted, body, sameness)
       VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      ),
-    same: () =>
-      sqlite.prepare<{ id: string; ingestion: string }, [number, string]>(
-        "SELECT id, ingestion FROM dmarc_failure_reports WHERE domain = ? AND sameness = ?",
-      ),
-    count: () =>
-      sqlite.prepare<{ count: number }, [number, number, number]>(
-        "SELECT count(*) AS count FROM dmarc_failure_reports WHERE domain = ? AND received_at_ms >= ? AND received_at_ms < ?",
-      ),
-    page: () =>
-      sqlite.prepare<StoredRow, [number, string, number]>(
-        `${SELECT} WHERE domain = ? AND id < ? ORDER BY id DESC LIMIT ?`,
-      ),
-    byId: () => sqlite.prepare<StoredRow, [number, string]>(`${SELECT} WHERE domain = ? AND id = ?`),
-  });
+  same: rows<{ id: string; ingestion: string }, [number, string]>(
+    "SELECT id, ingestion FROM dmarc_failure_reports WHERE domain = ? AND sameness = ?",
+  ),
+  count: rows<{ count: number }, [number, number, number]>(
+    "SELECT count(*) AS count FROM dmarc_failure_reports WHERE domain = ? AND received_at_ms >= ? AND received_at_ms < ?",
+  ),
+  page: rows<StoredRow, [number, string, number]>(`${SELECT} WHERE domain = ? AND id < ? ORDER BY id DESC LIMIT ?`),
+  byId: rows<StoredRow, [number, string]>(`${SELECT} WHERE domain = ? AND id = ?`),
+};
 
 const rowOf = ({ isRedacted, ...row }: StoredRow): FailureReportRow => ({ ...row, isRedacted: isRedacted === 1 });
 
@@ -349,7 +324,7 @@ export class FailureReportStore {
   readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
-    this.#sql = prepareFailureStatements(db);
+    this.#sql = sqlStatements(db, FAILURE_STATEMENTS);
   }
 
   /** Throws when the domain has the same report. */

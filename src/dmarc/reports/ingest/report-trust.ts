@@ -201,9 +201,9 @@ export const countedReporter = (
 
 /** The voucher under which a report about a day is counted, and notes its reporter. */
 export const voucherFor = (
-  { stores, tx }: { readonly stores: { readonly reporters: ReporterStore }; readonly tx: Tx },
+  { stores, tx }: { stores: { readonly reporters: ReporterStore }; tx: Tx },
   { number }: Pick<DomainRow, "number">,
-  { claimed, trust, day }: { readonly claimed: ClaimedReporter; readonly trust: ReportTrust; readonly day: number },
+  { claimed, trust, day }: { claimed: ClaimedReporter; trust: ReportTrust; day: number },
 ): number => {
   const { isTrusted, isKnown, authenticatedAs } = trust;
   if (!isTrusted) return VOUCHED_BY_NOBODY;
@@ -225,7 +225,7 @@ export type ReportRefusal = Extract<FindingReason, "not_authentic" | "authentici
 export const reportRefusal = (
   origin: ReportOrigin,
   domain: DomainRow,
-  { claimed, nowMs }: { readonly claimed: ClaimedReporter; readonly nowMs: number },
+  { claimed, nowMs }: { claimed: ClaimedReporter; nowMs: number },
 ): ReportRefusal | null => {
   const { ingestion, authentication } = origin;
   const trust = reportTrust(origin, claimed);

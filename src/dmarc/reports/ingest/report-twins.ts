@@ -14,10 +14,9 @@ import { otherNamesOf, type RowCounter } from "./row-counter.ts";
 /** 162 bits of the hash, in base64url. */
 const HASH_CHARACTERS = 27;
 
-const shortened = (hasher: Bun.CryptoHasher): string => hasher.digest("base64url").slice(0, HASH_CHARACTERS);
+const shortened = (hasher: Bun.CryptoHasher) => hasher.digest("base64url").slice(0, HASH_CHARACTERS);
 
-const hashOf = (parts: readonly unknown[]): string =>
-  shortened(new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)));
+const hashOf = (parts: readonly unknown[]) => shortened(new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)));
 
 /** Rows hashed in one turn of the event loop: a few milliseconds. */
 const ROWS_PER_TURN = 500;
@@ -122,7 +121,7 @@ const countsOf = ({ counts, reports }: IngestStores, domain: DomainRow, report: 
   return rollup;
 };
 
-const markReplaced = ({ ingestions }: IngestStores, tx: Tx, { id, ingestion }: SameReport): void => {
+const markReplaced = ({ ingestions }: IngestStores, tx: Tx, { id, ingestion }: SameReport) => {
   const findings = ingestions.findingsOf(ingestion)?.map((finding) => {
     const isIt = finding.report_id === id && finding.outcome === "stored";
     return isIt ? { ...finding, outcome: "quarantined" as const, reason: "replaced", report_id: null } : finding;

@@ -41,7 +41,7 @@ export class ReportUploads {
   }
 
   /** Before anything is stored. */
-  #throwIfLow(files: readonly UploadedFile[]): void {
+  #throwIfLow(files: readonly UploadedFile[]) {
     if (!this.parts.reserve.isLow(files.reduce((sum, { bytes }) => sum + bytes.byteLength, 0))) return;
     const message = "Report ingestion is paused: low disk space. Try again later.";
     throw new AppError("unavailable", { message, headers: { "retry-after": String(LOW_DISK_RETRY_AFTER_S) } });
@@ -77,7 +77,7 @@ export interface UploadedFile {
   readonly bytes: Uint8Array;
 }
 
-const refused = (message: string): AppError => new AppError("Invalid request body", { message });
+const refused = (message: string) => new AppError("Invalid request body", { message });
 
 /** The complete body of an upload. */
 interface UploadBody {
@@ -166,9 +166,9 @@ const BUSY_RETRY_AFTER_S = 5;
 const STILL_MS_MAX = 60_000;
 const BODY_MS_MAX = 300_000;
 
-const busy = (message: string): AppError =>
+const busy = (message: string) =>
   new AppError("unavailable", { message, headers: { "retry-after": String(BUSY_RETRY_AFTER_S) } });
-const late = (): AppError =>
+const late = () =>
   new AppError("Invalid request body", {
     message: `Upload timed out: no data for ${STILL_MS_MAX / 1000} seconds, or ${BODY_MS_MAX / 60_000} minutes in all.`,
   });
@@ -187,13 +187,13 @@ export const createUploadGate = (clock: Clock, { heldBytesMax }: UploadLimits = 
   const byAccount = new Map<string, number>();
   let heldBytes = 0;
 
-  const enter = (accountId: string): void => {
+  const enter = (accountId: string) => {
     const there = byAccount.get(accountId) ?? 0;
     if (there >= UPLOADS_PER_ACCOUNT_MAX) throw busy("This account has too many uploads in progress.");
     byAccount.set(accountId, there + 1);
   };
 
-  const leave = (accountId: string, bytes: number): void => {
+  const leave = (accountId: string, bytes: number) => {
     heldBytes -= bytes;
     const left = (byAccount.get(accountId) ?? 1) - 1;
     if (left > 0) byAccount.set(accountId, left);
@@ -204,7 +204,7 @@ export const createUploadGate = (clock: Clock, { heldBytesMax }: UploadLimits = 
     enter(accountId);
     let bytes = 0;
     /** Called for every chunk of the body. */
-    const hold = (more: number): void => {
+    const hold = (more: number) => {
       if (heldBytes + more > heldBytesMax) throw busy("Too much data is being uploaded.");
       heldBytes += more;
       bytes += more;

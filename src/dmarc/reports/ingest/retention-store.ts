@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { IngestionOwner, IngestionResult } from "./ingestion-store.ts";
-import { statements } from "../../../foundation/db/statements.ts";
+import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 
 /** The last ingestion that a walk by age has seen. */
 export interface AgeCursor {
@@ -54,55 +54,47 @@ const OF_DOMAIN = [
 ];
 
 /** Removes some rows of a domain. */
-const deleteSome = (table: string, condition = ""): string =>
+const deleteSome = (table: string, condition = "") =>
   `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE domain = ? ${condition} LIMIT ?)`;
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    byDay: () => BY_DAY.map((table) => sqlite.prepare(deleteSome(table, "AND day < ?"))),
-    ofDomain: () => OF_DOMAIN.map((table) => sqlite.prepare(deleteSome(table))),
-    oldFailures: () => sqlite.prepare(deleteSome("dmarc_failure_reports", "AND received_at_ms < ?")),
-    oldTls: () => sqlite.prepare(deleteSome("dmarc_tls_reports", "AND received_at_ms < ?")),
-    history: () => ["dmarc_alerts", "dmarc_history"].map((table) => sqlite.prepare(deleteSome(table, "AND at_ms < ?"))),
-    holders: () =>
-      sqlite.prepare<RawHolder, [number, number, number, number]>(
-        `SELECT rowid, id, domain, received_at_ms AS receivedAtMs, findings FROM dmarc_ingestions
+const prepareStatements = (db: Pick<Db, "sqlite">) =>
+  sqlStatements(db, {
+    byDay: () => BY_DAY.map((table) => db.sqlite.prepare(deleteSome(table, "AND day < ?"))),
+    ofDomain: () => OF_DOMAIN.map((table) => db.sqlite.prepare(deleteSome(table))),
+    oldFailures: deleteSome("dmarc_failure_reports", "AND received_at_ms < ?"),
+    oldTls: deleteSome("dmarc_tls_reports", "AND received_at_ms < ?"),
+    history: () =>
+      ["dmarc_alerts", "dmarc_history"].map((table) => db.sqlite.prepare(deleteSome(table, "AND at_ms < ?"))),
+    holders: rows<RawHolder, [number, number, number, number]>(
+      `SELECT rowid, id, domain, received_at_ms AS receivedAtMs, findings FROM dmarc_ingestions
       WHERE has_raw = 1 AND (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? AND status = 'done'
       ORDER BY received_at_ms, rowid LIMIT ?`,
-      ),
-    removeRaw: () => sqlite.prepare("DELETE FROM dmarc_raw WHERE ingestion = ?"),
-    noteRawGone: () => sqlite.prepare("UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?"),
-    removeIngestion: () => sqlite.prepare("DELETE FROM dmarc_ingestions WHERE id = ?"),
-    removeOldIngestion: () =>
-      sqlite.prepare("DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND has_raw = 0"),
-    detachIngestion: () => sqlite.prepare("UPDATE dmarc_ingestions SET domain = NULL WHERE id = ?"),
-    conclude: () => sqlite.prepare("UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?"),
-    oldIngestions: () =>
-      sqlite.prepare<AgeCursor & { id: string; isHeld: 0 | 1 }, [number, number, number, number]>(
-        `SELECT rowid, id, received_at_ms AS receivedAtMs, status <> 'done' OR has_raw = 1 AS isHeld FROM dmarc_ingestions
+    ),
+    removeRaw: "DELETE FROM dmarc_raw WHERE ingestion = ?",
+    noteRawGone: "UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?",
+    removeIngestion: "DELETE FROM dmarc_ingestions WHERE id = ?",
+    removeOldIngestion: "DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND has_raw = 0",
+    detachIngestion: "UPDATE dmarc_ingestions SET domain = NULL WHERE id = ?",
+    conclude: "UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?",
+    oldIngestions: rows<AgeCursor & { id: string; isHeld: 0 | 1 }, [number, number, number, number]>(
+      `SELECT rowid, id, received_at_ms AS receivedAtMs, status <> 'done' OR has_raw = 1 AS isHeld FROM dmarc_ingestions
       WHERE (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? ORDER BY received_at_ms, rowid LIMIT ?`,
-      ),
-    ingestionsOf: () =>
-      sqlite.prepare<OwnedIngestion, [string, string, string, number]>(
-        `SELECT id, domain, status = 'pending' AS isPending, findings FROM dmarc_ingestions
+    ),
+    ingestionsOf: rows<OwnedIngestion, [string, string, string, number]>(
+      `SELECT id, domain, status = 'pending' AS isPending, findings FROM dmarc_ingestions
       WHERE account_id = ? AND mode = ? AND id > ? ORDER BY id LIMIT ?`,
-      ),
-    sources: () =>
-      sqlite.prepare<{ number: number; key: string; lastDay: number }, [number, string, number]>(
-        "SELECT number, key, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key > ? ORDER BY key LIMIT ?",
-      ),
-    removeOldSource: () => sqlite.prepare("DELETE FROM dmarc_sources WHERE number = ? AND last_day < ?"),
-    alerts: () =>
-      sqlite.prepare<{ id: string }, [number, number]>(
-        "SELECT id FROM dmarc_alerts WHERE domain = ? ORDER BY id LIMIT ?",
-      ),
-    removeAlertMails: () => sqlite.prepare("DELETE FROM dmarc_alert_mails WHERE alert = ?"),
-    removeAlert: () => sqlite.prepare("DELETE FROM dmarc_alerts WHERE id = ?"),
-    domains: () =>
-      sqlite.prepare<RetainedDomain, []>(
-        `SELECT number, id, retention_days AS retentionDays, raw_retention_days AS rawRetentionDays
+    ),
+    sources: rows<{ number: number; key: string; lastDay: number }, [number, string, number]>(
+      "SELECT number, key, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key > ? ORDER BY key LIMIT ?",
+    ),
+    removeOldSource: "DELETE FROM dmarc_sources WHERE number = ? AND last_day < ?",
+    alerts: rows<{ id: string }, [number, number]>("SELECT id FROM dmarc_alerts WHERE domain = ? ORDER BY id LIMIT ?"),
+    removeAlertMails: "DELETE FROM dmarc_alert_mails WHERE alert = ?",
+    removeAlert: "DELETE FROM dmarc_alerts WHERE id = ?",
+    domains: rows<RetainedDomain, []>(
+      `SELECT number, id, retention_days AS retentionDays, raw_retention_days AS rawRetentionDays
       FROM dmarc_domains WHERE deleted_at_ms IS NULL ORDER BY number`,
-      ),
+    ),
   });
 
 /**
@@ -159,7 +151,7 @@ export class RetentionStore {
   }
 
   /** Removes a source unless it was seen on `day` or later. */
-  removeSource(_tx: Tx, { number }: { readonly number: number }, day: number): void {
+  removeSource(_tx: Tx, { number }: { number: number }, day: number): void {
     this.#sql.removeOldSource.run(number, day);
   }
 
@@ -202,7 +194,7 @@ export class RetentionStore {
     return limit - left;
   }
 
-  #removeAlerts(domain: number, limit: number): number {
+  #removeAlerts(domain: number, limit: number) {
     const alerts = this.#sql.alerts.all(domain, limit);
     for (const { id } of alerts) {
       this.#sql.removeAlertMails.run(id);
@@ -242,43 +234,36 @@ interface SourceWithName {
   readonly isConfirmed: 0 | 1 | null;
 }
 
-const prepareNameStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    namesBefore: () =>
-      sqlite.prepare<{ name: string }, [number, string, number, number]>(
-        "SELECT name FROM dmarc_names WHERE domain = ? AND name > ? AND first_day < ? ORDER BY name LIMIT ?",
-      ),
-    isCounted: () => sqlite.prepare<unknown, [number, string]>(IS_COUNTED),
-    removeName: () => sqlite.prepare("DELETE FROM dmarc_names WHERE domain = ? AND name = ?"),
-    classifiedBefore: () =>
-      sqlite.prepare<{ key: string }, [number, string, number, number]>(
-        "SELECT key FROM dmarc_source_words WHERE domain = ? AND key > ? AND at_ms < ? ORDER BY key LIMIT ?",
-      ),
-    removeClassification: () =>
-      sqlite.prepare("DELETE FROM dmarc_source_words WHERE domain = ? AND key = ? AND at_ms < ?"),
-    sources: () =>
-      sqlite.prepare<SourceWithName, [number, string, number]>(
-        `SELECT s.key, s.ip, r.name, r.is_confirmed AS isConfirmed FROM
+const NAME_STATEMENTS = {
+  namesBefore: rows<{ name: string }, [number, string, number, number]>(
+    "SELECT name FROM dmarc_names WHERE domain = ? AND name > ? AND first_day < ? ORDER BY name LIMIT ?",
+  ),
+  isCounted: rows<unknown, [number, string]>(IS_COUNTED),
+  removeName: "DELETE FROM dmarc_names WHERE domain = ? AND name = ?",
+  classifiedBefore: rows<{ key: string }, [number, string, number, number]>(
+    "SELECT key FROM dmarc_source_words WHERE domain = ? AND key > ? AND at_ms < ? ORDER BY key LIMIT ?",
+  ),
+  removeClassification: "DELETE FROM dmarc_source_words WHERE domain = ? AND key = ? AND at_ms < ?",
+  sources: rows<SourceWithName, [number, string, number]>(
+    `SELECT s.key, s.ip, r.name, r.is_confirmed AS isConfirmed FROM
       (SELECT key, ${IP} AS ip FROM dmarc_sources WHERE domain = ? AND key > ? ORDER BY key LIMIT ?) s
       LEFT JOIN dmarc_reverse_names r ON r.ip = s.ip ORDER BY s.key`,
-      ),
-    reverseNamesDue: () =>
-      sqlite.prepare<{ ip: string }, [number, number]>(
-        "SELECT ip FROM dmarc_reverse_names WHERE due_at_ms < ? ORDER BY due_at_ms LIMIT ?",
-      ),
-    addresses: () =>
-      sqlite.prepare<{ number: number; ip: string | null }, [number, number]>(
-        `SELECT number, ${IP} AS ip FROM dmarc_sources WHERE number > ? ORDER BY number LIMIT ?`,
-      ),
-    removeReverseName: () => sqlite.prepare("DELETE FROM dmarc_reverse_names WHERE ip = ? AND due_at_ms < ?"),
-  });
+  ),
+  reverseNamesDue: rows<{ ip: string }, [number, number]>(
+    "SELECT ip FROM dmarc_reverse_names WHERE due_at_ms < ? ORDER BY due_at_ms LIMIT ?",
+  ),
+  addresses: rows<{ number: number; ip: string | null }, [number, number]>(
+    `SELECT number, ${IP} AS ip FROM dmarc_sources WHERE number > ? ORDER BY number LIMIT ?`,
+  ),
+  removeReverseName: "DELETE FROM dmarc_reverse_names WHERE ip = ? AND due_at_ms < ?",
+};
 
 /** Finds and removes names, classifications and reverse names that nothing refers to any more, a few at a time. */
 export class NameRetentionStore {
   readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
-    this.#sql = prepareNameStatements(db);
+    this.#sql = sqlStatements(db, NAME_STATEMENTS);
   }
 
   /** header_from domains after one, in their order, that were first seen before a day. */

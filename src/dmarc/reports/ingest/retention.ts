@@ -83,19 +83,19 @@ export class Retention {
 
   /** Of one run. A run that is stopped throws `RetentionStopped`. */
   get #limits(): StepLimits {
-    const isStopping = (): boolean => {
+    const isStopping = () => {
       if (this.#isStopping) throw new RetentionStopped();
       return false;
     };
     return { isStopping, stepsMax: CHUNKS_MAX };
   }
 
-  #beforeMs(days: number): number {
+  #beforeMs(days: number) {
     return this.runtime.clock.nowMs() - days * DAY_MS;
   }
 
   /** Removes rows until there are none left; false when a run may not remove more. */
-  async #untilGone(remove: (tx: Tx) => number): Promise<boolean> {
+  async #untilGone(remove: (tx: Tx) => number) {
     const { isComplete } = await inSteps(() => this.runtime.db.commit(remove), this.#limits);
     return isComplete;
   }
@@ -105,7 +105,7 @@ export class Retention {
     read: (after: AgeCursor) => R[],
     isExpired: (row: R) => boolean,
     remove: (tx: Tx, id: string) => void,
-  ): Promise<void> {
+  ) {
     const start: AgeCursor = { receivedAtMs: -1, rowid: 0 };
     for await (const rows of pagesOf({ start, read, positionOf: (row: R): AgeCursor => row }, this.#limits)) {
       const expired = rows.filter(isExpired);
@@ -131,7 +131,7 @@ export class Retention {
     });
   }
 
-  async #expireRaw(): Promise<void> {
+  async #expireRaw() {
     const { store } = this.parts;
     const domains = store.domains();
     const byNumber = new Map(domains.map(({ number, rawRetentionDays }) => [number, rawRetentionDays]));
@@ -152,13 +152,13 @@ export class Retention {
     );
   }
 
-  async #expireReports(): Promise<void> {
+  async #expireReports() {
     const { store, names } = this.parts;
     await this.#eachDomain(store.domains(), (domain) => this.#expireReportsOf(domain));
     await names.expireReverseNames();
   }
 
-  async #expireReportsOf({ number, retentionDays, rawRetentionDays }: RetainedDomain): Promise<void> {
+  async #expireReportsOf({ number, retentionDays, rawRetentionDays }: RetainedDomain) {
     const { store, names } = this.parts;
     const day = dayOfTime(this.runtime.clock.nowMs()) - retentionDays;
     await this.#untilGone((tx) => store.removeBeforeDay(tx, number, day, ROWS_AT_ONCE));
@@ -172,7 +172,7 @@ export class Retention {
   }
 
   /** Sources that were last seen before a day. */
-  async #expireSources(domain: number, day: number): Promise<void> {
+  async #expireSources(domain: number, day: number) {
     const { store } = this.parts;
     const read = (after: string) => store.sourcesAfter(domain, after, ROWS_AT_ONCE);
     for await (const rows of pagesOf({ start: "", read, positionOf: ({ key }) => key }, this.#limits)) {
@@ -184,7 +184,7 @@ export class Retention {
     }
   }
 
-  async #expireHistory(): Promise<void> {
+  async #expireHistory() {
     const { store } = this.parts;
     const oldMs = this.#beforeMs(HISTORY_DAYS);
     await this.#eachAge(
@@ -214,9 +214,9 @@ export class Retention {
    * domain that is there, only the findings about the deleted one are removed. False while some are pending: they may be
    * about another domain.
    */
-  async #purgeIngestions(domain: DomainRow): Promise<boolean> {
+  async #purgeIngestions(domain: DomainRow) {
     const { store } = this.parts;
-    const isConcerned = (one: OwnedIngestion): boolean =>
+    const isConcerned = (one: OwnedIngestion) =>
       one.domain === domain.number || one.findings?.includes(domain.id) === true;
     let isPending = false;
     let after = "";
@@ -235,7 +235,7 @@ export class Retention {
     return isComplete && !isPending;
   }
 
-  #purgePage(tx: Tx, domain: DomainRow, page: readonly OwnedIngestion[]): void {
+  #purgePage(tx: Tx, domain: DomainRow, page: readonly OwnedIngestion[]) {
     const { store } = this.parts;
     const domains = new Set(page.length === 0 ? [] : store.domains().map(({ id }) => id));
     for (const one of page) {
@@ -266,7 +266,7 @@ export interface RawRetention {
  * domain, the domain decides whose address it came to, if any.
  */
 export const rawDaysOf = (
-  { domain, findings }: { readonly domain: number | null; readonly findings: readonly StoredFinding[] },
+  { domain, findings }: { domain: number | null; findings: readonly StoredFinding[] },
   { byNumber, byId, unassigned }: RawRetention,
 ): number => {
   const own = (domain === null ? undefined : byNumber.get(domain)) ?? unassigned;
@@ -352,12 +352,12 @@ export class NameRetention {
   }
 
   /** Pages of texts in their order, each after the last one of the page before. */
-  #pages(read: (after: string) => string[]): AsyncGenerator<readonly string[]> {
+  #pages(read: (after: string) => string[]) {
     return pagesOf({ start: "", read, positionOf: (text) => text }, this.#limits);
   }
 
   /** Removes the keys from a set that some source has, or may have after further DNS lookups of its address. */
-  async #keepUsedKeys(domain: number, keys: Set<string>): Promise<void> {
+  async #keepUsedKeys(domain: number, keys: Set<string>) {
     const { store, keysOf } = this.parts;
     let isOneUnnamed = false;
     const read = (after: string) => store.sourcesAfter(domain, after, ROWS_READ_AT_ONCE);
@@ -376,7 +376,7 @@ export class NameRetention {
   }
 
   /** Removes the addresses from a set that some source has. */
-  async #keepUsedAddresses(ips: Set<string>): Promise<void> {
+  async #keepUsedAddresses(ips: Set<string>) {
     if (ips.size === 0) return;
     const read = (after: number) => this.parts.store.addressesAfter(after, ROWS_READ_AT_ONCE);
     for await (const some of pagesOf({ start: 0, read, positionOf: ({ number }) => number }, this.#limits)) {

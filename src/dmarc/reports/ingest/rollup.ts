@@ -32,8 +32,7 @@ const SELECTOR = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 export const evidenceOf = (row: ReportRow, domain: string): SourceEvidence => {
   const from = row.headerFrom ?? domain;
   const isOurs = from === domain || from.endsWith(`.${domain}`);
-  const isAligned = (name: string): boolean =>
-    isOurs && isSameOrganisation(name, from) && isSameOrganisation(name, domain);
+  const isAligned = (name: string) => isOurs && isSameOrganisation(name, from) && isSameOrganisation(name, domain);
   const signatures = row.dkimResults.flatMap(({ domain: signer, selector, result }) =>
     result === "pass" && signer !== null ? [{ signer, selector }] : [],
   );
@@ -60,7 +59,7 @@ const readSelector = (selector: string | null): string | null => {
   return SELECTOR.test(plain) ? plain : null;
 };
 
-const lastLabels = (name: string): string => name.split(".").slice(-NAME_LABELS_MAX).join(".");
+const lastLabels = (name: string) => name.split(".").slice(-NAME_LABELS_MAX).join(".");
 
 /** The key under which a source is stored: `<ip> <d=>/<selector> <envelope> <foreign d=>`, `-` for what is absent, `*` for no single address. */
 export const keyOfEvidence = ({ ip, signer, selector, envelope, foreign }: SourceEvidence): string =>
@@ -91,7 +90,7 @@ export const readSourceKey = (key: string): SourceEvidence => {
   };
 };
 
-const present = (word: string): string | null => (word === ABSENT ? null : word);
+const present = (word: string) => (word === ABSENT ? null : word);
 
 /** Whether nothing was authenticated in the mail of a source. */
 export const isUnproven = (key: string): boolean => overflowKeyOf(key) === OVERFLOW_REST;
@@ -163,9 +162,9 @@ export const rowFacts = (row: ReportRow, domain: string, policy: Pick<PublishedP
 
 type Check = Pick<ReportRow["dkimResults"][number], "domain" | "result">;
 
-const isPass = ({ result }: Check): boolean => result === "pass";
+const isPass = ({ result }: Check) => result === "pass";
 
-const passesFor = (checks: readonly Check[], from: string, mode: "r" | "s" | null): boolean =>
+const passesFor = (checks: readonly Check[], from: string, mode: "r" | "s" | null) =>
   checks.some(
     ({ result, domain }) =>
       result === "pass" && domain !== null && (mode === "s" ? domain === from : isSameOrganisation(domain, from)),

@@ -206,7 +206,7 @@ export class RowCounter {
   }
 
   /** Takes one source off what the domain and the report may have; false when nothing is left. */
-  #takeSource(domain: number, key: string): boolean {
+  #takeSource(domain: number, key: string) {
     const count = entryOf(this.#sourceCounts, domain, () => this.store.count(domain));
     const max = isUnproven(key) ? SOURCES_MAX * UNPROVEN_PART : SOURCES_MAX;
     if (this.#left.sources <= 0 || count >= this.#limitOf(max)) return false;
@@ -215,19 +215,19 @@ export class RowCounter {
     return true;
   }
 
-  #takeOverflow(domain: number): boolean {
+  #takeOverflow(domain: number) {
     const count = entryOf(this.#overflowCounts, domain, () => this.store.countOverflow(domain));
     if (count >= this.#limitOf(OVERFLOW_SOURCES_MAX)) return false;
     this.#overflowCounts.set(domain, count + 1);
     return true;
   }
 
-  #limitOf(max: number): number {
+  #limitOf(max: number) {
     return this.#left.isKnown ? max : Math.floor(max * UNTRUSTED_PART);
   }
 
   /** Queues an address for DNS lookups; false when the report has used up its allowance. */
-  #queue(domain: CountedDomain, ip: string): boolean {
+  #queue(domain: CountedDomain, ip: string) {
     // No DNS lookups for test keys.
     if (domain.mode === "test" || this.#queued.has(ip)) return true;
     this.#waitingAddresses ??= this.store.countQueued(this.deps.nowMs, WAITING_ADDRESSES_MAX);
@@ -239,7 +239,7 @@ export class RowCounter {
     return true;
   }
 
-  #countedName(domain: DomainRow, name: string, day: number): string {
+  #countedName(domain: DomainRow, name: string, day: number) {
     const names = entryOf(this.#names, domain.number, () => ({ known: new Map<string, CountedName>(), count: null }));
     const counted = entryOf(names.known, name, () => this.#findOrInsertName(domain, names, { name, day }));
     if (day < counted.firstDay) {

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { IS_COUNTED } from "./retention-store.ts";
-import { prepareRowInsert, statements } from "../../../foundation/db/statements.ts";
+import { prepareRowInsert, rows, sqlStatements } from "../../../foundation/db/statements.ts";
 import type { SQLQueryBindings } from "bun:sqlite";
 import type { CountedDay, CountedReporter, Counts, Rollup } from "./rollup.ts";
 
@@ -23,60 +23,45 @@ export interface FirstSight {
 }
 
 /** Days of the records of a source (1) in other reports than one (2); the first or the last. */
-const dayElsewhere = (order: "ASC" | "DESC"): string =>
+const dayElsewhere = (order: "ASC" | "DESC") =>
   `(SELECT day FROM dmarc_records WHERE source = ?1 AND report <> ?2 ORDER BY day ${order} LIMIT 1)`;
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) => {
-  const number = <P extends (string | number)[]>(sql: string) => sqlite.prepare<{ value: number }, P>(sql);
-  return statements({
-    find: () =>
-      sqlite.prepare<Omit<SeenSource, "isVouched"> & { readonly isVouched: 0 | 1 }, [number, string]>(
-        "SELECT number, first_day AS firstDay, last_day AS lastDay, is_vouched AS isVouched FROM dmarc_sources WHERE domain = ? AND key = ?",
-      ),
-    insert: () =>
-      sqlite.prepare(
-        "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms, is_reviewed, is_vouched) VALUES (?, ?, ?, ?, ?, ?, ?)",
-      ),
-    vouch: () => sqlite.prepare("UPDATE dmarc_sources SET is_vouched = 1 WHERE number = ?"),
-    extend: () => sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?"),
-    hasLegacy: () =>
-      sqlite.prepare<unknown, [number]>(
-        "SELECT 1 FROM dmarc_sources INDEXED BY dmarc_sources_legacy WHERE domain = ? AND instr(key, ' ') = 0 LIMIT 1",
-      ),
-    findLegacy: () =>
-      sqlite.prepare<{ atMs: number; isReviewed: 0 | 1 }, [number, string]>(
-        `SELECT first_seen_at_ms AS atMs, is_reviewed AS isReviewed FROM dmarc_sources s WHERE domain = ? AND key = ?
+const number = <P extends (string | number)[]>(text: string) => rows<{ value: number }, P>(text);
+
+const STATEMENTS = {
+  find: rows<Omit<SeenSource, "isVouched"> & { readonly isVouched: 0 | 1 }, [number, string]>(
+    "SELECT number, first_day AS firstDay, last_day AS lastDay, is_vouched AS isVouched FROM dmarc_sources WHERE domain = ? AND key = ?",
+  ),
+  insert:
+    "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms, is_reviewed, is_vouched) VALUES (?, ?, ?, ?, ?, ?, ?)",
+  vouch: "UPDATE dmarc_sources SET is_vouched = 1 WHERE number = ?",
+  extend: "UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?",
+  hasLegacy: rows<unknown, [number]>(
+    "SELECT 1 FROM dmarc_sources INDEXED BY dmarc_sources_legacy WHERE domain = ? AND instr(key, ' ') = 0 LIMIT 1",
+  ),
+  findLegacy: rows<{ atMs: number; isReviewed: 0 | 1 }, [number, string]>(
+    `SELECT first_seen_at_ms AS atMs, is_reviewed AS isReviewed FROM dmarc_sources s WHERE domain = ? AND key = ?
         AND EXISTS (SELECT 1 FROM dmarc_records r WHERE r.source = s.number)`,
-      ),
-    queueAddress: () =>
-      sqlite.prepare(
-        "INSERT OR IGNORE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, NULL, 0, ?, NULL)",
-      ),
-    count: () => number<[number]>("SELECT count(*) AS value FROM dmarc_sources WHERE domain = ?"),
-    countOverflow: () =>
-      number<[number]>("SELECT count(*) AS value FROM dmarc_sources WHERE domain = ? AND key >= '* ' AND key < '*!'"),
-    countQueued: () =>
-      number<[number, number]>(
-        "SELECT count(*) AS value FROM (SELECT 1 FROM dmarc_reverse_names WHERE due_at_ms <= ? LIMIT ?)",
-      ),
-    removeUnseen: () =>
-      sqlite.prepare(
-        "DELETE FROM dmarc_sources WHERE number = ?1 AND NOT EXISTS (SELECT 1 FROM dmarc_records WHERE source = ?1 AND report <> ?2)",
-      ),
-    shrink: () =>
-      sqlite.prepare(
-        `UPDATE dmarc_sources SET first_day = iif(first_day = ?3, ${dayElsewhere("ASC")}, first_day),
+  ),
+  queueAddress:
+    "INSERT OR IGNORE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, NULL, 0, ?, NULL)",
+  count: number<[number]>("SELECT count(*) AS value FROM dmarc_sources WHERE domain = ?"),
+  countOverflow: number<[number]>(
+    "SELECT count(*) AS value FROM dmarc_sources WHERE domain = ? AND key >= '* ' AND key < '*!'",
+  ),
+  countQueued: number<[number, number]>(
+    "SELECT count(*) AS value FROM (SELECT 1 FROM dmarc_reverse_names WHERE due_at_ms <= ? LIMIT ?)",
+  ),
+  removeUnseen:
+    "DELETE FROM dmarc_sources WHERE number = ?1 AND NOT EXISTS (SELECT 1 FROM dmarc_records WHERE source = ?1 AND report <> ?2)",
+  shrink: `UPDATE dmarc_sources SET first_day = iif(first_day = ?3, ${dayElsewhere("ASC")}, first_day),
         last_day = iif(last_day = ?3, ${dayElsewhere("DESC")}, last_day) WHERE number = ?1`,
-      ),
-    firstDayOfName: () =>
-      number<[number, string]>("SELECT first_day AS value FROM dmarc_names WHERE domain = ? AND name = ?"),
-    countNames: () => number<[number]>("SELECT count(*) AS value FROM dmarc_names WHERE domain = ?"),
-    insertName: () =>
-      sqlite.prepare("INSERT INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)"),
-    setFirstDayOfName: () => sqlite.prepare("UPDATE dmarc_names SET first_day = ? WHERE domain = ? AND name = ?"),
-    isNameCounted: () => sqlite.prepare<unknown, [number, string]>(IS_COUNTED),
-    removeName: () => sqlite.prepare("DELETE FROM dmarc_names WHERE domain = ? AND name = ?"),
-  });
+  firstDayOfName: number<[number, string]>("SELECT first_day AS value FROM dmarc_names WHERE domain = ? AND name = ?"),
+  countNames: number<[number]>("SELECT count(*) AS value FROM dmarc_names WHERE domain = ?"),
+  insertName: "INSERT INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)",
+  setFirstDayOfName: "UPDATE dmarc_names SET first_day = ? WHERE domain = ? AND name = ?",
+  isNameCounted: rows<unknown, [number, string]>(IS_COUNTED),
+  removeName: "DELETE FROM dmarc_names WHERE domain = ? AND name = ?",
 };
 
 /** The sources and the header_from domains that reports about a domain name. `domain` is the `number` of a domain. */
@@ -84,7 +69,7 @@ export class SeenSourceStore {
   readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
-    this.#sql = prepareStatements(db);
+    this.#sql = sqlStatements(db, STATEMENTS);
   }
 
   find(domain: number, key: string): SeenSource | null {
@@ -130,7 +115,7 @@ export class SeenSourceStore {
   }
 
   /** Removes a source that only this report names; of others it corrects the days. `day`: the day of the report. */
-  forgetReport(_tx: Tx, number: number, { report, day }: { readonly report: number; readonly day: number }): void {
+  forgetReport(_tx: Tx, number: number, { report, day }: { report: number; day: number }): void {
     if (this.#sql.removeUnseen.run(number, report).changes === 0) this.#sql.shrink.run(number, report, day);
   }
 
@@ -222,22 +207,17 @@ const prepareCounting = (db: Pick<Db, "sqlite">, { table, key, figures }: CountC
   };
 };
 
-const prepareDailyStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    reporterHolds: () =>
-      sqlite.prepare<unknown, [number, number, string, string, number]>(
-        `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
+const DAILY_STATEMENTS = {
+  reporterHolds: rows<unknown, [number, number, string, string, number]>(
+    `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
       AND reports > 0 AND messages >= ?`,
-      ),
-    isNameCountedOn: () =>
-      sqlite.prepare<unknown, [number, number, string, number]>(
-        "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?",
-      ),
-    touchDomain: () =>
-      sqlite.prepare(
-        "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
-      ),
-  });
+  ),
+  isNameCountedOn: rows<unknown, [number, number, string, number]>(
+    "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?",
+  ),
+  touchDomain:
+    "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
+};
 
 const sourceRow = ({ domain, day, key, voucher }: CountKey<number>, counts: Counts, sign: 1 | -1): CountRow => {
   const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
@@ -268,7 +248,7 @@ export class DailyCountStore {
   readonly #tables;
 
   constructor(db: Pick<Db, "sqlite">) {
-    this.#sql = prepareDailyStatements(db);
+    this.#sql = sqlStatements(db, DAILY_STATEMENTS);
     this.#tables = {
       sources: prepareCounting(db, SOURCES),
       reporters: prepareCounting(db, REPORTERS),

@@ -11,7 +11,7 @@ import { addMessages, entryOf, noCounts, type CountedDay, type Counts, rowFacts 
 import { RowCounter, sourceAllowance } from "./row-counter.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { AUTHOR } from "./report-store.ts";
-import { statements } from "../../../foundation/db/statements.ts";
+import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 
 /** What the rebuild uses beside the runtime. */
 export interface SourceRebuildParts {
@@ -34,7 +34,7 @@ const PAUSE_FACTOR = 3;
 export const paceOf = (clock: Clock) => (tookMs: number) =>
   wait(clock, Math.min(PAUSE_MS_MAX, Math.ceil(PAUSE_FACTOR * tookMs)));
 
-const isBusy = (error: unknown): boolean =>
+const isBusy = (error: unknown) =>
   error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 
 interface Step {
@@ -73,7 +73,7 @@ export class SourceRebuild {
     await this.#running?.catch(() => undefined);
   }
 
-  async #rebuild(): Promise<void> {
+  async #rebuild() {
     const { clock, log } = this.runtime;
     let after: LegacyCursor = { domain: 0, number: 0 };
     let [records, startedMs] = [0, 0];
@@ -123,10 +123,10 @@ export class SourceRebuild {
   }
 
   #moveRecords(
-    { tx, counter }: { readonly tx: Tx; readonly counter: RowCounter },
+    { tx, counter }: { tx: Tx; counter: RowCounter },
     source: LegacySource,
     records: readonly LegacyRecord[],
-  ): void {
+  ) {
     const { store, stores } = this.parts;
     const domain = { number: source.domain, domain: source.name, mode: source.mode };
     const balance = new CountBalance(store, source);
@@ -156,7 +156,7 @@ export class SourceRebuild {
   }
 
   /** Earlier versions counted all reports as trusted ones. */
-  #voucherOf({ domain }: LegacySource, { day, org, author, messages, voucher }: LegacyRecord): number {
+  #voucherOf({ domain }: LegacySource, { day, org, author, messages, voucher }: LegacyRecord) {
     if (voucher !== VOUCHED_BY_NOBODY) return voucher;
     const key = { reporter: org?.toLowerCase() ?? "", author };
     return this.parts.stores.counts.isCountedApart({ domain, day, key }, messages) ? voucher : VOUCHED_AS_KNOWN;
@@ -207,7 +207,7 @@ class CountBalance {
     return this.#moved.values();
   }
 
-  #take(number: number, day: CountedDay, wanted: Counts): void {
+  #take(number: number, day: CountedDay, wanted: Counts) {
     const key = `${day.day} ${day.voucher}`;
     const there = entryOf(this.#left, key, () => this.store.countsOf(this.source, day) ?? noCounts());
     if (there.messages <= 0) return;
@@ -266,40 +266,35 @@ const RECORDS = `SELECT c.rowid, c.day, c.source_ip AS sourceIp, c.count, c.disp
 const COUNTED_DAYS = `WITH RECURSIVE days (day) AS (SELECT ?3 UNION ALL SELECT day + 1 FROM days WHERE day < ?4)
   SELECT min(n.day) AS firstDay, max(n.day) AS lastDay FROM days CROSS JOIN dmarc_daily n ON n.domain = ?1 AND n.day = days.day AND n.source = ?2`;
 
-const legacySources = (where: string): string =>
+const legacySources = (where: string) =>
   `SELECT s.domain, s.number, d.domain AS name, d.mode, s.first_day AS firstDay, s.last_day AS lastDay,
     s.first_seen_at_ms AS firstSeenAtMs, s.is_reviewed AS isReviewed
     FROM dmarc_sources s INDEXED BY dmarc_sources_legacy CROSS JOIN dmarc_domains d ON d.number = s.domain AND d.deleted_at_ms IS NULL
     WHERE instr(s.key, ' ') = 0 AND ${where} ORDER BY s.domain, s.number LIMIT ?`;
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    ofDomain: () =>
-      sqlite.prepare<LegacySource, [number, number, number]>(legacySources("s.domain = ? AND s.number > ?")),
-    ofNextDomains: () => sqlite.prepare<LegacySource, [number, number]>(legacySources("s.domain > ?")),
-    records: () => sqlite.prepare<LegacyRecord, [number, number]>(RECORDS),
-    hasRecords: () => sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_records WHERE source = ? LIMIT 1"),
-    move: () => sqlite.prepare("UPDATE dmarc_records SET source = ? WHERE rowid = ?"),
-    inherit: () =>
-      sqlite.prepare(
-        "UPDATE dmarc_sources SET first_seen_at_ms = min(first_seen_at_ms, ?), is_reviewed = max(is_reviewed, ?) WHERE number = ?",
-      ),
-    counts: () =>
-      sqlite.prepare<Counts, [number, number, number, number]>(
-        `SELECT messages, aligned, aligned_dkim AS alignedDkim, aligned_spf AS alignedSpf, forwarded, authenticated, quarantined, rejected
+const STATEMENTS = {
+  ofDomain: rows<LegacySource, [number, number, number]>(legacySources("s.domain = ? AND s.number > ?")),
+  ofNextDomains: rows<LegacySource, [number, number]>(legacySources("s.domain > ?")),
+  records: rows<LegacyRecord, [number, number]>(RECORDS),
+  hasRecords: rows<unknown, [number]>("SELECT 1 FROM dmarc_records WHERE source = ? LIMIT 1"),
+  move: "UPDATE dmarc_records SET source = ? WHERE rowid = ?",
+  inherit:
+    "UPDATE dmarc_sources SET first_seen_at_ms = min(first_seen_at_ms, ?), is_reviewed = max(is_reviewed, ?) WHERE number = ?",
+  counts: rows<Counts, [number, number, number, number]>(
+    `SELECT messages, aligned, aligned_dkim AS alignedDkim, aligned_spf AS alignedSpf, forwarded, authenticated, quarantined, rejected
       FROM dmarc_daily WHERE domain = ? AND day = ? AND source = ? AND is_trusted = ?`,
-      ),
-    countedDays: () => sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, number[]>(COUNTED_DAYS),
-    setDays: () => sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?"),
-    remove: () => sqlite.prepare("DELETE FROM dmarc_sources WHERE number = ?"),
-  });
+  ),
+  countedDays: rows<{ firstDay: number | null; lastDay: number | null }, number[]>(COUNTED_DAYS),
+  setDays: "UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?",
+  remove: "DELETE FROM dmarc_sources WHERE number = ?",
+};
 
 /** Moves records of legacy sources to other sources. */
 export class SourceRebuildStore {
   readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
-    this.#sql = prepareStatements(db);
+    this.#sql = sqlStatements(db, STATEMENTS);
   }
 
   /** The next legacy sources after one, of domains that are not deleted; none after the last. */

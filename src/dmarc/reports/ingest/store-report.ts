@@ -91,7 +91,7 @@ type Decision =
 export const decideReport = (
   { reports }: Pick<IngestStores, "reports">,
   origin: ReadIngestion,
-  { report, domain, nowMs }: { readonly report: Report; readonly domain: DomainRow; readonly nowMs: number },
+  { report, domain, nowMs }: { report: Report; domain: DomainRow; nowMs: number },
 ): Decision => {
   const refusal = reportRefusal(origin, domain, { claimed: report, nowMs });
   if (refusal !== null) return { kind: "refused", finding: refusedFinding(origin, refusal, nowMs) };
@@ -156,7 +156,7 @@ const sameFinding = ({ from, named }: ParsedPart, same: SameReport, rowsHash: st
 };
 
 /** Writes a report with its rows, unless these are written already, completes and counts it. Returns its id. */
-const writeReport = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToStore): string => {
+const writeReport = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToStore) => {
   const ahead = batch.ahead.get(toStore.report);
   if (ahead?.domain !== toStore.domain.number) return writeWithRows(batch, from, toStore);
   const { reports, counts } = batch.stores;
@@ -166,7 +166,7 @@ const writeReport = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToSt
   return ahead.id;
 };
 
-const writeWithRows = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToStore): string => {
+const writeWithRows = (batch: WriteBatch, from: ReadIngestion, toStore: ReportToStore) => {
   const { report, domain, trust } = toStore;
   const voucher = voucherFor(batch, domain, { claimed: report, trust, day: dayOf(report) });
   batch.counter.beginReport(sourceAllowance(voucher));
@@ -202,7 +202,7 @@ export interface InsertedReport extends ReportToStore {
 
 /** Inserts a report without its rows. */
 export const insertReport = (
-  { stores, tx }: { readonly stores: IngestStores; readonly tx: Tx },
+  { stores, tx }: { stores: IngestStores; tx: Tx },
   { ingestion, authentication, isMail }: ReadIngestion,
   { report, domain, fingerprint, rowsHash, voucher, aligned }: InsertedReport,
 ): { readonly number: number; readonly id: string } => {
@@ -235,7 +235,7 @@ interface PlacedRecord extends PlacedRow {
 /** Finds what rows of a report are counted under. */
 export const placeRows = (
   counter: RowCounter,
-  { report, domain }: { readonly report: Report; readonly domain: DomainRow },
+  { report, domain }: { report: Report; domain: DomainRow },
   rows: readonly PlacedRow[],
 ): readonly PlacedRecord[] => {
   const day = dayOf(report);
@@ -247,8 +247,8 @@ export const placeRows = (
 
 /** Writes rows of a report as records. */
 export const insertRecords = (
-  { stores, tx }: { readonly stores: IngestStores; readonly tx: Tx },
-  { number, report, domain }: { readonly number: number; readonly report: Report; readonly domain: DomainRow },
+  { stores, tx }: { stores: IngestStores; tx: Tx },
+  { number, report, domain }: { number: number; report: Report; domain: DomainRow },
   records: readonly PlacedRecord[],
 ): void => {
   const day = dayOf(report);

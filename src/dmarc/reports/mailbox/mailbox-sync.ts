@@ -7,7 +7,7 @@ import type { IngestionWorker } from "../ingest/ingestion-worker.ts";
 import { waitFor } from "../../../foundation/base/wait.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { ReportOutcome } from "../report/report.ts";
-import { statements } from "../../../foundation/db/statements.ts";
+import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 
 /** What a sync uses beside the runtime. */
 export interface MailboxSyncParts {
@@ -98,12 +98,12 @@ export class MailboxSync {
     return { usageDay: 0, usageBytes: 0, ...known, uidValidity, lastUid: 0 };
   }
 
-  #isPaused({ usageDay, usageBytes }: MailboxState): boolean {
+  #isPaused({ usageDay, usageBytes }: MailboxState) {
     const today = dayOfTime(this.runtime.clock.nowMs());
     return this.parts.reserve.isLow() || (usageDay === today && usageBytes >= MAILBOX_DAY_BYTES_MAX);
   }
 
-  async #untilRead(): Promise<void> {
+  async #untilRead() {
     await waitFor(this.runtime.clock, this.parts.ingester.idle(), { timeoutMs: UNREAD_WAIT_MS });
   }
 
@@ -186,7 +186,7 @@ export class MailboxSync {
   }
 
   /** Counted before the attempt, which may end the session. */
-  #countTry(group: readonly number[], tries: number): void {
+  #countTry(group: readonly number[], tries: number) {
     const [first = 0] = group;
     if (this.#failures.size >= FAILURES_KEPT_MAX) this.#failures.clear();
     if (this.#alone.size >= FAILURES_KEPT_MAX) this.#alone.clear();
@@ -214,7 +214,7 @@ export class MailboxSync {
     );
   }
 
-  #logSkipped(uid: number, reason: string): void {
+  #logSkipped(uid: number, reason: string) {
     this.runtime.log.warn(`skipping a message of the mailbox: ${reason}`, { uid });
   }
 }
@@ -266,7 +266,7 @@ export class MessageMarker {
     }
   }
 
-  async #markAll(session: Pick<ImapSession, "mark">, messages: readonly ProcessedMessage[]): Promise<void> {
+  async #markAll(session: Pick<ImapSession, "mark">, messages: readonly ProcessedMessage[]) {
     for (const [mark, some] of Map.groupBy(messages, (message) => markOf(message, this.parts.after))) {
       if (mark === null) continue;
       const uids = some.map(({ uid }) => uid);
@@ -278,7 +278,7 @@ export class MessageMarker {
   }
 }
 
-const hasNoReport = ({ outcome, reason }: ProcessedMessage): boolean =>
+const hasNoReport = ({ outcome, reason }: ProcessedMessage) =>
   outcome === "rejected" && reason !== null && NO_REPORT.has(reason);
 
 /** Null for a message that stays as it is. */
@@ -303,44 +303,35 @@ export interface ProcessedMessage {
   readonly reason: string | null;
 }
 
-const prepareStatements = ({ sqlite }: Pick<Db, "sqlite">) =>
-  statements({
-    find: () =>
-      sqlite.prepare<MailboxState, [string]>(
-        `SELECT uid_validity AS uidValidity, last_uid AS lastUid, usage_day AS usageDay, usage_bytes AS usageBytes
+const STATEMENTS = {
+  find: rows<MailboxState, [string]>(
+    `SELECT uid_validity AS uidValidity, last_uid AS lastUid, usage_day AS usageDay, usage_bytes AS usageBytes
       FROM dmarc_mailboxes WHERE mailbox = ?`,
-      ),
-    clear: () => sqlite.prepare("DELETE FROM dmarc_mailboxes"),
-    clearMarks: () => sqlite.prepare("DELETE FROM dmarc_mailbox_marks"),
-    insert: () =>
-      sqlite.prepare(
-        `INSERT INTO dmarc_mailboxes (mailbox, uid_validity, last_uid, usage_day, usage_bytes) VALUES (?, ?, 0, ?, ?)`,
-      ),
-    advance: () => sqlite.prepare("UPDATE dmarc_mailboxes SET last_uid = ? WHERE mailbox = ?"),
-    addUsage: () =>
-      sqlite.prepare(
-        `UPDATE dmarc_mailboxes SET usage_bytes = CASE usage_day WHEN $day THEN usage_bytes ELSE 0 END + $bytes, usage_day = $day
+  ),
+  clear: "DELETE FROM dmarc_mailboxes",
+  clearMarks: "DELETE FROM dmarc_mailbox_marks",
+  insert: `INSERT INTO dmarc_mailboxes (mailbox, uid_validity, last_uid, usage_day, usage_bytes) VALUES (?, ?, 0, ?, ?)`,
+  advance: "UPDATE dmarc_mailboxes SET last_uid = ? WHERE mailbox = ?",
+  addUsage: `UPDATE dmarc_mailboxes SET usage_bytes = CASE usage_day WHEN $day THEN usage_bytes ELSE 0 END + $bytes, usage_day = $day
       WHERE mailbox = $mailbox`,
-      ),
-    addMark: () => sqlite.prepare("INSERT OR REPLACE INTO dmarc_mailbox_marks (uid, ingestion) VALUES (?, ?)"),
-    countMarks: () => sqlite.prepare<{ count: number }, []>("SELECT count(*) AS count FROM dmarc_mailbox_marks"),
-    isMarked: () => sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_mailbox_marks WHERE uid = ?"),
-    processed: () =>
-      sqlite.prepare<ProcessedMessage, [number]>(
-        `SELECT m.uid, m.ingestion, i.outcome, i.reason FROM dmarc_mailbox_marks m LEFT JOIN dmarc_ingestions i ON i.id = m.ingestion
+  addMark: "INSERT OR REPLACE INTO dmarc_mailbox_marks (uid, ingestion) VALUES (?, ?)",
+  countMarks: rows<{ count: number }, []>("SELECT count(*) AS count FROM dmarc_mailbox_marks"),
+  isMarked: rows<unknown, [number]>("SELECT 1 FROM dmarc_mailbox_marks WHERE uid = ?"),
+  processed: rows<ProcessedMessage, [number]>(
+    `SELECT m.uid, m.ingestion, i.outcome, i.reason FROM dmarc_mailbox_marks m LEFT JOIN dmarc_ingestions i ON i.id = m.ingestion
       WHERE m.uid <= (SELECT last_uid FROM dmarc_mailboxes) AND (i.id IS NULL OR i.status = 'done') ORDER BY m.uid LIMIT ?`,
-      ),
-    removeMark: () => sqlite.prepare("DELETE FROM dmarc_mailbox_marks WHERE uid = ? AND ingestion = ?"),
-    removeIngestion: () => sqlite.prepare("DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done'"),
-    removeRaw: () => sqlite.prepare("DELETE FROM dmarc_raw WHERE ingestion = ?"),
-  });
+  ),
+  removeMark: "DELETE FROM dmarc_mailbox_marks WHERE uid = ? AND ingestion = ?",
+  removeIngestion: "DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done'",
+  removeRaw: "DELETE FROM dmarc_raw WHERE ingestion = ?",
+};
 
 /** The UID up to which the mailbox was read, and its messages that are still to be marked on the server. */
 export class MailboxStore {
   readonly #sql;
 
   constructor(db: Pick<Db, "sqlite">) {
-    this.#sql = prepareStatements(db);
+    this.#sql = sqlStatements(db, STATEMENTS);
   }
 
   /** Null for a mailbox that was not read yet. */
@@ -361,7 +352,7 @@ export class MailboxStore {
     this.#sql.advance.run(lastUid, mailbox);
   }
 
-  addUsage(_tx: Tx, mailbox: string, { day, bytes }: { readonly day: number; readonly bytes: number }): void {
+  addUsage(_tx: Tx, mailbox: string, { day, bytes }: { day: number; bytes: number }): void {
     this.#sql.addUsage.run({ $day: day, $bytes: bytes, $mailbox: mailbox });
   }
 

@@ -34,7 +34,7 @@ export interface ImapSettings {
 const SECRET_CHARACTERS_MAX = 1_024;
 
 /** The text of a file. Throws an `ImapFailure` for the operator. */
-const textOf = (path: string): string => {
+const textOf = (path: string) => {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
@@ -198,15 +198,15 @@ export class MailboxFetcher {
     }
   }
 
-  #reconnectMs(isSlow: boolean): number {
+  #reconnectMs(isSlow: boolean) {
     return reconnectDelayMs(this.#failures, isSlow, this.runtime.random);
   }
 
-  #isSteady(): boolean {
+  #isSteady() {
     return this.#worksSinceMs !== null && this.runtime.clock.monotonicMs() - this.#worksSinceMs >= STEADY_MS;
   }
 
-  async #fetch(accountId: string, succeeded: () => void): Promise<void> {
+  async #fetch(accountId: string, succeeded: () => void) {
     this.#worksSinceMs = null;
     const opening = this.parts.open();
     // The mailbox may open after the service has stopped.
@@ -233,7 +233,7 @@ export class MailboxFetcher {
   }
 
   /** Logs what went wrong, once for each problem, and makes it a finding. Returns whether only the operator can fix it. */
-  #note({ kind, message }: ImapFailure): boolean {
+  #note({ kind, message }: ImapFailure) {
     const { log } = this.runtime;
     const { name } = this.parts;
     const isSlow = kind === "login" || kind === "folder";
@@ -246,7 +246,7 @@ export class MailboxFetcher {
     return isSlow;
   }
 
-  async #wait(ms: number): Promise<void> {
+  async #wait(ms: number) {
     await wait(this.runtime.clock, ms, this.#stopping.signal);
   }
 }

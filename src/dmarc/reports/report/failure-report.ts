@@ -51,7 +51,7 @@ export const readFailureReport = (part: Uint8Array, message: Uint8Array | null =
   for (const { name, value } of headerFields(part)) {
     if (!fields.has(name.toLowerCase())) fields.set(name.toLowerCase(), value);
   }
-  const field = (name: string): string | null => cut(readText(fields.get(name) ?? ""));
+  const field = (name: string) => cut(readText(fields.get(name) ?? ""));
   const source = readSourceIp(field("source-ip") ?? "");
   const headers = message === null ? [] : shortHeaders(headerFields(message));
   const from = headers.find(({ name }) => name.toLowerCase() === "from")?.value ?? "";
@@ -82,7 +82,7 @@ const fromDomain = (from: string): string | null => {
   return address === "" ? null : readDomain(address.replace(/[<>]/g, ""));
 };
 
-const cut = (text: string | null): string | null =>
+const cut = (text: string | null) =>
   text === null ? null : text.slice(0, FAILURE_REPORT_LIMITS.headerCharactersMax).toWellFormed();
 
 /** Fields `name: value` up to the first blank line after one, unfolded (RFC 5322 §2.2.3). */
@@ -183,7 +183,7 @@ const redactHeader = ({ name, value }: FailureHeader): readonly FailureHeader[] 
 };
 
 /** The text with the local parts of all addresses removed. */
-const redactText = (text: string): string =>
+const redactText = (text: string) =>
   text
     .replace(QUOTED_LOCAL_PART, `${REDACTED}@`)
     .replace(LOCAL_PART, (match, run: string, at: string) => {
@@ -197,17 +197,17 @@ const redactText = (text: string): string =>
     });
 
 /** `redacted@example.com` for each address, and nothing else. */
-const domainsOnly = (text: string): string =>
+const domainsOnly = (text: string) =>
   [...text.matchAll(DOMAIN_BEHIND_AT)].map(([, domain]) => `${REDACTED}@${domain}`).join(", ");
 
 /** Removes `for <user@example.com>` and the authenticated user. */
-const withoutRecipient = (received: string): string =>
+const withoutRecipient = (received: string) =>
   received
     .replace(/\bfor\s+(?:<[^>]*>|"[^"]*"@\S+|[^\s;]+)/gi, `for ${REDACTED}`)
     // input ≤ 2,000 characters
     .replace(/\(\s*(?:smtp-)?auth[^)]*\)/gi, "(authenticated)");
 
-const withoutSecrets = (signature: string): string =>
+const withoutSecrets = (signature: string) =>
   signature
     .split(";")
     .filter((tag) => !SECRET_DKIM_TAGS.has(tag.split("=", 1)[0]?.trim().toLowerCase() ?? ""))

@@ -65,11 +65,11 @@ const readMail = async (bytes: Uint8Array, within: Within): Promise<ReportReadin
 };
 
 /** Failure reports as plain text, as some Exim configurations send them: recognized by their subject only. */
-const isFailureReportInWords = ({ subject }: MimeMessage): boolean =>
+const isFailureReportInWords = ({ subject }: MimeMessage) =>
   /\bdmarc\b.*\b(?:failure|forensic)\s+report\b/i.test(subject ?? "");
 
 /** Bounces without the content type of a bounce: those of qmail and of many forwarders. */
-const isFromMailSystem = ({ from, subject }: MimeMessage): boolean =>
+const isFromMailSystem = ({ from, subject }: MimeMessage) =>
   /^(?:mailer-daemon|postmaster)@/i.test(from ?? "") &&
   /undeliver|returned|failure|failed|rejected|delivery status/i.test(subject ?? "");
 

@@ -146,7 +146,7 @@ class ReportDraft implements ReportSink {
     });
   }
 
-  #finishRow(): void {
+  #finishRow() {
     const row = finishRow(this.#row);
     if (typeof row === "string") {
       this.#skipped.set(row, (this.#skipped.get(row) ?? 0) + 1);
@@ -164,7 +164,7 @@ const beginRecordEntry = (draft: RowDraft, depth: number, third: string | undefi
   else if (depth === 4 && fourth === "reason") beginEntry(draft, "reasons");
 };
 
-const closeInRecord = (draft: RowDraft, path: readonly string[], text: string): void => {
+const closeInRecord = (draft: RowDraft, path: readonly string[], text: string) => {
   const [, second, third, fourth, fifth] = path;
   if (second === "row") {
     if (path.length === 3 && (third === "source_ip" || third === "count")) keepText(draft, third, text);
@@ -181,11 +181,11 @@ const closeInRecord = (draft: RowDraft, path: readonly string[], text: string): 
 };
 
 /** Keeps a text of an element that reports have, unless one of that name is there already. */
-const keepFirst = (texts: Texts, name: string, text: string): void => {
+const keepFirst = (texts: Texts, name: string, text: string) => {
   if (text !== "" && REPORT_ELEMENTS.has(name) && !texts.has(name)) texts.set(name, text);
 };
 
-const keepError = (errors: string[], text: string): void => {
+const keepError = (errors: string[], text: string) => {
   const error = readText(text);
   if (error !== null && errors.length < REPORT_LIMITS.errorsMax)
     errors.push(error.slice(0, REPORT_LIMITS.errorCharactersMax));
@@ -202,7 +202,7 @@ const periodOf = (head: Texts): { beginMs: number; endMs: number; notices: Repor
 };
 
 const metadataOf = (head: Texts) => {
-  const text = (name: string): string | null => readText(head.get(name) ?? "");
+  const text = (name: string) => readText(head.get(name) ?? "");
   const email = text("email");
   const orgName = text("org_name");
   const reportId = text("report_id");
@@ -224,7 +224,7 @@ const metadataOf = (head: Texts) => {
 const PCT_MAX = 100;
 
 const publishedPolicy = (texts: Texts): PublishedPolicy | null => {
-  const text = (name: string): string => texts.get(name) ?? "";
+  const text = (name: string) => texts.get(name) ?? "";
   const domain = readDomain(text("domain"));
   if (domain === null) return null;
   const pct = /^\d{1,3}$/.test(text("pct")) ? Number(text("pct")) : null;

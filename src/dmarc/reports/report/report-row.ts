@@ -114,7 +114,7 @@ export const keepEntryText = ({ entry }: RowDraft, name: string, text: string): 
 };
 
 /** A missing text is empty; every other name is none of these, or has its text. */
-const keepIn = (texts: Record<string, unknown>, name: string, text: string): void => {
+const keepIn = (texts: Record<string, unknown>, name: string, text: string) => {
   if (texts[name] === "") texts[name] = text;
 };
 
@@ -155,7 +155,7 @@ export const isForwarded = ({ reasons }: Pick<ReportRow, "reasons">): boolean =>
       ["forwarded", "mailing_list", "trusted_forwarder"].includes(type) || /\barc\s*=\s*pass\b/i.test(comment ?? ""),
   );
 
-const saidIn = (entries: readonly EntryTexts[]): readonly EntryTexts[] => entries.filter(({ isSaid }) => isSaid);
+const saidIn = (entries: readonly EntryTexts[]) => entries.filter(({ isSaid }) => isSaid);
 
 const overrideOf = (texts: EntryTexts): OverrideReason => {
   const word = readText(texts.type);
@@ -206,7 +206,7 @@ export const shortenRow = (row: ReportRow): ReportRow => {
   return short;
 };
 
-const isWithin = (row: ReportRow): boolean => {
+const isWithin = (row: ReportRow) => {
   const { reasons, dkimResults, spfResults, envelopeFrom, envelopeTo } = row;
   let [entries, characters] = [0, 0];
   for (const list of [reasons, dkimResults, spfResults]) {
@@ -220,7 +220,7 @@ const isWithin = (row: ReportRow): boolean => {
 
 type RowEntry = ReportRow["reasons" | "dkimResults" | "spfResults"][number];
 
-const charactersOf = (entry: RowEntry): number => {
+const charactersOf = (entry: RowEntry) => {
   if ("type" in entry) return entry.type.length + (entry.comment?.length ?? 0);
   const { domain, result, humanResult } = entry;
   const detail = "selector" in entry ? entry.selector : entry.scope;
@@ -228,7 +228,7 @@ const charactersOf = (entry: RowEntry): number => {
 };
 
 const shortenedTo = (row: ReportRow, { characters, entries }: (typeof STEPS)[number]): ReportRow => {
-  const cut = (text: string | null): string | null => text?.slice(0, characters) || null;
+  const cut = (text: string | null) => text?.slice(0, characters) || null;
   return {
     ...row,
     reasons: row.reasons.slice(0, entries).map((reason) => ({ ...reason, comment: cut(reason.comment) })),

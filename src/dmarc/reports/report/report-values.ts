@@ -23,7 +23,7 @@ export const readTimeMs = (text: string): number | null => {
 };
 
 /** Times without a zone are UTC, as all of a report is. */
-const isoTimeMs = (text: string): number => {
+const isoTimeMs = (text: string) => {
   const match = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?)?$/i.exec(text);
   if (match === null) return Number.NaN;
   const [, day = "", time = "00:00", zone = "Z"] = match;
@@ -159,4 +159,4 @@ const ALIGNMENTS: ReadonlyMap<string, "r" | "s"> = new Map([
 export const readAlignment = (text: string): "r" | "s" | null => ALIGNMENTS.get(text.toLowerCase()) ?? null;
 
 /** The same text, without the longer text in memory that it is a part of. */
-const copiedText = (text: string): string => Buffer.from(text, "utf8").toString("utf8");
+const copiedText = (text: string) => Buffer.from(text, "utf8").toString("utf8");

@@ -142,16 +142,16 @@ class FeedbackWalk {
     return this.#state === "after" ? null : "truncated";
   }
 
-  #hasTooManyFaults(): boolean {
+  #hasTooManyFaults() {
     return this.#faults > this.faultsMax;
   }
 
-  #stopAt(found: ReportProblem | null): void {
+  #stopAt(found: ReportProblem | null) {
     if (this.#problem === null && found === "truncated") this.#line = this.parser.line;
     this.#problem ??= found;
   }
 
-  #onError(message: string): void {
+  #onError(message: string) {
     this.#faults += 1;
     // The first fault of an unrepaired text may follow from a bare sign before it; a mismatch in a repaired one cannot.
     if (this.#problem !== null || this.#state === "before" || (this.faultsMax === 0 && this.#faults > 1)) return;
@@ -161,7 +161,7 @@ class FeedbackWalk {
     }
   }
 
-  #onAttribute(characters: number): void {
+  #onAttribute(characters: number) {
     this.#attributes += 1;
     this.#attributeCharacters += characters;
     const { attributesMax, attributeCharactersMax } = XML_LIMITS;
@@ -169,7 +169,7 @@ class FeedbackWalk {
     if (isTooMuch && !this.#hasTooManyFaults()) this.#stopAt("malformed");
   }
 
-  #onOpenTag(name: string): void {
+  #onOpenTag(name: string) {
     this.#attributes = 0;
     this.#attributeCharacters = 0;
     // After a fault that ends the walk the parser guesses.
@@ -180,7 +180,7 @@ class FeedbackWalk {
     else this.#outside += 1;
   }
 
-  #open(name: string): void {
+  #open(name: string) {
     if (this.#text.includes(TAG_END)) {
       this.#stopAt("truncated");
       return;
@@ -191,12 +191,12 @@ class FeedbackWalk {
     this.#stopAt(this.sink.open(this.#path));
   }
 
-  #onText(piece: string): void {
+  #onText(piece: string) {
     if (this.#state !== "inside" || this.#text.length >= XML_LIMITS.textCharactersMax) return;
     this.#text += piece.slice(0, XML_LIMITS.textCharactersMax);
   }
 
-  #onCloseTag(): void {
+  #onCloseTag() {
     if (this.#problem !== null || this.#hasTooManyFaults()) return;
     if (this.#state === "before") this.#outside -= 1;
     if (this.#state !== "inside") return;
@@ -275,14 +275,14 @@ export const createXmlParser = () => {
   const parser = new SaxesParser({ xmlns: false, position: false });
   parser.ENTITIES = Object.assign(Object.create(null), ENTITIES);
 
-  const gathered = (field: string): string => {
+  const gathered = (field: string) => {
     const value: unknown = Reflect.get(parser, field);
     if (typeof value !== "string") throw new Error(`the XML parser has no field ${field} any more`);
     return value;
   };
 
   /** Cuts the token that has not ended yet; false when it is a name, which cannot be cut. */
-  const bound = (): boolean => {
+  const bound = () => {
     const text = gathered("text");
     if (text.length > TOKEN_LIMITS.textCharactersMax) {
       Reflect.set(parser, "text", text.slice(0, TOKEN_LIMITS.textCharactersKept));

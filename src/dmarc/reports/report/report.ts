@@ -148,7 +148,7 @@ const PERIOD_DAYS_MAX = 400;
 /** Why a period cannot be assigned to a day. */
 export type PeriodProblem = "period_in_future" | "period_too_long";
 
-const middleOf = ({ beginMs, endMs }: Period): number => beginMs + (endMs - beginMs) / 2;
+const middleOf = ({ beginMs, endMs }: Period) => beginMs + (endMs - beginMs) / 2;
 
 /** The UTC day of a report: that of the middle of its period. */
 export const dayOf = (period: Period): number => dayOfTime(middleOf(period));
@@ -163,7 +163,7 @@ export const periodProblemOf = (period: Period, nowMs: number): PeriodProblem | 
 };
 
 /** Whether a day is so old that the next retention run expires it. */
-export const isPastRetention = (day: number, { retentionDays }: { readonly retentionDays: number }, nowMs: number) =>
+export const isPastRetention = (day: number, { retentionDays }: { retentionDays: number }, nowMs: number) =>
   day < dayOfTime(nowMs) - retentionDays;
 
 /** What became of a report. `duplicate` follows from what is stored; parsing alone never returns it. */

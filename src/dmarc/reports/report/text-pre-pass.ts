@@ -85,7 +85,7 @@ const closedNames = async (text: string): Promise<ReadonlySet<string> | null> =>
 
 /** Goes from one `<` or `&` to the next, and copies the text between them. */
 const createRepair = (text: string, closed: ReadonlySet<string>) => {
-  const find = (sign: "<" | "&", from: number): number => {
+  const find = (sign: "<" | "&", from: number) => {
     const at = text.indexOf(sign, from);
     return at === -1 ? text.length : at;
   };
@@ -99,19 +99,19 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
   let changes = 0;
   let damagedAt: number | null = null;
 
-  const replaceSign = (at: number, by: string): void => {
+  const replaceSign = (at: number, by: string) => {
     pieces.push(text.slice(copied, at), by);
     copied = at + 1;
     changes += 1;
   };
 
-  const stepAmpersand = (): void => {
+  const stepAmpersand = () => {
     ENTITY.lastIndex = ampersand;
     if (!ENTITY.test(text)) replaceSign(ampersand, "&amp;");
     ampersand = find("&", ampersand + 1);
   };
 
-  const stepBracket = (): void => {
+  const stepBracket = () => {
     const at = bracket;
     const opaqueEnd = findOpaqueEnd(text, at, isMissing);
     if (opaqueEnd !== null) {
@@ -171,18 +171,14 @@ const METADATA_TEXT_CHARACTERS_MAX = 1024;
 const NEXT_END_TAG = /<\/([A-Za-z_][\w.:-]{0,1023})\s*>/; // input ≤ 1024 characters
 
 /** Whether the name of an element in angle brackets is part of a text: `<org_name>x <email></org_name>`. */
-const isWord = (
-  text: string,
-  at: number,
-  { tag, around }: { readonly tag: Tag; readonly around: string | undefined },
-): boolean => {
+const isWord = (text: string, at: number, { tag, around }: { tag: Tag; around: string | undefined }) => {
   if (tag.isClosing || tag.isEmpty || around === undefined || tag.name === around) return false;
   if (!METADATA_TEXTS.has(localName(around))) return false;
   return NEXT_END_TAG.exec(text.slice(at, at + METADATA_TEXT_CHARACTERS_MAX))?.[1] === around;
 };
 
 /** Whether a `<` that begins no tag is the rest of one, by its position and what follows. */
-const isHalfTag = (text: string, at: number, open: readonly string[]): boolean => {
+const isHalfTag = (text: string, at: number, open: readonly string[]) => {
   const names = open.map(localName);
   const around = names.at(-1) ?? "";
   if (!names.includes("record") && around !== "feedback") return false;
@@ -196,7 +192,7 @@ const isHalfTag = (text: string, at: number, open: readonly string[]): boolean =
 };
 
 /** The line of a character, from 1. */
-const lineAt = (text: string, at: number): number => text.slice(0, at).split(/\r\n|\r|\n/).length;
+const lineAt = (text: string, at: number) => text.slice(0, at).split(/\r\n|\r|\n/).length;
 
 /** The name without its namespace prefix, lower case. */
 export const localName = (name: string): string => {
@@ -233,7 +229,7 @@ const tagAt = (text: string, start: number): Tag | null => {
 };
 
 /** Returns whether a tag stays a tag, and updates the open elements. */
-const follow = (tag: Tag, open: string[], closed: ReadonlySet<string>): boolean => {
+const follow = (tag: Tag, open: string[], closed: ReadonlySet<string>) => {
   if (tag.isClosing) {
     const index = open.lastIndexOf(tag.name);
     if (index !== -1) open.length = index;

@@ -125,7 +125,7 @@ const refuse = (name: string | null, reason: UnpackProblem): Opened => ({
 });
 
 /** Uses up one entry of the budget; returns how many bytes it may have. */
-const takeEntry = (budget: UnpackBudget): number => {
+const takeEntry = (budget: UnpackBudget) => {
   budget.entriesLeft -= 1;
   return budget.entriesLeft < 0 ? 0 : Math.min(UNPACK_LIMITS.entryBytesMax, budget.bytesLeft);
 };
@@ -228,7 +228,7 @@ interface ZipFile {
 }
 
 /** Whether the bytes begin like a zip archive: a file, an empty archive, or the marker of a split one. */
-const isZip = (bytes: Uint8Array): boolean => {
+const isZip = (bytes: Uint8Array) => {
   const [p, k, third, fourth] = bytes;
   if (p !== 0x50 || k !== 0x4b) return false;
   return (third === 3 && fourth === 4) || (third === 5 && fourth === 6) || (third === 7 && fourth === 8);
@@ -282,7 +282,7 @@ const openFile = async (entry: Entry, data: Uint8Array, bytesMax: number): Promi
 };
 
 /** Names are undecoded, in spite of the type declarations; report names are ASCII, and others are only displayed. */
-const nameOf = ({ fileNameRaw }: Entry): string => new TextDecoder().decode(fileNameRaw).slice(0, 255);
+const nameOf = ({ fileNameRaw }: Entry) => new TextDecoder().decode(fileNameRaw).slice(0, 255);
 
 const END_RECORD_BYTES = 22;
 const COMMENT_BYTES_MAX = 0xffff;
