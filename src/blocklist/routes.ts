@@ -4,7 +4,8 @@ import { waitFor } from "../foundation/base/wait.ts";
 import type { Catalogue } from "./lists/blocklist.ts";
 import type { DnsblHealth } from "./lists/health.ts";
 import type { Guard } from "../foundation/http/guard.ts";
-import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts";
+import { readById } from "../foundation/base/walk.ts";
+import { rowsById, sendPage } from "../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../foundation/http/route.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { checkView, runningView } from "./check-result.ts";
@@ -158,7 +159,7 @@ const checkRoutes = ({ targets, monitor, rangeChecks, store, clock }: BlocklistR
   handle(LIST_CHECKS, ({ params, query, caller, request }) => {
     const { id } = targets.find(caller, params.id);
     const rows = rowsById(
-      readPlainly((window) => store.listChecks(id, window)),
+      readById((window) => store.listChecks(id, window)),
       checkView,
     );
     return sendPage(request, { name: "checks", page: query }, rows);

@@ -1,5 +1,5 @@
 import { isoTime, nextTurn } from "../foundation/base/clock.ts";
-import { readWindows, type Stretch } from "../foundation/base/walk.ts";
+import { readById, type ReadRows } from "../foundation/base/walk.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { inSteps } from "../foundation/base/in-steps.ts";
 import { newId } from "../foundation/base/secrets.ts";
@@ -159,30 +159,27 @@ export class Targets {
   }
 
   /** The targets of the caller, newest first; with `rangeId`, the addresses of that range. */
-  list(
-    caller: Owner,
-    filters: TargetFilters,
-  ): (before: string | null, looks: number, limit: number) => Stretch<TargetRow, string> {
+  list(caller: Owner, filters: TargetFilters) {
     const { store } = this.deps;
     const wanted = readFilters(caller, filters);
     const { rangeId = "" } = filters;
-    return readWindows({
-      idBehind: (before, places) => store.idBehind(caller, rangeId, { before, places }),
-      list: (page) => store.listTargets(caller, wanted, page),
-    });
+    return readById<TargetRow>(
+      (page) => store.listTargets(caller, wanted, page),
+      (before, places) => store.idBehind(caller, rangeId, { before, places }),
+    );
   }
 
   /** The targets of the caller, most severe first, then newest first. A cursor is `rank.id`. */
-  listWorst(caller: Owner, filters: TargetFilters) {
+  listWorst(caller: Owner, filters: TargetFilters): ReadRows<TargetRow, string | null> {
     const { store } = this.deps;
     const wanted = readFilters(caller, filters);
-    return (behind: string | null, looks: number, limit: number): Stretch<TargetRow, string> => {
+    return (behind, looks, limit) => {
       const before = behind === null ? null : positionOfCursor(behind);
       const upTo = store.positionBehind(caller, before, looks - 1);
       const rows = store.listWorst(caller, wanted, { before, upTo, limit });
       const last = rows.at(-1);
       const end = upTo === null ? null : severityCursor(upTo);
-      return { rows, end: rows.length === limit && last !== undefined ? severityCursor(last) : end };
+      return { rows, next: rows.length === limit && last !== undefined ? severityCursor(last) : end };
     };
   }
 

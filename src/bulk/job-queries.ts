@@ -1,6 +1,6 @@
 import type { AttentionItem } from "../foundation/base/attention.ts";
 import { AppError } from "../foundation/base/errors.ts";
-import { readWindows, walk, type WalkPage } from "../foundation/base/walk.ts";
+import { readById, walk, type WalkPage } from "../foundation/base/walk.ts";
 import type { CreditHolds } from "../accounts/billing/store.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { SUB_STATUSES, type SubStatus, UNSETTLED, VERDICT_OF, type Verdict } from "../verify/result.ts";
@@ -83,10 +83,10 @@ export class JobQueries {
     { before, limit }: { readonly before: string | null; readonly limit: number },
   ): Promise<WalkPage<JobRow, string | null>> {
     const { jobs } = this.options;
-    const read = readWindows<JobRow>({
-      idBehind: (behind, places) => jobs.idBehind(owner, behind, places),
-      list: (window) => jobs.list(owner, filters, window),
-    });
+    const read = readById<JobRow>(
+      (window) => jobs.list(owner, filters, window),
+      (behind, places) => jobs.idBehind(owner, behind, places),
+    );
     const source = { read, keyOf: ({ id }: JobRow) => id, step: JOBS_PER_STEP };
     return walk<JobRow, string | null>(source, { before, limit, account: owner.accountId });
   }
@@ -108,8 +108,8 @@ export class JobQueries {
       missing -= found.length;
       const isLast = missing <= 0 || (order === "first" ? to >= job.rowsTotal - 1 : from <= 0);
       const last = found.at(-1);
-      if (found.length === wanted && last !== undefined) return { rows: found, end: last.rowIndex };
-      return { rows: found, end: isLast ? null : order === "first" ? to : from };
+      if (found.length === wanted && last !== undefined) return { rows: found, next: last.rowIndex };
+      return { rows: found, next: isLast ? null : order === "first" ? to : from };
     };
     const source = { read, keyOf: ({ rowIndex }: WaitingRow) => rowIndex, step: ROWS_PER_STEP };
     return walk<WaitingRow, number | null>(source, { before: behind, limit, account: job.accountId });

@@ -1,5 +1,6 @@
 import type { Guard } from "../foundation/http/guard.ts";
-import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts";
+import { readById } from "../foundation/base/walk.ts";
+import { rowsById, sendPage } from "../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../foundation/http/route.ts";
 import { itemSource, sendResults } from "./results/job-rows.ts";
 import type { JobRow } from "./results/job-store.ts";
@@ -38,7 +39,7 @@ const jobRoutes = (bulk: BulkJobs) => [
 
   handle(LIST_BULK_VERIFICATIONS, ({ request, query, caller }) => {
     const { limit, cursor, ...filters } = query;
-    const read = readPlainly((window) => bulk.list(caller, filters, window));
+    const read = readById((window) => bulk.list(caller, filters, window));
     const rows = rowsById(read, (job: JobRow) => bulk.describe(job));
     return sendPage(request, { name: "bulk_verifications", page: { limit, cursor } }, rows);
   }),

@@ -44,9 +44,9 @@ const readUpTo = (read: ReturnType<Targets["listWorst"]>, limit: number): Target
   const rows: TargetRow[] = [];
   let behind: string | null = null;
   do {
-    const stretch = read(behind, SHOWN_MAX, limit - rows.length);
-    rows.push(...stretch.rows);
-    behind = stretch.end;
+    const page = read(behind, SHOWN_MAX, limit - rows.length);
+    rows.push(...page.rows);
+    behind = page.next;
   } while (behind !== null && rows.length < limit);
   return rows;
 };

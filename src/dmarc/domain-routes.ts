@@ -3,7 +3,8 @@ import type { ReadFigures } from "./insight/queries/summary.ts";
 import { historyView, type DomainSettingsChange, type Domains } from "./records/domains/domains.ts";
 import { camelKeys } from "../foundation/base/key-case.ts";
 import { isId } from "../foundation/base/secrets.ts";
-import { readPlainly, rowsById, sendPage } from "../foundation/http/list-page.ts";
+import { readById } from "../foundation/base/walk.ts";
+import { rowsById, sendPage } from "../foundation/http/list-page.ts";
 import { declareRoute, handle, type AnyRoute } from "../foundation/http/route.ts";
 import { idParameter, pageQuery } from "../foundation/http/route-input.ts";
 import { createUrlPolicy, type UrlPolicy } from "../foundation/net/fetch-url.ts";
@@ -209,7 +210,7 @@ export const createDomainRoutes = (domains: Domains, readFigures: ReadFigures, p
   ...createDnsRoutes(domains),
   handle(LIST_DOMAINS, ({ request, caller, query: { limit, cursor, monitoring_enabled, ...rest } }) => {
     const filters = { ...rest, monitoringEnabled: monitoring_enabled };
-    const read = readPlainly((window) => withFigures(domains.list(caller, filters, window), readFigures));
+    const read = readById((window) => withFigures(domains.list(caller, filters, window), readFigures));
     const rows = rowsById(read, ({ row, figures }) => ({ ...domains.view(row), figures }));
     return sendPage(request, { name: "domains", page: { limit, cursor } }, rows);
   }),
@@ -260,7 +261,7 @@ const createDnsRoutes = (domains: Domains) => [
 
   handle(LIST_HISTORY, ({ request, caller, params, query }) => {
     const { id } = domains.find(caller, params.id);
-    const read = readPlainly((window) => domains.history(caller, id, window));
+    const read = readById((window) => domains.history(caller, id, window));
     return sendPage(request, { name: "history", page: query }, rowsById(read, historyView));
   }),
 ];

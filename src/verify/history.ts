@@ -1,5 +1,5 @@
 import { isoTime } from "../foundation/base/clock.ts";
-import { type IdSource, readWindows, walk, type WalkPage } from "../foundation/base/walk.ts";
+import { readById, walk, type WalkPage } from "../foundation/base/walk.ts";
 import { csvLine } from "../foundation/http/csv.ts";
 import type { UsageStore } from "../accounts/usage/usage-store.ts";
 import type { HistoryFilters, HistoryOwner, HistoryStore } from "./history-store.ts";
@@ -72,7 +72,7 @@ export class History {
     filters: HistoryFilters,
     { before, limit }: HistoryWindow,
   ): Promise<WalkPage<VerificationRow, string | null>> {
-    const read = readWindows(this.source(owner, filters));
+    const read = this.source(owner, filters);
     const keyOf = ({ id }: VerificationRow): string | null => id;
     const window = { before, limit, account: owner.accountId };
     return walk({ read, keyOf, step: STEP, rowsAtOnce: EXPORTED_AT_ONCE, looksMax: HISTORY_WALKED_MAX }, window);
@@ -97,22 +97,22 @@ export class History {
   }
 
   /** What passes, for a walk from `before` on. It looks at no more than what one filter lets pass in that time. */
-  source(owner: HistoryOwner, wanted: HistoryFilters): IdSource<VerificationRow> {
+  source(owner: HistoryOwner, wanted: HistoryFilters) {
     const filters = { ...wanted, isReadByKey: this.#hasKeyFewer(owner, wanted) };
     const { fromMs, beforeMs } = filters;
     const oldest = fromMs === undefined ? null : this.store.firstIdFrom(owner, fromMs - ID_SLACK_MS);
     const end = beforeMs === undefined ? null : this.store.firstIdFrom(owner, beforeMs + ID_SLACK_MS);
     const startOf = (before: string | null) => (before === null || (end !== null && end < before) ? end : before);
-    return {
+    return readById<VerificationRow>(
+      ({ before, from, limit }) =>
+        this.store.list(owner, filters, { before: startOf(before), from: from ?? oldest ?? undefined, limit }),
       // Few are pending: they are read at once.
-      idBehind: (before, places) => {
+      (before, places) => {
         const isAtOnce = filters.status === "pending";
         const id = isAtOnce ? null : this.store.idBehind(owner, filters, { before: startOf(before), places });
         return id === null || (oldest !== null && id < oldest) ? null : id;
       },
-      list: ({ before, from, limit }) =>
-        this.store.list(owner, filters, { before: startOf(before), from: from ?? oldest ?? undefined, limit }),
-    };
+    );
   }
 
   /** Whether a key has had fewer results than the account has had of the kind that is wanted. */

@@ -1,5 +1,4 @@
 import { type Clock, isoTime } from "../foundation/base/clock.ts";
-import { readWindows } from "../foundation/base/walk.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { rowsById, sendPage } from "../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../foundation/http/route.ts";
@@ -55,7 +54,7 @@ export const createVerifyRoutes = ({ guard, checks, history, runner, clock }: Ve
     handle(LIST_VERIFICATIONS, ({ query, caller, request }) => {
       const { limit, cursor, sub_status: subStatus, created_after: fromMs, created_before: beforeMs, ...rest } = query;
       const filters = { ...rest, subStatus, fromMs, beforeMs, keyId: caller.keyId };
-      const rows = rowsById(readWindows(history.source(caller, filters)), listedView);
+      const rows = rowsById(history.source(caller, filters), listedView);
       return sendPage(request, { name: "verifications", page: { limit, cursor } }, rows);
     }),
 

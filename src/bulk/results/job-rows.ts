@@ -72,7 +72,7 @@ export const itemSource = (lists: ListStore, job: number, filters: ItemFilters):
     read(behind, looks, wanted) {
       const rows = lists.rowsBehind(job, Number(behind ?? -1), isFiltered ? Math.min(looks, ROWS_AT_ONCE) : wanted);
       const last = rows.at(-1);
-      return { rows: rows.filter((row) => matches(row, filters)), end: last === undefined ? null : keyOf(last) };
+      return { rows: rows.filter((row) => matches(row, filters)), next: last === undefined ? null : keyOf(last) };
     },
     keyOf,
     json: itemJson,

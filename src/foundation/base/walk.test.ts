@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { stretchOf, WALKED_MAX, type Walk, walk } from "./walk.ts";
+import { WALKED_MAX, type Walk, walk } from "./walk.ts";
 
 /** The numbers below `top`, counted down. */
 const countdown = (top: number, passes: (row: number) => boolean, step = 10) => {
@@ -9,7 +9,7 @@ const countdown = (top: number, passes: (row: number) => boolean, step = 10) => 
       looked.push(looks);
       const from = Math.min(before, top);
       const rows = Array.from({ length: Math.min(looks, from) }, (_, index) => from - 1 - index);
-      return stretchOf(rows, looks, { keyOf: (row) => row, passes });
+      return { rows: rows.filter(passes), next: rows.length < looks ? null : (rows.at(-1) ?? null) };
     },
     keyOf: (row) => row,
     step,

@@ -1,16 +1,18 @@
 import { backgroundTurn } from "./fair-queue.ts";
 
-/** What was found among some rows that were looked at. */
-export interface Stretch<R, K> {
+/** Some rows of something that is read in one order. */
+export interface WalkPage<R, K> {
   readonly rows: readonly R[];
-  /** Behind which key to go on; null when there is nothing more. */
-  readonly end: K | null;
+  /** Behind which key the next page begins; null on the last one. */
+  readonly next: K | null;
 }
+
+/** Looks at some rows behind a key, about `looks` of them, and answers those that are wanted, about `wanted` at most. */
+export type ReadRows<R, K> = (behind: K, looks: number, wanted: number) => WalkPage<R, K>;
 
 /** Something that is read in one order, from behind a key on. */
 export interface Walk<R, K> {
-  /** Looks at some rows behind `before`, about `looks` of them, and answers those that are wanted, about `wanted` at most. */
-  readonly read: (before: K, looks: number, wanted: number) => Stretch<R, K>;
+  readonly read: ReadRows<R, K>;
   readonly keyOf: (row: R) => K;
   /** Rows looked at in one go, when fewer are wanted than there are. */
   readonly step: number;
@@ -20,12 +22,6 @@ export interface Walk<R, K> {
   readonly weigh?: (row: R) => number;
   /** Rows looked at for one page. Default: `WALKED_MAX`. */
   readonly looksMax?: number;
-}
-
-export interface WalkPage<R, K> {
-  readonly rows: readonly R[];
-  /** Behind which key the next page begins; null on the last one. */
-  readonly next: K | null;
 }
 
 /** Rows looked at for one page. A filter that next to nothing passes then ends the page early: it has a next one. */
@@ -46,7 +42,7 @@ export const walk = async <R, K>(
   for (let walked = 0; walked < looksMax; walked += looks) {
     await backgroundTurn(account);
     if (walked > 0) looks = Math.max(step, limit + 1);
-    const { rows, end } = read(behind, looks, Math.min(limit + 1 - found.length, rowsAtOnce));
+    const { rows, next } = read(behind, looks, Math.min(limit + 1 - found.length, rowsAtOnce));
     for (const row of rows) {
       const last = found.at(-1);
       bytes += weigh(row);
@@ -54,21 +50,13 @@ export const walk = async <R, K>(
       if (isFull && last !== undefined) return { rows: found, next: keyOf(last) };
       found.push(row);
     }
-    if (end === null) return { rows: found, next: null };
-    behind = end;
+    if (next === null) return { rows: found, next };
+    behind = next;
   }
   return { rows: found, next: behind };
 };
 
 const weightless = (): number => 0;
-
-/** Rows of somebody, newest first, by ids that grow. */
-export interface IdSource<R> {
-  /** The id `places` behind the newest older than `before`; null if there are fewer. */
-  readonly idBehind: (before: string | null, places: number) => string | null;
-  /** The rows that pass, newest first, older than `before` and not older than `from`. */
-  readonly list: (page: IdWindow) => readonly R[];
-}
 
 /** A piece of what is ordered by ids. */
 export interface IdWindow {
@@ -77,22 +65,19 @@ export interface IdWindow {
   readonly limit: number;
 }
 
-/** Looks at windows of rows that are ordered by their ids: filters that few rows pass never look at more in one go. */
-export const readWindows =
-  <R extends { readonly id: string }>({ idBehind, list }: IdSource<R>) =>
-  (before: string | null, looks: number, wanted: number): Stretch<R, string> => {
+/**
+ * Reads rows of somebody, newest first, by ids that grow. `list` returns the rows that pass and are older than `before` and not
+ * older than `from`. `idBehind` returns the id `places` behind the newest older than `before`, or null if there are fewer: with it,
+ * filters that few rows pass never look at more in one go.
+ */
+export const readById =
+  <R extends { readonly id: string }>(
+    list: (window: IdWindow) => readonly R[],
+    idBehind: (before: string | null, places: number) => string | null = () => null,
+  ): ReadRows<R, string | null> =>
+  (before, looks, wanted) => {
     const from = idBehind(before, looks - 1);
     const rows = list({ before, from: from ?? undefined, limit: wanted });
     const last = rows.at(-1);
-    return { rows, end: rows.length === wanted && last !== undefined ? last.id : from };
+    return { rows, next: rows.length === wanted && last !== undefined ? last.id : from };
   };
-
-/** A stretch of rows that were read as they are, and are held against a condition here. */
-export const stretchOf = <R, K>(
-  rows: readonly R[],
-  looks: number,
-  { keyOf, passes }: { readonly keyOf: (row: R) => K; readonly passes: (row: R) => boolean },
-): Stretch<R, K> => {
-  const last = rows.at(-1);
-  return { rows: rows.filter(passes), end: last === undefined || rows.length < looks ? null : keyOf(last) };
-};

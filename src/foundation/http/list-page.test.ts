@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { z } from "zod";
-import { PAGE_BYTES_MAX, readWindows } from "../base/walk.ts";
+import { PAGE_BYTES_MAX, readById } from "../base/walk.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createBudgets, trackRequest } from "./request-memory.ts";
 import { rowsById, sendPage } from "./list-page.ts";
@@ -24,12 +24,8 @@ const tableOf = (
   { text = "", passes = all }: { readonly text?: string; readonly passes?: (number: number) => boolean } = {},
 ) => {
   const state = { most: 0, read: 0 };
-  const source = readWindows<Row>({
-    idBehind(before, places) {
-      const number = (before === null ? count : Number(before)) - 1 - places;
-      return number < 0 ? null : idOf(number);
-    },
-    list({ before, from, limit }) {
+  const source = readById<Row>(
+    ({ before, from, limit }) => {
       const [top, bottom] = [before === null ? count : Number(before), Number(from ?? 0)];
       state.most = Math.max(state.most, top - bottom);
       const rows: Row[] = [];
@@ -39,7 +35,11 @@ const tableOf = (
       state.read += rows.length;
       return rows;
     },
-  });
+    (before, places) => {
+      const number = (before === null ? count : Number(before)) - 1 - places;
+      return number < 0 ? null : idOf(number);
+    },
+  );
   const list = rowsById(source, (row: Row) => row);
   const page = async (after: string | null, limit: number) => {
     const answer = await sendPage(
@@ -96,7 +96,7 @@ test("rows count for their account as they are read, and are given back when rea
       (behind) => {
         counted.push(budgets.answers.held);
         if (behind !== null) throw new Error("broken");
-        return { rows: [{ id: idOf(1), text }], end: idOf(1) };
+        return { rows: [{ id: idOf(1), text }], next: idOf(1) };
       },
       (row) => row,
     ),

@@ -1,4 +1,4 @@
-import { type Stretch, walk } from "../base/walk.ts";
+import { type ReadRows, walk } from "../base/walk.ts";
 import { TextResponse } from "./response.ts";
 import { accountOfRequest } from "./request-memory.ts";
 import { encodeCursor, type PageQuery } from "./route-input.ts";
@@ -10,8 +10,8 @@ const ROWS_AT_ONCE = 250;
 
 /** The source of a list's rows. */
 export interface ListSource<R> {
-  /** Reads about `looks` rows after a cursor (null: from the start), and returns at most `wanted` and where it ended. */
-  readonly read: (behind: string | null, looks: number, wanted: number) => Stretch<R, string>;
+  /** Reads rows after a cursor; null: from the start. */
+  readonly read: ReadRows<R, string | null>;
   /** The cursor after a row. */
   readonly keyOf: (row: R) => string;
   /** The row in the response, as JSON. */
@@ -34,8 +34,8 @@ export const sendPage = async <R>(
     const { rows, next } = await walk<{ readonly key: string; readonly text: string }, string | null>(
       {
         read(behind, looks, wanted) {
-          const { rows: found, end } = read(behind, looks, wanted);
-          return { rows: found.map((row) => ({ key: keyOf(row), text: json(row) })), end };
+          const found = read(behind, looks, wanted);
+          return { rows: found.rows.map((row) => ({ key: keyOf(row), text: json(row) })), next: found.next };
         },
         keyOf: ({ key }) => key,
         step: STEP,
@@ -57,14 +57,6 @@ export const sendPage = async <R>(
     throw error;
   }
 };
-
-/** Reads rows in the order of their ids, where there are few or there is no filter. */
-export const readPlainly =
-  <R extends { readonly id: string }>(list: (page: { before: string | null; limit: number }) => readonly R[]) =>
-  (before: string | null, _looks: number, wanted: number): Stretch<R, string> => {
-    const rows = list({ before, limit: wanted });
-    return { rows, end: rows.length < wanted ? null : (rows.at(-1)?.id ?? null) };
-  };
 
 /** The source of a list whose cursor is the id of a row. */
 export const rowsById = <R extends { readonly id: string }>(

@@ -80,10 +80,10 @@ export class DeliveryActions {
     let [count, seen] = [0, 0];
     while (seen < CHANGED_MAX) {
       const page = { after: next, looks: EXAMINED_AT_ONCE, limit: CHANGED_AT_ONCE };
-      const { rows, end } = this.store.listForward(owner, filters, page);
+      const { rows, next: behind } = this.store.listForward(owner, filters, page);
       count += await this.runtime.db.commit((tx) => rows.filter((row) => change(tx, row)).length);
       seen += rows.length;
-      next = end;
+      next = behind;
       if (next === null) break;
       await nextTurn();
     }

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, type SQL, sql, count, ne } from "drizzle-orm";
-import type { IdWindow, Stretch } from "../../foundation/base/walk.ts";
+import type { IdWindow, WalkPage } from "../../foundation/base/walk.ts";
 import type { KeyMode } from "../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../../foundation/db/schema-webhooks.ts";
@@ -274,7 +274,7 @@ export class DeliveryStore {
     owner: WebhookOwner,
     filters: DeliveryFilters,
     { after, looks, limit }: { after: string | null; looks: number; limit: number },
-  ): Stretch<Delivery, string> {
+  ): WalkPage<Delivery, string> {
     const behind = after === null ? undefined : gt(table.id, after);
     const examined = and(matching(owner, {}), behind);
     const ids = this.db.orm.select({ id: table.id }).from(table).where(examined).orderBy(asc(table.id));
@@ -286,7 +286,7 @@ export class DeliveryStore {
     const wanted = and(matching(owner, filters), behind, upTo === null ? undefined : lte(table.id, upTo));
     const rows = this.db.orm.select().from(table).where(wanted).orderBy(asc(table.id)).limit(limit).all();
     const last = rows.at(-1);
-    return { rows, end: rows.length === limit && last !== undefined ? last.id : upTo };
+    return { rows, next: rows.length === limit && last !== undefined ? last.id : upTo };
   }
 
   insertAttempt(_tx: Tx, attempt: Omit<DeliveryAttempt, "id">): void {

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm";
 import { z } from "zod";
-import type { Stretch } from "../../foundation/base/walk.ts";
+import type { WalkPage } from "../../foundation/base/walk.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { outbox } from "../../foundation/db/schema.ts";
 import type { WebhookOwner, Delivery, DeliveryStore } from "./delivery-store.ts";
@@ -65,7 +65,7 @@ export class EventStore {
 
   /** Examines the next `looks` events of an owner after an id, oldest first, and returns up to `wanted` that match. */
   window(owner: WebhookOwner, { sinceMs, type, subject }: EventFilters) {
-    return (after: string | null, looks: number, wanted: number): Stretch<EventRow, string> => {
+    return (after: string | null, looks: number, wanted: number): WalkPage<EventRow, string> => {
       const behind = and(
         belongsTo(owner),
         after === null ? undefined : gt(table.id, after),
@@ -85,7 +85,7 @@ export class EventStore {
       );
       const rows = this.db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(wanted).all();
       const last = rows.at(-1);
-      return { rows, end: rows.length === wanted && last !== undefined ? last.id : upTo };
+      return { rows, next: rows.length === wanted && last !== undefined ? last.id : upTo };
     };
   }
 

@@ -2,7 +2,6 @@ import type { z } from "zod";
 import { isoTime } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { isId } from "../../foundation/base/secrets.ts";
-import { readWindows } from "../../foundation/base/walk.ts";
 import type { Guard } from "../../foundation/http/guard.ts";
 import { rowsById, sendPage } from "../../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../../foundation/http/route.ts";
@@ -61,7 +60,7 @@ export const createWebhookRoutes = ({ guard, ...options }: WebhookRouteOptions) 
 const deliveryRoutes = ({ webhooks, types }: Omit<WebhookRouteOptions, "guard">) => [
   handle(listDeliveries(types), ({ request, query, caller }) => {
     const { limit, cursor, since: sinceMs, until: untilMs, ...filters } = query;
-    const read = readWindows(webhooks.list(caller, { ...filters, sinceMs, untilMs }));
+    const read = webhooks.list(caller, { ...filters, sinceMs, untilMs });
     return sendPage(request, { name: "deliveries", page: { limit, cursor } }, rowsById(read, deliveryView));
   }),
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isoTime } from "../../foundation/base/clock.ts";
 import { inSteps } from "../../foundation/base/in-steps.ts";
 import { newId } from "../../foundation/base/secrets.ts";
-import { type IdSource, readWindows, walk, type WalkPage } from "../../foundation/base/walk.ts";
+import { readById, walk, type WalkPage } from "../../foundation/base/walk.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import { DeliveryActions } from "./delivery-actions.ts";
@@ -62,12 +62,12 @@ export class Webhooks {
   }
 
   /** Newest first. */
-  list(owner: WebhookOwner, filters: DeliveryFilters): IdSource<Delivery> {
+  list(owner: WebhookOwner, filters: DeliveryFilters) {
     const { store } = this.options;
-    return {
-      idBehind: (before, offset) => store.idBehind(owner, before, offset),
-      list: (page) => store.list(owner, filters, page),
-    };
+    return readById<Delivery>(
+      (page) => store.list(owner, filters, page),
+      (before, offset) => store.idBehind(owner, before, offset),
+    );
   }
 
   /** A page of deliveries, newest first. It may have fewer rows than `limit` and still a next one. */
@@ -76,7 +76,7 @@ export class Webhooks {
     filters: DeliveryFilters,
     window: { before: string | null; limit: number },
   ): Promise<WalkPage<Delivery, string | null>> {
-    const read = readWindows(this.list(owner, filters));
+    const read = this.list(owner, filters);
     const keyOf = ({ id }: Delivery) => id;
     const { accountId: account } = owner;
     return walk({ read, keyOf, step: EXAMINED_AT_ONCE, rowsAtOnce: READ_AT_ONCE }, { ...window, account });

@@ -3,7 +3,8 @@ import { nullableText, textField, timeField } from "../../../foundation/http/sch
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { isId } from "../../../foundation/base/secrets.ts";
 import type { Guard, Caller } from "../../../foundation/http/guard.ts";
-import { readPlainly, rowsById, sendPage } from "../../../foundation/http/list-page.ts";
+import { readById } from "../../../foundation/base/walk.ts";
+import { rowsById, sendPage } from "../../../foundation/http/list-page.ts";
 import { declareRoute, handle, serveRoutes } from "../../../foundation/http/route.ts";
 import { idParameter, pageQuery } from "../../../foundation/http/route-input.ts";
 import type { DmarcAlertRow, DmarcAlertStore } from "../../records/domains/alert-store.ts";
@@ -78,7 +79,7 @@ const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
 export const createAlertRoutes = ({ guard, alerts }: AlertRouteOptions) =>
   serveRoutes(guard, [
     handle(LIST_DMARC_ALERTS, ({ caller, params, query, request }) => {
-      const read = readPlainly((window) => [...alerts.list(caller, params.id)(window)]);
+      const read = readById((window) => [...alerts.list(caller, params.id)(window)]);
       return sendPage(request, { name: "alerts", page: query }, rowsById(read, alertView));
     }),
   ]);

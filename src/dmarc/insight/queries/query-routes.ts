@@ -12,7 +12,8 @@ import { z } from "zod";
 import { isId } from "../../../foundation/base/secrets.ts";
 import { sendJson, sendBytes } from "../../../foundation/http/response.ts";
 import { nextCursorField, booleanParameter } from "../../../foundation/http/schema-fields.ts";
-import { readPlainly, rowsById, sendPage } from "../../../foundation/http/list-page.ts";
+import { readById } from "../../../foundation/base/walk.ts";
+import { rowsById, sendPage } from "../../../foundation/http/list-page.ts";
 import { declareRoute, handle } from "../../../foundation/http/route.ts";
 import { idParameter, pageQuery, encodeCursor } from "../../../foundation/http/route-input.ts";
 import { rangeFields } from "../../../foundation/http/day-range.ts";
@@ -318,7 +319,7 @@ export const createQueryRoutes = (
 
 const createFailureReportRoutes = (failures: FailureReports) => [
   handle(LIST_FAILURE_REPORTS, ({ request, caller, params, query }) => {
-    const read = readPlainly(failures.list(caller, params.id));
+    const read = readById(failures.list(caller, params.id));
     return sendPage(
       request,
       { name: "failure_reports", page: query },
@@ -353,7 +354,7 @@ const createReportRoutes = (reader: ReportReader) => [
   }),
 
   handle(LIST_TLS_REPORTS, ({ request, caller, params, query }) => {
-    const read = readPlainly(reader.tlsReports(caller, params.id));
+    const read = readById(reader.tlsReports(caller, params.id));
     return sendPage(request, { name: "tls_reports", page: query }, rowsById(read, tlsReportView));
   }),
 ];

@@ -186,7 +186,10 @@ export const readRecords = async (
         const found = store.records(scope, { before, end: window.end ?? bottom }, traits, wanted);
         const last = found.at(-1);
         const isCut = last !== undefined && found.length === wanted;
-        return { rows: found.filter((row) => passes(row, query)), end: isCut ? last : nextWindow(window.end, filters) };
+        return {
+          rows: found.filter((row) => passes(row, query)),
+          next: isCut ? last : nextWindow(window.end, filters),
+        };
       },
       keyOf: (row) => row,
       step: isSorted ? STEP_SORTED : STEP,

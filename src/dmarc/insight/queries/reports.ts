@@ -8,7 +8,7 @@ import type {
   ReportRowStored,
   TlsReportRow,
 } from "./report-query-store.ts";
-import { stretchOf, type Walk, walk } from "../../../foundation/base/walk.ts";
+import { type ReadRows, walk } from "../../../foundation/base/walk.ts";
 import { type ShownRecord, recordSchema } from "./records.ts";
 import { authenticatedOrganisation, reporterView, reporterSchema } from "./reporter.ts";
 import { suffixOf } from "../../reports/report/unpack.ts";
@@ -121,10 +121,13 @@ const daysToRead = (store: ReportQueryStore, { domain, range, filters }: ReportL
 const readingOf = (
   store: ReportQueryStore,
   { domain, range: { fromDay }, filters }: ReportListOf,
-): Walk<ReportRowStored, ReportKey>["read"] => {
+): ReadRows<ReportRowStored, ReportKey> => {
   if (!isFiltered(filters)) {
-    return (before, looks) =>
-      stretchOf(store.reports(domain, fromDay, before, looks), looks, { keyOf, passes: () => true });
+    return (before, looks) => {
+      const rows = store.reports(domain, fromDay, before, looks);
+      const last = rows.at(-1);
+      return { rows, next: last === undefined || rows.length < looks ? null : keyOf(last) };
+    };
   }
   const scope = { domain, fromDay };
   return (before, looks, wanted) => {
@@ -133,7 +136,7 @@ const readingOf = (
     const last = found.length === wanted ? found.at(-1) : undefined;
     const passing = found.filter((report) => passesFilters(report, filters));
     const rows = passing.flatMap(({ number }) => store.findByNumber(number) ?? []);
-    return { rows, end: last === undefined ? (end ?? null) : keyOf(last) };
+    return { rows, next: last === undefined ? (end ?? null) : keyOf(last) };
   };
 };
 

@@ -1,6 +1,6 @@
 import { AppError } from "../../../foundation/base/errors.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
-import { type IdSource, readWindows, type Stretch, walk } from "../../../foundation/base/walk.ts";
+import { readById, type ReadRows, walk } from "../../../foundation/base/walk.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
 import type { IngestedItem } from "./ingest-write.ts";
@@ -14,7 +14,6 @@ import type {
 } from "./ingestion-store.ts";
 import { isUnsolicitedMail } from "./report-trust.ts";
 import type { Cell } from "../../../foundation/http/csv.ts";
-import { readPlainly } from "../../../foundation/http/list-page.ts";
 import type { DomainStore } from "../../records/domains/domain-store.ts";
 import { suffixOf } from "../report/unpack.ts";
 import { decidingFinding, type IngestionView, ingestionView } from "./ingestion-schemas.ts";
@@ -66,13 +65,13 @@ export class Ingestions {
   }
 
   /** The owner's ingestions that match, newest first. */
-  list(owner: IngestionOwner, filters: IngestionFilters): IdSource<IngestionRow> {
+  list(owner: IngestionOwner, filters: IngestionFilters) {
     const { store } = this.parts;
-    return {
-      idBehind: (before, places) => store.idBehind(owner, before, places),
-      list: ({ before, from, limit }) =>
+    return readById<IngestionRow>(
+      ({ before, from, limit }) =>
         store.list(owner, filters, { before, limit, ...(from === undefined ? {} : { from }) }),
-    };
+      (before, places) => store.idBehind(owner, before, places),
+    );
   }
 
   /** The original bytes; throws `not_found`, and `conflict` when they are no longer kept. */
@@ -219,8 +218,6 @@ export const INGESTION_COLUMNS = [
 const STEP = 5_000;
 const ROWS_AT_ONCE = 250;
 
-type ReadIngestions = (behind: string | null, looks: number, wanted: number) => Stretch<IngestionRow, string>;
-
 /** Reads what arrived for an owner, with what was found in it. */
 export class IngestionReader {
   constructor(
@@ -229,13 +226,11 @@ export class IngestionReader {
   ) {}
 
   /** What matches, newest first; nothing for the domain of another owner. */
-  list(owner: IngestionOwner, { domainId, ...filters }: IngestionQuery): ReadIngestions {
-    if (domainId === undefined) return readWindows(this.ingestions.list(owner, filters));
+  list(owner: IngestionOwner, { domainId, ...filters }: IngestionQuery): ReadRows<IngestionRow, string | null> {
+    if (domainId === undefined) return this.ingestions.list(owner, filters);
     const domain = this.domains.findById(domainId);
     const isOwn = domain?.accountId === owner.accountId && domain.mode === owner.mode;
-    return isOwn
-      ? readWindows(this.ingestions.list(owner, { ...filters, domain }))
-      : readPlainly<IngestionRow>(() => []);
+    return isOwn ? this.ingestions.list(owner, { ...filters, domain }) : () => ({ rows: [], next: null });
   }
 
   /** One page of the list; `next` continues it. A filter that few rows pass may end a page early. */
