@@ -7,11 +7,10 @@ import { AlertRuleStore } from "../../src/dmarc/alerts/rules/alert-rule-store.ts
 import { createDomainReview } from "../../src/dmarc/alerts/rules/alert-job.ts";
 import { DmarcAlertStore, createAlertRaiser } from "../../src/dmarc/records/domains/alert-store.ts";
 import { DomainStore, type DomainRow } from "../../src/dmarc/records/domains/domain-store.ts";
-import { SourceClassifier } from "../../src/dmarc/insight/sources/classify-sources.ts";
+import { SourceClassifier, DomainSources } from "../../src/dmarc/insight/sources/domain-sources.ts";
 import { RecordStore } from "../../src/dmarc/insight/queries/record-store.ts";
 import { RollupStore } from "../../src/dmarc/insight/sources/rollup-store.ts";
 import { readRecords } from "../../src/dmarc/insight/queries/records.ts";
-import { DomainSources } from "../../src/dmarc/insight/sources/domain-sources.ts";
 import { summarizeDomain } from "../../src/dmarc/insight/queries/summary.ts";
 import { DAYS, fillDomain, SHAPES } from "./dmarc-sources-history.ts";
 import { type Mark, median } from "./marks.ts";

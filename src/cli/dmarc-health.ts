@@ -10,7 +10,7 @@ import type {
   HealthSection,
   SpfSection,
 } from "../dmarc/insight/health/health-schema.ts";
-import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/insight/health/selectors.ts";
+import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/insight/health/dkim-key.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";

@@ -1,12 +1,11 @@
 import { Argument, type Command, Option } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { rangeOf } from "../dmarc/insight/queries/domain-query.ts";
-import { SourceClassifier } from "../dmarc/insight/sources/classify-sources.ts";
-import { DomainSources } from "../dmarc/insight/sources/domain-sources.ts";
+import { SourceClassifier, DomainSources } from "../dmarc/insight/sources/domain-sources.ts";
 import { CLASSIFICATIONS, type Classification } from "../dmarc/insight/sources/rollup-store.ts";
 import { isSourceKey } from "../dmarc/insight/sources/source-identity.ts";
 import type { Source } from "../dmarc/insight/sources/source-response.ts";
-import type { Advice } from "../dmarc/insight/advice/advice-schema.ts";
+import type { Advice } from "../dmarc/insight/advice/advice-model.ts";
 import { type AccountOptions, addCommand, ofAccount, readLimit } from "./command.ts";
 import { findDomain } from "./dmarc-domains.ts";
 import { type Io, print, UsageError } from "./io.ts";

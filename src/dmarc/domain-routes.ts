@@ -18,8 +18,6 @@ import {
   NONE_EXAMPLE,
   SERVICE_RECORDS_EXAMPLE,
   UPDATE_EXAMPLE,
-} from "./domain-examples.ts";
-import {
   dnsSchema,
   domainChangeSchema,
   domainFilters,

@@ -6,20 +6,17 @@ import { createGetter, type UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { GeoipFiles } from "../foundation/net/geoip-files.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import type { Outbound } from "../notifications/open.ts";
-import { DmarcOverview } from "./alerts/overview/dmarc-overview.ts";
+import { DmarcOverview, OverviewJob } from "./alerts/overview/dmarc-overview.ts";
 import { DomainOverviewStore } from "./alerts/overview/domain-overview-store.ts";
-import { OverviewJob } from "./alerts/overview/overview-job.ts";
 import { AlertJob } from "./alerts/rules/alert-job.ts";
 import { createAlertMails } from "./alerts/rules/alert-mails.ts";
 import { AlertRuleStore, OpenAlertStore } from "./alerts/rules/alert-rule-store.ts";
 import { ALERT_RULES } from "./alerts/rules/alert-rules.ts";
-import { createDigestReader } from "./alerts/rules/digest-mail.ts";
-import { DigestJob } from "./alerts/rules/digest-job.ts";
+import { createDigestReader, DigestJob } from "./alerts/rules/digest-mail.ts";
 import { AddressLookups } from "./insight/addresses/address-lookups.ts";
 import { createAdvisor, type Advisor } from "./insight/advice/advisor.ts";
-import { HealthJob, HealthRuns } from "./insight/health/health-runs.ts";
+import { HealthJob, HealthRuns, createHealthCheck } from "./insight/health/health.ts";
 import { HealthStore } from "./insight/health/health-store.ts";
-import { createHealthCheck } from "./insight/health/health.ts";
 import type { QueryContext } from "./insight/queries/domain-query.ts";
 import { RecordStore } from "./insight/queries/record-store.ts";
 import { ReportQueryStore } from "./insight/queries/report-query-store.ts";
@@ -210,7 +207,7 @@ const openDomains = (
   const { stores, raise, mailHost, freshResolver, outbound, accountOf } = deps;
   const mailbox = imap?.address ?? null;
   const platforms = createDomainPlatforms({ resolver: freshResolver, reportHost, mailbox, mailHost });
-  const ownsMailbox = (accountId: string): boolean => {
+  const ownsMailbox = (accountId: string) => {
     const owner = accountOf(imap?.account ?? null);
     return owner.ok && owner.value === accountId;
   };

@@ -1,9 +1,7 @@
 import type { AnyRoute } from "../foundation/http/route.ts";
-import { GET_ADVICE } from "./insight/advice/advice-routes.ts";
-import { LIST_DMARC_ALERTS } from "./alerts/rules/alert-routes.ts";
+import { GET_ADVICE, LIST_DMARC_ALERTS, GET_DMARC_HEALTH } from "./finding-routes.ts";
 import { REPORTER_ROUTES } from "./insight/queries/accepted-reporters.ts";
 import { DOMAIN_ROUTES } from "./domain-routes.ts";
-import { GET_DMARC_HEALTH } from "./insight/health/health-routes.ts";
 import { INGESTION_ROUTES } from "./reports/ingest/ingestion-routes.ts";
 import { QUERY_ROUTES } from "./insight/queries/query-routes.ts";
 

@@ -1,12 +1,11 @@
 import { DmarcReading } from "./alerts/overview/dmarc-reading.ts";
-import { DomainAlerts } from "./alerts/rules/alert-routes.ts";
+import { DomainAlerts } from "./finding-routes.ts";
 import { HealthStore } from "./insight/health/health-store.ts";
 import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
-import { FailureReports } from "./insight/queries/failure-reports.ts";
+import { FailureReports, ReportReader } from "./insight/queries/report-reader.ts";
 import { DmarcRecordReader } from "./insight/queries/record-reader.ts";
-import { ReportReader } from "./insight/queries/report-reader.ts";
-import { SourceReader } from "./insight/queries/source-reader.ts";
-import { SourceClassifier } from "./insight/sources/classify-sources.ts";
+import { SourceReader } from "./insight/queries/source-routes.ts";
+import { SourceClassifier } from "./insight/sources/domain-sources.ts";
 import type { DmarcSlice } from "./open.ts";
 import { IngestionReader } from "./reports/ingest/ingestions.ts";
 

@@ -1,9 +1,7 @@
 import type { Guard } from "../foundation/http/guard.ts";
 import { serveRoutes } from "../foundation/http/route.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
-import { createAlertRoutes, DomainAlerts } from "./alerts/rules/alert-routes.ts";
-import { createAdviceRoutes } from "./insight/advice/advice-routes.ts";
-import { createHealthRoutes } from "./insight/health/health-routes.ts";
+import { createAlertRoutes, DomainAlerts, createAdviceRoutes, createHealthRoutes } from "./finding-routes.ts";
 import { AcceptedReporters, createReporterRoutes } from "./insight/queries/accepted-reporters.ts";
 import { createFigureReader } from "./insight/queries/summary.ts";
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";

@@ -1,6 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import type { KeyMode } from "../foundation/base/secrets.ts";
-import { newId } from "../foundation/base/secrets.ts";
+import { type KeyMode, newId } from "../foundation/base/secrets.ts";
 import { ownerOf, referencesOf } from "./row-owners.ts";
 import { columnsOf, tablesOf } from "./upgrade-rows.ts";
 

@@ -1,4 +1,4 @@
-import type { AdvisedSource, AdviceFacts } from "../dmarc/insight/advice/advice-facts.ts";
+import type { AdvisedSource, AdviceFacts } from "../dmarc/insight/advice/advice-model.ts";
 import type { StatePolicy } from "../dmarc/records/domains/domain-state.ts";
 import { parseRecord } from "../dmarc/records/record/record.ts";
 

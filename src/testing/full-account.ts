@@ -1,5 +1,4 @@
-import type { KeyMode } from "../foundation/base/secrets.ts";
-import { newId } from "../foundation/base/secrets.ts";
+import { type KeyMode, newId } from "../foundation/base/secrets.ts";
 import type { TestApp } from "./app.ts";
 import { sampleReportXml } from "./dmarc-reports.ts";
 

@@ -15,7 +15,7 @@ import { DomainSources, type SourceDomain } from "../dmarc/insight/sources/domai
 import { type Caller, Guard } from "../foundation/http/guard.ts";
 import { createBudgets } from "../foundation/http/request-memory.ts";
 import { createQueryRoutes } from "../dmarc/insight/queries/query-routes.ts";
-import { createAdviceRoutes } from "../dmarc/insight/advice/advice-routes.ts";
+import { createAdviceRoutes } from "../dmarc/finding-routes.ts";
 import { type HandledRoute, serveRoutes } from "../foundation/http/route.ts";
 import { createApplication } from "../service/http-application.ts";
 import { createServer } from "../service/server.ts";

@@ -7,7 +7,7 @@ import {
   type AdviceNote,
   type AdviceRequirement,
   type AdviceStep,
-} from "../../dmarc/insight/advice/advice-schema.ts";
+} from "../../dmarc/insight/advice/advice-model.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import type { Publication } from "../../dmarc/records/domains/publication.ts";
 import { splitStrings } from "../../dmarc/records/record/record.ts";

@@ -20,7 +20,7 @@ import type { View } from "../visit.ts";
 import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 import { isoTime } from "../../foundation/base/clock.ts";
-import { csvResponse } from "../../dmarc/insight/queries/row-formats.ts";
+import { csvResponse } from "../../dmarc/insight/queries/domain-query.ts";
 import { percentOf } from "../../dmarc/insight/sources/rollup-rows.ts";
 import type { Cell } from "../../foundation/http/csv.ts";
 

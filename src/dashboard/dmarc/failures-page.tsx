@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isId } from "../../foundation/base/secrets.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import type { FailureReportDetail, ShownFailureReport } from "../../dmarc/insight/queries/failure-reports.ts";
+import type { FailureReportDetail, ShownFailureReport } from "../../dmarc/insight/queries/report-reader.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Callout, Columns, Panel, Row, Rows } from "../components/panel.tsx";

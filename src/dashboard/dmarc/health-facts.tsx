@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type {
   BimiSection,
-  DkimKeySummary,
   DkimSection,
   DmarcSection,
   HealthSection,
@@ -10,6 +9,7 @@ import type {
   SpfSection,
   TlsRptSection,
 } from "../../dmarc/insight/health/health-schema.ts";
+import type { DkimKeySummary } from "../../dmarc/insight/health/dkim.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
 import { CopyBlock, Mono } from "../components/copy.tsx";
 import { countText, numberText } from "../components/number.tsx";

@@ -1,12 +1,11 @@
 import { z } from "zod";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { findingReason } from "../../dmarc/insight/health/health-schema.ts";
-import type {
-  HealthFinding,
-  DomainHealth,
-  HealthSection,
-  HealthSeverity,
-  HealthStatus,
+import type { HealthSeverity, HealthStatus } from "../../dmarc/insight/health/section-report.ts";
+import {
+  findingReason,
+  type HealthFinding,
+  type DomainHealth,
+  type HealthSection,
 } from "../../dmarc/insight/health/health-schema.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";

@@ -4,7 +4,7 @@ import { sendBytes } from "../../foundation/http/response.ts";
 import type { IngestionView } from "../../dmarc/reports/ingest/ingestion-schemas.ts";
 import { OUTCOMES } from "../../dmarc/reports/ingest/ingestion-finding.ts";
 import { INGESTION_COLUMNS, type IngestionQuery } from "../../dmarc/reports/ingest/ingestions.ts";
-import { csvResponse } from "../../dmarc/insight/queries/row-formats.ts";
+import { csvResponse } from "../../dmarc/insight/queries/domain-query.ts";
 import { Button, Filters, PostForm, SelectField } from "../components/form.tsx";
 import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
 import { countText } from "../components/number.tsx";

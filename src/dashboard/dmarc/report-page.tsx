@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { sendBytes } from "../../foundation/http/response.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { csvResponse } from "../../dmarc/insight/queries/row-formats.ts";
+import { csvResponse } from "../../dmarc/insight/queries/domain-query.ts";
 import { isRecordCursor, RECORD_COLUMNS, type ShownRecord } from "../../dmarc/insight/queries/records.ts";
 import type { ShownReport } from "../../dmarc/insight/queries/reports.ts";
 import type { ReportWithRecords } from "../../dmarc/insight/queries/report-reader.ts";

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { DAY_MS, type DayRange, isoDay } from "../../foundation/base/days.ts";
-import { csvResponse } from "../../dmarc/insight/queries/row-formats.ts";
+import { csvResponse, exportFileName, RANGE_DAYS_MAX } from "../../dmarc/insight/queries/domain-query.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { exportFileName, RANGE_DAYS_MAX } from "../../dmarc/insight/queries/domain-query.ts";
 import { REPORT_COLUMNS, type ReportListQuery } from "../../dmarc/insight/queries/report-reader.ts";
 import { AUTHENTICITIES, type ShownReport, isReportCursor } from "../../dmarc/insight/queries/reports.ts";
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type Classification, CLASSIFICATIONS } from "../../dmarc/insight/sources/rollup-store.ts";
-import { isSourceCursor, pageOfSources, type SourceListQuery } from "../../dmarc/insight/queries/source-reader.ts";
+import { isSourceCursor, pageOfSources, type SourceListQuery } from "../../dmarc/insight/queries/source-routes.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { decodeCursor, encodeCursor } from "../../foundation/http/route-input.ts";
 import { CheckField, Field, Filters, SelectField } from "../components/form.tsx";

@@ -1,19 +1,18 @@
 import type { Clock } from "../../foundation/base/clock.ts";
-import type { Advice } from "../../dmarc/insight/advice/advice-schema.ts";
+import type { Advice } from "../../dmarc/insight/advice/advice-model.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import type { Domains } from "../../dmarc/records/domains/domains.ts";
-import type { HealthRuns } from "../../dmarc/insight/health/health-runs.ts";
+import type { HealthRuns } from "../../dmarc/insight/health/health.ts";
 import type { IngestionReader, Ingestions } from "../../dmarc/reports/ingest/ingestions.ts";
 import type { ReportUploads } from "../../dmarc/reports/ingest/report-uploads.ts";
-import type { FailureReports } from "../../dmarc/insight/queries/failure-reports.ts";
-import type { ReportReader } from "../../dmarc/insight/queries/report-reader.ts";
+import type { FailureReports, ReportReader } from "../../dmarc/insight/queries/report-reader.ts";
 import type { AcceptedReporters } from "../../dmarc/insight/queries/accepted-reporters.ts";
-import type { DomainAlerts } from "../../dmarc/alerts/rules/alert-routes.ts";
+import type { DomainAlerts } from "../../dmarc/finding-routes.ts";
 import type { DmarcOverview } from "../../dmarc/alerts/overview/dmarc-overview.ts";
 import type { DmarcReading } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { DmarcRecordReader } from "../../dmarc/insight/queries/record-reader.ts";
-import type { SourceReader } from "../../dmarc/insight/queries/source-reader.ts";
-import type { SourceClassifier } from "../../dmarc/insight/sources/classify-sources.ts";
+import type { SourceReader } from "../../dmarc/insight/queries/source-routes.ts";
+import type { SourceClassifier } from "../../dmarc/insight/sources/domain-sources.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 
 /** What the pages about records, health and reports use. */

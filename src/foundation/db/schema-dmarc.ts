@@ -195,7 +195,7 @@ export const dmarcHealth = sqliteTable(
   (table) => [index("dmarc_health_due").on(table.dueAtMs)],
 );
 
-/** What lists show of a domain, as it was last computed: see `dmarc/alerts/overview/overview-job.ts`. */
+/** What lists show of a domain, as it was last computed: see `OverviewJob`. */
 export const dmarcOverviews = sqliteTable("dmarc_overviews", {
   /** `number` of the domain. */
   domain: integer().primaryKey(),

@@ -1,5 +1,4 @@
-import { err, ok } from "../base/errors.ts";
-import type { Result } from "../base/errors.ts";
+import { err, ok, type Result } from "../base/errors.ts";
 
 /** One SMTP reply, complete with all its lines (RFC 5321 §4.2). */
 export interface SmtpReply {

@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { settle } from "../../testing/clock.ts";
 import { A, B, failureOf, host, poolOf, question, unsaid, yes } from "../../testing/probe-pool.ts";
-import { IDLE_MS } from "./pool.ts";
-import { PoolClosed, TURN_MS } from "./pool.ts";
+import { IDLE_MS, PoolClosed, TURN_MS } from "./pool.ts";
 
 describe("ceilings", () => {
   test("hold for an address under however many names", async () => {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../../testing/clock.ts";
 import { A, B, failureOf, poolOf, question, replyOf, unsaid, yes } from "../../testing/probe-pool.ts";
-import { IDLE_MS } from "./pool.ts";
-import { PoolClosed } from "./pool.ts";
+import { IDLE_MS, PoolClosed } from "./pool.ts";
 
 const DEAD = failureOf("connect_timeout", "connect");
 const CROWDED = { ...failureOf("reply", "banner"), reply: replyOf("421 4.7.0 Too many connections") };

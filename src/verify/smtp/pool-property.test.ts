@@ -4,9 +4,8 @@ import type { SmtpFailure } from "../../foundation/net/smtp-failure.ts";
 import { settle } from "../../testing/clock.ts";
 import { failureOf, host, poolOf, question, replyOf, unsaid, yes } from "../../testing/probe-pool.ts";
 import type { ProbeTarget } from "./host-queue.ts";
-import { IDLE_MS } from "./pool.ts";
+import { IDLE_MS, TURN_MS } from "./pool.ts";
 import type { OnBehalfOf, Priority } from "../../foundation/base/on-behalf-of.ts";
-import { TURN_MS } from "./pool.ts";
 
 /** The longest that a host is left alone after a rate limit. */
 const PAUSE_MS_MAX = 30_000;

@@ -4,11 +4,24 @@ import { type OnBehalfOf, OPERATOR, type Priority } from "../../foundation/base/
 import type { SmtpFailure } from "../../foundation/net/smtp-failure.ts";
 import type { SmtpProbe, SmtpSession } from "../../foundation/net/smtp-session.ts";
 import { type ConnectionGroup, type ConnectionLimitOptions, ConnectionLimits, isInGroup } from "./connection-limits.ts";
-import { HostQueue, hostKey, WaitingHosts } from "./host-queue.ts";
-import type { NextProbe, ProbeTarget, QueuedProbe, ServedProbe } from "./host-queue.ts";
+import {
+  HostQueue,
+  hostKey,
+  WaitingHosts,
+  type NextProbe,
+  type ProbeTarget,
+  type QueuedProbe,
+  type ServedProbe,
+} from "./host-queue.ts";
 import type { Pacing, SessionOutcome } from "./pacing.ts";
-import { type Connection, cooldownResult, isConnectionLimit, isUnresponsive } from "./smtp-probe.ts";
-import { type ProbeResult, runProbe } from "./smtp-probe.ts";
+import {
+  type Connection,
+  cooldownResult,
+  isConnectionLimit,
+  isUnresponsive,
+  type ProbeResult,
+  runProbe,
+} from "./smtp-probe.ts";
 
 export interface PoolOptions extends ConnectionLimitOptions {
   readonly open: (target: ProbeTarget) => Promise<Result<SmtpSession, SmtpFailure>>;

@@ -146,7 +146,7 @@ const outcomeDays = (
   { number }: Pick<DomainRow, "number">,
   { range, failing }: { readonly range: DayRange; readonly failing: ReadonlyMap<number, Classification> },
 ): readonly OutcomeDay[] => {
-  const perDayOf = (isWanted: (one: Classification) => boolean): ReadonlyMap<number, DayTotals> => {
+  const perDayOf = (isWanted: (one: Classification) => boolean) => {
     const among = [...failing].flatMap(([source, one]) => (isWanted(one) ? [source] : []));
     return new Map(rollups.perDayOf(number, range, among).map((one) => [one.day, one]));
   };
@@ -170,8 +170,7 @@ const outcomeDays = (
   });
 };
 
-const failingOf = (counts: DayTotals | undefined): number =>
-  counts === undefined ? 0 : counts.messages - counts.aligned;
+const failingOf = (counts: DayTotals | undefined) => (counts === undefined ? 0 : counts.messages - counts.aligned);
 
 const recordChanges = (
   domains: Pick<DomainStore, "listHistory">,
@@ -204,7 +203,7 @@ export const changeText = (before: string | null, now: string | null): string =>
   return texts.length === 0 ? "Record changed" : `Record changed: ${texts.join(", ")}`;
 };
 
-const tagsOf = (record: string): ReadonlyMap<string, string> =>
+const tagsOf = (record: string) =>
   new Map(
     record.split(";").flatMap((part) => {
       const at = part.indexOf("=");
@@ -276,7 +275,7 @@ const sourceDays = (
 };
 
 /** Forwarded and forged mail cannot be fixed at its sender. */
-const fixFor = (source: Source, domain: DomainRow, health: DomainHealth | null): SourceFix | null => {
+const fixFor = (source: Source, domain: DomainRow, health: DomainHealth | null) => {
   const { classification, failing, forwarded, kind } = source;
   if (kind === "unauthenticated" || failing - forwarded <= 0) return null;
   const facts = {

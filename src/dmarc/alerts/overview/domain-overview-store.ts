@@ -2,7 +2,7 @@ import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { DomainOwner } from "../../records/domains/domain-store.ts";
 import { z } from "zod";
-import { ADVICE_ACTIONS } from "../../insight/advice/advice-schema.ts";
+import { ADVICE_ACTIONS } from "../../insight/advice/advice-model.ts";
 
 /** What a list of domains is restricted to. `silent`: active, but no report for three days. */
 export const LISTED_STATUSES = ["action_required", "silent", "pending", "active", "paused"] as const;
@@ -55,7 +55,7 @@ const ORDERS: Readonly<Record<DomainOrder, string>> = {
   last_report: "d.last_report_at_ms IS NULL, d.last_report_at_ms DESC, d.domain",
 };
 
-/** Stored by `overview-job.ts`: what lists show of domains. `domain` is the `number` of a domain. */
+/** Stored by `OverviewJob`: what lists show of domains. `domain` is the `number` of a domain. */
 export class DomainOverviewStore {
   constructor(private readonly deps: Pick<Db, "sqlite">) {}
 

@@ -56,7 +56,7 @@ export class AlertJob {
   async #forEachPage<T extends { readonly number: number }>(
     read: (after: number) => readonly T[],
     review: (domain: T) => Promise<void>,
-  ): Promise<void> {
+  ) {
     for (let after = 0; !this.#stopping.signal.aborted;) {
       const page = read(after);
       const last = page.at(-1);
@@ -73,7 +73,7 @@ export class AlertJob {
     }
   }
 
-  #reviewDomain(number: number): Promise<void> {
+  #reviewDomain(number: number) {
     const { db, clock } = this.runtime;
     return db.commit((tx) => {
       const domain = this.options.domains.findByNumber(number);
@@ -81,7 +81,7 @@ export class AlertJob {
     });
   }
 
-  async #reviewSilence(silent: SilentDomain): Promise<void> {
+  async #reviewSilence(silent: SilentDomain) {
     const { db, clock } = this.runtime;
     const { all, domains, raise } = this.options;
     const alert = findReportsStopped(all.rollups, silent, clock.nowMs());

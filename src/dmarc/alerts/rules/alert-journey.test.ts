@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../../../testing/app.ts";
 import { SAMPLE_DAY_S, type SampleReport, type SampleRow, sampleReportXml } from "../../../testing/dmarc-reports.ts";
-import { adviceSchema } from "../../insight/advice/advice-schema.ts";
-import { alertsSchema } from "./alert-routes.ts";
+import { adviceSchema } from "../../insight/advice/advice-model.ts";
+import { alertsSchema } from "../../finding-routes.ts";
 
 const start = createApps();
 const DAY_S = 86_400;

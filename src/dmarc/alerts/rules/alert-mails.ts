@@ -8,9 +8,8 @@ import {
   oneLine,
   shortName,
 } from "../../../notifications/mail/mail-content.ts";
-import { readAlertBody } from "./alert-rule.ts";
+import { readAlertBody, allDomainsLink } from "./alert-rule.ts";
 import { findAlertRule } from "./alert-rules.ts";
-import { allDomainsLink } from "./mail-blocks.ts";
 import { AlertMailQueue, type QueuedAlert } from "./mail-queue-store.ts";
 
 const ALERTS_MAX = 100;

@@ -239,7 +239,7 @@ export class AlertRuleStore {
   }
 
   /** The vouchers whose reports decide, as JSON. */
-  #deciding(domain: number): string {
+  #deciding(domain: number) {
     return JSON.stringify(decidingVouchers(this.#reporters.ofDomain(domain)));
   }
 }

@@ -35,10 +35,10 @@ export const findAlertRule = (rule: string | null): AlertRule | undefined =>
 
 /** The fields about the domain in the data of every event. */
 const domainSchema = z.object({
-  domain_id: z.uuid().meta({ description: "Identifier of the domain." }),
+  domain_id: z.uuid().describe("Identifier of the domain."),
   domain: textField("Name of the domain."),
   label: nullableText("Your label of the domain."),
-  mode: z.enum(["live", "test"]).meta({ description: "Mode of the key that enrolled the domain." }),
+  mode: z.enum(["live", "test"]).describe("Mode of the key that enrolled the domain."),
 });
 
 const DOMAIN = {
@@ -48,7 +48,7 @@ const DOMAIN = {
   mode: "live",
 } as const;
 
-const schemaTitleOf = (rule: string): string =>
+const schemaTitleOf = (rule: string) =>
   `Dmarc${rule.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}`;
 
 /** The events of DMARC monitoring. */

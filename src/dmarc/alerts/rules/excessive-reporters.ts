@@ -5,8 +5,7 @@ import { dayField, integerField, textField } from "../../../foundation/http/sche
 import { action, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import type { Alert } from "../../records/domains/alert-store.ts";
 import type { DomainReporters, UnknownReporter } from "../../records/domains/reporter-store.ts";
-import { alertRule } from "./alert-rule.ts";
-import { domainLink, items, texts } from "./mail-blocks.ts";
+import { alertRule, domainLink, items, texts } from "./alert-rule.ts";
 import { NO_ALERTS, type ReviewFacts, type RuleResult, subjectOfMany } from "./review-facts.ts";
 
 /** The days whose messages are compared, up to today. */
@@ -119,11 +118,12 @@ const dataSchema = z.object({
         messages: integerField("Messages in its reports."),
       }),
     )
-    .meta({ description: "The ten with the most messages." }),
-  compared_with: z.enum(["known_reporters", "other_reporters"]).meta({
-    description:
+    .describe("The ten with the most messages."),
+  compared_with: z
+    .enum(["known_reporters", "other_reporters"])
+    .describe(
       "`known_reporters` where these cover the domain; otherwise `other_reporters`, the known ones and those whose counts are not far above the others.",
-  }),
+    ),
   other_messages: integerField("Messages in the reports of all of these together."),
   first_day: dayField("First day that is compared."),
   last_day: dayField("Last day that is compared."),

@@ -97,7 +97,7 @@ interface Failures {
   readonly failing: number;
 }
 
-const failuresOf = ({ day, messages, aligned, forwarded }: DayMail): Failures => {
+const failuresOf = ({ day, messages, aligned, forwarded }: DayMail) => {
   const counted = messages - forwarded;
   return { day, messages: counted, failing: Math.max(0, counted - aligned) };
 };
@@ -139,8 +139,7 @@ const followUp = (
   if (last === undefined) return null;
   const share = last.failing / last.messages;
   const found = { key, ...last, startedDay, share, usualShare };
-  const isUsual = (day: Failures): boolean =>
-    day.failing / day.messages <= usualShare + riseMin * ENDED_PART + ROUNDING;
+  const isUsual = (day: Failures) => day.failing / day.messages <= usualShare + riseMin * ENDED_PART + ROUNDING;
   if (isUsual(last)) {
     const usual = sumOf(since.slice(since.findLastIndex((day) => !isUsual(day)) + 1));
     return usual.messages >= ENDED_MESSAGES_MIN ? { ...found, state: "ended" } : null;
@@ -176,7 +175,7 @@ export const isSeenByReporters = (
 };
 
 /** The usual share before an incident, on the weekday of a day; null when too little is known. */
-const usualShareOf = (all: readonly Failures[], beforeDay: number, day: number): number | null => {
+const usualShareOf = (all: readonly Failures[], beforeDay: number, day: number) => {
   const before = all.filter((other) => other.day < beforeDay && other.day >= beforeDay - USUAL_DAYS);
   const sameWeekday = sumOf(before.filter((other) => (day - other.day) % WEEK === 0));
   const recent = sumOf(before);
@@ -186,13 +185,13 @@ const usualShareOf = (all: readonly Failures[], beforeDay: number, day: number):
   return usual.messages < USUAL_MESSAGES_MIN ? null : usual.failing / usual.messages;
 };
 
-const isAbove = ({ messages, failing }: Failures, usualShare: number, riseMin: number): boolean => {
+const isAbove = ({ messages, failing }: Failures, usualShare: number, riseMin: number) => {
   const expected = usualShare * messages;
   const isLarge = failing / messages - usualShare >= riseMin - ROUNDING;
   return isLarge && failing - expected >= DEVIATIONS * Math.sqrt(expected);
 };
 
-const sumOf = (all: readonly Failures[]): Omit<Failures, "day"> => ({
+const sumOf = (all: readonly Failures[]) => ({
   messages: all.reduce((total, { messages }) => total + messages, 0),
   failing: all.reduce((total, { failing }) => total + failing, 0),
 });
@@ -256,10 +255,7 @@ interface Authentication {
   readonly result: string;
 }
 
-const alignedAuthentications = (
-  { dkimResults, spfResults }: CauseRecord,
-  headerFrom: string,
-): readonly Authentication[] =>
+const alignedAuthentications = ({ dkimResults, spfResults }: CauseRecord, headerFrom: string) =>
   [
     ...dkimResults.map((each) => ({ kind: "dkim" as const, ...each })),
     ...spfResults.map((each) => ({ kind: "spf" as const, selector: null, ...each })),

@@ -8,7 +8,7 @@ import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
-import { alertRule, readAlertBody, shareField, shareOf } from "./alert-rule.ts";
+import { alertRule, readAlertBody, shareField, shareOf, items } from "./alert-rule.ts";
 import type { SourceDay, DayMail } from "./alert-rule-store.ts";
 import {
   CAUSE_CODES,
@@ -21,7 +21,6 @@ import {
   isSeenByReporters,
   judgeFailures,
 } from "./failure-incidents.ts";
-import { items } from "./mail-blocks.ts";
 import {
   EVENT_SOURCE_EXAMPLE,
   eventSource,
@@ -99,7 +98,7 @@ const shareFields = {
 const SHARES = { failing: 412, failing_share: 0.9581, usual_failing_share: 0.01 };
 
 const causeSchema = z.object({
-  code: z.enum(CAUSE_CODES).meta({ description: "Which authentication fails or is missing." }),
+  code: z.enum(CAUSE_CODES).describe("Which authentication fails or is missing."),
   domain: textField("Domain of the DKIM signature, or of the envelope sender."),
   selector: nullableText("DKIM selector; null for SPF and where reports do not give it."),
   result: nullableText("The result that receivers gave; null for what is missing."),
@@ -107,9 +106,7 @@ const causeSchema = z.object({
 });
 
 const dataSchema = z.object({
-  state: z
-    .enum(["started", "grew", "ended"])
-    .meta({ description: "`grew`: the failing share doubled since the last event." }),
+  state: z.enum(["started", "grew", "ended"]).describe("`grew`: the failing share doubled since the last event."),
   started_day: dayField("First day of the incident."),
   day: dayField("The last day that was evaluated."),
   messages: integerField(
@@ -121,10 +118,10 @@ const dataSchema = z.object({
       eventSourceSchema.extend({
         started_day: dayField("First day of the incident of this source."),
         ...shareFields,
-        causes: z.array(causeSchema).meta({ description: "What usually passed and now fails or is missing." }),
+        causes: z.array(causeSchema).describe("What usually passed and now fails or is missing."),
       }),
     )
-    .meta({ description: "At most a hundred, those with the most failing messages first." }),
+    .describe("At most a hundred, those with the most failing messages first."),
 });
 type SpikeData = z.output<typeof dataSchema>;
 

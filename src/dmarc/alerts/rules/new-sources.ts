@@ -7,8 +7,7 @@ import { SOURCE_KINDS } from "../../insight/sources/source-identity.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { KeyedSource } from "../../insight/sources/source-keys.ts";
 import { type Source, sourceSchema } from "../../insight/sources/source-response.ts";
-import { alertRule, SENDER_FIELDS } from "./alert-rule.ts";
-import { domainLink, items, type LinkedDomain, passed, sourceLink } from "./mail-blocks.ts";
+import { alertRule, SENDER_FIELDS, domainLink, items, type LinkedDomain, passed, sourceLink } from "./alert-rule.ts";
 import {
   judgeNewcomer,
   groupFindings,
@@ -31,11 +30,11 @@ const EVIDENCE_MAX = 3;
 export const eventSourceSchema = z.object({
   key: textField("Key of the source, as in `GET …/sources`."),
   name: textField("Display name of the source."),
-  kind: z.enum(SOURCE_KINDS).meta({ description: "Kind of the source, as in `GET …/sources`." }),
+  kind: z.enum(SOURCE_KINDS).describe("Kind of the source, as in `GET …/sources`."),
   service: nullableText("The sending service; null when it is not a known one."),
   classification: z
     .enum(["authorized", "misconfigured", "forwarder", "unknown", "threat"])
-    .meta({ description: "Classification of the source." }),
+    .describe("Classification of the source."),
   ...SENDER_FIELDS,
   dkim: sourceSchema.shape.dkim,
   spf: sourceSchema.shape.spf,
@@ -68,7 +67,7 @@ export const EVENT_SOURCE_EXAMPLE: EventSource = {
 
 /**
  * New sources whose mail could be the user's: it is aligned, or authenticates for some domain, or comes from a known service or the
- * domain's own network. Unauthenticated mail of others raises no alert, however much it is: see `spoofing.ts`.
+ * domain's own network. Unauthenticated mail of others raises no alert, however much it is: see `spoofing-campaign.ts`.
  */
 export const findNewSources = (facts: ReviewFacts): RuleResult => {
   const { domain, nowMs, recent, rules } = facts;
@@ -104,7 +103,7 @@ export const findNewSources = (facts: ReviewFacts): RuleResult => {
 
 const data = z.object({
   count: integerField("Number of new sources; more than ten come as one event."),
-  sources: z.array(eventSourceSchema).meta({ description: "The ten with the most messages." }),
+  sources: z.array(eventSourceSchema).describe("The ten with the most messages."),
 });
 type NewSources = z.output<typeof data>;
 
@@ -173,10 +172,10 @@ export const sourcesLink = (
 export const sourcePath = (path: string, key: string): string =>
   `${path}/sources/${encodeURIComponent(key.toWellFormed())}`;
 
-const hasEvidence = ({ evidence: { signer, envelope, foreign } }: KeyedSource): boolean =>
+const hasEvidence = ({ evidence: { signer, envelope, foreign } }: KeyedSource) =>
   signer !== null || envelope !== null || foreign !== null;
 
-const signsForDomain = ({ evidence: { signer } }: KeyedSource): boolean => signer !== null;
+const signsForDomain = ({ evidence: { signer } }: KeyedSource) => signer !== null;
 
 /**
  * Whether a source is among those that were reviewed. One that signs for the domain now, and never did before, counts as reviewed only
@@ -220,7 +219,7 @@ const judgeSource = (
   return judgeNewcomer({ firstDay, hasWeight }, facts);
 };
 
-const couldBeOwn = (source: Source, members: readonly KeyedSource[]): boolean => {
+const couldBeOwn = (source: Source, members: readonly KeyedSource[]) => {
   const { kind, aligned, authenticated_unaligned } = source;
   // A forwarder that turns out to be none later is still new then.
   if (isForeign(source)) return false;
@@ -229,7 +228,7 @@ const couldBeOwn = (source: Source, members: readonly KeyedSource[]): boolean =>
 };
 
 /** A few messages that pass DMARC are enough; other mail needs a number of messages and a share of the domain's mail. */
-const sentEnough = ({ messages, aligned }: Source, facts: ReviewFacts): boolean => {
+const sentEnough = ({ messages, aligned }: Source, facts: ReviewFacts) => {
   const { thresholds, recent } = facts;
   if (aligned >= ALIGNED_MESSAGES_MIN) return true;
   if (messages < thresholds.new_source_messages) return false;
@@ -278,7 +277,7 @@ export const eventSource = (source: Source): EventSource => {
 };
 
 /** The name of a source, with the selector that it signs with for the domain. */
-const nameWithSelector = ({ name, dkim }: Source): string => {
+const nameWithSelector = ({ name, dkim }: Source) => {
   const own = dkim.find(({ aligned, selector }) => aligned && selector !== null);
   return own === undefined ? name : `${name} (signs as ${own.domain}, selector ${own.selector})`;
 };

@@ -3,8 +3,7 @@ import { isoDay } from "../../../foundation/base/days.ts";
 import { integerField, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import type { Alert } from "../../records/domains/alert-store.ts";
-import { alertRule, SENDER_FIELDS } from "./alert-rule.ts";
-import { domainLink, items, passed } from "./mail-blocks.ts";
+import { alertRule, SENDER_FIELDS, domainLink, items, passed } from "./alert-rule.ts";
 import {
   judgeNewcomer,
   groupFindings,
@@ -18,7 +17,7 @@ const data = z.object({
   count: integerField("Number of new subdomains; more than ten come as one event."),
   names: z
     .array(z.object({ name: textField("The domain in the From header field."), ...SENDER_FIELDS }))
-    .meta({ description: "The ten with the most messages." }),
+    .describe("The ten with the most messages."),
 });
 type NewNames = z.output<typeof data>;
 type NewName = NewNames["names"][number];

@@ -16,9 +16,8 @@ import {
 import type { Alert } from "../../records/domains/alert-store.ts";
 import type { PolicyKeyword } from "../../reports/report/report-values.ts";
 import type { PublishedPolicy } from "../../reports/report/report.ts";
-import { alertRule } from "./alert-rule.ts";
+import { alertRule, domainLink, texts } from "./alert-rule.ts";
 import type { ReportedPolicy } from "./alert-rule-store.ts";
-import { domainLink, texts } from "./mail-blocks.ts";
 import { MONITORING_RECORD, recordField } from "./record-changed.ts";
 import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 import { CHECK_FIELDS_EXAMPLE, CHECK_FIELDS } from "./status-changed.ts";
@@ -51,7 +50,7 @@ const REPORTERS_MAX = 10;
 const STRENGTHS: readonly PolicyKeyword[] = ["none", "quarantine", "reject"];
 const SUBJECT = "reports:";
 
-const strengthOf = (p: PolicyKeyword): number => STRENGTHS.indexOf(p);
+const strengthOf = (p: PolicyKeyword) => STRENGTHS.indexOf(p);
 
 /** Lapses of an enforced policy that began and ended between two DNS checks, as reports prove them; each once, as `policy_weakened`. */
 export const findPolicyLapses = (facts: ReviewFacts): RuleResult => {
@@ -76,22 +75,23 @@ export const findPolicyLapses = (facts: ReviewFacts): RuleResult => {
 };
 
 const data = z.object({
-  previous_policy: policySchema.nullable().meta({ description: "The policy before; null when there was none." }),
-  policy: policySchema.nullable().meta({ description: "The weaker policy; null when there is none." }),
+  previous_policy: policySchema.nullable().describe("The policy before; null when there was none."),
+  policy: policySchema.nullable().describe("The weaker policy; null when there is none."),
   record: recordField,
   checked_at: CHECK_FIELDS.checked_at,
-  trigger: z.enum(["enrolled", "scheduled", "manual", "reports"]).meta({
-    description:
+  trigger: z
+    .enum(["enrolled", "scheduled", "manual", "reports"])
+    .describe(
       "`reports`: trusted reports say that receivers found a weaker policy between two checks; `record` is what the last check found.",
-  }),
+    ),
   reported: z
     .object({
       first_day: dayField("First day on which reporters found the weaker policy."),
       last_day: dayField("Last day on which reporters found the weaker policy."),
-      reporters: z.array(z.string()).meta({ description: "The reporters that found it." }),
+      reporters: z.array(z.string()).describe("The reporters that found it."),
     })
     .optional()
-    .meta({ description: "With `trigger` `reports`: who found the weaker policy, and when." }),
+    .describe("With `trigger` `reports`: who found the weaker policy, and when."),
 });
 type Weakened = z.output<typeof data>;
 
@@ -143,7 +143,7 @@ export const POLICY_WEAKENED = alertRule({
 });
 
 /** Since when the DNS checks found no weaker `p`. */
-const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: PolicyKeyword): number => {
+const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: PolicyKeyword) => {
   let sinceMs = nowMs;
   for (const { body, atMs } of domains.listHistory(domain.number, { before: null, limit: HISTORY_MAX })) {
     const { policy } = historyBodySchema.parse(JSON.parse(body));
@@ -153,7 +153,7 @@ const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: PolicyKeyword):
   return sinceMs;
 };
 
-const isWeaker = ({ policy }: ReportedPolicy, p: PolicyKeyword): boolean =>
+const isWeaker = ({ policy }: ReportedPolicy, p: PolicyKeyword) =>
   policy.p !== null && strengthOf(policy.p) < strengthOf(p);
 
 /**
@@ -218,18 +218,18 @@ const lapseAlert = (
   };
 };
 
-const policyWords = (policy: StatePolicy | null): string => {
+const policyWords = (policy: StatePolicy | null) => {
   if (policy === null) return "no record";
   return `p=${policy.p}${policy.t === "y" ? " in test mode (t=y)" : ""}`;
 };
 
 /** Empty where the change is in other tags than `p` and `t`. */
-const changeWords = ({ previous_policy: before, policy }: Weakened): string => {
+const changeWords = ({ previous_policy: before, policy }: Weakened) => {
   const [was, is] = [policyWords(before), policyWords(policy)];
   return was === is ? "" : `: ${was} became ${is}`;
 };
 
-const weakenedDetail = ({ trigger, reported, record }: Weakened): string => {
+const weakenedDetail = ({ trigger, reported, record }: Weakened) => {
   if (trigger !== "reports" || reported === undefined) {
     const now = record === null ? "No record is published now." : `Now published: ${shortName(record)}`;
     return `Receivers deliver more forged mail than before. ${now}`;

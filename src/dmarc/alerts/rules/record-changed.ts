@@ -2,8 +2,7 @@ import { z } from "zod";
 import { nullableText } from "../../../foundation/http/schema-fields.ts";
 import { action } from "../../../notifications/mail/mail-content.ts";
 import { CHANGE_CODES } from "../../records/domains/domain-state.ts";
-import { alertRule } from "./alert-rule.ts";
-import { domainLink, texts } from "./mail-blocks.ts";
+import { alertRule, domainLink, texts } from "./alert-rule.ts";
 import { CHECK_FIELDS_EXAMPLE, CHECK_FIELDS } from "./status-changed.ts";
 
 export const recordField = nullableText(
@@ -19,7 +18,7 @@ export const RECORD_CHANGED = alertRule({
   summary: "The DMARC record of a domain was published, changed or removed",
   title: "the DMARC record changed",
   data: z.object({
-    changes: z.array(z.enum(CHANGE_CODES)).meta({ description: "What changed, as in `GET …/history`." }),
+    changes: z.array(z.enum(CHANGE_CODES)).describe("What changed, as in `GET …/history`."),
     previous_record: recordField,
     record: recordField,
     ...CHECK_FIELDS,

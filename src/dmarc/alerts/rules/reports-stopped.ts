@@ -5,9 +5,8 @@ import { dayField, timeField } from "../../../foundation/http/schema-fields.ts";
 import { action } from "../../../notifications/mail/mail-content.ts";
 import type { Alert } from "../../records/domains/alert-store.ts";
 import type { RollupStore } from "../../insight/sources/rollup-store.ts";
-import { alertRule } from "./alert-rule.ts";
+import { alertRule, domainLink } from "./alert-rule.ts";
 import type { SilentDomain } from "./alert-rule-store.ts";
-import { domainLink } from "./mail-blocks.ts";
 
 const HOUR_MS = 60 * 60_000;
 
@@ -92,7 +91,7 @@ export const silenceMs = (days: readonly number[]): number | null => {
   if (days.length < REPORTED_DAYS_MIN) return null;
   const gaps = days.slice(1).map((day, at) => day - (days[at] ?? day));
   gaps.sort((a, b) => a - b);
-  const gapAt = (share: number): number => gaps[Math.floor(gaps.length * share)] ?? 0;
+  const gapAt = (share: number) => gaps[Math.floor(gaps.length * share)] ?? 0;
   const usual = GAPS_MAX * gapAt(1 / 2) * DAY_MS;
   const early = days.length < EARLY_DAYS ? EARLY_SILENCE_MS : 0;
   return Math.max(SILENCE_MS_MIN, early, usual, gapAt(LONG_GAP_SHARE) * DAY_MS + LATE_MS);

@@ -115,13 +115,13 @@ export class ReviewFacts {
     );
   }
 
-  #open(): DomainSources {
+  #open() {
     this.#sources ??= new DomainSources(this.rollups, this.domain);
     return this.#sources;
   }
 }
 
-const rangeKey = ({ fromDay, toDay }: DayRange): string => `${fromDay}-${toDay}`;
+const rangeKey = ({ fromDay, toDay }: DayRange) => `${fromDay}-${toDay}`;
 
 const SINGLE_MAX = 10;
 

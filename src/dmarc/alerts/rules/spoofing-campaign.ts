@@ -4,9 +4,8 @@ import { dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { action, formatCount, plural } from "../../../notifications/mail/mail-content.ts";
 import type { Alert } from "../../records/domains/alert-store.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
-import { UNAUTHENTICATED_KEY } from "../../insight/sources/unauthenticated-mail.ts";
-import { alertRule } from "./alert-rule.ts";
-import { domainLink, texts } from "./mail-blocks.ts";
+import { UNAUTHENTICATED_KEY } from "../../insight/sources/source-keys.ts";
+import { alertRule, domainLink, texts } from "./alert-rule.ts";
 import { sourcePath } from "./new-sources.ts";
 import { isLearned, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 

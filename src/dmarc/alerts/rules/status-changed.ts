@@ -2,14 +2,13 @@ import { z } from "zod";
 import { timeField } from "../../../foundation/http/schema-fields.ts";
 import { dnsCheckSchema } from "../../records/domains/domain-state.ts";
 import { DOMAIN_STATUSES } from "../../records/domains/domain-store.ts";
-import { alertRule } from "./alert-rule.ts";
-import { publishActions, recordToPublish, texts } from "./mail-blocks.ts";
+import { alertRule, publishActions, recordToPublish, texts } from "./alert-rule.ts";
 
-const status = (description: string) => z.enum(DOMAIN_STATUSES).meta({ description });
+const status = (description: string) => z.enum(DOMAIN_STATUSES).describe(description);
 
 /** When and why the DNS was checked. */
 export const CHECK_FIELDS = {
-  trigger: z.enum(["enrolled", "scheduled", "manual"]).meta({ description: "What started the check of the DNS." }),
+  trigger: z.enum(["enrolled", "scheduled", "manual"]).describe("What started the check of the DNS."),
   checked_at: timeField("When the DNS was checked."),
 };
 export const CHECK_FIELDS_EXAMPLE = { trigger: "scheduled", checked_at: "2026-01-01T00:00:03.120Z" } as const;
@@ -24,7 +23,7 @@ export const STATUS_CHANGED = alertRule({
   data: z.object({
     previous_status: status("Status before the check."),
     status: status("Status since the check."),
-    checks: z.array(dnsCheckSchema).meta({ description: "The DNS checks and their results." }),
+    checks: z.array(dnsCheckSchema).describe("The DNS checks and their results."),
     ...CHECK_FIELDS,
   }),
   example: {

@@ -3,9 +3,8 @@ import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import type { Alert } from "../../records/domains/alert-store.ts";
-import { alertRule, readAlertBody, shareField, shareOf } from "./alert-rule.ts";
+import { alertRule, readAlertBody, shareField, shareOf, domainLink, texts } from "./alert-rule.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
-import { domainLink, texts } from "./mail-blocks.ts";
 import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "../../reports/report/tls-report.ts";
 
@@ -47,7 +46,7 @@ const HOSTS_MAX = 10;
 const REPORTERS_MAX = 10;
 
 const dataSchema = z.object({
-  state: z.enum(["began", "ended"]).meta({ description: "Whether the failures began or ended." }),
+  state: z.enum(["began", "ended"]).describe("Whether the failures began or ended."),
   policy_domain: textField("The domain whose policy applied."),
   policy_type: nullableText("`sts`, `tlsa` or `no-policy-found`."),
   result_type: textField("As in RFC 8460 section 4.3; `unspecified` where reports do not say."),
@@ -58,8 +57,8 @@ const dataSchema = z.object({
   failing_share: shareField("`failed_sessions` divided by `sessions`."),
   mx_hosts: z
     .array(z.object({ host: textField("Name of the MX host."), sessions: integerField("Failed sessions with it.") }))
-    .meta({ description: "MX hosts with failed sessions." }),
-  reporters: z.array(z.string()).meta({ description: "Reporters of the failures." }),
+    .describe("MX hosts with failed sessions."),
+  reporters: z.array(z.string()).describe("Reporters of the failures."),
   first_day: dayField("First day of the failures."),
   last_day: dayField("Last day that reports are about."),
 });

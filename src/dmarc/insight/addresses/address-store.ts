@@ -45,7 +45,7 @@ const dueStatement = ({ sqlite }: Rows, where: string) =>
   sqlite.prepare<{ ip: string }, [number, number]>(`SELECT ip FROM dmarc_reverse_names WHERE ${where} LIMIT ?`);
 
 /** The first addresses of some lists, one of each in turn. */
-const interleave = (limit: number, lists: ReadonlyArray<ReadonlyArray<{ readonly ip: string }>>): string[] => {
+const interleave = (limit: number, lists: ReadonlyArray<ReadonlyArray<{ readonly ip: string }>>) => {
   const ips = new Set<string>();
   const longest = Math.max(...lists.map(({ length }) => length));
   for (let at = 0; ips.size < limit && at < longest; at += 1) {
@@ -169,7 +169,7 @@ const PLAIN_IPV6 = /^[1-9a-f][0-9a-f]{0,3}(?::[1-9a-f][0-9a-f]{0,3}){2}(?=:)/;
 
 const CACHED_MAX = 20_000;
 
-const computeNetwork = (ip: string): string => {
+const computeNetwork = (ip: string) => {
   if (!ip.includes(":")) return `${ip.slice(0, ip.lastIndexOf("."))}.0/24`;
   const plain = PLAIN_IPV6.exec(ip);
   if (plain !== null) return `${plain[0]}::/48`;
@@ -203,12 +203,12 @@ export const isGenericName = (name: string, ip: string): boolean => {
 };
 
 /** The labels below the organizational domain, each with its dot; all of them where there is none. */
-const labelsBelow = (name: string): string => {
+const labelsBelow = (name: string) => {
   const organisation = organisationalDomain(name);
   return organisation === null ? `${name}.` : name.slice(0, name.length - organisation.length);
 };
 
-const holdsAddress = (name: string, ip: string): boolean => {
+const holdsAddress = (name: string, ip: string) => {
   if (ip.includes(":")) return holdsGroups(name, ip);
   const octets = ip.split(".");
   const numbers = (name.match(/\d+/g) ?? []).map(Number);
@@ -221,7 +221,7 @@ const holdsAddress = (name: string, ip: string): boolean => {
 /** This many consecutive groups of an IPv6 address are not in a name by chance. */
 const GROUPS_MIN = 3;
 
-const holdsGroups = (name: string, ip: string): boolean => {
+const holdsGroups = (name: string, ip: string) => {
   const groups = ip.split(":").slice(0, GROUPS_MIN);
   if (groups.length < GROUPS_MIN || groups.includes("")) return false;
   const padded = groups.map((group) => group.padStart(4, "0"));

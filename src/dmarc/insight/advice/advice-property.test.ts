@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { facts, policyOf, RUA, source } from "../../../testing/dmarc-advice.ts";
 import { advise } from "./advice.ts";
-import type { AdviceFacts } from "./advice-facts.ts";
+import type { AdviceFacts } from "./advice-model.ts";
 import { isWeaker } from "../../records/domains/dns-changes.ts";
 import { parseRecord } from "../../records/record/record.ts";
 

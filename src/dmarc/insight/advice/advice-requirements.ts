@@ -1,5 +1,12 @@
-import { failingMessages, type AdviceFacts, type AdvisedSource, type MailWeight, weighMail } from "./advice-facts.ts";
-import type { AdviceRequirement, AdviceStage } from "./advice-schema.ts";
+import {
+  failingMessages,
+  type AdviceFacts,
+  type AdvisedSource,
+  type MailWeight,
+  weighMail,
+  type AdviceRequirement,
+  type AdviceStage,
+} from "./advice-model.ts";
 import { parseRecord } from "../../records/record/record.ts";
 import { trimRecordSpace, type RecordTag } from "../../records/record/record-tags.ts";
 import type { RecordValues } from "../../records/record/record-values.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ALL_SET, facts, MONITORING, RUA, source } from "../../../testing/dmarc-advice.ts";
 import { advise } from "./advice.ts";
-import type { AdviceFacts } from "./advice-facts.ts";
+import type { AdviceFacts } from "./advice-model.ts";
 
 describe("a requirement", () => {
   const requirement = (more: Partial<AdviceFacts>, wanted: string) =>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ALL_SET, facts, MONITORING, policyOf, RUA, source, stranger } from "../../../testing/dmarc-advice.ts";
 import { advise } from "./advice.ts";
-import type { AdvisedSource, AdviceFacts } from "./advice-facts.ts";
+import type { AdvisedSource, AdviceFacts } from "./advice-model.ts";
 import type { StatePolicy } from "../../records/domains/domain-state.ts";
 
 const NAME = { name: "a", exists: true, messages: 100, aligned: 100 };

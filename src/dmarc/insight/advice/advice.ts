@@ -1,4 +1,16 @@
-import { failingMessages, type AdviceFacts, type AdvisedSource, weighMail } from "./advice-facts.ts";
+import {
+  failingMessages,
+  type AdviceFacts,
+  type AdvisedSource,
+  weighMail,
+  type Advice,
+  type AdviceAction,
+  type AdviceNote,
+  type AdviceObstacle,
+  type AdviceRequirement,
+  type AdviceStage,
+  type AdviceStep,
+} from "./advice-model.ts";
 import {
   POLICY_STRENGTH,
   correctedPolicy,
@@ -10,15 +22,6 @@ import {
   strengthened,
   type SourceFix,
 } from "./advice-requirements.ts";
-import type {
-  Advice,
-  AdviceAction,
-  AdviceNote,
-  AdviceObstacle,
-  AdviceRequirement,
-  AdviceStage,
-  AdviceStep,
-} from "./advice-schema.ts";
 import { percentOf } from "../sources/rollup-rows.ts";
 import type { StatePolicy } from "../../records/domains/domain-state.ts";
 import { parseRecord } from "../../records/record/record.ts";
@@ -46,13 +49,13 @@ export const advise = (facts: AdviceFacts): Advice => {
 export const mostCautious = (first: Advice, others: readonly Advice[]): Advice =>
   isCautious(first) ? first : others.reduce((worst, one) => (openOf(one) > openOf(worst) ? one : worst), first);
 
-const isCautious = ({ ready, next }: Advice): boolean => !ready && next?.record == null;
+const isCautious = ({ ready, next }: Advice) => !ready && next?.record == null;
 
 /** How much speaks against the next stage. */
-const openOf = ({ requirements, next }: Advice): number =>
+const openOf = ({ requirements, next }: Advice) =>
   2 * requirements.filter(({ met }) => !met).length + (next?.record == null ? 1 : 0);
 
-const stageOf = (policy: StatePolicy | null): AdviceStage => {
+const stageOf = (policy: StatePolicy | null) => {
   if (policy === null) return "none";
   if (policy.p === "none") return "monitoring";
   if (policy.p === "quarantine") return policy.t === "y" ? "rehearsal" : "quarantine";
@@ -66,7 +69,7 @@ interface Situation {
   readonly ready: boolean;
 }
 
-const step = (action: AdviceAction, why: string, record: string | null = null): AdviceStep => ({
+const step = (action: AdviceAction, why: string, record: string | null = null) => ({
   action,
   record,
   why,
@@ -74,7 +77,7 @@ const step = (action: AdviceAction, why: string, record: string | null = null): 
   steps: [],
 });
 
-const nextStep = (situation: Situation): AdviceStep | null => {
+const nextStep = (situation: Situation) => {
   const { facts, stage, ready } = situation;
   const first = recordStep(facts);
   if (first !== null) return first;
@@ -101,7 +104,7 @@ const recordStep = ({ domain, status, failing, record, policy }: AdviceFacts): A
   return null;
 };
 
-const parentStep = ({ domain, policy }: AdviceFacts, stage: AdviceStage): AdviceStep | null => {
+const parentStep = ({ domain, policy }: AdviceFacts, stage: AdviceStage) => {
   const from = policy?.inherited_from;
   if (from == null || stage === "reject" || stage === "quarantine") return null;
   return step("raise_parent", `${domain} has no record of its own: the policy published at ${from} applies.`);
@@ -150,12 +153,7 @@ const REHEARSE =
 const NO_REHEARSAL =
   "Nearly all mail passes: publish quarantine in one step, because t=y would also relax sp or np, which protect subdomains today.";
 
-const publish = (
-  action: AdviceAction,
-  record: string,
-  tags: Parameters<typeof strengthened>[1],
-  why: string,
-): AdviceStep | null => {
+const publish = (action: AdviceAction, record: string, tags: Parameters<typeof strengthened>[1], why: string) => {
   const text = strengthened(record, tags);
   return text === null || text === record ? null : step(action, why, text);
 };
@@ -164,13 +162,13 @@ const publish = (
  * Protects subdomains, when no larger step is open. Never before `p` is enforced: the rehearsal by `t=y` would relax their policy
  * (RFC 9989 §4.7).
  */
-const belowStep = (facts: AdviceFacts, stage: AdviceStage, record: string): AdviceStep | null => {
+const belowStep = (facts: AdviceFacts, stage: AdviceStage, record: string) => {
   if (stage !== "quarantine" && stage !== "reject") return null;
   return missingNamesStep(facts, record) ?? subdomainsStep(facts, record);
 };
 
 /** A name that does not exist sends no mail, so `np=reject` is safe (RFC 9989 §4.7). */
-const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null => {
+const missingNamesStep = (facts: AdviceFacts, record: string) => {
   const isSafe = facts.names.every(({ exists }) => exists === true);
   const isOpen = facts.policy?.np !== "reject" && !hasTag(record, "np");
   if (!facts.isOrganisational || !isSafe || !isOpen || facts.reportedDays === 0) return null;
@@ -181,7 +179,7 @@ const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null
 const SUBDOMAIN_SHARE_MIN = 0.99;
 
 /** `sp` may follow `p` when the mail of the names below passes. */
-const subdomainsStep = ({ policy, names, isOrganisational }: AdviceFacts, record: string): AdviceStep | null => {
+const subdomainsStep = ({ policy, names, isOrganisational }: AdviceFacts, record: string) => {
   if (policy === null || !isOrganisational || !hasTag(record, "sp") || policy.sp === policy.p) return null;
   const messages = names.reduce((sum, name) => sum + name.messages, 0);
   const aligned = names.reduce((sum, name) => sum + name.aligned, 0);
@@ -210,8 +208,8 @@ const rejectAllStep = (
 };
 
 /** The sender with the most mail that keeps the domain from the next stage. */
-const obstacleStep = ({ facts, requirements }: Situation): AdviceStep | null => {
-  const isOpen = (...codes: readonly AdviceRequirement["code"][]): boolean =>
+const obstacleStep = ({ facts, requirements }: Situation) => {
+  const isOpen = (...codes: readonly AdviceRequirement["code"][]) =>
     requirements.some(({ code, met }) => !met && codes.includes(code));
   const month = weighMail(facts.sources);
   const worst = month.failing[0] ?? weighMail(facts.recentSources).failing[0];
@@ -227,10 +225,10 @@ const OBSTACLES_MAX = 20;
 
 /** All senders that keep an open requirement from being met. */
 const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
-  const isOpen = (...codes: readonly AdviceRequirement["code"][]): boolean =>
+  const isOpen = (...codes: readonly AdviceRequirement["code"][]) =>
     requirements.some(({ code, met }) => !met && codes.includes(code));
   const month = weighMail(facts.sources);
-  const view = (problem: AdviceObstacle["problem"], source: AdvisedSource): AdviceObstacle => ({
+  const view = (problem: AdviceObstacle["problem"], source: AdvisedSource) => ({
     source: source.key,
     name: source.name,
     problem,
@@ -245,10 +243,9 @@ const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
     .slice(0, OBSTACLES_MAX);
 };
 
-const concerned = ({ problem, messages, failing }: AdviceObstacle): number =>
-  problem === "failing" ? failing : messages;
+const concerned = ({ problem, messages, failing }: AdviceObstacle) => (problem === "failing" ? failing : messages);
 
-const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: SourceFix): AdviceStep => ({
+const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: SourceFix) => ({
   action,
   record: null,
   source: key,
@@ -257,7 +254,7 @@ const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: Sou
 });
 
 /** Time alone meets what is missing. */
-const waitStep = ({ stage, requirements, ready }: Situation): AdviceStep | null => {
+const waitStep = ({ stage, requirements, ready }: Situation) => {
   if (stage === "reject" || ready) return null;
   const open = requirements.filter(({ met }) => !met);
   const isFinal = open.every(({ code }) => code === "few_forwarded");
@@ -289,12 +286,12 @@ const notesOf = (stage: AdviceStage, facts: AdviceFacts): AdviceNote[] => {
 };
 
 /** RFC 9989 §7.4: a domain whose users write to mailing lists should not publish reject. */
-const mailingLists = (stage: AdviceStage, { domain, sendsMail }: AdviceFacts): string | null =>
+const mailingLists = (stage: AdviceStage, { domain, sendsMail }: AdviceFacts) =>
   sendsMail === false || (stage !== "quarantine" && stage !== "reject" && stage !== "reject_rehearsal")
     ? null
     : `If people write from ${domain}, and so to mailing lists, stay at p=quarantine: lists change mail, and with p=reject it is rejected. Use p=reject for domains whose mail is sent only by machines.`;
 
-const weakerSubdomains = ({ policy, isOrganisational }: AdviceFacts): string | null => {
+const weakerSubdomains = ({ policy, isOrganisational }: AdviceFacts) => {
   if (policy === null || !policy.own || !isOrganisational) return null;
   const weaker = (["sp", "np"] as const).filter((tag) => POLICY_STRENGTH[policy[tag]] < POLICY_STRENGTH[policy.p]);
   if (weaker.length === 0) return null;
@@ -302,41 +299,41 @@ const weakerSubdomains = ({ policy, isOrganisational }: AdviceFacts): string | n
   return `${tags} protects subdomains less than p=${policy.p} protects the domain: spoofers use subdomains instead.`;
 };
 
-const uncheckedNames = ({ policy, isOrganisational, names }: AdviceFacts): string | null => {
+const uncheckedNames = ({ policy, isOrganisational, names }: AdviceFacts) => {
   const missing = names.filter(({ exists }) => exists !== true).map(({ name }) => name);
   if (!isOrganisational || policy === null || policy.np === "reject" || missing.length === 0) return null;
   const more = missing.length > NAMES_MAX ? ` and ${missing.length - NAMES_MAX} more` : "";
   return `np=reject has to wait: mail from ${missing.slice(0, NAMES_MAX).join(", ")}${more} passes, but the names were not found in the DNS. Publish a record at each of them first.`;
 };
 
-const historicPct = ({ record }: AdviceFacts): string | null => {
+const historicPct = ({ record }: AdviceFacts) => {
   const pct = record === null ? undefined : parseRecord(record).values?.pct;
   return pct === undefined || pct >= 100
     ? null
     : `pct=${pct} is historic: current receivers apply the policy to all mail, older ones to ${pct} % of the failing mail.`;
 };
 
-const testMode = (stage: AdviceStage): string | null =>
+const testMode = (stage: AdviceStage) =>
   stage === "rehearsal" || stage === "reject_rehearsal"
     ? `With t=y receivers are asked to apply ${stage === "rehearsal" ? "nothing" : "quarantine"}; older ones do not know t and apply p in full.`
     : null;
 
-const noSpf = ({ domain, sendsMail }: AdviceFacts): string | null =>
+const noSpf = ({ domain, sendsMail }: AdviceFacts) =>
   sendsMail === false
     ? `A domain that sends no mail should say so in SPF as well. Publish ${domain} TXT "v=spf1 -all".`
     : null;
 
 /** Without reports nothing is known about the mail of the domain. */
-const sendsMailUnset = ({ sendsMail, passedLately, reportedLately }: AdviceFacts): string | null =>
+const sendsMailUnset = ({ sendsMail, passedLately, reportedLately }: AdviceFacts) =>
   sendsMail !== null || passedLately > 0 || reportedLately === 0
     ? null
     : `${nonePassed(reportedLately)} If the domain sends no mail, set sends_mail to false: then p=reject is advised at once.`;
 
-const inheritedPolicy = ({ domain, policy }: AdviceFacts): string | null =>
+const inheritedPolicy = ({ domain, policy }: AdviceFacts) =>
   policy?.inherited_from == null ? null : `The policy of ${policy.inherited_from} applies to ${domain}.`;
 
 /** Anybody with a domain can be a reporter. */
-const unknownReporters = ({ unknownReporters: { names, messages, isCovered } }: AdviceFacts): string | null => {
+const unknownReporters = ({ unknownReporters: { names, messages, isCovered } }: AdviceFacts) => {
   if (names.length === 0) return null;
   const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
   const who = `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
@@ -346,10 +343,7 @@ const unknownReporters = ({ unknownReporters: { names, messages, isCovered } }: 
 };
 
 /** Anybody can send a report; what nobody authenticates changes no policy. */
-const unauthenticatedReports = ({
-  unauthenticated,
-  unknownReporters: { unvouchedWords },
-}: AdviceFacts): string | null =>
+const unauthenticatedReports = ({ unauthenticated, unknownReporters: { unvouchedWords } }: AdviceFacts) =>
   unauthenticated === 0
     ? null
     : `This advice leaves out ${unauthenticated.toLocaleString("en-US")} messages of the last 30 days: only reports name them whose mail ${unvouchedWords}.`;

@@ -4,7 +4,7 @@ import { DAY_MS } from "../../../foundation/base/days.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
 import { createAdvisor } from "./advisor.ts";
-import { adviceSchema } from "./advice-schema.ts";
+import { adviceSchema } from "./advice-model.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 
 const newHarness = createDmarcAlertHarness();

@@ -16,8 +16,7 @@ import { reporterBehind } from "../../reports/ingest/report-trust.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
-import type { AdvisedFinding, AdvisedName, AdviceFacts, UnknownReporters } from "./advice-facts.ts";
-import type { Advice } from "./advice-schema.ts";
+import type { AdvisedFinding, AdvisedName, AdviceFacts, UnknownReporters, Advice } from "./advice-model.ts";
 
 export interface AdvisorOptions {
   /** Of the reports on which decisions rely only: others must not change a policy. */

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../../../testing/dns-zone.ts";
 import { checkDkim } from "./dkim.ts";
 import { createHealthDns } from "./section-report.ts";
-import { commonSelectors, isSelector, SELECTORS_MAX, type SelectorUse, type SelectorToCheck } from "./selectors.ts";
+import { commonSelectors, isSelector, SELECTORS_MAX, type SelectorUse, type SelectorToCheck } from "./dkim-key.ts";
 
 const TODAY = 20_000;
 const keyOf = (bits: number): string =>

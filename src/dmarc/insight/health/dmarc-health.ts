@@ -1,8 +1,25 @@
-import { discoverPolicy, type PolicyDiscovery } from "../../records/record/discovery.ts";
-import { dmarcRecordsIn, recordHost, type ValidRecord } from "../../records/record/record.ts";
+import { type HealthDns, SectionReport, quoteText, readTags } from "./section-report.ts";
 import type { RecordWarningCode } from "../../records/record/record-values.ts";
-import { type HealthDns, SectionReport } from "./section-report.ts";
-import type { DmarcSection } from "./health-schema.ts";
+import { dmarcRecordsIn, recordHost, type ValidRecord } from "../../records/record/record.ts";
+import { discoverPolicy, type PolicyDiscovery } from "../../records/record/discovery.ts";
+
+const NO_POLICY = "Receivers accept forged mail in your name as if you had no objection, and send you no reports.";
+
+/** The findings about the DMARC record, with why each matters. */
+export const DMARC_FINDINGS = {
+  dmarc_missing: NO_POLICY,
+  dmarc_several: NO_POLICY,
+  dmarc_inherited:
+    "Reports are about the other domain, and its owner decides what happens to forged mail in this name.",
+  dmarc_policy_invalid: "Receivers treat a record with an invalid policy as p=none, or ignore it.",
+  dmarc_syntax: "Receivers differ in how they read a record with faults; some ignore the tag, some the record.",
+  dmarc_policy_none: "Forged mail in your name is still delivered. p=none is for learning who sends for you.",
+  dmarc_not_reported: "Without reports, you see neither your own failing mail nor forged mail in your name.",
+  dmarc_partial: "Forged mail gets through at receivers that apply the percentage.",
+  dmarc_test_mode: "Receivers are asked to apply one step less than the policy says.",
+};
+
+type DmarcReport = SectionReport<keyof typeof DMARC_FINDINGS>;
 
 /** What breaks a policy or its reports; everything else in a record is a matter of style. */
 const FAULTS: ReadonlySet<RecordWarningCode> = new Set(["p_invalid", "p_missing", "policy_void"]);
@@ -18,9 +35,9 @@ const STYLE: ReadonlySet<RecordWarningCode> = new Set([
 ]);
 
 /** Checks the DMARC record that applies to a domain (RFC 9989 §4.10), and its text. */
-export const checkDmarcRecord = async (dns: HealthDns, domain: string): Promise<DmarcSection> => {
+export const checkDmarcRecord = async (dns: HealthDns, domain: string) => {
   const discovery = await discoverPolicy(dns, domain);
-  const report = new SectionReport();
+  const report = new SectionReport<keyof typeof DMARC_FINDINGS>();
   const isAnswered =
     discovery.kind !== "indefinite" ||
     report.isAnswered({ name: discovery.host, type: "TXT", outcome: discovery.outcome });
@@ -39,14 +56,12 @@ export const checkDmarcRecord = async (dns: HealthDns, domain: string): Promise<
   };
 };
 
-const reportDiscovery = (report: SectionReport, domain: string, discovery: PolicyDiscovery): void => {
+const reportDiscovery = (report: DmarcReport, domain: string, discovery: PolicyDiscovery) => {
   const host = recordHost(domain);
   const { published } = discovery;
   const own = published.kind === "failure" ? [] : dmarcRecordsIn(published.texts);
   if (own.length > 1) {
-    report.error({
-      code: "dmarc_several",
-      message: `${host} has ${own.length} DMARC records; receivers then use none.`,
+    report.error("dmarc_several", `${host} has ${own.length} DMARC records; receivers then use none.`, {
       observed: own.map(({ text }) => text).join("\n"),
       fix: `Keep one TXT record at ${host}.`,
     });
@@ -54,11 +69,11 @@ const reportDiscovery = (report: SectionReport, domain: string, discovery: Polic
   }
   if (discovery.kind === "inherited") {
     const { from, record, policy } = discovery;
-    report.info({
-      code: "dmarc_inherited",
-      message: `${domain} has no DMARC record of its own; the record of ${from} applies with p=${policy.p}.`,
-      observed: record.text,
-    });
+    report.info(
+      "dmarc_inherited",
+      `${domain} has no DMARC record of its own; the record of ${from} applies with p=${policy.p}.`,
+      { observed: record.text },
+    );
     reportText(report, recordHost(from), record);
     return;
   }
@@ -67,55 +82,163 @@ const reportDiscovery = (report: SectionReport, domain: string, discovery: Polic
     reportPolicy(report, host, discovery.record);
     return;
   }
-  report.error({
-    code: "dmarc_missing",
-    message: `${host} has no DMARC record, so receivers apply no policy and send no reports.`,
+  report.error("dmarc_missing", `${host} has no DMARC record, so receivers apply no policy and send no reports.`, {
     fix: `Publish a TXT record at ${host}, with an address in rua that the reports go to.`,
     record: { host, value: "v=DMARC1; p=none" },
   });
 };
 
-const reportPolicy = (report: SectionReport, host: string, { text, values }: ValidRecord): void => {
+const reportPolicy = (report: DmarcReport, host: string, { text, values }: ValidRecord) => {
   const { p, pct, t } = values;
   if (p === "none") {
-    report.info({
-      code: "dmarc_policy_none",
-      message: `The DMARC record at ${host} has p=none: receivers report, but deliver forged mail.`,
-      observed: text,
-      fix: "Move to p=quarantine, then p=reject, when the mail of your own senders passes.",
-    });
+    report.info(
+      "dmarc_policy_none",
+      `The DMARC record at ${host} has p=none: receivers report, but deliver forged mail.`,
+      { observed: text, fix: "Move to p=quarantine, then p=reject, when the mail of your own senders passes." },
+    );
   }
   if (p !== "none" && pct < 100) {
-    report.warning({
-      code: "dmarc_partial",
-      message: `The DMARC record at ${host} has pct=${pct}, so older receivers apply p=${p} to only a part of the mail.`,
-      observed: text,
-      fix: `Remove pct=${pct}; to test a policy use t=y.`,
-    });
+    report.warning(
+      "dmarc_partial",
+      `The DMARC record at ${host} has pct=${pct}, so older receivers apply p=${p} to only a part of the mail.`,
+      { observed: text, fix: `Remove pct=${pct}; to test a policy use t=y.` },
+    );
   }
   if (t === "y") {
-    report.info({
-      code: "dmarc_test_mode",
-      message: `The DMARC record at ${host} is in test mode (t=y): receivers apply the policy one step softer.`,
-      observed: text,
-      fix: "Remove t=y when the reports show that your own mail passes.",
-    });
+    report.info(
+      "dmarc_test_mode",
+      `The DMARC record at ${host} is in test mode (t=y): receivers apply the policy one step softer.`,
+      { observed: text, fix: "Remove t=y when the reports show that your own mail passes." },
+    );
   }
 };
 
-const reportText = (report: SectionReport, host: string, { text: observed, warnings }: ValidRecord): void => {
+const reportText = (report: DmarcReport, host: string, { text: observed, warnings }: ValidRecord) => {
   for (const warning of warnings) {
     const message = `The DMARC record at ${host}: ${warning.message}`;
     if (FAULTS.has(warning.code)) {
       const fix = "Set p (and sp, np where present) to none, quarantine or reject.";
-      report.error({ code: "dmarc_policy_invalid", message, observed, fix });
+      report.error("dmarc_policy_invalid", message, { observed, fix });
     } else if (warning.code === "rua_missing") {
       const fix = "Add rua=mailto: with the address that aggregate reports go to.";
-      report.warning({ code: "dmarc_not_reported", message, observed, fix });
+      report.warning("dmarc_not_reported", message, { observed, fix });
     } else {
-      const finding = { code: "dmarc_syntax", message, observed, fix: "Correct the text of the record." } as const;
-      if (STYLE.has(warning.code)) report.info(finding);
-      else report.warning(finding);
+      const severity = STYLE.has(warning.code) ? "info" : "warning";
+      report.add(severity, "dmarc_syntax", message, { observed, fix: "Correct the text of the record." });
     }
   }
+};
+
+const NO_LOGO = "Mailbox providers show no logo beside your mail. Delivery is not affected.";
+
+/** The findings about BIMI, with why each matters. */
+export const BIMI_FINDINGS = {
+  bimi_missing: NO_LOGO,
+  bimi_declined: NO_LOGO,
+  bimi_several: NO_LOGO,
+  bimi_syntax: NO_LOGO,
+  bimi_location: NO_LOGO,
+  bimi_policy: NO_LOGO,
+  bimi_no_certificate: NO_LOGO,
+};
+
+type BimiReport = SectionReport<keyof typeof BIMI_FINDINGS>;
+
+type CheckedDmarc = Awaited<ReturnType<typeof checkDmarcRecord>>;
+
+interface BimiRecord {
+  readonly host: string;
+  readonly location: string | null;
+  readonly authority: string | null;
+}
+
+/** Checks the BIMI record at the selector `default` and the DMARC policy that it needs. The logo and the certificate are not fetched. */
+export const checkBimi = async (dns: HealthDns, domain: string, dmarc: CheckedDmarc) => {
+  const host = `default._bimi.${domain}`;
+  const response = await dns.resolve(host, "TXT");
+  const records = response.records.filter((text) => /^v=BIMI1\s*(?:;|$)/i.test(text));
+  const record = records.length === 1 ? (records[0] ?? null) : null;
+  const tags = record === null ? new Map<string, string>() : readTags(record);
+  const [location, authority] = [tags.get("l") ?? null, tags.get("a") ?? null];
+  const report = new SectionReport<keyof typeof BIMI_FINDINGS>();
+  if (report.isAnswered(response)) {
+    const isInUse = reportBimiRecords(report, domain, records, { host, location, authority });
+    if (isInUse) reportBimiPolicy(report, domain, dmarc);
+  }
+  const orNull = (uri: string | null) => (uri === "" ? null : uri);
+  return {
+    code: "bimi" as const,
+    ...report.result(),
+    record,
+    location: orNull(location),
+    authority: orNull(authority),
+  };
+};
+
+/** False when no record asks for a logo. */
+const reportBimiRecords = (
+  report: BimiReport,
+  domain: string,
+  records: readonly string[],
+  found: BimiRecord,
+): boolean => {
+  const { host, location, authority } = found;
+  const [record] = records;
+  if (record === undefined) {
+    report.info("bimi_missing", `${domain} does not publish BIMI, so mailbox providers show no logo for it.`);
+  } else if (records.length > 1) {
+    report.warning("bimi_several", `${host} has ${records.length} BIMI records; receivers then use none.`, {
+      observed: records.join("\n"),
+      fix: `Keep one TXT record at ${host}.`,
+    });
+  } else if (location === null) {
+    report.warning("bimi_syntax", `The BIMI record at ${host} has no l tag, so receivers ignore it.`, {
+      observed: record,
+      fix: `Publish it with the address of the logo, such as "v=BIMI1; l=https://${domain}/logo.svg;".`,
+    });
+  } else if (location === "" && (authority ?? "") === "") {
+    report.info("bimi_declined", `${domain} declines BIMI: its record names no logo.`, { observed: record });
+  } else {
+    reportLocations(report, found);
+    return true;
+  }
+  return false;
+};
+
+const reportLocations = (report: BimiReport, { host, location, authority }: BimiRecord) => {
+  for (const [tag, uri] of Object.entries({ l: location, a: authority })) {
+    if (uri === null || uri === "" || uri === "self" || isHttps(uri)) continue;
+    report.warning(
+      "bimi_location",
+      `The BIMI record at ${host} has ${tag}=${quoteText(uri)}, which is not an https: URI; receivers ignore it.`,
+      { observed: uri, fix: `Serve the file over HTTPS and write its https: address into ${tag}.` },
+    );
+  }
+  if ((authority ?? "") !== "") return;
+  report.info(
+    "bimi_no_certificate",
+    `The BIMI record at ${host} names no certificate in a; Gmail and Apple Mail show the logo only with one (VMC or CMC).`,
+    { fix: "Obtain a mark certificate and write its https: address into a, if you want the logo to show there." },
+  );
+};
+
+const isHttps = (uri: string) => /^https:\/\//i.test(uri) && URL.canParse(uri);
+
+/** What receivers of BIMI require of the policy; nothing where the DNS did not say which one applies. */
+const reportBimiPolicy = (report: BimiReport, domain: string, dmarc: CheckedDmarc) => {
+  const problem = dmarc.unchecked.length > 0 ? null : policyProblem(dmarc.policy);
+  if (problem === null) return;
+  report.warning("bimi_policy", `BIMI of ${domain} has no effect because ${problem}.`, {
+    observed: dmarc.record,
+    fix: "Publish p=quarantine or p=reject for all mail (no sp=none, pct=100, no t=y) when your mail passes DMARC.",
+  });
+};
+
+const policyProblem = (policy: CheckedDmarc["policy"]) => {
+  if (policy === null) return "no DMARC policy applies";
+  const { p, sp, pct, t } = policy;
+  if (p === "none") return "the DMARC policy is p=none";
+  if (sp === "none") return "the DMARC policy for subdomains is sp=none";
+  if (p === "quarantine" && pct < 100) return `the DMARC policy applies to only ${pct} % of the mail`;
+  return t === "y" ? "the DMARC policy is in test mode (t=y)" : null;
 };

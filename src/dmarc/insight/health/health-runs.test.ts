@@ -5,7 +5,7 @@ import { createTestClock } from "../../../testing/clock.ts";
 import { createIngestHarness, insertDomain } from "../../../testing/ingest-harness.ts";
 import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import type { DomainHealth } from "./health-schema.ts";
-import { HealthJob, HEALTH_FRESH_MS, HealthRuns } from "./health-runs.ts";
+import { HealthJob, HEALTH_FRESH_MS, HealthRuns } from "./health.ts";
 import { HealthStore } from "./health-store.ts";
 
 const newWorld = createIngestHarness();

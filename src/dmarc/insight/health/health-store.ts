@@ -1,7 +1,8 @@
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
-import { parseRecordBody, type RecordBody } from "../../reports/report/report.ts";
+import { parseRecordBody } from "../../reports/report/report.ts";
+import type { SignedRecord } from "./dkim-key.ts";
 import { domainHealthSchema, type DomainHealth } from "./health-schema.ts";
 import { RANK_STEP } from "../../reports/ingest/rollup.ts";
 
@@ -21,13 +22,6 @@ export interface ListedDomain {
   readonly number: number;
   readonly id: string;
   readonly isPlanned: boolean;
-}
-
-/** The signatures in a record of a report. */
-export interface SignedRecord {
-  /** Messages. */
-  readonly count: number;
-  readonly dkimResults: RecordBody["dkimResults"];
 }
 
 /** Records read of a day, each of those that are aligned and those that are not; the largest first. */

@@ -1,10 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../../../testing/dns-zone.ts";
-import { checkBimi } from "./bimi.ts";
-import { checkDmarcRecord } from "./dmarc-health.ts";
+import { checkBimi, checkDmarcRecord } from "./dmarc-health.ts";
 import { createHealthDns } from "./section-report.ts";
-import { checkMx } from "./mx.ts";
-import { checkTlsRpt } from "./tls-rpt.ts";
+import { checkMx, checkTlsRpt } from "./inbound.ts";
 
 const dnsOf = (zone: Zone) => createHealthDns(createZoneResolver(zone));
 const codesOf = ({ findings }: { findings: ReadonlyArray<{ code: string; severity: string }> }): string[] =>

@@ -6,34 +6,58 @@ import {
   type DnsType,
   emptyResponse,
 } from "../../../foundation/net/dns.ts";
-import type { HealthSeverity, HealthStatus, HealthFinding } from "./health-schema.ts";
 import { Gate } from "../../../foundation/base/wait.ts";
 import { splitRecord } from "../../records/record/record-tags.ts";
 
-/** Fields that are not given are null. */
-export type FindingText = Pick<HealthFinding, "code" | "message"> &
-  Partial<Pick<HealthFinding, "observed" | "fix" | "record">>;
+/** How much a finding matters: an error breaks authentication or delivery, a warning weakens it, information needs no action. */
+export const HEALTH_SEVERITIES = ["error", "warning", "info"] as const;
+export type HealthSeverity = (typeof HEALTH_SEVERITIES)[number];
+
+/** `problems`: at least one error. `unknown`: something could not be checked and nothing checked is an error. */
+export const HEALTH_STATUSES = ["ok", "warnings", "problems", "unknown"] as const;
+export type HealthStatus = (typeof HEALTH_STATUSES)[number];
+
+/** What was observed, what to change, and a TXT record to publish. */
+interface FindingDetails {
+  readonly observed: string | null;
+  readonly fix: string | null;
+  readonly record: { host: string; value: string } | null;
+}
+
+interface SectionFinding<Code> extends FindingDetails {
+  readonly code: Code;
+  readonly severity: HealthSeverity;
+  readonly message: string;
+}
 
 const OBSERVED_CHARACTERS_MAX = 500;
 
-/** Collects what a check of one section finds, and what it could not find out. */
-export class SectionReport {
-  readonly #findings: HealthFinding[] = [];
+/** Collects what a check of one section finds, and what it could not find out. Details that are not given are null. */
+export class SectionReport<Code extends string> {
+  readonly #findings: SectionFinding<Code>[] = [];
   readonly #unchecked: string[] = [];
 
   /** Findings beyond `findingsMax` are left out. */
   constructor(private readonly findingsMax = Number.POSITIVE_INFINITY) {}
 
-  error(finding: FindingText): void {
-    this.#add("error", finding);
+  error(code: Code, message: string, details?: Partial<FindingDetails>): void {
+    this.add("error", code, message, details);
   }
 
-  warning(finding: FindingText): void {
-    this.#add("warning", finding);
+  warning(code: Code, message: string, details?: Partial<FindingDetails>): void {
+    this.add("warning", code, message, details);
   }
 
-  info(finding: FindingText): void {
-    this.#add("info", finding);
+  info(code: Code, message: string, details?: Partial<FindingDetails>): void {
+    this.add("info", code, message, details);
+  }
+
+  add(severity: HealthSeverity, code: Code, message: string, details: Partial<FindingDetails> = {}): void {
+    const isKnown = this.#findings.some((known) => known.code === code && known.message === message);
+    if (isKnown || this.#findings.length >= this.findingsMax) return;
+    const { observed = null, fix = null, record = null } = details;
+    const shown = observed === null ? null : cutText(observed, OBSERVED_CHARACTERS_MAX);
+    this.#findings.push({ code, severity, message, observed: shown, fix, record });
   }
 
   /** Something could not be checked; `sentence` says what, and why. */
@@ -49,15 +73,15 @@ export class SectionReport {
   }
 
   /** Adds all of another report. */
-  include(other: SectionReport): void {
-    for (const { severity, ...finding } of other.#findings) this.#add(severity, finding);
+  include(other: SectionReport<Code>): void {
+    for (const { severity, code, message, ...details } of other.#findings) this.add(severity, code, message, details);
     for (const sentence of other.#unchecked) this.leaveUnchecked(sentence);
   }
 
   /** The fields that all sections have. */
-  result(): { status: HealthStatus; findings: HealthFinding[]; unchecked: string[] } {
+  result() {
     const severities = this.#findings.map(({ severity }) => severity);
-    const status = severities.includes("error")
+    const status: HealthStatus = severities.includes("error")
       ? "problems"
       : this.#unchecked.length > 0
         ? "unknown"
@@ -65,13 +89,6 @@ export class SectionReport {
           ? "warnings"
           : "ok";
     return { status, findings: this.#findings, unchecked: this.#unchecked };
-  }
-
-  #add(severity: HealthSeverity, { code, message, observed = null, fix = null, record = null }: FindingText): void {
-    const isKnown = this.#findings.some((known) => known.code === code && known.message === message);
-    if (isKnown || this.#findings.length >= this.findingsMax) return;
-    const shown = observed === null ? null : cutText(observed, OBSERVED_CHARACTERS_MAX);
-    this.#findings.push({ code, severity, message, observed: shown, fix, record });
   }
 }
 
@@ -90,7 +107,7 @@ const OUTCOMES: Readonly<Record<Exclude<DnsOutcome, "response" | "no_data" | "nx
 };
 
 /** At most `max` characters of a text from the DNS. */
-const cutText = (text: string, max: number): string =>
+const cutText = (text: string, max: number) =>
   text.length <= max ? text.toWellFormed() : `${text.slice(0, max).toWellFormed()}…`;
 
 /** A faulty text in a sentence. */
@@ -114,7 +131,7 @@ export const createHealthDns = (resolver: DnsResolver): HealthDns => {
   const sent = new Map<string, Promise<DnsResponse>>();
   const gate = new Gate(CONCURRENCY_MAX);
   return {
-    resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
+    resolve<T extends DnsType>(name: string, type: T) {
       const key = `${type} ${name.toLowerCase()}`;
       // The key holds the type, so the response is of that type.
       const known = sent.get(key) as Promise<DnsResponse<T>> | undefined;

@@ -1,12 +1,12 @@
-import { isDefinite } from "../../../foundation/net/dns.ts";
+import { type DnsResponse, isDefinite } from "../../../foundation/net/dns.ts";
 import { type HealthDns, SectionReport } from "./section-report.ts";
-import type { SpfSection } from "./health-schema.ts";
 import {
   reportRepeatedInclude,
   reportSpfAll,
   reportSpfLength,
   reportSpfMissing,
   reportSpfSums,
+  type SPF_FINDINGS,
   SPF_LOOKUPS_MAX,
   SpfRecordReport,
 } from "./spf-findings.ts";
@@ -46,11 +46,11 @@ interface SpfRecordContext {
  * matched, which is what receivers do for a server that is not listed. Counts DNS lookups and void lookups over all includes.
  * Macros are counted and not followed. Never rejects; a DNS failure makes the section `unknown` and is no finding.
  */
-export const auditSpf = (dns: HealthDns, domain: string): Promise<SpfSection> => new SpfAudit(dns, domain).run();
+export const auditSpf = (dns: HealthDns, domain: string) => new SpfAudit(dns, domain).run();
 
 class SpfAudit {
-  readonly #report = new SectionReport(FINDINGS_MAX);
-  readonly #terms: SpfSection["terms"] = [];
+  readonly #report = new SectionReport<keyof typeof SPF_FINDINGS>(FINDINGS_MAX);
+  readonly #terms: { term: string; domain: string; depth: number; lookups: number }[] = [];
   /** How often each domain was included. */
   readonly #includes = new Map<string, number>();
   #lookups = 0;
@@ -63,7 +63,7 @@ class SpfAudit {
     private readonly root: string,
   ) {}
 
-  async run(): Promise<SpfSection> {
+  async run() {
     const root = this.root;
     const report = this.#report;
     const evaluation = await this.#evaluate(root, [], 0);
@@ -78,7 +78,7 @@ class SpfAudit {
     reportSpfSums(report, root, { ...sums, largest: this.#largestTerms() });
     for (const [target, times] of this.#includes) if (times > 1) reportRepeatedInclude(report, root, target, times);
     return {
-      code: "spf",
+      code: "spf" as const,
       ...report.result(),
       record: text,
       lookups: text === null ? null : this.#lookups,
@@ -131,7 +131,7 @@ class SpfAudit {
     return all;
   }
 
-  async #followMechanism(term: Mechanism, context: SpfRecordContext): Promise<void> {
+  async #followMechanism(term: Mechanism, context: SpfRecordContext) {
     const { mechanism, domainSpec, text } = term;
     if (mechanism === "ip4" || mechanism === "ip6") return;
     const lookup = this.#beginLookup(text, context);
@@ -145,12 +145,12 @@ class SpfAudit {
     lookup.end();
   }
 
-  #skipMacro(text: string, isNested: boolean, { record }: SpfRecordContext): void {
+  #skipMacro(text: string, isNested: boolean, { record }: SpfRecordContext) {
     record.macro(text);
     if (isNested) this.#isComplete = false;
   }
 
-  async #followInclude({ text, qualifier }: Mechanism, target: string, context: SpfRecordContext): Promise<void> {
+  async #followInclude({ text, qualifier }: Mechanism, target: string, context: SpfRecordContext) {
     const { path, depth, record } = context;
     if (path.includes(target)) return record.loop(text, target);
     this.#includes.set(target, (this.#includes.get(target) ?? 0) + 1);
@@ -176,7 +176,7 @@ class SpfAudit {
   }
 
   /** Sends the queries of `a`, `mx` and `exists`. */
-  async #resolveTerm({ mechanism, text }: Mechanism, name: string, { record }: SpfRecordContext): Promise<void> {
+  async #resolveTerm({ mechanism, text }: Mechanism, name: string, { record }: SpfRecordContext) {
     if (mechanism === "mx") {
       const response = await this.dns.resolve(name, "MX");
       if (!this.#isAnswered(response)) return;
@@ -195,7 +195,7 @@ class SpfAudit {
   }
 
   /** Counts a term that causes a lookup, and lists it with all lookups that are counted until `end`. */
-  #beginLookup(term: string, { domain, depth }: SpfRecordContext): { isFollowed: boolean; end: () => void } {
+  #beginLookup(term: string, { domain, depth }: SpfRecordContext) {
     const before = this.#lookups;
     this.#lookups += 1;
     const isFollowed = before < FOLLOWED_MAX;
@@ -211,7 +211,7 @@ class SpfAudit {
   }
 
   /** Sends the first queries of a record together: a record with ten includes takes one round trip, not ten. */
-  #prefetch(domain: string, terms: readonly SpfTerm[]): void {
+  #prefetch(domain: string, terms: readonly SpfTerm[]) {
     if (this.#lookups > SPF_LOOKUPS_MAX) return;
     for (const term of terms.slice(0, FOLLOWED_MAX)) {
       if (term.kind !== "mechanism" || (term.domainSpec !== null && hasMacro(term.domainSpec))) continue;
@@ -223,7 +223,7 @@ class SpfAudit {
   }
 
   /** The terms of the domain's own record with the most lookups. */
-  #largestTerms(): readonly string[] {
+  #largestTerms() {
     return this.#terms
       .filter(({ depth, lookups }) => depth === 0 && lookups > 1)
       .sort((one, other) => other.lookups - one.lookups)
@@ -231,11 +231,11 @@ class SpfAudit {
       .map(({ term, lookups }) => `${term} (${lookups})`);
   }
 
-  #isAnswered(response: Parameters<SectionReport["isAnswered"]>[0]): boolean {
+  #isAnswered(response: DnsResponse) {
     const isAnswered = this.#report.isAnswered(response);
     if (!isAnswered) this.#isComplete = false;
     return isAnswered;
   }
 }
 
-const nameOf = (spec: string): string => spec.toLowerCase().replace(/\.$/, "");
+const nameOf = (spec: string) => spec.toLowerCase().replace(/\.$/, "");

@@ -73,7 +73,7 @@ const DOMAIN_CHARACTERS_MAX = 255;
 const acceptedSchema = z
   .object({
     reporter: textField("The organizational domain that its mail is authenticated as."),
-    accepted_at: z.iso.datetime().meta({ description: "When it was accepted." }),
+    accepted_at: z.iso.datetime().describe("When it was accepted."),
   })
   .meta({ title: "DmarcAcceptedReporter" });
 
@@ -97,7 +97,7 @@ const LIST_ACCEPTED = declareRoute({
       description: "The accepted reporters.",
       schema: z
         .object({
-          reporters: z.array(acceptedSchema).meta({ description: "The accepted reporters." }),
+          reporters: z.array(acceptedSchema).describe("The accepted reporters."),
         })
         .meta({ title: "DmarcAcceptedReporters" }),
       example: { reporters: [EXAMPLE] },

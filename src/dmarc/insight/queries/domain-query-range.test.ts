@@ -2,7 +2,7 @@ import { isoDay } from "../../../foundation/base/days.ts";
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../../foundation/base/errors.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
-import { RANGE_DAYS_MAX, rangeOf } from "../queries/domain-query.ts";
+import { RANGE_DAYS_MAX, rangeOf } from "./domain-query.ts";
 
 const DAY = Date.UTC(2026, 0, 1) / 86_400_000;
 

@@ -197,3 +197,25 @@ export const TLS_REPORT_EXAMPLE = {
   ],
   ingestion_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a83",
 };
+
+export const FAILURE_EXAMPLE = {
+  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a91",
+  received_at: "2026-01-02T10:00:00.000Z",
+  redacted: true,
+  feedback_type: "auth-failure",
+  auth_failure: "dmarc",
+  reported_domain: "example.com",
+  source_ip: "192.0.2.66",
+  arrival_date: "Fri, 2 Jan 2026 09:59:58 +0000",
+  delivery_result: "reject",
+  identity_alignment: "none",
+  authentication_results: "mx.example.net; dmarc=fail header.from=example.com",
+  original_mail_from: "redacted@bounce.example.org",
+  original_rcpt_to: "redacted@example.net",
+  dkim_domain: "example.com",
+  dkim_selector: "s1",
+  dkim_identity: null,
+  spf_dns: null,
+  user_agent: "Reporter/1.0",
+  ingestion_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a92",
+};

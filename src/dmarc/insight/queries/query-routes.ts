@@ -1,12 +1,18 @@
 import type { FailureReportStore } from "../../reports/ingest/report-store.ts";
-import { type QueryContext, DOMAIN_PATH, domainParams, REPORTS_TAG, rangeOf, RANGE_DAYS_MAX } from "./domain-query.ts";
 import {
-  FailureReports,
-  failureReportDetailSchema,
-  failureReportSchema,
-  type ShownFailureReport,
-} from "./failure-reports.ts";
-import { ReportReader } from "./report-reader.ts";
+  type QueryContext,
+  DOMAIN_PATH,
+  domainParams,
+  REPORTS_TAG,
+  rangeOf,
+  RANGE_DAYS_MAX,
+  CSV_DESCRIPTION,
+  csvAlternative,
+  rowFormatOf,
+  NDJSON_TYPE,
+  ndjsonResponse,
+} from "./domain-query.ts";
+import { FailureReports, failureReportDetailSchema, failureReportSchema, ReportReader } from "./report-reader.ts";
 import { createSourceRoutes, SOURCE_ROUTES } from "./source-routes.ts";
 import { z } from "zod";
 import { isId } from "../../../foundation/base/secrets.ts";
@@ -18,6 +24,7 @@ import { declareRoute, handle } from "../../../foundation/http/route.ts";
 import { idParameter, pageQuery, encodeCursor } from "../../../foundation/http/route-input.ts";
 import { rangeFields } from "../../../foundation/http/day-range.ts";
 import {
+  FAILURE_EXAMPLE,
   REPORT_DETAIL_EXAMPLE,
   REPORT_EXAMPLE,
   TLS_REPORT_EXAMPLE,
@@ -43,7 +50,6 @@ import {
   tlsReportView,
 } from "./reports.ts";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
-import { CSV_DESCRIPTION, csvAlternative, rowFormatOf, NDJSON_TYPE, ndjsonResponse } from "./row-formats.ts";
 import { exportAllRecords, isExportCursor, readExportCursor, DmarcRecordReader } from "./record-reader.ts";
 import { summarizeDomain, summarySchema, timeseriesOf, timeseriesSchema } from "./summary.ts";
 
@@ -115,7 +121,7 @@ const EXPORT_RECORDS = declareRoute({
   query: pageQuery(isExportCursor, rangeFields)
     .pick({ from: true, to: true, cursor: true })
     .extend({
-      from: rangeFields.from.meta({ description: "The first UTC day. Without `from` and `to`: all records." }),
+      from: rangeFields.from.describe("The first UTC day. Without `from` and `to`: all records."),
     }),
   responses: {
     200: {
@@ -149,14 +155,12 @@ const LIST_REPORTS = declareRoute({
   params: domainParams,
   query: pageQuery(isReportCursor, {
     ...rangeFields,
-    reporter: reporterFilter.optional().meta({
-      description:
-        "Only reports with this reporter name, ignoring case (empty: without a name), and untrusted reports whose mail is authenticated as this domain.",
-    }),
-    authenticity: z
-      .enum(AUTHENTICITIES)
+    reporter: reporterFilter
       .optional()
-      .meta({ description: "Only reports whose mail has this authentication result." }),
+      .describe(
+        "Only reports with this reporter name, ignoring case (empty: without a name), and untrusted reports whose mail is authenticated as this domain.",
+      ),
+    authenticity: z.enum(AUTHENTICITIES).optional().describe("Only reports whose mail has this authentication result."),
     trusted: booleanParameter("`true`: only trusted reports. `false`: only untrusted ones."),
   }),
   responses: {
@@ -226,34 +230,12 @@ const REPORT_ROUTES = [LIST_REPORTS, GET_REPORT, GET_RAW_REPORT, LIST_TLS_REPORT
 
 export const failureReportsSchema = z
   .object({
-    failure_reports: z.array(failureReportSchema).meta({ description: "The failure reports." }),
+    failure_reports: z.array(failureReportSchema).describe("The failure reports."),
     next_cursor: nextCursorField,
   })
   .meta({ title: "DmarcFailureReportList" });
 
 const FAILURES_PATH = `${DOMAIN_PATH}/failure-reports`;
-
-const FAILURE_EXAMPLE: ShownFailureReport = {
-  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a91",
-  received_at: "2026-01-02T10:00:00.000Z",
-  redacted: true,
-  feedback_type: "auth-failure",
-  auth_failure: "dmarc",
-  reported_domain: "example.com",
-  source_ip: "192.0.2.66",
-  arrival_date: "Fri, 2 Jan 2026 09:59:58 +0000",
-  delivery_result: "reject",
-  identity_alignment: "none",
-  authentication_results: "mx.example.net; dmarc=fail header.from=example.com",
-  original_mail_from: "redacted@bounce.example.org",
-  original_rcpt_to: "redacted@example.net",
-  dkim_domain: "example.com",
-  dkim_selector: "s1",
-  dkim_identity: null,
-  spf_dns: null,
-  user_agent: "Reporter/1.0",
-  ingestion_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a92",
-};
 
 const LIST_FAILURE_REPORTS = declareRoute({
   method: "GET",

@@ -1,8 +1,14 @@
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { DomainRow, DomainOwner } from "../../records/domains/domain-store.ts";
-import { rangeOf, exportFileName, type QueryContext } from "./domain-query.ts";
+import {
+  rangeOf,
+  exportFileName,
+  type QueryContext,
+  csvResponse,
+  rowFormatOf,
+  ndjsonResponse,
+} from "./domain-query.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
-import { csvResponse, rowFormatOf, ndjsonResponse } from "./row-formats.ts";
 import {
   type RecordFilters,
   type ExportedRecord,
@@ -141,7 +147,7 @@ type Names = ReturnType<DomainSources["names"]>;
 /** The names of the sources of a report's domain. */
 const createNameCache = (rollups: RollupStore, range: DayRange) => {
   const cache = new Map<number, Names>();
-  return ({ domainNumber: number, domainId: id, domain, sourceRules }: ExportedReport): Names => {
+  return ({ domainNumber: number, domainId: id, domain, sourceRules }: ExportedReport) => {
     const cached = cache.get(number);
     if (cached !== undefined) return cached;
     if (cache.size >= CACHED_DOMAINS_MAX) cache.clear();
@@ -152,7 +158,7 @@ const createNameCache = (rollups: RollupStore, range: DayRange) => {
   };
 };
 
-const exportedView = ({ domainId, domain }: ExportedReport, row: RecordRow, names: Names): ExportedRecord => ({
+const exportedView = ({ domainId, domain }: ExportedReport, row: RecordRow, names: Names) => ({
   domain_id: domainId,
   domain,
   ...recordView(row, { names }),

@@ -94,7 +94,7 @@ const TRAITS = `report NOT IN (SELECT number FROM dmarc_reports WHERE is_complet
 const joined = (
   keys: string,
   order: string,
-): string => `SELECT c.day, c.rank, c.report, c.position, c.source_ip sourceIp, c.count, c.disposition,
+) => `SELECT c.day, c.rank, c.report, c.position, c.source_ip sourceIp, c.count, c.disposition,
     c.dkim, c.spf, c.is_aligned isAligned, c.is_forwarded isForwarded, c.header_from headerFrom, c.body, c.source,
     n.name reverseName, n.is_confirmed isConfirmed, n.asn, n.as_name asName, n.country, r.id reportRef, r.org, ${AUTHOR} author,
     CASE r.authenticity WHEN 'pass' THEN json_extract(r.authenticity_body, '$.from') END authenticatedFrom, r.report_id reportId, r.begin_ms beginMs,
@@ -106,7 +106,7 @@ const joined = (
   ORDER BY ${order}`;
 
 // The inner query walks an index.
-const select = (where: string): string =>
+const select = (where: string) =>
   joined(
     `SELECT report, position FROM dmarc_records WHERE ${where} AND ${BEHIND} AND ${TO_END} AND ${TRAITS}
       ORDER BY ${ORDER} LIMIT $limit`,
@@ -118,7 +118,7 @@ const RECORDS_OF_REPORT = joined(
   "c.position",
 );
 
-const skip = (where: string): string =>
+const skip = (where: string) =>
   `SELECT day, rank, report, position FROM dmarc_records WHERE ${where} AND ${BEHIND} AND ${TO_END} ORDER BY ${ORDER} LIMIT 1 OFFSET $skipped`;
 
 const startOf = ({ day, rank, report, position }: RecordKey) => ({ day, rank, report, position });

@@ -26,7 +26,7 @@ const alignedResult = (mechanism: string) =>
   z
     .enum(["pass", "fail"])
     .nullable()
-    .meta({ description: `The aligned ${mechanism} result; null when the reporter does not give it.` });
+    .describe(`The aligned ${mechanism} result; null when the reporter does not give it.`);
 
 const resultFields = {
   result: textField("The result, as in RFC 8601 §2.7."),
@@ -38,21 +38,21 @@ export const recordSchema = z
     date: dayField("The UTC day of the middle of the report's period."),
     source_ip: textField("The IP address that sent the messages."),
     reverse_name: nullableText("The reverse DNS name, if it resolves to the address; otherwise null."),
-    asn: z.int().positive().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
+    asn: z.int().positive().nullable().describe("The AS that announces the address; null when unknown."),
     as_name: nullableText("The name of that AS; null when unknown."),
     country: nullableText(
       "ISO 3166-1 alpha-2 country of the network's registration, or from POSTWARDEN_GEOIP_DB; null when unknown.",
     ),
     source: textField("The key of the source that the record belongs to."),
     source_name: textField("The display name of that source."),
-    count: z.int().positive().meta({ description: "Number of messages." }),
+    count: z.int().positive().describe("Number of messages."),
     aligned: flagField("Whether the messages passed DMARC."),
     dkim: alignedResult("DKIM"),
     spf: alignedResult("SPF"),
     disposition: z
       .enum(DISPOSITIONS)
       .nullable()
-      .meta({ description: "What the receiver did with the messages; null when the reporter does not say." }),
+      .describe("What the receiver did with the messages; null when the reporter does not say."),
     forwarded: flagField("Whether the receiver recognized the messages as forwarded."),
     header_from: nullableText("The domain in From; null when the reporter does not give it."),
     envelope_from: nullableText("The envelope domain (MAIL FROM); null when the reporter does not give it."),
@@ -60,11 +60,11 @@ export const recordSchema = z
     reasons: z
       .array(
         z.object({
-          type: z.enum(OVERRIDES).meta({ description: "The kind of override." }),
+          type: z.enum(OVERRIDES).describe("The kind of override."),
           comment: nullableText("The comment of the reporter; null for none."),
         }),
       )
-      .meta({ description: "Why the receiver did not apply the policy." }),
+      .describe("Why the receiver did not apply the policy."),
     dkim_results: z
       .array(
         z.object({
@@ -73,7 +73,7 @@ export const recordSchema = z
           ...resultFields,
         }),
       )
-      .meta({ description: "The DKIM signatures that the receiver checked." }),
+      .describe("The DKIM signatures that the receiver checked."),
     spf_results: z
       .array(
         z.object({
@@ -81,21 +81,21 @@ export const recordSchema = z
           scope: z
             .enum(["mfrom", "helo"])
             .nullable()
-            .meta({ description: "`mfrom`: the envelope domain; `helo`: the HELO name; null when not reported." }),
+            .describe("`mfrom`: the envelope domain; `helo`: the HELO name; null when not reported."),
           ...resultFields,
         }),
       )
-      .meta({ description: "The SPF checks of the receiver." }),
+      .describe("The SPF checks of the receiver."),
     report: z
       .object({
-        id: z.uuid().meta({ description: "The id of the report." }),
+        id: z.uuid().describe("The id of the report."),
         org_name: nullableText("The reporter name in the report; null when there is none."),
         reporter: reporterSchema,
         report_id: nullableText("The id that the reporter gave the report; null for none."),
         begin: timeField("The beginning of the report's period."),
         end: timeField("The end of the report's period."),
       })
-      .meta({ description: "The report that the record is from." }),
+      .describe("The report that the record is from."),
   })
   .meta({ title: "DmarcRecord" });
 
@@ -321,19 +321,19 @@ export const recordFilters = {
     .string()
     .refine(isSourceKey, "Must be the key of a source, as /sources returns it")
     .optional()
-    .meta({ description: "Only records of the source with this key." }),
-  source_ip: ipFilter.optional().meta({ description: "Only records from this IP address." }),
-  disposition: z.enum(DISPOSITIONS).optional().meta({ description: "Only records with this disposition." }),
+    .describe("Only records of the source with this key."),
+  source_ip: ipFilter.optional().describe("Only records from this IP address."),
+  disposition: z.enum(DISPOSITIONS).optional().describe("Only records with this disposition."),
   aligned: booleanParameter("`true`: only records that passed DMARC. `false`: only those that failed."),
-  header_from: domainFilter.optional().meta({ description: "Only records with this domain in From." }),
+  header_from: domainFilter.optional().describe("Only records with this domain in From."),
   reporter: reporterFilter
     .optional()
-    .meta({ description: "Only records of this reporter name, ignoring case; empty: without a name." }),
+    .describe("Only records of this reporter name, ignoring case; empty: without a name."),
   report: z
     .string()
     .refine(isId, "Must be the id of a report")
     .optional()
-    .meta({ description: "Only records of the report with this id; whatever its day, unless a range is given." }),
+    .describe("Only records of the report with this id; whatever its day, unless a range is given."),
 };
 
 export type RecordFilters = z.output<z.ZodObject<typeof recordFilters>>;
@@ -343,7 +343,7 @@ export type ShownRecord = Readonly<z.infer<typeof recordSchema>>;
 /** A line of the export of all domains. */
 export const exportedRecordSchema = recordSchema
   .extend({
-    domain_id: z.uuid().meta({ description: "The id of the domain." }),
+    domain_id: z.uuid().describe("The id of the domain."),
     domain: textField("The domain."),
     cursor: textField("Resumes the export after this record."),
   })
@@ -353,7 +353,7 @@ export type ExportedRecord = Readonly<z.infer<typeof exportedRecordSchema>>;
 
 export const recordsSchema = z
   .object({
-    records: z.array(recordSchema).meta({ description: "The records." }),
+    records: z.array(recordSchema).describe("The records."),
     next_cursor: nextCursorField,
   })
   .meta({ title: "DmarcRecordList" });

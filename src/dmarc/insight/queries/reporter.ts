@@ -63,7 +63,7 @@ export interface TrustFigures {
 }
 
 const HUNDRED = 100;
-const share = (part: number, whole: number): string => `${Math.round((part * HUNDRED * 10) / whole) / 10} %`;
+const share = (part: number, whole: number) => `${Math.round((part * HUNDRED * 10) / whole) / 10} %`;
 
 /** What unknown reporters reported in a range of days. */
 export interface UnknownFigures {
@@ -93,7 +93,7 @@ export const unknownReporterSentence = ({
 export const trustSentence = (figures: TrustFigures): string | null => {
   const { reports, messages, untrustedReports, untrustedMessages } = figures;
   if (untrustedReports === 0) return null;
-  const number = (value: number): string => value.toLocaleString("en-US");
+  const number = (value: number) => value.toLocaleString("en-US");
   const mail =
     messages === 0
       ? ""

@@ -27,18 +27,15 @@ import { POLICIES } from "../../reports/report/report-values.ts";
 
 export const AUTHENTICITIES = ["pending", "pass", "fail", "unknown"] as const;
 
-const policy = (of: string) =>
-  z
-    .enum(POLICIES)
-    .nullable()
-    .meta({ description: `The policy for ${of}.` });
+const policy = (of: string) => z.enum(POLICIES).nullable().describe(`The policy for ${of}.`);
 
 const authenticitySchema = z
   .object({
-    result: z.enum(AUTHENTICITIES).meta({
-      description:
+    result: z
+      .enum(AUTHENTICITIES)
+      .describe(
         "`pass`: the mail is authenticated as the reporter's. `fail`: it is not. `unknown`: there is not enough evidence. `pending`: not checked yet.",
-    }),
+      ),
     from: nullableText("The header_from domain of the mail; null when there is not exactly one."),
     spf: z
       .object({
@@ -46,7 +43,7 @@ const authenticitySchema = z
         domain: nullableText("The domain checked; null when unknown."),
       })
       .nullable()
-      .meta({ description: "The SPF result of the mail; null when the client address is unknown." }),
+      .describe("The SPF result of the mail; null when the client address is unknown."),
     dkim: z
       .array(
         z.object({
@@ -56,14 +53,14 @@ const authenticitySchema = z
           aligned: flagField("Whether the signing domain is aligned with header_from."),
         }),
       )
-      .meta({ description: "The DKIM signatures of the mail." }),
+      .describe("The DKIM signatures of the mail."),
     dmarc: z
       .object({
         result: textField("The DMARC result."),
         policy: nullableText("The policy of the header_from domain; null for none."),
       })
       .nullable()
-      .meta({ description: "The DMARC result of the mail; null without a header_from domain." }),
+      .describe("The DMARC result of the mail; null without a header_from domain."),
     message: nullableText("The authentication results in a sentence; null while they are pending."),
   })
   .meta({ title: "DmarcReportAuthenticity" });
@@ -79,7 +76,7 @@ const CURSOR = /^(\d{1,6})\.(\d{1,15})$/;
 
 export const isReportCursor = (text: string): boolean => CURSOR.test(text);
 
-const readCursor = (text: string): ReportKey => {
+const readCursor = (text: string) => {
   const [day = 0, number = 0] = text.split(".").map(Number);
   return { day, number };
 };
@@ -110,11 +107,11 @@ export const readReports = async (
   return { reports: rows.map(reportView), next: next === null ? null : `${next.day}.${next.number}` };
 };
 
-const keyOf = ({ day, number }: ReportKey): ReportKey => ({ day, number });
+const keyOf = ({ day, number }: ReportKey) => ({ day, number });
 
-const isFiltered = (filters: ReportFilters): boolean => Object.values(filters).some((value) => value !== undefined);
+const isFiltered = (filters: ReportFilters) => Object.values(filters).some((value) => value !== undefined);
 
-const daysToRead = (store: ReportQueryStore, { domain, range, filters }: ReportListOf): DayRange | undefined =>
+const daysToRead = (store: ReportQueryStore, { domain, range, filters }: ReportListOf) =>
   isFiltered(filters) ? store.daysOf(domain, range, filters) : range;
 
 /** Where few reports pass, only those that do are read whole. */
@@ -140,12 +137,12 @@ const readingOf = (
   };
 };
 
-const passesFilters = (report: ReportFacts, { reporter, authenticity, trusted }: ReportFilters): boolean =>
+const passesFilters = (report: ReportFacts, { reporter, authenticity, trusted }: ReportFilters) =>
   (reporter === undefined || (report.org?.toLowerCase() ?? "") === reporter || report.author === reporter) &&
   (trusted === undefined || (report.author === "") === trusted) &&
   (authenticity === undefined || report.authenticity === authenticity);
 
-const policyView = (text: string): ShownReport["policy"] => {
+const policyView = (text: string) => {
   const { discoveryMethod, ...policy } = parsePublishedPolicy(text);
   return { ...policy, discovery_method: discoveryMethod };
 };
@@ -240,10 +237,7 @@ export const rawFileName = (
 
 const nextCursor = nullableText("The cursor of the next page; null on the last page.");
 const alignment = (mechanism: string) =>
-  z
-    .enum(["r", "s"])
-    .nullable()
-    .meta({ description: `${mechanism} alignment: \`r\` relaxed, \`s\` strict.` });
+  z.enum(["r", "s"]).nullable().describe(`${mechanism} alignment: \`r\` relaxed, \`s\` strict.`);
 
 const policySchema = z
   .object({
@@ -253,13 +247,13 @@ const policySchema = z
     np: policy("subdomains that do not exist"),
     adkim: alignment("DKIM"),
     aspf: alignment("SPF"),
-    pct: z.number().nullable().meta({ description: "Percentage of failing mail that the policy applies to." }),
+    pct: z.number().nullable().describe("Percentage of failing mail that the policy applies to."),
     fo: nullableText("When failure reports are requested."),
-    testing: z.boolean().nullable().meta({ description: "Whether the record has `t=y`." }),
+    testing: z.boolean().nullable().describe("Whether the record has `t=y`."),
     discovery_method: z
       .enum(["psl", "treewalk"])
       .nullable()
-      .meta({ description: "How the reporter found the record: public suffix list or DNS tree walk." }),
+      .describe("How the reporter found the record: public suffix list or DNS tree walk."),
   })
   .meta({
     title: "DmarcReportedPolicy",
@@ -268,7 +262,7 @@ const policySchema = z
 
 const reportSchema = z
   .object({
-    id: z.uuid().meta({ description: "The id of the report." }),
+    id: z.uuid().describe("The id of the report."),
     org_name: nullableText("The reporter name in the report; null when there is none. `reporter` says who sent it."),
     reporter: reporterSchema,
     email: nullableText("The contact address in the report; null when there is none."),
@@ -284,11 +278,11 @@ const reportSchema = z
     aligned: countField("Messages that passed DMARC."),
     authenticity: authenticitySchema
       .nullable()
-      .meta({ description: "Authentication results of the mail that brought the report; null when none did." }),
-    notices: z.array(z.string()).meta({ description: "Faults of the report that did not prevent reading it." }),
+      .describe("Authentication results of the mail that brought the report; null when none did."),
+    notices: z.array(z.string()).describe("Faults of the report that did not prevent reading it."),
     skipped_rows: z
       .array(z.object({ reason: textField("Why they were skipped."), rows: countField("Number of records.") }))
-      .meta({ description: "Records that could not be counted." }),
+      .describe("Records that could not be counted."),
     ingestion_id: textField("The id of the ingestion (mail or file) that brought the report."),
     raw_available: flagField("Whether that mail or file is still stored."),
   })
@@ -297,7 +291,7 @@ const reportSchema = z
 export type ShownReport = Readonly<z.infer<typeof reportSchema>>;
 
 export const reportsSchema = z
-  .object({ reports: z.array(reportSchema).meta({ description: "The reports." }), next_cursor: nextCursor })
+  .object({ reports: z.array(reportSchema).describe("The reports."), next_cursor: nextCursor })
   .meta({ title: "DmarcReportList" });
 
 export const reportDetailSchema = reportSchema
@@ -305,8 +299,8 @@ export const reportDetailSchema = reportSchema
     version: nullableText("The version of the report format; null when not given."),
     generator: nullableText("The software that generated the report; null when not given."),
     extra_contact_info: nullableText("Additional contact information of the reporter; null for none."),
-    errors: z.array(z.string()).meta({ description: "Errors that the reporter states about its own processing." }),
-    records: z.array(recordSchema).meta({ description: "The records, failing ones first, at most 1000." }),
+    errors: z.array(z.string()).describe("Errors that the reporter states about its own processing."),
+    records: z.array(recordSchema).describe("The records, failing ones first, at most 1000."),
     records_next_cursor: nullableText("The cursor for `GET …/records?report=…&cursor=…`; null when all are here."),
   })
   .meta({ title: "DmarcReportDetail" });
@@ -330,12 +324,12 @@ const tlsPolicySchema = z.object({
         receiving_mx_hostname: nullableText("The MX host; null when not reported."),
       }),
     )
-    .meta({ description: "The failures by type." }),
+    .describe("The failures by type."),
 });
 
 const tlsReportSchema = z
   .object({
-    id: z.uuid().meta({ description: "The id of the report." }),
+    id: z.uuid().describe("The id of the report."),
     org_name: nullableText("The name of the reporter; null when there is none."),
     report_id: nullableText("The id that the reporter gave the report; null for none."),
     contact: nullableText("The contact of the reporter; null for none."),
@@ -343,7 +337,7 @@ const tlsReportSchema = z
     end: nullableTime("The end of the report's period; null when not given."),
     received_at: timeField("When the report was received."),
     ...sessionFields,
-    policies: z.array(tlsPolicySchema).meta({ description: "The sessions by policy." }),
+    policies: z.array(tlsPolicySchema).describe("The sessions by policy."),
     ingestion_id: textField("The id of the ingestion (mail or file) that brought the report."),
   })
   .meta({ title: "TlsReport" });
@@ -351,5 +345,5 @@ const tlsReportSchema = z
 type ShownTlsReport = Readonly<z.infer<typeof tlsReportSchema>>;
 
 export const tlsReportsSchema = z
-  .object({ tls_reports: z.array(tlsReportSchema).meta({ description: "The reports." }), next_cursor: nextCursor })
+  .object({ tls_reports: z.array(tlsReportSchema).describe("The reports."), next_cursor: nextCursor })
   .meta({ title: "TlsReportList" });

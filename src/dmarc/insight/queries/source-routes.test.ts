@@ -1,9 +1,10 @@
-import { describe, expect, test } from "bun:test";
-import { newId } from "../../../foundation/base/secrets.ts";
-import { fillReportQueries } from "../../../testing/report-queries-filled.ts";
-import { createReportQueries } from "../../../testing/report-queries.ts";
-import { sourcesSchema } from "./source-routes.ts";
 import { summarySchema, timeseriesSchema } from "./summary.ts";
+import { sourcesSchema, SourceReader } from "./source-routes.ts";
+import { createReportQueries } from "../../../testing/report-queries.ts";
+import { fillReportQueries } from "../../../testing/report-queries-filled.ts";
+import { newId } from "../../../foundation/base/secrets.ts";
+import { describe, expect, test } from "bun:test";
+import type { Caller } from "../../../foundation/http/guard.ts";
 
 const newHarness = createReportQueries();
 const startFilled = () => fillReportQueries(newHarness());
@@ -217,4 +218,18 @@ describe("sources", () => {
 test("advice is served as it is given", async () => {
   const { get } = await startFilled();
   expect((await get("advice")).body).toEqual({ domain: "example.com" });
+});
+
+const newQueries = createReportQueries();
+const CALLER = { accountId: "account", mode: "live" } as Caller;
+
+test.each([
+  ["", 4],
+  ["  SENDGRID ", 1],
+  ["9.9.9", 1],
+  ["absent", 0],
+])("sources with %p in a name, a domain or an address", async (text, count) => {
+  const { db, clock, store, domain } = await fillReportQueries(newQueries());
+  const reader = new SourceReader({ db, clock, rollups: store, findDomain: () => domain });
+  expect(reader.list(CALLER, domain.id, { text }).sources).toHaveLength(count);
 });

@@ -17,15 +17,9 @@ import type { Clock } from "../../../foundation/base/clock.ts";
 import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
 
 const percent = (of: string) =>
-  z
-    .number()
-    .nullable()
-    .meta({ description: `${of} in percent, with one decimal; null when there are no messages.` });
+  z.number().nullable().describe(`${of} in percent, with one decimal; null when there are no messages.`);
 const firstDay = (which: string) =>
-  z.iso
-    .date()
-    .nullable()
-    .meta({ description: `The ${which} day in any report, whatever the range; null before the first report.` });
+  z.iso.date().nullable().describe(`The ${which} day in any report, whatever the range; null before the first report.`);
 
 const messages = countField("Messages in reports.");
 const aligned = countField("Messages that passed DMARC, by aligned DKIM or aligned SPF.");
@@ -33,7 +27,7 @@ const reports = countField("Number of reports.");
 
 export const summarySchema = z
   .object({
-    domain_id: z.uuid().meta({ description: "The id of the domain." }),
+    domain_id: z.uuid().describe("The id of the domain."),
     domain: textField("The domain, in lower-case A-labels."),
     from: dayField("The first UTC day of the range."),
     to: dayField("The last UTC day of the range, inclusive."),
@@ -61,42 +55,42 @@ export const summarySchema = z
         quarantine: countField("Messages quarantined."),
         reject: countField("Messages rejected."),
       })
-      .meta({ description: "What receivers did with the messages." }),
+      .describe("What receivers did with the messages."),
     classes: z
       .array(
         z.object({
-          classification: z.enum(CLASSIFICATIONS).meta({ description: "The class." }),
+          classification: z.enum(CLASSIFICATIONS).describe("The class."),
           sources: countField("Number of sources of this class."),
           messages,
           aligned,
         }),
       )
-      .meta({ description: "The messages by class of their source; always all five classes." }),
+      .describe("The messages by class of their source; always all five classes."),
     unknown_reporter_messages: countField(
       "Messages in reports of unknown reporters. They are counted here; where known reporters cover the domain, advice and alerts ignore them.",
     ),
     unknown_reporter_note: nullableText(
       "How much of the figures comes from unknown reporters, in a sentence; null for nothing.",
     ),
-    top_sources: z.array(sourceSchema).meta({ description: "The five sources with the most actionable failures." }),
+    top_sources: z.array(sourceSchema).describe("The five sources with the most actionable failures."),
     top_reporters: z
       .array(
         z.object({
           org_name: nullableText("The name in the reports; null when there is none."),
           reporter: reporterSchema,
-          standing: z.enum(REPORTER_STANDINGS).meta({
-            description:
+          standing: z
+            .enum(REPORTER_STANDINGS)
+            .describe(
               "`known`: in the list that ships with the product, or you uploaded its reports; `accepted`: by you; `unknown`: authenticated, but anybody can be one; `unauthenticated`.",
-          }),
+            ),
           reports,
           messages,
           aligned,
         }),
       )
-      .meta({
-        description:
-          "The ten reporters with the most messages, by the latest spelling of their name, ignoring case. A reporter that uses the name of another one is listed separately.",
-      }),
+      .describe(
+        "The ten reporters with the most messages, by the latest spelling of their name, ignoring case. A reporter that uses the name of another one is listed separately.",
+      ),
     names: z
       .array(
         z.object({
@@ -105,7 +99,7 @@ export const summarySchema = z
           aligned,
         }),
       )
-      .meta({ description: "The header_from domains, at most twenty." }),
+      .describe("The header_from domains, at most twenty."),
     first_day: firstDay("first"),
     last_day: firstDay("last"),
   })
@@ -221,18 +215,19 @@ const pointSchema = z.object({
   forwarded: countField("Failing messages that the receiver recognized as forwarded."),
   quarantined: countField("Messages that receivers quarantined."),
   rejected: countField("Messages that receivers rejected."),
-  aligned_percent: z.number().nullable().meta({
-    description: "Share of aligned messages in percent, with one decimal; null when there are no messages.",
-  }),
+  aligned_percent: z
+    .number()
+    .nullable()
+    .describe("Share of aligned messages in percent, with one decimal; null when there are no messages."),
 });
 
 export const timeseriesSchema = z
   .object({
-    domain_id: z.uuid().meta({ description: "The id of the domain." }),
+    domain_id: z.uuid().describe("The id of the domain."),
     from: dayField("The first UTC day of the range."),
     to: dayField("The last UTC day of the range, inclusive."),
-    interval: z.literal("day").meta({ description: "The length of each point." }),
-    points: z.array(pointSchema).meta({ description: "Every day of the range, the oldest first." }),
+    interval: z.literal("day").describe("The length of each point."),
+    points: z.array(pointSchema).describe("Every day of the range, the oldest first."),
   })
   .meta({ title: "DmarcTimeseries" });
 
@@ -263,7 +258,7 @@ export const timeseriesOf = (rollups: RollupStore, domain: SourceDomain, range: 
   return { domain_id: domain.id, from: isoDay(fromDay), to: isoDay(toDay), interval: "day", points };
 };
 
-const perDay = (description: string) => z.array(z.int().nonnegative()).meta({ description });
+const perDay = (description: string) => z.array(z.int().nonnegative()).describe(description);
 
 const figures = z.object({
   messages: countField("Messages in reports."),
@@ -272,21 +267,21 @@ const figures = z.object({
   aligned_percent: z
     .number()
     .nullable()
-    .meta({ description: "Share of aligned messages in percent, with one decimal; null when there are no messages." }),
+    .describe("Share of aligned messages in percent, with one decimal; null when there are no messages."),
 });
 
 /** Message counts of a domain on the last 30 UTC days, including today. */
 export const domainFiguresSchema = z
   .object({
-    last_7_days: figures.meta({ description: "The last seven days, including today." }),
-    last_30_days: figures.meta({ description: "The last 30 days, including today." }),
+    last_7_days: figures.describe("The last seven days, including today."),
+    last_30_days: figures.describe("The last 30 days, including today."),
     days: z
       .object({
         from: dayField("The first of the 30 days."),
         messages: perDay("Messages of each day."),
         failing: perDay("Failing messages of each day."),
       })
-      .meta({ description: "A number for each of the 30 days, the oldest first: for a small chart." }),
+      .describe("A number for each of the 30 days, the oldest first: for a small chart."),
   })
   .meta({ title: "DmarcDomainFigures" });
 export type DomainFigures = Readonly<z.output<typeof domainFiguresSchema>>;

@@ -1,7 +1,21 @@
-import { nextTurn } from "../../../foundation/base/clock.ts";
-import type { DayRange } from "../../../foundation/base/days.ts";
-import type { SourceRule } from "../../records/domains/source-rules.ts";
-import { entryOf } from "../../reports/ingest/rollup.ts";
+import {
+  findUnauthenticated,
+  type UnauthenticatedMail,
+  assignKeys,
+  type KeyedSource,
+  shownIdentity,
+  UNRELATED_SUFFIX,
+} from "./source-keys.ts";
+import { sourceResponse, type Source } from "./source-response.ts";
+import {
+  type IdentifiedSource,
+  SourceIdentities,
+  type SourceWithEvidence,
+  trustedEvidence,
+  withEvidence,
+} from "./source-identity.ts";
+import type { Classification, RollupStore } from "./rollup-store.ts";
+import { type SourceAddress, NO_TOTALS } from "./rollup-rows.ts";
 import {
   findRelayed,
   type ClassificationReason,
@@ -10,18 +24,14 @@ import {
   ruleClassificationOf,
   userClassificationOf,
 } from "./source-classification.ts";
-import { type SourceAddress, NO_TOTALS } from "./rollup-rows.ts";
-import type { Classification, RollupStore } from "./rollup-store.ts";
-import {
-  type IdentifiedSource,
-  SourceIdentities,
-  type SourceWithEvidence,
-  trustedEvidence,
-  withEvidence,
-} from "./source-identity.ts";
-import { assignKeys, type KeyedSource, shownIdentity, UNRELATED_SUFFIX } from "./source-keys.ts";
-import { sourceResponse, type Source } from "./source-response.ts";
-import { findUnauthenticated, type UnauthenticatedMail } from "./unauthenticated-mail.ts";
+import { entryOf } from "../../reports/ingest/rollup.ts";
+import type { SourceRule } from "../../records/domains/source-rules.ts";
+import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { nextTurn, type Clock } from "../../../foundation/base/clock.ts";
+import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
+import { orRefusal } from "../../../foundation/db/group-commit.ts";
+import type { Db } from "../../../foundation/db/open.ts";
+import { AppError } from "../../../foundation/base/errors.ts";
 
 /** The monitored domain whose sources are read. */
 export interface SourceDomain {
@@ -207,10 +217,10 @@ export class DomainSources {
     };
   }
 
-  #read(range: DayRange): RangeSources {
+  #read(range: DayRange) {
     const [addresses, identities] = [this.#addresses, this.#identities];
     const sums = this.rollups.sourceTotals(this.domain.number, range);
-    const identified = this.#stored.map((source): IdentifiedSource => {
+    const identified = this.#stored.map((source) => {
       const { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence } = source;
       const { totals, trusted } = sums.get(number) ?? NOTHING;
       const identity = identities.identityOf(source);
@@ -269,9 +279,9 @@ const sendersOf = (
 
 const UNKNOWN_ADDRESS = { name: null, isConfirmed: false, isAsked: false, asn: null, asName: null, country: null };
 
-const shownKeyOf = ({ shownKey }: KeyedSource): string => shownKey;
-const networkKeyOf = ({ networkKey }: KeyedSource): string => networkKey;
-const isNetwork = (key: string): boolean => key.startsWith("net:");
+const shownKeyOf = ({ shownKey }: KeyedSource) => shownKey;
+const networkKeyOf = ({ networkKey }: KeyedSource) => networkKey;
+const isNetwork = (key: string) => key.startsWith("net:");
 
 /** Failing messages that somebody must act on: neither forwarded nor forged ones. */
 export const actionableFailures = ({ classification, failing, forwarded }: Source): number =>
@@ -287,3 +297,63 @@ export const isForeign = ({ key, kind, classification }: Source): boolean =>
 /** The most actionable failures first, then the most messages, then by key. */
 export const byWorst = (a: Source, b: Source): number =>
   actionableFailures(b) - actionableFailures(a) || b.messages - a.messages || (a.key < b.key ? -1 : 1);
+
+export interface SourceChange {
+  readonly keys: readonly string[];
+  /** Null restores the automatic classification. */
+  readonly classification: Classification | null;
+  /** Why, in the user's words. */
+  readonly note?: string | null;
+}
+
+/** Keys named in one error. */
+const NAMED_KEYS_MAX = 5;
+
+/** Stores the user's classification of sources, of all of them or of none. */
+export class SourceClassifier {
+  constructor(
+    private readonly runtime: { readonly db: Db; readonly clock: Clock },
+    private readonly rollups: RollupStore,
+  ) {}
+
+  /**
+   * Returns the sources in the order of the keys, with their counts of the last 30 days. Throws `not_found` when no report names
+   * a key. `findDomain` is called inside the transaction, because the domain may be deleted meanwhile; it then throws an AppError.
+   */
+  async classify(
+    findDomain: () => SourceDomain,
+    { keys, classification, note = null }: SourceChange,
+  ): Promise<Source[]> {
+    const { db, clock } = this.runtime;
+    const classified = await db.commit((tx) => {
+      const domain = orRefusal(findDomain);
+      if (domain instanceof AppError) return domain;
+      const atMs = clock.nowMs();
+      const toDay = dayOfTime(atMs);
+      const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
+      const sources = new DomainSources(this.rollups, domain);
+      const before = sources.findAll(keys, range);
+      const unknown = keys.filter((key) => !before.has(key));
+      if (unknown.length > 0) return unknownKeys(unknown);
+      if (classification === null) {
+        const classifiedKeys = sources.classifiedKeysOf(keys, range);
+        for (const key of classifiedKeys) this.rollups.removeUserClassification(tx, domain.number, key);
+      } else {
+        const word = { classification, atMs, note };
+        for (const key of keys) this.rollups.setUserClassification(tx, domain.number, { ...word, key });
+      }
+      const after = sources.findAll(keys, range);
+      return keys.flatMap((key) => after.get(key) ?? []);
+    });
+    if (classified instanceof AppError) throw classified;
+    return classified;
+  }
+}
+
+const unknownKeys = (keys: readonly string[]) => {
+  const named = keys.slice(0, NAMED_KEYS_MAX).join(", ");
+  const more = keys.length > NAMED_KEYS_MAX ? ` and ${keys.length - NAMED_KEYS_MAX} more` : "";
+  return new AppError("not_found", {
+    message: `No report names the source ${named}${more}. Use the keys that GET …/sources returns, URL-encoded in paths.`,
+  });
+};

@@ -76,7 +76,7 @@ export type Totals = Readonly<Counts>;
 export const NO_TOTALS: Totals = noCounts();
 
 /** Adds counts to a sum; with a `sign` of -1, subtracts them. */
-const addTo = (sum: Counts, counts: Totals, sign: 1 | -1): Counts => {
+const addTo = (sum: Counts, counts: Totals, sign: 1 | -1) => {
   sum.messages += sign * counts.messages;
   sum.aligned += sign * counts.aligned;
   sum.alignedDkim += sign * counts.alignedDkim;

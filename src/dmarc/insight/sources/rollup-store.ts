@@ -69,7 +69,7 @@ const STORED_SOURCES = `SELECT number, key, first_day firstDay, last_day lastDay
   is_vouched isVouched FROM dmarc_sources WHERE domain = ? ORDER BY key`;
 const ADDRESSES = `SELECT ip, name, is_confirmed isConfirmed, asked_at_ms IS NOT NULL isAsked, asn, as_name asName, country
   FROM dmarc_reverse_names WHERE ip IN (SELECT ${ADDRESS} FROM dmarc_sources WHERE domain = ?)`;
-const reportersWhere = (between: string): string =>
+const reportersWhere = (between: string) =>
   `SELECT reporter, ${UNTRUSTED_AUTHOR} author, CASE WHEN is_trusted AND min(author) = max(author) THEN nullif(max(author), '') END
     authenticatedAs, is_trusted voucher, total(reports) reports, ${FEW_SUMS}, max(day) lastDay FROM dmarc_daily_reporters WHERE ${between}
     GROUP BY reporter, is_trusted, ${UNTRUSTED_AUTHOR} ORDER BY 6 DESC, reporter, 2, is_trusted`;
@@ -278,7 +278,7 @@ export class RollupStore {
   }
 
   /** The vouchers whose reports decide, as JSON. */
-  #deciding(domain: number): string {
+  #deciding(domain: number) {
     return this.#vouchers ?? JSON.stringify(decidingVouchers(this.domainReporters(domain)));
   }
 }

@@ -4,10 +4,9 @@ import {
   type SourceIdentities,
   type SourceIdentity,
 } from "./source-identity.ts";
-import { UNRELATED_SUFFIX, type KeyedSource } from "./source-keys.ts";
+import { UNRELATED_SUFFIX, type KeyedSource, UNAUTHENTICATED_KEY } from "./source-keys.ts";
 import type { Classification, UserClassification } from "./rollup-store.ts";
 import { sumTotals, type SourceAddress, type Totals } from "./rollup-rows.ts";
-import { UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
 import { isLegacyKey, entryOf } from "../../reports/ingest/rollup.ts";
 import { ipNetworkOf } from "../addresses/address-store.ts";
 
@@ -74,7 +73,7 @@ export const judgeMembers = (key: string, members: readonly KeyedSource[]): Judg
   return judgeSource(factsOfSource(key, first, members));
 };
 
-const judged = (classification: Classification, reason: ClassificationReason): JudgedSource => ({
+const judged = (classification: Classification, reason: ClassificationReason) => ({
   classification,
   reason,
 });
@@ -101,7 +100,7 @@ const judgeSource = (facts: SourceFacts): JudgedSource => {
     : judged("unknown", "nothing_known");
 };
 
-const isForwarding = ({ messages, aligned, forwarded, authenticated, relayed, isList }: SourceFacts): boolean => {
+const isForwarding = ({ messages, aligned, forwarded, authenticated, relayed, isList }: SourceFacts) => {
   if (relayed > 0 && relayed * 2 >= aligned) return true;
   if (messages > 0 && aligned / messages >= AUTHORIZED_SHARE) return false;
   const failing = messages - aligned;
@@ -114,11 +113,11 @@ const LIST_HOST = /(?:^|\.)(?:lists?|listes|listen|listserv|mailman|majordomo|sy
 
 const factsOfSource = (key: string, { identity }: KeyedSource, members: readonly KeyedSource[]): SourceFacts => {
   const isVouched = members.some(({ trusted }) => trusted.messages > 0);
-  const countsOf = (member: KeyedSource): Totals => {
+  const countsOf = (member: KeyedSource) => {
     const totals = isVouched ? member.trusted : member.totals;
     return member.isPlausible ? totals : { ...totals, aligned: 0 };
   };
-  const sumOf = (some: readonly KeyedSource[]): Totals => sumTotals(some.map(countsOf));
+  const sumOf = (some: readonly KeyedSource[]) => sumTotals(some.map(countsOf));
   const { messages, aligned, forwarded, authenticated } = sumOf(members);
   return {
     identity,
@@ -192,7 +191,7 @@ interface Signer {
   firstDay: number;
 }
 
-const signatureOf = ({ evidence: { signer, selector } }: IdentifiedSource): string | null =>
+const signatureOf = ({ evidence: { signer, selector } }: IdentifiedSource) =>
   signer === null ? null : `${signer}/${selector ?? "-"}`;
 
 /**
@@ -223,7 +222,7 @@ export const findRelayed = (
   );
   const ownsSelector = new Set([...owners].flatMap(([signature, { key }]) => (signature.endsWith("/-") ? [] : key)));
 
-  const isRelayed = (source: IdentifiedSource): boolean => {
+  const isRelayed = (source: IdentifiedSource) => {
     const signature = signatureOf(source);
     const { identity, evidence } = source;
     if (signature === null || identities.isOwn(evidence.envelope) || !mayRelay(source)) return false;
@@ -238,5 +237,5 @@ export const findRelayed = (
   return new Set(sources.filter(isRelayed).map(({ number }) => number));
 };
 
-const mayRelay = ({ identity: { kind, service } }: IdentifiedSource): boolean =>
+const mayRelay = ({ identity: { kind, service } }: IdentifiedSource) =>
   service === null ? kind !== "own" : service.kind === "mailbox provider" || service.kind === "gateway";

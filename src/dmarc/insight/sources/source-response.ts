@@ -4,8 +4,7 @@ import { isoDay } from "../../../foundation/base/days.ts";
 import { percentOf, sumTotals, type SourceAddress } from "./rollup-rows.ts";
 import { CLASSIFICATIONS, type Classification } from "./rollup-store.ts";
 import { SOURCE_KINDS } from "./source-identity.ts";
-import { shownIdentity, type KeyedSource } from "./source-keys.ts";
-import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
+import { shownIdentity, type KeyedSource, PENDING_KEY, UNAUTHENTICATED_KEY } from "./source-keys.ts";
 import { ipNetworkOf } from "../addresses/address-store.ts";
 
 /** A source exactly as the API returns it. Counts are those of the requested range. */
@@ -14,24 +13,23 @@ export const sourceSchema = z
     key: textField(
       "`own`: the domain's own servers. `service:<id>`: a known service; with `/others` at the end, mail from that service that cannot be attributed to the domain's own account, such as forwarded mail. `org:<domain>`: another organization. `net:<network>`: a network without a name; with `/unauthenticated` at the end, its unauthenticated mail where other mail comes from the network, too. `unauthenticated`: unauthenticated mail from addresses without a proper reverse name, taken together. `pending`: the same while reverse names are being looked up. `other`: addresses beyond the most that are kept apart for a domain.",
     ),
-    kind: z
-      .enum(SOURCE_KINDS)
-      .meta({ description: "The kind of sender that the key stands for; `network` also for `other`." }),
+    kind: z.enum(SOURCE_KINDS).describe("The kind of sender that the key stands for; `network` also for `other`."),
     name: textField("Display name."),
     service: nullableText("The known sending service; null for other senders."),
     service_id: nullableText("The identifier of that service."),
     classification: z
       .enum(CLASSIFICATIONS)
-      .meta({ description: "Your classification, else the automatic one by the rules in the list of sources." }),
-    classified_by: z.enum(["user", "service"]).meta({
-      description: "`user`: you classified it, directly or by a rule, which overrides the automatic classification.",
-    }),
+      .describe("Your classification, else the automatic one by the rules in the list of sources."),
+    classified_by: z
+      .enum(["user", "service"])
+      .describe("`user`: you classified it, directly or by a rule, which overrides the automatic classification."),
     messages: countField("Messages in reports."),
     aligned: countField("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
     failing: countField("Messages that failed DMARC."),
-    aligned_percent: z.number().nullable().meta({
-      description: "Share of aligned messages in percent, with one decimal; null when there are no messages.",
-    }),
+    aligned_percent: z
+      .number()
+      .nullable()
+      .describe("Share of aligned messages in percent, with one decimal; null when there are no messages."),
     dkim_aligned: countField("Messages with an aligned DKIM signature that passed."),
     spf_aligned: countField("Messages that passed SPF for an aligned envelope domain."),
     forwarded: countField("Failing messages that the receiver recognized as forwarded."),
@@ -49,7 +47,7 @@ export const sourceSchema = z
           messages: countField("Messages with this signature."),
         }),
       )
-      .meta({ description: "DKIM signatures that passed, at most ten, those with the most messages first." }),
+      .describe("DKIM signatures that passed, at most ten, those with the most messages first."),
     spf: z
       .array(
         z.object({
@@ -57,7 +55,7 @@ export const sourceSchema = z
           messages: countField("Messages with this envelope domain."),
         }),
       )
-      .meta({ description: "Envelope domains that passed SPF, at most ten, those with the most messages first." }),
+      .describe("Envelope domains that passed SPF, at most ten, those with the most messages first."),
     network_count: countField("Number of networks of its addresses: /24 for IPv4, /48 for IPv6."),
     address_count: countField("Number of its addresses."),
     lookups_pending: flagField("Whether reverse names of its addresses are being looked up."),
@@ -67,12 +65,12 @@ export const sourceSchema = z
           ip: textField("The IP address."),
           reverse_name: nullableText("Its reverse DNS name; null when it has none or it is not known yet."),
           confirmed: flagField("Whether the reverse name resolves to the address."),
-          asn: z.int().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
+          asn: z.int().nullable().describe("The AS that announces the address; null when unknown."),
           as_name: nullableText("The name of that AS; null when unknown."),
           country: nullableText("Country of the network, ISO 3166-1 alpha-2; null when unknown."),
         }),
       )
-      .meta({ description: "Its most recent addresses, at most eight." }),
+      .describe("Its most recent addresses, at most eight."),
   })
   .meta({ title: "DmarcSource" });
 
@@ -136,7 +134,7 @@ export const sourceResponse = (
 };
 
 /** The addresses in the order in which they were first seen. */
-const lastDayByAddress = (members: readonly KeyedSource[]): ReadonlyMap<string, number> => {
+const lastDayByAddress = (members: readonly KeyedSource[]) => {
   const lastDays = new Map<string, number>();
   for (const { evidence, lastDay } of members) {
     if (evidence.ip !== null) lastDays.set(evidence.ip, Math.max(lastDays.get(evidence.ip) ?? 0, lastDay));
@@ -144,7 +142,7 @@ const lastDayByAddress = (members: readonly KeyedSource[]): ReadonlyMap<string, 
   return lastDays;
 };
 
-const addressResponse = (ip: string, address: SourceAddress | undefined): Source["addresses"][number] => ({
+const addressResponse = (ip: string, address: SourceAddress | undefined) => ({
   ip,
   reverse_name: address?.name ?? null,
   confirmed: address?.isConfirmed ?? false,
@@ -153,7 +151,7 @@ const addressResponse = (ip: string, address: SourceAddress | undefined): Source
   country: address?.country ?? null,
 });
 
-const signaturesOf = (members: readonly KeyedSource[]): Source["dkim"] =>
+const signaturesOf = (members: readonly KeyedSource[]) =>
   mergeCounts(
     members.flatMap(({ evidence: { signer, selector, foreign }, totals: { messages } }) => [
       ...(signer === null ? [] : [{ domain: signer, selector, aligned: true, messages }]),
@@ -161,7 +159,7 @@ const signaturesOf = (members: readonly KeyedSource[]): Source["dkim"] =>
     ]),
   );
 
-const envelopesOf = (members: readonly KeyedSource[]): Source["spf"] =>
+const envelopesOf = (members: readonly KeyedSource[]) =>
   mergeCounts(
     members.flatMap(({ evidence: { envelope }, totals: { messages } }) =>
       envelope === null ? [] : [{ domain: envelope, messages }],
@@ -169,7 +167,7 @@ const envelopesOf = (members: readonly KeyedSource[]): Source["spf"] =>
   );
 
 /** Adds up equal entries; those with the most messages first. */
-const mergeCounts = <T extends { readonly domain: string; readonly messages: number }>(entries: readonly T[]): T[] => {
+const mergeCounts = <T extends { readonly domain: string; readonly messages: number }>(entries: readonly T[]) => {
   const equal = Map.groupBy(
     entries.filter(({ messages }) => messages > 0),
     (entry) => JSON.stringify({ ...entry, messages: 0 }),

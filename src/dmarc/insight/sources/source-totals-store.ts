@@ -27,12 +27,12 @@ export interface SourceTotals {
 const UNKNOWN_SOURCES = `SELECT DISTINCT source FROM dmarc_weekly INDEXED BY dmarc_weekly_unknown
   WHERE domain = ?1 AND is_trusted > 1 AND is_trusted IN (SELECT value FROM json_each(?2))`;
 /** The seven days of a week, one by one: each is a search in the key of the daily counts. */
-const daysOfWeek = (week: string): string =>
+const daysOfWeek = (week: string) =>
   Array.from({ length: WEEK_DAYS }, (_, n) => `${week} * ${WEEK_DAYS} + ${n}`).join(", ");
-const dayIn = (week: string, which: "min" | "max"): string =>
+const dayIn = (week: string, which: "min" | "max") =>
   `(SELECT ${which}(day) FROM dmarc_daily WHERE domain = ?1 AND day IN (${daysOfWeek(week)}) AND source = number
     AND is_trusted IN (SELECT value FROM json_each(?2)))`;
-const weekWhich = (which: "min" | "max"): string =>
+const weekWhich = (which: "min" | "max") =>
   `(SELECT ${which}(week) FROM dmarc_weekly WHERE domain = ?1 AND source = number AND is_trusted IN (SELECT value FROM json_each(?2)))`;
 /** Of the sources that other reports name, too; they are few, so each is looked up. */
 const DECIDING_DAYS = `WITH shared(number) AS (
@@ -89,7 +89,7 @@ export const splitRange = (range: DayRange, counted: DayRange): RangeParts => {
   };
 };
 
-const lengthOf = ({ fromDay, toDay }: DayRange): number => toDay - fromDay + 1;
+const lengthOf = ({ fromDay, toDay }: DayRange) => toDay - fromDay + 1;
 
 /** Sums up the messages of each source of a domain in a range, from the sums by week and, at its edges, by day. */
 export class SourceTotalsStore {

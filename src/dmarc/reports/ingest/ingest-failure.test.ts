@@ -4,7 +4,7 @@ import { newId } from "../../../foundation/base/secrets.ts";
 import { createApps } from "../../../testing/app.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { failureReportsSchema } from "../../insight/queries/query-routes.ts";
-import { failureReportDetailSchema } from "../../insight/queries/failure-reports.ts";
+import { failureReportDetailSchema } from "../../insight/queries/report-reader.ts";
 import { FAILURE_REPORTS_PER_DAY_MAX } from "./ingest-write.ts";
 
 const newHarness = createIngestHarness();

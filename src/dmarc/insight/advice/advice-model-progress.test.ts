@@ -1,6 +1,6 @@
-import { expect, test } from "bun:test";
+import { type Advice, type AdviceStage, progressOf } from "./advice-model.ts";
 import { DAY_MS } from "../../../foundation/base/days.ts";
-import { type Advice, type AdviceStage, progressOf } from "./advice-schema.ts";
+import { expect, test } from "bun:test";
 
 const NOW_MS = 100 * DAY_MS + 1;
 const days = (observed: number, met = observed >= 14): Advice["requirements"][number] => ({

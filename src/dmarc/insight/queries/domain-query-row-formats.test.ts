@@ -1,7 +1,7 @@
-import { describe, expect, test } from "bun:test";
-import { parse } from "csv-parse/sync";
+import { CSV_ROWS_MAX, csvResponse, rowFormatOf, wantsCsv } from "./domain-query.ts";
 import { type Cell, csvLine } from "../../../foundation/http/csv.ts";
-import { CSV_ROWS_MAX, csvResponse, rowFormatOf, wantsCsv } from "./row-formats.ts";
+import { parse } from "csv-parse/sync";
+import { describe, expect, test } from "bun:test";
 
 test.each<[readonly Cell[], string]>([
   [["a", 1, true, null, 0.5], "a,1,true,,0.5\r\n"],

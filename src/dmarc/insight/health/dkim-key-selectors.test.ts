@@ -1,10 +1,10 @@
-import { expect, test } from "bun:test";
-import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
-import { createTestClock } from "../../../testing/clock.ts";
-import { SAMPLE_DAY_S, sampleReportXml, type SampleRow } from "../../../testing/dmarc-reports.ts";
-import { createIngestHarness } from "../../../testing/ingest-harness.ts";
+import { findSeenSelectors, SELECTOR_DAYS } from "./dkim-key.ts";
 import { HealthStore } from "./health-store.ts";
-import { findSeenSelectors, SELECTOR_DAYS } from "./selectors.ts";
+import { createIngestHarness } from "../../../testing/ingest-harness.ts";
+import { SAMPLE_DAY_S, sampleReportXml, type SampleRow } from "../../../testing/dmarc-reports.ts";
+import { createTestClock } from "../../../testing/clock.ts";
+import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
+import { expect, test } from "bun:test";
 
 const newWorld = createIngestHarness();
 const TODAY = dayOfTime(SAMPLE_DAY_S * 1000);

@@ -1,15 +1,15 @@
-import { describe, expect, test } from "bun:test";
-import { ClientAddresses } from "../../../foundation/http/client-addresses.ts";
+import { DomainAlerts, alertsSchema, createAlertRoutes, LIST_DMARC_ALERTS } from "./finding-routes.ts";
+import { createDmarcAlertHarness } from "../testing/dmarc-alert-harness.ts";
+import { createServer } from "../service/server.ts";
+import { createApplication } from "../service/http-application.ts";
+import { createBudgets } from "../foundation/http/request-memory.ts";
+import { Guard } from "../foundation/http/guard.ts";
+import { newId } from "../foundation/base/secrets.ts";
+import { createTokenBuckets } from "../foundation/base/limits.ts";
+import { AppError } from "../foundation/base/errors.ts";
 import { z } from "zod";
-import { AppError } from "../../../foundation/base/errors.ts";
-import { createTokenBuckets } from "../../../foundation/base/limits.ts";
-import { newId } from "../../../foundation/base/secrets.ts";
-import { Guard } from "../../../foundation/http/guard.ts";
-import { createBudgets } from "../../../foundation/http/request-memory.ts";
-import { createApplication } from "../../../service/http-application.ts";
-import { createServer } from "../../../service/server.ts";
-import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
-import { DomainAlerts, alertsSchema, createAlertRoutes, LIST_DMARC_ALERTS } from "./alert-routes.ts";
+import { ClientAddresses } from "../foundation/http/client-addresses.ts";
+import { describe, expect, test } from "bun:test";
 
 const bodySchema = z.looseObject({
   error: z.string().optional(),

@@ -1,8 +1,8 @@
+import { domainHealthSchema } from "./insight/health/health-schema.ts";
+import { insertDomain } from "../testing/ingest-harness.ts";
+import { createApps, type TestAppOptions } from "../testing/app.ts";
+import { newId } from "../foundation/base/secrets.ts";
 import { describe, expect, test } from "bun:test";
-import { newId } from "../../../foundation/base/secrets.ts";
-import { createApps, type TestAppOptions } from "../../../testing/app.ts";
-import { insertDomain } from "../../../testing/ingest-harness.ts";
-import { domainHealthSchema } from "./health-schema.ts";
 
 const start = createApps();
 const ZONE = {

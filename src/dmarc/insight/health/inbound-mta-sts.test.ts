@@ -1,12 +1,11 @@
 import fc from "fast-check";
-import { afterEach, describe, expect, test } from "bun:test";
-import { createGetter, type Getter, POST_TIMEOUT_MS, createUrlPolicy } from "../../../foundation/net/fetch-url.ts";
-import { createTestClock } from "../../../testing/clock.ts";
-import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
-import { TEST_CERTIFICATE, TEST_KEY } from "../../../testing/smtp-stub-key.ts";
+import { checkMtaSts, coversMxHost, parseMtaStsPolicy, checkMx } from "./inbound.ts";
 import { createHealthDns } from "./section-report.ts";
-import { checkMtaSts, coversMxHost, parseMtaStsPolicy } from "./mta-sts.ts";
-import { checkMx } from "./mx.ts";
+import { TEST_CERTIFICATE, TEST_KEY } from "../../../testing/smtp-stub-key.ts";
+import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
+import { createTestClock } from "../../../testing/clock.ts";
+import { createUrlPolicy, createGetter, type Getter, POST_TIMEOUT_MS } from "../../../foundation/net/fetch-url.ts";
+import { afterEach, describe, expect, test } from "bun:test";
 
 const stops: Array<() => void> = [];
 afterEach(() => {

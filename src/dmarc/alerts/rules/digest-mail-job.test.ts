@@ -6,8 +6,7 @@ import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import { createTestMailing } from "../../../testing/mailing.ts";
 import { createAdvisor } from "../../insight/advice/advisor.ts";
 import { createAlertMails } from "./alert-mails.ts";
-import { createDigestReader } from "./digest-mail.ts";
-import { DigestJob } from "./digest-job.ts";
+import { createDigestReader, DigestJob } from "./digest-mail.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 
 const newHarness = createDmarcAlertHarness();

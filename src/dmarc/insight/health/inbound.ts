@@ -1,0 +1,361 @@
+import type { DnsRecordData } from "../../../foundation/net/dns.ts";
+import { type HealthDns, SectionReport, quoteText, readTags } from "./section-report.ts";
+import type { Getter } from "../../../foundation/net/fetch-url.ts";
+import { isIP } from "node:net";
+
+const NOT_RECEIVED = "Mail to the domain cannot be delivered as you expect.";
+const DOWNGRADE =
+  "Without an enforced policy, somebody on the way can make senders deliver mail to you unencrypted or to another server.";
+const BLIND = "Without TLS reports, you do not notice when senders cannot deliver to you over TLS.";
+
+/** The findings about MX records, MTA-STS and TLS reporting, with why each matters. */
+export const INBOUND_FINDINGS = {
+  mx_missing: "Senders that find no MX try the web server, and mail may be lost.",
+  mx_null: "A null MX is right for a domain that receives no mail.",
+  mx_null_not_alone: NOT_RECEIVED,
+  mx_address: NOT_RECEIVED,
+  domain_missing: "Nothing can be published, sent or received under a name that does not exist.",
+  mta_sts_missing: DOWNGRADE,
+  mta_sts_not_needed: "There is no mail to protect on its way.",
+  mta_sts_several: DOWNGRADE,
+  mta_sts_syntax: DOWNGRADE,
+  mta_sts_host_missing: DOWNGRADE,
+  mta_sts_certificate: DOWNGRADE,
+  mta_sts_response: DOWNGRADE,
+  mta_sts_content_type: DOWNGRADE,
+  mta_sts_policy: DOWNGRADE,
+  mta_sts_mode: DOWNGRADE,
+  mta_sts_mx: "Under an enforced policy, senders do not deliver to mail hosts that the policy does not name.",
+  mta_sts_max_age: "Senders forget the policy before the next mail, and are unprotected again.",
+  tls_rpt_missing: BLIND,
+  tls_rpt_several: BLIND,
+  tls_rpt_syntax: BLIND,
+};
+
+type InboundReport = SectionReport<keyof typeof INBOUND_FINDINGS>;
+
+const HOSTS_MAX = 50;
+
+/** Checks the MX records of a domain: none (RFC 5321 §5.1), a null MX (RFC 7505), addresses in place of names. */
+export const checkMx = async (dns: HealthDns, domain: string) => {
+  const response = await dns.resolve(domain, "MX");
+  const hosts = [...response.records].sort((one, other) => one.preference - other.preference).slice(0, HOSTS_MAX);
+  const report = new SectionReport<keyof typeof INBOUND_FINDINGS>();
+  if (report.isAnswered(response)) reportHosts(report, domain, hosts, response.outcome === "nxdomain");
+  const null_mx = hosts.length > 0 && hosts.every(({ exchange }) => exchange === ".");
+  return { code: "mx" as const, ...report.result(), hosts, null_mx };
+};
+
+const reportHosts = (report: InboundReport, domain: string, hosts: DnsRecordData["MX"][], isMissing: boolean) => {
+  if (isMissing) {
+    report.error("domain_missing", `${domain} does not exist in the DNS.`, {
+      fix: "Check the spelling, and whether the registration has expired.",
+    });
+    return;
+  }
+  if (hosts.length === 0) {
+    report.info("mx_missing", `${domain} has no MX record; senders then try its address record.`, {
+      fix: `Publish an MX record, or the null MX "0 ." if ${domain} receives no mail.`,
+    });
+    return;
+  }
+  const nulls = hosts.filter(({ exchange }) => exchange === ".").length;
+  if (nulls === hosts.length) {
+    report.info("mx_null", `${domain} declares that it receives no mail (null MX).`);
+    return;
+  }
+  if (nulls > 0) {
+    report.error("mx_null_not_alone", `${domain} has a null MX beside other MX records, which RFC 7505 forbids.`, {
+      observed: hosts.map(({ preference, exchange }) => `${preference} ${exchange}`).join("\n"),
+      fix: `Remove the MX record "0 .".`,
+    });
+  }
+  for (const { exchange } of hosts.filter((host) => isIP(host.exchange) !== 0)) {
+    report.error("mx_address", `${domain} has the address ${exchange} as its MX; an MX record must name a host.`, {
+      observed: exchange,
+      fix: `Publish a host name with the address ${exchange}, and name that host in the MX record.`,
+    });
+  }
+};
+
+const EXAMPLE = '"v=TLSRPTv1; rua=mailto:tls@example.com"';
+
+type CheckedMx = Awaited<ReturnType<typeof checkMx>>;
+
+/** Checks the TLS reporting record of a domain (RFC 8460 §3). */
+export const checkTlsRpt = async (dns: HealthDns, domain: string) => {
+  const host = `_smtp._tls.${domain}`;
+  const response = await dns.resolve(host, "TXT");
+  const records = response.records.filter((text) => /^v=TLSRPTv1\s*(?:;|$)/.test(text));
+  const record = records.length === 1 ? (records[0] ?? null) : null;
+  const rua = record === null ? [] : destinationsOf(record);
+  const report = new SectionReport<keyof typeof INBOUND_FINDINGS>();
+  if (report.isAnswered(response)) reportRecords(report, host, records, rua);
+  return { code: "tls_rpt" as const, ...report.result(), record, rua };
+};
+
+const destinationsOf = (record: string) =>
+  (readTags(record).get("rua") ?? "")
+    .split(",")
+    .map((uri) => uri.trim())
+    .filter((uri) => uri !== "");
+
+const reportRecords = (report: InboundReport, host: string, records: readonly string[], rua: readonly string[]) => {
+  const [record] = records;
+  if (record === undefined) {
+    report.info(
+      "tls_rpt_missing",
+      `${host} has no TLS reporting record, so nobody reports failed TLS connections to your mail servers.`,
+      { fix: `Publish a TXT record at ${host} with the address that the reports go to, such as ${EXAMPLE}.` },
+    );
+    return;
+  }
+  if (records.length > 1) {
+    report.warning("tls_rpt_several", `${host} has ${records.length} TLS reporting records; senders then use none.`, {
+      observed: records.join("\n"),
+      fix: `Keep one TXT record at ${host}.`,
+    });
+    return;
+  }
+  const bad = rua.find((uri) => !/^(?:mailto:[^@\s]+@[^@\s]+|https:\/\/[^\s/]+.*)$/i.test(uri));
+  if (rua.length > 0 && bad === undefined) return;
+  const problem =
+    bad === undefined
+      ? "names no destination in rua"
+      : `names ${quoteText(bad)} in rua, which is no mailto: or https: URI`;
+  report.warning("tls_rpt_syntax", `The TLS reporting record at ${host} ${problem}.`, {
+    observed: record,
+    fix: `Publish the record with a destination, such as ${EXAMPLE}.`,
+  });
+};
+
+export interface MtaStsOptions {
+  readonly dns: HealthDns;
+  readonly get: Getter;
+  readonly signal: AbortSignal;
+}
+
+const DAY_S = 86_400;
+const POLICY_BYTES_MAX = "64 KiB";
+const RECORD = "v=STSv1; id=1;";
+
+/**
+ * Checks MTA-STS (RFC 8461): the record, the policy file over HTTPS, and whether its patterns cover the MX hosts. The file is
+ * fetched from public addresses only, without redirects (§3.3). A failed connection is unknown: this machine may not be allowed to
+ * connect. An invalid certificate, a status other than 200 and an invalid policy are findings, because senders ignore them.
+ */
+export const checkMtaSts = async (options: MtaStsOptions, domain: string, mx: CheckedMx) => {
+  const host = `_mta-sts.${domain}`;
+  const report = new SectionReport<keyof typeof INBOUND_FINDINGS>();
+  const response = await options.dns.resolve(host, "TXT");
+  const records = response.records.filter((text) => /^v=STSv1\s*(?:;|$)/.test(text));
+  const [only] = records;
+  const record = records.length === 1 && only !== undefined ? only : null;
+  let policy: MtaStsPolicy | null = null;
+  if (record !== null) {
+    reportRecord(report, host, record);
+    policy = await fetchPolicy(report, options, domain);
+    if (policy !== null) reportPolicy(report, domain, policy, mx);
+  } else if (report.isAnswered(response)) reportNoRecord(report, domain, records, mx);
+  return {
+    code: "mta_sts" as const,
+    ...report.result(),
+    record,
+    policy: policy === null ? null : { mode: policy.mode, max_age_s: policy.maxAgeS, mx: [...policy.mx] },
+  };
+};
+
+const reportNoRecord = (report: InboundReport, domain: string, records: readonly string[], mx: CheckedMx) => {
+  const host = `_mta-sts.${domain}`;
+  if (records.length > 1) {
+    report.error("mta_sts_several", `${host} has ${records.length} MTA-STS records; senders then use none.`, {
+      observed: records.join("\n"),
+      fix: `Keep one TXT record at ${host}.`,
+    });
+    return;
+  }
+  if (mx.null_mx) {
+    report.info("mta_sts_not_needed", `${domain} receives no mail (null MX), so it needs no MTA-STS.`);
+    return;
+  }
+  report.info(
+    "mta_sts_missing",
+    `${domain} does not publish MTA-STS, so mail to it can be downgraded to unencrypted SMTP.`,
+    {
+      fix: `Serve a policy with "mode: testing" at https://mta-sts.${domain}/.well-known/mta-sts.txt and publish the TXT record.`,
+      record: { host, value: RECORD },
+    },
+  );
+};
+
+const reportRecord = (report: InboundReport, host: string, record: string) => {
+  const id = readTags(record).get("id") ?? "";
+  if (/^[A-Za-z0-9]{1,32}$/.test(id)) return;
+  report.error(
+    "mta_sts_syntax",
+    `${host} has id=${quoteText(id)}; senders ignore the record unless id is 1 to 32 letters and digits.`,
+    {
+      observed: record,
+      fix: "Publish the record with a valid id, and a new one at each change of the policy.",
+      record: { host, value: RECORD },
+    },
+  );
+};
+
+/** The policy file; null when senders would ignore it or it could not be fetched, which the report then says. */
+const fetchPolicy = async (
+  report: InboundReport,
+  { dns, get, signal }: MtaStsOptions,
+  domain: string,
+): Promise<MtaStsPolicy | null> => {
+  const host = `mta-sts.${domain}`;
+  const url = `https://${host}/.well-known/mta-sts.txt`;
+  const [a, aaaa] = await Promise.all([dns.resolve(host, "A"), dns.resolve(host, "AAAA")]);
+  if (a.records.length + aaaa.records.length === 0) {
+    if (report.isAnswered(a) && report.isAnswered(aaaa)) {
+      report.error("mta_sts_host_missing", `${host} has no address, so senders find no MTA-STS policy.`, {
+        fix: `Publish the address of a web server at ${host} that serves the policy, or remove the TXT record at _mta-sts.${domain}.`,
+      });
+    }
+    return null;
+  }
+  const fetched = await get({ url, headers: { accept: "text/plain" }, signal });
+  if (!fetched.ok) {
+    const { kind, problem } = fetched.error;
+    if (kind === "certificate") {
+      report.error(
+        "mta_sts_certificate",
+        `The certificate of ${host} is not valid, so senders ignore the policy: ${problem}`,
+        {
+          observed: problem,
+          fix: `Install a certificate for ${host} from a public certificate authority, with its whole chain.`,
+        },
+      );
+    } else report.leaveUnchecked(`Could not be checked: ${url}: ${problem}`);
+    return null;
+  }
+  const { status, body, isWhole, contentType } = fetched.value;
+  if (status !== 200 || !isWhole) {
+    const problem =
+      status === 200
+        ? `The policy at ${url} is longer than ${POLICY_BYTES_MAX} or incomplete, so senders ignore it.`
+        : `${url} returns HTTP status ${status}; senders accept only 200 and follow no redirects.`;
+    report.error("mta_sts_response", problem, {
+      observed: status === 200 ? null : String(status),
+      fix: status === 200 ? `Serve a policy of a few lines at ${url}.` : `Serve the policy at ${url} with status 200.`,
+    });
+    return null;
+  }
+  if (contentType !== "text/plain") {
+    report.warning(
+      "mta_sts_content_type",
+      `${url} is served as ${contentType ?? "no content type"}; RFC 8461 requires text/plain, and some senders ignore anything else.`,
+      { observed: contentType, fix: "Serve the policy with the header Content-Type: text/plain." },
+    );
+  }
+  return parseMtaStsPolicy(body);
+};
+
+const reportPolicy = (report: InboundReport, domain: string, policy: MtaStsPolicy, mx: CheckedMx) => {
+  if (policy.faults.length > 0) {
+    report.error(
+      "mta_sts_policy",
+      `The MTA-STS policy of ${domain} is invalid, so senders ignore it: ${policy.faults.join(" ")}`,
+      { observed: policy.faults.join(" "), fix: "Correct the policy file, and change the id in the TXT record." },
+    );
+    return;
+  }
+  const { mode, maxAgeS } = policy;
+  if (mode === "testing" || mode === "none") {
+    const effect = mode === "testing" ? "senders report failures but deliver without TLS" : "senders ignore it";
+    report.info("mta_sts_mode", `The MTA-STS policy of ${domain} has mode: ${mode}, so ${effect}.`, {
+      observed: mode,
+      fix: mode === "testing" ? "Change it to mode: enforce when TLS reports show no failures." : null,
+    });
+  }
+  if (mode === "none") return;
+  if (maxAgeS !== null && maxAgeS < DAY_S) {
+    report.warning(
+      "mta_sts_max_age",
+      `The MTA-STS policy of ${domain} has max_age: ${maxAgeS}, less than a day, so it protects little.`,
+      { observed: String(maxAgeS), fix: "Set max_age to some weeks, such as 1209600." },
+    );
+  }
+  reportUncovered(report, domain, policy, mx);
+};
+
+const reportUncovered = (
+  report: InboundReport,
+  domain: string,
+  { mode, mx: patterns }: MtaStsPolicy,
+  { hosts }: CheckedMx,
+) => {
+  const uncovered = hosts
+    .map(({ exchange }) => exchange)
+    .filter((exchange) => exchange !== "." && !patterns.some((pattern) => coversMxHost(pattern, exchange)));
+  if (uncovered.length === 0) return;
+  const names = uncovered.join(", ");
+  const isEnforced = mode === "enforce";
+  const effect = isEnforced
+    ? "senders refuse to deliver there"
+    : "senders would refuse to deliver there in enforce mode";
+  report.add(
+    isEnforced ? "error" : "warning",
+    "mta_sts_mx",
+    `The MTA-STS policy of ${domain} does not cover the MX hosts ${names}; ${effect}.`,
+    {
+      observed: names,
+      fix: `Add ${uncovered.map((exchange) => `"mx: ${exchange}"`).join(", ")} to the policy, and change the id in the TXT record.`,
+    },
+  );
+};
+
+/** An MTA-STS policy as senders read it (RFC 8461 §3.2). */
+interface MtaStsPolicy {
+  readonly mode: "enforce" | "testing" | "none" | null;
+  readonly maxAgeS: number | null;
+  /** Patterns in lower case, in order. */
+  readonly mx: readonly string[];
+  /** Why senders ignore the policy, as sentences; none for a valid one. */
+  readonly faults: readonly string[];
+}
+
+/** RFC 8461 §3.2: about a year. */
+const AGE_S_MAX = 31_557_600;
+const MX_MAX = 200;
+const LINES_MAX = 1_000;
+const MX_PATTERN = /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+
+/** Reads a policy file: lines of `key: value`, ended by CRLF or LF; of a key but `mx` the first counts. Never throws. */
+export const parseMtaStsPolicy = (text: string): MtaStsPolicy => {
+  const values = new Map<string, string>();
+  const mx: string[] = [];
+  const faults: string[] = [];
+  for (const line of text.split(/\r?\n/).slice(0, LINES_MAX)) {
+    if (line.trim() === "") continue;
+    const match = /^([A-Za-z0-9][A-Za-z0-9_.-]{0,31}):[ \t]*(.*?)[ \t]*$/.exec(line.slice(0, 1_000));
+    if (match === null) {
+      if (faults.length === 0) faults.push(`The line "${line.slice(0, 60).toWellFormed()}" is not "key: value".`);
+      continue;
+    }
+    const [, key = "", value = ""] = match;
+    if (key === "mx") mx.push(value.toLowerCase());
+    else if (!values.has(key)) values.set(key, value);
+  }
+  const mode = (["enforce", "testing", "none"] as const).find((known) => known === values.get("mode")) ?? null;
+  const age = values.get("max_age") ?? "";
+  const maxAgeS = /^\d{1,10}$/.test(age) && Number(age) <= AGE_S_MAX ? Number(age) : null;
+  if (values.get("version") !== "STSv1") faults.push("The line version: STSv1 is missing.");
+  if (mode === null) faults.push("The mode is not enforce, testing or none.");
+  if (maxAgeS === null) faults.push(`max_age is not a number of seconds up to ${AGE_S_MAX}.`);
+  if (mode !== "none" && mx.length === 0) faults.push("There is no mx line.");
+  const bad = mx.find((pattern) => pattern.length > 255 || !MX_PATTERN.test(pattern));
+  if (bad !== undefined) faults.push(`The mx pattern "${bad.slice(0, 60).toWellFormed()}" is not a host name.`);
+  return { mode, maxAgeS, mx: mx.slice(0, MX_MAX), faults };
+};
+
+/** Whether a pattern covers an MX host (RFC 8461 §4.1): the same name, or `*.` for exactly one label. Both in lower case. */
+export const coversMxHost = (pattern: string, host: string): boolean =>
+  pattern.startsWith("*.")
+    ? host.slice(host.indexOf(".") + 1) === pattern.slice(2) && host.includes(".")
+    : host === pattern;
