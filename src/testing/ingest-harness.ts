@@ -4,10 +4,10 @@ import { type KeyMode, newId } from "../foundation/base/secrets.ts";
 import { type Db, openDb } from "../foundation/db/open.ts";
 import type { AuthenticateMail } from "../dmarc/reports/authentication/mail-authentication.ts";
 import { type DomainRow, DomainStore } from "../dmarc/records/domains/domain-store.ts";
-import { Ingest, type IngestParts } from "../dmarc/reports/ingest/ingest.ts";
+import { Ingest, type IngestDeps } from "../dmarc/reports/ingest/ingest.ts";
 import { openIngestStores } from "../dmarc/reports/ingest/ingest-stores.ts";
 import { parseFindings } from "../dmarc/reports/ingest/ingestion-finding.ts";
-import { type IngestionRow, type IncomingReport, ReportIntake } from "../dmarc/reports/ingest/ingestion-store.ts";
+import { type IngestionRow, type IncomingReport, ReportQueue } from "../dmarc/reports/ingest/ingestion-store.ts";
 import { IngestionWorker } from "../dmarc/reports/ingest/ingestion-worker.ts";
 import { Ingestions } from "../dmarc/reports/ingest/ingestions.ts";
 import { AUTHOR } from "../dmarc/reports/ingest/report-store.ts";
@@ -18,7 +18,7 @@ export interface IngestHarnessOptions {
   readonly path?: string;
   readonly clock?: TestClock;
   readonly authenticate?: AuthenticateMail | null;
-  readonly read?: NonNullable<IngestParts["read"]>;
+  readonly read?: NonNullable<IngestDeps["read"]>;
   readonly isDiskLow?: () => boolean;
   /** Wraps the database. */
   readonly around?: (db: Db) => Db;
@@ -84,10 +84,10 @@ const composeIngestion = (db: Db, options: IngestHarnessOptions) => {
   const ingest = new Ingest(runtime, { stores, authenticate, ...(read === undefined ? {} : { read }) });
   const reserve = { isLow: () => options.isDiskLow?.() === true };
   const ingester = new IngestionWorker(runtime, { store, ingest, reserve });
-  const kick = () => ingester.kick();
-  const intake = new ReportIntake(runtime, { store, domains, kick });
-  const ingestions = new Ingestions(runtime, { store, ingest, kick });
-  return { db, clock, logged, store, stores, domains, ingest, ingester, intake, ingestions };
+  const wake = () => ingester.wake();
+  const queue = new ReportQueue(runtime, { store, domains, wake });
+  const ingestions = new Ingestions(runtime, { store, ingest, wake });
+  return { db, clock, logged, store, stores, domains, ingest, ingester, queue, ingestions };
 };
 
 const WEEKLY =

@@ -59,7 +59,7 @@ export const createMailboxHarness = (
   after: ImapMark = { kind: "seen" },
   isLow = () => false,
 ) => {
-  const { db, clock, intake, ingester } = harness;
+  const { db, clock, queue, ingester } = harness;
   const store = new MailboxStore(db);
   const refusals: (string | null)[] = [];
   const logged: string[] = [];
@@ -67,7 +67,7 @@ export const createMailboxHarness = (
   const runtime = { db, clock, log };
   const marker = new MessageMarker(runtime, { store, after, onRefusal: (refusal) => void refusals.push(refusal) });
   const sync = new MailboxSync(runtime, {
-    ...{ store, intake, ingester, marker, reserve: { isLow }, mailbox: "mailbox" },
+    ...{ store, queue, ingester, marker, reserve: { isLow }, mailbox: "mailbox" },
   });
   return {
     store,

@@ -1,25 +1,25 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import { ok } from "../../foundation/base/errors.ts";
 import type { Log } from "../../foundation/base/log.ts";
-import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { DbClockLog, Runtime } from "../../foundation/db/runtime.ts";
 import type { DnsResolver, DnsServer } from "../../foundation/net/dns.ts";
 import { receiverCertificate } from "../../foundation/net/self-signed-file.ts";
 import { SmtpReceiver } from "../../foundation/net/smtp-receiver.ts";
 import { AuthenticationJob, AuthenticationStore } from "./authentication/authentication-job.ts";
 import { createMailAuthentication } from "./authentication/mail-authentication.ts";
-import { DiskReserve, ReportIntake } from "./ingest/ingestion-store.ts";
+import { DiskReserve, ReportQueue } from "./ingest/ingestion-store.ts";
 import { IMPORT_PACE, Ingest } from "./ingest/ingest.ts";
 import { openIngestStores, type IngestStores } from "./ingest/ingest-stores.ts";
 import { IngestionWorker } from "./ingest/ingestion-worker.ts";
 import { Ingestions } from "./ingest/ingestions.ts";
 import { ReportMailRules, ReportQuota } from "./ingest/report-mail-rules.ts";
 import { ReportUploads } from "./ingest/report-uploads.ts";
-import { Retention, NameRetention, type NameRetentionParts } from "./ingest/retention.ts";
+import { Retention, NameRetention, type NameRetentionDeps } from "./ingest/retention.ts";
 import { NameRetentionStore, RetentionStore } from "./ingest/retention-store.ts";
 import { SourceRebuild, paceOf, SourceRebuildStore } from "./ingest/source-rebuild.ts";
 import { type MailboxFetcher, openMailbox, type ImapSettings, type MailboxDeps } from "./mailbox/open.ts";
 
-type ReportRuntime = Pick<Runtime, "db" | "clock" | "log">;
+type ReportRuntime = DbClockLog;
 
 /**
  * Imports reports by a command, without a running service. Files are trusted, because the operator has them; mail that arrived by
@@ -38,13 +38,13 @@ export class ImportSlice {
     this.ingestions = new Ingestions(runtime, {
       store: this.stores.ingestions,
       ingest: this.ingest,
-      kick: () => undefined,
+      wake: () => undefined,
     });
   }
 }
 
 /** Which keys a source of an address can have: see `possibleKeysOf`. */
-type KeysOf = NameRetentionParts["keysOf"];
+type KeysOf = NameRetentionDeps["keysOf"];
 
 /** Expiry of reports, and the purge of deleted domains. `rawDays`: for mails and files of no domain. */
 export const openRetention = (runtime: ReportRuntime, keysOf: KeysOf, rawDays: number | null = null): Retention => {
@@ -63,16 +63,9 @@ export interface ReportsSettings {
   readonly reportMailRetentionDays: number | null;
 }
 
-export interface ReportsDeps {
-  readonly stores: IngestStores;
-  readonly resolver: DnsResolver;
-  readonly keysOf: KeysOf;
-  readonly accountOf: MailboxDeps["accountOf"];
-}
-
 /** Reports from mail, mailbox and upload into the database, and out again after their retention. */
 export class ReportsSlice {
-  readonly intake: ReportIntake;
+  readonly queue: ReportQueue;
   readonly quota: ReportQuota;
   readonly reserve: DiskReserve;
   readonly ingester: IngestionWorker;
@@ -84,22 +77,36 @@ export class ReportsSlice {
   readonly #retention: Retention;
   readonly #rebuild: SourceRebuild;
 
-  constructor(runtime: Runtime, settings: ReportsSettings, { stores, resolver, keysOf, accountOf }: ReportsDeps) {
+  constructor(
+    runtime: Runtime,
+    settings: ReportsSettings,
+    {
+      stores,
+      resolver,
+      keysOf,
+      accountOf,
+    }: {
+      stores: IngestStores;
+      resolver: DnsResolver;
+      keysOf: KeysOf;
+      accountOf: MailboxDeps["accountOf"];
+    },
+  ) {
     const { db, clock, log } = runtime;
     const { domains, ingestions: store } = stores;
     const authenticate = createMailAuthentication({ resolver, clock, log });
     const ingest = new Ingest(runtime, { stores, authenticate });
     const reserve = new DiskReserve(runtime);
     const ingester = new IngestionWorker(runtime, { ingest, reserve, store });
-    const kick = () => ingester.kick();
+    const wake = () => ingester.wake();
     this.#ingest = ingest;
     this.reserve = reserve;
     this.ingester = ingester;
-    this.intake = new ReportIntake(runtime, { store, domains, kick });
+    this.queue = new ReportQueue(runtime, { store, domains, wake });
     this.quota = new ReportQuota(clock, stores.authors, authenticate);
-    this.ingestions = new Ingestions(runtime, { store, ingest, kick });
+    this.ingestions = new Ingestions(runtime, { store, ingest, wake });
     this.uploads = new ReportUploads(clock, { ingestions: this.ingestions, reserve });
-    this.#mailbox = openMailbox(runtime, settings.imap, { intake: this.intake, ingester, reserve, accountOf });
+    this.#mailbox = openMailbox(runtime, settings.imap, { queue: this.queue, ingester, reserve, accountOf });
     this.#authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
     this.#retention = openRetention(runtime, keysOf, settings.reportMailRetentionDays);
     this.#rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
@@ -142,35 +149,42 @@ export class ReportsSlice {
   }
 }
 
-export interface ReceiverSettings {
-  readonly dataDir: string;
-  /** The domain of the report addresses. */
-  readonly reportHost: string | null;
-  readonly reportListen: DnsServer | null;
-  readonly reportTls: { readonly certPath: string; readonly keyPath: string } | null;
-}
-
-export interface ReceiverDeps {
-  readonly reports: Pick<ReportsSlice, "intake" | "quota" | "reserve">;
-  readonly domains: IngestStores["domains"];
-  /** The name of this machine in MX records; null where it has none. */
-  readonly mailHost: string | null;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** The SMTP receiver of report mail; null when no listener is configured, an error when there is no certificate. */
 export const openReceiver = (
-  { dataDir, reportHost, reportListen, reportTls: files }: ReceiverSettings,
-  { reports, domains, mailHost, clock, log }: ReceiverDeps,
+  {
+    dataDir,
+    reportHost,
+    reportListen,
+    reportTls: files,
+  }: {
+    dataDir: string;
+    /** The domain of the report addresses. */
+    reportHost: string | null;
+    reportListen: DnsServer | null;
+    reportTls: { readonly certPath: string; readonly keyPath: string } | null;
+  },
+  {
+    reports,
+    domains,
+    mailHost,
+    clock,
+    log,
+  }: {
+    reports: Pick<ReportsSlice, "queue" | "quota" | "reserve">;
+    domains: IngestStores["domains"];
+    /** The name of this machine in MX records; null where it has none. */
+    mailHost: string | null;
+    clock: Clock;
+    log: Log;
+  },
 ) => {
   if (reportHost === null || reportListen === null) return null;
   const hostName = mailHost ?? reportHost;
   const readCertificate = () => receiverCertificate({ dataDir, hostName, files, clock });
   const certificate = readCertificate();
   if (!certificate.ok) return certificate;
-  const { intake, quota, reserve } = reports;
-  const rules = new ReportMailRules({ clock, log }, { domains, quota, intake, reportHost, reserve });
+  const { queue, quota, reserve } = reports;
+  const rules = new ReportMailRules({ clock, log }, { domains, quota, queue, reportHost, reserve });
   const receiver = new SmtpReceiver({ rules, hostName, tls: certificate.value, clock, log });
   return ok({
     receiver,

@@ -13,3 +13,6 @@ export interface Runtime {
 
 /** What use cases stand on that neither log nor draw. */
 export type DbClock = Pick<Runtime, "db" | "clock">;
+
+/** What use cases stand on that do not draw. */
+export type DbClockLog = Omit<Runtime, "random">;

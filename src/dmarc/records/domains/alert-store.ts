@@ -100,15 +100,6 @@ export interface Alert {
  */
 export type RaiseAlert = (tx: Tx, domain: DomainRow, alert: Alert, atMs: number) => boolean;
 
-export interface AlertRaiserDeps {
-  readonly rules: readonly RuleSwitch[];
-  readonly store: DmarcAlertStore;
-  /** Whether the service can send mail. */
-  readonly hasMail: boolean;
-  /** The recipients of all alert mail of an account and mode, beside those of a domain. */
-  readonly defaultRecipients: (owner: DomainOwner) => readonly string[];
-}
-
 const COOLDOWN_MS = 24 * 60 * 60_000;
 
 /** Whether an alert rule is on for a domain. */
@@ -116,7 +107,19 @@ export const isRuleOn = ({ alerts }: Pick<DomainRow, "alerts">, { name, isOff = 
   alerts[name] ?? !isOff;
 
 export const createAlertRaiser =
-  ({ rules, store, hasMail, defaultRecipients }: AlertRaiserDeps): RaiseAlert =>
+  ({
+    rules,
+    store,
+    hasMail,
+    defaultRecipients,
+  }: {
+    rules: readonly RuleSwitch[];
+    store: DmarcAlertStore;
+    /** Whether the service can send mail. */
+    hasMail: boolean;
+    /** The recipients of all alert mail of an account and mode, beside those of a domain. */
+    defaultRecipients: (owner: DomainOwner) => readonly string[];
+  }): RaiseAlert =>
   (tx, domain, { rule, subject, data, summary, cooldown }, atMs) => {
     const declared = rules.find(({ name }) => name === rule);
     if (declared === undefined) throw new Error(`no alert rule ${rule}`);

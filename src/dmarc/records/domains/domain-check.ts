@@ -138,14 +138,19 @@ const recordsOf = ({ published }: PolicyDiscovery) =>
     ? null
     : dmarcRecordsIn(published.kind === "failure" ? [] : published.texts).map(({ text }) => text);
 
-interface RecordFacts {
-  readonly records: readonly string[] | null;
-  readonly expected: string | null;
-  readonly discovery: PolicyDiscovery;
-}
-
 /** Whether there is exactly one record, with its faults. */
-const recordCheck = (domain: string, { records, expected, discovery }: RecordFacts): DnsCheck => {
+const recordCheck = (
+  domain: string,
+  {
+    records,
+    expected,
+    discovery,
+  }: {
+    records: readonly string[] | null;
+    expected: string | null;
+    discovery: PolicyDiscovery;
+  },
+): DnsCheck => {
   const host = recordHost(domain);
   const common = { code: "record" as const, expected };
   if (records === null) return { ...common, ok: null, observed: null, message: failureMessage(discovery, host) };

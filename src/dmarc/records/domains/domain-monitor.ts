@@ -1,20 +1,13 @@
-import type { Clock } from "../../../foundation/base/clock.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { drain, mapConcurrently } from "../../../foundation/base/wait.ts";
-import type { Db, Tx } from "../../../foundation/db/open.ts";
+import type { Tx } from "../../../foundation/db/open.ts";
 import { effectsOfCheck } from "./check-effects.ts";
 import type { DomainCheck } from "./domain-check.ts";
 import type { DnsCheckResult } from "./publication.ts";
 import { enforcedCheckMs, type Trigger, spreadOf } from "./domain-state.ts";
 import type { DomainRow, DomainStatus, DomainStore } from "./domain-store.ts";
 import type { RaiseAlert } from "./alert-store.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
-
-export interface DomainMonitorDeps {
-  readonly store: DomainStore;
-  readonly check: DomainCheck;
-  readonly raise: RaiseAlert;
-}
+import type { DbClock, DbClockLog } from "../../../foundation/db/runtime.ts";
 
 /** A check whose result is stored. */
 export interface CheckedDomain {
@@ -45,8 +38,12 @@ export class DomainMonitor {
   #monitored = { domains: 0, untilMs: Number.NEGATIVE_INFINITY };
 
   constructor(
-    private readonly runtime: { readonly db: Db; readonly clock: Clock },
-    private readonly deps: DomainMonitorDeps,
+    private readonly runtime: DbClock,
+    private readonly deps: {
+      store: DomainStore;
+      check: DomainCheck;
+      raise: RaiseAlert;
+    },
   ) {}
 
   /**
@@ -139,18 +136,15 @@ const SPREAD_MS = 60 * 60_000;
 const RETRY_MS = 30 * 60_000;
 const ROWS_AT_ONCE = 1_000;
 
-/** The checks of domains, as `Domains` has them. */
-interface CheckingDomains {
-  canCheck(): boolean;
-  checkScheduled(row: DomainRow): Promise<unknown>;
-}
-
 /** Checks the DNS of domains when they are due. */
 export class ScheduledChecks {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly runtime: DbClockLog,
     private readonly store: DomainStore,
-    private readonly domains: CheckingDomains,
+    private readonly domains: {
+      canCheck(): boolean;
+      checkScheduled(row: DomainRow): Promise<unknown>;
+    },
   ) {}
 
   /** Checks every due domain until there is none. */

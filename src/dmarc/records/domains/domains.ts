@@ -1,8 +1,8 @@
-import { type Clock, isoTime } from "../../../foundation/base/clock.ts";
+import type { DbClock } from "../../../foundation/db/runtime.ts";
+import { isoTime } from "../../../foundation/base/clock.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import { drain, mapConcurrently } from "../../../foundation/base/wait.ts";
 import { nextDigestMs } from "../../../foundation/base/days.ts";
-import type { Db } from "../../../foundation/db/open.ts";
 import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
 import { type AlertThresholds, type RaiseAlert, type RuleSwitch, isRuleOn, thresholdsOf } from "./alert-store.ts";
 import type { DomainCheck } from "./domain-check.ts";
@@ -76,7 +76,7 @@ export class Domains {
   readonly #enrolments: Enrolments;
 
   constructor(
-    private readonly runtime: { readonly db: Db; readonly clock: Clock },
+    private readonly runtime: DbClock,
     private readonly deps: DomainsDeps,
   ) {
     this.#monitor = new DomainMonitor(runtime, deps);
@@ -228,17 +228,23 @@ export class Domains {
   }
 }
 
-interface DomainViewDeps {
-  readonly platforms: DomainPlatforms;
-  readonly urls: Pick<WebhookUrls, "isDisabled">;
-  readonly rules: readonly RuleSwitch[];
-}
-
 /** Reporters send a report a day; after three days without one something is wrong. */
 export const SILENT_AFTER_MS = 72 * 60 * 60_000;
 
 /** A domain as the API returns it. */
-export const domainView = (row: DomainRow, { platforms, urls, rules }: DomainViewDeps, nowMs: number) => {
+export const domainView = (
+  row: DomainRow,
+  {
+    platforms,
+    urls,
+    rules,
+  }: {
+    platforms: DomainPlatforms;
+    urls: Pick<WebhookUrls, "isDisabled">;
+    rules: readonly RuleSwitch[];
+  },
+  nowMs: number,
+) => {
   return {
     id: row.id,
     domain: row.domain,

@@ -1,6 +1,5 @@
-import type { Clock } from "../../../foundation/base/clock.ts";
+import type { DbClock } from "../../../foundation/db/runtime.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
-import type { Db } from "../../../foundation/db/open.ts";
 import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
 import { authorisationName } from "../record/discovery.ts";
 import { type DomainPlatforms, type DomainPlatform, parseMonitoredDomain } from "./domain-platform.ts";
@@ -35,7 +34,7 @@ const PROBLEMS_SHOWN_MAX = 5;
 /** Puts domains under monitoring, without looking at their DNS. */
 export class Enrolments {
   constructor(
-    private readonly runtime: { readonly db: Db; readonly clock: Clock },
+    private readonly runtime: DbClock,
     private readonly deps: EnrolmentsDeps,
   ) {}
 

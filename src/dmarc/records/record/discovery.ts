@@ -209,13 +209,6 @@ export const authorisationName = (domain: string, reportHost: string): Result<st
     : ok(name);
 };
 
-interface AuthorisationQuery {
-  readonly domain: string;
-  readonly reportHost: string;
-  /** Our reporting address; without it, every `rua` in the record is a redirection. */
-  readonly ours?: string;
-}
-
 /**
  * Queries the DNS as a receiver does before it sends a report about a domain to our host. A failure is `indefinite`, never `missing`.
  * A `rua` in the record overrides the one of the domain (RFC 9990 §4): reports are redirected unless it names our own address.
@@ -223,7 +216,16 @@ interface AuthorisationQuery {
  */
 export const checkAuthorisation = async (
   resolver: DnsResolver,
-  { domain, reportHost, ours }: AuthorisationQuery,
+  {
+    domain,
+    reportHost,
+    ours,
+  }: {
+    domain: string;
+    reportHost: string;
+    /** Our reporting address; without it, every `rua` in the record is a redirection. */
+    ours?: string;
+  },
   options: ResolveOptions = {},
 ): Promise<Result<Authorisation, NameTooLong>> => {
   const named = authorisationName(domain, reportHost);

@@ -1,6 +1,6 @@
 import { BoundedMap } from "../../../foundation/base/bounded-map.ts";
 import { mapConcurrently, waitFor } from "../../../foundation/base/wait.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClockLog } from "../../../foundation/db/runtime.ts";
 import {
   notAuthenticated,
   type AuthenticationResults,
@@ -10,12 +10,6 @@ import {
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
-
-/** What the job uses beside the runtime. */
-export interface AuthenticationJobParts {
-  readonly store: AuthenticationStore;
-  readonly authenticate: AuthenticateMail;
-}
 
 /** Mails authenticated at a time; each is in memory meanwhile. */
 export const AUTHENTICATIONS_AT_ONCE = 4;
@@ -34,12 +28,6 @@ interface Attempts {
   readonly nextAtMs: number;
 }
 
-/** A mail, and the numbers of the reports that came in it. */
-interface ReportsOfMail {
-  readonly mail: PendingMail;
-  readonly reports: readonly number[];
-}
-
 /** Authenticates mails among uploaded files, for information, in the background. */
 export class AuthenticationJob {
   readonly #stopping = new AbortController();
@@ -47,8 +35,11 @@ export class AuthenticationJob {
   readonly #attempts = new BoundedMap<string, Attempts>(ATTEMPTS_MAX);
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly parts: AuthenticationJobParts,
+    private readonly runtime: DbClockLog,
+    private readonly deps: {
+      store: AuthenticationStore;
+      authenticate: AuthenticateMail;
+    },
   ) {}
 
   /** Authenticates the mails that are due, oldest first. */
@@ -58,7 +49,7 @@ export class AuthenticationJob {
     /** A mail may have reports on two pages. */
     const known = new Map<string, AuthenticationResults>();
     while (left > 0 && !this.#stopping.signal.aborted) {
-      const rows = this.parts.store.pending(after, REPORTS_AT_ONCE);
+      const rows = this.deps.store.pending(after, REPORTS_AT_ONCE);
       const last = rows.at(-1);
       if (last === undefined) return;
       after = last.report;
@@ -78,7 +69,16 @@ export class AuthenticationJob {
     return (this.#attempts.get(ingestion)?.nextAtMs ?? 0) <= this.runtime.clock.nowMs();
   }
 
-  async #process({ mail, reports }: ReportsOfMail, known: Map<string, AuthenticationResults>) {
+  async #process(
+    {
+      mail,
+      reports,
+    }: {
+      mail: PendingMail;
+      reports: readonly number[];
+    },
+    known: Map<string, AuthenticationResults>,
+  ) {
     if (this.#stopping.signal.aborted) return;
     const { ingestion } = mail;
     try {
@@ -89,7 +89,7 @@ export class AuthenticationJob {
       this.#attempts.delete(ingestion);
       const body = JSON.stringify(results);
       await this.runtime.db.commit((tx) => {
-        for (const report of reports) this.parts.store.finish(tx, report, results.authenticity, body);
+        for (const report of reports) this.deps.store.finish(tx, report, results.authenticity, body);
       });
     } catch (error) {
       const message = "the authentication results of a report mail could not be stored; it is tried again";
@@ -100,7 +100,7 @@ export class AuthenticationJob {
 
   /** Null when the service ends. */
   async #authenticate({ ingestion, mode, ...mail }: PendingMail): Promise<AuthenticationResults | null> {
-    const { store, authenticate } = this.parts;
+    const { store, authenticate } = this.deps;
     if (mode === "test") return notAuthenticated("Mail for test keys is not authenticated: no DNS queries are made.");
     const bytes = store.findMail(ingestion);
     if (mode === null || bytes === undefined) return notAuthenticated("The mail is no longer kept.");

@@ -42,19 +42,13 @@ const SPF_QUERIES_MAX = AUTHENTICATION_QUERIES_MAX - QUERIES_MAX - HEADER_LIMITS
 /** RFC 5321 §4.5.3.1. */
 const PATH_CHARACTERS_MAX = 320;
 
-export interface MailAuthenticationParts {
-  readonly resolver: DnsResolver;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /**
  * Authenticates a mail as from its header_from domain: by DKIM (RFC 6376), by SPF (RFC 7208) when a public host sent it,
  * and by the DMARC policy of the domain (RFC 9989). DNS failures and exceeded limits make it `unknown`, never `fail`. The
  * verifier is loaded at its first use.
  */
 export const createMailAuthentication =
-  ({ resolver, clock, log }: MailAuthenticationParts): AuthenticateMail =>
+  ({ resolver, clock, log }: { resolver: DnsResolver; clock: Clock; log: Log }): AuthenticateMail =>
   async (mail) => {
     if (mail.bytes.byteLength > MESSAGE_LIMITS.messageBytesMax) return notAuthenticated("The mail is too large.");
     const receivedAtMs = mail.receivedAtMs ?? clock.nowMs();
@@ -69,19 +63,20 @@ export const createMailAuthentication =
     return notAuthenticated(`Authentication took longer than ${seconds} seconds.`, { temporary: true });
   };
 
-interface Circumstances {
-  readonly resolver: DnsResolver;
-  readonly receivedAtMs: number;
-  readonly signal: AbortSignal;
-  readonly log: Log;
-}
-
 const HEADER_PROBLEMS: Readonly<Record<HeaderProblem, string>> = {
   header_too_large: "The header of the mail is too large.",
   line_too_long: "A line of the mail is too long.",
 };
 
-const authenticate = async (mail: MailToAuthenticate, circumstances: Circumstances): Promise<AuthenticationResults> => {
+const authenticate = async (
+  mail: MailToAuthenticate,
+  circumstances: {
+    resolver: DnsResolver;
+    receivedAtMs: number;
+    signal: AbortSignal;
+    log: Log;
+  },
+): Promise<AuthenticationResults> => {
   const { resolver, receivedAtMs, signal, log } = circumstances;
   const signed = readSignedMail(mail.bytes);
   if (!signed.ok) return notAuthenticated(HEADER_PROBLEMS[signed.error]);

@@ -139,7 +139,7 @@ describe("a large report", () => {
         },
       });
       harness.enrol("example.com");
-      const id = await harness.intake.take(harness.incoming(sampleReportXml(LARGE), { via: "smtp" }));
+      const id = await harness.queue.add(harness.incoming(sampleReportXml(LARGE), { via: "smtp" }));
       harness.ingester.start();
       while (!isDead) await new Promise<void>((resolve) => setImmediate(resolve));
       expect(harness.count("dmarc_daily")).toBe(0);

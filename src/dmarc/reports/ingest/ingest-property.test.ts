@@ -112,7 +112,7 @@ describe("the daily counts are the sums of the records", () => {
             const sent = known === undefined ? report : { ...known, rows: report.rows ?? [] };
             mailed.push(sent);
             const mailFrom = `${pick(chance, ["pass", "pass", "fail", "unknown", "unknown"])}@${pick(chance, ["one.example", "two.example", "three.example", "attacker.example"])}`;
-            await harness.intake.take(harness.incoming(sampleReportMail(sent), { via: "smtp", mailFrom }));
+            await harness.queue.add(harness.incoming(sampleReportMail(sent), { via: "smtp", mailFrom }));
           }
           harness.ingester.start();
           await harness.ingester.stop();

@@ -81,7 +81,7 @@ describe("the trust in a report mail", () => {
 
   test("with a temporary authentication error is authenticated again, and counts as untrusted in the end", async () => {
     const harness = start();
-    const id = await harness.intake.take(harness.incoming(made(GENUINE), smtp("later")));
+    const id = await harness.queue.add(harness.incoming(made(GENUINE), smtp("later")));
     harness.ingester.start();
     await harness.ingester.idle();
     expect(harness.find(id)).toMatchObject({ outcome: "quarantined", reason: "authenticity_unknown" });
@@ -231,7 +231,7 @@ describe("mail to a revoked address", () => {
       ...smtp("pass"),
       domain: old.number,
     });
-    const id = await harness.intake.take(incoming);
+    const id = await harness.queue.add(incoming);
     harness.db.transact((tx) => harness.domains.markDeleted(tx, old.number, harness.clock.nowMs()));
     await harness.clock.advance(1_000);
     harness.enrol("again.example", { createdAtMs: harness.clock.nowMs() });

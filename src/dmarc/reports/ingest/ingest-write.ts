@@ -43,7 +43,7 @@ import type { TlsReport } from "../report/tls-report.ts";
 import { fingerprintTlsReport } from "./report-twins.ts";
 import { inSteps } from "../../../foundation/base/in-steps.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClockLog } from "../../../foundation/db/runtime.ts";
 import { weightOf } from "../report/report-row.ts";
 import type { StagedReport } from "./report-store.ts";
 
@@ -65,7 +65,6 @@ export interface WriteOrder extends WriteContext {
  * that is no longer pending because another process was faster, and the numbers of reports that have to be removed.
  */
 export const writeIngestions = (stores: IngestStores, { tx, nowMs, batch: items, ahead }: WriteOrder) => {
-  const touched = new Map<number, { receivedAtMs: number; isNews: boolean }>();
   const batch: WriteBatch = {
     stores,
     tx,
@@ -73,18 +72,15 @@ export const writeIngestions = (stores: IngestStores, { tx, nowMs, batch: items,
     ahead,
     rollup: new Map(),
     withdrawn: [],
+    arrivals: new Map(),
     counter: new RowCounter(stores.sources, { tx, nowMs }),
     findDomain: createEnrolledDomainFinder(stores.domains),
-    touch({ number }, receivedAtMs, isNews) {
-      const before = touched.get(number) ?? { receivedAtMs: 0, isNews: false };
-      const latestMs = Math.max(before.receivedAtMs, receivedAtMs);
-      touched.set(number, { receivedAtMs: latestMs, isNews: before.isNews || isNews });
-    },
   };
   const ingested = items.map((item) => writeIngestion(batch, item));
   batch.counter.flush();
   stores.counts.add(tx, batch.rollup);
-  for (const [domain, { receivedAtMs, isNews }] of touched) stores.counts.touchDomain(tx, domain, receivedAtMs, isNews);
+  for (const [domain, { receivedAtMs, isNews }] of batch.arrivals)
+    stores.counts.noteReport(tx, domain, receivedAtMs, isNews);
   return { ingested, withdrawn: batch.withdrawn };
 };
 
@@ -256,7 +252,7 @@ const nextRows = (rows: readonly PlacedRow[], from: number): readonly PlacedRow[
  */
 export class RowsAhead {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly runtime: DbClockLog,
     private readonly stores: IngestStores,
   ) {}
 

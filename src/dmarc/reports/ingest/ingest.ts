@@ -1,7 +1,7 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
 import { Gate } from "../../../foundation/base/wait.ts";
 import { isDatabaseState } from "../../../foundation/base/errors.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClockLog } from "../../../foundation/db/runtime.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
 import type { ReportReading, Report } from "../report/report.ts";
 import { kindOfPayload, createUnpackBudget, UNPACK_LIMITS, type UnpackBudget } from "../report/unpack.ts";
@@ -35,7 +35,7 @@ const SERVER_PACE: IngestPace = { items: 64, rows: ROWS_PER_COMMIT };
 export const IMPORT_PACE: IngestPace = { items: 256, rows: 3 * ROWS_PER_COMMIT };
 
 /** What ingesting uses beside the runtime. */
-export interface IngestParts {
+export interface IngestDeps {
   readonly stores: IngestStores;
   /** Null where no mail is authenticated. */
   readonly authenticate: AuthenticateMail | null;
@@ -62,11 +62,11 @@ export class Ingest {
   readonly #gate = new Gate(1);
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly parts: IngestParts,
+    private readonly runtime: DbClockLog,
+    private readonly deps: IngestDeps,
   ) {
-    this.#pace = parts.pace ?? SERVER_PACE;
-    this.#rowsAhead = new RowsAhead(runtime, parts.stores);
+    this.#pace = deps.pace ?? SERVER_PACE;
+    this.#rowsAhead = new RowsAhead(runtime, deps.stores);
   }
 
   /**
@@ -83,12 +83,12 @@ export class Ingest {
     let batch: Promise<ReadIngestion>[] = [];
     let rows = 0;
     let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
-    let findDomain = createEnrolledDomainFinder(this.parts.stores.domains);
+    let findDomain = createEnrolledDomainFinder(this.deps.stores.domains);
     const flush = async () => {
       const ready = await Promise.all(batch);
       batch = [];
       rows = 0;
-      findDomain = createEnrolledDomainFinder(this.parts.stores.domains);
+      findDomain = createEnrolledDomainFinder(this.deps.stores.domains);
       ingested.push(...(await this.#writeIsolated(ready)));
       turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
     };
@@ -140,7 +140,7 @@ export class Ingest {
     const given = Math.min(budget.bytesLeft, allowance.bytesLeft);
     if (given <= 0) return null;
     budget.bytesLeft = given;
-    const readings = await (this.parts.read ?? readReportFile)(bytes, name, budget);
+    const readings = await (this.deps.read ?? readReportFile)(bytes, name, budget);
     const used = given - budget.bytesLeft;
     allowance.bytesLeft -= used;
     if (used >= COLLECT_AFTER_BYTES) Bun.gc(false);
@@ -151,7 +151,7 @@ export class Ingest {
   /** Authenticates the mail of an item if it has a report for an enrolled domain. */
   async #authenticate(parsed: ReadIngestion, findDomain: FindEnrolledDomain): Promise<ReadIngestion> {
     const { ingestion } = parsed;
-    const { authenticate } = this.parts;
+    const { authenticate } = this.deps;
     if (authenticate === null || !isUnsolicitedMail(ingestion) || ingestion.mode === "test") return parsed;
     const isWanted =
       policyDomains(parsed.readings).some((domain) => findDomain(ingestion, domain) !== undefined) ||
@@ -200,7 +200,7 @@ export class Ingest {
     ahead: ReadonlyMap<Report, ReportAhead>,
   ): Promise<(IngestedItem | null)[]> {
     const { db, clock, log } = this.runtime;
-    const { stores } = this.parts;
+    const { stores } = this.deps;
     const { ingested, withdrawn } = await db.commit((tx) => {
       const written = writeIngestions(stores, { tx, nowMs: clock.nowMs(), batch, ahead });
       for (const { ingestion, result } of written.ingested.filter((one) => one !== null)) {

@@ -15,20 +15,20 @@ import {
   uploadedSchema,
 } from "./ingestion-schemas.ts";
 
-export interface IngestionRouteParts {
+export interface IngestionRouteDeps {
   readonly ingestions: Ingestions;
   readonly reader: IngestionReader;
   readonly uploads: ReportUploads;
 }
 
 /** Serves uploads of reports and the list of ingestions. */
-export const createIngestionRoutes = (parts: IngestionRouteParts): readonly HandledRoute[] => [
+export const createIngestionRoutes = (deps: IngestionRouteDeps): readonly HandledRoute[] => [
   handle(UPLOAD_REPORTS, async ({ request, caller }) => {
-    const rows = await parts.uploads.upload(request, caller);
-    return { ingestions: rows.map((row) => parts.reader.view(row)) };
+    const rows = await deps.uploads.upload(request, caller);
+    return { ingestions: rows.map((row) => deps.reader.view(row)) };
   }),
-  ...listRoutes(parts.reader),
-  ...retryRoutes(parts),
+  ...listRoutes(deps.reader),
+  ...retryRoutes(deps),
 ];
 
 const listRoutes = (reader: IngestionReader) => [
@@ -58,7 +58,7 @@ const listRoutes = (reader: IngestionReader) => [
   }),
 ];
 
-const retryRoutes = ({ ingestions, reader }: IngestionRouteParts) => [
+const retryRoutes = ({ ingestions, reader }: IngestionRouteDeps) => [
   handle(RETRY_INGESTION, async ({ params, body, caller, set }) => {
     const row = await ingestions.retry(caller, params.id, { isAccepted: body.accept_unauthenticated === true });
     set.status = 202;

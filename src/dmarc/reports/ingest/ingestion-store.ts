@@ -5,7 +5,7 @@ import { dmarcIngestions } from "../../../foundation/db/schema-dmarc.ts";
 import { type IngestionConclusion, parseFindings, type StoredFinding } from "./ingestion-finding.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 import { dayOfTime } from "../../../foundation/base/days.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClock } from "../../../foundation/db/runtime.ts";
 import type { DomainStore } from "../../records/domains/domain-store.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
 import type { Log } from "../../../foundation/base/log.ts";
@@ -41,12 +41,6 @@ export interface IngestionFilters {
   readonly domain?: { readonly number: number; readonly id: string } | undefined;
   readonly receivedFromMs?: number | undefined;
   readonly receivedBeforeMs?: number | undefined;
-}
-
-export interface IngestionPage {
-  readonly before: string | null;
-  readonly from?: string;
-  readonly limit: number;
 }
 
 /** An ingestion that waits to be read, without its bytes. */
@@ -212,7 +206,15 @@ export class IngestionStore {
   }
 
   /** Newest first, older than the id `before`, and not older than `from`. */
-  list({ accountId, mode }: IngestionOwner, filters: IngestionFilters, page: IngestionPage): IngestionRow[] {
+  list(
+    { accountId, mode }: IngestionOwner,
+    filters: IngestionFilters,
+    page: {
+      before: string | null;
+      from?: string;
+      limit: number;
+    },
+  ): IngestionRow[] {
     const table = dmarcIngestions;
     const { status, outcome, reason, via, domain, receivedFromMs, receivedBeforeMs } = filters;
     const when = <T>(value: T | null | undefined, condition: (value: T) => SQL | undefined) =>
@@ -264,28 +266,25 @@ export interface IncomingReport {
   readonly deliveredAtMs?: number | null;
 }
 
-/** What the intake uses beside the runtime. */
-export interface ReportIntakeParts {
-  readonly store: IngestionStore;
-  readonly domains: Pick<DomainStore, "addUsage">;
-  /** Called when an ingestion is pending. */
-  readonly kick: () => void;
-}
-
 /** Stores mail that is to be read later. */
-export class ReportIntake {
+export class ReportQueue {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly parts: ReportIntakeParts,
+    private readonly runtime: DbClock,
+    private readonly deps: {
+      store: IngestionStore;
+      domains: Pick<DomainStore, "addUsage">;
+      /** Called when an ingestion is pending. */
+      wake: () => void;
+    },
   ) {}
 
   /**
    * Stores what came in as a pending ingestion and returns its id; durable when this resolves. `also` is written in the
    * same transaction. Rejects, with nothing stored, when the database cannot be written (disk full, locked for seconds).
    */
-  async take(incoming: IncomingReport, also: (tx: Tx, id: string) => void = () => undefined): Promise<string> {
+  async add(incoming: IncomingReport, also: (tx: Tx, id: string) => void = () => undefined): Promise<string> {
     const { db, clock } = this.runtime;
-    const { store, domains, kick } = this.parts;
+    const { store, domains, wake } = this.deps;
     const id = newId();
     const receivedAtMs = clock.nowMs();
     await db.commit((tx) => {
@@ -294,7 +293,7 @@ export class ReportIntake {
       if (incoming.domain !== null) domains.addUsage(tx, incoming.domain, usage);
       also(tx, id);
     });
-    kick();
+    wake();
     return id;
   }
 }

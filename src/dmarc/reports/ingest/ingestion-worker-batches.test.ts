@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const smtp = { via: "smtp", client: "192.0.2.1", helo: "mx.example", mailFrom: "a@b.example" } as const;
 const take = (harness: IngestHarness, reportId: string) =>
-  harness.intake.take(harness.incoming(sampleReportMail({ reportId }), { ...smtp }));
+  harness.queue.add(harness.incoming(sampleReportMail({ reportId }), { ...smtp }));
 const states = (harness: IngestHarness) =>
   harness
     .all<{ state: string }>(

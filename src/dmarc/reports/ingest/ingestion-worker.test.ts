@@ -16,7 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const mail = (reportId: string) => sampleReportMail({ reportId });
 const smtp = { via: "smtp", client: "192.0.2.1", helo: "mx.example", mailFrom: "a@b.example" } as const;
 const take = (harness: IngestHarness, reportId: string, domain: number | null = null) =>
-  harness.intake.take(harness.incoming(mail(reportId), { ...smtp, domain }));
+  harness.queue.add(harness.incoming(mail(reportId), { ...smtp, domain }));
 const states = (harness: IngestHarness) =>
   harness
     .all<{ state: string }>(
@@ -131,8 +131,8 @@ describe("one bad report", () => {
     harness.enrol("example.com");
     const mail = (reportId: string, mailFrom: string) =>
       harness.incoming(sampleReportMail({ reportId }), { via: "smtp", mailFrom });
-    const bad = await harness.intake.take(mail("1", "bug@b.example"));
-    const good = await harness.intake.take(mail("2", "a@b.example"));
+    const bad = await harness.queue.add(mail("1", "bug@b.example"));
+    const good = await harness.queue.add(mail("2", "a@b.example"));
     harness.ingester.start();
     await harness.ingester.idle();
     expect(harness.find(bad)).toMatchObject({ outcome: "rejected", reason: "internal_error", hasRaw: true });
@@ -291,7 +291,7 @@ describe("while the database cannot be written", () => {
     });
     harness.ingester.start();
     await harness.ingester.idle();
-    harness.ingester.kick();
+    harness.ingester.wake();
     await harness.clock.advance(1_000);
     expect([reads.mock.calls.length, states(harness)]).toEqual([2, ["pending"]]);
     await harness.clock.advance(6_000);
@@ -363,7 +363,7 @@ test("nothing is read while disk space is low; it resumes when there is some aga
   const harness = newHarness({ isDiskLow: () => isDiskLow });
   harness.enrol("example.com");
   harness.ingester.start();
-  const id = await harness.intake.take(harness.incoming(sampleReportXml()));
+  const id = await harness.queue.add(harness.incoming(sampleReportXml()));
   await harness.ingester.idle();
   expect(harness.find(id).status).toBe("pending");
   isDiskLow = false;

@@ -1,17 +1,9 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
 import { Recurring } from "../../../foundation/base/recurring.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClockLog } from "../../../foundation/db/runtime.ts";
 import type { DiskReserve, IngestionStore, PendingIngestion } from "./ingestion-store.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
-
-/** What the worker uses beside the runtime. */
-export interface IngestionWorkerParts {
-  readonly store: IngestionStore;
-  readonly ingest: Pick<Ingest, "process">;
-  /** Nothing is read while the disk is low: reports take more space than the mails they came in. */
-  readonly reserve: Pick<DiskReserve, "isLow">;
-}
 
 /** Mails after which the garbage is collected: takes 30 ms, and saves 20 MB while many mails arrive. */
 const COLLECT_AFTER = 1_024;
@@ -48,11 +40,16 @@ export class IngestionWorker {
   #deferredMs: number | null = null;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly parts: IngestionWorkerParts,
+    private readonly runtime: DbClockLog,
+    private readonly deps: {
+      store: IngestionStore;
+      ingest: Pick<Ingest, "process">;
+      /** Nothing is read while the disk is low: reports take more space than the mails they came in. */
+      reserve: Pick<DiskReserve, "isLow">;
+    },
   ) {
     this.#batches = new FairBatches({
-      store: parts.store,
+      store: deps.store,
       attemptsOf: (one) => this.#attemptsOf(one),
       isDeferred: (one) => this.#isDeferred(one),
     });
@@ -79,7 +76,7 @@ export class IngestionWorker {
   }
 
   /** Notifies the worker of a pending ingestion. While the database fails it waits for the next retry. */
-  kick(): void {
+  wake(): void {
     if (this.#isStarted && !this.#reading.isFailing) void this.#reading.run();
   }
 
@@ -97,14 +94,14 @@ export class IngestionWorker {
   /** False when nothing is to be read now. */
   async #processBatch() {
     this.#deferredMs = null;
-    if (this.parts.reserve.isLow()) return false;
+    if (this.deps.reserve.isLow()) return false;
     const batch = this.#batches.next();
     if (batch.length === 0) return false;
     const isGivenUp = batch.some((one) => this.#attemptsOf(one) >= READ_ATTEMPTS_MAX);
     if (!isGivenUp) await this.#countAttempts(batch);
     // A mail of 20 MB was just written, which held the event loop for long.
     await nextTurn();
-    await this.parts.ingest.process(batch.map((one) => this.#itemOf(one, isGivenUp)));
+    await this.deps.ingest.process(batch.map((one) => this.#itemOf(one, isGivenUp)));
     for (const { id } of batch) this.#begun.delete(id);
     this.#collectGarbage(batch.length);
     return true;
@@ -115,14 +112,14 @@ export class IngestionWorker {
       const fields = { ingestion: pending.id };
       this.runtime.log.error("the service ended several times while it read an ingestion; giving up", fields);
     }
-    const bytes = isGivenUp ? undefined : this.parts.store.findRaw(pending.id);
+    const bytes = isGivenUp ? undefined : this.deps.store.findRaw(pending.id);
     return { ingestion: { ...pending, bytes: bytes ?? new Uint8Array() }, isNew: false, isGivenUp };
   }
 
   /** Makes mails pending again whose authentication had a temporary error; false when there are none. */
   async #retryUndecided() {
     const { db, clock } = this.runtime;
-    const { store, reserve } = this.parts;
+    const { store, reserve } = this.deps;
     if (clock.monotonicMs() < this.#undecidedAtMs || reserve.isLow()) return false;
     this.#undecidedAtMs = clock.monotonicMs() + UNDECIDED_EVERY_MS;
     const ids = store.undecided(clock.nowMs(), UNDECIDED_MAX);
@@ -137,7 +134,7 @@ export class IngestionWorker {
     const uncounted = batch.filter(({ id }) => id < this.#startId && !this.#begun.has(id));
     if (uncounted.length === 0) return;
     await this.runtime.db.commit((tx) => {
-      for (const { id } of uncounted) this.parts.store.countAttempt(tx, id);
+      for (const { id } of uncounted) this.deps.store.countAttempt(tx, id);
     });
     for (const { id } of uncounted) this.#begun.add(id);
   }
@@ -177,14 +174,6 @@ const DOMAINS_MAX = 10_000;
 /** Stands for files, which have no recipient domain. */
 const NO_DOMAIN = -1;
 
-interface FairBatchesParts {
-  readonly store: Pick<IngestionStore, "pending" | "pendingElsewhere">;
-  /** How often processes began to read it that did not live to finish it. */
-  readonly attemptsOf: (one: PendingIngestion) => number;
-  /** Whether it is not to be read yet. */
-  readonly isDeferred: (one: PendingIngestion) => boolean;
-}
-
 const domainOf = ({ domain }: PendingIngestion) => domain ?? NO_DOMAIN;
 
 /**
@@ -196,7 +185,15 @@ class FairBatches {
   readonly #servedIn = new Map<number, number>();
   #turn = 0;
 
-  constructor(private readonly parts: FairBatchesParts) {}
+  constructor(
+    private readonly deps: {
+      store: Pick<IngestionStore, "pending" | "pendingElsewhere">;
+      /** How often processes began to read it that did not live to finish it. */
+      attemptsOf: (one: PendingIngestion) => number;
+      /** Whether it is not to be read yet. */
+      isDeferred: (one: PendingIngestion) => boolean;
+    },
+  ) {}
 
   /** Empty when nothing is to be read now. */
   next(): PendingIngestion[] {
@@ -217,7 +214,7 @@ class FairBatches {
       for (const queue of waiting) {
         const one = queue[round];
         if (one === undefined) continue;
-        const isBegun = this.parts.attemptsOf(one) > 0;
+        const isBegun = this.deps.attemptsOf(one) > 0;
         if (isBegun && batch.length === 0) return [one];
         // Ends this domain's part of the batch.
         if (isBegun) continue;
@@ -233,7 +230,7 @@ class FairBatches {
 
   /** What waits, by domain; the domain that was served longest ago is first. */
   #queues(): PendingIngestion[][] {
-    const { store, isDeferred } = this.parts;
+    const { store, isDeferred } = this.deps;
     const oldest = store.pending(CANDIDATES_MAX);
     const domains = [...new Set(oldest.map(domainOf))];
     const others = oldest.length < CANDIDATES_MAX ? [] : store.pendingElsewhere(domains, CANDIDATES_MAX);

@@ -1,7 +1,7 @@
 import { AppError } from "../../../foundation/base/errors.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { readById, type ReadRows, walk } from "../../../foundation/base/walk.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClock } from "../../../foundation/db/runtime.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
 import type { IngestedItem } from "./ingest-write.ts";
 import type { IngestionConclusion } from "./ingestion-finding.ts";
@@ -18,14 +18,6 @@ import type { DomainStore } from "../../records/domains/domain-store.ts";
 import { suffixOf } from "../report/unpack.ts";
 import { decidingFinding, type IngestionView, ingestionView } from "./ingestion-schemas.ts";
 
-/** What the use cases use beside the runtime. */
-export interface IngestionsParts {
-  readonly store: IngestionStore;
-  readonly ingest: Pick<Ingest, "process">;
-  /** Called when ingestions are pending again. */
-  readonly kick: () => void;
-}
-
 /** Ingestions made pending in one transaction when all are retried. */
 const RETRIED_AT_ONCE = 500;
 /** Ingestions in memory at a time while they are read immediately. */
@@ -41,8 +33,13 @@ export interface RetryOptions {
 /** The use cases of uploads and imports, and of the list of ingestions. */
 export class Ingestions {
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly parts: IngestionsParts,
+    private readonly runtime: DbClock,
+    private readonly deps: {
+      store: IngestionStore;
+      ingest: Pick<Ingest, "process">;
+      /** Called when ingestions are pending again. */
+      wake: () => void;
+    },
   ) {}
 
   /**
@@ -53,20 +50,20 @@ export class Ingestions {
   async ingestFiles(files: readonly IncomingReport[], unpackedBytesMax?: number): Promise<IngestionRow[]> {
     const receivedAtMs = this.runtime.clock.nowMs();
     const items = files.map((file) => ({ ingestion: { ...file, id: newId(), receivedAtMs }, isNew: true }));
-    const ingested = await this.parts.ingest.process(items, unpackedBytesMax);
+    const ingested = await this.deps.ingest.process(items, unpackedBytesMax);
     return ingested.flatMap((one) => (one === null ? [] : rowOf(one)));
   }
 
   /** Throws `not_found`. */
   find(owner: IngestionOwner, id: string): IngestionRow {
-    const found = this.parts.store.find(owner, id);
+    const found = this.deps.store.find(owner, id);
     if (found === undefined) throw new AppError("not_found", { message: "No such ingestion." });
     return found;
   }
 
   /** The owner's ingestions that match, newest first. */
   list(owner: IngestionOwner, filters: IngestionFilters) {
-    const { store } = this.parts;
+    const { store } = this.deps;
     return readById<IngestionRow>(
       ({ before, from, limit }) =>
         store.list(owner, filters, { before, limit, ...(from === undefined ? {} : { from }) }),
@@ -76,7 +73,7 @@ export class Ingestions {
 
   /** The original bytes; throws `not_found`, and `conflict` when they are no longer kept. */
   raw(owner: IngestionOwner, id: string): Uint8Array {
-    const bytes = this.parts.store.findRaw(this.find(owner, id).id);
+    const bytes = this.deps.store.findRaw(this.find(owner, id).id);
     if (bytes === undefined) throw rawGone();
     return bytes;
   }
@@ -84,7 +81,7 @@ export class Ingestions {
   /** Has an ingestion read again in the background, and returns its present state. */
   async retry(owner: IngestionOwner, id: string, options: RetryOptions = {}): Promise<IngestionRow> {
     await this.#makePending(owner, id, options);
-    this.parts.kick();
+    this.deps.wake();
     return this.find(owner, id);
   }
 
@@ -92,7 +89,7 @@ export class Ingestions {
   async retryAll(owner: IngestionOwner): Promise<number> {
     let retried = 0;
     for await (const ids of this.#makeAllPending(owner)) retried += ids.length;
-    if (retried > 0) this.parts.kick();
+    if (retried > 0) this.deps.wake();
     return retried;
   }
 
@@ -123,7 +120,7 @@ export class Ingestions {
     const row = this.find(owner, id);
     if (!row.hasRaw) throw rawGone();
     if (isAccepted && !isUnsolicitedMail(row)) throw notAMail();
-    const { store } = this.parts;
+    const { store } = this.deps;
     await this.runtime.db.commit((tx) => {
       if (isAccepted) store.accept(tx, row.id, this.runtime.clock.nowMs());
       store.setPending(tx, row.id);
@@ -132,7 +129,7 @@ export class Ingestions {
 
   /** Makes everything pending that can be retried, page by page; yields the ids. */
   async *#makeAllPending(owner: IngestionOwner): AsyncGenerator<readonly string[]> {
-    const { store } = this.parts;
+    const { store } = this.deps;
     let after = "";
     for (;;) {
       const page = store.scan(owner, after, RETRIED_AT_ONCE);
@@ -146,7 +143,7 @@ export class Ingestions {
 
   /** Reads pending ingestions, a few in memory at a time. */
   async #readPending(ids: readonly string[], onRead: (id: string, conclusion: IngestionConclusion) => void) {
-    const { store, ingest } = this.parts;
+    const { store, ingest } = this.deps;
     let items: IngestItem[] = [];
     let size = 0;
     const read = async () => {

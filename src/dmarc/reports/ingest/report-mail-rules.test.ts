@@ -70,8 +70,8 @@ const startHarness = (take: (incoming: IncomingReport) => Promise<string> = asyn
     {
       ...{ domains, reserve, reportHost: HOST },
       quota: new ReportQuota(clock, authors, authenticate),
-      intake: {
-        async take(incoming) {
+      queue: {
+        async add(incoming) {
           const id = await take(incoming);
           taken.push(incoming);
           return id;

@@ -11,20 +11,10 @@ import type {
 } from "../../../foundation/net/smtp-receiver-rules.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import { isToken } from "../../records/domains/enrolments.ts";
-import type { DiskReserve, ReportIntake } from "./ingestion-store.ts";
+import type { DiskReserve, ReportQueue } from "./ingestion-store.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
 import type { ReportAuthorStore } from "../../records/domains/reporter-store.ts";
-
-/** What the rules use beside clock and log. */
-export interface ReportMailParts {
-  readonly domains: Pick<DomainStore, "findByToken">;
-  readonly quota: ReportQuota;
-  readonly intake: Pick<ReportIntake, "take">;
-  /** The domain of the reporting addresses. */
-  readonly reportHost: string;
-  readonly reserve: Pick<DiskReserve, "isLow">;
-}
 
 /** Domains for which the log is not repeated. */
 const LOGGED_MAX = 10_000;
@@ -42,22 +32,29 @@ export class ReportMailRules implements ReceiverRules {
 
   constructor(
     private readonly runtime: { readonly clock: Clock; readonly log: Log },
-    private readonly parts: ReportMailParts,
+    private readonly deps: {
+      domains: Pick<DomainStore, "findByToken">;
+      quota: ReportQuota;
+      queue: Pick<ReportQueue, "add">;
+      /** The domain of the reporting addresses. */
+      reportHost: string;
+      reserve: Pick<DiskReserve, "isLow">;
+    },
   ) {
     this.#storeFailures = new RepeatedError("storing a report mail failed", runtime);
-    const host = parseDomain(parts.reportHost);
-    this.#host = host.ok ? host.value.ascii : parts.reportHost.toLowerCase();
+    const host = parseDomain(deps.reportHost);
+    this.#host = host.ok ? host.value.ascii : deps.reportHost.toLowerCase();
   }
 
   isFull(): boolean {
-    return this.parts.reserve.isLow();
+    return this.deps.reserve.isLow();
   }
 
   judgeRecipient(address: string): RecipientVerdict {
     try {
       const domain = this.#findDomain(address);
       if (domain === undefined) return "unknown";
-      return this.#isQuotaUsedUp(domain) && this.parts.quota.isClosed(domain) ? "full" : "known";
+      return this.#isQuotaUsedUp(domain) && this.deps.quota.isClosed(domain) ? "full" : "known";
     } catch (error) {
       this.runtime.log.error("looking up the recipient of a report mail failed", { error });
       return "later";
@@ -69,7 +66,7 @@ export class ReportMailRules implements ReceiverRules {
       const domains = this.#findDomains(mail.recipients);
       // All of them were deleted after RCPT.
       if (domains.length === 0) return "refused";
-      if (this.parts.reserve.isLow(mail.bytes.byteLength * domains.length)) return "full";
+      if (this.deps.reserve.isLow(mail.bytes.byteLength * domains.length)) return "full";
       const admission = await this.#checkQuota(domains, mail);
       if (admission !== "free") return admission;
       await Promise.all(domains.map((domain) => this.#store(domain, mail)));
@@ -88,13 +85,13 @@ export class ReportMailRules implements ReceiverRules {
 
   #findDomain(address: string): DomainRow | undefined {
     const token = tokenIn(address, this.#host);
-    const domain = token === null ? undefined : this.parts.domains.findByToken(token);
+    const domain = token === null ? undefined : this.deps.domains.findByToken(token);
     // Domains of test keys get their reports by upload only.
     return domain?.mode === "live" ? domain : undefined;
   }
 
   async #checkQuota(domains: readonly DomainRow[], mail: ReceivedMail) {
-    const { quota } = this.parts;
+    const { quota } = this.deps;
     const usedUp = domains.filter((domain) => this.#isQuotaUsedUp(domain));
     if (usedUp.some((domain) => quota.isClosed(domain))) return "full";
     return usedUp.length === 0 ? "free" : quota.checkReporter(usedUp, mail);
@@ -102,7 +99,7 @@ export class ReportMailRules implements ReceiverRules {
 
   /** Whether a domain has used up what all senders share, which is logged once a day. */
   #isQuotaUsedUp({ number, domain, ...row }: DomainRow) {
-    if (!this.parts.quota.isUsedUp(row)) return false;
+    if (!this.deps.quota.isUsedUp(row)) return false;
     const today = dayOfTime(this.runtime.clock.nowMs());
     if (this.#loggedOn.get(number) !== today) {
       if (this.#loggedOn.size >= LOGGED_MAX) this.#loggedOn.clear();
@@ -118,7 +115,7 @@ export class ReportMailRules implements ReceiverRules {
   #store(domain: DomainRow, { bytes, client, helo, mailFrom }: ReceivedMail): Promise<string> {
     const { accountId, mode, number } = domain;
     const mail = { via: "smtp", name: null, bytes, client, helo, mailFrom } as const;
-    return this.parts.intake.take({ accountId, mode, domain: number, ...mail });
+    return this.deps.queue.add({ accountId, mode, domain: number, ...mail });
   }
 }
 

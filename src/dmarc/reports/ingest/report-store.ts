@@ -12,33 +12,10 @@ import type { ReportRow } from "../report/report-row.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 import type { RowFacts } from "./rollup.ts";
 
-/** A report to be stored. */
-export interface NewReport {
-  readonly id: string;
-  readonly domain: number;
-  readonly ingestion: string;
-  readonly report: Report;
-  readonly day: number;
-  readonly receivedAtMs: number;
-  readonly fingerprint: string;
-  readonly rowsHash: string;
-  /** See `ReporterStore`. */
-  readonly voucher: number;
-  readonly authenticity: "pending" | "pass" | "fail" | "unknown" | null;
-  readonly authenticityBody: string | null;
-  /** The messages of the report that passed DMARC; null for a report that is incomplete until `complete` is called. */
-  readonly aligned: number | null;
-}
-
 /** An incomplete report whose rows are being written, under a fingerprint that no other report has. */
 export interface StagedReport {
   readonly number: number;
   readonly stagedAs: string;
-}
-
-interface CompletedReport {
-  readonly fingerprint: string;
-  readonly aligned: number;
 }
 
 /** A record to be stored. */
@@ -51,18 +28,6 @@ export interface NewRecord {
   readonly row: ReportRow;
   readonly source: number;
   readonly facts: RowFacts;
-}
-
-/** A TLS report to be stored for one domain. */
-export interface NewTlsReport {
-  readonly id: string;
-  readonly domain: number;
-  readonly ingestion: string;
-  /** With the policies of that domain only. */
-  readonly report: TlsReport;
-  readonly fingerprint: string;
-  readonly voucher: number;
-  readonly receivedAtMs: number;
 }
 
 /** A stored report with the same fingerprint. */
@@ -178,7 +143,28 @@ export class ReportStore {
   }
 
   /** Stores a report without its rows and returns its number. Throws when the domain has the fingerprint. */
-  insertReport(_tx: Tx, { report, ...row }: NewReport): number {
+  insertReport(
+    _tx: Tx,
+    {
+      report,
+      ...row
+    }: {
+      id: string;
+      domain: number;
+      ingestion: string;
+      report: Report;
+      day: number;
+      receivedAtMs: number;
+      fingerprint: string;
+      rowsHash: string;
+      /** See `ReporterStore`. */
+      voucher: number;
+      authenticity: "pending" | "pass" | "fail" | "unknown" | null;
+      authenticityBody: string | null;
+      /** The messages of the report that passed DMARC; null for a report that is incomplete until `complete` is called. */
+      aligned: number | null;
+    },
+  ): number {
     const { orgName, email, reportId, beginMs, endMs, policy, rows } = report;
     const { version, extraContactInfo, generator, errors, notices, skippedRows } = report;
     const body: ReportBody = { version, extraContactInfo, generator, errors, notices, skippedRows };
@@ -221,7 +207,17 @@ export class ReportStore {
    * Completes a report that `isStaged`: from now on it counts and is known by its fingerprint. `aligned`: its messages that passed
    * DMARC. False, and nothing changed, when it is not staged.
    */
-  complete(_tx: Tx, { number, stagedAs }: StagedReport, { fingerprint, aligned }: CompletedReport): boolean {
+  complete(
+    _tx: Tx,
+    { number, stagedAs }: StagedReport,
+    {
+      fingerprint,
+      aligned,
+    }: {
+      fingerprint: string;
+      aligned: number;
+    },
+  ): boolean {
     return this.#sql.complete.run(fingerprint, aligned, number, stagedAs).changes > 0;
   }
 
@@ -274,7 +270,27 @@ export class ReportStore {
     return this.#sql.sameTls.get(domain, fingerprint);
   }
 
-  insertTls(_tx: Tx, { id, domain, ingestion, report, fingerprint, voucher, receivedAtMs }: NewTlsReport): void {
+  insertTls(
+    _tx: Tx,
+    {
+      id,
+      domain,
+      ingestion,
+      report,
+      fingerprint,
+      voucher,
+      receivedAtMs,
+    }: {
+      id: string;
+      domain: number;
+      ingestion: string;
+      /** With the policies of that domain only. */
+      report: TlsReport;
+      fingerprint: string;
+      voucher: number;
+      receivedAtMs: number;
+    },
+  ): void {
     const { orgName, reportId, contact, beginMs, endMs, policies } = report;
     const successful = policies.reduce((sum, { successfulSessions }) => sum + successfulSessions, 0);
     const failed = policies.reduce((sum, { failedSessions }) => sum + failedSessions, 0);

@@ -132,19 +132,19 @@ const readTable = (): ReturnType<typeof parseTable> => {
   return read;
 };
 
-/** The sender of an authenticated report mail. */
-interface ReportSender {
-  /** The header_from domain, in lower-case A-labels. */
-  readonly domain: string;
-  /** The local part of the address in From, in lower case; null when it is not known. */
-  readonly localPart: string | null;
-}
-
 /**
  * The mailbox provider or report sender of `fixtures/dmarc/reporters.json` whose address is in From; null for any other. A mailbox
  * that anybody can have at a provider is not the provider.
  */
-export const knownReporterOf = ({ domain, localPart }: ReportSender): string | null => {
+export const knownReporterOf = ({
+  domain,
+  localPart,
+}: {
+  /** The header_from domain, in lower-case A-labels. */
+  domain: string;
+  /** The local part of the address in From, in lower case; null when it is not known. */
+  localPart: string | null;
+}): string | null => {
   const { hosts, publicHosts } = readTable();
   const labels = domain.split(".");
   for (let at = 0; at < labels.length; at += 1) {

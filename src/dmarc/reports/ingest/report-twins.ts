@@ -91,7 +91,7 @@ const withdraw = ({ stores, tx, counter, rollup, withdrawn }: Withdrawal, domain
   withdrawn.push(twin.number);
   for (const { sources, names } of counted.get(domain.number)?.values() ?? []) {
     for (const source of sources.keys())
-      stores.sources.forgetReport(tx, source, { report: twin.number, day: twin.day });
+      stores.sources.withdrawReport(tx, source, { report: twin.number, day: twin.day });
     for (const name of names.keys()) if (name !== "") stores.sources.removeUncountedName(tx, domain.number, name);
   }
   markReplaced(stores, tx, twin);

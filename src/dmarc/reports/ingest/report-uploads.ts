@@ -6,12 +6,6 @@ import { readBytes } from "../../../foundation/http/body.ts";
 import { UNPACK_LIMITS } from "../report/unpack.ts";
 import { Gate, waitFor } from "../../../foundation/base/wait.ts";
 
-/** What uploads use beside the clock. */
-export interface ReportUploadsParts {
-  readonly ingestions: Pick<Ingestions, "ingestFiles">;
-  readonly reserve: Pick<DiskReserve, "isLow">;
-}
-
 const LOW_DISK_RETRY_AFTER_S = 300;
 
 /** What the files of one upload may unpack to in all. */
@@ -23,7 +17,10 @@ export class ReportUploads {
 
   constructor(
     clock: Clock,
-    private readonly parts: ReportUploadsParts,
+    private readonly deps: {
+      ingestions: Pick<Ingestions, "ingestFiles">;
+      reserve: Pick<DiskReserve, "isLow">;
+    },
   ) {
     this.#admit = createUploadGate(clock);
   }
@@ -36,13 +33,13 @@ export class ReportUploads {
     return this.#admit(request, owner.accountId, (files) => {
       this.#throwIfLow(files);
       const incoming = files.map((file) => incomingFile(owner, file));
-      return this.parts.ingestions.ingestFiles(incoming, UPLOAD_UNPACKED_BYTES_MAX);
+      return this.deps.ingestions.ingestFiles(incoming, UPLOAD_UNPACKED_BYTES_MAX);
     });
   }
 
   /** Before anything is stored. */
   #throwIfLow(files: readonly UploadedFile[]) {
-    if (!this.parts.reserve.isLow(files.reduce((sum, { bytes }) => sum + bytes.byteLength, 0))) return;
+    if (!this.deps.reserve.isLow(files.reduce((sum, { bytes }) => sum + bytes.byteLength, 0))) return;
     const message = "Report ingestion is paused: low disk space. Try again later.";
     throw new AppError("unavailable", { message, headers: { "retry-after": String(LOW_DISK_RETRY_AFTER_S) } });
   }
@@ -173,16 +170,18 @@ const late = () =>
     message: `Upload timed out: no data for ${STILL_MS_MAX / 1000} seconds, or ${BODY_MS_MAX / 60_000} minutes in all.`,
   });
 
-/** Limits of uploads; tests change them. */
-interface UploadLimits {
-  readonly heldBytesMax: number;
-}
-
 /**
  * Limits uploads. Bodies are received concurrently, so that a slow one delays no other; complete uploads are processed a few at
  * a time, in order. Throws what `readUpload` throws, 400 when an upload times out, 503 with `Retry-After` beyond the limits.
  */
-export const createUploadGate = (clock: Clock, { heldBytesMax }: UploadLimits = { heldBytesMax: HELD_BYTES_MAX }) => {
+export const createUploadGate = (
+  clock: Clock,
+  {
+    heldBytesMax,
+  }: {
+    heldBytesMax: number;
+  } = { heldBytesMax: HELD_BYTES_MAX },
+) => {
   const gate = new Gate(UPLOADS_AT_ONCE);
   const byAccount = new Map<string, number>();
   let heldBytes = 0;

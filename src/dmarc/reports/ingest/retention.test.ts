@@ -94,7 +94,7 @@ describe("bytes", () => {
     const patient = harness.enrol("patient.example", { rawRetentionDays: 200 });
     const take = async (domain: number | null) => (await harness.upload("x", { domain, via: "smtp" })).row.id;
     const old = { eager: await take(eager.number), patient: await take(patient.number), none: await take(null) };
-    const pending = await harness.intake.take(harness.incoming("x", { domain: eager.number }));
+    const pending = await harness.queue.add(harness.incoming("x", { domain: eager.number }));
     const holding = () =>
       harness.all<{ ingestion: string }>("SELECT ingestion FROM dmarc_raw").map(({ ingestion }) => ingestion);
     await harness.retention.expireRaw();
@@ -153,7 +153,7 @@ test("ingestions, alerts and history expire after 400 days; what is pending or h
   const harness = newHarness();
   const domain = harness.enrol("example.com");
   await harness.upload("x");
-  await harness.intake.take(harness.incoming("y"));
+  await harness.queue.add(harness.incoming("y"));
   addHappenings(harness, domain.number, harness.clock.nowMs());
   await harness.clock.advance(399 * DAY_MS);
   await harness.retention.expireHistory();
@@ -201,7 +201,7 @@ describe("a deleted domain", () => {
       domain: number,
       via: "smtp",
     });
-    const waiting = await harness.intake.take(harness.incoming("waiting", { domain: number, via: "smtp" }));
+    const waiting = await harness.queue.add(harness.incoming("waiting", { domain: number, via: "smtp" }));
     addHappenings(harness, number, harness.clock.nowMs());
     return { number, waiting };
   };
@@ -227,7 +227,7 @@ describe("a deleted domain", () => {
     harness.enrol("kept.example");
     const smtp = { domain: gone.number, via: "smtp" } as const;
     const early = await harness.upload(sampleReportMail({ domain: "kept.example" }), smtp);
-    const late = await harness.intake.take(
+    const late = await harness.queue.add(
       harness.incoming(sampleReportMail({ domain: "kept.example", reportId: "2" }), smtp),
     );
     await harness.upload(sampleReportMail({ domain: "gone.example" }), smtp);

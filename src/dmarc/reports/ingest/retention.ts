@@ -1,7 +1,7 @@
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
 import { forEachIsolated, inSteps, pagesOf, type StepLimits } from "../../../foundation/base/in-steps.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClock, DbClockLog } from "../../../foundation/db/runtime.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import { deletedDomainFinding, ingestionConclusion, parseFindings, type StoredFinding } from "./ingestion-finding.ts";
 import type {
@@ -12,15 +12,6 @@ import type {
   NameRetentionStore,
   SourceAddressName,
 } from "./retention-store.ts";
-
-/** What retention uses beside the runtime. */
-export interface RetentionParts {
-  readonly store: RetentionStore;
-  readonly names: NameRetention;
-  readonly domains: DomainStore;
-  /** Days for which the bytes of ingestions are kept that belong to no domain; null: for ever. */
-  readonly unassignedRawDays?: number | null;
-}
 
 /** `unassignedRawDays` unless the operator sets it. */
 export const RAW_DAYS = 90;
@@ -39,8 +30,14 @@ export class Retention {
   #isStopping: boolean = false;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly parts: RetentionParts,
+    private readonly runtime: DbClockLog,
+    private readonly deps: {
+      store: RetentionStore;
+      names: NameRetention;
+      domains: DomainStore;
+      /** Days for which the bytes of ingestions are kept that belong to no domain; null: for ever. */
+      unassignedRawDays?: number | null;
+    },
   ) {}
 
   /** Expires the bytes of ingestions, as the domains want it. */
@@ -66,7 +63,7 @@ export class Retention {
   /** Ends running jobs after their present step. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    this.parts.names.stop();
+    this.deps.names.stop();
     await Promise.allSettled(this.#running);
   }
 
@@ -132,11 +129,11 @@ export class Retention {
   }
 
   async #expireRaw() {
-    const { store } = this.parts;
+    const { store } = this.deps;
     const domains = store.domains();
     const byNumber = new Map(domains.map(({ number, rawRetentionDays }) => [number, rawRetentionDays]));
     const byId = new Map(domains.map(({ id, rawRetentionDays }) => [id, rawRetentionDays]));
-    const { unassignedRawDays = RAW_DAYS } = this.parts;
+    const { unassignedRawDays = RAW_DAYS } = this.deps;
     const unassigned = unassignedRawDays ?? Number.POSITIVE_INFINITY;
     const youngestMs = this.#beforeMs(Math.min(unassigned, ...byNumber.values()));
     await this.#eachAge(
@@ -153,13 +150,13 @@ export class Retention {
   }
 
   async #expireReports() {
-    const { store, names } = this.parts;
+    const { store, names } = this.deps;
     await this.#eachDomain(store.domains(), (domain) => this.#expireReportsOf(domain));
     await names.expireReverseNames();
   }
 
   async #expireReportsOf({ number, retentionDays, rawRetentionDays }: RetainedDomain) {
-    const { store, names } = this.parts;
+    const { store, names } = this.deps;
     const day = dayOfTime(this.runtime.clock.nowMs()) - retentionDays;
     await this.#untilGone((tx) => store.removeBeforeDay(tx, number, day, ROWS_AT_ONCE));
     await this.#untilGone((tx) => store.removeTlsBefore(tx, number, this.#beforeMs(retentionDays), ROWS_AT_ONCE));
@@ -173,7 +170,7 @@ export class Retention {
 
   /** Sources that were last seen before a day. */
   async #expireSources(domain: number, day: number) {
-    const { store } = this.parts;
+    const { store } = this.deps;
     const read = (after: string) => store.sourcesAfter(domain, after, ROWS_AT_ONCE);
     for await (const rows of pagesOf({ start: "", read, positionOf: ({ key }) => key }, this.#limits)) {
       const old = rows.filter(({ lastDay }) => lastDay < day);
@@ -185,7 +182,7 @@ export class Retention {
   }
 
   async #expireHistory() {
-    const { store } = this.parts;
+    const { store } = this.deps;
     const oldMs = this.#beforeMs(HISTORY_DAYS);
     await this.#eachAge(
       (after) => store.ingestionsBefore(after, oldMs, ROWS_AT_ONCE),
@@ -198,7 +195,7 @@ export class Retention {
   }
 
   async #purgeDeleted(): Promise<number> {
-    const { store, domains } = this.parts;
+    const { store, domains } = this.deps;
     let purged = 0;
     await this.#eachDomain(domains.deleted(DOMAINS_AT_ONCE), async (domain) => {
       const isEmpty = await this.#untilGone((tx) => store.removeOfDomain(tx, domain.number, ROWS_AT_ONCE));
@@ -215,7 +212,7 @@ export class Retention {
    * about another domain.
    */
   async #purgeIngestions(domain: DomainRow) {
-    const { store } = this.parts;
+    const { store } = this.deps;
     const isConcerned = (one: OwnedIngestion) =>
       one.domain === domain.number || one.findings?.includes(domain.id) === true;
     let isPending = false;
@@ -236,7 +233,7 @@ export class Retention {
   }
 
   #purgePage(tx: Tx, domain: DomainRow, page: readonly OwnedIngestion[]) {
-    const { store } = this.parts;
+    const { store } = this.deps;
     const domains = new Set(page.length === 0 ? [] : store.domains().map(({ id }) => id));
     for (const one of page) {
       const before = parseFindings(one);
@@ -253,21 +250,22 @@ export class Retention {
   }
 }
 
-/** Days for which the existing domains keep bytes. */
-export interface RawRetention {
-  readonly byNumber: ReadonlyMap<number, number>;
-  readonly byId: ReadonlyMap<string, number>;
-  /** For what belongs to no domain. */
-  readonly unassigned: number;
-}
-
 /**
  * Days for which the bytes of an ingestion are kept: the longest setting of the domains that it is about. For what is about no
  * domain, the domain decides whose address it came to, if any.
  */
 export const rawDaysOf = (
   { domain, findings }: { domain: number | null; findings: readonly StoredFinding[] },
-  { byNumber, byId, unassigned }: RawRetention,
+  {
+    byNumber,
+    byId,
+    unassigned,
+  }: {
+    byNumber: ReadonlyMap<number, number>;
+    byId: ReadonlyMap<string, number>;
+    /** For what belongs to no domain. */
+    unassigned: number;
+  },
 ): number => {
   const own = (domain === null ? undefined : byNumber.get(domain)) ?? unassigned;
   const days = findings.flatMap(({ domain_id }) => (domain_id === null ? own : (byId.get(domain_id) ?? [])));
@@ -275,7 +273,7 @@ export const rawDaysOf = (
 };
 
 /** What the retention of names uses beside the runtime. */
-export interface NameRetentionParts {
+export interface NameRetentionDeps {
   readonly store: NameRetentionStore;
   /** The keys under which a stored source may be classified. */
   readonly keysOf: (key: string, address: SourceAddressName | null) => readonly string[];
@@ -303,8 +301,8 @@ export class NameRetention {
   #isStopping: boolean = false;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly parts: NameRetentionParts,
+    private readonly runtime: DbClock,
+    private readonly deps: NameRetentionDeps,
   ) {}
 
   /** The running work throws `RetentionStopped` before its next step. */
@@ -314,7 +312,7 @@ export class NameRetention {
 
   /** Expires the header_from domains of a domain under which nothing is counted; `day` is the first that is kept. */
   async expireNames(domain: number, day: number): Promise<void> {
-    const { store } = this.parts;
+    const { store } = this.deps;
     for await (const names of this.#pages((after) => store.namesBefore(domain, after, day, NAMES_AT_ONCE))) {
       await this.runtime.db.commit((tx) => {
         for (const name of names) if (!store.isCounted(domain, name)) store.removeName(tx, domain, name);
@@ -324,7 +322,7 @@ export class NameRetention {
 
   /** Expires classifications from before a time that apply to no source. */
   async expireClassifications(domain: number, beforeMs: number): Promise<void> {
-    const { store } = this.parts;
+    const { store } = this.deps;
     const pages = this.#pages((after) => store.classifiedBefore(domain, after, beforeMs, CLASSIFICATIONS_AT_ONCE));
     for await (const keys of pages) {
       const unused = new Set(keys);
@@ -337,7 +335,7 @@ export class NameRetention {
 
   /** Expires reverse names that are due for another lookup soon and that no source needs. */
   async expireReverseNames(): Promise<void> {
-    const { store } = this.parts;
+    const { store } = this.deps;
     const beforeMs = this.runtime.clock.nowMs() + AHEAD_MS;
     const unused = new Set(store.reverseNamesDue(beforeMs, REVERSE_NAMES_MAX));
     await this.#keepUsedAddresses(unused);
@@ -358,7 +356,7 @@ export class NameRetention {
 
   /** Removes the keys from a set that some source has, or may have after further DNS lookups of its address. */
   async #keepUsedKeys(domain: number, keys: Set<string>) {
-    const { store, keysOf } = this.parts;
+    const { store, keysOf } = this.deps;
     let isOneUnnamed = false;
     const read = (after: string) => store.sourcesAfter(domain, after, ROWS_READ_AT_ONCE);
     for await (const sources of pagesOf({ start: "", read, positionOf: ({ key }) => key }, this.#limits)) {
@@ -378,7 +376,7 @@ export class NameRetention {
   /** Removes the addresses from a set that some source has. */
   async #keepUsedAddresses(ips: Set<string>) {
     if (ips.size === 0) return;
-    const read = (after: number) => this.parts.store.addressesAfter(after, ROWS_READ_AT_ONCE);
+    const read = (after: number) => this.deps.store.addressesAfter(after, ROWS_READ_AT_ONCE);
     for await (const some of pagesOf({ start: 0, read, positionOf: ({ number }) => number }, this.#limits)) {
       for (const { ip } of some) if (ip !== null) ips.delete(ip);
       if (ips.size === 0) return;

@@ -115,7 +115,7 @@ export class SeenSourceStore {
   }
 
   /** Removes a source that only this report names; of others it corrects the days. `day`: the day of the report. */
-  forgetReport(_tx: Tx, number: number, { report, day }: { report: number; day: number }): void {
+  withdrawReport(_tx: Tx, number: number, { report, day }: { report: number; day: number }): void {
     if (this.#sql.removeUnseen.run(number, report).changes === 0) this.#sql.shrink.run(number, report, day);
   }
 
@@ -215,7 +215,7 @@ const DAILY_STATEMENTS = {
   isNameCountedOn: rows<unknown, [number, number, string, number]>(
     "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?",
   ),
-  touchDomain:
+  noteReport:
     "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
 };
 
@@ -287,7 +287,7 @@ export class DailyCountStore {
   }
 
   /** Notes that a report arrived. With `isNews` the alert rules are evaluated for the domain again. */
-  touchDomain(_tx: Tx, domain: number, receivedAtMs: number, isNews: boolean): void {
-    this.#sql.touchDomain.run(receivedAtMs, isNews ? 1 : 0, domain);
+  noteReport(_tx: Tx, domain: number, receivedAtMs: number, isNews: boolean): void {
+    this.#sql.noteReport.run(receivedAtMs, isNews ? 1 : 0, domain);
   }
 }

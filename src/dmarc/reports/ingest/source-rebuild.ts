@@ -2,7 +2,7 @@ import { backgroundTurn } from "../../../foundation/base/fair-queue.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { wait } from "../../../foundation/base/wait.ts";
 import type { Tx, Db } from "../../../foundation/db/open.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClockLog } from "../../../foundation/db/runtime.ts";
 import { parseRecordBody, type RecordBody } from "../report/report.ts";
 import { VOUCHED_AS_KNOWN, VOUCHED_BY_NOBODY } from "../../records/domains/reporter-store.ts";
 import type { ReportRow } from "../report/report-row.ts";
@@ -12,15 +12,6 @@ import { RowCounter, sourceAllowance } from "./row-counter.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { AUTHOR } from "./report-store.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
-
-/** What the rebuild uses beside the runtime. */
-export interface SourceRebuildParts {
-  readonly store: SourceRebuildStore;
-  readonly stores: Pick<IngestStores, "sources" | "counts">;
-  /** Awaited after each transaction, with how long that took. */
-  readonly pause: (tookMs: number) => Promise<void>;
-  readonly recordsPerStep?: number;
-}
 
 /** Records moved in one transaction, and the characters of their bodies: it holds the event loop for some 10 ms. */
 export const RECORDS_PER_STEP = 150;
@@ -54,8 +45,14 @@ export class SourceRebuild {
   #running: Promise<void> | null = null;
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly parts: SourceRebuildParts,
+    private readonly runtime: DbClockLog,
+    private readonly deps: {
+      store: SourceRebuildStore;
+      stores: Pick<IngestStores, "sources" | "counts">;
+      /** Awaited after each transaction, with how long that took. */
+      pause: (tookMs: number) => Promise<void>;
+      recordsPerStep?: number;
+    },
   ) {}
 
   /** Moves everything that is left. Rejects when the database cannot be written; the next run resumes. */
@@ -77,7 +74,7 @@ export class SourceRebuild {
     const { clock, log } = this.runtime;
     let after: LegacyCursor = { domain: 0, number: 0 };
     let [records, startedMs] = [0, 0];
-    while (!this.#isStopping && this.parts.store.legacySourcesAfter(after, 1).length > 0) {
+    while (!this.#isStopping && this.deps.store.legacySourcesAfter(after, 1).length > 0) {
       await backgroundTurn(null);
       const beganMs = clock.monotonicMs();
       if (records === 0) startedMs = beganMs;
@@ -85,7 +82,7 @@ export class SourceRebuild {
       if (records === 0 && done !== null && done.moved > 0) log.info("rebuilding DMARC sources by address");
       after = done?.after ?? after;
       records += done?.moved ?? 0;
-      await this.parts.pause(clock.monotonicMs() - beganMs);
+      await this.deps.pause(clock.monotonicMs() - beganMs);
     }
     if (this.#isStopping) return;
     this.#isDone = true;
@@ -105,7 +102,7 @@ export class SourceRebuild {
   }
 
   #step(tx: Tx, after: LegacyCursor): Step {
-    const { store, stores, recordsPerStep = RECORDS_PER_STEP } = this.parts;
+    const { store, stores, recordsPerStep = RECORDS_PER_STEP } = this.deps;
     const counter = new RowCounter(stores.sources, { tx, nowMs: this.runtime.clock.nowMs() });
     counter.beginReport(sourceAllowance(VOUCHED_AS_KNOWN));
     let last = after;
@@ -127,7 +124,7 @@ export class SourceRebuild {
     source: LegacySource,
     records: readonly LegacyRecord[],
   ) {
-    const { store, stores } = this.parts;
+    const { store, stores } = this.deps;
     const domain = { number: source.domain, domain: source.name, mode: source.mode };
     const balance = new CountBalance(store, source);
     const inherited = new Set<number>();
@@ -159,7 +156,7 @@ export class SourceRebuild {
   #voucherOf({ domain }: LegacySource, { day, org, author, messages, voucher }: LegacyRecord) {
     if (voucher !== VOUCHED_BY_NOBODY) return voucher;
     const key = { reporter: org?.toLowerCase() ?? "", author };
-    return this.parts.stores.counts.isCountedApart({ domain, day, key }, messages) ? voucher : VOUCHED_AS_KNOWN;
+    return this.deps.stores.counts.isCountedApart({ domain, day, key }, messages) ? voucher : VOUCHED_AS_KNOWN;
   }
 }
 

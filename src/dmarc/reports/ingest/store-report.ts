@@ -20,7 +20,7 @@ import {
   type ReportTrust,
   voucherFor,
 } from "./report-trust.ts";
-import { addReport, addRow, dayIn, type CountedRow, type Rollup, rowFacts } from "./rollup.ts";
+import { addReport, addRow, dayIn, entryOf, type CountedRow, type Rollup, rowFacts } from "./rollup.ts";
 import { heaviestFirst, sourceAllowance, type PlacedRow, type RowCounter, type WriteContext } from "./row-counter.ts";
 
 /** A mail or file that was unpacked and parsed, and whose mail was authenticated. */
@@ -59,8 +59,8 @@ export interface WriteBatch extends WriteContext {
   /** Numbers of reports that no longer count and have to be removed. */
   readonly withdrawn: number[];
   readonly findDomain: FindEnrolledDomain;
-  /** Notes that a report arrived for a domain; with `isNews` the alert rules are evaluated. */
-  readonly touch: (domain: DomainRow, receivedAtMs: number, isNews: boolean) => void;
+  /** When the latest report for a domain arrived, by its number; with `isNews` the alert rules are evaluated. */
+  readonly arrivals: Map<number, { receivedAtMs: number; isNews: boolean }>;
 }
 
 /** One part of an ingestion that was parsed. */
@@ -127,7 +127,7 @@ export const storeReport = (batch: WriteBatch, part: ParsedPart, report: Report)
     case "refused":
       return { ...placed, ...decision.finding };
     case "empty":
-      batch.touch(domain, ingestion.receivedAtMs, false);
+      noteArrival(batch, domain, ingestion.receivedAtMs, false);
       return placed;
     case "same":
       return { ...placed, ...sameFinding(part, decision.same, decision.rowsHash) };
@@ -136,7 +136,7 @@ export const storeReport = (batch: WriteBatch, part: ParsedPart, report: Report)
       const id = writeReport(batch, from, decision);
       if (isTrusted) withdrawTwins(batch, domain, decision.sharedFingerprint);
       named.add(id);
-      batch.touch(domain, ingestion.receivedAtMs, true);
+      noteArrival(batch, domain, ingestion.receivedAtMs, true);
       noteUsage(batch, from, decision);
       const reason = isPastRetention(dayOf(report), domain, batch.nowMs) ? "older_than_retention" : null;
       return { ...placed, reason, report_id: id, ...(author === null ? {} : { author }) };
@@ -144,6 +144,12 @@ export const storeReport = (batch: WriteBatch, part: ParsedPart, report: Report)
     default:
       return decision satisfies never;
   }
+};
+
+const noteArrival = ({ arrivals }: WriteBatch, { number }: DomainRow, receivedAtMs: number, isNews: boolean) => {
+  const noted = entryOf(arrivals, number, () => ({ receivedAtMs: 0, isNews: false }));
+  noted.receivedAtMs = Math.max(noted.receivedAtMs, receivedAtMs);
+  noted.isNews ||= isNews;
 };
 
 /** The report is stored already: from this very mail, which is read again, or from another one. */

@@ -36,7 +36,7 @@ const start = (
   const session = new Session();
   const counts = { opened: 0, passes: 0 };
   const log = createLog("warn", clock, (line) => logged.push(line));
-  const intake = new MailboxFetcher(
+  const fetcher = new MailboxFetcher(
     { clock, log, random: { integer: () => 0 } },
     {
       open: async () => {
@@ -54,8 +54,8 @@ const start = (
       name: "imaps://user@mail.example/INBOX",
     },
   );
-  intake.start();
-  return { clock, logged, session, counts, intake };
+  fetcher.start();
+  return { clock, logged, session, counts, fetcher };
 };
 
 const fails = (kind: ConstructorParameters<typeof ImapFailure>[0]) => async () => {
@@ -77,104 +77,104 @@ describe("delays", () => {
 
 describe("the mailbox fetcher", () => {
   test("syncs, and again when there are new messages", async () => {
-    const { clock, session, counts, intake } = start();
+    const { clock, session, counts, fetcher } = start();
     await clock.advance(0);
     expect(counts).toEqual({ opened: 1, passes: 1 });
     session.tell();
     await clock.advance(1_000);
     expect(counts).toEqual({ opened: 1, passes: 2 });
-    await intake.stop();
+    await fetcher.stop();
     expect(session.isClosed).toBe(true);
   });
 
   test("a server with news without end gets a pass a second", async () => {
-    const { clock, session, counts, intake } = start();
+    const { clock, session, counts, fetcher } = start();
     session.untilNews = async () => undefined;
     await clock.advance(MINUTE_MS);
     expect(counts.passes).toBeLessThanOrEqual(61);
-    await intake.stop();
+    await fetcher.stop();
   });
 
   test("waits longer and longer for a server that breaks after each pass, and says so", async () => {
-    const { clock, session, counts, intake } = start();
+    const { clock, session, counts, fetcher } = start();
     session.untilNews = () => Promise.reject(new ImapFailure("broken", "The server sent more than 2,000 responses."));
     await clock.advance(60 * MINUTE_MS);
     expect(counts.opened).toBeLessThan(25);
-    expect(intake.finding()).toContain("more than 2,000 responses");
-    await intake.stop();
+    expect(fetcher.finding()).toContain("more than 2,000 responses");
+    await fetcher.stop();
   });
 
   test("reconnects at once when a connection that worked for a while ends", async () => {
-    const { clock, session, counts, intake } = start();
+    const { clock, session, counts, fetcher } = start();
     session.untilNews = async (_, signal) => {
       await wait(clock, 2 * MINUTE_MS, signal);
       throw new ImapFailure("broken", "The connection ended.");
     };
     await clock.advance(60 * MINUTE_MS);
     expect(counts.opened).toBeGreaterThan(28);
-    expect(intake.finding()).toBeNull();
-    await intake.stop();
+    expect(fetcher.finding()).toBeNull();
+    await fetcher.stop();
   });
 
   test("retries a refused login at most once an hour in the end, and logs it once", async () => {
-    const { clock, counts, intake, logged } = start({ open: fails("login") });
+    const { clock, counts, fetcher, logged } = start({ open: fails("login") });
     await clock.advance(24 * 60 * MINUTE_MS);
     expect(counts.opened).toBeLessThan(32);
     expect(logged).toHaveLength(1);
-    expect(intake.finding()).toBe("Reports from the mailbox: It does not work.");
-    await intake.stop();
+    expect(fetcher.finding()).toBe("Reports from the mailbox: It does not work.");
+    await fetcher.stop();
     expect(clock.pending()).toBe(0);
   });
 
   test("reports no finding for occasional disconnects, and one when no connection succeeds", async () => {
-    const { clock, counts, intake, logged } = start({ open: fails("unreachable") });
+    const { clock, counts, fetcher, logged } = start({ open: fails("unreachable") });
     await clock.advance(0);
-    expect([counts.opened, intake.finding(), logged]).toEqual([1, null, []]);
+    expect([counts.opened, fetcher.finding(), logged]).toEqual([1, null, []]);
     await clock.advance(MINUTE_MS);
-    expect([intake.finding(), logged.length]).toEqual(["Reports from the mailbox: It does not work.", 1]);
-    await intake.stop();
+    expect([fetcher.finding(), logged.length]).toEqual(["Reports from the mailbox: It does not work.", 1]);
+    await fetcher.stop();
   });
 
   test("has no finding after it recovered", async () => {
     const server: { isBroken: boolean } = { isBroken: true };
-    const { clock, intake } = start({
+    const { clock, fetcher } = start({
       open: async () => (server.isBroken ? await fails("folder")() : (undefined as never)),
     });
     await clock.advance(0);
-    expect(intake.finding()).not.toBeNull();
+    expect(fetcher.finding()).not.toBeNull();
     server.isBroken = false;
     await clock.advance(MINUTE_MS);
-    expect(intake.finding()).toBeNull();
-    await intake.stop();
+    expect(fetcher.finding()).toBeNull();
+    await fetcher.stop();
   });
 
   test("does not connect without an account", async () => {
-    const { clock, counts, intake } = start({ account: err("There are several accounts.") });
+    const { clock, counts, fetcher } = start({ account: err("There are several accounts.") });
     await clock.advance(0);
-    expect([counts.opened, intake.finding()]).toEqual([0, "Reports from the mailbox: There are several accounts."]);
-    await intake.stop();
+    expect([counts.opened, fetcher.finding()]).toEqual([0, "Reports from the mailbox: There are several accounts."]);
+    await fetcher.stop();
   });
 
   test("stops while connecting, and closes the late connection", async () => {
     const opening = Promise.withResolvers<never>();
-    const { clock, session, intake } = start({ open: () => opening.promise });
+    const { clock, session, fetcher } = start({ open: () => opening.promise });
     await clock.advance(0);
-    await intake.stop();
+    await fetcher.stop();
     opening.resolve(undefined as never);
     await clock.advance(0);
     expect(session.isClosed).toBe(true);
   });
 
   test("waits while it is paused", async () => {
-    const { clock, counts, intake } = start({ pass: async () => "paused" });
+    const { clock, counts, fetcher } = start({ pass: async () => "paused" });
     await clock.advance(10 * MINUTE_MS);
     expect(counts).toEqual({ opened: 1, passes: 11 });
-    await intake.stop();
+    await fetcher.stop();
   });
 
   test("internal errors are logged once until a pass succeeds, and do not end it", async () => {
     let isBroken: boolean = true;
-    const { clock, counts, session, intake, logged } = start({
+    const { clock, counts, session, fetcher, logged } = start({
       pass: async () => {
         if (isBroken) throw new TypeError("a bug");
         return "done";
@@ -182,16 +182,16 @@ describe("the mailbox fetcher", () => {
     });
     await clock.advance(MINUTE_MS);
     expect(counts.opened).toBeGreaterThan(2);
-    expect(intake.finding()).toContain("Internal error");
+    expect(fetcher.finding()).toContain("Internal error");
     expect(logged).toHaveLength(1);
     expect(logged[0]).toContain("a bug");
     isBroken = false;
     await clock.advance(5 * MINUTE_MS);
-    expect(intake.finding()).toBeNull();
+    expect(fetcher.finding()).toBeNull();
     isBroken = true;
     session.tell();
     await clock.advance(MINUTE_MS);
     expect(logged).toHaveLength(2);
-    await intake.stop();
+    await fetcher.stop();
   });
 });

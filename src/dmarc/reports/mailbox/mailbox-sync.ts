@@ -1,8 +1,8 @@
 import { dayOfTime } from "../../../foundation/base/days.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
+import type { DbClockLog, Runtime } from "../../../foundation/db/runtime.ts";
 import { IMAP_MESSAGE_BYTES_MAX } from "../../../foundation/net/imap-client.ts";
 import type { ImapMessage, ImapSession, ImapMark } from "../../../foundation/net/imap-session.ts";
-import type { DiskReserve, ReportIntake } from "../ingest/ingestion-store.ts";
+import type { DiskReserve, ReportQueue } from "../ingest/ingestion-store.ts";
 import type { IngestionWorker } from "../ingest/ingestion-worker.ts";
 import { waitFor } from "../../../foundation/base/wait.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
@@ -10,9 +10,9 @@ import type { ReportOutcome } from "../report/report.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 
 /** What a sync uses beside the runtime. */
-export interface MailboxSyncParts {
+export interface MailboxSyncDeps {
   readonly store: MailboxStore;
-  readonly intake: Pick<ReportIntake, "take">;
+  readonly queue: Pick<ReportQueue, "add">;
   readonly ingester: Pick<IngestionWorker, "idle">;
   readonly reserve: Pick<DiskReserve, "isLow">;
   readonly marker: MessageMarker;
@@ -56,8 +56,8 @@ export class MailboxSync {
   readonly #alone = new Set<number>();
 
   constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly parts: MailboxSyncParts,
+    private readonly runtime: DbClockLog,
+    private readonly deps: MailboxSyncDeps,
   ) {}
 
   /**
@@ -66,7 +66,7 @@ export class MailboxSync {
    * cannot be written.
    */
   async run(session: MailboxSession, accountId: string, isStopping: () => boolean): Promise<SyncResult> {
-    const { store, marker } = this.parts;
+    const { store, marker } = this.deps;
     for (;;) {
       const state = await this.#stateOf(session);
       if (isStopping() || this.#isPaused(state)) return "paused";
@@ -86,7 +86,7 @@ export class MailboxSync {
   }
 
   async #stateOf({ uidValidity }: MailboxSession): Promise<MailboxState> {
-    const { store, mailbox } = this.parts;
+    const { store, mailbox } = this.deps;
     const known = store.find(mailbox);
     if (known?.uidValidity === uidValidity) return known;
     if (known !== null) {
@@ -100,11 +100,11 @@ export class MailboxSync {
 
   #isPaused({ usageDay, usageBytes }: MailboxState) {
     const today = dayOfTime(this.runtime.clock.nowMs());
-    return this.parts.reserve.isLow() || (usageDay === today && usageBytes >= MAILBOX_DAY_BYTES_MAX);
+    return this.deps.reserve.isLow() || (usageDay === today && usageBytes >= MAILBOX_DAY_BYTES_MAX);
   }
 
   async #untilRead() {
-    await waitFor(this.runtime.clock, this.parts.ingester.idle(), { timeoutMs: UNREAD_WAIT_MS });
+    await waitFor(this.runtime.clock, this.deps.ingester.idle(), { timeoutMs: UNREAD_WAIT_MS });
   }
 
   /**
@@ -113,7 +113,7 @@ export class MailboxSync {
    */
   async #fetchNext(run: SyncRun): Promise<"some" | "none" | "absent"> {
     const { db, clock } = this.runtime;
-    const { store, mailbox, reserve } = this.parts;
+    const { store, mailbox, reserve } = this.deps;
     const { lastUid } = await this.#stateOf(run.session);
     const uids = await run.session.uidsAfter(lastUid, UIDS_AT_ONCE);
     const last = uids.at(-1);
@@ -142,7 +142,7 @@ export class MailboxSync {
     let space = 0;
     for (const uid of uids) {
       const size = sizes.get(uid);
-      if (size === undefined || this.parts.store.isMarked(uid)) continue;
+      if (size === undefined || this.deps.store.isMarked(uid)) continue;
       if (size > IMAP_MESSAGE_BYTES_MAX) {
         this.#logSkipped(uid, `its size is ${size} bytes, the limit is ${IMAP_MESSAGE_BYTES_MAX}`);
         continue;
@@ -197,7 +197,7 @@ export class MailboxSync {
   #store(accountId: string, { uid, bytes, deliveredAtMs: atMs }: ImapMessage): Promise<string> {
     // In the future, expired signatures would be valid.
     const deliveredAtMs = atMs === null ? null : Math.min(atMs, this.runtime.clock.nowMs());
-    return this.parts.intake.take(
+    return this.deps.queue.add(
       {
         accountId,
         mode: "live",
@@ -210,22 +210,13 @@ export class MailboxSync {
         helo: null,
         mailFrom: null,
       },
-      (tx, id) => this.parts.store.addMark(tx, uid, id),
+      (tx, id) => this.deps.store.addMark(tx, uid, id),
     );
   }
 
   #logSkipped(uid: number, reason: string) {
     this.runtime.log.warn(`skipping a message of the mailbox: ${reason}`, { uid });
   }
-}
-
-/** What the marker uses beside the runtime. */
-interface MessageMarkerParts {
-  readonly store: MailboxStore;
-  /** What happens to messages with reports. */
-  readonly after: ImapMark;
-  /** Called with why the server refuses to mark messages; null when it does not. */
-  readonly onRefusal: (refusal: string | null) => void;
 }
 
 const MARKED_AT_ONCE = 200;
@@ -248,11 +239,17 @@ const VERBS: Readonly<Record<ImapMark["kind"], string>> = {
 export class MessageMarker {
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "log">,
-    private readonly parts: MessageMarkerParts,
+    private readonly deps: {
+      store: MailboxStore;
+      /** What happens to messages with reports. */
+      after: ImapMark;
+      /** Called with why the server refuses to mark messages; null when it does not. */
+      onRefusal: (refusal: string | null) => void;
+    },
   ) {}
 
   async mark(session: Pick<ImapSession, "mark">): Promise<void> {
-    const { store } = this.parts;
+    const { store } = this.deps;
     for (;;) {
       const messages = store.processed(MARKED_AT_ONCE);
       if (messages.length === 0) return;
@@ -267,13 +264,13 @@ export class MessageMarker {
   }
 
   async #markAll(session: Pick<ImapSession, "mark">, messages: readonly ProcessedMessage[]) {
-    for (const [mark, some] of Map.groupBy(messages, (message) => markOf(message, this.parts.after))) {
+    for (const [mark, some] of Map.groupBy(messages, (message) => markOf(message, this.deps.after))) {
       if (mark === null) continue;
       const uids = some.map(({ uid }) => uid);
       const isDone = await session.mark(uids, mark);
       if (!isDone)
         this.runtime.log.warn("the IMAP server refused to mark messages; they are unchanged", { ...mark, uids });
-      this.parts.onRefusal(isDone ? null : `The IMAP server refuses to ${VERBS[mark.kind]} messages that were stored.`);
+      this.deps.onRefusal(isDone ? null : `The IMAP server refuses to ${VERBS[mark.kind]} messages that were stored.`);
     }
   }
 }

@@ -8,7 +8,7 @@ import { type ImapMark, openImapSession, type ImapSession } from "../../../found
 import {
   MailboxStore,
   MailboxSync,
-  type MailboxSyncParts,
+  type MailboxSyncDeps,
   MessageMarker,
   type MailboxSession,
   type SyncResult,
@@ -66,7 +66,7 @@ export const imapLoginOf = async (settings: ImapSettings, clock: Clock): Promise
 export const mailboxNameOf = ({ url: { user, host, folder } }: ImapSettings): string =>
   JSON.stringify([user, host, folder]);
 
-export interface MailboxDeps extends Pick<MailboxSyncParts, "intake" | "ingester" | "reserve"> {
+export interface MailboxDeps extends Pick<MailboxSyncDeps, "queue" | "ingester" | "reserve"> {
   /** The account that gets the reports: the named one, or with null the only one. The error is a sentence. */
   readonly accountOf: (name: string | null) => Result<string, string>;
 }
@@ -94,17 +94,6 @@ export const openMailbox = (
   });
   return fetcher;
 };
-
-/** What the fetcher uses beside the runtime. */
-export interface MailboxFetcherParts {
-  /** Opens the mailbox. Rejects with an `ImapFailure`. */
-  readonly open: () => Promise<MailboxSession & Pick<ImapSession, "untilNews" | "close" | "messages">>;
-  readonly sync: Pick<MailboxSync, "run">;
-  /** The account that gets the reports; the error is a sentence. */
-  readonly accountId: () => Result<string, string>;
-  /** The name of the mailbox in the log. */
-  readonly name: string;
-}
 
 /** How often the folder is polled: IDLE may be missing, or its connection dead. */
 export const POLL_EVERY_MS = 5 * 60_000;
@@ -150,11 +139,19 @@ export class MailboxFetcher {
 
   constructor(
     private readonly runtime: Pick<Runtime, "clock" | "log" | "random">,
-    private readonly parts: MailboxFetcherParts,
+    private readonly deps: {
+      /** Opens the mailbox. Rejects with an `ImapFailure`. */
+      open: () => Promise<MailboxSession & Pick<ImapSession, "untilNews" | "close" | "messages">>;
+      sync: Pick<MailboxSync, "run">;
+      /** The account that gets the reports; the error is a sentence. */
+      accountId: () => Result<string, string>;
+      /** The name of the mailbox in the log. */
+      name: string;
+    },
   ) {
     this.#fetching = new Recurring(runtime, {
       name: "report mail fetcher",
-      fields: { mailbox: parts.name },
+      fields: { mailbox: deps.name },
       run: (_, succeeded) => this.#connect(succeeded),
       retryMs: () => this.#reconnectMs(false),
     });
@@ -185,7 +182,7 @@ export class MailboxFetcher {
   /** Fetches until something ends the connection; returns when to connect again. */
   async #connect(succeeded: () => void): Promise<number> {
     try {
-      const account = this.parts.accountId();
+      const account = this.deps.accountId();
       if (!account.ok) throw new ImapFailure("settings", account.error);
       await this.#fetch(account.value, succeeded);
       return this.#reconnectMs(false);
@@ -208,7 +205,7 @@ export class MailboxFetcher {
 
   async #fetch(accountId: string, succeeded: () => void) {
     this.#worksSinceMs = null;
-    const opening = this.parts.open();
+    const opening = this.deps.open();
     // The mailbox may open after the service has stopped.
     opening.then((late) => this.#stopping.signal.aborted && late.close()).catch(() => undefined);
     const opened = await waitFor(this.runtime.clock, opening, { signal: this.#stopping.signal });
@@ -216,10 +213,10 @@ export class MailboxFetcher {
     const session = opened.value;
     this.#close = () => session.close();
     try {
-      const fields = { mailbox: this.parts.name, messages: session.messages };
+      const fields = { mailbox: this.deps.name, messages: session.messages };
       this.runtime.log.info("fetching report mail by IMAP", fields);
       while (!this.#stopping.signal.aborted) {
-        const result = await this.parts.sync.run(session, accountId, () => this.#stopping.signal.aborted);
+        const result = await this.deps.sync.run(session, accountId, () => this.#stopping.signal.aborted);
         this.#worksSinceMs ??= this.runtime.clock.monotonicMs();
         this.#problem = null;
         succeeded();
@@ -235,7 +232,7 @@ export class MailboxFetcher {
   /** Logs what went wrong, once for each problem, and makes it a finding. Returns whether only the operator can fix it. */
   #note({ kind, message }: ImapFailure) {
     const { log } = this.runtime;
-    const { name } = this.parts;
+    const { name } = this.deps;
     const isSlow = kind === "login" || kind === "folder";
     if (!isSlow && kind !== "settings" && this.#failures <= UNNOTICED_MAX) {
       log.info("the IMAP connection ended; reconnecting", { mailbox: name, error: message });
