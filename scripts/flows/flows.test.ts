@@ -101,13 +101,13 @@ test("a change on a blocklist", async () => {
   });
   expect(added.status).toBe(201);
   dispatcher.start();
+  await app.advance(120_000);
   const files = await filesOf(async () => {
-    await app.advance(120_000);
     await app.service.blocklist.scheduler.checkDue();
     dispatcher.wake();
     await receiver.untilReceived(1);
+    await dispatcher.stop();
   });
-  await dispatcher.stop();
   expect(receiver.received[0]?.event.type).toBe("blacklist.listed");
   show("A change on a blocklist", files);
 });

@@ -13,15 +13,6 @@ import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";
 import type { Account, AccountStore } from "./store.ts";
 
-export type AccountProblem =
-  | "name_taken"
-  | "name_invalid"
-  | "unknown_account"
-  | "credits_invalid"
-  | "note_invalid"
-  | "rate_invalid"
-  | "ledger_mismatch";
-
 /** The credits of an account at one moment. `ledger` is the sum of its entries: equal, or something is broken. */
 export interface Statement extends Balance {
   readonly account: string;
@@ -35,7 +26,7 @@ const NOTE_CHARACTERS_MAX = 200;
 /** More at once is a typing error; it also keeps every sum far below 2^53. */
 const GRANT_CREDITS_MAX = 1_000_000_000;
 
-const PROBLEMS: Readonly<Record<Exclude<AccountProblem, "unknown_account">, string>> = {
+const PROBLEMS = {
   name_taken: "An account with this name already exists.",
   name_invalid: `A name must have 1 to ${NAME_CHARACTERS_MAX} characters, without control characters or surrounding white space.`,
   credits_invalid: `Credits must be a whole number from 1 to ${GRANT_CREDITS_MAX.toLocaleString("en")}.`,
@@ -44,6 +35,7 @@ const PROBLEMS: Readonly<Record<Exclude<AccountProblem, "unknown_account">, stri
   ledger_mismatch:
     "The balance of the account differs from the sum of its ledger, so nothing was granted. `postwarden credits show` prints both. Restore a backup.",
 };
+export type AccountProblem = keyof typeof PROBLEMS | "unknown_account";
 
 /** What to say about a name that no account has. */
 export const describeUnknownAccount = (name: string): string =>
@@ -99,18 +91,10 @@ export const isBalanced = ({ available, held, ledger }: Statement): boolean =>
 
 /** The administration of accounts and their credits. */
 export class Accounts {
-  readonly #store: AccountStore;
-  readonly #ledger: Ledger;
-  readonly #audit: AuditLog;
-
   constructor(
     private readonly runtime: DbClock,
-    { store, ledger, audit }: { store: AccountStore; ledger: Ledger; audit: AuditLog },
-  ) {
-    this.#store = store;
-    this.#ledger = ledger;
-    this.#audit = audit;
-  }
+    private readonly deps: { store: AccountStore; ledger: Ledger; audit: AuditLog },
+  ) {}
 
   /** Creates an account on a plan, with the sign-up credits. */
   create(name: string, plan: PlanName = "free"): Result<Account, AccountProblem> {
@@ -118,12 +102,12 @@ export class Accounts {
     const createdAtMs = this.runtime.clock.nowMs();
     const account = { id: newId(), name, plan, ...NO_CUSTOM_RATE, disabledAtMs: null, createdAtMs };
     return this.runtime.db.transact((tx) => {
-      if (this.#store.findAccountByName(name) !== undefined) return err("name_taken");
-      this.#store.insertAccount(tx, account);
+      if (this.deps.store.findAccountByName(name) !== undefined) return err("name_taken");
+      this.deps.store.insertAccount(tx, account);
       const grant = { accountId: account.id, credits: SIGN_UP_CREDITS, note: "sign-up", atMs: createdAtMs };
-      this.#ledger.grant(tx, grant);
+      this.deps.ledger.grant(tx, grant);
       const after = { plan, credits: SIGN_UP_CREDITS };
-      this.#audit.append(tx, { action: "accounts.create", accountId: account.id, subject: name, after });
+      this.deps.audit.append(tx, { action: "accounts.create", accountId: account.id, subject: name, after });
       return ok(account);
     });
   }
@@ -133,9 +117,9 @@ export class Accounts {
     if (!isCustomRate(custom.ratePerSecond) || !isCustomRate(custom.rateBurst)) return err("rate_invalid");
     return this.#change(name, (tx, account) => {
       const change = { plan, ...custom };
-      this.#store.updateAccount(tx, account.id, change);
+      this.deps.store.updateAccount(tx, account.id, change);
       const [before, after] = [planValues(account), planValues(change)];
-      this.#audit.append(tx, { action: "accounts.set-plan", accountId: account.id, subject: name, before, after });
+      this.deps.audit.append(tx, { action: "accounts.set-plan", accountId: account.id, subject: name, before, after });
       return ok({ ...account, ...change });
     });
   }
@@ -144,10 +128,17 @@ export class Accounts {
   rename(name: string, to: string, by?: string): Result<Account, AccountProblem> {
     if (!isName(to)) return err("name_invalid");
     return this.#change(name, (tx, account) => {
-      if (to !== name && this.#store.findAccountByName(to) !== undefined) return err("name_taken");
-      this.#store.updateAccount(tx, account.id, { name: to });
+      if (to !== name && this.deps.store.findAccountByName(to) !== undefined) return err("name_taken");
+      this.deps.store.updateAccount(tx, account.id, { name: to });
       const [before, after] = [{ name }, { name: to }];
-      this.#audit.append(tx, { action: "accounts.rename", accountId: account.id, subject: name, before, after, by });
+      this.deps.audit.append(tx, {
+        action: "accounts.rename",
+        accountId: account.id,
+        subject: name,
+        before,
+        after,
+        by,
+      });
       return ok({ ...account, name: to });
     });
   }
@@ -160,9 +151,9 @@ export class Accounts {
     return this.#change(name, (tx, account) => {
       if ((account.disabledAtMs === null) === isEnabled) return ok(account);
       const disabledAtMs = isEnabled ? null : this.runtime.clock.nowMs();
-      this.#store.updateAccount(tx, account.id, { disabledAtMs });
+      this.deps.store.updateAccount(tx, account.id, { disabledAtMs });
       const action = isEnabled ? "accounts.enable" : "accounts.disable";
-      this.#audit.append(tx, { action, accountId: account.id, subject: name });
+      this.deps.audit.append(tx, { action, accountId: account.id, subject: name });
       return ok({ ...account, disabledAtMs });
     });
   }
@@ -170,7 +161,7 @@ export class Accounts {
   /** The credits of an account, read from one state of the database. */
   statement(name: string): Result<Statement, AccountProblem> {
     return this.runtime.db.snapshot(() => {
-      const account = this.#store.findAccountByName(name);
+      const account = this.deps.store.findAccountByName(name);
       return account === undefined ? err("unknown_account") : ok(this.#statementOf(account));
     });
   }
@@ -182,9 +173,9 @@ export class Accounts {
     return this.#change(name, (tx, account) => {
       const before = this.#statementOf(account);
       if (!isBalanced(before)) return err("ledger_mismatch");
-      this.#ledger.grant(tx, { accountId: account.id, credits, note, atMs: this.runtime.clock.nowMs() });
+      this.deps.ledger.grant(tx, { accountId: account.id, credits, note, atMs: this.runtime.clock.nowMs() });
       const after = this.#statementOf(account);
-      this.#audit.append(tx, {
+      this.deps.audit.append(tx, {
         action: "credits.grant",
         accountId: account.id,
         subject: name,
@@ -198,13 +189,13 @@ export class Accounts {
   /** Runs `work` on an account of this name in a transaction. */
   #change<T>(name: string, work: (tx: Tx, account: Account) => Result<T, AccountProblem>): Result<T, AccountProblem> {
     return this.runtime.db.transact((tx) => {
-      const account = this.#store.findAccountByName(name);
+      const account = this.deps.store.findAccountByName(name);
       return account === undefined ? err("unknown_account") : work(tx, account);
     });
   }
 
   #statementOf({ id, name }: Account): Statement {
-    const ledger = this.#ledger;
+    const ledger = this.deps.ledger;
     return { account: name, ...ledger.balance(id), ...ledger.totals(id), ledger: ledger.sum(id) };
   }
 }

@@ -1,5 +1,5 @@
 import { and, desc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
-import type { Db, Tx } from "../foundation/db/open.ts";
+import type { Tx } from "../foundation/db/open.ts";
 import { auditLog } from "../foundation/db/schema-users.ts";
 import { hostname } from "node:os";
 import { isoTime } from "../foundation/base/clock.ts";
@@ -15,37 +15,6 @@ export interface AuditFilters {
   readonly sinceMs?: number | undefined;
   /** How the action begins: `keys`. */
   readonly actionBegin?: string | undefined;
-}
-
-/** The table of the audit log; triggers refuse changes and deletions. */
-export class AuditStore {
-  readonly #orm: Db["orm"];
-
-  constructor({ orm }: Db) {
-    this.#orm = orm;
-  }
-
-  insert(entry: Omit<AuditEntry, "id">): void {
-    this.#orm.insert(auditLog).values(entry).run();
-  }
-
-  /** The newest entries first; those with an id below `before`, unless it is null. */
-  list(
-    { accountId, sinceMs, actionBegin = "" }: AuditFilters,
-    { before, limit }: { before: number | null; limit: number },
-  ): AuditEntry[] {
-    const conditions: Array<SQL | undefined> = [
-      accountId === undefined ? undefined : eq(auditLog.accountId, accountId),
-      sinceMs === undefined ? undefined : gte(auditLog.atMs, sinceMs),
-      before === null ? undefined : lt(auditLog.id, before),
-      actionBegin === "" ? undefined : sql`substr(${auditLog.action}, 1, ${actionBegin.length}) = ${actionBegin}`,
-    ];
-    const found = this.#orm
-      .select()
-      .from(auditLog)
-      .where(and(...conditions));
-    return found.orderBy(desc(auditLog.id)).limit(limit).all();
-  }
 }
 
 /** `plan free → scale, burst 2 → 50`: the values that differ. */
@@ -126,16 +95,12 @@ export const auditView = ({ id, atMs, user, host, pid, action, accountId, subjec
   after: valuesOf(after),
 });
 
-/** The append-only log of administrative actions: who did what, when, and the values before and after. */
+/** The append-only log of administrative actions: who did what, when, and the values before and after. Triggers refuse changes. */
 export class AuditLog {
-  readonly #store: AuditStore;
-
   constructor(
     private readonly runtime: DbClock,
     private readonly actor: Actor,
-  ) {
-    this.#store = new AuditStore(runtime.db);
-  }
+  ) {}
 
   /** Appends an entry in the transaction of the action, so that neither exists without the other. */
   append(_tx: Tx, action: AuditedAction): void {
@@ -159,11 +124,25 @@ export class AuditLog {
     const user = by === undefined ? (byKey === undefined ? this.actor.user : `key ${byKey}`) : `user ${by}`;
     const actor = { ...this.actor, user: byLink ? LINK_IN_MAIL : user };
     const atMs = this.runtime.clock.nowMs();
-    this.#store.insert({ ...actor, ...action, atMs, before: jsonOf(before), after: jsonOf(after) });
+    const entry = { ...actor, ...action, atMs, before: jsonOf(before), after: jsonOf(after) };
+    this.runtime.db.orm.insert(auditLog).values(entry).run();
   }
 
-  /** The newest entries first. */
-  list(filters: AuditFilters, page: { before: number | null; limit: number }): AuditEntry[] {
-    return this.#store.list(filters, page);
+  /** The newest entries first; those with an id below `before`, unless it is null. */
+  list(
+    { accountId, sinceMs, actionBegin = "" }: AuditFilters,
+    { before, limit }: { before: number | null; limit: number },
+  ): AuditEntry[] {
+    const conditions: Array<SQL | undefined> = [
+      accountId === undefined ? undefined : eq(auditLog.accountId, accountId),
+      sinceMs === undefined ? undefined : gte(auditLog.atMs, sinceMs),
+      before === null ? undefined : lt(auditLog.id, before),
+      actionBegin === "" ? undefined : sql`substr(${auditLog.action}, 1, ${actionBegin.length}) = ${actionBegin}`,
+    ];
+    const found = this.runtime.db.orm
+      .select()
+      .from(auditLog)
+      .where(and(...conditions));
+    return found.orderBy(desc(auditLog.id)).limit(limit).all();
   }
 }

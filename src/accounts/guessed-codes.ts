@@ -13,16 +13,10 @@ const NEW_PASSWORD: readonly string[] = ["users.password", "users.set-up", "user
 
 /** Whom somebody has guessed codes of, after the right password: for the home page, and whom to notify. */
 export class GuessedCodes {
-  readonly #audit: AuditLog;
-  readonly #users: UserStore;
-
   constructor(
     private readonly clock: Clock,
-    parts: { audit: AuditLog; users: UserStore },
-  ) {
-    this.#audit = parts.audit;
-    this.#users = parts.users;
-  }
+    private readonly deps: { audit: AuditLog; users: UserStore },
+  ) {}
 
   /** What a user sees: owners all users of the account, members themselves. */
   attention(viewer: { accountId: string; userId: string; isOwner: boolean }): AttentionItem[] {
@@ -35,7 +29,7 @@ export class GuessedCodes {
       entries.slice(0, 1),
     );
     return latest.flatMap((entry) => {
-      const user = this.#users.find(entry.subject ?? "")?.user;
+      const user = this.deps.users.find(entry.subject ?? "")?.user;
       if (user === undefined || isOver(entry) || (!isOwner && user.id !== userId)) return [];
       return [itemOf(user, entry, user.id === userId)];
     });
@@ -43,14 +37,14 @@ export class GuessedCodes {
 
   /** The addresses of a user and of the owners of its account. */
   recipients(user: UserRecord): readonly string[] {
-    const owners = this.#users.list(user.accountId).filter((one) => one.user.role === "owner");
+    const owners = this.deps.users.list(user.accountId).filter((one) => one.user.role === "owner");
     return [...new Set([user.email, ...owners.map((one) => one.user.email)])];
   }
 
   /** The newest first. */
   #entries(accountId: string, actionBegin: string): AuditEntry[] {
     const sinceMs = this.clock.nowMs() - SHOWN_MS;
-    return this.#audit.list({ accountId, sinceMs, actionBegin }, { before: null, limit: ENTRIES_MAX });
+    return this.deps.audit.list({ accountId, sinceMs, actionBegin }, { before: null, limit: ENTRIES_MAX });
   }
 }
 

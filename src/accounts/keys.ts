@@ -10,9 +10,7 @@ import type { Authenticate } from "../foundation/http/guard.ts";
 import { isScope, SCOPES } from "../foundation/http/scopes.ts";
 import type { AccountStore, ApiKey, KeySecret } from "./store.ts";
 
-export type KeyProblem = "unknown_key" | "revoked_key" | "name_invalid" | "scope_invalid" | "time_invalid";
-
-const PROBLEMS: Readonly<Record<KeyProblem, string>> = {
+const PROBLEMS = {
   unknown_key: "There is no key with this id. `postwarden keys list` lists all keys.",
   revoked_key: "The key is revoked, which is permanent. Create a new one.",
   name_invalid:
@@ -20,6 +18,7 @@ const PROBLEMS: Readonly<Record<KeyProblem, string>> = {
   scope_invalid: `A scope must be one of ${SCOPES.join(", ")}.`,
   time_invalid: "The time must be in the future.",
 };
+export type KeyProblem = keyof typeof PROBLEMS;
 
 export const describeKeyProblem = (problem: KeyProblem): string => PROBLEMS[problem];
 

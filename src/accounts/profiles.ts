@@ -7,7 +7,7 @@ import { passwordProblem, type Passwords } from "./passwords.ts";
 import { counterOfCode, hashOfRecoveryCode, newRecoveryCodes, newTotpSecret, totpUri } from "./second-factor.ts";
 import type { SessionStore } from "./session-store.ts";
 import { SignInThrottle } from "./sign-in-throttle.ts";
-import { refuse, type UserProblem, type UserRecord, type UserStore } from "./user-store.ts";
+import { refuse, type UserProblem, type UserRecord, type UserStore, refuseWith } from "./user-store.ts";
 
 /** What an authenticator app needs for codes that are not confirmed yet. */
 export interface CodeEnrolment {
@@ -36,7 +36,7 @@ export class Profiles {
 
   constructor(
     private readonly runtime: DbClock,
-    private readonly parts: ProfileParts,
+    private readonly deps: ProfileParts,
   ) {
     this.#throttle = new SignInThrottle(runtime.clock);
   }
@@ -46,16 +46,16 @@ export class Profiles {
     { userId, sessionId }: OwnSession,
     { present, next }: { present: string; next: string },
   ): Promise<Result<null, UserProblem>> {
-    const message = passwordProblem(next, this.parts.store.find(userId)?.user.email ?? "");
-    if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
+    const message = passwordProblem(next, this.deps.store.find(userId)?.user.email ?? "");
+    if (message !== null) return refuseWith("password_invalid", message);
     const verified = await this.#verify(userId, present);
     if (!verified.ok) return verified;
     const { accountId } = verified.value;
-    const hashed = await this.parts.passwords.hash(next, accountId);
+    const hashed = await this.deps.passwords.hash(next, accountId);
     if (!hashed.ok) return refuse("busy");
     return this.#change(verified.value, (tx, user) => {
-      this.parts.store.update(tx, userId, { passwordHash: hashed.value });
-      this.parts.sessions.removeOf(tx, userId, sessionId);
+      this.deps.store.update(tx, userId, { passwordHash: hashed.value });
+      this.deps.sessions.removeOf(tx, userId, sessionId);
       this.#audit(tx, user, "users.password");
       return ok(null);
     });
@@ -64,17 +64,17 @@ export class Profiles {
   /** The enrolment under way; begins one. Codes count once `confirmCodes` got one. Null when codes are on. */
   enrol(userId: string): CodeEnrolment | null {
     return this.runtime.db.transact((tx) => {
-      const user = this.parts.store.find(userId)?.user;
+      const user = this.deps.store.find(userId)?.user;
       if (user === undefined || user.totpConfirmedAtMs !== null) return null;
       const secret = user.totpSecret ?? newTotpSecret();
-      if (user.totpSecret === null) this.parts.store.update(tx, userId, { totpSecret: secret });
+      if (user.totpSecret === null) this.deps.store.update(tx, userId, { totpSecret: secret });
       return { secret, uri: totpUri(secret, user.email) };
     });
   }
 
   /** The enrolment that `enrol` began; null without one. */
   findEnrolment(userId: string): CodeEnrolment | null {
-    const user = this.parts.store.find(userId)?.user;
+    const user = this.deps.store.find(userId)?.user;
     if (user === undefined || user.totpSecret === null || user.totpConfirmedAtMs !== null) return null;
     return { secret: user.totpSecret, uri: totpUri(user.totpSecret, user.email) };
   }
@@ -82,8 +82,8 @@ export class Profiles {
   /** Drops an enrolment that was not confirmed. */
   cancelEnrolment(userId: string): void {
     this.runtime.db.transact((tx) => {
-      const user = this.parts.store.find(userId)?.user;
-      if (user?.totpConfirmedAtMs === null) this.parts.store.update(tx, userId, { totpSecret: null });
+      const user = this.deps.store.find(userId)?.user;
+      if (user?.totpConfirmedAtMs === null) this.deps.store.update(tx, userId, { totpSecret: null });
     });
   }
 
@@ -98,8 +98,8 @@ export class Profiles {
       const codes = newRecoveryCodes();
       const totpConfirmedAtMs = this.runtime.clock.nowMs();
       const recoveryCodes = codes.map(hashOfRecoveryCode);
-      this.parts.store.update(tx, userId, { totpConfirmedAtMs, totpLastCounter, recoveryCodes });
-      this.parts.sessions.removeOf(tx, userId, sessionId);
+      this.deps.store.update(tx, userId, { totpConfirmedAtMs, totpLastCounter, recoveryCodes });
+      this.deps.sessions.removeOf(tx, userId, sessionId);
       this.#audit(tx, user, "users.second-factor.on");
       return ok(codes);
     });
@@ -110,7 +110,7 @@ export class Profiles {
     return this.#withPassword(userId, present, (tx, user) => {
       if (user.totpConfirmedAtMs === null) return refuse("codes_off");
       const codes = newRecoveryCodes();
-      this.parts.store.update(tx, userId, { recoveryCodes: codes.map(hashOfRecoveryCode) });
+      this.deps.store.update(tx, userId, { recoveryCodes: codes.map(hashOfRecoveryCode) });
       this.#audit(tx, user, "users.second-factor.recovery-codes");
       return ok(codes);
     });
@@ -118,7 +118,7 @@ export class Profiles {
 
   switchCodesOff(userId: string, present: string): Promise<Result<null, UserProblem>> {
     return this.#withPassword(userId, present, (tx, user) => {
-      this.parts.store.update(tx, userId, { totpSecret: null, totpConfirmedAtMs: null, recoveryCodes: [] });
+      this.deps.store.update(tx, userId, { totpSecret: null, totpConfirmedAtMs: null, recoveryCodes: [] });
       this.#audit(tx, user, "users.second-factor.off");
       return ok(null);
     });
@@ -127,7 +127,7 @@ export class Profiles {
   /** Sets the time zone by its IANA name; null: that of the service. */
   setTimeZone(userId: string, timeZone: string | null): Result<null, UserProblem> {
     if (timeZone !== null && !isTimeZone(timeZone)) return refuse("time_zone_invalid");
-    this.runtime.db.transact((tx) => this.parts.store.update(tx, userId, { timeZone }));
+    this.runtime.db.transact((tx) => this.deps.store.update(tx, userId, { timeZone }));
     return ok(null);
   }
 
@@ -143,12 +143,12 @@ export class Profiles {
 
   /** The user with this id, whose password this is. The throttle comes first: a refused attempt costs no hash. */
   async #verify(id: string, password: string): Promise<Result<UserRecord, UserProblem>> {
-    const user = this.parts.store.find(id)?.user;
+    const user = this.deps.store.find(id)?.user;
     if (user === undefined) return refuse("unknown_user");
     const waitMs = this.#throttle.admit(id, id);
     const message = `Too many wrong passwords. Try again in ${Math.ceil(waitMs / 1000)} s.`;
-    if (waitMs > 0) return { ok: false, error: { code: "throttled", message } };
-    const verified = await this.parts.passwords.verify(password, user.passwordHash, user.accountId);
+    if (waitMs > 0) return refuseWith("throttled", message);
+    const verified = await this.deps.passwords.verify(password, user.passwordHash, user.accountId);
     if (!verified.ok) this.#throttle.undo(id, id);
     if (!verified.ok) return refuse("busy");
     if (!verified.value) return refuse("password_wrong");
@@ -162,12 +162,12 @@ export class Profiles {
     work: (tx: Tx, user: UserRecord) => Result<T, UserProblem>,
   ): Result<T, UserProblem> {
     return this.runtime.db.transact((tx) => {
-      const user = this.parts.store.find(id)?.user;
+      const user = this.deps.store.find(id)?.user;
       return user?.passwordHash === passwordHash ? work(tx, user) : refuse("password_wrong");
     });
   }
 
   #audit(tx: Tx, { id, accountId }: UserRecord, action: string) {
-    this.parts.audit.append(tx, { action, accountId, subject: id, by: id });
+    this.deps.audit.append(tx, { action, accountId, subject: id, by: id });
   }
 }

@@ -34,18 +34,16 @@ const prepareList = (orm: Db["orm"]) =>
 
 /** Sessions of the dashboard and one-time set-up links, by the hashes of their tokens. */
 export class SessionStore {
-  readonly #orm: Db["orm"];
   readonly #find;
   readonly #list;
 
-  constructor({ orm }: Db) {
-    this.#orm = orm;
-    this.#find = prepareFind(orm);
-    this.#list = prepareList(orm);
+  constructor(private readonly db: Db) {
+    this.#find = prepareFind(db.orm);
+    this.#list = prepareList(db.orm);
   }
 
   insert(_tx: Tx, session: SessionRecord): void {
-    this.#orm.insert(sessions).values(session).run();
+    this.db.orm.insert(sessions).values(session).run();
   }
 
   find(hash: string): FoundSession | undefined {
@@ -53,7 +51,7 @@ export class SessionStore {
   }
 
   touch(_tx: Tx, hash: string, atMs: number): void {
-    this.#orm.update(sessions).set({ lastSeenAtMs: atMs }).where(eq(sessions.hash, hash)).run();
+    this.db.orm.update(sessions).set({ lastSeenAtMs: atMs }).where(eq(sessions.hash, hash)).run();
   }
 
   /** The sessions of a user, the last seen first. */
@@ -62,7 +60,7 @@ export class SessionStore {
   }
 
   remove(_tx: Tx, hashes: readonly string[]): void {
-    this.#orm
+    this.db.orm
       .delete(sessions)
       .where(inArray(sessions.hash, [...hashes]))
       .run();
@@ -70,7 +68,7 @@ export class SessionStore {
 
   /** Removes the sessions of a user, but for the one with the id `kept`. */
   removeOf(_tx: Tx, userId: string, kept = ""): void {
-    this.#orm
+    this.db.orm
       .delete(sessions)
       .where(and(eq(sessions.userId, userId), ne(sessions.id, kept)))
       .run();
@@ -79,7 +77,7 @@ export class SessionStore {
   /** Removes up to `limit` sessions that were last seen or created at these times or before; returns how many. */
   purgeSessions(tx: Tx, { seenMs, createdMs }: { seenMs: number; createdMs: number }, limit: number): number {
     const isOver = or(lte(sessions.lastSeenAtMs, seenMs), lte(sessions.createdAtMs, createdMs));
-    const over = this.#orm.select({ hash: sessions.hash }).from(sessions).where(isOver).limit(limit).all();
+    const over = this.db.orm.select({ hash: sessions.hash }).from(sessions).where(isOver).limit(limit).all();
     this.remove(
       tx,
       over.map(({ hash }) => hash),
@@ -88,16 +86,16 @@ export class SessionStore {
   }
 
   insertLink(_tx: Tx, link: SetupLinkRecord): void {
-    this.#orm.insert(setupLinks).values(link).run();
+    this.db.orm.insert(setupLinks).values(link).run();
   }
 
   findLink(hash: string): SetupLinkRecord | undefined {
-    return this.#orm.select().from(setupLinks).where(eq(setupLinks.hash, hash)).get();
+    return this.db.orm.select().from(setupLinks).where(eq(setupLinks.hash, hash)).get();
   }
 
   /** The links of a user, the newest first. */
   linksOf(userId: string): SetupLinkRecord[] {
-    return this.#orm
+    return this.db.orm
       .select()
       .from(setupLinks)
       .where(eq(setupLinks.userId, userId))
@@ -108,23 +106,23 @@ export class SessionStore {
   /** Whether a link for the first user is neither used nor expired. */
   hasFirstLink(nowMs: number): boolean {
     const isOpen = and(isNull(setupLinks.userId), isNull(setupLinks.usedAtMs), gt(setupLinks.expiresAtMs, nowMs));
-    return this.#orm.select({ hash: setupLinks.hash }).from(setupLinks).where(isOpen).limit(1).get() !== undefined;
+    return this.db.orm.select({ hash: setupLinks.hash }).from(setupLinks).where(isOpen).limit(1).get() !== undefined;
   }
 
   markLinkUsed(_tx: Tx, hash: string, atMs: number): void {
-    this.#orm.update(setupLinks).set({ usedAtMs: atMs }).where(eq(setupLinks.hash, hash)).run();
+    this.db.orm.update(setupLinks).set({ usedAtMs: atMs }).where(eq(setupLinks.hash, hash)).run();
   }
 
   removeLinksOf(_tx: Tx, userId: string): void {
-    this.#orm.delete(setupLinks).where(eq(setupLinks.userId, userId)).run();
+    this.db.orm.delete(setupLinks).where(eq(setupLinks.userId, userId)).run();
   }
 
   /** Removes up to `limit` links that expired before a time; returns how many. */
   purgeLinks(_tx: Tx, expiredMs: number, limit: number): number {
     const isOver = lt(setupLinks.expiresAtMs, expiredMs);
-    const over = this.#orm.select({ hash: setupLinks.hash }).from(setupLinks).where(isOver).limit(limit).all();
+    const over = this.db.orm.select({ hash: setupLinks.hash }).from(setupLinks).where(isOver).limit(limit).all();
     const hashes = over.map(({ hash }) => hash);
-    this.#orm.delete(setupLinks).where(inArray(setupLinks.hash, hashes)).run();
+    this.db.orm.delete(setupLinks).where(inArray(setupLinks.hash, hashes)).run();
     return over.length;
   }
 }

@@ -95,7 +95,7 @@ export class Sessions {
 
   constructor(
     private readonly runtime: DbClock,
-    private readonly parts: {
+    private readonly deps: {
       store: SessionStore;
       users: UserStore;
       passwords: Pick<Passwords, "verify">;
@@ -103,7 +103,7 @@ export class Sessions {
     },
   ) {
     this.#throttle = new SignInThrottle(runtime.clock);
-    this.#failed = new FailedSignIns(runtime, parts.audit);
+    this.#failed = new FailedSignIns(runtime, deps.audit);
     this.#challenges = new SignInChallenges(runtime.clock);
     this.#wrongCodes = new WrongCodeCounts(runtime.clock);
   }
@@ -121,8 +121,8 @@ export class Sessions {
     const email = normalizedEmail(input.email) ?? input.email.trim().toLowerCase().slice(0, 254);
     const waitMs = this.#throttle.admit(email, client.address);
     if (waitMs > 0) return throttled(waitMs);
-    const found = this.parts.users.findByEmail(email);
-    const verified = await this.parts.passwords.verify(
+    const found = this.deps.users.findByEmail(email);
+    const verified = await this.deps.passwords.verify(
       input.password,
       found?.user.passwordHash ?? null,
       networkKey(client.address),
@@ -143,7 +143,7 @@ export class Sessions {
   /** Completes a sign-in by a code of the user's app or a recovery code, either of which is accepted once. */
   async enterCode(input: { challenge: string; code: string }, client: Client): SignInResult {
     const challenge = this.#challenges.find(input.challenge);
-    const found = challenge && this.parts.users.find(challenge.userId);
+    const found = challenge && this.deps.users.find(challenge.userId);
     // Meanwhile the password may have been changed or the user removed.
     if (found === undefined || found.user.passwordHash !== challenge?.passwordHash) return err({ kind: "expired" });
     if (found.account.disabledAtMs !== null) return err({ kind: "disabled" });
@@ -165,7 +165,7 @@ export class Sessions {
 
   /** Begins a session for a user who has just proved who they are. */
   open(tx: Tx, userId: string, client: Client): string {
-    const { store, users } = this.parts;
+    const { store, users } = this.deps;
     const nowMs = this.runtime.clock.nowMs();
     if (client.token !== undefined) store.remove(tx, [hashOf(client.token, client.isSecure ?? false)]);
     const oldest = store.list(userId).slice(SESSIONS_OF_USER_MAX - 1);
@@ -194,7 +194,7 @@ export class Sessions {
    */
   find(token: string | undefined, isSecure: boolean = false): Session | undefined {
     if (token === undefined || !isSecretToken(token)) return undefined;
-    const found = this.parts.store.find(hashOf(token, isSecure));
+    const found = this.deps.store.find(hashOf(token, isSecure));
     if (found === undefined || found.account.disabledAtMs !== null) return undefined;
     const { session, user, account } = found;
     const nowMs = this.runtime.clock.nowMs();
@@ -206,7 +206,7 @@ export class Sessions {
 
   list(userId: string): ListedSession[] {
     const nowMs = this.runtime.clock.nowMs();
-    return this.parts.store
+    return this.deps.store
       .list(userId)
       .filter(({ lastSeenAtMs, createdAtMs }) => nowMs - lastSeenAtMs < IDLE_MS && nowMs - createdAtMs < SESSION_MS_MAX)
       .map(({ id, address, userAgent, createdAtMs, lastSeenAtMs }) => ({
@@ -220,7 +220,7 @@ export class Sessions {
 
   /** Signs one session of a user out; false when the user has no such session. */
   end(userId: string, id: string): boolean {
-    const { store } = this.parts;
+    const { store } = this.deps;
     return this.runtime.db.transact((tx) => {
       const found = store.list(userId).find((session) => session.id === id);
       if (found !== undefined) store.remove(tx, [found.hash]);
@@ -230,14 +230,14 @@ export class Sessions {
 
   /** Signs a user out everywhere, but for the session with the id `kept`. */
   endAll(userId: string, kept?: string): void {
-    this.runtime.db.transact((tx) => this.parts.store.removeOf(tx, userId, kept));
+    this.runtime.db.transact((tx) => this.deps.store.removeOf(tx, userId, kept));
   }
 
   /** Removes sessions that are over, in short transactions; returns how many. */
   async purge(isStopping: () => boolean): Promise<number> {
     const { db, clock } = this.runtime;
     const over = { seenMs: clock.nowMs() - IDLE_MS, createdMs: clock.nowMs() - SESSION_MS_MAX };
-    const purgeSome = (tx: Tx): number => this.parts.store.purgeSessions(tx, over, PURGED_AT_ONCE);
+    const purgeSome = (tx: Tx): number => this.deps.store.purgeSessions(tx, over, PURGED_AT_ONCE);
     return (await inSteps(() => db.commit(purgeSome), { isStopping })).count;
   }
 
@@ -255,7 +255,7 @@ export class Sessions {
     const retryAfterS = Math.ceil(wrong.waitMs / 1000);
     this.runtime.db.transact((tx) => {
       const after = { wrong_codes: wrong.count, wait_s: retryAfterS };
-      this.parts.audit.append(tx, { action: CODES_GUESSED, accountId: user.accountId, subject: user.id, after });
+      this.deps.audit.append(tx, { action: CODES_GUESSED, accountId: user.accountId, subject: user.id, after });
     });
     this.#onCodesGuessed(user, wrong);
     return err({ kind: "codes_wait", retryAfterS, isOver: true });
@@ -263,32 +263,32 @@ export class Sessions {
 
   /** Begins the session, unless the user was changed or removed while the password was verified. */
   #completeIn(tx: Tx, { user: { id, passwordHash } }: OwnedUser, client: Client): Result<SignedIn, SignInProblem> {
-    const found = this.parts.users.find(id);
+    const found = this.deps.users.find(id);
     if (found === undefined || found.user.passwordHash !== passwordHash) return err({ kind: "wrong" });
     const token = this.open(tx, id, client);
     this.#failed.flush(tx, found.user);
     const { accountId } = found.user;
-    this.parts.audit.append(tx, { action: "users.sign-in", accountId, subject: id, by: id });
+    this.deps.audit.append(tx, { action: "users.sign-in", accountId, subject: id, by: id });
     return ok({ token, user: userOf(found.user) });
   }
 
   #acceptCode(tx: Tx, userId: string, code: string): boolean {
-    const user = this.parts.users.find(userId)?.user;
+    const user = this.deps.users.find(userId)?.user;
     if (user === undefined || user.totpConfirmedAtMs === null) return false;
     const counter = counterOfCode(user, code, this.runtime.clock.nowMs());
     if (counter !== null) {
-      this.parts.users.update(tx, userId, { totpLastCounter: counter });
+      this.deps.users.update(tx, userId, { totpLastCounter: counter });
       return true;
     }
     const recoveryCodes = withoutRecoveryCode(user.recoveryCodes, code);
-    if (recoveryCodes !== null) this.parts.users.update(tx, userId, { recoveryCodes });
+    if (recoveryCodes !== null) this.deps.users.update(tx, userId, { recoveryCodes });
     return recoveryCodes !== null;
   }
 
   #touch({ hash }: SessionRecord, nowMs: number): void {
     if (this.#touching.has(hash)) return;
     this.#touching.add(hash);
-    const touched = this.runtime.db.commit((tx) => this.parts.store.touch(tx, hash, nowMs));
+    const touched = this.runtime.db.commit((tx) => this.deps.store.touch(tx, hash, nowMs));
     const end = () => void this.#touching.delete(hash);
     // A lost note of use does no harm, and a database that is being closed must not end the process.
     touched.then(end, end);

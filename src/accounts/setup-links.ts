@@ -7,7 +7,15 @@ import type { AuditLog } from "./audit-store.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
 import type { SessionStore, SetupLinkRecord } from "./session-store.ts";
 import type { Client, Sessions, SignedIn } from "./sessions.ts";
-import { refuse, type UserProblem, type OwnedUser, type UserStore, normalizedEmail, userOf } from "./user-store.ts";
+import {
+  refuse,
+  type UserProblem,
+  type OwnedUser,
+  type UserStore,
+  normalizedEmail,
+  userOf,
+  refuseWith,
+} from "./user-store.ts";
 import type { Account, AccountStore } from "./store.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -39,7 +47,7 @@ interface FoundLink {
 export class SetupLinks {
   constructor(
     private readonly runtime: DbClock,
-    private readonly parts: {
+    private readonly deps: {
       store: SessionStore;
       users: UserStore;
       passwords: Passwords;
@@ -53,8 +61,8 @@ export class SetupLinks {
     const token = newSecretToken();
     const createdAtMs = this.runtime.clock.nowMs();
     const expiresAtMs = createdAtMs + LIFETIME_MS;
-    if (userId !== null) this.parts.store.removeLinksOf(tx, userId);
-    this.parts.store.insertLink(tx, {
+    if (userId !== null) this.deps.store.removeLinksOf(tx, userId);
+    this.deps.store.insertLink(tx, {
       hash: sha256(token),
       accountId,
       userId,
@@ -75,12 +83,12 @@ export class SetupLinks {
 
   /** Whether somebody has a link that still works to create the first user. */
   isFirstOpen(): boolean {
-    return !this.parts.users.hasUsers() && this.parts.store.hasFirstLink(this.runtime.clock.nowMs());
+    return !this.deps.users.hasUsers() && this.deps.store.hasFirstLink(this.runtime.clock.nowMs());
   }
 
   /** Until when a user has a link that works; null without one. */
   openUntilMs(userId: string): number | null {
-    const [link] = this.parts.store.linksOf(userId);
+    const [link] = this.deps.store.linksOf(userId);
     return link !== undefined && link.usedAtMs === null && link.expiresAtMs > this.runtime.clock.nowMs()
       ? link.expiresAtMs
       : null;
@@ -100,8 +108,8 @@ export class SetupLinks {
     const email = found.value.owned?.user.email ?? normalizedEmail(input.email);
     if (email === null) return refuse("email_invalid");
     const message = passwordProblem(input.password, email);
-    if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const hashed = await this.parts.passwords.hash(input.password, found.value.account.id);
+    if (message !== null) return refuseWith("password_invalid", message);
+    const hashed = await this.deps.passwords.hash(input.password, found.value.account.id);
     if (!hashed.ok) return refuse("busy");
     return this.runtime.db.transact((tx) => this.#complete(tx, token, { email, hash: hashed.value, sessions, client }));
   }
@@ -110,7 +118,7 @@ export class SetupLinks {
   async purge(isStopping: () => boolean): Promise<number> {
     const { db, clock } = this.runtime;
     const expiredMs = clock.nowMs() - KEPT_MS;
-    const purgeSome = (tx: Tx) => this.parts.store.purgeLinks(tx, expiredMs, PURGED_AT_ONCE);
+    const purgeSome = (tx: Tx) => this.deps.store.purgeLinks(tx, expiredMs, PURGED_AT_ONCE);
     return (await inSteps(() => db.commit(purgeSome), { isStopping })).count;
   }
 
@@ -122,7 +130,7 @@ export class SetupLinks {
     const found = this.#findOpen(token);
     if (!found.ok) return found;
     const { link, owned } = found.value;
-    const { users, store, audit } = this.parts;
+    const { users, store, audit } = this.deps;
     if (owned === undefined && users.findByEmail(given.email) !== undefined) return refuse("email_taken");
     const userId = owned?.user.id ?? this.#addFirst(tx, link, given.email);
     users.update(tx, userId, { passwordHash: given.hash });
@@ -137,7 +145,7 @@ export class SetupLinks {
   /** The first user is an owner and an operator. */
   #addFirst(tx: Tx, { accountId }: SetupLinkRecord, email: string) {
     const id = newId();
-    this.parts.users.insert(tx, {
+    this.deps.users.insert(tx, {
       id,
       accountId,
       email,
@@ -153,12 +161,12 @@ export class SetupLinks {
       lastSignInAtMs: null,
     });
     const after = { role: "owner", operator: true };
-    this.parts.audit.append(tx, { action: "users.add", accountId, subject: id, after });
+    this.deps.audit.append(tx, { action: "users.add", accountId, subject: id, after });
     return id;
   }
 
   #findOpen(token: string): Result<FoundLink, UserProblem> {
-    const { store, users, accounts } = this.parts;
+    const { store, users, accounts } = this.deps;
     const link = isSecretToken(token) ? store.findLink(sha256(token)) : undefined;
     const account = link && accounts.findAccount(link.accountId);
     if (link === undefined || account === undefined) return refuse("link_invalid");

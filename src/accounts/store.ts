@@ -65,20 +65,18 @@ const prepareAll = ({ sqlite, orm }: Db) =>
 
 /** Accounts, their API keys and the secrets of these. */
 export class AccountStore {
-  readonly #orm: Db["orm"];
   readonly #statements;
 
-  constructor(db: Db) {
-    this.#orm = db.orm;
+  constructor(private readonly db: Db) {
     this.#statements = prepareAll(db);
   }
 
   insertAccount(_tx: Tx, account: Account): void {
-    this.#orm.insert(accounts).values(account).run();
+    this.db.orm.insert(accounts).values(account).run();
   }
 
   updateAccount(_tx: Tx, id: string, change: Partial<Omit<Account, "id" | "createdAtMs">>): void {
-    this.#orm.update(accounts).set(change).where(eq(accounts.id, id)).run();
+    this.db.orm.update(accounts).set(change).where(eq(accounts.id, id)).run();
   }
 
   findAccount(id: string): Account | undefined {
@@ -86,7 +84,7 @@ export class AccountStore {
   }
 
   findAccountByName(name: string): Account | undefined {
-    return this.#orm
+    return this.db.orm
       .select()
       .from(accounts)
       .where(and(eq(accounts.name, name), isNull(accounts.deletedAtMs)))
@@ -94,29 +92,29 @@ export class AccountStore {
   }
 
   listAccounts(): Account[] {
-    return this.#orm.select().from(accounts).where(isNull(accounts.deletedAtMs)).orderBy(asc(accounts.name)).all();
+    return this.db.orm.select().from(accounts).where(isNull(accounts.deletedAtMs)).orderBy(asc(accounts.name)).all();
   }
 
   hasAccounts(): boolean {
-    return this.#orm.select({ id: accounts.id }).from(accounts).limit(1).get() !== undefined;
+    return this.db.orm.select({ id: accounts.id }).from(accounts).limit(1).get() !== undefined;
   }
 
   insertKey(_tx: Tx, key: ApiKey, secret: KeySecret): void {
-    this.#orm.insert(apiKeys).values(key).run();
-    this.#orm.insert(keySecrets).values(secret).run();
+    this.db.orm.insert(apiKeys).values(key).run();
+    this.db.orm.insert(keySecrets).values(secret).run();
   }
 
   /** Adds a new secret to a key; its other secrets expire at `oldUntilMs`, or earlier where that was set before. */
   replaceSecret(_tx: Tx, secret: KeySecret, oldUntilMs: number): void {
     const stillValid = or(isNull(keySecrets.validUntilMs), gt(keySecrets.validUntilMs, oldUntilMs));
     const isOfKey = and(eq(keySecrets.keyId, secret.keyId), stillValid);
-    this.#orm.update(keySecrets).set({ validUntilMs: oldUntilMs }).where(isOfKey).run();
-    this.#orm.insert(keySecrets).values(secret).run();
+    this.db.orm.update(keySecrets).set({ validUntilMs: oldUntilMs }).where(isOfKey).run();
+    this.db.orm.insert(keySecrets).values(secret).run();
   }
 
   revokeKey(_tx: Tx, id: string, atMs: number): void {
     const isUnrevoked = and(eq(apiKeys.id, id), isNull(apiKeys.revokedAtMs));
-    this.#orm.update(apiKeys).set({ revokedAtMs: atMs }).where(isUnrevoked).run();
+    this.db.orm.update(apiKeys).set({ revokedAtMs: atMs }).where(isUnrevoked).run();
   }
 
   markUsed(_tx: Tx, id: string, atMs: number): void {
@@ -124,18 +122,18 @@ export class AccountStore {
   }
 
   findKey(id: string): ApiKey | undefined {
-    return this.#orm.select().from(apiKeys).where(eq(apiKeys.id, id)).get();
+    return this.db.orm.select().from(apiKeys).where(eq(apiKeys.id, id)).get();
   }
 
   listKeys(accountId?: string): ApiKey[] {
     const isOfAccount = accountId === undefined ? undefined : eq(apiKeys.accountId, accountId);
-    return this.#orm.select().from(apiKeys).where(isOfAccount).orderBy(asc(apiKeys.id)).all();
+    return this.db.orm.select().from(apiKeys).where(isOfAccount).orderBy(asc(apiKeys.id)).all();
   }
 
   /** A key's secrets, newest first. */
   listSecrets(keyId: string): KeySecret[] {
     const newestFirst = sql`created_at_ms desc, rowid desc`;
-    return this.#orm.select().from(keySecrets).where(eq(keySecrets.keyId, keyId)).orderBy(newestFirst).all();
+    return this.db.orm.select().from(keySecrets).where(eq(keySecrets.keyId, keyId)).orderBy(newestFirst).all();
   }
 
   findCredential(hash: string): Credential | undefined {

@@ -4,7 +4,7 @@ import { accounts } from "../foundation/db/schema.ts";
 import { users } from "../foundation/db/schema-users.ts";
 import { statements } from "../foundation/db/statements.ts";
 import { parseAddress } from "../foundation/mail/address.ts";
-import type { Result } from "../foundation/base/errors.ts";
+import { type Result, err } from "../foundation/base/errors.ts";
 
 /** A row with its secrets; `User` is what leaves the slice. */
 export type UserRecord = Readonly<typeof users.$inferSelect>;
@@ -40,25 +40,23 @@ const prepareAll = (orm: Db["orm"]) =>
 
 /** Users of the dashboard. */
 export class UserStore {
-  readonly #orm: Db["orm"];
   readonly #statements;
 
-  constructor({ orm }: Db) {
-    this.#orm = orm;
-    this.#statements = prepareAll(orm);
+  constructor(private readonly db: Db) {
+    this.#statements = prepareAll(db.orm);
   }
 
   insert(_tx: Tx, user: UserRecord): void {
-    this.#orm.insert(users).values(user).run();
+    this.db.orm.insert(users).values(user).run();
   }
 
   update(_tx: Tx, id: string, change: Partial<Omit<UserRecord, "id" | "accountId" | "createdAtMs">>): void {
-    this.#orm.update(users).set(change).where(eq(users.id, id)).run();
+    this.db.orm.update(users).set(change).where(eq(users.id, id)).run();
   }
 
   /** The sessions and links of the user must be gone. */
   remove(_tx: Tx, id: string): void {
-    this.#orm.delete(users).where(eq(users.id, id)).run();
+    this.db.orm.delete(users).where(eq(users.id, id)).run();
   }
 
   find(id: string): OwnedUser | undefined {
@@ -72,11 +70,11 @@ export class UserStore {
   /** In the order of their creation; of all accounts without `accountId`. */
   list(accountId?: string): OwnedUser[] {
     const isOfAccount = accountId === undefined ? undefined : eq(users.accountId, accountId);
-    return withAccount(this.#orm).where(isOfAccount).orderBy(asc(users.id)).all();
+    return withAccount(this.db.orm).where(isOfAccount).orderBy(asc(users.id)).all();
   }
 
   hasUsers(): boolean {
-    return this.#orm.select({ id: users.id }).from(users).limit(1).get() !== undefined;
+    return this.db.orm.select({ id: users.id }).from(users).limit(1).get() !== undefined;
   }
 
   /** Whether an account has an owner beside this user who can sign in. */
@@ -87,7 +85,7 @@ export class UserStore {
       eq(users.role, "owner"),
       isNotNull(users.passwordHash),
     );
-    return this.#orm.select({ id: users.id }).from(users).where(isOther).limit(1).get() !== undefined;
+    return this.db.orm.select({ id: users.id }).from(users).where(isOther).limit(1).get() !== undefined;
   }
 }
 
@@ -131,30 +129,7 @@ export const normalizedEmail = (text: string): string | null => {
   return address.ok ? address.value.normalized : null;
 };
 
-/** Why a change of users was refused; the sentence says what to do. */
-export interface UserProblem {
-  readonly code:
-    | "unknown_user"
-    | "unknown_account"
-    | "account_disabled"
-    | "email_invalid"
-    | "email_taken"
-    | "password_invalid"
-    | "password_wrong"
-    | "last_owner"
-    | "forbidden"
-    | "link_invalid"
-    | "link_expired"
-    | "link_used"
-    | "time_zone_invalid"
-    | "code_wrong"
-    | "codes_off"
-    | "throttled"
-    | "busy";
-  readonly message: string;
-}
-
-const MESSAGES: Readonly<Record<Exclude<UserProblem["code"], "password_invalid" | "throttled">, string>> = {
+const MESSAGES = {
   unknown_user: "There is no such user.",
   unknown_account: "There is no such account.",
   account_disabled: "The account is disabled. Ask the operator of the service to enable it.",
@@ -172,8 +147,13 @@ const MESSAGES: Readonly<Record<Exclude<UserProblem["code"], "password_invalid" 
   busy: "Too many sign-ins at this moment. Try again in a few seconds.",
 };
 
+/** Why a change of users was refused; the sentence says what to do. */
+export interface UserProblem {
+  readonly code: keyof typeof MESSAGES | "password_invalid" | "throttled";
+  readonly message: string;
+}
+
 /** A refusal with its sentence. */
-export const refuse = (code: keyof typeof MESSAGES): Result<never, UserProblem> => ({
-  ok: false,
-  error: { code, message: MESSAGES[code] },
-});
+export const refuse = (code: keyof typeof MESSAGES) => refuseWith(code, MESSAGES[code]);
+export const refuseWith = (code: UserProblem["code"], message: string): Result<never, UserProblem> =>
+  err({ code, message });

@@ -17,6 +17,7 @@ import {
   normalizedEmail,
   type User,
   userOf,
+  refuseWith,
 } from "./user-store.ts";
 
 /** Who changes users: a user of the dashboard, or null for the operator's command line. */
@@ -57,7 +58,7 @@ const WITHOUT_SECRETS = {
 export class Users {
   constructor(
     private readonly runtime: DbClock,
-    private readonly parts: {
+    private readonly deps: {
       store: UserStore;
       sessions: SessionStore;
       links: SetupLinks;
@@ -69,25 +70,25 @@ export class Users {
 
   /** The users of an account, or of all, in the order of their creation. */
   list(accountId?: string): UserOfAccount[] {
-    return this.parts.store.list(accountId).map(({ user, account: { id, name } }) => ({
+    return this.deps.store.list(accountId).map(({ user, account: { id, name } }) => ({
       user: userOf(user),
       account: { id, name },
-      linkExpiresAtMs: this.parts.links.openUntilMs(user.id),
+      linkExpiresAtMs: this.deps.links.openUntilMs(user.id),
     }));
   }
 
   hasUsers(): boolean {
-    return this.parts.store.hasUsers();
+    return this.deps.store.hasUsers();
   }
 
   find(id: string): User | undefined {
-    const found = this.parts.store.find(id);
+    const found = this.deps.store.find(id);
     return found === undefined ? undefined : userOf(found.user);
   }
 
   /** A user by its email address, however it is spelled. */
   findByEmail(email: string): User | undefined {
-    const found = this.parts.store.findByEmail(normalizedEmail(email) ?? "");
+    const found = this.deps.store.findByEmail(normalizedEmail(email) ?? "");
     return found === undefined ? undefined : userOf(found.user);
   }
 
@@ -102,8 +103,8 @@ export class Users {
   /** Adds a user with a password. */
   async create(requested: NewUser & { password: string }, by: UserActor): Promise<Result<User, UserProblem>> {
     const message = passwordProblem(requested.password, requested.email);
-    if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const hashed = await this.parts.passwords.hash(requested.password, requested.accountId);
+    if (message !== null) return refuseWith("password_invalid", message);
+    const hashed = await this.deps.passwords.hash(requested.password, requested.accountId);
     if (!hashed.ok) return refuse("busy");
     return this.runtime.db.transact((tx) => {
       const added = this.#add(tx, requested, { by, passwordHash: hashed.value });
@@ -115,9 +116,9 @@ export class Users {
   remove(id: string, by: UserActor): Result<User, UserProblem> {
     return this.#change(id, by, (tx, { user }) => {
       if (this.#isLastOwner(user)) return refuse("last_owner");
-      this.parts.sessions.removeOf(tx, id);
-      this.parts.sessions.removeLinksOf(tx, id);
-      this.parts.store.remove(tx, id);
+      this.deps.sessions.removeOf(tx, id);
+      this.deps.sessions.removeLinksOf(tx, id);
+      this.deps.store.remove(tx, id);
       this.#audit(tx, user, by, { action: "users.remove", before: { role: user.role, operator: user.isOperator } });
       return ok(userOf(user));
     });
@@ -127,7 +128,7 @@ export class Users {
     return this.#change(id, by, (tx, { user }) => {
       if (user.role === role) return ok(userOf(user));
       if (role === "member" && this.#isLastOwner(user)) return refuse("last_owner");
-      this.parts.store.update(tx, id, { role });
+      this.deps.store.update(tx, id, { role });
       this.#audit(tx, user, by, { action: "users.role", before: { role: user.role }, after: { role } });
       return ok(userOf({ ...user, role }));
     });
@@ -136,9 +137,9 @@ export class Users {
   /** Takes the password, the second factor and all sessions of a user away; the one-time link sets a new password. */
   reset(id: string, by: UserActor): Result<InvitedUser, UserProblem> {
     return this.#change(id, by, (tx, { user }) => {
-      this.parts.sessions.removeOf(tx, id);
-      this.parts.sessions.removeLinksOf(tx, id);
-      this.parts.store.update(tx, id, WITHOUT_SECRETS);
+      this.deps.sessions.removeOf(tx, id);
+      this.deps.sessions.removeLinksOf(tx, id);
+      this.deps.store.update(tx, id, WITHOUT_SECRETS);
       this.#audit(tx, user, by, { action: "users.reset" });
       return ok(this.#withLink(tx, { ...user, ...WITHOUT_SECRETS }));
     });
@@ -146,17 +147,17 @@ export class Users {
 
   /** Sets the password of a user on the operator's behalf; ends all sessions and removes the second factor. */
   async setPassword(id: string, password: string): Promise<Result<User, UserProblem>> {
-    const found = this.parts.store.find(id);
+    const found = this.deps.store.find(id);
     if (found === undefined) return refuse("unknown_user");
     const message = passwordProblem(password, found.user.email);
-    if (message !== null) return { ok: false, error: { code: "password_invalid", message } };
-    const hashed = await this.parts.passwords.hash(password, null);
+    if (message !== null) return refuseWith("password_invalid", message);
+    const hashed = await this.deps.passwords.hash(password, null);
     if (!hashed.ok) return refuse("busy");
     return this.#change(id, null, (tx, { user }) => {
-      this.parts.sessions.removeOf(tx, id);
-      this.parts.sessions.removeLinksOf(tx, id);
+      this.deps.sessions.removeOf(tx, id);
+      this.deps.sessions.removeLinksOf(tx, id);
       const change = { ...WITHOUT_SECRETS, passwordHash: hashed.value };
-      this.parts.store.update(tx, id, change);
+      this.deps.store.update(tx, id, change);
       this.#audit(tx, user, null, { action: "users.reset" });
       return ok(userOf({ ...user, ...change }));
     });
@@ -170,8 +171,8 @@ export class Users {
     const email = normalizedEmail(requested.email);
     if (by !== null && (by.accountId !== accountId || (isOperator && !by.isOperator))) return refuse("forbidden");
     if (email === null) return refuse("email_invalid");
-    if (this.parts.accounts.findAccount(accountId) === undefined) return refuse("unknown_account");
-    if (this.parts.store.findByEmail(email) !== undefined) return refuse("email_taken");
+    if (this.deps.accounts.findAccount(accountId) === undefined) return refuse("unknown_account");
+    if (this.deps.store.findByEmail(email) !== undefined) return refuse("email_taken");
     const user = {
       id: newId(),
       accountId,
@@ -184,7 +185,7 @@ export class Users {
       createdAtMs: this.runtime.clock.nowMs(),
       lastSignInAtMs: null,
     };
-    this.parts.store.insert(tx, user);
+    this.deps.store.insert(tx, user);
     this.#audit(tx, user, by, { action: "users.add", after: { role, operator: isOperator } });
     return ok(user);
   }
@@ -196,7 +197,7 @@ export class Users {
     work: (tx: Tx, found: OwnedUser) => Result<T, UserProblem>,
   ): Result<T, UserProblem> {
     return this.runtime.db.transact((tx) => {
-      const found = this.parts.store.find(id);
+      const found = this.deps.store.find(id);
       if (found === undefined || (by !== null && found.account.id !== by.accountId)) return refuse("unknown_user");
       if (by !== null && found.user.isOperator && !by.isOperator) return refuse("forbidden");
       return work(tx, found);
@@ -206,11 +207,11 @@ export class Users {
   /** Owners without a password do not count. */
   #isLastOwner({ id, accountId, role, passwordHash, lastSignInAtMs }: UserRecord) {
     const isActive = passwordHash !== null || lastSignInAtMs !== null;
-    return role === "owner" && isActive && !this.parts.store.hasOtherOwner(accountId, id);
+    return role === "owner" && isActive && !this.deps.store.hasOtherOwner(accountId, id);
   }
 
   #withLink(tx: Tx, user: UserRecord): InvitedUser {
-    return { user: userOf(user), ...this.parts.links.create(tx, { accountId: user.accountId, userId: user.id }) };
+    return { user: userOf(user), ...this.deps.links.create(tx, { accountId: user.accountId, userId: user.id }) };
   }
 
   #audit(
@@ -219,6 +220,6 @@ export class Users {
     by: UserActor,
     entry: { action: string; before?: Readonly<Record<string, unknown>>; after?: Readonly<Record<string, unknown>> },
   ) {
-    this.parts.audit.append(tx, { ...entry, accountId, subject: id, by: by?.id });
+    this.deps.audit.append(tx, { ...entry, accountId, subject: id, by: by?.id });
   }
 }

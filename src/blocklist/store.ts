@@ -75,10 +75,16 @@ const matches = (owner: Owner, filters: TargetFilters): SQL | undefined => {
 
 /** Targets and their checks. */
 export class BlocklistStore {
-  readonly #ofChecks: CheckedTargetStore;
+  /** The statements that every check runs. */
+  readonly #sql;
 
   constructor(private readonly db: Db) {
-    this.#ofChecks = new CheckedTargetStore(db);
+    const isTarget = eq(targets.id, sql.placeholder("id"));
+    this.#sql = statements({
+      target: () => db.orm.select().from(targets).where(isTarget).prepare(),
+      updateState: () => db.sqlite.prepare(UPDATE_STATE),
+      insertCheck: () => db.sqlite.prepare(INSERT_CHECK),
+    });
   }
 
   insertTarget(_tx: Tx, target: TargetRow): void {
@@ -86,7 +92,7 @@ export class BlocklistStore {
   }
 
   findTarget(id: string): TargetRow | undefined {
-    return this.#ofChecks.findTarget(id);
+    return this.#sql.target.get({ id });
   }
 
   /** In the order of the ids; without those that do not exist. */
@@ -115,7 +121,8 @@ export class BlocklistStore {
 
   /** The new state of a target after a check. */
   updateState(_tx: Tx, id: string, state: CheckedState): void {
-    this.#ofChecks.updateState(id, state);
+    const { status, listedOn, unknownChecks, lastCheckedAtMs, nextCheckAtMs } = state;
+    this.#sql.updateState.run(status, JSON.stringify(listedOn), unknownChecks, lastCheckedAtMs, nextCheckAtMs, id);
   }
 
   countTargets(owner: Owner): number {
@@ -215,7 +222,8 @@ export class BlocklistStore {
   }
 
   insertCheck(_tx: Tx, check: CheckRow): void {
-    this.#ofChecks.insertCheck(check);
+    const { id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body } = check;
+    this.#sql.insertCheck.run(id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body);
   }
 
   /** Newest first, older than the id `before`. */
@@ -273,33 +281,6 @@ const UPDATE_STATE = `UPDATE blocklist_targets SET status = ?, listed_on = ?, un
   next_check_at_ms = ? WHERE id = ?`;
 const INSERT_CHECK = `INSERT INTO blocklist_checks (id, target_id, "trigger", started_at_ms, finished_at_ms, status, is_change, body)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
-
-/** The statements that every check runs. */
-class CheckedTargetStore {
-  readonly #sql;
-
-  constructor({ orm, sqlite }: Db) {
-    const isTarget = eq(blocklistTargets.id, sql.placeholder("id"));
-    this.#sql = statements({
-      target: () => orm.select().from(blocklistTargets).where(isTarget).prepare(),
-      updateState: () => sqlite.prepare(UPDATE_STATE),
-      insertCheck: () => sqlite.prepare(INSERT_CHECK),
-    });
-  }
-
-  findTarget(id: string): TargetRow | undefined {
-    return this.#sql.target.get({ id });
-  }
-
-  updateState(id: string, state: CheckedState): void {
-    const { status, listedOn, unknownChecks, lastCheckedAtMs, nextCheckAtMs } = state;
-    this.#sql.updateState.run(status, JSON.stringify(listedOn), unknownChecks, lastCheckedAtMs, nextCheckAtMs, id);
-  }
-
-  insertCheck({ id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body }: CheckRow): void {
-    this.#sql.insertCheck.run(id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body);
-  }
-}
 
 /** What belongs to a target. */
 const TABLES = ["blocklist_checks", "blocklist_listings", "blocklist_mutes"];

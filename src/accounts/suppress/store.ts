@@ -41,11 +41,9 @@ export interface SuppressionSearch {
 
 /** The operator's suppression list. */
 export class SuppressionStore {
-  readonly #orm: Db["orm"];
   readonly #statements;
 
-  constructor(db: Db) {
-    this.#orm = db.orm;
+  constructor(private readonly db: Db) {
     this.#statements = prepareAll(db);
   }
 
@@ -56,19 +54,19 @@ export class SuppressionStore {
 
   /** False when there was no such entry. */
   remove(_tx: Tx, entry: string): boolean {
-    const removed = this.#orm.delete(suppressions).where(eq(suppressions.entry, entry)).returning().all();
+    const removed = this.db.orm.delete(suppressions).where(eq(suppressions.entry, entry)).returning().all();
     return removed.length > 0;
   }
 
   count(): number {
-    return this.#orm.select({ count: count() }).from(suppressions).get()?.count ?? 0;
+    return this.db.orm.select({ count: count() }).from(suppressions).get()?.count ?? 0;
   }
 
   /** Entries after one that contain a text, in their order. */
   search({ text, after, limit }: SuppressionSearch): Suppression[] {
     const escaped = text.replaceAll(/[\\%_]/g, (character) => `\\${character}`);
     const contains = text === "" ? undefined : sql`${suppressions.entry} LIKE ${`%${escaped}%`} ESCAPE '\\'`;
-    return this.#orm
+    return this.db.orm
       .select()
       .from(suppressions)
       .where(and(gt(suppressions.entry, after), contains))
@@ -78,7 +76,7 @@ export class SuppressionStore {
   }
 
   list(): Suppression[] {
-    return this.#orm.select().from(suppressions).orderBy(asc(suppressions.entry)).all();
+    return this.db.orm.select().from(suppressions).orderBy(asc(suppressions.entry)).all();
   }
 
   /** The first of the candidates that is on the list. */
