@@ -56,13 +56,7 @@ export interface Session {
 }
 
 /** A session as its user sees it. */
-export interface ListedSession {
-  readonly id: string;
-  readonly address: string;
-  readonly userAgent: string;
-  readonly createdAtMs: number;
-  readonly lastSeenAtMs: number;
-}
+export type ListedSession = Omit<SessionRecord, "hash" | "userId" | "csrfToken">;
 
 export interface SignedIn {
   /** For the cookie; only its hash is stored. */

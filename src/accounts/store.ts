@@ -1,46 +1,21 @@
 import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
-import type { KeyMode } from "../foundation/base/secrets.ts";
-import type { CustomRate, PlanName } from "./billing/store.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { accounts, apiKeys, keySecrets } from "../foundation/db/schema.ts";
 import { statements } from "../foundation/db/statements.ts";
 
-export interface Account extends CustomRate {
-  readonly id: string;
-  readonly name: string;
-  readonly plan: PlanName;
-  /** Null while it is enabled. */
-  readonly disabledAtMs: number | null;
-  readonly createdAtMs: number;
-}
+/** `disabledAtMs`: null while it is enabled. */
+export type Account = Readonly<Omit<typeof accounts.$inferSelect, "creditsAvailable" | "creditsHeld" | "deletedAtMs">>;
 
-export interface ApiKey {
-  readonly id: string;
-  readonly accountId: string;
-  readonly name: string;
-  readonly mode: KeyMode;
-  readonly scopes: readonly string[];
-  readonly expiresAtMs: number | null;
-  readonly revokedAtMs: number | null;
-  readonly lastUsedAtMs: number | null;
-  readonly createdAtMs: number;
-}
+export type ApiKey = Readonly<typeof apiKeys.$inferSelect>;
 
 /** One of a key's secrets: its SHA-256, never itself. `validUntilMs` is set when a rotation has replaced it. */
-export interface KeySecret {
-  readonly hash: string;
-  readonly keyId: string;
-  readonly ending: string;
-  readonly validUntilMs: number | null;
-  readonly createdAtMs: number;
-}
+export type KeySecret = Readonly<typeof keySecrets.$inferSelect>;
 
 /** What a request may do, found by the hash of its secret. */
-export interface Credential extends Omit<ApiKey, "name" | "createdAtMs">, CustomRate {
-  readonly plan: PlanName;
-  readonly disabledAtMs: number | null;
-  readonly validUntilMs: number | null;
-}
+export type Credential = Omit<ApiKey, "name" | "createdAtMs"> &
+  Pick<Account, "plan" | "disabledAtMs" | "ratePerSecond" | "rateBurst"> &
+  Pick<KeySecret, "validUntilMs">;
 
 type StoredCredential = Omit<Credential, "scopes"> & { readonly scopes: string };
 
@@ -151,11 +126,6 @@ export interface FirstSteps {
   readonly hasTarget: boolean;
 }
 
-export interface StepsOwner {
-  readonly accountId: string;
-  readonly mode: KeyMode;
-}
-
 const FIRST_STEPS = `SELECT
   EXISTS (SELECT 1 FROM api_keys WHERE account_id = $account AND mode = $mode AND revoked_at_ms IS NULL) AS hasKey,
   EXISTS (SELECT 1 FROM verifications WHERE account_id = $account AND mode = $mode) AS hasVerified,
@@ -169,7 +139,7 @@ type StepsRow = Readonly<Record<keyof FirstSteps, 0 | 1>>;
 export class FirstStepsStore {
   constructor(private readonly db: Db) {}
 
-  find({ accountId, mode }: StepsOwner): FirstSteps {
+  find({ accountId, mode }: Owner): FirstSteps {
     const row = this.db.sqlite
       .query<StepsRow, { account: string; mode: string }>(FIRST_STEPS)
       .get({ account: accountId, mode });

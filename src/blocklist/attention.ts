@@ -1,9 +1,10 @@
 import type { AttentionItem } from "../foundation/base/attention.ts";
 import type { ListingView } from "./listings.ts";
 import type { Overview } from "./overview.ts";
-import type { BlocklistStore, Owner, TargetRow } from "./store.ts";
+import type { BlocklistStore, TargetRow } from "./store.ts";
 import type { TargetFigures, TargetTable, TargetTableStore } from "./target-table.ts";
 import type { Targets } from "./targets.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 
 export interface BlocklistAttention {
   /** What needs somebody, the worst first. */

@@ -9,7 +9,7 @@ import {
   worstRank,
   type Blocklist,
 } from "./lists/blocklist.ts";
-import type { Owner, TargetRow } from "./store.ts";
+import type { TargetRow } from "./store.ts";
 import { z } from "zod";
 import { MailBatcher, type Mailing } from "../notifications/mail/mail-batcher.ts";
 import {
@@ -27,6 +27,7 @@ import { isoTime } from "../foundation/base/clock.ts";
 import type { ListOutcome } from "./lists/lookup.ts";
 import type { DelistingReason } from "./check-result.ts";
 import type { NotificationDefaults } from "../notifications/settings/store.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 
 export interface ChangeNotifierDeps {
   /** Null when the service cannot send mail. */

@@ -1,10 +1,9 @@
 import { isIP } from "node:net";
-import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { KeyMode, Owner } from "../foundation/base/secrets.ts";
 import type { DnsResolver, DnsType } from "../foundation/net/dns.ts";
 import { parseTarget, parseTargetOrRange } from "./parse-target.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import type { Severity } from "../foundation/base/severity.ts";
-import type { Owner } from "./store.ts";
 import type { AddOutcome, NewTarget, Targets } from "./targets.ts";
 
 /** A possible target, and where it was found. */

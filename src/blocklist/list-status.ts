@@ -16,7 +16,6 @@ import {
 import { queriesPerDayOf, type HealthState } from "./lists/list-client.ts";
 import type { DnsblHealth, ListHealth } from "./lists/health.ts";
 import type { BudgetReader } from "./listing-store.ts";
-import type { Owner } from "./store.ts";
 import type { ListedOnCount, TargetTableStore } from "./target-table.ts";
 import { type ListsByMode, TEST_LIST } from "./target-lookup.ts";
 import { isoTime } from "../foundation/base/clock.ts";
@@ -33,6 +32,7 @@ import {
   textsField,
 } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
+import type { Owner } from "../foundation/base/secrets.ts";
 
 /** A list of the catalogue as it works here. */
 export interface ListStatus {

@@ -7,9 +7,10 @@ import { bodyOf } from "./check-result.ts";
 import type { Listings } from "./listings.ts";
 import type { MuteStore, MuteRow } from "./listing-store.ts";
 import type { RangeStore } from "./range-store.ts";
-import type { BlocklistStore, TargetRow, Owner } from "./store.ts";
+import type { BlocklistStore, TargetRow } from "./store.ts";
 import type { ListsByMode } from "./target-lookup.ts";
 import { AppError } from "../foundation/base/errors.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 
 /** Excludes lists or single listings from the results of a target. */
 export class Muting {

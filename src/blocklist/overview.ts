@@ -4,7 +4,7 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import { type Blocklist, CATEGORIES, TARGET_KINDS, type TargetKind, worstRank } from "./lists/blocklist.ts";
 import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
 import type { DnsblHealth } from "./lists/health.ts";
-import { type BlocklistStore, type Owner, TARGET_STATUSES, type TargetStatus } from "./store.ts";
+import { type BlocklistStore, TARGET_STATUSES, type TargetStatus } from "./store.ts";
 import type { Targets } from "./targets.ts";
 import {
   countField,
@@ -20,6 +20,7 @@ import {
 } from "../foundation/http/schema-fields.ts";
 import { targetSchema, TARGET_EXAMPLE } from "./schemas.ts";
 import type { Db } from "../foundation/db/open.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 
 /** How many targets (`isOwn`) or addresses of ranges have the same properties. */
 export interface TargetCount {

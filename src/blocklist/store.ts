@@ -1,6 +1,6 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { IdWindow } from "../foundation/base/walk.ts";
-import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 import { OF_ENABLED_ACCOUNT, statements } from "../foundation/db/statements.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { blocklistChecks, blocklistTargets } from "../foundation/db/schema-blocklist.ts";
@@ -36,12 +36,6 @@ export interface TargetFilters {
   readonly listings?: readonly string[] | undefined;
   /** Only the addresses of this range; default: only targets of their own. */
   readonly rangeId?: string | undefined;
-}
-
-/** Targets belong to an account and a mode. */
-export interface Owner {
-  readonly accountId: string;
-  readonly mode: KeyMode;
 }
 
 const targets = blocklistTargets;

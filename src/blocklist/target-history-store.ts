@@ -1,6 +1,7 @@
 import type { Db } from "../foundation/db/open.ts";
 import type { DeliveryStatus } from "../notifications/webhooks/delivery-store.ts";
-import type { CheckRow, Owner } from "./store.ts";
+import type { CheckRow } from "./store.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 
 /** A check without its body. */
 export interface CheckHead {

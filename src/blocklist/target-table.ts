@@ -1,9 +1,10 @@
 import { nextTurn } from "../foundation/base/clock.ts";
 import type { Severity } from "../foundation/base/severity.ts";
 import { severityOfRank, severityRankOf } from "./lists/blocklist.ts";
-import type { BlocklistStore, Owner, TargetRow, TargetStatus } from "./store.ts";
+import type { BlocklistStore, TargetRow, TargetStatus } from "./store.ts";
 import { z } from "zod";
 import type { Db } from "../foundation/db/open.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 
 /** What a person is shown as the state of a target. `listed` also while its lists do not respond; `paused` wins. */
 export const TARGET_STATES = ["listed", "unknown", "pending", "clean", "paused"] as const;

@@ -2,7 +2,7 @@ import { isoTime, nextTurn } from "../foundation/base/clock.ts";
 import { readById, type ReadRows } from "../foundation/base/walk.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { inSteps } from "../foundation/base/in-steps.ts";
-import { newId } from "../foundation/base/secrets.ts";
+import { newId, type Owner } from "../foundation/base/secrets.ts";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../foundation/mail/recipients.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
@@ -13,7 +13,6 @@ import type { RangeStore } from "./range-store.ts";
 import { nextPassMs } from "./check-result.ts";
 import {
   type BlocklistStore,
-  type Owner,
   type TargetChange,
   type TargetFilters,
   type TargetRow,

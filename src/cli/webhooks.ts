@@ -1,5 +1,4 @@
-import type { Command } from "commander";
-import { Option } from "commander";
+import { type Command, Option } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { type BulkActionResult, DeliveryActions } from "../notifications/webhooks/delivery-actions.ts";
@@ -10,7 +9,6 @@ import {
   DELIVERY_STATUSES,
   type DeliveryFilters,
   type DeliveryStatus,
-  type WebhookOwner,
 } from "../notifications/webhooks/delivery-store.ts";
 import { deliveryView } from "../notifications/webhooks/webhooks.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit, readTime } from "./command.ts";
@@ -18,6 +16,7 @@ import { addWebhookTest } from "./notifications.ts";
 import { type Io, print } from "./io.ts";
 import { table, tableTime } from "./terminal-text.ts";
 import { accountIdOf, performAction, performInSteps, withDatabase, withDatabaseUntilDone } from "./data-directory.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 
 const SHOWN_DEFAULT = 50;
 const SHOWN_MAX = 1_000;
@@ -161,7 +160,7 @@ const readFilters = ({ status, type, url, subject, since, until }: FilterOptions
   untilMs: readTime("until", until),
 });
 
-const accountOfRequest = (db: Db, { account, mode }: AccountOptions): WebhookOwner => ({
+const accountOfRequest = (db: Db, { account, mode }: AccountOptions): Owner => ({
   accountId: accountIdOf(db, account),
   mode,
 });

@@ -2,21 +2,21 @@ import { EVENT_DOCS } from "../service/event-docs.ts";
 import { afterEach } from "bun:test";
 import type { Clock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
-import { newId } from "../foundation/base/secrets.ts";
+import { newId, type Owner } from "../foundation/base/secrets.ts";
 import { type Db, openDb } from "../foundation/db/open.ts";
 import { createPoster, createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { Dispatcher } from "../notifications/webhooks/dispatcher.ts";
 import { EventStore } from "../notifications/webhooks/event-store.ts";
 import { WebhookSecrets } from "../notifications/webhooks/secret-store.ts";
 import { createSender, type DeliveryResult, type Sender } from "../notifications/webhooks/send.ts";
-import { DeliveryStore, type Delivery, type WebhookOwner } from "../notifications/webhooks/delivery-store.ts";
+import { DeliveryStore, type Delivery } from "../notifications/webhooks/delivery-store.ts";
 import { createTestClock, settle } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
 /** More than the timeout of the test runner: on a busy machine the loop turns many times before a socket responds. */
 const TURNS_MAX = 2_000_000;
 
-const LIVE_OWNER: WebhookOwner = { accountId: "account", mode: "live" };
+const LIVE_OWNER: Owner = { accountId: "account", mode: "live" };
 
 /** Lets the event loop turn until a condition is true; throws if it never becomes true. */
 export const until = async (claim: () => boolean, what = "what the test waits for never happened"): Promise<void> => {
@@ -89,7 +89,7 @@ class WebhookHarness {
         sender?.(clock) ??
         createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null, loadDocs: async () => EVENT_DOCS }),
       defaults: {
-        findDefaults: ({ accountId, mode }: WebhookOwner) => ({
+        findDefaults: ({ accountId, mode }: Owner) => ({
           webhookUrl: this.defaults.get(`${accountId} ${mode}`) ?? null,
         }),
       },
@@ -114,7 +114,7 @@ class WebhookHarness {
   event(
     url: string | null,
     data: unknown = {},
-    { accountId, mode, subject = "target:1" }: WebhookOwner & { readonly subject?: string } = LIVE_OWNER,
+    { accountId, mode, subject = "target:1" }: Owner & { readonly subject?: string } = LIVE_OWNER,
   ): string {
     const id = newId();
     this.db.sqlite.run(

@@ -17,15 +17,7 @@ export interface TooFewCredits {
 }
 
 /** An entry of the ledger; the amounts are what it adds to `available` and `held`. */
-export interface LedgerEntry {
-  readonly accountId: string;
-  readonly kind: "grant" | "hold" | "settle" | "release";
-  readonly available: number;
-  readonly held: number;
-  readonly reference: string | null;
-  readonly note: string | null;
-  readonly atMs: number;
-}
+export type LedgerEntry = Readonly<Omit<typeof ledger.$inferSelect, "id">>;
 
 /** A hold or its end: of which account, for what (an id), when. */
 export interface LedgerMove {

@@ -9,11 +9,7 @@ import { parseAddress } from "../../foundation/mail/address.ts";
 import { parseDomain } from "../../foundation/mail/domain.ts";
 
 /** One entry of the suppression list: a normalized address, or a domain that stands for its subdomains too. */
-export interface Suppression {
-  readonly entry: string;
-  readonly note: string | null;
-  readonly createdAtMs: number;
-}
+export type Suppression = Readonly<typeof suppressions.$inferSelect>;
 
 /** What a statement looks for at once: more than addresses usually have candidates. */
 const NO_CANDIDATES: readonly null[] = Array.from({ length: 8 }, () => null);

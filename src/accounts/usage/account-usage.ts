@@ -1,9 +1,10 @@
 import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts";
-import type { UsageColumn, UsageOwner, UsageStore, UsageSum, RateLimitedEntry } from "./usage-store.ts";
+import type { UsageColumn, UsageStore, UsageSum, RateLimitedEntry } from "./usage-store.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import { Recurring } from "../../foundation/base/recurring.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 
 /** The longest range of days: a little over a year. */
 export const USAGE_DAYS_MAX = 400;
@@ -90,7 +91,7 @@ export class AccountUsage {
    * The verifications of an account and mode in a range of days. By `day` every day of the range has a group, oldest
    * first; other groups are only those with figures, the largest first.
    */
-  async report(owner: UsageOwner, range: DayRange, by: UsageGrouping): Promise<UsageReport> {
+  async report(owner: Owner, range: DayRange, by: UsageGrouping): Promise<UsageReport> {
     const { accountId, mode } = owner;
     const hasRefused = by === "day" || by === "key";
     const groups = new Map<string, Counts>();
@@ -122,7 +123,7 @@ export class AccountUsage {
   }
 
   /** How long credits will last at the pace of the last 30 days, from the first of them with a verification on. */
-  async forecast(owner: UsageOwner, available: number, nowMs: number): Promise<CreditForecast> {
+  async forecast(owner: Owner, available: number, nowMs: number): Promise<CreditForecast> {
     const toDay = dayOfTime(nowMs);
     const { groups } = await this.report(owner, { fromDay: toDay - PACE_DAYS + 1, toDay }, "day");
     const first = groups.findIndex(({ total, credits }) => total > 0 || credits > 0);

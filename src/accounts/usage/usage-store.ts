@@ -1,32 +1,14 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import type { DayRange } from "../../foundation/base/days.ts";
-import type { KeyMode } from "../../foundation/base/secrets.ts";
+import type { rateLimitedDaily, usageDaily } from "../../foundation/db/schema-users.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { statements } from "../../foundation/db/statements.ts";
 
-export interface UsageOwner {
-  readonly accountId: string;
-  readonly mode: KeyMode;
-}
+/** Verifications of one day, key, source and result: negative when results are removed because the addresses are verified again. */
+export type UsageEntry = Readonly<typeof usageDaily.$inferSelect>;
 
-/** Verifications of one day, key, source and result. */
-export interface UsageEntry extends UsageOwner {
-  /** In days since 1970 (UTC). */
-  readonly day: number;
-  readonly keyId: string;
-  readonly source: "single" | "list";
-  readonly verdict: string;
-  readonly subStatus: string;
-  /** Negative when results are removed because the addresses are verified again. */
-  readonly verifications: number;
-  readonly credits: number;
-}
-
-export interface RateLimitedEntry extends UsageOwner {
-  readonly day: number;
-  readonly keyId: string;
-  readonly requests: number;
-}
+export type RateLimitedEntry = Readonly<typeof rateLimitedDaily.$inferSelect>;
 
 /** What a range of days sums up by. */
 export type UsageColumn = "day" | "keyId" | "verdict" | "subStatus";
@@ -106,13 +88,13 @@ export class UsageStore {
   }
 
   /** The verifications of a range of days by a column and verdict, in the order of the column. */
-  sums({ accountId, mode }: UsageOwner, column: UsageColumn, { fromDay, toDay }: DayRange): UsageSum[] {
+  sums({ accountId, mode }: Owner, column: UsageColumn, { fromDay, toDay }: DayRange): UsageSum[] {
     return this.#sql.sums[column].all(accountId, mode, fromDay, toDay);
   }
 
   /** Single verifications that have ever ended with such a result, also those that have expired since. */
   singleResults(
-    { accountId, mode }: UsageOwner,
+    { accountId, mode }: Owner,
     {
       keyId,
       verdict,
@@ -128,10 +110,7 @@ export class UsageStore {
   }
 
   /** The requests that the rate limit refused in a range of days. */
-  rateLimited(
-    { accountId, mode }: UsageOwner,
-    { fromDay, toDay }: DayRange,
-  ): Omit<RateLimitedEntry, keyof UsageOwner>[] {
+  rateLimited({ accountId, mode }: Owner, { fromDay, toDay }: DayRange): Omit<RateLimitedEntry, keyof Owner>[] {
     return this.#sql.rateLimited.all(accountId, mode, fromDay, toDay);
   }
 }

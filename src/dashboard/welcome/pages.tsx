@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { FirstSteps, StepsOwner } from "../../accounts/store.ts";
+import type { FirstSteps } from "../../accounts/store.ts";
 import type { OwnKeys } from "../../accounts/keys.ts";
 import type { Doctor } from "../../doctor/doctor.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";
@@ -13,13 +13,14 @@ import { ShownKey } from "../components/shown-key.tsx";
 import { formAction, page } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 
 export interface WelcomeUseCases {
   readonly keys: Pick<OwnKeys, "create">;
   /** The URL under which the API is reached, without a `/` at the end. */
   readonly baseUrl: string;
   readonly doctor: Doctor;
-  readonly findSteps: (owner: StepsOwner) => FirstSteps;
+  readonly findSteps: (owner: Owner) => FirstSteps;
 }
 
 const PATH = "/welcome";

@@ -10,6 +10,12 @@ const KEY_FORM = /^pw_(live|test)_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 export type KeyMode = "live" | "test";
 
+/** An account and mode. Live and test data of an account share nothing. */
+export interface Owner {
+  readonly accountId: string;
+  readonly mode: KeyMode;
+}
+
 /**
  * What live keys use, and what test keys use instead: the same interface, without network, credits or mail. A use case
  * takes one of these and selects once, by the mode of the key: `engines[caller.mode]`.

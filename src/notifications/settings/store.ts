@@ -1,5 +1,5 @@
 import { and, asc, eq, lte, type SQL, sql } from "drizzle-orm";
-import type { KeyMode } from "../../foundation/base/secrets.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 import { OF_ENABLED_ACCOUNT, statements } from "../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { accountNotifications } from "../../foundation/db/schema-webhooks.ts";
@@ -10,12 +10,6 @@ import type { DbClock } from "../../foundation/db/runtime.ts";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../../foundation/mail/recipients.ts";
 import type { MailSubscriptions, MailTopic } from "../mail/subscription-store.ts";
 import type { WebhookUrls } from "../webhooks/url-store.ts";
-
-/** Each account and mode has its own settings. */
-export interface NotificationsOwner {
-  readonly accountId: string;
-  readonly mode: KeyMode;
-}
 
 /** The settings of an account and mode, in addition to the URL and recipients of a target, domain or job. */
 export type NotificationsRow = Readonly<typeof accountNotifications.$inferSelect>;
@@ -30,7 +24,7 @@ const NOTHING: NotificationDefaults = {
 };
 
 const table = accountNotifications;
-const belongsTo = ({ accountId, mode }: NotificationsOwner): SQL | undefined =>
+const belongsTo = ({ accountId, mode }: Owner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
 export class NotificationsStore {
@@ -49,12 +43,12 @@ export class NotificationsStore {
   }
 
   /** Undefined if nothing has been set. */
-  find({ accountId, mode }: NotificationsOwner): NotificationsRow | undefined {
+  find({ accountId, mode }: Owner): NotificationsRow | undefined {
     return this.#sql.find.get({ accountId, mode });
   }
 
   /** The settings of an owner, or the initial ones. */
-  findDefaults(owner: NotificationsOwner): NotificationDefaults {
+  findDefaults(owner: Owner): NotificationDefaults {
     return this.find(owner) ?? NOTHING;
   }
 
@@ -74,7 +68,7 @@ export class NotificationsStore {
     });
   }
 
-  postponeDigest(_tx: Tx, owner: NotificationsOwner, dueAtMs: number | null): void {
+  postponeDigest(_tx: Tx, owner: Owner, dueAtMs: number | null): void {
     this.db.orm.update(table).set({ blacklistDigestDueAtMs: dueAtMs }).where(belongsTo(owner)).run();
   }
 
@@ -111,7 +105,7 @@ export class Notifications {
   ) {}
 
   /** The settings as the API shows them. */
-  view({ accountId, mode }: NotificationsOwner) {
+  view({ accountId, mode }: Owner) {
     const { store, urls, subscriptions } = this.options;
     const row = store.find({ accountId, mode });
     // Mail is only sent for live keys.
@@ -134,7 +128,7 @@ export class Notifications {
   }
 
   /** Changes the given fields. Throws `Invalid request body` for recipients that the service sends no mail to. */
-  async change({ accountId, mode }: NotificationsOwner, change: Partial<NotificationDefaults>): Promise<void> {
+  async change({ accountId, mode }: Owner, change: Partial<NotificationDefaults>): Promise<void> {
     const { store, urls } = this.options;
     const { db, clock } = this.runtime;
     if (change.recipients !== undefined) this.#refuseRecipients(change.recipients);
@@ -152,7 +146,7 @@ export class Notifications {
   }
 
   /** Stops or resumes a kind of mail to a recipient, as the link in the mail does. Test keys send no mail. */
-  async setMail({ accountId, mode }: NotificationsOwner, { recipient, kind, isOn }: MailChange): Promise<void> {
+  async setMail({ accountId, mode }: Owner, { recipient, kind, isOn }: MailChange): Promise<void> {
     if (mode === "test") throw new AppError("Invalid request body", { issues: [TEST_PROBLEM] });
     await this.options.subscriptions.set({ accountId, recipient, kind }, isOn);
   }

@@ -3,7 +3,8 @@ import { AppError } from "../../foundation/base/errors.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { Delivery, DeliveryFilters, DeliveryStatus, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
+import type { Delivery, DeliveryFilters, DeliveryStatus, DeliveryStore } from "./delivery-store.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 
 /** The result of a call that changes many deliveries. */
 export interface BulkActionResult {
@@ -29,7 +30,7 @@ export class DeliveryActions {
   ) {}
 
   /** Throws `not_found` for a delivery that does not exist or belongs to another account or mode. */
-  find(owner: WebhookOwner, id: string): Delivery {
+  find(owner: Owner, id: string): Delivery {
     const delivery = this.store.find(id);
     if (delivery?.accountId === owner.accountId && delivery.mode === owner.mode) return delivery;
     throw new AppError("not_found", { message: "There is no webhook delivery with this id." });
@@ -39,7 +40,7 @@ export class DeliveryActions {
    * Sends an event again with the same id: a finished delivery with a new schedule, a pending one now. It keeps its place
    * in its queue. A URL that was disabled (410) is enabled.
    */
-  async redeliver(owner: WebhookOwner, id: string): Promise<Delivery> {
+  async redeliver(owner: Owner, id: string): Promise<Delivery> {
     const delivery = this.find(owner, id);
     await this.runtime.db.commit((tx) => this.#redeliver(tx, delivery));
     this.dispatcher?.wake();
@@ -47,7 +48,7 @@ export class DeliveryActions {
   }
 
   /** Cancels a pending delivery; the next of its queue is sent. Throws `conflict` when it is finished otherwise. */
-  async cancel(owner: WebhookOwner, id: string): Promise<Delivery> {
+  async cancel(owner: Owner, id: string): Promise<Delivery> {
     const delivery = this.find(owner, id);
     await this.runtime.db.commit((tx) => this.#cancel(tx, delivery));
     this.dispatcher?.wake();
@@ -59,20 +60,20 @@ export class DeliveryActions {
   }
 
   /** Redelivers all that match; without a status those that are rejected or failed. */
-  redeliverMany(owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> {
+  redeliverMany(owner: Owner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> {
     const undelivered = { ...filters, status: filters.status ?? UNDELIVERED };
     return this.#changeMany(owner, undelivered, { after, change: (tx, delivery) => this.#redeliver(tx, delivery) });
   }
 
   /** Cancels all pending deliveries that match. */
-  cancelMany(owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> {
+  cancelMany(owner: Owner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> {
     const pending = { ...filters, status: "pending" } as const;
     return this.#changeMany(owner, pending, { after, change: (tx, delivery) => this.#cancel(tx, delivery) });
   }
 
   /** Changes all that match in small transactions, oldest first, so that their order is kept. */
   async #changeMany(
-    owner: WebhookOwner,
+    owner: Owner,
     filters: DeliveryFilters,
     { after, change }: { after: string | null; change: (tx: Tx, delivery: Delivery) => boolean },
   ): Promise<BulkActionResult> {

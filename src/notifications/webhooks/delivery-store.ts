@@ -1,15 +1,12 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, type SQL, sql, count, ne } from "drizzle-orm";
 import type { IdWindow, WalkPage } from "../../foundation/base/walk.ts";
-import type { KeyMode } from "../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../../foundation/db/schema-webhooks.ts";
 import { placeholdersOf, statements } from "../../foundation/db/statements.ts";
+import type { Owner } from "../../../scripts/bench/growth-data.ts";
 
 /** An endpoint with pending deliveries; `dueAtMs`: of the earliest. */
-export interface DueEndpoint {
-  readonly accountId: string;
-  readonly mode: KeyMode;
-  readonly url: string;
+export interface DueEndpoint extends WebhookEndpoint {
   readonly dueAtMs: number;
 }
 
@@ -132,14 +129,8 @@ export const prepareDeliveries = (db: Db) =>
 export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** An account and mode. Live and test webhooks share nothing: neither secrets nor queues nor disabled URLs. */
-export interface WebhookOwner {
-  readonly accountId: string;
-  readonly mode: KeyMode;
-}
-
 /** A URL of an owner. */
-export interface WebhookEndpoint extends WebhookOwner {
+export interface WebhookEndpoint extends Owner {
   readonly url: string;
 }
 
@@ -172,10 +163,10 @@ export interface DeliveryFilters {
 
 const pendingAt = ({ accountId, mode, url }: WebhookEndpoint) =>
   and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
-const goneAt = ({ accountId, mode }: WebhookOwner, url: string) =>
+const goneAt = ({ accountId, mode }: Owner, url: string) =>
   and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
 
-const matching = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): SQL | undefined => {
+const matching = ({ accountId, mode }: Owner, filters: DeliveryFilters): SQL | undefined => {
   const { status, type, url, subject, sinceMs, untilMs } = filters;
   return and(
     eq(table.accountId, accountId),
@@ -253,14 +244,14 @@ export class DeliveryStore {
   }
 
   /** The id at an offset among an owner's deliveries older than `before`, newest first; null when there are fewer. */
-  idBehind(owner: WebhookOwner, before: string | null, offset: number): string | null {
+  idBehind(owner: Owner, before: string | null, offset: number): string | null {
     const older = and(matching(owner, {}), before === null ? undefined : lt(table.id, before));
     const ids = this.db.orm.select({ id: table.id }).from(table).where(older).orderBy(desc(table.id));
     return ids.limit(1).offset(offset).get()?.id ?? null;
   }
 
   /** Newest first, older than the id `before` and not older than `from`. */
-  list(owner: WebhookOwner, filters: DeliveryFilters, page: IdWindow): Delivery[] {
+  list(owner: Owner, filters: DeliveryFilters, page: IdWindow): Delivery[] {
     const within = and(
       matching(owner, filters),
       page.before === null ? undefined : lt(table.id, page.before),
@@ -271,7 +262,7 @@ export class DeliveryStore {
 
   /** Examines the next `looks` deliveries after an id, oldest first, and returns up to `limit` that match, and where to continue. */
   listForward(
-    owner: WebhookOwner,
+    owner: Owner,
     filters: DeliveryFilters,
     { after, looks, limit }: { after: string | null; looks: number; limit: number },
   ): WalkPage<Delivery, string> {
@@ -353,7 +344,7 @@ export class DeliveryStore {
   }
 
   /** When a URL responded 410; undefined while deliveries to it are enabled. */
-  goneSince({ accountId, mode }: WebhookOwner, url: string): number | undefined {
+  goneSince({ accountId, mode }: Owner, url: string): number | undefined {
     return this.#statements.gone.get({ accountId, mode, url })?.atMs;
   }
 
@@ -361,7 +352,7 @@ export class DeliveryStore {
     this.db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run();
   }
 
-  clearGone(_tx: Tx, owner: WebhookOwner, url: string): void {
+  clearGone(_tx: Tx, owner: Owner, url: string): void {
     this.db.orm.delete(webhookGone).where(goneAt(owner, url)).run();
   }
 }

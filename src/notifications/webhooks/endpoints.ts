@@ -1,10 +1,11 @@
 import type { AttentionItem } from "../../foundation/base/attention.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
-import type { DeliveryAttempt, DeliveryStore, WebhookEndpoint, WebhookOwner } from "./delivery-store.ts";
+import type { DeliveryAttempt, DeliveryStore, WebhookEndpoint } from "./delivery-store.ts";
 import { type DeliveryFormat, formatOf } from "./formats.ts";
 import type { Database as Sqlite } from "bun:sqlite";
 import type { Db } from "../../foundation/db/open.ts";
 import { statements } from "../../foundation/db/statements.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 
 /** What sends its events to a URL. */
 export const URL_USES = ["account", "targets", "domains", "lists"] as const;
@@ -18,11 +19,7 @@ export interface UsedUrl {
 }
 
 /** How an attempt at a URL ended; `problem` is null when it delivered. */
-export interface RecentAttempt {
-  readonly atMs: number;
-  readonly httpStatus: number | null;
-  readonly problem: string | null;
-}
+export type RecentAttempt = Pick<DeliveryAttempt, "atMs" | "httpStatus" | "problem">;
 
 type Owned = [string, string];
 
@@ -76,12 +73,12 @@ export class EndpointStore {
   }
 
   /** The URLs that are set for the account, its targets, domains and unfinished lists; or one of them. */
-  used({ accountId, mode }: WebhookOwner, limit: number, url: string | null = null): UsedUrl[] {
+  used({ accountId, mode }: Owner, limit: number, url: string | null = null): UsedUrl[] {
     return this.#sql.used.all({ accountId, mode, url, limit });
   }
 
   /** The URLs that responded 410, and when. */
-  gone({ accountId, mode }: WebhookOwner): ReadonlyArray<{ readonly url: string; readonly atMs: number }> {
+  gone({ accountId, mode }: Owner): ReadonlyArray<{ readonly url: string; readonly atMs: number }> {
     return this.#sql.gone.all(accountId, mode);
   }
 
@@ -91,7 +88,7 @@ export class EndpointStore {
   }
 
   /** The next URL that was called in the last 30 days, in their order. */
-  urlAfter({ accountId, mode }: WebhookOwner, after: string): string | undefined {
+  urlAfter({ accountId, mode }: Owner, after: string): string | undefined {
     return this.#sql.urlAfter.get(accountId, mode, after)?.url;
   }
 
@@ -148,7 +145,7 @@ export class Endpoints {
   }
 
   /** The URLs in use and those that were called in the last 30 days, the worst first. */
-  list({ accountId, mode }: WebhookOwner): EndpointStatus[] {
+  list({ accountId, mode }: Owner): EndpointStatus[] {
     const owner = { accountId, mode };
     const uses = new Map<string, UsedUrl[]>();
     for (const used of this.#store.used(owner, ENDPOINTS_MAX))
@@ -162,7 +159,7 @@ export class Endpoints {
   }
 
   /** One of them; null for a URL that the account has nothing to do with. */
-  find({ accountId, mode }: WebhookOwner, url: string): EndpointStatus | null {
+  find({ accountId, mode }: Owner, url: string): EndpointStatus | null {
     if (!URL.canParse(url)) return null;
     const owner = { accountId, mode };
     const status = this.#statusOf({ ...owner, url }, this.#store.used(owner, ENDPOINTS_MAX, url));
@@ -171,7 +168,7 @@ export class Endpoints {
   }
 
   /** The URLs that events do not reach. Cheap while all work: every page of the dashboard counts them. */
-  attention({ accountId, mode }: WebhookOwner): AttentionItem[] {
+  attention({ accountId, mode }: Owner): AttentionItem[] {
     const owner = { accountId, mode };
     return this.#calledUrls(owner).flatMap((url) => {
       const isGone = this.deliveries.goneSince(owner, url) !== undefined;
@@ -202,7 +199,7 @@ export class Endpoints {
   }
 
   /** The URLs that were called in the last 30 days or are disabled. */
-  #calledUrls(owner: WebhookOwner) {
+  #calledUrls(owner: Owner) {
     const urls = new Set(this.#store.gone(owner).map(({ url }) => url));
     let called = this.#store.urlAfter(owner, "");
     for (let looked = 0; called !== undefined && looked < ENDPOINTS_MAX; looked += 1) {

@@ -3,10 +3,10 @@ import { z } from "zod";
 import type { WalkPage } from "../../foundation/base/walk.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { outbox } from "../../foundation/db/schema.ts";
-import type { WebhookOwner, Delivery, DeliveryStore } from "./delivery-store.ts";
+import type { Delivery, DeliveryStore } from "./delivery-store.ts";
 import { statements } from "../../foundation/db/statements.ts";
 import { isoTime } from "../../foundation/base/clock.ts";
-import { type KeyMode, newId } from "../../foundation/base/secrets.ts";
+import { type KeyMode, newId, type Owner } from "../../foundation/base/secrets.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
 
@@ -25,7 +25,7 @@ export interface EventFilters {
 }
 
 const table = outbox;
-const belongsTo = ({ accountId, mode }: WebhookOwner) => and(eq(table.accountId, accountId), eq(table.mode, mode));
+const belongsTo = ({ accountId, mode }: Owner) => and(eq(table.accountId, accountId), eq(table.mode, mode));
 
 const prepare = ({ orm }: Db) =>
   statements({
@@ -64,7 +64,7 @@ export class EventStore {
   }
 
   /** Examines the next `looks` events of an owner after an id, oldest first, and returns up to `wanted` that match. */
-  window(owner: WebhookOwner, { sinceMs, type, subject }: EventFilters) {
+  window(owner: Owner, { sinceMs, type, subject }: EventFilters) {
     return (after: string | null, looks: number, wanted: number): WalkPage<EventRow, string> => {
       const behind = and(
         belongsTo(owner),
@@ -90,18 +90,18 @@ export class EventStore {
   }
 
   /** Accounts and modes that have events. */
-  owners(): WebhookOwner[] {
+  owners(): Owner[] {
     return this.db.orm.selectDistinct({ accountId: table.accountId, mode: table.mode }).from(table).all();
   }
 
   /** The newest event of an owner that is not among the newest `kept`; undefined when there are not that many. */
-  surplusFrom(owner: WebhookOwner, kept: number): string | undefined {
+  surplusFrom(owner: Owner, kept: number): string | undefined {
     const ids = this.db.orm.select({ id: table.id }).from(table).where(belongsTo(owner)).orderBy(desc(table.id));
     return ids.limit(1).offset(kept).get()?.id;
   }
 
   /** Deletes up to `limit` events of an owner up to an id and returns how many. Events not relayed yet are kept. */
-  purgeUpTo(_tx: Tx, owner: WebhookOwner, id: string, limit: number): number {
+  purgeUpTo(_tx: Tx, owner: Owner, id: string, limit: number): number {
     return this.#purge(and(belongsTo(owner), lte(table.id, id)), limit, Number.POSITIVE_INFINITY);
   }
 
@@ -136,7 +136,7 @@ export interface OutboxRelayOptions {
   readonly events: EventStore;
   readonly secrets: WebhookSecrets;
   /** The URL that receives every event of an account and mode; null when none is set. */
-  readonly defaults: { findDefaults(owner: WebhookOwner): { readonly webhookUrl: string | null } };
+  readonly defaults: { findDefaults(owner: Owner): { readonly webhookUrl: string | null } };
   /** Pending deliveries to one URL; default: 100,000. */
   readonly pendingMax?: number;
 }

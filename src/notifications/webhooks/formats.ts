@@ -139,28 +139,28 @@ const eventSchema = z.object({ type: z.string(), timestamp: z.string(), data: z.
 type Data = Readonly<Record<string, unknown>>;
 
 /** The fields of events that are shown, in order. */
-const FACTS: ReadonlyArray<readonly [field: string, name: string]> = [
-  ["severity", "Severity"],
-  ["label", "Label"],
-  ["name", "Name"],
-  ["category", "Category"],
-  ["meaning", "Meaning"],
-  ["text", "TXT record"],
-  ["reason", "Reason"],
-  ["remedy", "What to do"],
-  ["previous_status", "Previous status"],
-  ["status", "Status"],
-  ["listed_on", "Listed on"],
-  ["previous_record", "Previous record"],
-  ["record", "Record"],
-  ["count", "Count"],
-  ["day", "Day"],
-  ["messages", "Messages"],
-  ["failing", "Failing"],
-  ["last_report_at", "Last report"],
-  ["message", "Message"],
-  ["checked_at", "Checked"],
-];
+const FACTS = {
+  severity: "Severity",
+  label: "Label",
+  name: "Name",
+  category: "Category",
+  meaning: "Meaning",
+  text: "TXT record",
+  reason: "Reason",
+  remedy: "What to do",
+  previous_status: "Previous status",
+  status: "Status",
+  listed_on: "Listed on",
+  previous_record: "Previous record",
+  record: "Record",
+  count: "Count",
+  day: "Day",
+  messages: "Messages",
+  failing: "Failing",
+  last_report_at: "Last report",
+  message: "Message",
+  checked_at: "Checked",
+};
 
 /** Pages of the subjects of events. */
 const PATHS: ReadonlyArray<readonly [prefix: string, path: (data: Data) => string | null]> = [
@@ -179,7 +179,7 @@ const eventMessage = (body: string, { baseUrl, docs }: MessageContext): EventMes
     ...(data.test === true ? ["TEST, nothing happened"] : []),
     ...(data.mode === "test" ? ["test key"] : []),
   ];
-  const facts = FACTS.flatMap(([field, name]): Array<[string, string]> => {
+  const facts = Object.entries(FACTS).flatMap(([field, name]): Array<[string, string]> => {
     const value = textOf(data[field]);
     return value === "" ? [] : [[name, cut(value, VALUE_CHARACTERS_MAX)]];
   });

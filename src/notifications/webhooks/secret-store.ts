@@ -1,9 +1,8 @@
 import { and, desc, eq, gt, isNull, or, type Placeholder, type SQL, sql } from "drizzle-orm";
-import { newId } from "../../foundation/base/secrets.ts";
+import { newId, type Owner } from "../../foundation/base/secrets.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
 import { webhookSecrets } from "../../foundation/db/schema-webhooks.ts";
-import type { WebhookOwner } from "./delivery-store.ts";
 import { statements } from "../../foundation/db/statements.ts";
 import { createHmac, randomBytes } from "node:crypto";
 
@@ -15,7 +14,7 @@ export const SECRET_GRACE_MS = 24 * 60 * 60 * 1000;
 
 const table = webhookSecrets;
 const endsAfter = (atMs: number | Placeholder) => or(isNull(table.validUntilMs), gt(table.validUntilMs, atMs));
-const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
+const belongsTo = ({ accountId, mode }: Owner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
 /** The signing secrets of each account and mode; created on first use. */
@@ -36,25 +35,25 @@ export class WebhookSecrets {
   }
 
   /** The valid secrets, newest first; creates the first one. Never empty. */
-  ensure(tx: Tx, owner: WebhookOwner): readonly WebhookSecret[] {
+  ensure(tx: Tx, owner: Owner): readonly WebhookSecret[] {
     const valid = this.#valid(owner);
     return valid.length > 0 ? valid : [this.#insert(tx, owner)];
   }
 
   /** The same outside of a transaction. */
-  current(owner: WebhookOwner): readonly WebhookSecret[] {
+  current(owner: Owner): readonly WebhookSecret[] {
     return this.runtime.db.transact((tx) => this.ensure(tx, owner));
   }
 
   /** The texts of the valid secrets. Creates the first one, for deliveries from versions without secrets per mode. */
-  async signing(owner: WebhookOwner): Promise<readonly string[]> {
+  async signing(owner: Owner): Promise<readonly string[]> {
     const valid = this.#valid(owner);
     const secrets = valid.length > 0 ? valid : await this.runtime.db.commit((tx) => this.ensure(tx, owner));
     return secrets.map(({ secret }) => secret);
   }
 
   /** Creates a secret; the existing ones end after 24 hours, or earlier where that was set. */
-  rotate(owner: WebhookOwner): readonly WebhookSecret[] {
+  rotate(owner: Owner): readonly WebhookSecret[] {
     const { db, clock } = this.runtime;
     return db.transact((tx) => {
       const validUntilMs = clock.nowMs() + SECRET_GRACE_MS;
@@ -65,11 +64,11 @@ export class WebhookSecrets {
     });
   }
 
-  #valid({ accountId, mode }: WebhookOwner): readonly WebhookSecret[] {
+  #valid({ accountId, mode }: Owner): readonly WebhookSecret[] {
     return this.#sql.selectValid.all({ accountId, mode, nowMs: this.runtime.clock.nowMs() });
   }
 
-  #insert(_tx: Tx, { accountId, mode }: WebhookOwner): WebhookSecret {
+  #insert(_tx: Tx, { accountId, mode }: Owner): WebhookSecret {
     const { db, clock } = this.runtime;
     const values = {
       id: newId(),

@@ -4,9 +4,9 @@ import { inSteps } from "../../foundation/base/in-steps.ts";
 import type { Tx, Db } from "../../foundation/db/open.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
-import { DeliveryStore, type WebhookOwner, type Delivery } from "./delivery-store.ts";
+import { DeliveryStore, type Delivery } from "./delivery-store.ts";
 import { and, asc, eq, isNull, ne, sql } from "drizzle-orm";
-import { newId } from "../../foundation/base/secrets.ts";
+import { newId, type Owner } from "../../foundation/base/secrets.ts";
 import { outbox } from "../../foundation/db/schema.ts";
 import { webhookDeliveries } from "../../foundation/db/schema-webhooks.ts";
 
@@ -59,23 +59,23 @@ export class WebhookUrls {
   }
 
   /** Whether deliveries to a URL are disabled because its endpoint responded 410. */
-  isDisabled(owner: WebhookOwner, url: string): boolean {
+  isDisabled(owner: Owner, url: string): boolean {
     return this.#store.goneSince(owner, url) !== undefined;
   }
 
   /** Enables deliveries to a URL again. Call it whenever a user sets a URL. */
-  enable(tx: Tx, owner: WebhookOwner, url: string): void {
+  enable(tx: Tx, owner: Owner, url: string): void {
     this.#store.clearGone(tx, owner, url);
   }
 
   /** Moves pending deliveries about a subject to its new URL, or cancels them when it has none. */
-  move(tx: Tx, owner: WebhookOwner, { subject, from, to }: UrlChange): void {
+  move(tx: Tx, owner: Owner, { subject, from, to }: UrlChange): void {
     if (from === null || from === to) return;
     this.#moves.move(tx, owner, { subject, from, to }, this.runtime.clock.nowMs(), MOVED_OF_SUBJECT_MAX);
   }
 
   /** The same for the default URL of an account and mode, in small transactions. */
-  async moveDefault(owner: WebhookOwner, from: string, to: string | null): Promise<void> {
+  async moveDefault(owner: Owner, from: string, to: string | null): Promise<void> {
     const { db, clock } = this.runtime;
     const change = { subject: null, from, to };
     const moveSome = (tx: Tx) => this.#moves.move(tx, owner, change, clock.nowMs(), MOVED_AT_ONCE_MAX);
@@ -101,7 +101,7 @@ export class MoveStore {
   ) {}
 
   /** Moves up to `limit` pending deliveries and returns how many. */
-  move(tx: Tx, owner: WebhookOwner, move: UrlMove, atMs: number, limit: number): number {
+  move(tx: Tx, owner: Owner, move: UrlMove, atMs: number, limit: number): number {
     const { subject, from, to } = move;
     if (subject !== null) {
       const notRelayed = and(
@@ -118,7 +118,7 @@ export class MoveStore {
     return deliveries.length;
   }
 
-  #pending({ accountId, mode }: WebhookOwner, { subject, from }: UrlMove, limit: number): Delivery[] {
+  #pending({ accountId, mode }: Owner, { subject, from }: UrlMove, limit: number): Delivery[] {
     const pending = and(
       eq(table.accountId, accountId),
       eq(table.mode, mode),

@@ -6,7 +6,7 @@ import { readById, walk, type WalkPage } from "../../foundation/base/walk.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import { DeliveryActions } from "./delivery-actions.ts";
-import type { Delivery, DeliveryFilters, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
+import type { Delivery, DeliveryFilters, DeliveryStore } from "./delivery-store.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { Endpoints } from "./endpoints.ts";
 import { eventData, type EventFilters, type EventRow, type EventStore, eventBody } from "./event-store.ts";
@@ -14,6 +14,7 @@ import { formatOf } from "./formats.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
 import type { DeliveryResult, LoadEventDocs, Sender } from "./send.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
+import type { Owner } from "../../../scripts/bench/growth-data.ts";
 
 /** The type of a test event by default. */
 export const TEST_TYPE = "webhook.test";
@@ -62,7 +63,7 @@ export class Webhooks {
   }
 
   /** Newest first. */
-  list(owner: WebhookOwner, filters: DeliveryFilters) {
+  list(owner: Owner, filters: DeliveryFilters) {
     const { store } = this.options;
     return readById<Delivery>(
       (page) => store.list(owner, filters, page),
@@ -72,7 +73,7 @@ export class Webhooks {
 
   /** A page of deliveries, newest first. It may have fewer rows than `limit` and still a next one. */
   page(
-    owner: WebhookOwner,
+    owner: Owner,
     filters: DeliveryFilters,
     window: { before: string | null; limit: number },
   ): Promise<WalkPage<Delivery, string | null>> {
@@ -83,12 +84,12 @@ export class Webhooks {
   }
 
   /** The events of an owner, oldest first, whether or not they were sent. */
-  feed(owner: WebhookOwner, filters: EventFilters): ReturnType<EventStore["window"]> {
+  feed(owner: Owner, filters: EventFilters): ReturnType<EventStore["window"]> {
     return this.options.events.window(owner, filters);
   }
 
   /** Sends one event to a URL, without storing it: `webhook.test`, or the documented example of another type. */
-  async test(owner: WebhookOwner, url: string, type: string): Promise<WebhookTestResult> {
+  async test(owner: Owner, url: string, type: string): Promise<WebhookTestResult> {
     const { store, send, loadDocs } = this.options;
     const { db, clock } = this.runtime;
     const id = newId();
@@ -195,7 +196,7 @@ const deliveryLine = (row: Delivery) =>
 /** Every delivery that matches as CSV, newest first. Formulas are defused. */
 export async function* writeDeliveries(
   webhooks: Pick<Webhooks, "page">,
-  owner: WebhookOwner,
+  owner: Owner,
   filters: DeliveryFilters,
 ): AsyncGenerator<Uint8Array, void> {
   yield Buffer.from(csvLine(COLUMNS));
