@@ -3,7 +3,7 @@ import type { IdWindow, WalkPage } from "../../foundation/base/walk.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../../foundation/db/schema-webhooks.ts";
 import { placeholdersOf, statements } from "../../foundation/db/statements.ts";
-import type { Owner } from "../../../scripts/bench/growth-data.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 
 /** An endpoint with pending deliveries; `dueAtMs`: of the earliest. */
 export interface DueEndpoint extends WebhookEndpoint {

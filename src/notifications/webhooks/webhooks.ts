@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isoTime } from "../../foundation/base/clock.ts";
 import { inSteps } from "../../foundation/base/in-steps.ts";
-import { newId } from "../../foundation/base/secrets.ts";
+import { newId, type Owner } from "../../foundation/base/secrets.ts";
 import { readById, walk, type WalkPage } from "../../foundation/base/walk.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
@@ -14,7 +14,6 @@ import { formatOf } from "./formats.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
 import type { DeliveryResult, LoadEventDocs, Sender } from "./send.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
-import type { Owner } from "../../../scripts/bench/growth-data.ts";
 
 /** The type of a test event by default. */
 export const TEST_TYPE = "webhook.test";
