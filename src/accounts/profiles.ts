@@ -1,5 +1,5 @@
 import { ok, type Result } from "../foundation/base/errors.ts";
-import { isTimeZone } from "../foundation/base/time-zone.ts";
+import { isTimeZone } from "../foundation/base/days.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";

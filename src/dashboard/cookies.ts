@@ -1,4 +1,4 @@
-import { isTimeZone } from "../foundation/base/time-zone.ts";
+import { isTimeZone } from "../foundation/base/days.ts";
 
 /** The value of a cookie of a request; null without it. */
 export const readCookie = (request: Request, name: string): string | null => {

@@ -38,7 +38,8 @@ const relativeText = (atMs: number, nowMs: number): string | null => {
 
 const formatters = new Map<string, Intl.DateTimeFormat>();
 
-const formatted = (atMs: number, timeZone: string, options: Intl.DateTimeFormatOptions): string => {
+/** A time in a zone; formatters are kept. */
+export const formatted = (atMs: number, timeZone: string, options: Intl.DateTimeFormatOptions): string => {
   const key = `${timeZone} ${JSON.stringify(options)}`;
   const formatter = formatters.get(key) ?? new Intl.DateTimeFormat("en-GB", { ...options, timeZone });
   if (!formatters.has(key) && formatters.size < 1_000) formatters.set(key, formatter);

@@ -7,7 +7,7 @@ import { Badge } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
-import { exactText, Time } from "../components/time.tsx";
+import { formatted, exactText, Time } from "../components/time.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
 import type { Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
@@ -85,13 +85,7 @@ export const recordPages = (useCases: UseCases): readonly PageRoute[] => [
 const untilText = (atMs: number, nowMs: number, { timeZone }: Pick<Viewer, "timeZone">): string =>
   atMs - nowMs >= DAY_MS
     ? exactText(atMs, timeZone)
-    : new Intl.DateTimeFormat("en-GB", {
-        hour: "2-digit",
-        minute: "2-digit",
-        hour12: false,
-        timeZoneName: "short",
-        timeZone,
-      }).format(atMs);
+    : formatted(atMs, timeZone, { hour: "2-digit", minute: "2-digit", hour12: false, timeZoneName: "short" });
 
 const CheckedAt = ({ checkedAtMs }: Publication) =>
   checkedAtMs === null ? (

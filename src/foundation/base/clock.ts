@@ -55,7 +55,7 @@ export class ClockWatch {
     return Math.round(this.#offsetNow() - this.#startOffsetMs);
   }
 
-  #offsetNow(): number {
+  #offsetNow() {
     return this.clock.nowMs() - this.clock.monotonicMs();
   }
 }

@@ -1,4 +1,4 @@
-import { isoDay, digestRange, latestDueMs, nextDigestMs, rangeBefore } from "./days.ts";
+import { isoDay, digestRange, latestDueMs, nextDigestMs, rangeBefore, isTimeZone } from "./days.ts";
 import { describe, expect, test } from "bun:test";
 
 const at = (text: string) => Date.parse(text);
@@ -44,3 +44,17 @@ describe("a digest", () => {
     expect(latestDueMs("monthly", due, now)).toBe(due);
   });
 });
+
+test.each(["Europe/Berlin", "UTC", "America/Argentina/Ushuaia", "Etc/GMT+5", "asia/kolkata"])(
+  "%p is a zone",
+  (name) => {
+    expect(isTimeZone(name)).toBe(true);
+  },
+);
+
+test.each(["", "+01:00", "-0530", "Berlin", "Europe/Berlin ", "Mars/Olympus", "x".repeat(10_000)])(
+  "%p is none",
+  (name) => {
+    expect(isTimeZone(name)).toBe(false);
+  },
+);

@@ -65,16 +65,26 @@ export const rangeBefore = (digest: DigestPeriod, { fromDay, toDay }: DayRange):
     ? { fromDay: firstOfMonth(fromDay, -1), toDay: fromDay - 1 }
     : { fromDay: fromDay - (toDay - fromDay + 1), toDay: fromDay - 1 };
 
-const firstAfter = (nowMs: number, dayOf: (today: number, n: number) => number): number => {
+const firstAfter = (nowMs: number, dayOf: (today: number, n: number) => number) => {
   const today = Math.floor(nowMs / DAY_MS);
   const thisMs = dayOf(today, 0) * DAY_MS + HOUR_UTC * HOUR_MS;
   return thisMs > nowMs ? thisMs : dayOf(today, 1) * DAY_MS + HOUR_UTC * HOUR_MS;
 };
 
-const mondayOf = (day: number): number => day - ((((day - FIRST_MONDAY) % WEEK_DAYS) + WEEK_DAYS) % WEEK_DAYS);
+const mondayOf = (day: number) => day - ((((day - FIRST_MONDAY) % WEEK_DAYS) + WEEK_DAYS) % WEEK_DAYS);
 
 /** The first day of the month that is `months` after the one of `day`. */
-const firstOfMonth = (day: number, months: number): number => {
+const firstOfMonth = (day: number, months: number) => {
   const date = new Date(day * DAY_MS);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1) / DAY_MS;
+};
+
+/** Whether a text names a zone of the IANA time zone database, such as Europe/Berlin. An offset such as +01:00 does not. */
+export const isTimeZone = (name: string): boolean => {
+  try {
+    return /^[A-Za-z]/.test(new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone);
+  } catch {
+    // RangeError: there is no such zone.
+    return false;
+  }
 };

@@ -22,11 +22,8 @@ const CLEARED_MIN = 64;
 export class FairQueue<T> {
   readonly #realtime: AccountQueues<T> = new Map();
   readonly #bulk: AccountQueues<T> = new Map();
-  readonly #isGone: (item: T) => boolean;
 
-  constructor(isGone: (item: T) => boolean = () => false) {
-    this.#isGone = isGone;
-  }
+  constructor(private readonly isGone: (item: T) => boolean = () => false) {}
 
   add(who: OnBehalfOf, item: T): void {
     const queue = this.#queueOf(who);
@@ -91,7 +88,7 @@ export class FairQueue<T> {
   #firstOf(queues: AccountQueues<T>, queue: AccountQueue<T>): T | undefined {
     for (; queue.at < queue.items.length; queue.at++) {
       const item = queue.items[queue.at];
-      if (item === undefined || this.#isGone(item)) continue;
+      if (item === undefined || this.isGone(item)) continue;
       if (queue.at >= CLEARED_MIN && queue.at * 2 > queue.items.length)
         queue.at -= queue.items.splice(0, queue.at).length;
       return item;
@@ -123,7 +120,7 @@ let isRunning = false;
  * Runs one waiting step at a time, the accounts in turn. While more than one waits, the event loop is free for as long as
  * the last step took: a check needs several turns of the loop, and each of them would otherwise be as long as a step.
  */
-const run = async (): Promise<void> => {
+const run = async () => {
   await nextTurn();
   for (let next = waiting.take(); next !== undefined; next = waiting.take()) {
     waitingCount--;

@@ -17,7 +17,7 @@ export interface StepsDone {
 }
 
 const NO_LIMITS: StepLimits = {};
-const never = (): boolean => false;
+const never = () => false;
 
 /**
  * Repeats `step`, one short transaction that changes a limited number of rows and returns how many, until it returns 0.

@@ -9,5 +9,5 @@ export const snakeKeys = (value: unknown): unknown => {
 export const camelKeys = (fields: object) =>
   Object.fromEntries(Object.entries(fields).map(([key, item]) => [camelCase(key), item]));
 
-const snakeCase = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-const camelCase = (key: string): string => key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+const snakeCase = (key: string) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const camelCase = (key: string) => key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());

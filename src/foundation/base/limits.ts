@@ -27,23 +27,23 @@ interface Bucket {
 const BUCKETS_BEFORE_SWEEP = 10_000;
 
 /** Rounds away the dust of floating-point refills, so that "just refilled" is not "one short". */
-const settled = (tokens: number): number => Math.round(tokens * 1e6) / 1e6;
+const settled = (tokens: number) => Math.round(tokens * 1e6) / 1e6;
 
 /** Token buckets by name, in memory. An unknown name has a full bucket; `take` removes one token or refuses. */
 export const createTokenBuckets = (clock: Clock) => {
   const buckets = new Map<string, Bucket>();
   let sweepAt = BUCKETS_BEFORE_SWEEP;
 
-  const refill = (bucket: Bucket, rate: Rate, nowMs: number): void => {
+  const refill = (bucket: Bucket, rate: Rate, nowMs: number) => {
     bucket.tokens = settled(Math.min(rate.burst, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * rate.perSecond));
     bucket.atMs = nowMs;
     bucket.rate = rate;
   };
 
-  const isFull = ({ tokens, atMs, rate }: Bucket, nowMs: number): boolean =>
+  const isFull = ({ tokens, atMs, rate }: Bucket, nowMs: number) =>
     ((nowMs - atMs) / 1000) * rate.perSecond >= rate.burst - tokens;
 
-  const sweep = (nowMs: number): void => {
+  const sweep = (nowMs: number) => {
     for (const [name, bucket] of buckets) if (isFull(bucket, nowMs)) buckets.delete(name);
     sweepAt = Math.max(BUCKETS_BEFORE_SWEEP, buckets.size * 2);
   };
@@ -68,7 +68,7 @@ export const createTokenBuckets = (clock: Clock) => {
         retryAfterS: allowed ? 0 : Math.max(1, Math.ceil(settled((1 - bucket.tokens) / rate.perSecond))),
       };
     },
-    size: (): number => buckets.size,
+    size: () => buckets.size,
   };
 };
 

@@ -70,7 +70,7 @@ export class RecentProblems {
   readonly #kept: LoggedProblem[] = [];
 
   /** Notes a line that `createLog` has written: its secrets are blanked out already. */
-  readonly note = (line: string): void => {
+  readonly note = (line: string) => {
     const [, at = "", level, message = '""', rest = ""] = LEVEL.exec(line) ?? [];
     if (level !== "warn" && level !== "error") return;
     const details = rest.replace(/\}$/, "").slice(0, DETAILS_CHARACTERS_MAX);

@@ -23,8 +23,7 @@ export interface SharesOptions {
  */
 const TIMES_FREE: Readonly<Record<Priority, number>> = { realtime: 4, bulk: 9 };
 
-const keyOf = ({ account, priority }: OnBehalfOf): string | null =>
-  account === null ? null : `${priority} ${account}`;
+const keyOf = ({ account, priority }: OnBehalfOf) => (account === null ? null : `${priority} ${account}`);
 
 /** Counts the slots that accounts use of a limited resource (connections, queries under way). */
 export const createShares = ({ placesMax, realtimeShare }: SharesOptions) => {
@@ -32,7 +31,7 @@ export const createShares = ({ placesMax, realtimeShare }: SharesOptions) => {
   /** Only of accounts that hold something. */
   const held = new Map<string, number>();
   let inUse = 0;
-  const maxFor = (priority: Priority): number => (priority === "realtime" ? placesMax : bulkMax);
+  const maxFor = (priority: Priority) => (priority === "realtime" ? placesMax : bulkMax);
 
   return {
     /** How many slots there are for such work in all. */
@@ -57,7 +56,7 @@ export const createShares = ({ placesMax, realtimeShare }: SharesOptions) => {
       else held.delete(key);
     },
     /** Accounts that hold slots, once for single checks and once for lists. */
-    holders: (): number => held.size,
+    holders: () => held.size,
   };
 };
 

@@ -56,7 +56,7 @@ export const userNameOf = (id: number, passwd = readPasswd()): string => {
   return name === "" ? `user ID ${id}` : name;
 };
 
-const readPasswd = (): string => {
+const readPasswd = () => {
   try {
     return readFileSync(PASSWD_PATH, "utf8");
   } catch {

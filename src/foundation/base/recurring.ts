@@ -30,23 +30,19 @@ interface FailingPeriod {
  * All recurring work runs here; `clock.after` is for deadlines.
  */
 export class Recurring {
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #work: RecurringWork;
   readonly #stopping = new AbortController();
   #cancel: (() => void) | null = null;
   /** When the next run begins, by the monotonic clock. */
-  #atMs: number = Number.POSITIVE_INFINITY;
-  #notBeforeMs: number = Number.NEGATIVE_INFINITY;
+  #atMs = Number.POSITIVE_INFINITY;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | null = null;
   #again: Promise<void> | null = null;
   #failing: FailingPeriod | null = null;
 
-  constructor({ clock, log }: { readonly clock: Clock; readonly log: Log }, work: RecurringWork) {
-    this.#clock = clock;
-    this.#log = log;
-    this.#work = work;
-  }
+  constructor(
+    private readonly runtime: { readonly clock: Clock; readonly log: Log },
+    private readonly work: RecurringWork,
+  ) {}
 
   /** Whether the last run failed. */
   get isFailing(): boolean {
@@ -55,7 +51,7 @@ export class Recurring {
 
   /** Runs the work after `delayMs` at the latest: an earlier plan stands. After a run that failed, not before its retry. */
   within(delayMs: number): void {
-    const atMs = Math.max(this.#clock.monotonicMs() + delayMs, this.#notBeforeMs);
+    const atMs = Math.max(this.runtime.clock.monotonicMs() + delayMs, this.#notBeforeMs);
     if (this.#stopping.signal.aborted || atMs >= this.#atMs) return;
     this.#atMs = atMs;
     if (this.#running === null) this.#setTimer();
@@ -83,12 +79,12 @@ export class Recurring {
     await this.#running;
   }
 
-  #setTimer(): void {
+  #setTimer() {
     this.#cancel?.();
-    this.#cancel = this.#clock.after(this.#atMs - this.#clock.monotonicMs(), () => void this.run());
+    this.#cancel = this.runtime.clock.after(this.#atMs - this.runtime.clock.monotonicMs(), () => void this.run());
   }
 
-  #begin(): Promise<void> {
+  #begin() {
     if (this.#stopping.signal.aborted) return Promise.resolve();
     this.#cancel?.();
     this.#atMs = Number.POSITIVE_INFINITY;
@@ -98,11 +94,11 @@ export class Recurring {
     return running;
   }
 
-  async #runOnce(): Promise<void> {
+  async #runOnce() {
     const delayMs = await this.#tryRun();
     this.#running = null;
     if (this.#stopping.signal.aborted) return;
-    const nextMs = this.#clock.monotonicMs() + (delayMs ?? Number.POSITIVE_INFINITY);
+    const nextMs = this.runtime.clock.monotonicMs() + (delayMs ?? Number.POSITIVE_INFINITY);
     if (this.isFailing && delayMs !== null) this.#notBeforeMs = nextMs;
     this.#atMs = Math.max(this.#notBeforeMs, Math.min(this.#atMs, nextMs));
     if (this.#atMs < Number.POSITIVE_INFINITY) this.#setTimer();
@@ -110,7 +106,7 @@ export class Recurring {
 
   async #tryRun(): Promise<number | null> {
     try {
-      const delayMs = await this.#work.run(this.#stopping.signal, () => this.#endFailing());
+      const delayMs = await this.work.run(this.#stopping.signal, () => this.#endFailing());
       this.#endFailing();
       return delayMs;
     } catch (error) {
@@ -120,23 +116,27 @@ export class Recurring {
 
   /** Returns the delay of the next run. */
   #noteFailure(error: unknown): number | null {
-    const { name, fields, retryMs = null } = this.#work;
-    this.#failing ??= { sinceMs: this.#clock.monotonicMs(), errors: new Set(), failures: 0 };
+    const { name, fields, retryMs = null } = this.work;
+    this.#failing ??= { sinceMs: this.runtime.clock.monotonicMs(), errors: new Set(), failures: 0 };
     const { errors } = this.#failing;
     const failures = ++this.#failing.failures;
     const delayMs = typeof retryMs === "function" ? retryMs(error, failures) : retryMs;
     const text = String(error);
     if (errors.has(text) || errors.size >= ERRORS_LOGGED_MAX) return delayMs;
     errors.add(text);
-    this.#log.error(`${name} failed`, { ...fields, error, ...(delayMs === null ? {} : { retry_in_ms: delayMs }) });
+    this.runtime.log.error(`${name} failed`, {
+      ...fields,
+      error,
+      ...(delayMs === null ? {} : { retry_in_ms: delayMs }),
+    });
     return delayMs;
   }
 
-  #endFailing(): void {
+  #endFailing() {
     if (this.#failing === null) return;
-    const { name, fields } = this.#work;
-    const failedForMs = this.#clock.monotonicMs() - this.#failing.sinceMs;
+    const { name, fields } = this.work;
+    const failedForMs = this.runtime.clock.monotonicMs() - this.#failing.sinceMs;
     this.#failing = null;
-    this.#log.info(`${name} works again`, { ...fields, failed_for_s: Math.round(failedForMs / 1_000) });
+    this.runtime.log.info(`${name} works again`, { ...fields, failed_for_s: Math.round(failedForMs / 1_000) });
   }
 }

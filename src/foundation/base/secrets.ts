@@ -30,7 +30,7 @@ const ID_FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 /** Whether a text has the form of an id, so that the database is not queried for anything else. */
 export const isId = (text: string): boolean => ID_FORM.test(text);
 
-const base62 = (value: bigint, characters: number): string => {
+const base62 = (value: bigint, characters: number) => {
   let rest = value;
   let text = "";
   while (text.length < characters) {
@@ -41,7 +41,7 @@ const base62 = (value: bigint, characters: number): string => {
 };
 
 /** In the same digits; without big integers, because every request has it computed. */
-const checksum = (text: string): string => {
+const checksum = (text: string) => {
   let rest = Bun.hash.crc32(text);
   let digits = "";
   while (digits.length < CHECKSUM_CHARACTERS) {

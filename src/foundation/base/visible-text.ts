@@ -7,7 +7,7 @@ const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 /** The same for pages: there, tabs and carriage returns are white space, and words and emoji may be joined. */
 const UNSAFE_IN_PAGE = /(?![\t\n\r]|(?<=[^\p{ASCII}])[\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
-const escaped = (character: string): string =>
+const escaped = (character: string) =>
   Array.from(
     { length: character.length },
     (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
@@ -28,7 +28,7 @@ export const visibleMarkup = (markup: string): string => {
   if (markup.search(UNSAFE_IN_PAGE) === -1) return markup;
   const pieces = markup.split('"');
   let isAreaTag = false;
-  const visibleTags = (piece: string): string =>
+  const visibleTags = (piece: string) =>
     piece
       .split("<")
       .map((segment, at) => {
@@ -48,4 +48,4 @@ export const visibleMarkup = (markup: string): string => {
     .join('"');
 };
 
-const visible = (text: string): string => text.replace(UNSAFE_IN_PAGE, escaped);
+const visible = (text: string) => text.replace(UNSAFE_IN_PAGE, escaped);

@@ -117,7 +117,7 @@ export const mapConcurrently = async <T, R>(
   const results: R[] = [];
   const left = items.entries();
   let hasFailed = false;
-  const runNext = async (): Promise<void> => {
+  const runNext = async () => {
     for (const [index, item] of left) {
       if (hasFailed) return;
       try {

@@ -56,7 +56,7 @@ export const walk = async <R, K>(
   return { rows: found, next: behind };
 };
 
-const weightless = (): number => 0;
+const weightless = () => 0;
 
 /** A piece of what is ordered by ids. */
 export interface IdWindow {

@@ -78,7 +78,7 @@ const COPY =
   /^\.before-(?:(?<migration>\d{4}_[\w-]+?)|(?<restore>restore-[\dTZ-]+))(?<companion>-wal|-shm|-journal|\.sha256)?$/;
 const COMPANIONS = [...COMPANION_SUFFIXES, CHECKSUM_SUFFIX];
 
-const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
 const copyNames = (
   path: string,

@@ -57,7 +57,7 @@ export interface TooLittleSpace {
 /** SQLite writes what is in use into a temporary file, and then into the write-ahead log. */
 const COPIES = 2;
 
-const checkpoint = ({ sqlite }: Pick<Db, "sqlite">): void => void sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
+const checkpoint = ({ sqlite }: Pick<Db, "sqlite">) => void sqlite.query("PRAGMA wal_checkpoint(TRUNCATE)").all();
 
 /**
  * Rewrites the database at `path` without unused space, so that nothing deleted is left in the file, and from then on

@@ -41,8 +41,8 @@ const prepare = (sqlite: Sqlite) => ({
 export class GroupCommit {
   readonly #statements: ReturnType<typeof prepare>;
   #pending: PendingWrite[] = [];
-  #isScheduled: boolean = false;
-  #isClosed: boolean = false;
+  #isScheduled = false;
+  #isClosed = false;
 
   constructor(
     private readonly sqlite: Sqlite,

@@ -177,7 +177,7 @@ const withoutWaiting = <T>({ sqlite }: Pick<Db, "sqlite">, work: () => T): T | n
 };
 
 /** Moves the write-ahead log into the file and empties it; false while another program reads or writes. */
-const emptyLog = ({ sqlite }: Pick<Db, "sqlite">): boolean => {
+const emptyLog = ({ sqlite }: Pick<Db, "sqlite">) => {
   // Copies, without keeping writers out, most of what the second then has to.
   sqlite.query("PRAGMA wal_checkpoint(PASSIVE)").all();
   return sqlite.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;

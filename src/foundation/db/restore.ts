@@ -177,19 +177,19 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   users: ["id", "account_id", "email", "password_hash", "totp_secret"],
 };
 
-const hasTable = (sqlite: Sqlite, schema: string, table: string, columns: readonly string[] = []): boolean => {
+const hasTable = (sqlite: Sqlite, schema: string, table: string, columns: readonly string[] = []) => {
   const found = new Set(sqlite.query("SELECT name FROM pragma_table_info(?, ?)").values(table, schema).flat());
   return found.size > 0 && columns.every((column) => found.has(column));
 };
 
-const haveBoth = (sqlite: Sqlite, ...tables: readonly string[]): boolean =>
+const haveBoth = (sqlite: Sqlite, ...tables: readonly string[]) =>
   tables.every((table) => ["main", "former"].every((schema) => hasTable(sqlite, schema, table, COLUMNS[table])));
 
-const named = (sqlite: Sqlite, sql: string): readonly NamedAccess[] => sqlite.query<NamedAccess, []>(sql).all();
+const named = (sqlite: Sqlite, sql: string) => sqlite.query<NamedAccess, []>(sql).all();
 
 const REVOKED = "former.revoked_at_ms IS NOT NULL AND restored.revoked_at_ms IS NULL";
 /** The secrets of a key, as a text that is equal for equal secrets. */
-const secretsIn = (schema: string): string =>
+const secretsIn = (schema: string) =>
   `(SELECT group_concat(hash || ifnull(valid_until_ms, ''), ',') FROM (SELECT hash, valid_until_ms FROM ${schema}.key_secrets WHERE key_id = restored.id ORDER BY hash))`;
 const KEY = "restored.id, accounts.name AS account, restored.name";
 const KEYS_IN_BOTH =
@@ -239,11 +239,11 @@ const compareUsers = (sqlite: Sqlite) => {
   };
 };
 
-const emptyTable = (sqlite: Sqlite, table: string): number =>
+const emptyTable = (sqlite: Sqlite, table: string) =>
   hasTable(sqlite, "main", table) ? sqlite.run(`DELETE FROM main.${table}`).changes : 0;
 
 /** False where the former database cannot be read: it is damaged, or no database. */
-const attach = (sqlite: Sqlite, former: string): boolean => {
+const attach = (sqlite: Sqlite, former: string) => {
   try {
     sqlite.run("ATTACH DATABASE ? AS former", [former]);
     sqlite.query("SELECT count(*) FROM former.sqlite_master").get();
@@ -261,7 +261,7 @@ const appendEntry = (
   sqlite: Sqlite,
   { atMs, user, host, pid }: RestoredBy,
   { access, keepSessions }: { readonly access: RestoredAccess; readonly keepSessions: boolean },
-): void => {
+) => {
   if (!hasTable(sqlite, "main", "audit_log", AUDIT_COLUMNS)) return;
   const after = {
     ...{ sessions_kept: keepSessions, sessions_ended: access.sessionsEnded, links_ended: access.linksEnded },
@@ -308,7 +308,7 @@ export const withdrawAccess = (
   try {
     sqlite.run("PRAGMA secure_delete = ON");
     const compared = compare(sqlite, former);
-    const end = (table: string): number => (keepSessions ? 0 : emptyTable(sqlite, table));
+    const end = (table: string) => (keepSessions ? 0 : emptyTable(sqlite, table));
     const access = { sessionsEnded: end("sessions"), linksEnded: end("setup_links"), ...compared };
     appendEntry(sqlite, by, { access, keepSessions });
     return access;

@@ -149,7 +149,7 @@ const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OPEN_ARRAY, OPEN_OBJECT] = [0x5b, 0x7b];
 
 /** Where the string that begins at `from` ends: the index of its closing quote, or the length where there is none. */
-const endOfString = (bytes: Uint8Array, from: number): number => {
+const endOfString = (bytes: Uint8Array, from: number) => {
   let at = from + 1;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
   return Math.min(at, bytes.length);

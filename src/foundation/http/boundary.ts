@@ -38,7 +38,7 @@ const notFound = (methods: readonly string[]): ErrorResponse =>
 const CLIENT_GONE: ErrorResponse = { status: 499, headers: {}, body: {} };
 
 /** The body ended too early: the client closed the connection or sent broken chunks. */
-const isAbort = (error: unknown): boolean => error instanceof Error && error.name === "AbortError";
+const isAbort = (error: unknown) => error instanceof Error && error.name === "AbortError";
 
 /**
  * Around every route: the `X-Request-Id` (the client's own if it is well-formed) and the error body. An

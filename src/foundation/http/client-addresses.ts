@@ -14,7 +14,7 @@ const SOMEBODY = "192.0.2.1";
 export class ClientAddresses {
   #clientOf: ReturnType<typeof createClientAddress>;
   #peers: Peers | null = null;
-  #hasWarned: boolean = false;
+  #hasWarned = false;
 
   /** `trustedProxies` are networks whose X-Forwarded-For names the client. */
   constructor(
@@ -52,7 +52,7 @@ export class ClientAddresses {
   }
 
   /** Behind a proxy that is not trusted all clients are one, so that one who guesses passwords slows all of them down. */
-  #warn(proxy: string): void {
+  #warn(proxy: string) {
     if (this.#hasWarned || !isInNetworks(NEAR, parseIp(proxy))) return;
     this.#hasWarned = true;
     this.log?.warn("requests come through a proxy that is not trusted: all clients count as one", {
@@ -81,9 +81,9 @@ const readAddress = (text: string): string | null =>
  */
 export const createClientAddress = (trustedProxies: readonly string[]) => {
   const networks = parseCidrs(trustedProxies);
-  const isTrusted = (address: string): boolean => isInNetworks(networks, parseIp(address));
+  const isTrusted = (address: string) => isInNetworks(networks, parseIp(address));
 
-  return (peer: string, forwardedFor: string | null): string => {
+  return (peer: string, forwardedFor: string | null) => {
     let client = readAddress(peer) ?? peer;
     const forwarders = forwardedFor?.split(",").slice(-FORWARDERS_MAX) ?? [];
     while (isTrusted(client)) {

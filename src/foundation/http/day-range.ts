@@ -17,7 +17,7 @@ export const parseDay = (text: string): number | null => {
   return Number.isNaN(ms) || !isOnCalendar ? null : dayOfTime(ms);
 };
 
-const dayText = z.string().transform((text, context): number => {
+const dayText = z.string().transform((text, context) => {
   const day = parseDay(text);
   if (day !== null) return day;
   context.addIssue({ code: "custom", message: "Must be a date (YYYY-MM-DD) or an ISO 8601 time with a zone" });

@@ -23,7 +23,7 @@ export const errorResponse = (code: ErrorCode, details: ErrorDetails = {}): Erro
   },
 });
 
-const unavailable = (message: string): ErrorResponse =>
+const unavailable = (message: string) =>
   errorResponse("unavailable", { message, headers: { "retry-after": String(UNAVAILABLE_RETRY_S) } });
 
 /** Whether an error is a state of the disk or the database, not a bug. */

@@ -38,7 +38,7 @@ const insufficientScope = (required: Scope) =>
 const rateLimited = (retryAfterS: number) =>
   new AppError("rate_limited", { body: { retry_after: retryAfterS }, headers: { "retry-after": String(retryAfterS) } });
 
-const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, allowance: Allowance): void => {
+const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, allowance: Allowance) => {
   headers["ratelimit-limit"] = String(rate.perSecond);
   headers["ratelimit-remaining"] = String(allowance.remaining);
   headers["ratelimit-reset"] = String(allowance.resetS);
@@ -69,22 +69,20 @@ export interface Act<T> {
   readonly isRecordedUnchanged: (value: T) => boolean;
 }
 
-const nothing = (): void => undefined;
+const nothing = () => undefined;
 
 /** The checks before a route, in this order: key (401), account and scope (403), rate limit (429). */
 export class Guard {
-  readonly #authenticate: Authenticate;
   readonly #buckets: TokenBuckets;
   readonly #budgets: Budgets;
   readonly #onRateLimited: (caller: Caller) => void;
   readonly #perform: NonNullable<GuardOptions["perform"]>;
 
   constructor(
-    authenticate: Authenticate,
+    private readonly authenticate: Authenticate,
     { buckets, budgets, onRateLimited = nothing, perform = (_caller, _done, { work }) => work() }: GuardOptions,
   ) {
     this.#perform = perform;
-    this.#authenticate = authenticate;
     this.#buckets = buckets;
     this.#budgets = budgets;
     this.#onRateLimited = onRateLimited;
@@ -96,7 +94,7 @@ export class Guard {
     set: { readonly headers: Record<string, string | number> },
     route: { readonly scope: Scope | null | "open"; readonly rateLimited?: boolean },
   ): Caller {
-    const caller = this.#authenticate(request.headers.get("authorization"));
+    const caller = this.authenticate(request.headers.get("authorization"));
     if (caller === undefined) throw unauthorized();
     if (caller === "disabled") throw accountDisabled();
     const { scope } = route;

@@ -74,7 +74,7 @@ const parametersIn = (place: "path" | "query" | "header", schema: z.ZodObject | 
 };
 
 /** `idempotency-key` → `Idempotency-Key`. */
-const headerName = (name: string): string => name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
+const headerName = (name: string) => name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 
 /** The error codes of a route: those that follow from its declaration, then its own. */
 const errorsOf = ({
@@ -234,7 +234,7 @@ const keysSchema = z.object({
 });
 
 /** A record whose keys are an enum becomes an object with these properties. */
-const withNamedProperties = (made: JsonObject): void => {
+const withNamedProperties = (made: JsonObject) => {
   const record = keysSchema.safeParse(made);
   if (!record.success) return;
   const { propertyNames, additionalProperties } = record.data;

@@ -5,7 +5,7 @@ import { pathOf } from "./request-target.ts";
 import { newId } from "../base/secrets.ts";
 
 /** Paths that hold a secret are cut before it. */
-const withoutSecret = (path: string): string => path.replace(/^((?:\/test)?\/setup\/).+$/s, "$1…");
+const withoutSecret = (path: string) => path.replace(/^((?:\/test)?\/setup\/).+$/s, "$1…");
 
 /** The path of a request as logs name it. */
 export const loggedPath = (request: Request): string => withoutSecret(pathOf(request));

@@ -100,13 +100,10 @@ interface ByteLimits {
 
 /** Counts bytes held for callers, so that neither one nor all together exhaust the memory of the process. */
 class ByteBudget {
-  readonly #limits: ByteLimits;
   readonly #byOwner = new Map<string, number>();
   #held = 0;
 
-  constructor(limits: ByteLimits) {
-    this.#limits = limits;
-  }
+  constructor(private readonly limits: ByteLimits) {}
 
   /** Bytes held now, over all callers. */
   get held(): number {
@@ -116,7 +113,7 @@ class ByteBudget {
   /** Returns false and takes nothing if that would exceed a limit. */
   take(owner: string, bytes: number): boolean {
     const own = (this.#byOwner.get(owner) ?? 0) + bytes;
-    if (own > this.#limits.each || this.#held + bytes > this.#limits.all) return false;
+    if (own > this.limits.each || this.#held + bytes > this.limits.all) return false;
     this.#byOwner.set(owner, own);
     this.#held += bytes;
     return true;
@@ -141,15 +138,12 @@ const BEGUN_PER_TURN = 8;
  * wait for the next turns, the callers in turn. Nothing is refused.
  */
 export class RequestGate {
-  readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #waiting = new FairQueue<() => void>();
-  #isWaited: boolean = false;
+  #isWaited = false;
   /** On the monotonic clock; null before the first request of a turn. */
   #turnEndsMs: number | null = null;
 
-  constructor(clock: Pick<Clock, "monotonicMs">) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
 
   /** Null when the request may begin at once. `callerOf`: who sends it; it is not asked for when nobody waits. */
   enter(callerOf: () => string | null): Promise<void> | null {
@@ -162,8 +156,8 @@ export class RequestGate {
     });
   }
 
-  #hasTime(): boolean {
-    const nowMs = this.#clock.monotonicMs();
+  #hasTime() {
+    const nowMs = this.clock.monotonicMs();
     if (this.#turnEndsMs === null) {
       this.#turnEndsMs = nowMs + TURN_MS_MAX;
       void nextTurn().then(() => {
@@ -173,7 +167,7 @@ export class RequestGate {
     return nowMs < this.#turnEndsMs;
   }
 
-  async #admit(): Promise<void> {
+  async #admit() {
     while (!this.#waiting.isEmpty()) {
       await nextTurn();
       for (let begun = 0; begun < BEGUN_PER_TURN; begun++) this.#waiting.take()?.item();

@@ -112,7 +112,7 @@ async function* zipped(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>)
   }
 }
 
-const nothing = (): void => undefined;
+const nothing = () => undefined;
 
 /** Memory of a streamed response: a batch of rows, and the buffers of the runtime. */
 const STREAM_BYTES = 1024 * 1024;
@@ -164,15 +164,13 @@ export const sendText = (request: Request, text: string, headers: Headers): Resp
 
 /** Text whose bytes are counted from when they are written until they are sent. */
 export class TextResponse {
-  readonly #request: Request;
   readonly #held: ResponseReservation;
   readonly #pieces: Array<Buffer<ArrayBuffer>> = [];
   #texts: string[] = [];
   #waiting = 0;
   #reserved = 0;
 
-  constructor(request: Request) {
-    this.#request = request;
+  constructor(private readonly request: Request) {
     this.#held = reserveResponse(request);
   }
 
@@ -205,10 +203,10 @@ export class TextResponse {
       return new Response(only, { headers });
     }
     const { end, pieces } = { end: () => this.#held.release(), pieces: this.#drain() };
-    return streamResponse(this.#request, pieces, { headers, end });
+    return streamResponse(this.request, pieces, { headers, end });
   }
 
-  #pack(): void {
+  #pack() {
     this.#pieces.push(Buffer.from(this.#texts.join("")));
     this.#texts = [];
     this.#waiting = 0;
@@ -228,14 +226,14 @@ const NAME_CHARACTERS_MAX = 100;
 /** Characters that file systems or shells reject or interpret, invisible ones, and those that change the writing direction. */
 const UNFIT = /[/\\:*?"<>|\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]+/gu;
 
-const cleaned = (name: string): string =>
+const cleaned = (name: string) =>
   [...name.toWellFormed().normalize("NFC").replace(UNFIT, " ").replace(/\s+/g, " ")]
     .slice(0, NAME_CHARACTERS_MAX)
     .join("")
     .replace(/^[\s.]+|[\s.]+$/g, "");
 
 /** Percent-encodes the characters that encodeURIComponent leaves but RFC 8187 §3.2.1 does not allow. */
-const encoded = (text: string): string =>
+const encoded = (text: string) =>
   encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 
 /**

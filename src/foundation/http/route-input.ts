@@ -86,7 +86,7 @@ export const idempotencyKeyHeader = (description: string) =>
       }),
   });
 
-const isIdempotencyKey = (text: string): boolean => {
+const isIdempotencyKey = (text: string) => {
   const characters = [...text].length;
   return characters >= 1 && characters <= IDEMPOTENCY_KEY_CHARACTERS_MAX;
 };

@@ -133,7 +133,7 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
       };
       const work = async (): Promise<unknown> => handler(input);
       if (!isRecorded(route, input)) return work();
-      const isRecordedUnchanged = (response: unknown): boolean =>
+      const isRecordedUnchanged = (response: unknown) =>
         route.recordedIfChanged !== true && statusOf(response, set) < CLIENT_ERROR;
       const done = { action: `api.${route.operationId}`, subject: subjectIn(route, input) };
       return guard.perform(caller, done, { work, isRecordedUnchanged });
@@ -155,10 +155,10 @@ const CLIENT_ERROR = 400;
 const DRY_RUN = z.object({ dry_run: z.literal(true) });
 
 /** Whether the audit log has a request: it may change something, and is no dry run. */
-const isRecorded = ({ method, unrecorded }: AnyRoute, { query, body }: { query: unknown; body: unknown }): boolean =>
+const isRecorded = ({ method, unrecorded }: AnyRoute, { query, body }: { query: unknown; body: unknown }) =>
   method !== "GET" && unrecorded === undefined && ![query, body].some((part) => DRY_RUN.safeParse(part).success);
 
-const statusOf = (response: unknown, { status }: ResponseHead): number =>
+const statusOf = (response: unknown, { status }: ResponseHead) =>
   response instanceof Response ? response.status : typeof status === "number" ? status : 200;
 
 /** The same for a route that needs no key. */

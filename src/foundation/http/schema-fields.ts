@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const described =
   <Schema extends z.ZodType>(schema: Schema) =>
-  (description: string): Schema =>
+  (description: string) =>
     schema.meta({ description });
 
 const time = z.iso.datetime({ precision: 3 });

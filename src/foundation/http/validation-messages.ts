@@ -47,11 +47,11 @@ export const validationMessage = (issue: RawIssue, isQuery: boolean): string | u
   }
 };
 
-const choiceMessage = (choices: readonly string[]): string =>
+const choiceMessage = (choices: readonly string[]) =>
   choices.length === 1 ? `Must be ${choices[0]}` : `Must be one of: ${choices.join(", ")}`;
 
 /** Names the range of a number, if its schema has one. */
-const typeMessage = (expected: string, inst: RawIssue["inst"]): string => {
+const typeMessage = (expected: string, inst: RawIssue["inst"]) => {
   if (!(inst instanceof z.ZodNumber)) return TYPES[expected] ?? INVALID;
   const { isInt, minValue: min, maxValue: max } = inst;
   const type = isInt ? "Must be an integer" : "Must be a number";
@@ -66,7 +66,7 @@ const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   array: ["entry", "entries"],
 };
 
-const limitMessage = (how: "at least" | "at most", limit: number, { origin, inclusive }: RawLimit): string => {
+const limitMessage = (how: "at least" | "at most", limit: number, { origin, inclusive }: RawLimit) => {
   const unit = UNITS[origin];
   if (unit !== undefined) return `Must have ${how} ${limit} ${unit[limit === 1 ? 0 : 1]}`;
   if (inclusive !== false) return `Must be ${how} ${limit}`;

@@ -28,7 +28,7 @@ const MAILTO = /^mailto:/iu;
 const TOKEN = /[^\s@<>,;|"'()]+@[^\s@<>,;|"'()]+\.[^\s@<>,;|"'()]+/gu;
 
 /** The address of a `mailto:` URI (RFC 6068 §2), without its header fields. */
-const withoutMailto = (text: string): string => {
+const withoutMailto = (text: string) => {
   // input ≤ 640 characters
   const target = text.replace(MAILTO, "").replace(/(@[^?]*)\?.*$/su, "$1");
   try {
@@ -39,11 +39,10 @@ const withoutMailto = (text: string): string => {
   }
 };
 
-const addressesIn = (text: string): Set<string> =>
-  new Set([...text.matchAll(TOKEN)].map(([token]) => token.toLowerCase()));
+const addressesIn = (text: string) => new Set([...text.matchAll(TOKEN)].map(([token]) => token.toLowerCase()));
 
 /** One layer of what surrounds an address taken off; the same text when there is none. */
-const unwrapped = (text: string): string => {
+const unwrapped = (text: string) => {
   const bare = text.replace(ZERO_WIDTH, "").replace(EDGES, "");
   if (bare !== text) return bare;
   if (MAILTO.test(bare)) return withoutMailto(bare);
@@ -56,7 +55,7 @@ const unwrapped = (text: string): string => {
   return inside !== "" && addressesIn(`${name} ${inside}`).size <= 1 ? inside : bare;
 };
 
-const isLongerThan = (text: string, charactersMax: number): boolean =>
+const isLongerThan = (text: string, charactersMax: number) =>
   text.length > charactersMax && (text.length > 2 * charactersMax || [...text].length > charactersMax);
 
 /**

@@ -257,8 +257,7 @@ const findUnfitCharacter = (value: string): AddressProblem | null => {
   return null;
 };
 
-const quoteIfNeeded = (value: string): string =>
-  DOT_STRING.test(value) ? value : `"${value.replaceAll(/["\\]/gu, "\\$&")}"`;
+const quoteIfNeeded = (value: string) => (DOT_STRING.test(value) ? value : `"${value.replaceAll(/["\\]/gu, "\\$&")}"`);
 
 /** What `postwarden inspect address` prints for one text. The field names are part of the interface. */
 export interface AddressInspection {

@@ -70,7 +70,7 @@ const withoutMailboxLine = (bytes: Uint8Array): Uint8Array => {
 };
 
 const kindOf = (contentType: string, failedRecipients: string, parts: readonly MimePart[]): MessageKind => {
-  const has = (type: string): boolean => parts.some(({ contentType: own }) => own === type);
+  const has = (type: string) => parts.some(({ contentType: own }) => own === type);
   if (has("message/feedback-report") || /report-type="?feedback-report/i.test(contentType)) return "failure_report";
   const isDelivery =
     has("message/delivery-status") ||

@@ -30,7 +30,7 @@ export const readHeaderFields = (lines: readonly Uint8Array[]): HeaderFields => 
 };
 
 /** `String.trim` would also take away what makes a name another one, such as a no-break space. */
-const trimBlanks = (text: string): string => {
+const trimBlanks = (text: string) => {
   const isBlank = (at: number) => text[at] === " " || text[at] === "\t";
   let [start, end] = [0, text.length];
   while (start < end && isBlank(start)) start++;
@@ -63,7 +63,7 @@ export const readParameterField = (field: string): ParameterField => {
 };
 
 /** A parenthesis inside a word is part of it: `report(1).xml`. */
-const withoutComments = (text: string): string => text.replace(/[ \t]\([^()]*\)/g, " ").trim();
+const withoutComments = (text: string) => text.replace(/[ \t]\([^()]*\)/g, " ").trim();
 
 /** A part of a value: `name*1`, `name*1*` or `name*` (RFC 2231 §3 f.). */
 const SECTION = /^(.+?)\*(?:(\d{1,4})(\*)?)?$/;
@@ -127,7 +127,7 @@ export const decodeCharset = (bytes: Uint8Array, charset: string): string => {
 
 const windows1252 = new TextDecoder("windows-1252");
 
-const decodeRuns = (text: string, joins: boolean): string => {
+const decodeRuns = (text: string, joins: boolean) => {
   let result = "";
   let at = 0;
   let run: { readonly charset: string; readonly bytes: Uint8Array[] } | null = null;

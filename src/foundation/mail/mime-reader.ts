@@ -80,33 +80,31 @@ class StructureReader {
   readonly leaves: Leaf[] = [];
   /** Of the message itself. */
   header: HeaderFields = new Map();
-  readonly #message: Uint8Array;
-  readonly #limits: MimeLimits;
   /** The boundaries of the multiparts whose parts are being read (RFC 2046 §5.1), the innermost last. */
   readonly #open: Uint8Array[] = [];
   /** The lines of the header that is being read; null in a body, a preamble or an epilogue. */
   #headerLines: Uint8Array[] | null = [];
   #leaf: Leaf | null = null;
-  #isFirstHeader: boolean = true;
+  #isFirstHeader = true;
   #headerBytes = 0;
   #dashLines = 0;
 
-  constructor(message: Uint8Array, limits: MimeLimits) {
-    this.#message = message;
-    this.#limits = limits;
-  }
+  constructor(
+    private readonly message: Uint8Array,
+    private readonly limits: MimeLimits,
+  ) {}
 
   /** Takes the line from `start` to `next`, its line end included. False when a limit is exceeded. */
   readLine(start: number, next: number): boolean {
-    const message = this.#message;
+    const message = this.message;
     let end = next;
     while (end > start && (message[end - 1] === LF || message[end - 1] === CR)) end--;
     const isDashed = message[start] === DASH && message[start + 1] === DASH && end - start > 2;
-    if (isDashed && ++this.#dashLines > this.#limits.dashLinesMax) return false;
+    if (isDashed && ++this.#dashLines > this.limits.dashLinesMax) return false;
     if (isDashed && this.#readBoundary(message.subarray(start + 2, end))) return this.#open.length <= this.#depthMax;
     if (this.#headerLines !== null) {
       this.#headerBytes += end - start;
-      if (this.#headerBytes > this.#limits.headerBytesMax) return false;
+      if (this.#headerBytes > this.limits.headerBytesMax) return false;
       if (end > start) this.#headerLines.push(message.subarray(start, end));
       else this.#endHeader(next);
       return true;
@@ -117,16 +115,16 @@ class StructureReader {
 
   /** The message ends here. False when a limit is exceeded. */
   end(): boolean {
-    if (this.#headerLines !== null) this.#endHeader(this.#message.length);
+    if (this.#headerLines !== null) this.#endHeader(this.message.length);
     return this.#open.length <= this.#depthMax;
   }
 
-  get #depthMax(): number {
-    return this.#limits.multipartDepthMax;
+  get #depthMax() {
+    return this.limits.multipartDepthMax;
   }
 
   /** Whether the text behind `--` is a boundary of an open multipart, the innermost first; multiparts inside it end then. */
-  #readBoundary(text: Uint8Array): boolean {
+  #readBoundary(text: Uint8Array) {
     const textEnd = endOfText(text);
     for (let index = this.#open.length - 1; index >= 0; index--) {
       const boundary = this.#open[index] ?? new Uint8Array();
@@ -141,7 +139,7 @@ class StructureReader {
     return false;
   }
 
-  #endHeader(bodyStart: number): void {
+  #endHeader(bodyStart: number) {
     const fields = readHeaderFields(this.#headerLines ?? []);
     this.#headerLines = null;
     if (this.#isFirstHeader) this.header = fields;
@@ -176,13 +174,13 @@ const kindOfBoundary = (text: Uint8Array, textEnd: number, boundary: Uint8Array)
 };
 
 /** Where the spaces and tabs at the end of a line begin. */
-const endOfText = (line: Uint8Array): number => {
+const endOfText = (line: Uint8Array) => {
   let end = line.length;
   while (line[end - 1] === 32 || line[end - 1] === 9) end--;
   return end;
 };
 
-const nameOf = (text: string): string | null =>
+const nameOf = (text: string) =>
   text.trim() === "" ? null : decodeEncodedWords(text).trim().slice(0, NAME_CHARACTERS_MAX);
 
 /** How a body is encoded (RFC 2045 §6). */
@@ -218,7 +216,7 @@ const SEXTETS = new Uint8Array(256).fill(IGNORED);
 for (const [value, character] of [...ALPHABET].entries()) SEXTETS[character.charCodeAt(0)] = value;
 
 /** Calls `work` for one stretch of `length` bytes after the other, with turns for others in between. */
-const inStretches = async (length: number, work: (from: number, to: number) => void): Promise<void> => {
+const inStretches = async (length: number, work: (from: number, to: number) => void) => {
   for (let from = 0; from < length; from += BYTES_PER_TURN) {
     if (from > 0) await nextTurn();
     work(from, Math.min(length, from + BYTES_PER_TURN));
@@ -281,7 +279,7 @@ const decodeQuotedPrintable = async (body: Uint8Array): Promise<Uint8Array> => {
 
 const NOT_HEX = -1_000;
 
-const hexDigit = (byte = 0): number => {
+const hexDigit = (byte = 0) => {
   if (byte >= 48 && byte <= 57) return byte - 48;
   const letter = byte & ~32;
   return letter >= 65 && letter <= 70 ? letter - 55 : NOT_HEX;

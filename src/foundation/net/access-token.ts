@@ -15,7 +15,7 @@ export const runTokenCommand = async (command: string, clock: Clock): Promise<Re
   const child = spawn(command);
   if (child === null) return err("The token command could not be started: there is no shell.");
   let problem: string | null = null;
-  const end = (why: string): void => {
+  const end = (why: string) => {
     problem ??= why;
     killGroup(child.pid);
     void reader.cancel().catch(() => undefined);
@@ -46,7 +46,7 @@ const spawn = (command: string) => {
 };
 
 /** Ends a command with all that it started. */
-const killGroup = (pid: number): void => {
+const killGroup = (pid: number) => {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {

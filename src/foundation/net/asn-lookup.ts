@@ -60,7 +60,7 @@ const fieldsOf = (line: string): string[] =>
     .split("|")
     .map((field) => field.trim());
 
-const countryOf = (code: string, registry: string): string | null =>
+const countryOf = (code: string, registry: string) =>
   code.toUpperCase() === NAMIBIA && registry.toLowerCase() !== NAMIBIAS_REGISTRY ? null : readCountry(code);
 
 interface OriginLine {

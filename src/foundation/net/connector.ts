@@ -171,7 +171,7 @@ class SocketWire implements Wire {
 }
 
 /** A listener must exist, else an error would be thrown; "close" always follows it and is what counts. */
-const ignoreError = (): undefined => undefined;
+const ignoreError = () => undefined;
 
 /** Errors that are this machine's: no descriptor, no port, no such local address, or a local firewall that forbids it. */
 const LOCAL_ERRORS: ReadonlySet<string> = new Set([

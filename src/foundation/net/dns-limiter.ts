@@ -35,9 +35,9 @@ interface PendingQuery {
 
 const ENTERED = Promise.resolve(true);
 const TURNED_AWAY = Promise.resolve(false);
-const nothing = (): void => undefined;
+const nothing = () => undefined;
 
-const keyOf = ({ account, priority }: OnBehalfOf): string => `${priority} ${account ?? ""}`;
+const keyOf = ({ account, priority }: OnBehalfOf) => `${priority} ${account ?? ""}`;
 
 /**
  * Lets a bounded number of queries be under way; the others wait: single checks before lists, the accounts in turn.
@@ -77,7 +77,7 @@ export class DnsLimiter {
     };
   }
 
-  #begin(query: PendingQuery, who: OnBehalfOf): void {
+  #begin(query: PendingQuery, who: OnBehalfOf) {
     query.state = "in";
     query.who = who;
     this.#underWay.hold(who);
@@ -94,12 +94,12 @@ export class DnsLimiter {
     return promise;
   }
 
-  #dequeue(query: PendingQuery): void {
+  #dequeue(query: PendingQuery) {
     query.cancelDeadline();
     this.#waiting.release(query.who);
   }
 
-  #setDeadline(query: PendingQuery, deadlineMs: number): void {
+  #setDeadline(query: PendingQuery, deadlineMs: number) {
     query.cancelDeadline();
     query.deadlineMs = deadlineMs;
     query.cancelDeadline = this.#clock.after(deadlineMs - this.#clock.monotonicMs(), () => {
@@ -109,7 +109,7 @@ export class DnsLimiter {
     });
   }
 
-  #join(query: PendingQuery, who: OnBehalfOf, deadlineMs: number): void {
+  #join(query: PendingQuery, who: OnBehalfOf, deadlineMs: number) {
     if (query.state !== "waiting") return;
     this.#setDeadline(query, Math.max(query.deadlineMs, deadlineMs));
     query.waiters ??= new Set([keyOf(query.who)]);
@@ -119,14 +119,14 @@ export class DnsLimiter {
     this.#beginNext();
   }
 
-  #leave(query: PendingQuery): void {
+  #leave(query: PendingQuery) {
     query.state = "over";
     this.#underWay.release(query.who);
     this.#beginNext();
   }
 
   /** Begins all that may begin now. */
-  #beginNext(): void {
+  #beginNext() {
     for (;;) {
       const next = this.#queue.take(this.#underWay.mayHold);
       if (next === undefined) return;

@@ -96,7 +96,7 @@ export const encodeQuery = (
   return { id, bytes, questionEnd };
 };
 
-const mixLetterCase = (bytes: Uint8Array, nameEnd: number, random16: () => number): void => {
+const mixLetterCase = (bytes: Uint8Array, nameEnd: number, random16: () => number) => {
   let bits = 0;
   for (let index = 0; HEADER_BYTES + index < nameEnd; index++) {
     if (index % 16 === 0) bits = random16();
@@ -108,7 +108,7 @@ const mixLetterCase = (bytes: Uint8Array, nameEnd: number, random16: () => numbe
 
 // A DataView costs more than the whole message: it makes the platform allocate an ArrayBuffer.
 
-const setUint16 = (bytes: Uint8Array, offset: number, value: number): void => {
+const setUint16 = (bytes: Uint8Array, offset: number, value: number) => {
   bytes[offset] = value >> 8;
   bytes[offset + 1] = value & 0xff;
 };
@@ -118,8 +118,7 @@ export const uint16At = (bytes: Uint8Array, offset: number): number =>
   ((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0);
 
 /** The same of four octets, with a sign. */
-const int32At = (bytes: Uint8Array, offset: number): number =>
-  (uint16At(bytes, offset) << 16) | uint16At(bytes, offset + 2);
+const int32At = (bytes: Uint8Array, offset: number) => (uint16At(bytes, offset) << 16) | uint16At(bytes, offset + 2);
 
 /**
  * Decodes the sections behind the question. Fails with "malformed" on anything that is not exactly one whole message:
@@ -221,17 +220,17 @@ const readRecordData = (type: DnsType, bytes: Uint8Array, range: DataRange): Dns
   }
 };
 
-const readA = (bytes: Uint8Array, { start, end }: DataRange): string => {
+const readA = (bytes: Uint8Array, { start, end }: DataRange) => {
   if (end - start !== 4) throw new MalformedMessage("A record that is not 4 octets");
   return `${bytes[start]}.${bytes[start + 1]}.${bytes[start + 2]}.${bytes[start + 3]}`;
 };
 
-const readAaaa = (bytes: Uint8Array, { start, end }: DataRange): string => {
+const readAaaa = (bytes: Uint8Array, { start, end }: DataRange) => {
   if (end - start !== 16) throw new MalformedMessage("AAAA record that is not 16 octets");
   return ipaddr.fromByteArray([...bytes.subarray(start, end)]).toString();
 };
 
-const readHostName = (bytes: Uint8Array, { start, end }: DataRange): string => {
+const readHostName = (bytes: Uint8Array, { start, end }: DataRange) => {
   const { name, next } = readName(bytes, start);
   if (next !== end) throw new MalformedMessage("name does not fill its record");
   return name;
@@ -260,13 +259,13 @@ const readSoa = (bytes: Uint8Array, { start, end }: DataRange): SoaRecord => {
 };
 
 /** Reads a number of four octets that is within the bytes. */
-const uint32At = (bytes: Uint8Array, offset: number): number => {
+const uint32At = (bytes: Uint8Array, offset: number) => {
   let value = 0;
   for (let index = offset; index < offset + 4; index++) value = value * 256 + (bytes[index] ?? 0);
   return value;
 };
 
-const readTxt = (bytes: Uint8Array, { start, end }: DataRange): string => {
+const readTxt = (bytes: Uint8Array, { start, end }: DataRange) => {
   const joined = Buffer.alloc(end - start);
   let length = 0;
   for (let position = start; position < end;) {

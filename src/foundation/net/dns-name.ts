@@ -88,7 +88,7 @@ export const readName = (bytes: Uint8Array, offset: number): { name: string; nex
 /** The labels of the name that is being read, each behind its length, in lower case. */
 const NAME_BYTES = Buffer.alloc(WIRE_BYTES_MAX);
 
-const plainName = (written: number): string => {
+const plainName = (written: number) => {
   if (written === 0) return ".";
   // Each length becomes the dot before its label.
   for (let at = 0; at < written;) {
@@ -99,7 +99,7 @@ const plainName = (written: number): string => {
   return NAME_BYTES.toString("latin1", 1, written);
 };
 
-const escapedName = (written: number): string => {
+const escapedName = (written: number) => {
   const labels: string[] = [];
   for (let at = 0; at < written;) {
     const end = at + 1 + (NAME_BYTES[at] ?? 0);
@@ -109,7 +109,7 @@ const escapedName = (written: number): string => {
   return labels.join(".");
 };
 
-const labelCharacter = (byte: number): string => {
+const labelCharacter = (byte: number) => {
   const character = String.fromCharCode(byte);
   if (character === "." || character === "\\") return `\\${character}`;
   const isPrintable = byte > 0x20 && byte < 0x7f;
@@ -120,7 +120,7 @@ const LOWER_CASE = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 &
 /** 1 for bytes that a name does not show as they are. */
 const ESCAPED = Uint8Array.from({ length: 256 }, (_, byte) => Number(labelCharacter(byte).length > 1));
 
-const byteAt = (bytes: Uint8Array, offset: number): number => {
+const byteAt = (bytes: Uint8Array, offset: number) => {
   const byte = bytes[offset];
   if (byte === undefined) throw new MalformedMessage("past the end");
   return byte;

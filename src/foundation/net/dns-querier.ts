@@ -50,11 +50,9 @@ interface ServerState {
 
 /** Queries the servers: the next one after a timeout, SERVFAIL, REFUSED or an invalid response. */
 export class DnsQuerier {
-  readonly #options: DnsQuerierOptions;
   readonly #states: readonly ServerState[];
 
-  constructor(options: DnsQuerierOptions) {
-    this.#options = options;
+  constructor(private readonly options: DnsQuerierOptions) {
     // A server that is named twice must not confirm itself.
     const servers = new Map(options.servers.map((server) => [formatServer(server), server]));
     const fresh = { changesCaseUntilMs: 0, refusesEdnsUntilMs: 0, suspectUntilMs: 0 };
@@ -80,8 +78,8 @@ export class DnsQuerier {
     return best;
   }
 
-  #nowMs(): number {
-    return this.#options.clock.monotonicMs();
+  #nowMs() {
+    return this.options.clock.monotonicMs();
   }
 
   /** Servers that timed out lately come last. */
@@ -92,7 +90,7 @@ export class DnsQuerier {
   }
 
   async #queryServer(state: ServerState, query: Query): Promise<DnsQueryResult> {
-    const exchange = await exchangeWith(this.#options, state, query);
+    const exchange = await exchangeWith(this.options, state, query);
     const result = readExchange(exchange, state.name, query);
     // A socket that this machine could not open says nothing about the server.
     if (UNREACHED.has(result.reading.kind) && result.reading.kind !== "local_failure")
@@ -133,9 +131,9 @@ const NOT_TRIED: DnsQueryResult = {
   sizeBytes: 0,
 };
 const NO_RESPONSE = { isAuthenticated: false, server: null, sizeBytes: 0 } as const;
-const isFinal = ({ reading }: DnsQueryResult): boolean =>
+const isFinal = ({ reading }: DnsQueryResult) =>
   "isVouched" in reading ? reading.isVouched : reading.kind === "cname_loop" || reading.kind === "aborted";
-const isDoubtful = ({ reading }: DnsQueryResult): boolean => "isVouched" in reading && !reading.isVouched;
+const isDoubtful = ({ reading }: DnsQueryResult) => "isVouched" in reading && !reading.isVouched;
 const UNREACHED: ReadonlySet<string> = new Set(["timeout", "network_error", "local_failure"]);
 
 interface DnsQuestion {
@@ -181,8 +179,7 @@ const exchangeWith = async (
 };
 
 /** RFC 6891 §7: a server without EDNS responds with FORMERR, NOTIMP or BADVERS. */
-const refusesEdns = (exchange: DnsExchange): boolean =>
-  exchange.kind === "message" && EDNS_REFUSALS.has(exchange.message.rcode);
+const refusesEdns = (exchange: DnsExchange) => exchange.kind === "message" && EDNS_REFUSALS.has(exchange.message.rcode);
 const EDNS_REFUSALS: ReadonlySet<number> = new Set([RCODES.FORMERR, RCODES.NOTIMP, RCODES.BADVERS]);
 
 const readExchange = (exchange: DnsExchange, server: string, { name, type }: DnsQuestion): DnsQueryResult => {
@@ -259,7 +256,7 @@ export const readAnswer = (message: DnsMessage, name: string, type: DnsType): Dn
 };
 
 /** Beside a negative response the answer section holds the aliases that led there, and nothing else. */
-const isOnTheWay = (record: DnsResourceRecord, name: string, cnames: readonly string[]): boolean =>
+const isOnTheWay = (record: DnsResourceRecord, name: string, cnames: readonly string[]) =>
   isCname(record) && (record.owner === name || cnames.includes(record.owner));
 
 /** The targets of the aliases from `name` on, with their times to live; undefined for a circle or too many. */
@@ -290,5 +287,5 @@ const findNegativeTtlS = ({ authorities }: DnsMessage, name: string): number | u
 };
 
 /** Name servers without an SOA point elsewhere: never "no data", whatever the AA bit says (RFC 2308 §2.2). */
-const isReferral = ({ authorities }: DnsMessage): boolean =>
+const isReferral = ({ authorities }: DnsMessage) =>
   authorities.some((record) => record.type === "NS") && !authorities.some(isSoa);

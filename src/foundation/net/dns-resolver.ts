@@ -190,7 +190,7 @@ export const createDnsCache = ({ clock, entriesMax }: { clock: Clock; entriesMax
   const entries = new Map<string, Entry>();
 
   /** Drops many at once: finding the first key of a Map is slow while deleted ones lie before it. */
-  const makeRoom = (): void => {
+  const makeRoom = () => {
     let left = Math.ceil(entriesMax / EVICTED_SHARE);
     for (const key of entries.keys()) {
       if (left-- === 0) break;
@@ -248,4 +248,4 @@ const findKeepS = ({ outcome, ttlS }: DnsResponse): number | undefined => {
   }
 };
 
-const clamp = (ttlS: number, maxS: number): number => Math.min(Math.max(ttlS, TTL_S_MIN), maxS);
+const clamp = (ttlS: number, maxS: number) => Math.min(Math.max(ttlS, TTL_S_MIN), maxS);

@@ -24,18 +24,15 @@ export interface SentQuery {
  * leave by one system call.
  */
 export class DnsSockets {
-  readonly #clock: Pick<Clock, "monotonicMs">;
   /** By the server as an object: each caller has one for each server. */
   readonly #latest = new Map<DnsServer, DnsSocket>();
   #unsent: DnsSocket[] = [];
 
-  constructor(clock: Pick<Clock, "monotonicMs">) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
 
   /** A socket for a query with this id: never one that carries a query of the same id. */
   socketFor(server: DnsServer, id: number): DnsSocket {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.clock.monotonicMs();
     const latest = this.#latest.get(server);
     if (latest?.takes(id, nowMs)) return latest;
     const socket: DnsSocket = new DnsSocket(server, nowMs, {
@@ -48,7 +45,7 @@ export class DnsSockets {
     return socket;
   }
 
-  #sendSoon(socket: DnsSocket): void {
+  #sendSoon(socket: DnsSocket) {
     if (this.#unsent.push(socket) > 1) return;
     setImmediate(() => {
       const sockets = this.#unsent;
@@ -66,33 +63,30 @@ interface SocketEvents {
 
 /** One socket and the queries that it carries. */
 export class DnsSocket {
-  readonly #server: DnsServer;
-  readonly #openedMs: number;
-  readonly #events: SocketEvents;
   readonly #queries = new Map<number, SentQuery>();
   #socket: Bun.udp.ConnectedSocket<"buffer"> | null = null;
   #unsent: SentQuery[] = [];
   #joined = 0;
-  #isClosed: boolean = false;
+  #isClosed = false;
 
-  constructor(server: DnsServer, openedMs: number, events: SocketEvents) {
-    this.#server = server;
-    this.#openedMs = openedMs;
-    this.#events = events;
-  }
+  constructor(
+    private readonly server: DnsServer,
+    private readonly openedMs: number,
+    private readonly events: SocketEvents,
+  ) {}
 
   /** Whether it may carry another query. */
   takes(id: number, nowMs: number): boolean {
     if (this.#isClosed || this.#joined >= QUERIES_PER_SOCKET_MAX || this.#queries.has(id)) return false;
-    return nowMs - this.#openedMs < SOCKET_AGE_MS_MAX;
+    return nowMs - this.openedMs < SOCKET_AGE_MS_MAX;
   }
 
   /** Sends a query, and hands packets with its id to it until it leaves. The first one opens the socket. */
   carry(query: SentQuery): void {
     this.#joined++;
     this.#queries.set(query.id, query);
-    if (this.#unsent.push(query) === 1 && this.#socket !== null) this.#events.onUnsent();
-    if (this.#joined === 1) void this.#open(this.#server);
+    if (this.#unsent.push(query) === 1 && this.#socket !== null) this.events.onUnsent();
+    if (this.#joined === 1) void this.#open(this.server);
   }
 
   /** Removes the query; closes the socket after the last one. */
@@ -116,7 +110,7 @@ export class DnsSocket {
     }
   }
 
-  async #open({ address, port }: DnsServer): Promise<void> {
+  async #open({ address, port }: DnsServer) {
     const queries = this.#queries;
     let peer: string | null = null;
     try {
@@ -141,28 +135,28 @@ export class DnsSocket {
       return;
     }
     if (this.#isClosed) this.#socket.close();
-    else if (this.#unsent.length > 0) this.#events.onUnsent();
+    else if (this.#unsent.length > 0) this.events.onUnsent();
   }
 
-  #failToSend(queries: readonly SentQuery[], error: unknown): void {
+  #failToSend(queries: readonly SentQuery[], error: unknown) {
     for (const query of queries) {
       this.leave(query);
       query.failToSend(error);
     }
   }
 
-  #fail(): void {
+  #fail() {
     const failed = [...this.#queries.values()];
     this.#close();
     for (const query of failed) query.fail();
   }
 
-  #close(): void {
+  #close() {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#queries.clear();
     this.#unsent = [];
-    this.#events.onClosed();
+    this.events.onClosed();
     this.#socket?.close();
   }
 }

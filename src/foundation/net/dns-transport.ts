@@ -47,7 +47,7 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
       ending.onEnd(() => underWay.delete(ending));
       ending.onEnd(clock.after(timeoutMs, () => ending.end({ kind: "timeout" })));
       if (isClosed) ending.end({ kind: "aborted" });
-      const receive = (message: Uint8Array): void => {
+      const receive = (message: Uint8Array) => {
         const response = matchPacket(message, query);
         // Only the server can send on this connection, and there is no further fallback.
         const isUsable = response.kind === "message" || response.kind === "case_changed";
@@ -73,43 +73,42 @@ interface UdpSurroundings {
 /** One attempt over UDP. The first result counts, then everything it held is released. */
 class UdpExchange implements SentQuery {
   readonly ended: Promise<DnsExchange>;
-  readonly #attempt: DnsAttempt;
-  readonly #surroundings: UdpSurroundings;
   readonly #resolve: (exchange: DnsExchange) => void;
   #socket: DnsSocket | null = null;
   #cancelTimeout: () => void = nothing;
   #cancelRetry: () => void = nothing;
-  #isOver: boolean = false;
-  #receivedNoise: boolean = false;
-  #isShort: boolean = false;
+  #isOver = false;
+  #receivedNoise = false;
+  #isShort = false;
 
-  constructor(attempt: DnsAttempt, surroundings: UdpSurroundings) {
-    this.#attempt = attempt;
-    this.#surroundings = surroundings;
+  constructor(
+    private readonly attempt: DnsAttempt,
+    private readonly surroundings: UdpSurroundings,
+  ) {
     const { promise, resolve } = Promise.withResolvers<DnsExchange>();
     this.ended = promise;
     this.#resolve = resolve;
   }
 
   get id(): number {
-    return this.#attempt.query.id;
+    return this.attempt.query.id;
   }
 
   get packet(): Uint8Array {
-    return this.#attempt.query.bytes;
+    return this.attempt.query.bytes;
   }
 
   begin(): void {
-    const { clock, underWay } = this.#surroundings;
+    const { clock, underWay } = this.surroundings;
     underWay.add(this);
-    this.#cancelTimeout = clock.after(this.#attempt.timeoutMs, () => this.#expire());
+    this.#cancelTimeout = clock.after(this.attempt.timeoutMs, () => this.#expire());
     this.#send();
   }
 
   end(exchange: DnsExchange): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#surroundings.underWay.delete(this);
+    this.surroundings.underWay.delete(this);
     this.#cancelTimeout();
     this.#cancelRetry();
     this.#socket?.leave(this);
@@ -117,7 +116,7 @@ class UdpExchange implements SentQuery {
   }
 
   receive(packet: Uint8Array): void {
-    const response = matchPacket(packet, this.#attempt.query);
+    const response = matchPacket(packet, this.attempt.query);
     if (response.kind === "noise") this.#receivedNoise = true;
     else if (response.kind !== "foreign") this.end(response);
   }
@@ -136,24 +135,24 @@ class UdpExchange implements SentQuery {
       return;
     }
     this.#isShort = true;
-    this.#cancelRetry = this.#surroundings.clock.after(SHORTAGE_AGAIN_MS, () => {
+    this.#cancelRetry = this.surroundings.clock.after(SHORTAGE_AGAIN_MS, () => {
       this.#isShort = false;
       this.#send();
     });
   }
 
-  #send(): void {
-    this.#socket = this.#surroundings.sockets.socketFor(this.#attempt.server, this.id);
+  #send() {
+    this.#socket = this.surroundings.sockets.socketFor(this.attempt.server, this.id);
     this.#socket.carry(this);
   }
 
-  #expire(): void {
+  #expire() {
     if (this.#isShort) this.end({ kind: "local_failure" });
     else this.end({ kind: this.#receivedNoise ? "malformed" : "timeout" });
   }
 }
 
-const nothing = (): void => undefined;
+const nothing = () => undefined;
 
 /** The end of one attempt over TCP: the first result counts, then everything it held is released. */
 interface Ending {
@@ -168,7 +167,7 @@ const createEnding = (): Ending => {
   const { promise, resolve } = Promise.withResolvers<DnsExchange>();
   const releases: Array<() => void> = [];
   let isOver = false;
-  const end = (exchange: DnsExchange): void => {
+  const end = (exchange: DnsExchange) => {
     if (isOver) return;
     isOver = true;
     for (const release of releases) release();
@@ -192,7 +191,7 @@ interface Channel {
   readonly ending: Ending;
 }
 
-const connectTcp = ({ server, query, receive, ending }: Channel): void => {
+const connectTcp = ({ server, query, receive, ending }: Channel) => {
   const fail = () => ending.end({ kind: "network_error" });
   const failToConnect = () => ending.end({ kind: isOutOfDescriptors() ? "local_failure" : "network_error" });
   const readMessage = createFrameReader();
@@ -307,7 +306,7 @@ const compareQuestion = (bytes: Uint8Array, query: EncodedQuery): "same" | "case
   }
 };
 
-const areEqual = (left: Uint8Array, right: Uint8Array, start: number, end: number): boolean => {
+const areEqual = (left: Uint8Array, right: Uint8Array, start: number, end: number) => {
   for (let index = start; index < end; index++) if (left[index] !== right[index]) return false;
   return true;
 };

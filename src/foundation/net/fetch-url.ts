@@ -47,7 +47,7 @@ export const createUrlPolicy = (allowNetworks: readonly string[]): UrlPolicy => 
   const policy = createAddressPolicy(allowNetworks);
   const networks = parseCidrs(allowNetworks);
   const isAllowedNetwork = (address: string) => isInNetworks(networks, parseIp(address));
-  const mayConnect = (address: string, isSecure: boolean): boolean =>
+  const mayConnect = (address: string, isSecure: boolean) =>
     policy.isAllowed(address) && (isSecure || isAllowedNetwork(address));
 
   return {
@@ -284,21 +284,21 @@ const failureOf = ({ reason }: AbortSignal) =>
     ? fail("timeout", `There was no response within ${POST_TIMEOUT_MS / 1000} seconds.`)
     : fail("aborted", "The request was cancelled.");
 
-const urlAt = ({ isSecure, port, path }: PolicyUrl, address: string): string =>
+const urlAt = ({ isSecure, port, path }: PolicyUrl, address: string) =>
   `${isSecure ? "https" : "http"}://${address.includes(":") ? `[${address}]` : address}:${port}${path}`;
 
-const hostHeader = ({ href }: PolicyUrl): string => new URL(href).host;
+const hostHeader = ({ href }: PolicyUrl) => new URL(href).host;
 
-const isRefusal = (error: unknown): boolean =>
+const isRefusal = (error: unknown) =>
   error instanceof Error && "code" in error && (error.code === "ConnectionRefused" || error.code === "ECONNREFUSED");
 
 /** Certificate errors of BoringSSL, as Bun and Node name them. */
 const CERTIFICATE_CODES = /CERT|SELF_SIGNED|ALTNAME|UNABLE_TO_(?:VERIFY|GET_ISSUER)/;
 
-const isCertificateError = (error: unknown): boolean =>
+const isCertificateError = (error: unknown) =>
   error instanceof Error && "code" in error && CERTIFICATE_CODES.test(String(error.code));
 
-const sentenceOf = (error: unknown): string => {
+const sentenceOf = (error: unknown) => {
   const text = error instanceof Error ? error.message : String(error);
   const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
   return `The connection failed${code}: ${text.replace(/\.?$/, ".")}`;

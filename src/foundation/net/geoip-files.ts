@@ -40,7 +40,7 @@ interface FileState {
   readonly ino: number;
 }
 
-const versionOf = ({ size, mtimeMs, ino }: FileState): string => `${ino} ${size} ${mtimeMs}`;
+const versionOf = ({ size, mtimeMs, ino }: FileState) => `${ino} ${size} ${mtimeMs}`;
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -49,7 +49,7 @@ const tooLarge = ({ size }: FileState): string | null =>
     ? `it has ${Math.ceil(size / MEBIBYTE)} MiB; at most ${GEOIP_BYTES_MAX / MEBIBYTE} MiB can be read`
     : null;
 
-const reasonOf = (error: unknown): string => {
+const reasonOf = (error: unknown) => {
   const code = error instanceof Error && "code" in error ? error.code : null;
   if (code === "ENOENT") return "no such file";
   if (code === "EACCES") return "permission denied";
@@ -78,13 +78,10 @@ const none: GeoipFacts = { asn: null, asName: null, country: null, prefix: null 
  * file that has the country of an address counts, and the first that has its AS.
  */
 export class GeoipFiles {
-  readonly #files: readonly OpenFile[];
-  readonly #log: Log;
-
-  private constructor(files: readonly OpenFile[], log: Log) {
-    this.#files = files;
-    this.#log = log;
-  }
+  private constructor(
+    private readonly files: readonly OpenFile[],
+    private readonly log: Log,
+  ) {}
 
   /** Reads all files. The error is one sentence for each that cannot be used. */
   static open(paths: readonly string[], log: Log): Result<GeoipFiles, readonly string[]> {
@@ -102,7 +99,7 @@ export class GeoipFiles {
   /** What the files say about a valid address; null for what they do not. Never throws. */
   find(ip: string): GeoipFacts {
     let facts = none;
-    for (const file of this.#files) {
+    for (const file of this.files) {
       const entry = this.#findIn(file, ip);
       if (entry === null) continue;
       const { asn, asName, network } = entry;
@@ -114,10 +111,10 @@ export class GeoipFiles {
 
   /** Reads the files that changed. One that cannot be used leaves what is in memory in its place, and is logged once. */
   async refresh(): Promise<void> {
-    for (const file of this.#files) {
+    for (const file of this.files) {
       const problem = await this.#refreshFile(file);
       if (problem !== null && problem !== file.problem)
-        this.#log.warn("a GeoIP database cannot be read again: the previous contents stay in use", {
+        this.log.warn("a GeoIP database cannot be read again: the previous contents stay in use", {
           path: file.path,
           error: problem,
         });
@@ -127,7 +124,7 @@ export class GeoipFiles {
 
   /** Findings for the operator: a sentence for each file whose contents are not those in memory. */
   findings(): string[] {
-    return this.#files.flatMap(({ path, problem, hasFailed }) => {
+    return this.files.flatMap(({ path, problem, hasFailed }) => {
       if (problem !== null) return [`POSTWARDEN_GEOIP_DB: ${path} cannot be read again: ${problem}.`];
       return hasFailed ? [`POSTWARDEN_GEOIP_DB: ${path} is damaged; replace it.`] : [];
     });
@@ -135,7 +132,7 @@ export class GeoipFiles {
 
   /** The files in their order: what they are, and when they were made. */
   contents(): ReadonlyArray<{ readonly path: string; readonly type: string; readonly builtAtMs: number }> {
-    return this.#files.map(({ path, database: { type, builtAtMs } }) => ({ path, type, builtAtMs }));
+    return this.files.map(({ path, database: { type, builtAtMs } }) => ({ path, type, builtAtMs }));
   }
 
   #findIn(file: OpenFile, ip: string): GeoipEntry | null {
@@ -143,7 +140,7 @@ export class GeoipFiles {
       return file.database.find(ip);
     } catch (error) {
       // A partly damaged file can be opened; for this address it has no data.
-      if (!file.hasFailed) this.#log.error("a GeoIP database is damaged", { path: file.path, ip, error });
+      if (!file.hasFailed) this.log.error("a GeoIP database is damaged", { path: file.path, ip, error });
       file.hasFailed = true;
       return null;
     }
@@ -163,7 +160,7 @@ export class GeoipFiles {
       file.database = database.value;
       file.hasFailed = false;
       const { type, builtAtMs } = database.value;
-      this.#log.info("a GeoIP database was read again", { path: file.path, type, built_at_ms: builtAtMs });
+      this.log.info("a GeoIP database was read again", { path: file.path, type, built_at_ms: builtAtMs });
       return null;
     } catch (error) {
       return reasonOf(error);

@@ -108,7 +108,7 @@ const securityOf = ({ protocol, search }: URL, host: string): ImapUrl["security"
   return isLoopback(host) && search === "" ? "none" : "starttls";
 };
 
-const isLoopback = (host: string): boolean =>
+const isLoopback = (host: string) =>
   host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 
 const decoded = (text: string): string | undefined => {

@@ -25,7 +25,7 @@ const LITERAL = /\{(\d+)\}\r?\n$/;
 const ENDLESS_SIZE = /^\d+\}\r?\n$/;
 
 /** Space, quote, parentheses and brackets: what separates the words of a response. */
-const isSeparator = (byte: number): boolean =>
+const isSeparator = (byte: number) =>
   byte === 0x20 || byte === 0x22 || byte === 0x28 || byte === 0x29 || byte === 0x5b || byte === 0x5d;
 
 /**
@@ -72,7 +72,7 @@ export class ImapReplyLimits {
   }
 
   /** A line, or a part of one; false when its end cannot be read. */
-  #takeLine(part: Uint8Array): boolean {
+  #takeLine(part: Uint8Array) {
     const counts = this.#counts;
     counts["bytes of protocol"] += part.byteLength;
     for (const byte of part) if (isSeparator(byte)) counts.words += 1;
@@ -93,13 +93,13 @@ export class ImapReplyLimits {
     return unitsOf(this.#counts).find((unit) => this.#counts[unit] > IMAP_REPLY_LIMITS[unit]);
   }
 
-  #describe(unit: Unit): string {
+  #describe(unit: Unit) {
     const limit = IMAP_REPLY_LIMITS[unit].toLocaleString("en-US");
     return `The server sent more than ${limit} ${unit} when it was to ${this.#what}.`;
   }
 }
 
-const unitsOf = (counts: Readonly<Record<Unit, number>>): Unit[] =>
+const unitsOf = (counts: Readonly<Record<Unit, number>>) =>
   Object.keys(counts).filter((unit): unit is Unit => unit in IMAP_REPLY_LIMITS);
 
 /**

@@ -69,7 +69,7 @@ export class ImapSession {
     private readonly url: ImapUrl,
   ) {
     this.#ended.promise.catch(() => undefined);
-    const end = (error?: unknown): void => {
+    const end = (error?: unknown) => {
       const failure = failureOfCommand(error ?? new Error("the server closed it"), "use the mailbox");
       this.#ended.reject(failure);
       this.#notice();

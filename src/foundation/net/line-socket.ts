@@ -213,7 +213,7 @@ export class LineSocket {
   }
 }
 
-const printable = (chunk: Uint8Array): string =>
+const printable = (chunk: Uint8Array) =>
   Buffer.from(chunk.buffer, chunk.byteOffset, Math.min(chunk.length, GARBAGE_CHARS_SHOWN))
     .toString("latin1")
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be shown
@@ -262,5 +262,5 @@ export class TranscriptRecorder {
   }
 }
 
-const cut = (text: string): string =>
+const cut = (text: string) =>
   text.length > TRANSCRIPT_LINE_CHARS_MAX ? `${text.slice(0, TRANSCRIPT_LINE_CHARS_MAX - 1)}…` : text;

@@ -80,16 +80,16 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
 };
 
 /** RFC 2369 §3.2, RFC 8058 §3.1. */
-const unsubscribeHeaders = (url: string | null): Record<string, string> =>
+const unsubscribeHeaders = (url: string | null) =>
   url === null ? {} : { "List-Unsubscribe": `<${url}>`, "List-Unsubscribe-Post": "List-Unsubscribe=One-Click" };
 
-const problemOf = (error: unknown): string => {
+const problemOf = (error: unknown) => {
   const text = error instanceof Error ? error.message : String(error);
   return `The mail was not accepted: ${text.replace(/\s+/g, " ").replace(/\.?$/, ".")}`;
 };
 
 /** A 5xx about the recipient or the message. The operator can fix a refused login or sender, and then all mails are sent. */
-const isRefusedForGood = (error: unknown): boolean =>
+const isRefusedForGood = (error: unknown) =>
   error instanceof Error &&
   "responseCode" in error &&
   typeof error.responseCode === "number" &&

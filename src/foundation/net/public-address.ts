@@ -22,7 +22,7 @@ const GLOBAL_UNICAST_IPV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("2000::"),
  */
 export const createAddressPolicy = (allowNetworks: readonly string[]): AddressPolicy => {
   const networks = parseCidrs(allowNetworks);
-  const judge = (address: IpAddress): boolean => isInNetworks(networks, address) || isPublic(address, judge);
+  const judge = (address: IpAddress) => isInNetworks(networks, address) || isPublic(address, judge);
 
   return {
     isAllowed(ip) {
@@ -34,7 +34,7 @@ export const createAddressPolicy = (allowNetworks: readonly string[]): AddressPo
   };
 };
 
-const isPublic = (address: IpAddress, judge: (embedded: IpAddress) => boolean): boolean => {
+const isPublic = (address: IpAddress, judge: (embedded: IpAddress) => boolean) => {
   if (address instanceof ipaddr.IPv4) {
     return address.range() === "unicast" && address.toString() !== AZURE_PLATFORM_ADDRESS;
   }

@@ -58,14 +58,14 @@ const readKept = (path: string): TlsMaterial | null => {
   }
 };
 
-const isStillGood = ({ cert }: TlsMaterial, hostName: string, nowMs: number): boolean => {
+const isStillGood = ({ cert }: TlsMaterial, hostName: string, nowMs: number) => {
   const certificate = new X509Certificate(cert);
   const endsMs = Date.parse(certificate.validTo);
   return certificate.subjectAltName === `DNS:${hostName}` && endsMs - nowMs > RENEW_BEFORE_MS;
 };
 
 /** A crash in between leaves the old file or the new one, never half a key. */
-const writeOnlyForUs = (path: string, text: string): void => {
+const writeOnlyForUs = (path: string, text: string) => {
   const fresh = `${path}.new`;
   writeFileSync(fresh, text, { mode: 0o600 });
   // An existing file kept its mode.
@@ -73,7 +73,7 @@ const writeOnlyForUs = (path: string, text: string): void => {
   renameSync(fresh, path);
 };
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 // The DER is written here because node:crypto cannot issue certificates and @peculiar/x509 throws on this runtime.
 
@@ -145,10 +145,10 @@ const extensionsFor = (hostName: string): Buffer[] => [
   extension(OID.subjectAltName, false, der(SEQUENCE, der(CONTEXT.dnsName, Buffer.from(hostName, "ascii")))),
 ];
 
-const extension = (oid: string, isCritical: boolean, value: Buffer): Buffer =>
+const extension = (oid: string, isCritical: boolean, value: Buffer) =>
   der(SEQUENCE, hex(oid), ...(isCritical ? [der(TAG.boolean, Buffer.of(0xff))] : []), der(TAG.octetString, value));
 
-const nameOf = (commonName: string): Buffer =>
+const nameOf = (commonName: string) =>
   der(SEQUENCE, der(SET, der(SEQUENCE, hex(OID.commonName), der(TAG.utf8String, Buffer.from(commonName)))));
 
 const yearsLater = (nowMs: number): Date => {
@@ -179,9 +179,9 @@ const lengthOf = (length: number): Buffer => {
   return length < 0x100 ? Buffer.of(0x81, length) : Buffer.of(0x82, length >> 8, length & 0xff);
 };
 
-const hex = (text: string): Buffer => Buffer.from(text, "hex");
+const hex = (text: string) => Buffer.from(text, "hex");
 
-const pem = (label: string, bytes: Buffer): string => {
+const pem = (label: string, bytes: Buffer) => {
   const lines = bytes.toString("base64").match(/.{1,64}/g) ?? [];
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 };

@@ -195,7 +195,7 @@ export const envelopeCommands = (envelope: SmtpEnvelope, eightBitMime: boolean):
   return { mail: `MAIL FROM:<${mailFrom}>${parameters}`, rcpts };
 };
 
-const assertSafe = (mailbox: string, smtputf8: boolean): void => {
+const assertSafe = (mailbox: string, smtputf8: boolean) => {
   if (mailbox.length <= MAILBOX_CHARS_MAX && SAFE_PATH.test(mailbox) && (smtputf8 || ASCII.test(mailbox))) return;
   throw new Error(`not a mailbox for the wire: ${JSON.stringify(mailbox.slice(0, MAILBOX_CHARS_MAX))}`);
 };

@@ -24,16 +24,13 @@ interface ClientUse {
 
 /** Counts connections and reserved memory, of all clients and of each. */
 export class ReceiverLoad {
-  readonly #limits: ReceiverLimits;
   readonly #clients = new Map<string, ClientUse>();
   /** Connections by network. This machine does not count. */
   readonly #networks = new Map<string, number>();
   #connections = 0;
   #bytes = 0;
 
-  constructor(limits: ReceiverLimits) {
-    this.#limits = limits;
-  }
+  constructor(private readonly limits: ReceiverLimits) {}
 
   get connections(): number {
     return this.#connections;
@@ -62,14 +59,13 @@ export class ReceiverLoad {
     const use = this.#clients.get(key) ?? { connections: 0, bytes: 0 };
     this.#clients.set(key, use);
     this.#count(use, network, 1);
-    const bytesMax = isLocal ? this.#limits.heldBytes : this.#limits.heldBytesPerClient;
-    const change = (bytes: number): void => {
+    const bytesMax = isLocal ? this.limits.heldBytes : this.limits.heldBytesPerClient;
+    const change = (bytes: number) => {
       this.#bytes += bytes;
       use.bytes += bytes;
       if (use.connections === 0 && use.bytes === 0) this.#clients.delete(key);
     };
-    const canReserve = (bytes: number): boolean =>
-      this.#bytes + bytes <= this.#limits.heldBytes && use.bytes + bytes <= bytesMax;
+    const canReserve = (bytes: number) => this.#bytes + bytes <= this.limits.heldBytes && use.bytes + bytes <= bytesMax;
     let isReleased = false;
     return {
       canReserve,
@@ -88,7 +84,7 @@ export class ReceiverLoad {
     };
   }
 
-  #count(use: ClientUse, network: string | null, change: 1 | -1): void {
+  #count(use: ClientUse, network: string | null, change: 1 | -1) {
     this.#connections += change;
     use.connections += change;
     if (network === null) return;
@@ -98,24 +94,24 @@ export class ReceiverLoad {
   }
 
   /** Whether this client has its share already, of the slots of a client or of a network. */
-  #hasShare(client: string): boolean {
+  #hasShare(client: string) {
     const ofClient = this.#clients.get(clientKey(client))?.connections ?? 0;
-    if (isLoopback(client)) return ofClient >= this.#limits.connectionsPerLocalClient;
+    if (isLoopback(client)) return ofClient >= this.limits.connectionsPerLocalClient;
     const ofNetwork = this.#networks.get(networkKey(client)) ?? 0;
-    return ofClient >= this.#limits.connectionsPerClient || ofNetwork >= this.#limits.connectionsPerNetwork;
+    return ofClient >= this.limits.connectionsPerClient || ofNetwork >= this.limits.connectionsPerNetwork;
   }
 
   /** Whether a slot is free; the last ones only for networks that have none, and for this machine. */
-  #hasFreeSlot(client: string): boolean {
+  #hasFreeSlot(client: string) {
     const isNew = isLoopback(client) || !this.#networks.has(networkKey(client));
-    return this.#connections < this.#limits.connections - (isNew ? 0 : this.#limits.reservedConnections);
+    return this.#connections < this.limits.connections - (isNew ? 0 : this.limits.reservedConnections);
   }
 }
 
 /** The address as people write it: no IPv4-mapped form (RFC 4291 §2.5.5.2), no zone. Empty for what is no address. */
 export const plainAddress = (address: string): string => canonicalIp(address.split("%", 1)[0] ?? "") ?? "";
 
-const isLoopback = (client: string): boolean => client === "::1" || client.startsWith("127.");
+const isLoopback = (client: string) => client === "::1" || client.startsWith("127.");
 
 /** Why a mail is not accepted: larger than allowed, no memory left for it now, or never received whole. */
 export type MailProblem = "too_large" | "no_memory" | "abandoned";

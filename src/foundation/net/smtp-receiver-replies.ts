@@ -73,23 +73,21 @@ export class ReceiverDeadlines {
   waitingSinceMs: number;
   /** Set while the client waits for us, when it cannot be expected to send anything. */
   isOurTurn: boolean = false;
-  readonly #clock: Clock;
-  readonly #limits: ReceiverLimits;
-  readonly #onPassed: (deadline: ReceiverDeadline) => void;
   readonly #connectionEndsAtMs: number;
   #idleEndsAtMs = 0;
   #dataEndsAtMs = NEVER;
   /** Until when a MAIL has to come, and after it the content. */
   #mailEndsAtMs = 0;
-  #hasBegunMail: boolean = false;
-  #isFarewell: boolean = false;
-  #isStopped: boolean = false;
+  #hasBegunMail = false;
+  #isFarewell = false;
+  #isStopped = false;
   #cancel = (): void => undefined;
 
-  constructor(clock: Clock, limits: ReceiverLimits, onPassed: (deadline: ReceiverDeadline) => void) {
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#onPassed = onPassed;
+  constructor(
+    private readonly clock: Clock,
+    private readonly limits: ReceiverLimits,
+    private readonly onPassed: (deadline: ReceiverDeadline) => void,
+  ) {
     this.waitingSinceMs = clock.monotonicMs();
     this.#connectionEndsAtMs = this.waitingSinceMs + limits.connectionMs;
     this.noteActivity();
@@ -98,27 +96,27 @@ export class ReceiverDeadlines {
 
   /** A reply was sent, or a piece of content came. */
   noteActivity(): void {
-    this.#idleEndsAtMs = this.#clock.monotonicMs() + this.#limits.idleMs;
+    this.#idleEndsAtMs = this.clock.monotonicMs() + this.limits.idleMs;
   }
 
   /** From now on the next MAIL has to come. */
   awaitMail(): void {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.clock.monotonicMs();
     this.waitingSinceMs = nowMs;
     this.#dataEndsAtMs = NEVER;
-    this.#mailEndsAtMs = nowMs + this.#limits.mailWaitMs;
+    this.#mailEndsAtMs = nowMs + this.limits.mailWaitMs;
     this.#hasBegunMail = false;
     if (!this.#isFarewell) this.#sleep();
   }
 
   /** MAIL came: its content is next. A client that begins again and again gets no more time. */
   beginEnvelope(): void {
-    if (!this.#hasBegunMail) this.#mailEndsAtMs = this.#clock.monotonicMs() + this.#limits.envelopeMs;
+    if (!this.#hasBegunMail) this.#mailEndsAtMs = this.clock.monotonicMs() + this.limits.envelopeMs;
     this.#hasBegunMail = true;
   }
 
   beginContent(): void {
-    this.#dataEndsAtMs = this.#clock.monotonicMs() + this.#limits.dataMs;
+    this.#dataEndsAtMs = this.clock.monotonicMs() + this.limits.dataMs;
     this.#mailEndsAtMs = NEVER;
   }
 
@@ -129,7 +127,7 @@ export class ReceiverDeadlines {
   /** Our last reply was sent: from now on only the client's close counts. */
   beginFarewell(): void {
     this.#isFarewell = true;
-    this.#wakeAfter(this.#limits.farewellMs);
+    this.#wakeAfter(this.limits.farewellMs);
   }
 
   stop(): void {
@@ -137,26 +135,26 @@ export class ReceiverDeadlines {
     this.#cancel();
   }
 
-  #wakeAfter(delayMs: number): void {
+  #wakeAfter(delayMs: number) {
     this.#cancel();
     if (this.#isStopped) return;
-    this.#cancel = this.#clock.after(delayMs, () => this.#wake());
+    this.#cancel = this.clock.after(delayMs, () => this.#wake());
   }
 
-  #wake(): void {
-    const nowMs = this.#clock.monotonicMs();
-    if (this.isOurTurn) this.#idleEndsAtMs = nowMs + this.#limits.idleMs;
-    if (this.#isFarewell) this.#onPassed("farewellMs");
-    else if (nowMs >= this.#connectionEndsAtMs) this.#onPassed("connectionMs");
-    else if (nowMs >= this.#dataEndsAtMs) this.#onPassed("dataMs");
-    else if (nowMs >= this.#idleEndsAtMs) this.#onPassed("idleMs");
-    else if (nowMs >= this.#mailEndsAtMs && !this.isOurTurn) this.#onPassed("mailWaitMs");
+  #wake() {
+    const nowMs = this.clock.monotonicMs();
+    if (this.isOurTurn) this.#idleEndsAtMs = nowMs + this.limits.idleMs;
+    if (this.#isFarewell) this.onPassed("farewellMs");
+    else if (nowMs >= this.#connectionEndsAtMs) this.onPassed("connectionMs");
+    else if (nowMs >= this.#dataEndsAtMs) this.onPassed("dataMs");
+    else if (nowMs >= this.#idleEndsAtMs) this.onPassed("idleMs");
+    else if (nowMs >= this.#mailEndsAtMs && !this.isOurTurn) this.onPassed("mailWaitMs");
     else this.#sleep();
   }
 
-  #sleep(): void {
+  #sleep() {
     const mailEndsAtMs = this.isOurTurn ? NEVER : this.#mailEndsAtMs;
     const nextMs = Math.min(this.#idleEndsAtMs, mailEndsAtMs, this.#dataEndsAtMs, this.#connectionEndsAtMs);
-    this.#wakeAfter(nextMs - this.#clock.monotonicMs());
+    this.#wakeAfter(nextMs - this.clock.monotonicMs());
   }
 }

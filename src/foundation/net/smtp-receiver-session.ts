@@ -31,31 +31,30 @@ const HTTP_REQUEST = /^(?:OPTIONS|GET|HEAD|POST|PUT|DELETE|TRACE|CONNECT) .* HTT
 
 /** One client's SMTP session with the receiver (RFC 5321): its commands, its limits, and the mail that is under way. */
 export class ReceiverSession {
-  readonly #context: ReceiverContext;
-  readonly #connection: AcceptedConnection;
   readonly #socket: SmtpServerSocket;
   readonly #deadlines: ReceiverDeadlines;
   readonly #envelope = new ReceiverEnvelope();
   /** The mail whose content is being received or accepted. */
   #mail: MailBuffer | null = null;
-  #isClosing: boolean = false;
-  #isFarewell: boolean = false;
-  #isClosed: boolean = false;
+  #isClosing = false;
+  #isFarewell = false;
+  #isClosed = false;
   #repliesSinceMail = 0;
   #mails = 0;
   #unknownRecipients = 0;
   #refusedCommands = 0;
 
-  constructor(context: ReceiverContext, connection: AcceptedConnection) {
-    this.#context = context;
-    this.#connection = connection;
+  constructor(
+    private readonly context: ReceiverContext,
+    private readonly connection: AcceptedConnection,
+  ) {
     this.#deadlines = new ReceiverDeadlines(context.clock, context.limits, (passed) => this.#endOverdue(passed));
     this.#socket = new SmtpServerSocket(connection.socket, () => this.#closed());
   }
 
   /** Serves the connection until it closes. */
   async run(): Promise<void> {
-    const { hostName, limits, log } = this.#context;
+    const { hostName, limits, log } = this.context;
     this.#reply([220, `${hostName} ESMTP`]);
     try {
       for (;;) {
@@ -65,7 +64,7 @@ export class ReceiverSession {
         for (const reply of await this.#execute(line)) this.#reply(reply);
       }
     } catch (error) {
-      log.error("an SMTP session failed", { error, client: this.#connection.client });
+      log.error("an SMTP session failed", { error, client: this.connection.client });
       this.destroy();
     }
   }
@@ -117,7 +116,7 @@ export class ReceiverSession {
   }
 
   #greet(verb: "EHLO" | "HELO", name: string): ReceiverReply {
-    const { hostName, limits } = this.#context;
+    const { hostName, limits } = this.context;
     if (!this.#envelope.greet(name)) return [501, `5.5.4 Syntax: ${verb} hostname`];
     if (verb === "HELO") return [250, hostName];
     const starttls = this.#socket.isTls ? [] : ["STARTTLS"];
@@ -129,26 +128,26 @@ export class ReceiverSession {
     if (argument !== "") return [[501, "5.5.4 Syntax: STARTTLS"]];
     if (this.#socket.isTls) return [[503, "5.5.1 TLS already active"]];
     this.#noteReply(220);
-    await this.#socket.startTls("220 2.0.0 Ready to start TLS\r\n", this.#context.secureContext);
+    await this.#socket.startTls("220 2.0.0 Ready to start TLS\r\n", this.context.secureContext);
     this.#envelope.helo = null;
     this.#envelope.reset();
     return [];
   }
 
   #beginMail(argument: string): ReceiverReply {
-    const { limits, rules } = this.#context;
+    const { limits, rules } = this.context;
     const mail = this.#envelope.readMail(argument, limits);
     if ("refusal" in mail) return mail.refusal;
     if (this.#mails >= limits.mailsPerConnection) return [421, "4.7.0 Too many messages in one connection"];
     if (rules.isFull?.() === true) return REPLIES.noStorage;
-    if (!this.#connection.slot.canReserve(mail.size)) return REPLIES.noMemory;
+    if (!this.connection.slot.canReserve(mail.size)) return REPLIES.noMemory;
     this.#deadlines.beginEnvelope();
     this.#envelope.mailFrom = mail.address;
     return [250, "2.1.0 Ok"];
   }
 
   async #addRecipient(argument: string): Promise<ReceiverReply> {
-    const { limits, counts } = this.#context;
+    const { limits, counts } = this.context;
     const recipient = this.#envelope.readRecipient(argument, limits);
     if ("refusal" in recipient) return recipient.refusal;
     const verdict = await this.#judge(recipient.address);
@@ -166,12 +165,12 @@ export class ReceiverSession {
   }
 
   async #judge(address: string): Promise<RecipientVerdict> {
-    const { rules, log } = this.#context;
+    const { rules, log } = this.context;
     this.#deadlines.isOurTurn = true;
     try {
       return await rules.judgeRecipient(address);
     } catch (error) {
-      log.error("a recipient of report mail could not be looked up", { error, client: this.#connection.client });
+      log.error("a recipient of report mail could not be looked up", { error, client: this.connection.client });
       return "later";
     } finally {
       this.#deadlines.isOurTurn = false;
@@ -181,8 +180,8 @@ export class ReceiverSession {
   /** DATA: receives the content, has the mail accepted, and replies. A mail that does not arrive whole is dropped. */
   async #receive(): Promise<readonly ReceiverReply[]> {
     if (this.#envelope.recipients.length === 0) return [[503, "5.5.1 Need RCPT command"]];
-    const { limits } = this.#context;
-    const mail = new MailBuffer(this.#connection.slot, limits.mailBytes);
+    const { limits } = this.context;
+    const mail = new MailBuffer(this.connection.slot, limits.mailBytes);
     this.#mail = mail;
     this.#mails++;
     this.#deadlines.beginContent();
@@ -201,8 +200,8 @@ export class ReceiverSession {
     return this.#isClosing ? [reply, REPLIES.closing] : [reply];
   }
 
-  #addContent(mail: MailBuffer, piece: Uint8Array): void {
-    const { limits, counts } = this.#context;
+  #addContent(mail: MailBuffer, piece: Uint8Array) {
+    const { limits, counts } = this.context;
     if (this.#isClosed) return;
     this.#deadlines.noteActivity();
     mail.add(piece);
@@ -213,7 +212,7 @@ export class ReceiverSession {
   }
 
   async #conclude(mail: MailBuffer): Promise<ReceiverReply> {
-    const { counts, limits } = this.#context;
+    const { counts, limits } = this.context;
     const bytes = mail.finish();
     if (!bytes.ok) {
       const reply = contentRefusal(bytes.error, limits.mailBytes);
@@ -231,8 +230,8 @@ export class ReceiverSession {
   }
 
   async #accept(bytes: Uint8Array): Promise<AcceptOutcome> {
-    const { rules, log } = this.#context;
-    const { client } = this.#connection;
+    const { rules, log } = this.context;
+    const { client } = this.connection;
     const { recipients, mailFrom, helo } = this.#envelope;
     const { isTls: tls } = this.#socket;
     const mail: ReceivedMail = { recipients, mailFrom: mailFrom ?? "", helo, client, bytes, tls };
@@ -245,7 +244,7 @@ export class ReceiverSession {
   }
 
   /** Sends a reply. After 221 and 421 the connection ends. */
-  #reply(reply: ReceiverReply): void {
+  #reply(reply: ReceiverReply) {
     const [code] = reply;
     if (this.#isClosed || this.#isFarewell) return;
     if (code !== 221 && code !== 421) {
@@ -259,8 +258,8 @@ export class ReceiverSession {
   }
 
   /** Counts a reply against the limits of a connection. */
-  #noteReply(code: number): void {
-    const { limits } = this.#context;
+  #noteReply(code: number) {
+    const { limits } = this.context;
     this.#deadlines.noteActivity();
     this.#repliesSinceMail++;
     if (code >= 500) this.#refusedCommands++;
@@ -268,21 +267,21 @@ export class ReceiverSession {
     else if (this.#refusedCommands >= limits.refusedCommands) this.#drop("4.7.0 Too many errors");
   }
 
-  #endOverdue(passed: ReceiverDeadline): void {
+  #endOverdue(passed: ReceiverDeadline) {
     if (passed === "farewellMs") this.destroy();
     else this.#drop(DEADLINE_TEXTS[passed]);
   }
 
-  #drop(text: string): void {
-    this.#context.counts.dropped++;
+  #drop(text: string) {
+    this.context.counts.dropped++;
     this.#reply([421, text]);
   }
 
-  #closed(): void {
+  #closed() {
     this.#isClosed = true;
     this.#mail?.abandon();
     this.#deadlines.stop();
-    this.#connection.slot.release();
-    this.#connection.onClosed();
+    this.connection.slot.release();
+    this.connection.onClosed();
   }
 }

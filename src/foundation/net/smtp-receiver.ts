@@ -48,7 +48,6 @@ const TOO_MANY = formatReply([421, "4.7.0 Too many connections, try again later"
  * No `Received:` field is added: mails are stored unchanged, and the envelope is passed separately.
  */
 export class SmtpReceiver {
-  readonly #options: SmtpReceiverOptions;
   readonly #limits: ReceiverLimits;
   readonly #load: ReceiverLoad;
   readonly #sessions = new Set<ReceiverSession>();
@@ -68,15 +67,14 @@ export class SmtpReceiver {
   #closing: Promise<void> | null = null;
   #onEmpty = (): void => undefined;
 
-  constructor(options: SmtpReceiverOptions) {
-    this.#options = options;
+  constructor(private readonly options: SmtpReceiverOptions) {
     this.#limits = { ...RECEIVER_LIMITS, ...options.limits };
     this.#load = new ReceiverLoad(this.#limits);
   }
 
   /** Begins to receive; port 0 is any free one. Call once. */
   async listen(address: string, port: number): Promise<Result<ListenAddress, ListenFailure>> {
-    const { tls, log } = this.#options;
+    const { tls, log } = this.options;
     try {
       this.useCertificate(tls);
     } catch (error) {
@@ -115,7 +113,7 @@ export class SmtpReceiver {
     return { ...this.#counts, open: this.#load.connections, heldBytes: this.#load.bytes };
   }
 
-  #accept(socket: Socket): void {
+  #accept(socket: Socket) {
     const client = plainAddress(socket.remoteAddress ?? "");
     const secureContext = this.#secureContext;
     // A client that has disconnected already has no address.
@@ -128,7 +126,7 @@ export class SmtpReceiver {
       return;
     }
     this.#counts.connections++;
-    const { hostName, rules, clock, log } = this.#options;
+    const { hostName, rules, clock, log } = this.options;
     const context = { hostName, rules, clock, log, limits: this.#limits, counts: this.#counts, secureContext };
     const onClosed = () => {
       this.#sessions.delete(session);
@@ -140,12 +138,12 @@ export class SmtpReceiver {
   }
 
   /** Sends 421 to a connection that got no slot. */
-  #turnAway(socket: Socket): void {
+  #turnAway(socket: Socket) {
     this.#counts.turnedAway++;
     socket.on("error", ignoreError);
     if (this.#farewells >= this.#limits.farewells) return void socket.destroy();
     this.#farewells++;
-    const cancel = this.#options.clock.after(this.#limits.farewellMs, () => socket.destroy());
+    const cancel = this.options.clock.after(this.#limits.farewellMs, () => socket.destroy());
     socket.once("close", () => {
       this.#farewells--;
       cancel();
@@ -155,8 +153,8 @@ export class SmtpReceiver {
   }
 
   /** Ends the connection that has waited longest without content of a mail; false when none has waited long enough. */
-  #endLongestWaiting(): boolean {
-    const latestMs = this.#options.clock.monotonicMs() - this.#limits.evictableAfterMs;
+  #endLongestWaiting() {
+    const latestMs = this.options.clock.monotonicMs() - this.#limits.evictableAfterMs;
     const [longest] = [...this.#sessions]
       .map((session) => ({ session, sinceMs: session.waitingSinceMs() ?? Number.POSITIVE_INFINITY }))
       .filter(({ sinceMs }) => sinceMs <= latestMs)
@@ -165,13 +163,13 @@ export class SmtpReceiver {
     return longest !== undefined;
   }
 
-  async #shutDown(): Promise<void> {
+  async #shutDown() {
     this.#server?.close();
     for (const session of [...this.#sessions]) session.close();
     if (this.#sessions.size === 0) return;
     const { promise: empty, resolve } = Promise.withResolvers<void>();
     this.#onEmpty = resolve;
-    await waitFor(this.#options.clock, empty, { timeoutMs: this.#limits.closeMs });
+    await waitFor(this.options.clock, empty, { timeoutMs: this.#limits.closeMs });
     for (const session of [...this.#sessions]) session.destroy();
   }
 }
@@ -197,13 +195,13 @@ const REASONS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: "this machine has no such address",
 };
 
-const whyNot = (error: unknown, address: string, port: number): string => {
+const whyNot = (error: unknown, address: string, port: number) => {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const where = address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
   return `Cannot receive report mail on ${where}: ${REASONS[code] ?? textOf(error)}.`;
 };
 
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** A listener must exist, else an error would be thrown; `close` always follows it. */
-const ignoreError = (): void => undefined;
+const ignoreError = () => undefined;

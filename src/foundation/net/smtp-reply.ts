@@ -214,13 +214,13 @@ const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 const latin1 = new TextDecoder("windows-1252");
 
 /** UTF-8 where it is valid, else Latin-1, which every byte is. */
-const decode = (bytes: Uint8Array): string => {
+const decode = (bytes: Uint8Array) => {
   const text = utf8.decode(bytes);
   return text.includes("\ufffd") ? latin1.decode(bytes) : text;
 };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
-const withoutControls = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ");
+const withoutControls = (text: string) => text.replace(/[\u0000-\u001f\u007f-\u009f]/g, " ");
 
 const withoutTrailingCr = (bytes: Uint8Array): Uint8Array => {
   let end = bytes.length;

@@ -12,15 +12,16 @@ const LF = 10;
 export class SmtpServerSocket {
   isTls: boolean = false;
   #stream: Socket;
-  readonly #onClosed: () => void;
   #unread: Uint8Array[] = [];
   #unreadBytes = 0;
   #state: "open" | "upgrading" | "finished" | "closed" = "open";
   #wake: () => void = () => undefined;
 
-  constructor(socket: Socket, onClosed: () => void) {
+  constructor(
+    socket: Socket,
+    private readonly onClosed: () => void,
+  ) {
     this.#stream = socket;
-    this.#onClosed = onClosed;
     this.#attach(socket);
   }
 
@@ -105,14 +106,14 @@ export class SmtpServerSocket {
     });
   }
 
-  #attach(stream: Socket): void {
+  #attach(stream: Socket) {
     stream.on("data", this.#onData);
     stream.on("drain", () => this.#wake());
     stream.on("error", () => this.destroy());
     stream.on("close", () => this.#close());
   }
 
-  readonly #onData = (chunk: Uint8Array): void => {
+  readonly #onData = (chunk: Uint8Array) => {
     if (this.#state !== "open") return;
     this.#unread.push(chunk);
     this.#unreadBytes += chunk.length;
@@ -140,23 +141,23 @@ export class SmtpServerSocket {
     });
   }
 
-  #putBack(rest: Uint8Array): void {
+  #putBack(rest: Uint8Array) {
     if (rest.length === 0) return;
     this.#unread.unshift(rest);
     this.#unreadBytes += rest.length;
   }
 
-  #stop(state: "finished" | "closed"): void {
+  #stop(state: "finished" | "closed") {
     this.#state = state;
     this.#unread = [];
     this.#unreadBytes = 0;
     this.#wake();
   }
 
-  #close(): void {
+  #close() {
     if (this.#state === "closed") return;
     this.#stop("closed");
-    this.#onClosed();
+    this.onClosed();
   }
 }
 
@@ -227,18 +228,18 @@ export class ContentDecoder {
   }
 
   /** Bytes at the end of a chunk whose meaning depends on the next one. */
-  get #heldBytes(): number {
+  get #heldBytes() {
     if (this.#at === "dot_cr") return HELD.length;
     return this.#at === "dot" || this.#at === "bare_dot" ? 1 : 0;
   }
 
-  #resume(endsWithCr: boolean): void {
+  #resume(endsWithCr: boolean) {
     this.#at = "inside";
     this.#endsWithCr = endsWithCr;
   }
 
   /** The offset behind the next LF, or the end of the chunk. */
-  #findLineStart(chunk: Uint8Array, from: number): number {
+  #findLineStart(chunk: Uint8Array, from: number) {
     const lf = chunk.indexOf(LF, from);
     if (lf === -1) {
       this.#endsWithCr = chunk[chunk.length - 1] === CR;

@@ -214,13 +214,13 @@ class Session implements SmtpSession {
  * A refusal in the place of RSET's reply that was meant for a recipient, since servers do not refuse RSET. A server that
  * refuses the recipients and RSET alike refuses us. (The enhanced code of an accepted RSET tells nothing: some reply 2.1.5.)
  */
-const isAboutRecipient = (reset: SmtpReply, rcpts: readonly (SmtpReply | null)[]): boolean => {
+const isAboutRecipient = (reset: SmtpReply, rcpts: readonly (SmtpReply | null)[]) => {
   if (!isRefused(reset) || RSET_NOT_DONE.has(reset.code) || demandsTls(reset)) return false;
   return rcpts.some((rcpt) => rcpt !== null && rcpt.code !== reset.code);
 };
 
 /** The time of a group was up after an acceptance, which may have been the reply to RSET. */
-const lacksReply = (problem: LineProblem | null, rcpts: readonly (SmtpReply | null)[]): boolean => {
+const lacksReply = (problem: LineProblem | null, rcpts: readonly (SmtpReply | null)[]) => {
   const latest = rcpts.findLast((rcpt) => rcpt !== null);
   return (
     (problem === "timeout" || problem === "deadline") && latest !== undefined && latest !== null && isAccepted(latest)

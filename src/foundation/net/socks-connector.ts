@@ -74,7 +74,7 @@ const LOGIN_BYTES = 2;
 const METHOD_NO_LOGIN = 0;
 
 /** A listener must exist, else an error would be thrown; the negotiation itself reports what went wrong. */
-const ignoreError = (): undefined => undefined;
+const ignoreError = () => undefined;
 
 /** Why there is no wire: something about the target, or a problem of the proxy. */
 type SocksFailure = Exclude<ConnectFailure, "proxy_failed"> | { readonly problem: SocksProblem };
@@ -87,7 +87,7 @@ interface Negotiation {
 }
 
 /** Negotiates a connection to an address over a connected socket. */
-const negotiate = async ({ socket, proxy, onMethod }: Negotiation, target: Parameters<Connector>[0]): Promise<void> => {
+const negotiate = async ({ socket, proxy, onMethod }: Negotiation, target: Parameters<Connector>[0]) => {
   // Loaded here, because most services have no proxy.
   const { SocksClient } = await import("socks");
   socket.once("data", (chunk: Buffer) => onMethod(chunk[1]));
@@ -111,7 +111,7 @@ const openThrough = async (
   const socket = new Socket();
   let isConnected = false;
   let acceptedBytes = METHOD_BYTES + LOGIN_BYTES;
-  const onMethod = (method: number | undefined): void => {
+  const onMethod = (method: number | undefined) => {
     if (method === METHOD_NO_LOGIN) acceptedBytes = METHOD_BYTES;
   };
   socket.on("error", ignoreError);

@@ -1,3 +1,4 @@
+import { isBusy } from "../../../foundation/db/group-commit.ts";
 import { backgroundTurn } from "../../../foundation/base/fair-queue.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { wait } from "../../../foundation/base/wait.ts";
