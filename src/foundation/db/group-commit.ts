@@ -1,4 +1,5 @@
-import { type Database as Sqlite, SQLiteError } from "bun:sqlite";
+import { fileErrorCode } from "../base/private-file.ts";
+import type { Database as Sqlite } from "bun:sqlite";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { CommittedFacts } from "./facts.ts";
 import { AppError } from "../base/errors.ts";
@@ -20,8 +21,8 @@ const WRITES_PER_TRANSACTION_MAX = 128;
 /** How long a transaction waits while every turn of the event loop brings further writes. */
 const GATHER_MS_MAX = 2;
 
-export const isBusy = (error: unknown): boolean =>
-  error instanceof SQLiteError && String(error.code).startsWith("SQLITE_BUSY");
+/** Whether another connection holds the database. */
+export const isBusy = (error: unknown): boolean => fileErrorCode(error).startsWith("SQLITE_BUSY");
 
 const prepare = (sqlite: Sqlite) => ({
   begin: sqlite.prepare("BEGIN IMMEDIATE"),
@@ -41,8 +42,8 @@ const prepare = (sqlite: Sqlite) => ({
 export class GroupCommit {
   readonly #statements: ReturnType<typeof prepare>;
   #pending: PendingWrite[] = [];
-  #isScheduled = false;
-  #isClosed = false;
+  #isScheduled: boolean = false;
+  #isClosed: boolean = false;
 
   constructor(
     private readonly sqlite: Sqlite,

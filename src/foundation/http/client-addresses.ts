@@ -14,7 +14,7 @@ const SOMEBODY = "192.0.2.1";
 export class ClientAddresses {
   #clientOf: ReturnType<typeof createClientAddress>;
   #peers: Peers | null = null;
-  #hasWarned = false;
+  #hasWarned: boolean = false;
 
   /** `trustedProxies` are networks whose X-Forwarded-For names the client. */
   constructor(

@@ -139,7 +139,7 @@ const BEGUN_PER_TURN = 8;
  */
 export class RequestGate {
   readonly #waiting = new FairQueue<() => void>();
-  #isWaited = false;
+  #isWaited: boolean = false;
   /** On the monotonic clock; null before the first request of a turn. */
   #turnEndsMs: number | null = null;
 

@@ -85,7 +85,7 @@ class StructureReader {
   /** The lines of the header that is being read; null in a body, a preamble or an epilogue. */
   #headerLines: Uint8Array[] | null = [];
   #leaf: Leaf | null = null;
-  #isFirstHeader = true;
+  #isFirstHeader: boolean = true;
   #headerBytes = 0;
   #dashLines = 0;
 

@@ -67,7 +67,7 @@ export class DnsSocket {
   #socket: Bun.udp.ConnectedSocket<"buffer"> | null = null;
   #unsent: SentQuery[] = [];
   #joined = 0;
-  #isClosed = false;
+  #isClosed: boolean = false;
 
   constructor(
     private readonly server: DnsServer,

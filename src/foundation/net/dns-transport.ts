@@ -77,9 +77,9 @@ class UdpExchange implements SentQuery {
   #socket: DnsSocket | null = null;
   #cancelTimeout: () => void = nothing;
   #cancelRetry: () => void = nothing;
-  #isOver = false;
-  #receivedNoise = false;
-  #isShort = false;
+  #isOver: boolean = false;
+  #receivedNoise: boolean = false;
+  #isShort: boolean = false;
 
   constructor(
     private readonly attempt: DnsAttempt,

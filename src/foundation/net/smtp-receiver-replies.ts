@@ -78,9 +78,9 @@ export class ReceiverDeadlines {
   #dataEndsAtMs = NEVER;
   /** Until when a MAIL has to come, and after it the content. */
   #mailEndsAtMs = 0;
-  #hasBegunMail = false;
-  #isFarewell = false;
-  #isStopped = false;
+  #hasBegunMail: boolean = false;
+  #isFarewell: boolean = false;
+  #isStopped: boolean = false;
   #cancel = (): void => undefined;
 
   constructor(

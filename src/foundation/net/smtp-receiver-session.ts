@@ -36,9 +36,9 @@ export class ReceiverSession {
   readonly #envelope = new ReceiverEnvelope();
   /** The mail whose content is being received or accepted. */
   #mail: MailBuffer | null = null;
-  #isClosing = false;
-  #isFarewell = false;
-  #isClosed = false;
+  #isClosing: boolean = false;
+  #isFarewell: boolean = false;
+  #isClosed: boolean = false;
   #repliesSinceMail = 0;
   #mails = 0;
   #unknownRecipients = 0;

@@ -26,9 +26,6 @@ const PAUSE_FACTOR = 3;
 export const paceOf = (clock: Clock) => (tookMs: number) =>
   wait(clock, Math.min(PAUSE_MS_MAX, Math.ceil(PAUSE_FACTOR * tookMs)));
 
-const isBusy = (error: unknown) =>
-  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
-
 interface Step {
   readonly after: LegacyCursor;
   readonly moved: number;
