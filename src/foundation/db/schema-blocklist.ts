@@ -1,17 +1,18 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { counter, requiredFlag, modeColumn, requiredInteger, requiredText } from "./schema-columns.ts";
 
 /** Monitored targets: a domain, an address, or a range of IPv4 addresses; each address of a range also has a row. */
 export const blocklistTargets = sqliteTable(
   "blocklist_targets",
   {
     id: text().primaryKey(),
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
     kind: text({ enum: ["ipv4", "ipv6", "domain"] }).notNull(),
-    value: text().notNull(),
+    value: requiredText(),
     /** The range of an address; empty for targets added individually. */
-    rangeId: text("range_id").notNull().default(""),
+    rangeId: requiredText("range_id").default(""),
     /** The number of addresses of a range, null otherwise. Ranges themselves are not checked. */
     members: integer(),
     label: text(),
@@ -19,20 +20,20 @@ export const blocklistTargets = sqliteTable(
     /** Listing ids; those of a list that did not respond are kept. */
     listedOn: text("listed_on", { mode: "json" }).$type<readonly string[]>().notNull(),
     /** The most severe listing: 5 critical, 4 high, 3 medium, 2 low, 1 info; 0 without one. */
-    severityRank: integer("severity_rank").notNull().default(0),
+    severityRank: counter("severity_rank"),
     /** Lowest severity of changes that are sent; null: the setting of the account. */
     alertSeverityMin: text("alert_severity_min", { enum: ["critical", "high", "medium", "low", "info"] }),
     /** Ids of lists that are not queried for this target. */
     mutedLists: text("muted_lists", { mode: "json" }).$type<readonly string[]>().notNull(),
-    monitoringEnabled: integer("monitoring_enabled", { mode: "boolean" }).notNull(),
+    monitoringEnabled: requiredFlag("monitoring_enabled"),
     webhookUrl: text("webhook_url"),
     /** Recipients of alert mail. */
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
     /** Consecutive checks that ended `unknown`. */
-    unknownChecks: integer("unknown_checks").notNull().default(0),
+    unknownChecks: counter("unknown_checks"),
     lastCheckedAtMs: integer("last_checked_at_ms"),
-    nextCheckAtMs: integer("next_check_at_ms").notNull(),
-    createdAtMs: integer("created_at_ms").notNull(),
+    nextCheckAtMs: requiredInteger("next_check_at_ms"),
+    createdAtMs: requiredInteger("created_at_ms"),
   },
   (table) => [
     uniqueIndex("blocklist_targets_once").on(table.accountId, table.mode, table.kind, table.value, table.rangeId),
@@ -59,23 +60,23 @@ export const blocklistTargets = sqliteTable(
 /** Removed targets whose history, listings and mutes are still to be removed. */
 export const blocklistRemovedTargets = sqliteTable("blocklist_removed_targets", {
   id: text().primaryKey(),
-  accountId: text("account_id").notNull(),
+  accountId: requiredText("account_id"),
 });
 
 /** The current listings of a target, with their notes. Those of a range belong to its addresses. */
 export const blocklistListings = sqliteTable(
   "blocklist_listings",
   {
-    targetId: text("target_id").notNull(),
+    targetId: requiredText("target_id"),
     /** Id of the listing, as in `listed_on`. */
-    listing: text().notNull(),
+    listing: requiredText(),
     /** The range of the target; empty without one. */
-    rangeId: text("range_id").notNull().default(""),
+    rangeId: requiredText("range_id").default(""),
     /** The last response of the list; null for listings older than these columns. */
     severity: text({ enum: ["critical", "high", "medium", "low", "info"] }),
     meaning: text(),
-    sinceMs: integer("since_ms").notNull(),
-    seenAtMs: integer("seen_at_ms").notNull(),
+    sinceMs: requiredInteger("since_ms"),
+    seenAtMs: requiredInteger("seen_at_ms"),
     /** The name of the API key that acknowledged it, and when; null before. */
     acknowledgedBy: text("acknowledged_by"),
     acknowledgedAtMs: integer("acknowledged_at_ms"),
@@ -97,14 +98,14 @@ export const blocklistListings = sqliteTable(
 export const blocklistMutes = sqliteTable(
   "blocklist_mutes",
   {
-    targetId: text("target_id").notNull(),
+    targetId: requiredText("target_id"),
     /** As in `muted_lists`. */
-    muted: text().notNull(),
+    muted: requiredText(),
     reason: text(),
     /** Null: until somebody ends it. */
     untilMs: integer("until_ms"),
-    mutedBy: text("muted_by").notNull(),
-    mutedAtMs: integer("muted_at_ms").notNull(),
+    mutedBy: requiredText("muted_by"),
+    mutedAtMs: requiredInteger("muted_at_ms"),
   },
   (table) => [
     primaryKey({ columns: [table.targetId, table.muted] }),
@@ -119,15 +120,15 @@ export const blocklistChecks = sqliteTable(
   "blocklist_checks",
   {
     id: text().primaryKey(),
-    targetId: text("target_id").notNull(),
+    targetId: requiredText("target_id"),
     trigger: text({ enum: ["scheduled", "manual"] }).notNull(),
-    startedAtMs: integer("started_at_ms").notNull(),
-    finishedAtMs: integer("finished_at_ms").notNull(),
+    startedAtMs: requiredInteger("started_at_ms"),
+    finishedAtMs: requiredInteger("finished_at_ms"),
     status: text({ enum: ["clean", "listed", "unknown"] }).notNull(),
     /** Whether a listing was added or removed. */
-    isChange: integer("is_change", { mode: "boolean" }).notNull(),
+    isChange: requiredFlag("is_change"),
     /** Listings, added, removed, counts and results, as JSON. */
-    body: text().notNull(),
+    body: requiredText(),
   },
   (table) => [
     // With the columns by which a history is filtered and drawn, so that bodies are only read of the checks that are shown.
@@ -143,15 +144,15 @@ export const blocklistChecks = sqliteTable(
 /** Lists that accounts were notified about as unusable. */
 export const blocklistUsability = sqliteTable("blocklist_usability", {
   listId: text("list_id").primaryKey(),
-  sinceMs: integer("since_ms").notNull(),
+  sinceMs: requiredInteger("since_ms"),
 });
 
 /** Queries to a list per day, reserved before they are sent, so that a crash does not lose any. */
 export const blocklistBudgets = sqliteTable("blocklist_budgets", {
   listId: text("list_id").primaryKey(),
   /** Days since 1970, UTC. */
-  day: integer().notNull(),
-  reserved: integer().notNull(),
+  day: requiredInteger(),
+  reserved: requiredInteger(),
 });
 
 /** Changes that wait for the next alert mail to a recipient. */
@@ -160,11 +161,11 @@ export const blocklistAlerts = sqliteTable(
   {
     id: text().primaryKey(),
     /** Empty in rows of versions that mailed several accounts at once. */
-    accountId: text("account_id").notNull().default(""),
-    recipient: text().notNull(),
+    accountId: requiredText("account_id").default(""),
+    recipient: requiredText(),
     /** The content of the mail, as JSON. */
-    body: text().notNull(),
-    createdAtMs: integer("created_at_ms").notNull(),
+    body: requiredText(),
+    createdAtMs: requiredInteger("created_at_ms"),
   },
   (table) => [index("blocklist_alerts_by_recipient").on(table.recipient, table.id)],
 );

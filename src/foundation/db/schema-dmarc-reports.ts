@@ -1,46 +1,47 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { counter, requiredFlag, requiredInteger, requiredText } from "./schema-columns.ts";
 
 /** An aggregate report. */
 export const dmarcReports = sqliteTable(
   "dmarc_reports",
   {
     number: integer().primaryKey({ autoIncrement: true }),
-    id: text().notNull().unique(),
-    domain: integer().notNull(),
-    ingestion: text().notNull(),
+    id: requiredText().unique(),
+    domain: requiredInteger(),
+    ingestion: requiredText(),
     org: text(),
     email: text(),
     reportId: text("report_id"),
-    beginMs: integer("begin_ms").notNull(),
-    endMs: integer("end_ms").notNull(),
+    beginMs: requiredInteger("begin_ms"),
+    endMs: requiredInteger("end_ms"),
     /** The day that most of it covers, in days since 1970 (UTC). */
-    day: integer().notNull(),
-    receivedAtMs: integer("received_at_ms").notNull(),
+    day: requiredInteger(),
+    receivedAtMs: requiredInteger("received_at_ms"),
     /** The domain of the policy: the enrolled one or a subdomain. */
-    policyDomain: text("policy_domain").notNull(),
+    policyDomain: requiredText("policy_domain"),
     /** The policy that the reporter found, as JSON. */
-    policy: text().notNull(),
+    policy: requiredText(),
     /** Other metadata as JSON: version, contact, errors, notices, omitted rows. */
-    body: text().notNull(),
-    rows: integer().notNull(),
-    messages: integer().notNull(),
-    aligned: integer().notNull(),
+    body: requiredText(),
+    rows: requiredInteger(),
+    messages: requiredInteger(),
+    aligned: requiredInteger(),
     /**
      * Hashed deduplication key; for an untrusted report followed by a space and its author: the domain that its mail is
      * authenticated as, or `unauthenticated`.
      */
-    sameness: text().notNull(),
+    sameness: requiredText(),
     /** Hash of the rows: a duplicate report with other rows is noted. */
-    content: text().notNull(),
+    content: requiredText(),
     /** Under whom it is counted: see `voucher`. 0 or 1 for one that is not trusted. */
-    voucher: integer().notNull().default(1),
+    voucher: requiredInteger().default(1),
     /** Whether the mail was authenticated; null for files. */
     authenticity: text({ enum: ["pending", "pass", "fail", "unknown"] }),
     /** The authentication results, as JSON. */
     authenticityBody: text("authenticity_body"),
     /** False while its rows are being written; it is not counted or shown then. */
-    isComplete: integer("is_complete", { mode: "boolean" }).notNull(),
+    isComplete: requiredFlag("is_complete"),
   },
   (table) => [
     uniqueIndex("dmarc_reports_once").on(table.domain, table.sameness),
@@ -66,25 +67,25 @@ export const dmarcRecords = sqliteTable(
   "dmarc_records",
   {
     /** `number` of the report. */
-    report: integer().notNull(),
-    position: integer().notNull(),
-    domain: integer().notNull(),
-    day: integer().notNull(),
+    report: requiredInteger(),
+    position: requiredInteger(),
+    domain: requiredInteger(),
+    day: requiredInteger(),
     /** `number` of the source. */
-    source: integer().notNull(),
-    sourceIp: text("source_ip").notNull(),
-    count: integer().notNull(),
+    source: requiredInteger(),
+    sourceIp: requiredText("source_ip"),
+    count: requiredInteger(),
     disposition: text(),
     /** The aligned results: `pass`, `fail`, or null if not reported. */
     dkim: text(),
     spf: text(),
-    isAligned: integer("is_aligned", { mode: "boolean" }).notNull(),
-    isForwarded: integer("is_forwarded", { mode: "boolean" }).notNull(),
+    isAligned: requiredFlag("is_aligned"),
+    isForwarded: requiredFlag("is_forwarded"),
     headerFrom: text("header_from"),
     /** Sort key, worst first: failing, forwarded, aligned; each by number of messages. */
-    rank: integer().notNull(),
+    rank: requiredInteger(),
     /** Envelope, reasons and authentication results, as JSON. */
-    body: text().notNull(),
+    body: requiredText(),
   },
   (table) => [
     primaryKey({ columns: [table.report, table.position] }),
@@ -101,16 +102,16 @@ export const dmarcSources = sqliteTable(
   "dmarc_sources",
   {
     number: integer().primaryKey({ autoIncrement: true }),
-    domain: integer().notNull(),
-    key: text().notNull(),
+    domain: requiredInteger(),
+    key: requiredText(),
     /** The first and last day in reports. */
-    firstDay: integer("first_day").notNull(),
-    lastDay: integer("last_day").notNull(),
-    firstSeenAtMs: integer("first_seen_at_ms").notNull(),
+    firstDay: requiredInteger("first_day"),
+    lastDay: requiredInteger("last_day"),
+    firstSeenAtMs: requiredInteger("first_seen_at_ms"),
     /** Whether the alert rules have evaluated it. */
-    isReviewed: integer("is_reviewed", { mode: "boolean" }).notNull().default(false),
+    isReviewed: requiredFlag("is_reviewed").default(false),
     /** Whether a report of voucher 1 contains it; also true for sources older than this column. */
-    isVouched: integer("is_vouched", { mode: "boolean" }).notNull().default(true),
+    isVouched: requiredFlag("is_vouched").default(true),
   },
   (table) => [
     uniqueIndex("dmarc_sources_once").on(table.domain, table.key),
@@ -124,17 +125,17 @@ export const dmarcSources = sqliteTable(
 );
 
 const counts = {
-  messages: integer().notNull(),
+  messages: requiredInteger(),
   /** Messages that passed DMARC: aligned DKIM or aligned SPF. */
-  aligned: integer().notNull(),
-  alignedDkim: integer("aligned_dkim").notNull(),
-  alignedSpf: integer("aligned_spf").notNull(),
+  aligned: requiredInteger(),
+  alignedDkim: requiredInteger("aligned_dkim"),
+  alignedSpf: requiredInteger("aligned_spf"),
   /** Not aligned, but forwarded by a host that the receiver knows. */
-  forwarded: integer().notNull(),
+  forwarded: requiredInteger(),
   /** Not aligned, although DKIM or SPF passed for another domain. */
-  authenticated: integer().notNull(),
-  quarantined: integer().notNull(),
-  rejected: integer().notNull(),
+  authenticated: requiredInteger(),
+  quarantined: requiredInteger(),
+  rejected: requiredInteger(),
 };
 
 /**
@@ -142,21 +143,19 @@ const counts = {
  * reporter of `fixtures/dmarc/reporters.json`. Above: the unknown reporter whose `number` in `dmarc_reporters` is one less. Advice and
  * alerts rely on some of them only, so they are counted separately. Counts from before these distinctions have 1.
  */
-const voucher = integer("is_trusted")
-  .notNull()
-  .default(sql`true`);
+const voucher = requiredInteger("is_trusted").default(sql`true`);
 
 /** Messages of a source per day. */
 export const dmarcDaily = sqliteTable(
   "dmarc_daily",
-  { domain: integer().notNull(), day: integer().notNull(), source: integer().notNull(), ...counts, voucher },
+  { domain: requiredInteger(), day: requiredInteger(), source: requiredInteger(), ...counts, voucher },
   (table) => [primaryKey({ columns: [table.domain, table.day, table.source, table.voucher] })],
 );
 
 /** Messages of a source per week (`day / 7`), kept by triggers of `dmarc_daily`: a migration that creates it again creates them, too. */
 export const dmarcWeekly = sqliteTable(
   "dmarc_weekly",
-  { domain: integer().notNull(), source: integer().notNull(), voucher, week: integer().notNull(), ...counts },
+  { domain: requiredInteger(), source: requiredInteger(), voucher, week: requiredInteger(), ...counts },
   (table) => [
     primaryKey({ columns: [table.domain, table.source, table.voucher, table.week] }),
     // Unknown reporters are many: seeking each for every source would take long.
@@ -170,15 +169,15 @@ export const dmarcWeekly = sqliteTable(
 export const dmarcDailyReporters = sqliteTable(
   "dmarc_daily_reporters",
   {
-    domain: integer().notNull(),
-    day: integer().notNull(),
+    domain: requiredInteger(),
+    day: requiredInteger(),
     /** The name in its reports, in lower case; empty without one. */
-    reporter: text().notNull(),
+    reporter: requiredText(),
     /** The organizational domain of its authenticated mail; `unauthenticated`; empty for uploads. */
-    author: text().notNull().default(""),
-    reports: integer().notNull(),
-    messages: integer().notNull(),
-    aligned: integer().notNull(),
+    author: requiredText().default(""),
+    reports: requiredInteger(),
+    messages: requiredInteger(),
+    aligned: requiredInteger(),
     voucher,
   },
   (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter, table.author, table.voucher] })],
@@ -188,11 +187,11 @@ export const dmarcDailyReporters = sqliteTable(
 export const dmarcDailyNames = sqliteTable(
   "dmarc_daily_names",
   {
-    domain: integer().notNull(),
-    day: integer().notNull(),
-    name: text().notNull(),
-    messages: integer().notNull(),
-    aligned: integer().notNull(),
+    domain: requiredInteger(),
+    day: requiredInteger(),
+    name: requiredText(),
+    messages: requiredInteger(),
+    aligned: requiredInteger(),
     voucher,
   },
   (table) => [primaryKey({ columns: [table.domain, table.day, table.name, table.voucher] })],
@@ -202,11 +201,11 @@ export const dmarcDailyNames = sqliteTable(
 export const dmarcNames = sqliteTable(
   "dmarc_names",
   {
-    domain: integer().notNull(),
-    name: text().notNull(),
-    firstDay: integer("first_day").notNull(),
-    firstSeenAtMs: integer("first_seen_at_ms").notNull(),
-    isReviewed: integer("is_reviewed", { mode: "boolean" }).notNull().default(false),
+    domain: requiredInteger(),
+    name: requiredText(),
+    firstDay: requiredInteger("first_day"),
+    firstSeenAtMs: requiredInteger("first_seen_at_ms"),
+    isReviewed: requiredFlag("is_reviewed").default(false),
   },
   (table) => [primaryKey({ columns: [table.domain, table.name] })],
 );
@@ -215,10 +214,10 @@ export const dmarcNames = sqliteTable(
 export const dmarcSourceWords = sqliteTable(
   "dmarc_source_words",
   {
-    domain: integer().notNull(),
-    key: text().notNull(),
+    domain: requiredInteger(),
+    key: requiredText(),
     classification: text({ enum: ["authorized", "misconfigured", "forwarder", "unknown", "threat"] }).notNull(),
-    atMs: integer("at_ms").notNull(),
+    atMs: requiredInteger("at_ms"),
     /** Why, in the user's words. */
     note: text(),
   },
@@ -233,9 +232,9 @@ export const dmarcReverseNames = sqliteTable(
     /** Lower-case A-labels; null without one, or before the first query. */
     name: text(),
     /** Whether the name resolves to the address. */
-    isConfirmed: integer("is_confirmed", { mode: "boolean" }).notNull(),
+    isConfirmed: requiredFlag("is_confirmed"),
     /** When the name is to be queried (again). */
-    dueAtMs: integer("due_at_ms").notNull(),
+    dueAtMs: requiredInteger("due_at_ms"),
     /** Null before the first response. */
     askedAtMs: integer("asked_at_ms"),
     /** The AS that announces the address; null without one, or before the first lookup. */
@@ -246,7 +245,7 @@ export const dmarcReverseNames = sqliteTable(
     /** The announced network, such as `192.0.2.0/24`. */
     prefix: text(),
     /** When the network is to be looked up (again); 0 before the first lookup. */
-    networkDueAtMs: integer("network_due_at_ms").notNull().default(0),
+    networkDueAtMs: counter("network_due_at_ms"),
     /** Null before the first response. */
     networkAskedAtMs: integer("network_asked_at_ms"),
   },
@@ -262,7 +261,7 @@ export const dmarcAsNames = sqliteTable("dmarc_as_names", {
   /** Null without one. */
   name: text(),
   /** When it expires. */
-  dueAtMs: integer("due_at_ms").notNull(),
+  dueAtMs: requiredInteger("due_at_ms"),
 });
 
 /** TLS reports (RFC 8460), reduced to their results by policy. */
@@ -270,20 +269,20 @@ export const dmarcTlsReports = sqliteTable(
   "dmarc_tls_reports",
   {
     id: text().primaryKey(),
-    domain: integer().notNull(),
-    ingestion: text().notNull(),
+    domain: requiredInteger(),
+    ingestion: requiredText(),
     org: text(),
     reportId: text("report_id"),
     beginMs: integer("begin_ms"),
     endMs: integer("end_ms"),
-    successfulSessions: integer("successful_sessions").notNull(),
-    failedSessions: integer("failed_sessions").notNull(),
+    successfulSessions: requiredInteger("successful_sessions"),
+    failedSessions: requiredInteger("failed_sessions"),
     /** The results by policy, as JSON. */
-    body: text().notNull(),
-    sameness: text().notNull(),
+    body: requiredText(),
+    sameness: requiredText(),
     /** As that of an aggregate report. */
-    voucher: integer().notNull().default(1),
-    receivedAtMs: integer("received_at_ms").notNull(),
+    voucher: requiredInteger().default(1),
+    receivedAtMs: requiredInteger("received_at_ms"),
   },
   (table) => [
     uniqueIndex("dmarc_tls_reports_once").on(table.domain, table.sameness),

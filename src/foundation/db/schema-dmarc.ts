@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { blob, index, integer, sqliteTable, text, uniqueIndex, primaryKey } from "drizzle-orm/sqlite-core";
+import { counter, requiredFlag, modeColumn, requiredInteger, requiredText } from "./schema-columns.ts";
 
 interface SourceRuleColumn {
   readonly reverse_name?: string;
@@ -16,16 +17,16 @@ export const dmarcDomains = sqliteTable(
   {
     /** Identifies the domain in the large tables. */
     number: integer().primaryKey({ autoIncrement: true }),
-    id: text().notNull().unique(),
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
+    id: requiredText().unique(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
     /** Lower-case A-labels. */
-    domain: text().notNull(),
+    domain: requiredText(),
     /** The local part of the reporting address. */
-    token: text().notNull().unique(),
+    token: requiredText().unique(),
     status: text({ enum: ["pending", "active", "action_required"] }).notNull(),
     label: text(),
-    monitoringEnabled: integer("monitoring_enabled", { mode: "boolean" }).notNull().default(true),
+    monitoringEnabled: requiredFlag("monitoring_enabled").default(true),
     webhookUrl: text("webhook_url"),
     /** Recipients of alert mail and digests. */
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
@@ -39,32 +40,32 @@ export const dmarcDomains = sqliteTable(
     /** The user's rules about sources; see `dmarc/records/domains/source-rules.ts`. */
     sourceRules: text("source_rules", { mode: "json" }).$type<readonly SourceRuleColumn[]>().notNull().default([]),
     digest: text({ enum: ["off", "daily", "weekly", "monthly"] }).notNull(),
-    retentionDays: integer("retention_days").notNull(),
-    rawRetentionDays: integer("raw_retention_days").notNull(),
+    retentionDays: requiredInteger("retention_days"),
+    rawRetentionDays: requiredInteger("raw_retention_days"),
     /** Whether the domain sends mail; null if the user has not stated it. */
     sendsMail: integer("sends_mail", { mode: "boolean" }),
-    requireAuthenticReports: integer("require_authentic_reports", { mode: "boolean" }).notNull(),
+    requireAuthenticReports: requiredFlag("require_authentic_reports"),
     /** Whether failure reports are stored, and whether without personal data. */
-    storeFailureReports: integer("store_failure_reports", { mode: "boolean" }).notNull().default(false),
-    failureReportsRedact: integer("failure_reports_redact", { mode: "boolean" }).notNull().default(true),
+    storeFailureReports: requiredFlag("store_failure_reports").default(false),
+    failureReportsRedact: requiredFlag("failure_reports_redact").default(true),
     /** The last definite DNS responses, as JSON; null before the first. */
     state: text(),
     /** The last check as the API shows it, as JSON; null before the first. */
     lastCheck: text("last_check"),
     /** Time of the first definite negative response that has not changed the status yet. */
     badSinceMs: integer("bad_since_ms"),
-    nextCheckAtMs: integer("next_check_at_ms").notNull(),
+    nextCheckAtMs: requiredInteger("next_check_at_ms"),
     /** The last day (since 1970, UTC) with report mail, and its bytes on that day. */
-    usageDay: integer("usage_day").notNull().default(0),
-    usageBytes: integer("usage_bytes").notNull().default(0),
+    usageDay: counter("usage_day"),
+    usageBytes: counter("usage_bytes"),
     /** When the last report arrived. */
     lastReportAtMs: integer("last_report_at_ms"),
     /** When the next digest is due; null if digests are off. */
     digestDueAtMs: integer("digest_due_at_ms"),
     /** Whether reports arrived since the last evaluation of the alert rules. */
-    isUnreviewed: integer("is_unreviewed", { mode: "boolean" }).notNull().default(false),
-    createdAtMs: integer("created_at_ms").notNull(),
-    updatedAtMs: integer("updated_at_ms").notNull(),
+    isUnreviewed: requiredFlag("is_unreviewed").default(false),
+    createdAtMs: requiredInteger("created_at_ms"),
+    updatedAtMs: requiredInteger("updated_at_ms"),
     deletedAtMs: integer("deleted_at_ms"),
   },
   (table) => [
@@ -86,11 +87,11 @@ export const dmarcHistory = sqliteTable(
   "dmarc_history",
   {
     id: text().primaryKey(),
-    domain: integer().notNull(),
+    domain: requiredInteger(),
     trigger: text({ enum: ["enrolled", "scheduled", "manual"] }).notNull(),
-    atMs: integer("at_ms").notNull(),
+    atMs: requiredInteger("at_ms"),
     /** Statuses, record, policy, authorization and changes, as JSON. */
-    body: text().notNull(),
+    body: requiredText(),
   },
   (table) => [index("dmarc_history_by_domain").on(table.domain, table.id)],
 );
@@ -100,31 +101,31 @@ export const dmarcIngestions = sqliteTable(
   "dmarc_ingestions",
   {
     id: text().primaryKey(),
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
     /** The domain of the reporting address; null for uploads and imports. */
     domain: integer(),
     via: text({ enum: ["smtp", "http", "import", "imap"] }).notNull(),
-    receivedAtMs: integer("received_at_ms").notNull(),
+    receivedAtMs: requiredInteger("received_at_ms"),
     /** When the mailbox received a fetched mail; signatures are verified as of then. */
     deliveredAtMs: integer("delivered_at_ms"),
     /** The name of the file; null for mails. */
     name: text(),
-    bytes: integer().notNull(),
+    bytes: requiredInteger(),
     /** Client address, EHLO name and envelope sender of a mail; null for files. */
     client: text(),
     helo: text(),
     mailFrom: text("mail_from"),
     status: text({ enum: ["pending", "done"] }).notNull(),
     /** Attempts at processing: a mail that crashes the service is not retried forever. */
-    attempts: integer().notNull().default(0),
+    attempts: counter(),
     /** The most significant outcome; null while pending. */
     outcome: text({ enum: ["stored", "duplicate", "empty", "quarantined", "rejected"] }),
     reason: text(),
     /** All outcomes, as JSON; null while pending. */
     findings: text(),
     /** Whether the bytes are still kept. */
-    hasRaw: integer("has_raw", { mode: "boolean" }).notNull().default(true),
+    hasRaw: requiredFlag("has_raw").default(true),
     /** When the owner accepted an unauthenticated mail; null otherwise. */
     acceptedAtMs: integer("accepted_at_ms"),
     finishedAtMs: integer("finished_at_ms"),
@@ -153,12 +154,12 @@ export const dmarcAlerts = sqliteTable(
   "dmarc_alerts",
   {
     id: text().primaryKey(),
-    domain: integer().notNull(),
-    rule: text().notNull(),
-    subject: text().notNull(),
-    atMs: integer("at_ms").notNull(),
+    domain: requiredInteger(),
+    rule: requiredText(),
+    subject: requiredText(),
+    atMs: requiredInteger("at_ms"),
     /** The event, as JSON. */
-    body: text().notNull(),
+    body: requiredText(),
     /** When a user acknowledged it; null until then. */
     acknowledgedAtMs: integer("acknowledged_at_ms"),
   },
@@ -173,10 +174,10 @@ export const dmarcAlertMails = sqliteTable(
   "dmarc_alert_mails",
   {
     id: text().primaryKey(),
-    recipient: text().notNull(),
+    recipient: requiredText(),
     /** `id` of the alert. */
-    alert: text().notNull(),
-    createdAtMs: integer("created_at_ms").notNull(),
+    alert: requiredText(),
+    createdAtMs: requiredInteger("created_at_ms"),
   },
   (table) => [index("dmarc_alert_mails_by_recipient").on(table.recipient, table.id)],
 );
@@ -188,7 +189,7 @@ export const dmarcHealth = sqliteTable(
     /** `number` of the domain. */
     domain: integer().primaryKey(),
     /** When the next daily check is due. */
-    dueAtMs: integer("due_at_ms").notNull(),
+    dueAtMs: requiredInteger("due_at_ms"),
     /** The findings, as JSON; null before the first check. */
     body: text(),
   },
@@ -199,16 +200,16 @@ export const dmarcHealth = sqliteTable(
 export const dmarcOverviews = sqliteTable("dmarc_overviews", {
   /** `number` of the domain. */
   domain: integer().primaryKey(),
-  computedAtMs: integer("computed_at_ms").notNull(),
+  computedAtMs: requiredInteger("computed_at_ms"),
   /** Messages of the last seven and the last 30 days, including the day on which this was computed. */
-  messages7: integer("messages_7").notNull(),
-  aligned7: integer("aligned_7").notNull(),
-  messages30: integer("messages_30").notNull(),
-  aligned30: integer("aligned_30").notNull(),
+  messages7: requiredInteger("messages_7"),
+  aligned7: requiredInteger("aligned_7"),
+  messages30: requiredInteger("messages_30"),
+  aligned30: requiredInteger("aligned_30"),
   /** Failing messages of 30 days that somebody must act on: neither forwarded nor forged. */
-  actionable30: integer("actionable_30").notNull(),
+  actionable30: requiredInteger("actionable_30"),
   /** Messages of each day, and the next step, as JSON. */
-  body: text().notNull(),
+  body: requiredText(),
 });
 
 /** Progress of reading reports from a mailbox. At most one row: the mailbox opened last. */
@@ -216,18 +217,18 @@ export const dmarcMailboxes = sqliteTable("dmarc_mailboxes", {
   /** User, host and folder. */
   mailbox: text().primaryKey(),
   /** UIDs with another UIDVALIDITY denote other messages. */
-  uidValidity: text("uid_validity").notNull(),
+  uidValidity: requiredText("uid_validity"),
   /** All messages up to this UID were stored or skipped. */
-  lastUid: integer("last_uid").notNull(),
+  lastUid: requiredInteger("last_uid"),
   /** The last day (since 1970, UTC) on which messages were fetched, and their bytes on that day. */
-  usageDay: integer("usage_day").notNull().default(0),
-  usageBytes: integer("usage_bytes").notNull().default(0),
+  usageDay: counter("usage_day"),
+  usageBytes: counter("usage_bytes"),
 });
 
 /** Stored messages of the mailbox that are still to be flagged, moved or deleted there. */
 export const dmarcMailboxMarks = sqliteTable("dmarc_mailbox_marks", {
   uid: integer().primaryKey(),
-  ingestion: text().notNull(),
+  ingestion: requiredText(),
 });
 
 /** Failure reports (RFC 9991), one message each, of domains that store them. */
@@ -235,14 +236,14 @@ export const dmarcFailureReports = sqliteTable(
   "dmarc_failure_reports",
   {
     id: text().primaryKey(),
-    domain: integer().notNull(),
-    ingestion: text().notNull(),
-    receivedAtMs: integer("received_at_ms").notNull(),
-    isRedacted: integer("is_redacted", { mode: "boolean" }).notNull(),
+    domain: requiredInteger(),
+    ingestion: requiredText(),
+    receivedAtMs: requiredInteger("received_at_ms"),
+    isRedacted: requiredFlag("is_redacted"),
     /** The report as JSON. */
-    body: text().notNull(),
+    body: requiredText(),
     /** Hashed deduplication key. */
-    sameness: text().notNull(),
+    sameness: requiredText(),
   },
   (table) => [
     uniqueIndex("dmarc_failure_reports_once").on(table.domain, table.sameness),
@@ -256,14 +257,14 @@ export const dmarcReporters = sqliteTable(
   "dmarc_reporters",
   {
     number: integer().primaryKey({ autoIncrement: true }),
-    domain: integer().notNull(),
+    domain: requiredInteger(),
     /** The organizational domain of its authenticated mail; the name in reports that the owner handed in. */
-    author: text().notNull(),
+    author: requiredText(),
     /** Whether its reports have voucher 1. */
-    isKnown: integer("is_known", { mode: "boolean" }).notNull(),
+    isKnown: requiredFlag("is_known"),
     /** The first and last day in its reports, since 1970 (UTC). */
-    firstDay: integer("first_day").notNull(),
-    lastDay: integer("last_day").notNull(),
+    firstDay: requiredInteger("first_day"),
+    lastDay: requiredInteger("last_day"),
     /** When its counts were found far above those of all others; null while they were not. */
     excessiveSinceMs: integer("excessive_since_ms"),
   },
@@ -274,11 +275,11 @@ export const dmarcReporters = sqliteTable(
 export const dmarcAcceptedReporters = sqliteTable(
   "dmarc_accepted_reporters",
   {
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
     /** The organizational domain of its authenticated mail. */
-    author: text().notNull(),
-    atMs: integer("at_ms").notNull(),
+    author: requiredText(),
+    atMs: requiredInteger("at_ms"),
   },
   (table) => [primaryKey({ columns: [table.accountId, table.mode, table.author] })],
 );
@@ -287,15 +288,15 @@ export const dmarcAcceptedReporters = sqliteTable(
 export const dmarcReportAuthors = sqliteTable(
   "dmarc_report_authors",
   {
-    domain: integer().notNull(),
+    domain: requiredInteger(),
     /** The organizational domain of the authenticated mail. */
-    author: text().notNull(),
+    author: requiredText(),
     /** The days of the first and the last such mail, since 1970 (UTC). */
-    firstDay: integer("first_day").notNull(),
-    lastDay: integer("last_day").notNull(),
+    firstDay: requiredInteger("first_day"),
+    lastDay: requiredInteger("last_day"),
     /** Disk usage on `usageDay` after the domain had used up its quota. */
-    usageDay: integer("usage_day").notNull().default(0),
-    usageBytes: integer("usage_bytes").notNull().default(0),
+    usageDay: counter("usage_day"),
+    usageBytes: counter("usage_bytes"),
   },
   (table) => [primaryKey({ columns: [table.domain, table.author] })],
 );

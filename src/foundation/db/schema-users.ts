@@ -1,31 +1,30 @@
 import { index, integer, sqliteTable, text, primaryKey } from "drizzle-orm/sqlite-core";
 import { accounts } from "./schema.ts";
+import { counter, requiredFlag, modeColumn, requiredInteger, requiredText } from "./schema-columns.ts";
 
 /** Who signs in to the dashboard. */
 export const users = sqliteTable(
   "users",
   {
     id: text().primaryKey(),
-    accountId: text("account_id")
-      .notNull()
-      .references(() => accounts.id),
+    accountId: requiredText("account_id").references(() => accounts.id),
     /** Normalized, lower case: one person has one user on a service. */
-    email: text().notNull().unique(),
+    email: requiredText().unique(),
     role: text({ enum: ["owner", "member"] }).notNull(),
     /** Whether it also sees what concerns the whole service. */
-    isOperator: integer("is_operator", { mode: "boolean" }).notNull(),
+    isOperator: requiredFlag("is_operator"),
     /** Argon2id; null until a set-up link is used. */
     passwordHash: text("password_hash"),
     /** Base32 (RFC 6238); it counts once it is confirmed by a code. */
     totpSecret: text("totp_secret"),
     totpConfirmedAtMs: integer("totp_confirmed_at_ms"),
     /** The time step of the last code: no code is accepted twice. */
-    totpLastCounter: integer("totp_last_counter").notNull().default(0),
+    totpLastCounter: counter("totp_last_counter"),
     /** SHA-256 of the recovery codes that are left. */
     recoveryCodes: text("recovery_codes", { mode: "json" }).$type<readonly string[]>().notNull(),
     /** IANA name; null: that of the browser or UTC. */
     timeZone: text("time_zone"),
-    createdAtMs: integer("created_at_ms").notNull(),
+    createdAtMs: requiredInteger("created_at_ms"),
     lastSignInAtMs: integer("last_sign_in_at_ms"),
   },
   (table) => [index("users_by_account").on(table.accountId)],
@@ -38,15 +37,13 @@ export const sessions = sqliteTable(
     /** SHA-256 of the token in the cookie. */
     hash: text().primaryKey(),
     /** Names the session on pages, without a secret. */
-    id: text().notNull().unique(),
-    userId: text("user_id")
-      .notNull()
-      .references(() => users.id),
-    csrfToken: text("csrf_token").notNull(),
-    address: text().notNull(),
-    userAgent: text("user_agent").notNull(),
-    createdAtMs: integer("created_at_ms").notNull(),
-    lastSeenAtMs: integer("last_seen_at_ms").notNull(),
+    id: requiredText().unique(),
+    userId: requiredText("user_id").references(() => users.id),
+    csrfToken: requiredText("csrf_token"),
+    address: requiredText(),
+    userAgent: requiredText("user_agent"),
+    createdAtMs: requiredInteger("created_at_ms"),
+    lastSeenAtMs: requiredInteger("last_seen_at_ms"),
   },
   (table) => [index("sessions_by_user").on(table.userId)],
 );
@@ -57,13 +54,11 @@ export const setupLinks = sqliteTable(
   {
     /** SHA-256 of the token in the URL. */
     hash: text().primaryKey(),
-    accountId: text("account_id")
-      .notNull()
-      .references(() => accounts.id),
+    accountId: requiredText("account_id").references(() => accounts.id),
     /** Whose password is set; null: the link creates the first user, an owner and operator. */
     userId: text("user_id").references(() => users.id),
-    createdAtMs: integer("created_at_ms").notNull(),
-    expiresAtMs: integer("expires_at_ms").notNull(),
+    createdAtMs: requiredInteger("created_at_ms"),
+    expiresAtMs: requiredInteger("expires_at_ms"),
     usedAtMs: integer("used_at_ms"),
   },
   (table) => [index("setup_links_by_user").on(table.userId)],
@@ -74,13 +69,13 @@ export const auditLog = sqliteTable(
   "audit_log",
   {
     id: integer().primaryKey({ autoIncrement: true }),
-    atMs: integer("at_ms").notNull(),
+    atMs: requiredInteger("at_ms"),
     /** The user of the operating system; with sudo, the user who called it. */
-    user: text().notNull(),
-    host: text().notNull(),
-    pid: integer().notNull(),
+    user: requiredText(),
+    host: requiredText(),
+    pid: requiredInteger(),
     /** Such as `accounts.rename`. */
-    action: text().notNull(),
+    action: requiredText(),
     /** Null for an action without an account. */
     accountId: text("account_id"),
     /** What was changed: an account by its name at that time, a key by its id, a domain. */
@@ -99,18 +94,18 @@ export const auditLog = sqliteTable(
 export const usageDaily = sqliteTable(
   "usage_daily",
   {
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
     /** In days since 1970 (UTC). */
-    day: integer().notNull(),
+    day: requiredInteger(),
     /** An API key, or the user of the dashboard (`user:<id>`). */
-    keyId: text("key_id").notNull(),
+    keyId: requiredText("key_id"),
     source: text({ enum: ["single", "list"] }).notNull(),
-    subStatus: text("sub_status").notNull(),
-    verdict: text().notNull(),
-    verifications: integer().notNull(),
+    subStatus: requiredText("sub_status"),
+    verdict: requiredText(),
+    verifications: requiredInteger(),
     /** Credits charged, also for results of addresses that were verified again later. */
-    credits: integer().notNull(),
+    credits: requiredInteger(),
   },
   (table) => [
     primaryKey({
@@ -123,11 +118,11 @@ export const usageDaily = sqliteTable(
 export const rateLimitedDaily = sqliteTable(
   "rate_limited_daily",
   {
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
-    day: integer().notNull(),
-    keyId: text("key_id").notNull(),
-    requests: integer().notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
+    day: requiredInteger(),
+    keyId: requiredText("key_id"),
+    requests: requiredInteger(),
   },
   (table) => [primaryKey({ columns: [table.accountId, table.mode, table.day, table.keyId] })],
 );

@@ -1,17 +1,16 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { counter, modeColumn, requiredInteger, requiredText } from "./schema-columns.ts";
 
 /** Signing secrets of each account and mode. After a rotation the old one also signs until it expires. */
 export const webhookSecrets = sqliteTable(
   "webhook_secrets",
   {
     id: text().primaryKey(),
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] })
-      .notNull()
-      .default("live"),
-    secret: text().notNull(),
-    createdAtMs: integer("created_at_ms").notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn().default("live"),
+    secret: requiredText(),
+    createdAtMs: requiredInteger("created_at_ms"),
     validUntilMs: integer("valid_until_ms"),
   },
   (table) => [index("webhook_secrets_by_account").on(table.accountId, table.mode)],
@@ -21,10 +20,10 @@ export const webhookSecrets = sqliteTable(
 export const webhookGone = sqliteTable(
   "webhook_gone",
   {
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
-    url: text().notNull(),
-    atMs: integer("at_ms").notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
+    url: requiredText(),
+    atMs: requiredInteger("at_ms"),
   },
   (table) => [primaryKey({ columns: [table.accountId, table.mode, table.url] })],
 );
@@ -35,22 +34,22 @@ export const webhookDeliveries = sqliteTable(
   {
     id: text().primaryKey(),
     /** The event in the outbox: the header `webhook-id`, and the order within a queue. */
-    eventId: text("event_id").notNull().default(""),
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
-    url: text().notNull(),
-    subject: text().notNull().default(""),
+    eventId: requiredText("event_id").default(""),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
+    url: requiredText(),
+    subject: requiredText().default(""),
     /** Whether the URL is that of the subject, the account's default, or both. */
     via: text({ enum: ["subject", "default", "both"] })
       .notNull()
       .default("subject"),
-    type: text().notNull(),
+    type: requiredText(),
     /** The request body, the same in every attempt. */
-    body: text().notNull(),
+    body: requiredText(),
     status: text({ enum: ["pending", "delivered", "rejected", "failed", "cancelled"] }).notNull(),
-    attempts: integer().notNull().default(0),
+    attempts: counter(),
     /** Attempts that the receiver refused permanently (4xx). */
-    rejections: integer().notNull().default(0),
+    rejections: counter(),
     dueAtMs: integer("due_at_ms"),
     /** The result of the last attempt; all null before the first. */
     lastAttemptAtMs: integer("last_attempt_at_ms"),
@@ -58,7 +57,7 @@ export const webhookDeliveries = sqliteTable(
     lastProblem: text("last_problem"),
     /** The beginning of the response to a failed attempt. */
     lastAnswer: text("last_answer"),
-    createdAtMs: integer("created_at_ms").notNull(),
+    createdAtMs: requiredInteger("created_at_ms"),
     finishedAtMs: integer("finished_at_ms"),
   },
   (table) => [
@@ -81,11 +80,11 @@ export const webhookAttempts = sqliteTable(
   "webhook_attempts",
   {
     id: integer().primaryKey({ autoIncrement: true }),
-    deliveryId: text("delivery_id").notNull(),
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
-    url: text().notNull(),
-    atMs: integer("at_ms").notNull(),
+    deliveryId: requiredText("delivery_id"),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
+    url: requiredText(),
+    atMs: requiredInteger("at_ms"),
     /** The status of the response; null without one. */
     httpStatus: integer("http_status"),
     /** Why it failed; null when it was delivered. */
@@ -103,10 +102,10 @@ export const webhookAttempts = sqliteTable(
 export const webhookPauses = sqliteTable(
   "webhook_pauses",
   {
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
-    url: text().notNull(),
-    untilMs: integer("until_ms").notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
+    url: requiredText(),
+    untilMs: requiredInteger("until_ms"),
   },
   (table) => [
     primaryKey({ columns: [table.accountId, table.mode, table.url] }),
@@ -120,12 +119,12 @@ export const mailSubscriptions = sqliteTable(
   {
     /** 256 random bits in the links of the mails. It can do nothing but stop and resume them, so that it is stored as it is. */
     token: text().primaryKey(),
-    accountId: text("account_id").notNull(),
-    recipient: text().notNull(),
+    accountId: requiredText("account_id"),
+    recipient: requiredText(),
     kind: text({ enum: ["blocklist_alerts", "blocklist_digest", "dmarc_alerts", "dmarc_digest"] }).notNull(),
     /** Null while mail is sent. */
     stoppedAtMs: integer("stopped_at_ms"),
-    createdAtMs: integer("created_at_ms").notNull(),
+    createdAtMs: requiredInteger("created_at_ms"),
   },
   (table) => [uniqueIndex("mail_subscriptions_by_topic").on(table.accountId, table.recipient, table.kind)],
 );
@@ -134,8 +133,8 @@ export const mailSubscriptions = sqliteTable(
 export const accountNotifications = sqliteTable(
   "account_notifications",
   {
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
     webhookUrl: text("webhook_url"),
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
     /** Lowest severity of listings that are sent; null: all for webhooks, medium for mail. */
@@ -145,7 +144,7 @@ export const accountNotifications = sqliteTable(
       .default("off"),
     /** When the next digest of listings is due; null: never. */
     blacklistDigestDueAtMs: integer("blacklist_digest_due_at_ms"),
-    updatedAtMs: integer("updated_at_ms").notNull(),
+    updatedAtMs: requiredInteger("updated_at_ms"),
   },
   (table) => [
     primaryKey({ columns: [table.accountId, table.mode] }),

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { blob, customType, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { counter, requiredFlag, modeColumn, requiredInteger, requiredText } from "./schema-columns.ts";
 
 /** Compressed bytes in a column that held text before: SQLite keeps either as it is. */
 const bytesOrText = customType<{ data: Uint8Array | string }>({ dataType: () => "text" });
@@ -8,17 +9,17 @@ const bytesOrText = customType<{ data: Uint8Array | string }>({ dataType: () => 
 
 export const accounts = sqliteTable("accounts", {
   id: text().primaryKey(),
-  name: text().notNull().unique(),
+  name: requiredText().unique(),
   plan: text({ enum: ["free", "starter", "growth", "scale"] }).notNull(),
   /** The sums of the ledger's two columns, updated in the transaction that appends to it. */
-  creditsAvailable: integer("credits_available").notNull().default(0),
-  creditsHeld: integer("credits_held").notNull().default(0),
+  creditsAvailable: counter("credits_available"),
+  creditsHeld: counter("credits_held"),
   /** Requests per second and burst of its own; null: those of the plan. */
   ratePerSecond: integer("rate_per_second"),
   rateBurst: integer("rate_burst"),
   /** From then on the keys of the account are refused and its monitoring is paused; null while it is enabled. */
   disabledAtMs: integer("disabled_at_ms"),
-  createdAtMs: integer("created_at_ms").notNull(),
+  createdAtMs: requiredInteger("created_at_ms"),
   /** Null unless the account is deleted: its row stays for the ledger, under another name. */
   deletedAtMs: integer("deleted_at_ms"),
 });
@@ -27,16 +28,14 @@ export const apiKeys = sqliteTable(
   "api_keys",
   {
     id: text().primaryKey(),
-    accountId: text("account_id")
-      .notNull()
-      .references(() => accounts.id),
-    name: text().notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
+    accountId: requiredText("account_id").references(() => accounts.id),
+    name: requiredText(),
+    mode: modeColumn(),
     scopes: text({ mode: "json" }).$type<readonly string[]>().notNull(),
     expiresAtMs: integer("expires_at_ms"),
     revokedAtMs: integer("revoked_at_ms"),
     lastUsedAtMs: integer("last_used_at_ms"),
-    createdAtMs: integer("created_at_ms").notNull(),
+    createdAtMs: requiredInteger("created_at_ms"),
   },
   (table) => [index("api_keys_by_account").on(table.accountId)],
 );
@@ -46,13 +45,11 @@ export const keySecrets = sqliteTable(
   "key_secrets",
   {
     hash: text().primaryKey(),
-    keyId: text("key_id")
-      .notNull()
-      .references(() => apiKeys.id),
+    keyId: requiredText("key_id").references(() => apiKeys.id),
     /** The last characters of the secret, shown to identify a key. */
-    ending: text().notNull(),
+    ending: requiredText(),
     validUntilMs: integer("valid_until_ms"),
-    createdAtMs: integer("created_at_ms").notNull(),
+    createdAtMs: requiredInteger("created_at_ms"),
   },
   (table) => [index("key_secrets_by_key").on(table.keyId)],
 );
@@ -62,16 +59,14 @@ export const ledger = sqliteTable(
   "ledger",
   {
     id: integer().primaryKey({ autoIncrement: true }),
-    accountId: text("account_id")
-      .notNull()
-      .references(() => accounts.id),
+    accountId: requiredText("account_id").references(() => accounts.id),
     kind: text({ enum: ["grant", "hold", "settle", "release"] }).notNull(),
-    available: integer().notNull(),
-    held: integer().notNull(),
+    available: requiredInteger(),
+    held: requiredInteger(),
     /** The id of a verification or bulk job; null for a grant. */
     reference: text(),
     note: text(),
-    atMs: integer("at_ms").notNull(),
+    atMs: requiredInteger("at_ms"),
   },
   (table) => [
     index("ledger_by_account").on(table.accountId, table.id),
@@ -91,22 +86,22 @@ export const verifications = sqliteTable(
   "verifications",
   {
     id: text().primaryKey(),
-    accountId: text("account_id").notNull(),
-    keyId: text("key_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
-    email: text().notNull(),
-    normalizedEmail: text("normalized_email").notNull(),
+    accountId: requiredText("account_id"),
+    keyId: requiredText("key_id"),
+    mode: modeColumn(),
+    email: requiredText(),
+    normalizedEmail: requiredText("normalized_email"),
     source: text(),
     status: text({ enum: ["pending", "completed"] }).notNull(),
     verdict: text(),
     subStatus: text("sub_status"),
     /** The result object as JSON text; null while pending. */
     result: text(),
-    createdAtMs: integer("created_at_ms").notNull(),
+    createdAtMs: requiredInteger("created_at_ms"),
     completedAtMs: integer("completed_at_ms"),
     /** Pending only: when the next attempt is due. */
     dueAtMs: integer("due_at_ms"),
-    attempts: integer().notNull().default(0),
+    attempts: counter(),
   },
   (table) => [
     index("verifications_by_key").on(table.keyId, table.id),
@@ -135,11 +130,11 @@ export const verificationEvidence = sqliteTable("verification_evidence", {
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
-    keyId: text("key_id").notNull(),
-    idempotencyKey: text("idempotency_key").notNull(),
-    requestHash: text("request_hash").notNull(),
-    resourceId: text("resource_id").notNull(),
-    createdAtMs: integer("created_at_ms").notNull(),
+    keyId: requiredText("key_id"),
+    idempotencyKey: requiredText("idempotency_key"),
+    requestHash: requiredText("request_hash"),
+    resourceId: requiredText("resource_id"),
+    createdAtMs: requiredInteger("created_at_ms"),
   },
   (table) => [
     primaryKey({ columns: [table.keyId, table.idempotencyKey] }),
@@ -152,7 +147,7 @@ export const idempotencyKeys = sqliteTable(
 export const suppressions = sqliteTable("suppressions", {
   entry: text().primaryKey(),
   note: text(),
-  createdAtMs: integer("created_at_ms").notNull(),
+  createdAtMs: requiredInteger("created_at_ms"),
 });
 
 /** Bulk jobs. Numbered, because a million rows and addresses refer to one. */
@@ -160,10 +155,10 @@ export const bulkJobs = sqliteTable(
   "bulk_jobs",
   {
     number: integer().primaryKey({ autoIncrement: true }),
-    id: text().notNull().unique(),
-    accountId: text("account_id").notNull(),
-    keyId: text("key_id").notNull(),
-    mode: text({ enum: ["live", "test"] }).notNull(),
+    id: requiredText().unique(),
+    accountId: requiredText("account_id"),
+    keyId: requiredText("key_id"),
+    mode: modeColumn(),
     name: text(),
     source: text(),
     /** `receiving` and `deleting` jobs are hidden from the API. */
@@ -171,23 +166,23 @@ export const bulkJobs = sqliteTable(
       enum: ["receiving", "queued", "running", "completed", "cancelled", "failed", "deleting"],
     }).notNull(),
     /** The format of the list for its export, as JSON. */
-    format: text().notNull(),
+    format: requiredText(),
     /** How the file was read, as JSON of the API; null for a JSON list. */
     reading: text(),
     webhookUrl: text("webhook_url"),
-    rowsTotal: integer("rows_total").notNull().default(0),
-    rowsFinished: integer("rows_finished").notNull().default(0),
+    rowsTotal: counter("rows_total"),
+    rowsFinished: counter("rows_finished"),
     /** Rows without an address; finished from the start and free. */
-    rowsEmpty: integer("rows_empty").notNull().default(0),
-    addressesTotal: integer("addresses_total").notNull().default(0),
-    addressesFinished: integer("addresses_finished").notNull().default(0),
-    creditsCharged: integer("credits_charged").notNull().default(0),
-    creditsReleased: integer("credits_released").notNull().default(0),
+    rowsEmpty: counter("rows_empty"),
+    addressesTotal: counter("addresses_total"),
+    addressesFinished: counter("addresses_finished"),
+    creditsCharged: counter("credits_charged"),
+    creditsReleased: counter("credits_released"),
     /** The number of retries of unsettled addresses; each has its own hold in the ledger. */
-    round: integer().notNull().default(0),
+    round: counter(),
     /** Addresses to retry may still have their old results. */
-    isResetting: integer("is_resetting", { mode: "boolean" }).notNull().default(false),
-    createdAtMs: integer("created_at_ms").notNull(),
+    isResetting: requiredFlag("is_resetting").default(false),
+    createdAtMs: requiredInteger("created_at_ms"),
     startedAtMs: integer("started_at_ms"),
     completedAtMs: integer("completed_at_ms"),
   },
@@ -203,15 +198,15 @@ export const bulkJobs = sqliteTable(
 export const bulkAddresses = sqliteTable(
   "bulk_addresses",
   {
-    job: integer().notNull(),
-    position: integer().notNull(),
+    job: requiredInteger(),
+    position: requiredInteger(),
     /** As first submitted. */
-    email: text().notNull(),
-    normalizedEmail: text("normalized_email").notNull(),
+    email: requiredText(),
+    normalizedEmail: requiredText("normalized_email"),
     /** The number of its rows. */
-    rows: integer().notNull(),
+    rows: requiredInteger(),
     /** When the next attempt is due; 0 before the first. */
-    dueAtMs: integer("due_at_ms").notNull().default(0),
+    dueAtMs: counter("due_at_ms"),
     subStatus: text("sub_status"),
     qualityScore: integer("quality_score"),
     confidence: integer(),
@@ -226,8 +221,8 @@ export const bulkAddresses = sqliteTable(
 export const bulkEvidence = sqliteTable(
   "bulk_evidence",
   {
-    job: integer().notNull(),
-    position: integer().notNull(),
+    job: requiredInteger(),
+    position: requiredInteger(),
     body: blob({ mode: "buffer" }).notNull(),
   },
   (table) => [primaryKey({ columns: [table.job, table.position] })],
@@ -237,10 +232,10 @@ export const bulkEvidence = sqliteTable(
 export const bulkRows = sqliteTable(
   "bulk_rows",
   {
-    job: integer().notNull(),
-    rowIndex: integer("row_index").notNull(),
+    job: requiredInteger(),
+    rowIndex: requiredInteger("row_index"),
     /** The position of its address. */
-    position: integer().notNull(),
+    position: requiredInteger(),
     /** Null when it is spelled as on the first occurrence. */
     submittedEmail: text("submitted_email"),
     /** The cells as a JSON array; null when the row is the address alone. */
@@ -253,9 +248,9 @@ export const bulkRows = sqliteTable(
 export const bulkCounts = sqliteTable(
   "bulk_counts",
   {
-    job: integer().notNull(),
-    subStatus: text("sub_status").notNull(),
-    rows: integer().notNull(),
+    job: requiredInteger(),
+    subStatus: requiredText("sub_status"),
+    rows: requiredInteger(),
   },
   (table) => [primaryKey({ columns: [table.job, table.subStatus] })],
 );
@@ -265,18 +260,16 @@ export const outbox = sqliteTable(
   "outbox",
   {
     id: text().primaryKey(),
-    accountId: text("account_id").notNull(),
-    mode: text({ enum: ["live", "test"] })
-      .notNull()
-      .default("live"),
-    type: text().notNull(),
+    accountId: requiredText("account_id"),
+    mode: modeColumn().default("live"),
+    type: requiredText(),
     /** `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`. Events of one subject are sent in order. */
-    subject: text().notNull().default(""),
+    subject: requiredText().default(""),
     /** The `data` of the event, as JSON. */
-    data: text().notNull(),
+    data: requiredText(),
     /** The webhook URL of its subject; null without one. The account's default URL receives it, too. */
     url: text(),
-    createdAtMs: integer("created_at_ms").notNull(),
+    createdAtMs: requiredInteger("created_at_ms"),
     /** When its deliveries were created; null before. */
     deliveredAtMs: integer("delivered_at_ms"),
   },
