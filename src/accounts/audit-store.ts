@@ -103,7 +103,7 @@ export class AuditLog {
   ) {}
 
   /** Appends an entry in the transaction of the action, so that neither exists without the other. */
-  append(_tx: Tx, action: AuditedAction): void {
+  append(_tx: Tx, action: AuditedAction) {
     this.#insert(action);
   }
 

@@ -80,7 +80,7 @@ export class Profiles {
   }
 
   /** Drops an enrolment that was not confirmed. */
-  cancelEnrolment(userId: string): void {
+  cancelEnrolment(userId: string) {
     this.runtime.db.transact((tx) => {
       const user = this.deps.store.find(userId)?.user;
       if (user?.totpConfirmedAtMs === null) this.deps.store.update(tx, userId, { totpSecret: null });

@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { integerField, textField, enumField, idField, namedResponse } from "../foundation/http/schema-fields.ts";
+import {
+  integerField,
+  textField,
+  enumField,
+  idField,
+  namedResponse,
+  okResponse,
+} from "../foundation/http/schema-fields.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { PLAN_NAMES, rateOf, type Ledger } from "./billing/store.ts";
 import type { Guard } from "../foundation/http/guard.ts";
@@ -34,18 +41,14 @@ const GET_ACCOUNT = declareRoute({
   description: "Returns the name, plan, credits and limits of the account. Any key may call it, whatever its scopes.",
   scope: null,
   responses: {
-    200: {
-      description: "The account.",
-      schema: accountSchema,
-      example: {
-        id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
-        name: "default",
-        plan: "free",
-        mode: "live",
-        credits: { available: 99, held: 1 },
-        limits: { requests_per_second: 1, burst: 2 },
-      },
-    },
+    200: okResponse("The account.", accountSchema, {
+      id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
+      name: "default",
+      plan: "free",
+      mode: "live",
+      credits: { available: 99, held: 1 },
+      limits: { requests_per_second: 1, burst: 2 },
+    }),
   },
 });
 

@@ -124,7 +124,7 @@ export class WrongCodeCounts {
   }
 
   /** The user has entered a right code: what was mistyped before counts no longer. Full tens stay, they were somebody else's. */
-  succeed(user: Subject): void {
+  succeed(user: Subject) {
     const found = this.#find(user);
     if (found === undefined) return;
     const count = found.count - (found.count % WRONG_CODES_MAX);
@@ -177,11 +177,11 @@ export class SignInChallenges {
     return challenge !== undefined && challenge.expiresMs > this.clock.monotonicMs() ? challenge : undefined;
   }
 
-  end(token: string): void {
+  end(token: string) {
     this.#challenges.delete(sha256(token));
   }
 
-  endOf(id: string): void {
+  endOf(id: string) {
     for (const [hash, { userId }] of this.#challenges) if (userId === id) this.#challenges.delete(hash);
   }
 }

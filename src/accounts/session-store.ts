@@ -42,7 +42,7 @@ export class SessionStore {
     this.#list = prepareList(db.orm);
   }
 
-  insert(_tx: Tx, session: SessionRecord): void {
+  insert(_tx: Tx, session: SessionRecord) {
     this.db.orm.insert(sessions).values(session).run();
   }
 
@@ -50,7 +50,7 @@ export class SessionStore {
     return this.#find.get({ hash });
   }
 
-  touch(_tx: Tx, hash: string, atMs: number): void {
+  touch(_tx: Tx, hash: string, atMs: number) {
     this.db.orm.update(sessions).set({ lastSeenAtMs: atMs }).where(eq(sessions.hash, hash)).run();
   }
 
@@ -59,7 +59,7 @@ export class SessionStore {
     return this.#list.all({ userId });
   }
 
-  remove(_tx: Tx, hashes: readonly string[]): void {
+  remove(_tx: Tx, hashes: readonly string[]) {
     this.db.orm
       .delete(sessions)
       .where(inArray(sessions.hash, [...hashes]))
@@ -67,7 +67,7 @@ export class SessionStore {
   }
 
   /** Removes the sessions of a user, but for the one with the id `kept`. */
-  removeOf(_tx: Tx, userId: string, kept = ""): void {
+  removeOf(_tx: Tx, userId: string, kept = "") {
     this.db.orm
       .delete(sessions)
       .where(and(eq(sessions.userId, userId), ne(sessions.id, kept)))
@@ -85,7 +85,7 @@ export class SessionStore {
     return over.length;
   }
 
-  insertLink(_tx: Tx, link: SetupLinkRecord): void {
+  insertLink(_tx: Tx, link: SetupLinkRecord) {
     this.db.orm.insert(setupLinks).values(link).run();
   }
 
@@ -109,11 +109,11 @@ export class SessionStore {
     return this.db.orm.select({ hash: setupLinks.hash }).from(setupLinks).where(isOpen).limit(1).get() !== undefined;
   }
 
-  markLinkUsed(_tx: Tx, hash: string, atMs: number): void {
+  markLinkUsed(_tx: Tx, hash: string, atMs: number) {
     this.db.orm.update(setupLinks).set({ usedAtMs: atMs }).where(eq(setupLinks.hash, hash)).run();
   }
 
-  removeLinksOf(_tx: Tx, userId: string): void {
+  removeLinksOf(_tx: Tx, userId: string) {
     this.db.orm.delete(setupLinks).where(eq(setupLinks.userId, userId)).run();
   }
 

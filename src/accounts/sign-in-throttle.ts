@@ -52,23 +52,23 @@ class FailureCounts {
   }
 
   /** Counts one and sets the wait after it. */
-  add(name: string): void {
+  add(name: string) {
     const count = (this.find(name)?.count ?? 0) + 1;
     const nowMs = this.clock.monotonicMs();
     this.put(name, { count, lastMs: nowMs, untilMs: nowMs + delayMsAfter(count, this.limit) });
   }
 
   /** Undoes the count of an attempt that was not a failure. */
-  undo(name: string): void {
+  undo(name: string) {
     const found = this.#entries.get(name);
     if (found !== undefined) this.put(name, { ...found, count: Math.max(0, found.count - 1), untilMs: 0 });
   }
 
-  put(name: string, failures: Failures): void {
+  put(name: string, failures: Failures) {
     this.#entries.set(name, failures);
   }
 
-  remove(name: string): void {
+  remove(name: string) {
     this.#entries.delete(name);
   }
 
@@ -131,13 +131,13 @@ export class SignInThrottle {
   }
 
   /** The attempt succeeded: the user from this address starts anew. */
-  succeed(email: string, clientAddress: string): void {
+  succeed(email: string, clientAddress: string) {
     this.undo(email, clientAddress);
     this.#pairs.remove(this.#countedFor(email, clientAddress).pair);
   }
 
   /** Undoes the count of an attempt that was not a failure: not decided, or with the right password and only the code missing. */
-  undo(email: string, clientAddress: string): void {
+  undo(email: string, clientAddress: string) {
     for (const { counts, name } of this.#countedFor(email, clientAddress).all) counts.undo(name);
     this.#emails.undo(email);
   }
@@ -189,7 +189,7 @@ export class FailedSignIns {
     private readonly audit: AuditLog,
   ) {}
 
-  note(user: Subject | undefined): void {
+  note(user: Subject | undefined) {
     if (this.#isCounted(user)) return;
     // Not awaited: the response must not take longer for a user who exists. A full disk must not end the process.
     this.runtime.db.commit((tx) => this.#countOrWrite(tx, user)).catch(() => undefined);
@@ -209,7 +209,7 @@ export class FailedSignIns {
   }
 
   /** Writes what was not written yet, before the entry of a sign-in that succeeded. */
-  flush(tx: Tx, user: Subject): void {
+  flush(tx: Tx, user: Subject) {
     const count = this.#noted.get(user.id)?.count ?? 0;
     if (count > 0) this.#write(tx, user, count);
   }

@@ -46,11 +46,11 @@ export class AccountStore {
     this.#statements = prepareAll(db);
   }
 
-  insertAccount(_tx: Tx, account: Account): void {
+  insertAccount(_tx: Tx, account: Account) {
     this.db.orm.insert(accounts).values(account).run();
   }
 
-  updateAccount(_tx: Tx, id: string, change: Partial<Omit<Account, "id" | "createdAtMs">>): void {
+  updateAccount(_tx: Tx, id: string, change: Partial<Omit<Account, "id" | "createdAtMs">>) {
     this.db.orm.update(accounts).set(change).where(eq(accounts.id, id)).run();
   }
 
@@ -74,25 +74,25 @@ export class AccountStore {
     return this.db.orm.select({ id: accounts.id }).from(accounts).limit(1).get() !== undefined;
   }
 
-  insertKey(_tx: Tx, key: ApiKey, secret: KeySecret): void {
+  insertKey(_tx: Tx, key: ApiKey, secret: KeySecret) {
     this.db.orm.insert(apiKeys).values(key).run();
     this.db.orm.insert(keySecrets).values(secret).run();
   }
 
   /** Adds a new secret to a key; its other secrets expire at `oldUntilMs`, or earlier where that was set before. */
-  replaceSecret(_tx: Tx, secret: KeySecret, oldUntilMs: number): void {
+  replaceSecret(_tx: Tx, secret: KeySecret, oldUntilMs: number) {
     const stillValid = or(isNull(keySecrets.validUntilMs), gt(keySecrets.validUntilMs, oldUntilMs));
     const isOfKey = and(eq(keySecrets.keyId, secret.keyId), stillValid);
     this.db.orm.update(keySecrets).set({ validUntilMs: oldUntilMs }).where(isOfKey).run();
     this.db.orm.insert(keySecrets).values(secret).run();
   }
 
-  revokeKey(_tx: Tx, id: string, atMs: number): void {
+  revokeKey(_tx: Tx, id: string, atMs: number) {
     const isUnrevoked = and(eq(apiKeys.id, id), isNull(apiKeys.revokedAtMs));
     this.db.orm.update(apiKeys).set({ revokedAtMs: atMs }).where(isUnrevoked).run();
   }
 
-  markUsed(_tx: Tx, id: string, atMs: number): void {
+  markUsed(_tx: Tx, id: string, atMs: number) {
     this.#statements.markUsed.run(atMs, id);
   }
 

@@ -46,16 +46,16 @@ export class UserStore {
     this.#statements = prepareAll(db.orm);
   }
 
-  insert(_tx: Tx, user: UserRecord): void {
+  insert(_tx: Tx, user: UserRecord) {
     this.db.orm.insert(users).values(user).run();
   }
 
-  update(_tx: Tx, id: string, change: Partial<Omit<UserRecord, "id" | "accountId" | "createdAtMs">>): void {
+  update(_tx: Tx, id: string, change: Partial<Omit<UserRecord, "id" | "accountId" | "createdAtMs">>) {
     this.db.orm.update(users).set(change).where(eq(users.id, id)).run();
   }
 
   /** The sessions and links of the user must be gone. */
-  remove(_tx: Tx, id: string): void {
+  remove(_tx: Tx, id: string) {
     this.db.orm.delete(users).where(eq(users.id, id)).run();
   }
 

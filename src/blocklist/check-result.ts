@@ -1,5 +1,5 @@
-import { type Blocklist, zoneOf, maskKey } from "./lists/blocklist.ts";
-import type { ListOutcome } from "./lists/lookup.ts";
+import { type Blocklist, zoneOf, maskKey, countEach } from "./lists/blocklist.ts";
+import { type ListOutcome, LIST_OUTCOMES } from "./lists/lookup.ts";
 import { type TargetStatus, type TargetRow, type CheckRow, TARGET_STATUSES } from "./store.ts";
 import {
   countField,
@@ -83,17 +83,11 @@ export const applyOutcomes = (
 
 /** Lists that were not queried (muted ones) count as skipped. */
 const countOutcomes = (outcomes: readonly ListOutcome[], listsCount: number): OutcomeCounts => {
-  const count = (wanted: ListOutcome["outcome"]) => outcomes.filter(({ outcome }) => outcome === wanted).length;
-  const skipped = count("skipped") + Math.max(0, listsCount - outcomes.length);
-  return {
-    listed: count("listed"),
-    not_listed: count("not_listed"),
-    unproven: count("unproven"),
-    refused: count("refused"),
-    failed: count("failed"),
-    skipped,
-  };
+  const counts = countEach(LIST_OUTCOMES, (wanted) => outcomes.filter(({ outcome }) => outcome === wanted).length);
+  return { ...counts, skipped: counts.skipped + Math.max(0, listsCount - outcomes.length) };
 };
+
+const NO_OUTCOMES = countEach(LIST_OUTCOMES, () => 0);
 
 const removalReason = (
   listing: string,
@@ -163,12 +157,10 @@ export const nextPassMs = (nowMs: number): number => (Math.floor(nowMs / PASS_EV
 export const spreadMs = (id: string, status: TargetStatus, nowMs: number): number =>
   Math.round(nowMs + (status === "listed" ? LISTED_SPREAD_MS : OTHERWISE_SPREAD_MS) * jitterShareOf(id));
 
-const outcomeSchema = z.enum(["listed", "not_listed", "unproven", "refused", "failed", "skipped"]);
-
 /** The result of one list other than "not listed". It never contains keys. */
 export const checkResultSchema = namedResponse("BlacklistResult", {
   list: textField("The id of the list."),
-  outcome: outcomeSchema.meta({
+  outcome: z.enum(LIST_OUTCOMES).meta({
     description: "`unproven`: not listed, but the list has no test point that proves it works.",
   }),
   listings: textsField("The ids of the listings, as in `listed_on`."),
@@ -251,7 +243,7 @@ export const RUNNING_EXAMPLE = {
   status: "running",
   listed_on: [],
   added: [],
-  counts: { listed: 0, not_listed: 0, unproven: 0, refused: 0, failed: 0, skipped: 0 },
+  counts: NO_OUTCOMES,
   results: [],
 };
 
@@ -315,7 +307,7 @@ export const runningView = ({
   listed_on: [],
   added: [],
   removed: [],
-  counts: { listed: 0, not_listed: 0, unproven: 0, refused: 0, failed: 0, skipped: 0 },
+  counts: NO_OUTCOMES,
   results: [],
 });
 

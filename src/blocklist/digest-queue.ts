@@ -42,7 +42,7 @@ export class ListingDigests {
     private readonly deps: DigestQueueDeps,
   ) {}
 
-  async queueDue(): Promise<void> {
+  async queueDue() {
     const { mailQueue, defaults } = this.deps;
     const nowMs = this.runtime.clock.nowMs();
     for (const account of defaults.dueDigests(nowMs, ACCOUNTS_AT_ONCE)) {

@@ -91,15 +91,15 @@ export class ListingStore {
     return rows.map(({ listing }) => listing);
   }
 
-  insert(_tx: Tx, row: ListingRow): void {
+  insert(_tx: Tx, row: ListingRow) {
     this.db.orm.insert(table).values(row).run();
   }
 
-  update(_tx: Tx, targetId: string, listing: string, change: Partial<ListingRow>): void {
+  update(_tx: Tx, targetId: string, listing: string, change: Partial<ListingRow>) {
     this.db.orm.update(table).set(change).where(ofTarget(targetId, listing)).run();
   }
 
-  remove(_tx: Tx, targetId: string, listings: readonly string[]): void {
+  remove(_tx: Tx, targetId: string, listings: readonly string[]) {
     if (listings.length === 0) return;
     this.db.orm
       .delete(table)
@@ -128,7 +128,7 @@ export class MuteStore {
   }
 
   /** Adds or replaces one. */
-  keep(_tx: Tx, row: MuteRow): void {
+  keep(_tx: Tx, row: MuteRow) {
     const { targetId, muted, ...set } = row;
     this.db.orm
       .insert(mutes)
@@ -137,7 +137,7 @@ export class MuteStore {
       .run();
   }
 
-  remove(_tx: Tx, { targetId, muted }: Pick<MuteRow, "targetId" | "muted">): void {
+  remove(_tx: Tx, { targetId, muted }: Pick<MuteRow, "targetId" | "muted">) {
     this.db.orm
       .delete(mutes)
       .where(and(eq(mutes.targetId, targetId), eq(mutes.muted, muted)))
@@ -145,7 +145,7 @@ export class MuteStore {
   }
 
   /** Removes what is no longer muted, so that it does not apply to the next mute. */
-  keepOnly(_tx: Tx, targetId: string, muted: readonly string[]): void {
+  keepOnly(_tx: Tx, targetId: string, muted: readonly string[]) {
     this.db.orm
       .delete(mutes)
       .where(and(eq(mutes.targetId, targetId), notInArray(mutes.muted, [...muted])))
@@ -183,7 +183,7 @@ const ENTRIES_MAX = 10_000;
 export class ListingMailQueue implements MailQueue<QueuedListingMail> {
   constructor(private readonly db: Db) {}
 
-  insert(_tx: Tx, { entry, ...row }: NewListingMail): void {
+  insert(_tx: Tx, { entry, ...row }: NewListingMail) {
     this.db.orm
       .insert(blocklistAlerts)
       .values({ id: newId(), ...row, body: JSON.stringify(entry) })
@@ -211,7 +211,7 @@ export class ListingMailQueue implements MailQueue<QueuedListingMail> {
       .all();
   }
 
-  remove(_tx: Tx, rows: readonly QueuedListingMail[]): void {
+  remove(_tx: Tx, rows: readonly QueuedListingMail[]) {
     const ids = rows.map(({ id }) => id);
     this.db.orm.delete(blocklistAlerts).where(inArray(blocklistAlerts.id, ids)).run();
   }
@@ -227,11 +227,11 @@ export class UsabilityStore {
     return rows.map(({ listId }) => listId);
   }
 
-  keepUnusable(_tx: Tx, listId: string, sinceMs: number): void {
+  keepUnusable(_tx: Tx, listId: string, sinceMs: number) {
     this.db.orm.insert(blocklistUsability).values({ listId, sinceMs }).onConflictDoNothing().run();
   }
 
-  removeUnusable(_tx: Tx, listId: string): void {
+  removeUnusable(_tx: Tx, listId: string) {
     this.db.orm.delete(blocklistUsability).where(eq(blocklistUsability.listId, listId)).run();
   }
 

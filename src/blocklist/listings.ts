@@ -83,7 +83,7 @@ export class Listings {
       lists: readonly Blocklist[];
       atMs: number;
     },
-  ): void {
+  ) {
     const seen = new Map(outcomes.flatMap(({ listings }) => listings.map((listing) => [listing.id, listing] as const)));
     const known = new Map(this.deps.store.of(target.id).map((row) => [row.listing, row]));
     const severities: Array<Severity | null> = [];

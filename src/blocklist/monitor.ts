@@ -20,6 +20,8 @@ import type { RangeStore } from "./range-store.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import { inSteps, pagesOf } from "../foundation/base/in-steps.ts";
 import type { DnsblHealth } from "./lists/health.ts";
+import { LIST_OUTCOMES } from "./lists/lookup.ts";
+import { countEach } from "./lists/blocklist.ts";
 
 type BegunCheck = Pick<CheckRow, "id" | "trigger" | "startedAtMs">;
 
@@ -86,7 +88,7 @@ export class BlocklistMonitor {
   }
 
   /** Cancels the running checks; their targets are due again after the restart. */
-  async stop(): Promise<void> {
+  async stop() {
     this.#stopping.abort();
     const { clock } = this.runtime;
     await drain(
@@ -267,14 +269,7 @@ const sumOf = (bodies: readonly CheckBody[], { listedOn }: TargetRow): CheckBody
     listed_on: [...listedOn],
     added: each("added"),
     removed: each("removed"),
-    counts: {
-      listed: total("listed"),
-      not_listed: total("not_listed"),
-      unproven: total("unproven"),
-      refused: total("refused"),
-      failed: total("failed"),
-      skipped: total("skipped"),
-    },
+    counts: countEach(LIST_OUTCOMES, total),
     results: listedFirst.slice(0, RESULTS_MAX),
   };
 };
@@ -306,7 +301,7 @@ export class CheckScheduler {
   ) {}
 
   /** Checks every target that is due, until there is none. */
-  async checkDue(): Promise<void> {
+  async checkDue() {
     const { store, monitor } = this.deps;
     while (!monitor.isStopping) {
       const due = store.dueTargets(this.runtime.clock.nowMs(), DUE_AT_ONCE_MAX);
@@ -330,7 +325,7 @@ export class CheckScheduler {
   }
 
   /** At startup: spreads the checks of many overdue targets over the next hour. */
-  async spreadBacklog(): Promise<void> {
+  async spreadBacklog() {
     const { db, clock, log } = this.runtime;
     const { store } = this.deps;
     const late = store.countDue(clock.nowMs() - LATE_MS);
@@ -346,7 +341,7 @@ export class CheckScheduler {
   }
 
   /** At startup: computes the severity of listings that were stored by versions without it. */
-  async fillSeverities(): Promise<void> {
+  async fillSeverities() {
     const { store, lookups, listings } = this.deps;
     const { db, clock } = this.runtime;
     const read = (after: string) => store.withoutSeverity(after, ROWS_AT_ONCE);
@@ -361,13 +356,13 @@ export class CheckScheduler {
   }
 
   /** Tests the lists whose last test is too old, if any target is monitored. */
-  async testLists(): Promise<void> {
+  async testLists() {
     const { store, health, lookups } = this.deps;
     if (store.countWatched() > 0) await health.ensureAllFresh(lookups.live.lists);
   }
 
   /** Deletes checks after the retention; those with a change after 400 days, or after the retention if that is longer. */
-  async purgeOldChecks(): Promise<void> {
+  async purgeOldChecks() {
     const { retentionDays } = this.deps;
     await this.#purge(retentionDays, false);
     await this.#purge(Math.max(CHANGES_KEPT_DAYS, retentionDays), true);

@@ -28,7 +28,7 @@ export class Muting {
   ) {}
 
   /** Sets the muted lists and listings of a target, or of all addresses of a range. */
-  mute(tx: Tx, before: TargetRow, ids: readonly string[]): void {
+  mute(tx: Tx, before: TargetRow, ids: readonly string[]) {
     const { store, ranges } = this.deps;
     const mutedLists = [...new Set(ids)].toSorted();
     const checked = before.members === null ? [before] : ranges.listedMembers(before.id);
@@ -178,7 +178,7 @@ export class Mutes {
   }
 
   /** Ends the mutes whose time is over, and checks their targets. */
-  async endDue(): Promise<void> {
+  async endDue() {
     const nowMs = this.runtime.clock.nowMs();
     for (const row of this.deps.store.ended(nowMs, ENDED_AT_ONCE)) await this.#end(row, nowMs);
   }

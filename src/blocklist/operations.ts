@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { textField } from "../foundation/http/schema-fields.ts";
+import { textField, okResponse } from "../foundation/http/schema-fields.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { declareRoute } from "../foundation/http/route.ts";
 import { idParameter, pageQuery, timeoutParameter } from "../foundation/http/route-input.ts";
@@ -37,7 +37,7 @@ const PATH = TARGETS_PATH;
 const CHECK_TIMEOUT_S = 30;
 
 const params = z.object({ id: idParameter("target") });
-const targetResponse = { 200: { description: "The target.", schema: targetSchema, example: TARGET_EXAMPLE } };
+const targetResponse = { 200: okResponse("The target.", targetSchema, TARGET_EXAMPLE) };
 
 /** `policy`: which webhook URLs are allowed. */
 export const createTarget = (policy: UrlPolicy) =>
@@ -62,11 +62,7 @@ export const createTarget = (policy: UrlPolicy) =>
         example: TARGET_EXAMPLE,
         headers: { Location: "The URL of the target." },
       },
-      200: {
-        description: "The target existed; it is returned unchanged.",
-        schema: targetSchema,
-        example: TARGET_EXAMPLE,
-      },
+      200: okResponse("The target existed; it is returned unchanged.", targetSchema, TARGET_EXAMPLE),
     },
     errors: ["conflict"],
   });
@@ -82,11 +78,7 @@ export const LIST_TARGETS = declareRoute({
   scope: "blacklist:read",
   query: pageQuery(isTargetCursor, TARGET_FILTERS),
   responses: {
-    200: {
-      description: "A page of targets.",
-      schema: targetsSchema,
-      example: { targets: [TARGET_EXAMPLE], next_cursor: null },
-    },
+    200: okResponse("A page of targets.", targetsSchema, { targets: [TARGET_EXAMPLE], next_cursor: null }),
   },
 });
 
@@ -144,11 +136,7 @@ export const CHECK_TARGET = declareRoute({
   params,
   query: z.strictObject({ timeout: timeoutParameter(CHECK_TIMEOUT_S) }),
   responses: {
-    200: {
-      description: "The check is finished.",
-      schema: checkedSchema,
-      example: { target: TARGET_EXAMPLE, check: CHECK_EXAMPLE },
-    },
+    200: okResponse("The check is finished.", checkedSchema, { target: TARGET_EXAMPLE, check: CHECK_EXAMPLE }),
     202: {
       description: "The check is still running. Its result will be in the history.",
       schema: checkedSchema,
@@ -170,11 +158,7 @@ export const LIST_CHECKS = declareRoute({
   params,
   query: pageQuery(isId, {}),
   responses: {
-    200: {
-      description: "A page of checks.",
-      schema: checksSchema,
-      example: { checks: [CHECK_EXAMPLE], next_cursor: null },
-    },
+    200: okResponse("A page of checks.", checksSchema, { checks: [CHECK_EXAMPLE], next_cursor: null }),
   },
 });
 
@@ -194,11 +178,7 @@ export const LIST_MEMBERS = declareRoute({
     list: TARGET_FILTERS.list,
   }),
   responses: {
-    200: {
-      description: "A page of addresses.",
-      schema: membersSchema,
-      example: { members: [MEMBER_EXAMPLE], next_cursor: null },
-    },
+    200: okResponse("A page of addresses.", membersSchema, { members: [MEMBER_EXAMPLE], next_cursor: null }),
   },
 });
 
@@ -224,7 +204,7 @@ export const GET_LISTS = declareRoute({
   summary: "Get the blocklists",
   description: "Returns the catalogue of blocklists, and whether each works through the resolver of this service.",
   scope: "blacklist:read",
-  responses: { 200: { description: "The catalogue.", schema: listsSchema, example: CATALOGUE_EXAMPLE } },
+  responses: { 200: okResponse("The catalogue.", listsSchema, CATALOGUE_EXAMPLE) },
 });
 
 export const GET_OVERVIEW = declareRoute({
@@ -236,7 +216,7 @@ export const GET_OVERVIEW = declareRoute({
   description: "Returns what is listed now, what changed since a time, and which lists cannot be used at present.",
   scope: "blacklist:read",
   query: overviewQuerySchema,
-  responses: { 200: { description: "The overview.", schema: overviewSchema, example: OVERVIEW_EXAMPLE } },
+  responses: { 200: okResponse("The overview.", overviewSchema, OVERVIEW_EXAMPLE) },
 });
 
 /** `policy`: which webhook URLs are allowed. */
@@ -262,7 +242,7 @@ export const createTargets = (policy: UrlPolicy) => {
         example: "target,label\n192.0.2.1,outbound 1\n198.51.100.0/24,outbound\n",
       },
     },
-    responses: { 200: { description: "One result per row.", schema: batchResultSchema, example: BATCH_EXAMPLE } },
+    responses: { 200: okResponse("One result per row.", batchResultSchema, BATCH_EXAMPLE) },
   });
 };
 
@@ -282,17 +262,13 @@ export const discoverTargets = (policy: UrlPolicy) =>
       example: { domain: "example.com", dry_run: true },
     },
     responses: {
-      200: {
-        description: "What was found, and the result for each target.",
-        schema: discoveredSchema,
-        example: {
-          found: [
-            { target: "example.com", source: "domain", status: "found", id: null, problem: null },
-            { target: "192.0.2.1", source: "MX mx1.example.com", status: "found", id: null, problem: null },
-          ],
-          unknown: ["Not followed in the SPF record: include:_spf.example.net."],
-        },
-      },
+      200: okResponse("What was found, and the result for each target.", discoveredSchema, {
+        found: [
+          { target: "example.com", source: "domain", status: "found", id: null, problem: null },
+          { target: "192.0.2.1", source: "MX mx1.example.com", status: "found", id: null, problem: null },
+        ],
+        unknown: ["Not followed in the SPF record: include:_spf.example.net."],
+      }),
     },
   });
 

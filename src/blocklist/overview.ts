@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isoTime, nextTurn } from "../foundation/base/clock.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { type Blocklist, CATEGORIES, TARGET_KINDS, type TargetKind, worstRank } from "./lists/blocklist.ts";
+import { type Blocklist, CATEGORIES, TARGET_KINDS, type TargetKind, worstRank, countEach } from "./lists/blocklist.ts";
 import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
 import type { DnsblHealth } from "./lists/health.ts";
 import { type BlocklistStore, TARGET_STATUSES, type TargetStatus } from "./store.ts";
@@ -263,9 +263,6 @@ const eventDataSchema = z.object({
   reason: z.string().optional(),
 });
 
-const numbersOf = <K extends string>(keys: readonly K[], count: (key: K) => number) =>
-  Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<K, number>;
-
 const targetsOf = (counts: readonly TargetCount[]) => {
   const sum = (passes: (row: TargetCount) => boolean) =>
     counts.filter(passes).reduce((total, { count }) => total + count, 0);
@@ -275,8 +272,8 @@ const targetsOf = (counts: readonly TargetCount[]) => {
     ranges: sum(({ isRange }) => isRange === 1),
     listed: sum(({ isOwn, isListed }) => isOwn === 1 && isListed === 1),
     paused: sum(({ isOwn, isPaused }) => isOwn === 1 && isPaused === 1),
-    by_status: numbersOf(TARGET_STATUSES, (status) => sum((row) => row.isOwn === 1 && row.status === status)),
-    by_kind: numbersOf(TARGET_KINDS, (kind) => sum((row) => row.isOwn === 1 && row.kind === kind)),
+    by_status: countEach(TARGET_STATUSES, (status) => sum((row) => row.isOwn === 1 && row.status === status)),
+    by_kind: countEach(TARGET_KINDS, (kind) => sum((row) => row.isOwn === 1 && row.kind === kind)),
   };
 };
 
@@ -307,7 +304,7 @@ export class Overview {
       listings: {
         total: sum(() => true),
         acknowledged: sum(({ isAcknowledged }) => isAcknowledged === 1),
-        by_severity: numbersOf(SEVERITIES, (severity) => sum((row) => row.severity === severity)),
+        by_severity: countEach(SEVERITIES, (severity) => sum((row) => row.severity === severity)),
       },
       worst: this.#worst(owner),
       changes: { ...(await this.changesSince(owner, sinceMs)), feed },

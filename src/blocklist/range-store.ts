@@ -64,21 +64,17 @@ export class RangeStore {
       .all();
   }
 
-  updateMembers(_tx: Tx, rangeId: string, change: TargetChange): void {
+  updateMembers(_tx: Tx, rangeId: string, change: TargetChange) {
     this.db.orm.update(table).set(change).where(isIn(rangeId)).run();
   }
 
   /** Adds the addresses of a new range, with its settings; they are due one after the other, starting at its own time. */
-  insertMembers(
-    _tx: Tx,
-    rangeId: string,
-    members: ReadonlyArray<{ id: string; value: string; delayMs: number }>,
-  ): void {
+  insertMembers(_tx: Tx, rangeId: string, members: ReadonlyArray<{ id: string; value: string; delayMs: number }>) {
     this.db.sqlite.query<unknown, [string, string]>(INSERT_MEMBERS).run(JSON.stringify(members), rangeId);
   }
 
   /** Addresses of a resumed range that are overdue are checked from `fromMs` on. */
-  postpone(_tx: Tx, rangeId: string, fromMs: number): void {
+  postpone(_tx: Tx, rangeId: string, fromMs: number) {
     this.db.orm
       .update(table)
       .set({ nextCheckAtMs: fromMs })

@@ -81,7 +81,7 @@ export class BlocklistStore {
     });
   }
 
-  insertTarget(_tx: Tx, target: TargetRow): void {
+  insertTarget(_tx: Tx, target: TargetRow) {
     this.db.orm.insert(targets).values(target).run();
   }
 
@@ -109,12 +109,12 @@ export class BlocklistStore {
       .get();
   }
 
-  updateTarget(_tx: Tx, id: string, change: TargetChange): void {
+  updateTarget(_tx: Tx, id: string, change: TargetChange) {
     this.db.orm.update(targets).set(change).where(eq(targets.id, id)).run();
   }
 
   /** The new state of a target after a check. */
-  updateState(_tx: Tx, id: string, state: CheckedState): void {
+  updateState(_tx: Tx, id: string, state: CheckedState) {
     const { status, listedOn, unknownChecks, lastCheckedAtMs, nextCheckAtMs } = state;
     this.#sql.updateState.run(status, JSON.stringify(listedOn), unknownChecks, lastCheckedAtMs, nextCheckAtMs, id);
   }
@@ -215,7 +215,7 @@ export class BlocklistStore {
     return this.db.orm.select({ count: count() }).from(targets).where(isWatched).get()?.count ?? 0;
   }
 
-  insertCheck(_tx: Tx, check: CheckRow): void {
+  insertCheck(_tx: Tx, check: CheckRow) {
     const { id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body } = check;
     this.#sql.insertCheck.run(id, targetId, trigger, startedAtMs, finishedAtMs, status, isChange, body);
   }

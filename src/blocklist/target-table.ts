@@ -1,6 +1,6 @@
 import { nextTurn } from "../foundation/base/clock.ts";
 import type { Severity } from "../foundation/base/severity.ts";
-import { severityOfRank, severityRankOf } from "./lists/blocklist.ts";
+import { severityOfRank, severityRankOf, countEach } from "./lists/blocklist.ts";
 import type { BlocklistStore, TargetRow, TargetStatus } from "./store.ts";
 import { z } from "zod";
 import type { Db } from "../foundation/db/open.ts";
@@ -263,11 +263,7 @@ export class TargetTable {
       sum((row) => stateOfTarget({ ...row, monitoringEnabled: row.isMonitored === 1 }) === state);
     return {
       total: sum(() => true),
-      listed: inState("listed"),
-      unknown: inState("unknown"),
-      pending: inState("pending"),
-      clean: inState("clean"),
-      paused: inState("paused"),
+      ...countEach(TARGET_STATES, inState),
       worst: severityOfRank(Math.max(0, ...counts.map((row) => (row.isMonitored === 1 ? row.severityRank : 0)))),
     };
   }

@@ -143,14 +143,14 @@ export class Targets {
    * Removes a target, a range with all its addresses, and then their history in short transactions. A running check is not
    * stored.
    */
-  async remove(caller: Owner, id: string): Promise<void> {
+  async remove(caller: Owner, id: string) {
     this.#refuseMember(this.find(caller, id));
     for (const removed of await this.runtime.db.commit((tx) => this.#removal.removeTarget(tx, id)))
       await this.#removeHistory(removed);
   }
 
   /** Removes what a crash left of removed targets. */
-  async finishRemovals(isStopping: () => boolean): Promise<void> {
+  async finishRemovals(isStopping: () => boolean) {
     for (let id = this.#removal.unfinished(); id !== undefined; id = this.#removal.unfinished()) {
       await this.#removeHistory(id, isStopping);
       if (isStopping()) return;
@@ -332,7 +332,7 @@ export class TargetActions {
   ) {}
 
   /** Makes targets due, so that the next run of scheduled checks takes them, within a minute. Paused ones stay as they are. */
-  async checkSoon(owner: Owner, ids: readonly string[]): Promise<void> {
+  async checkSoon(owner: Owner, ids: readonly string[]) {
     const { blocklists, ranges, targets } = this.deps;
     const { db, clock } = this.runtime;
     const found = ids.map((id) => targets.find(owner, id));
@@ -345,13 +345,13 @@ export class TargetActions {
     });
   }
 
-  async setMonitoring(owner: Owner, ids: readonly string[], monitoringEnabled: boolean): Promise<void> {
+  async setMonitoring(owner: Owner, ids: readonly string[], monitoringEnabled: boolean) {
     for (const id of ids) this.deps.targets.find(owner, id);
     for (const id of ids) await this.deps.targets.change(owner, id, { monitoringEnabled });
   }
 
   /** Removes targets with their history. */
-  async remove(owner: Owner, ids: readonly string[]): Promise<void> {
+  async remove(owner: Owner, ids: readonly string[]) {
     for (const id of ids) this.deps.targets.find(owner, id);
     for (const id of ids) {
       await this.deps.targets.remove(owner, id);

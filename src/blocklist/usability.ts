@@ -84,7 +84,7 @@ export class ListUsability {
   }
 
   /** Reads the results of the last tests, without a query. Accounts are notified once about a change that lasted. */
-  async observe(): Promise<void> {
+  async observe() {
     const judged = this.#judgeAll();
     this.#logChanges(judged);
     const notified = new Set(this.deps.store.unusableLists());

@@ -72,7 +72,7 @@ export class Ledger {
     return this.#sql.read.get(accountId) ?? { available: 0, held: 0 };
   }
 
-  grant(tx: Tx, entry: { accountId: string; credits: number; note: string; atMs: number }): void {
+  grant(tx: Tx, entry: { accountId: string; credits: number; note: string; atMs: number }) {
     const { accountId, credits, note, atMs } = entry;
     this.#enter(tx, { accountId, kind: "grant", available: credits, held: 0, reference: null, note, atMs });
   }

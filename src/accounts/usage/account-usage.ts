@@ -176,13 +176,13 @@ export class RateLimitedRequests {
     this.#writing = new Recurring(runtime, { name, run: () => this.#flush(), retryMs: RATE_LIMITED_FLUSH_MS });
   }
 
-  count({ accountId, mode, keyId }: Refused): void {
+  count({ accountId, mode, keyId }: Refused) {
     this.#add({ accountId, mode, keyId, day: dayOfTime(this.runtime.clock.nowMs()), requests: 1 });
     this.#writing.within(RATE_LIMITED_FLUSH_MS);
   }
 
   /** Writes what was counted; later requests are not counted. */
-  async stop(): Promise<void> {
+  async stop() {
     await this.#writing.run();
     await this.#writing.stop();
   }

@@ -8,6 +8,7 @@ import {
   listField,
   namedResponse,
   nullableInteger,
+  okResponse,
 } from "../../foundation/http/schema-fields.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { type DayRange, isoDay } from "../../foundation/base/days.ts";
@@ -67,17 +68,13 @@ export const GET_USAGE = declareRoute({
     by: z.enum(USAGE_GROUPS).default("day").meta({ description: "How to group the figures." }),
   }),
   responses: {
-    200: {
-      description: "The usage.",
-      schema: usageSchema,
-      example: {
-        from: "2026-01-01",
-        to: "2026-01-01",
-        by: "day",
-        total: EXAMPLE_FIGURES,
-        groups: [{ group: "2026-01-01", name: null, ...EXAMPLE_FIGURES }],
-      },
-    },
+    200: okResponse("The usage.", usageSchema, {
+      from: "2026-01-01",
+      to: "2026-01-01",
+      by: "day",
+      total: EXAMPLE_FIGURES,
+      groups: [{ group: "2026-01-01", name: null, ...EXAMPLE_FIGURES }],
+    }),
   },
 });
 

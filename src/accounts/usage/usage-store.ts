@@ -78,12 +78,12 @@ export class UsageStore {
     this.#sql = prepareAll(sqlite);
   }
 
-  add(_tx: Tx, entry: UsageEntry): void {
+  add(_tx: Tx, entry: UsageEntry) {
     const { accountId, mode, day, keyId, source, subStatus, verdict, verifications, credits } = entry;
     this.#sql.add.run(accountId, mode, day, keyId, source, subStatus, verdict, verifications, credits);
   }
 
-  addRateLimited(_tx: Tx, { accountId, mode, day, keyId, requests }: RateLimitedEntry): void {
+  addRateLimited(_tx: Tx, { accountId, mode, day, keyId, requests }: RateLimitedEntry) {
     this.#sql.addRateLimited.run(mode, day, keyId, requests, accountId);
   }
 

@@ -323,3 +323,7 @@ export const worstRank = (severities: ReadonlyArray<Severity | null>): number =>
 /** Whether a listing is to be reported: one whose severity is no longer known always is. */
 export const isSevereEnough = (severity: Severity | null, min: Severity): boolean =>
   severity === null || severityRankOf(severity) >= severityRankOf(min);
+
+/** A number for each of some words. */
+export const countEach = <K extends string>(keys: readonly K[], count: (key: K) => number) =>
+  Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<K, number>;

@@ -103,7 +103,7 @@ export class DnsblHealth {
    * Takes an ordinary response into account: an address outside 127.0.0.0/8, or several queries in a row without a
    * response, make the list unhealthy at once. A refusal or an unconfirmed change brings its next test forward.
    */
-  recordResponse(list: Blocklist, kind: TargetKind, decoded: DecodedResponse): void {
+  recordResponse(list: Blocklist, kind: TargetKind, decoded: DecodedResponse) {
     const record = this.#recordOf(list, kind);
     const cause = decoded.outcome === "failed" ? decoded.cause : null;
     if (decoded.outcome === "failed" && cause === "outside_loopback") {

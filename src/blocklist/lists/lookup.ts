@@ -7,6 +7,8 @@ import { mapConcurrently } from "../../foundation/base/wait.ts";
 import type { ListClient } from "./list-client.ts";
 import { type QueryForms, type RegistrableDomain, type Target, formQueries } from "./query-name.ts";
 
+export const LIST_OUTCOMES = ["listed", "not_listed", "unproven", "refused", "failed", "skipped"] as const;
+
 /**
  * The result of one list for one target, in a form that may be stored and shown: keys are masked.
  *
@@ -15,7 +17,7 @@ import { type QueryForms, type RegistrableDomain, type Target, formQueries } fro
  */
 export interface ListOutcome {
   readonly list: string;
-  readonly outcome: "listed" | "not_listed" | "unproven" | "refused" | "failed" | "skipped";
+  readonly outcome: (typeof LIST_OUTCOMES)[number];
   /** Non-empty exactly when listed. */
   readonly listings: readonly Listing[];
   /** The A records as received. */

@@ -67,3 +67,10 @@ export const namedResponse = <Shape extends z.ZodRawShape>(title: string, shape:
   z.object(shape).meta({ title });
 export const namedBody = <Shape extends z.ZodRawShape>(title: string, shape: Shape) =>
   z.strictObject(shape).meta({ title });
+
+/** A response of an operation. */
+export const okResponse = <Schema extends z.ZodType>(description: string, schema: Schema, example: unknown) => ({
+  description,
+  schema,
+  example,
+});

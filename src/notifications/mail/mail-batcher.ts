@@ -64,7 +64,7 @@ export class MailBatcher<Row extends QueuedMail> {
   ) {}
 
   /** Sends all mails that are due. A failure of one does not stop the others. */
-  async send(): Promise<void> {
+  async send() {
     const { queue, intervalMs } = this.options;
     const nowMs = this.runtime.clock.monotonicMs();
     for (const [recipient, atMs] of this.#mailedAtMs)

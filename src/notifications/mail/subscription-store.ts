@@ -26,11 +26,11 @@ export class SubscriptionStore {
     return this.db.orm.select().from(subscriptions).where(eq(subscriptions.token, token)).get();
   }
 
-  insert(_tx: Tx, subscription: MailSubscription): void {
+  insert(_tx: Tx, subscription: MailSubscription) {
     this.db.orm.insert(subscriptions).values(subscription).run();
   }
 
-  setStopped(_tx: Tx, token: string, stoppedAtMs: number | null): void {
+  setStopped(_tx: Tx, token: string, stoppedAtMs: number | null) {
     this.db.orm.update(subscriptions).set({ stoppedAtMs }).where(eq(subscriptions.token, token)).run();
   }
 

@@ -17,6 +17,7 @@ import {
   nullableEnum,
   optionalEnum,
   textsField,
+  okResponse,
 } from "../../foundation/http/schema-fields.ts";
 import { SEVERITIES } from "../../foundation/base/severity.ts";
 import { recipientSchema, recipientsSchema } from "../../foundation/mail/recipients.ts";
@@ -92,7 +93,7 @@ const EXAMPLE = {
   updated_at: "2026-01-01T00:00:00.000Z",
 };
 
-const responses = { 200: { description: "The settings.", schema: notificationsSchema, example: EXAMPLE } };
+const responses = { 200: okResponse("The settings.", notificationsSchema, EXAMPLE) };
 
 export const GET_NOTIFICATIONS = declareRoute({
   method: "GET",

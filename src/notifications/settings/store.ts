@@ -68,11 +68,11 @@ export class NotificationsStore {
     });
   }
 
-  postponeDigest(_tx: Tx, owner: Owner, dueAtMs: number | null): void {
+  postponeDigest(_tx: Tx, owner: Owner, dueAtMs: number | null) {
     this.db.orm.update(table).set({ blacklistDigestDueAtMs: dueAtMs }).where(belongsTo(owner)).run();
   }
 
-  save(_tx: Tx, { accountId, mode, ...values }: NotificationsRow): void {
+  save(_tx: Tx, { accountId, mode, ...values }: NotificationsRow) {
     const target = [table.accountId, table.mode];
     this.db.orm
       .insert(table)
@@ -128,7 +128,7 @@ export class Notifications {
   }
 
   /** Changes the given fields. Throws `Invalid request body` for recipients that the service sends no mail to. */
-  async change({ accountId, mode }: Owner, change: Partial<NotificationDefaults>): Promise<void> {
+  async change({ accountId, mode }: Owner, change: Partial<NotificationDefaults>) {
     const { store, urls } = this.options;
     const { db, clock } = this.runtime;
     if (change.recipients !== undefined) this.#refuseRecipients(change.recipients);
@@ -146,7 +146,7 @@ export class Notifications {
   }
 
   /** Stops or resumes a kind of mail to a recipient, as the link in the mail does. Test keys send no mail. */
-  async setMail({ accountId, mode }: Owner, { recipient, kind, isOn }: MailChange): Promise<void> {
+  async setMail({ accountId, mode }: Owner, { recipient, kind, isOn }: MailChange) {
     if (mode === "test") throw new AppError("Invalid request body", { issues: [TEST_PROBLEM] });
     await this.options.subscriptions.set({ accountId, recipient, kind }, isOn);
   }

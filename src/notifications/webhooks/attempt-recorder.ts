@@ -17,7 +17,7 @@ export class AttemptRecorder {
     this.#failing = new FailingUrls(runtime);
   }
 
-  async record(delivery: Delivery, result: DeliveryResult): Promise<void> {
+  async record(delivery: Delivery, result: DeliveryResult) {
     const { db, clock, log } = this.runtime;
     const change = await db.commit((tx) => {
       const written = this.#write(tx, delivery, result);
@@ -100,7 +100,7 @@ export class FailingUrls {
   constructor(private readonly runtime: Pick<Runtime, "clock" | "log">) {}
 
   /** Notes how an attempt ended. A URL that was disabled (410) has a line of its own. */
-  note({ accountId, mode, url, type }: Delivery, result: DeliveryResult): void {
+  note({ accountId, mode, url, type }: Delivery, result: DeliveryResult) {
     const { log } = this.runtime;
     const key = `${accountId} ${mode} ${url}`;
     const fields = { host: loggedHost(url), account_id: accountId, type };

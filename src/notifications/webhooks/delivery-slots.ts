@@ -1,7 +1,7 @@
 import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { WebhookEndpoint } from "./delivery-store.ts";
-import { isPaced } from "./formats.ts";
+import { isPaced } from "./send.ts";
 
 /** Concurrent requests in total: the runtime allows 256 for the process, and test calls need some. */
 export const FAST_MAX = 144;
@@ -97,12 +97,12 @@ export class DeliverySlots {
     return slot;
   }
 
-  release(slot: DeliverySlot): void {
+  release(slot: DeliverySlot) {
     if (this.#slots.delete(slot)) this.#add(slot, -1);
   }
 
   /** The next request of a slot starts. */
-  beginRequest(slot: DeliverySlot): void {
+  beginRequest(slot: DeliverySlot) {
     slot.startedMs = this.clock.monotonicMs();
   }
 
@@ -110,7 +110,7 @@ export class DeliverySlots {
   endRequest(
     { endpoint: { key }, startedMs }: DeliverySlot,
     { hasResponded, hasTimedOut }: { hasResponded: boolean; hasTimedOut: boolean },
-  ): void {
+  ) {
     this.#health.delete(key);
     const isFast = this.clock.monotonicMs() - startedMs < SLOW_AFTER_MS;
     if (hasTimedOut) this.#health.set(key, "slow");
@@ -118,7 +118,7 @@ export class DeliverySlots {
   }
 
   /** Moves slow requests to the slow pool; aborts them when it is full and others wait. */
-  moveSlow(othersWait: boolean): void {
+  moveSlow(othersWait: boolean) {
     for (const slot of this.#slots) {
       if (slot.pool === "slow" || this.clock.monotonicMs() - slot.startedMs < SLOW_AFTER_MS) continue;
       if (this.#fits("slow", slot.endpoint, SLOW_MAX, SLOW_PER_OWNER_MAX)) {

@@ -188,7 +188,7 @@ export class DeliveryStore {
     this.#statements = prepareDeliveries(db);
   }
 
-  insert(_tx: Tx, delivery: Delivery): void {
+  insert(_tx: Tx, delivery: Delivery) {
     this.#statements.insert.run(delivery);
   }
 
@@ -197,11 +197,11 @@ export class DeliveryStore {
   }
 
   /** Stores how an attempt ended. */
-  endAttempt(_tx: Tx, id: string, end: AttemptEnd): void {
+  endAttempt(_tx: Tx, id: string, end: AttemptEnd) {
     this.#statements.endAttempt.run({ ...end, id });
   }
 
-  change(_tx: Tx, id: string, change: DeliveryChange): void {
+  change(_tx: Tx, id: string, change: DeliveryChange) {
     this.db.orm
       .update(table)
       .set({ ...change })
@@ -210,7 +210,7 @@ export class DeliveryStore {
   }
 
   /** Makes the first delivery of a queue due, but not before a pause ends, and only the first. Call it after every change of the queue. */
-  wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number): void {
+  wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number) {
     const { accountId, mode, url, subject } = queue;
     const first = this.#statements.firstOfQueue.get({ accountId, mode, url, subject });
     if (first === undefined || first.dueAtMs !== null) return;
@@ -238,7 +238,7 @@ export class DeliveryStore {
     return this.#statements.countPending.get({ accountId, mode, url })?.pending ?? 0;
   }
 
-  failPending(_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number): void {
+  failPending(_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number) {
     const failed = { status: "failed", dueAtMs: null, lastProblem: problem, finishedAtMs: atMs } as const;
     this.db.orm.update(table).set(failed).where(pendingAt(endpoint)).run();
   }
@@ -280,7 +280,7 @@ export class DeliveryStore {
     return { rows, next: rows.length === limit && last !== undefined ? last.id : upTo };
   }
 
-  insertAttempt(_tx: Tx, attempt: Omit<DeliveryAttempt, "id">): void {
+  insertAttempt(_tx: Tx, attempt: Omit<DeliveryAttempt, "id">) {
     this.#statements.insertAttempt.run(attempt);
   }
 
@@ -306,7 +306,7 @@ export class DeliveryStore {
     return this.#statements.pauseEnd.get(accountId, mode, url)?.untilMs ?? 0;
   }
 
-  pause(_tx: Tx, endpoint: WebhookEndpoint, untilMs: number): void {
+  pause(_tx: Tx, endpoint: WebhookEndpoint, untilMs: number) {
     const { accountId, mode, url } = endpoint;
     const target = [webhookPauses.accountId, webhookPauses.mode, webhookPauses.url];
     const set = { untilMs: sql`max(${webhookPauses.untilMs}, excluded.until_ms)` };
@@ -320,7 +320,7 @@ export class DeliveryStore {
   }
 
   /** Moves the time of every retry and the end of every pause, after the clock was set. */
-  shiftTimes(_tx: Tx, byMs: number): void {
+  shiftTimes(_tx: Tx, byMs: number) {
     this.db.orm
       .update(table)
       .set({ dueAtMs: sql`due_at_ms + ${byMs}` })
@@ -332,7 +332,7 @@ export class DeliveryStore {
       .run();
   }
 
-  endPause(_tx: Tx, { accountId, mode, url }: WebhookEndpoint): void {
+  endPause(_tx: Tx, { accountId, mode, url }: WebhookEndpoint) {
     const { accountId: ofAccount, mode: ofMode, url: ofUrl } = webhookPauses;
     const pause = and(eq(ofAccount, accountId), eq(ofMode, mode), eq(ofUrl, url));
     this.db.orm.delete(webhookPauses).where(pause).run();
@@ -348,11 +348,11 @@ export class DeliveryStore {
     return this.#statements.gone.get({ accountId, mode, url })?.atMs;
   }
 
-  markGone(_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number): void {
+  markGone(_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number) {
     this.db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run();
   }
 
-  clearGone(_tx: Tx, owner: Owner, url: string): void {
+  clearGone(_tx: Tx, owner: Owner, url: string) {
     this.db.orm.delete(webhookGone).where(goneAt(owner, url)).run();
   }
 }

@@ -5,9 +5,8 @@ import type { Runtime } from "../../foundation/db/runtime.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { type DeliverySlot, DeliverySlots, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
 import type { Delivery, WebhookEndpoint, WebhookQueue } from "./delivery-store.ts";
-import { PACE_MS } from "./formats.ts";
+import { PACE_MS, type Sender } from "./send.ts";
 import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayOptions } from "./event-store.ts";
-import type { Sender } from "./send.ts";
 
 export interface DispatcherOptions extends OutboxRelayOptions {
   readonly send: Sender;
@@ -67,13 +66,13 @@ export class Dispatcher {
     return this.#running.size;
   }
 
-  start(): void {
+  start() {
     this.#isStopped = false;
     this.wake();
   }
 
   /** Starts nothing more and waits briefly for running requests; unfinished ones are repeated after the next start. */
-  async stop(): Promise<void> {
+  async stop() {
     this.#isStopped = true;
     this.#due.clear();
     for (const cancel of this.#cooldowns.values()) cancel();
@@ -82,7 +81,7 @@ export class Dispatcher {
   }
 
   /** Polls now instead of within a second. */
-  wake(): void {
+  wake() {
     if (!this.#isStopped) void this.#polling.run();
   }
 

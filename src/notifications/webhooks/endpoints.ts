@@ -1,7 +1,7 @@
 import type { AttentionItem } from "../../foundation/base/attention.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { DeliveryAttempt, DeliveryStore, WebhookEndpoint } from "./delivery-store.ts";
-import { type DeliveryFormat, formatOf } from "./formats.ts";
+import { type DeliveryFormat, formatOf } from "./send.ts";
 import type { Database as Sqlite } from "bun:sqlite";
 import type { Db } from "../../foundation/db/open.ts";
 import { statements } from "../../foundation/db/statements.ts";

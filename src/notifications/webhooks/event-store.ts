@@ -59,7 +59,7 @@ export class EventStore {
   }
 
   /** The deliveries of an event are created. */
-  markDelivered(_tx: Tx, id: string, atMs: number): void {
+  markDelivered(_tx: Tx, id: string, atMs: number) {
     this.#statements.markDelivered.run({ id, atMs });
   }
 

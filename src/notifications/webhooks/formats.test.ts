@@ -3,7 +3,7 @@ import { z } from "zod";
 import { EVENT_DOCS } from "../../service/event-docs.ts";
 import { createReceivers } from "../../testing/receiver.ts";
 import { createWebhookHarness, until } from "../../testing/webhook-harness.ts";
-import { formatFor, formatOf } from "./formats.ts";
+import { formatFor, formatOf } from "./send.ts";
 
 const SLACK = "https://hooks.slack.com/services/T0/B0/x";
 const TEAMS = "https://prod-1.westeurope.logic.azure.com/workflows/x/triggers/manual/paths/invoke";

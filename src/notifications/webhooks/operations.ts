@@ -20,6 +20,7 @@ import {
   testResultSchema,
   testSchema,
 } from "./schemas.ts";
+import { okResponse } from "../../foundation/http/schema-fields.ts";
 
 const TAG = "Webhooks";
 const DELIVERIES = "/v1/webhooks/deliveries";
@@ -83,11 +84,7 @@ export const listDeliveries = (types: EventTypes) =>
     scope: "webhooks:read",
     query: pageQuery(isId, deliveryFilters(types)),
     responses: {
-      200: {
-        description: "A page of deliveries.",
-        schema: deliveriesSchema,
-        example: { deliveries: [DELIVERY], next_cursor: null },
-      },
+      200: okResponse("A page of deliveries.", deliveriesSchema, { deliveries: [DELIVERY], next_cursor: null }),
     },
   });
 
@@ -100,7 +97,7 @@ export const GET_DELIVERY = declareRoute({
   description: "Returns an event and the state of its delivery to one URL.",
   scope: "webhooks:read",
   params,
-  responses: { 200: { description: "The delivery.", schema: deliverySchema, example: DELIVERY } },
+  responses: { 200: okResponse("The delivery.", deliverySchema, DELIVERY) },
 });
 
 export const REDELIVER = declareRoute({
@@ -112,7 +109,7 @@ export const REDELIVER = declareRoute({
   description: "Sends the event again with the same `webhook-id`. Enables the URL if it was disabled.",
   scope: "webhooks:write",
   params,
-  responses: { 202: { description: "The pending delivery.", schema: deliverySchema, example: DELIVERY } },
+  responses: { 202: okResponse("The pending delivery.", deliverySchema, DELIVERY) },
 });
 
 export const CANCEL_DELIVERY = declareRoute({
@@ -126,11 +123,12 @@ export const CANCEL_DELIVERY = declareRoute({
   scope: "webhooks:write",
   params,
   responses: {
-    200: {
-      description: "The cancelled delivery.",
-      schema: deliverySchema,
-      example: { ...DELIVERY, status: "cancelled", next_attempt_at: null, finished_at: "2026-01-01T00:01:00.000Z" },
-    },
+    200: okResponse("The cancelled delivery.", deliverySchema, {
+      ...DELIVERY,
+      status: "cancelled",
+      next_attempt_at: null,
+      finished_at: "2026-01-01T00:01:00.000Z",
+    }),
   },
   errors: ["conflict"],
 });
@@ -149,7 +147,7 @@ export const redeliverMany = (types: EventTypes) =>
       schema: redeliverSchema(types),
       example: { status: "rejected", url: "https://example.com/hook", since: "2026-01-01T00:00:00Z" },
     },
-    responses: { 202: { description: "The number of pending deliveries.", schema: manySchema, example: MANY } },
+    responses: { 202: okResponse("The number of pending deliveries.", manySchema, MANY) },
     errors: ["Invalid cursor"],
   });
 
@@ -164,7 +162,7 @@ export const cancelMany = (types: EventTypes) =>
       "Cancels all pending deliveries that match the filters; without filters all. `next_cursor` as for redelivery.",
     scope: "webhooks:write",
     body: { schema: cancelSchema(types), example: { type: "blacklist.listed", until: "2026-01-01T00:00:00Z" } },
-    responses: { 200: { description: "The number of cancelled deliveries.", schema: manySchema, example: MANY } },
+    responses: { 200: okResponse("The number of cancelled deliveries.", manySchema, MANY) },
     errors: ["Invalid cursor"],
   });
 
@@ -180,7 +178,7 @@ export const listEvents = (types: EventTypes) =>
     scope: "webhooks:read",
     query: pageQuery(isId, eventFilters(types)),
     responses: {
-      200: { description: "A page of events.", schema: eventsSchema, example: { events: [EVENT], next_cursor: null } },
+      200: okResponse("A page of events.", eventsSchema, { events: [EVENT], next_cursor: null }),
     },
   });
 
@@ -197,23 +195,19 @@ export const testWebhook = (policy: UrlPolicy, types: EventTypes) =>
     scope: "webhooks:write",
     body: { schema: testSchema(policy, types), example: { url: "https://example.com/hook", type: "blacklist.listed" } },
     responses: {
-      200: {
-        description: "The result of the attempt.",
-        schema: testResultSchema,
-        example: {
-          id: DELIVERY.id,
-          url: "https://example.com/hook",
-          type: "blacklist.listed",
-          delivered: true,
-          http_status: 204,
-          problem: null,
-          elapsed_ms: 87,
-        },
-      },
+      200: okResponse("The result of the attempt.", testResultSchema, {
+        id: DELIVERY.id,
+        url: "https://example.com/hook",
+        type: "blacklist.listed",
+        delivered: true,
+        http_status: 204,
+        problem: null,
+        elapsed_ms: 87,
+      }),
     },
   });
 
-const secretResponses = { 200: { description: "Newest first.", schema: secretsSchema, example: SECRETS } };
+const secretResponses = { 200: okResponse("Newest first.", secretsSchema, SECRETS) };
 
 export const GET_SECRETS = declareRoute({
   method: "GET",

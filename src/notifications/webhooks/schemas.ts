@@ -18,7 +18,7 @@ import {
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import { DELIVERY_STATUSES } from "./delivery-store.ts";
 import { TEST_TYPE } from "./webhooks.ts";
-import { DELIVERY_FORMATS } from "./formats.ts";
+import { DELIVERY_FORMATS } from "./send.ts";
 import { webhookUrlSchema } from "./url-store.ts";
 
 const URL_CHARACTERS_MAX = 2_048;

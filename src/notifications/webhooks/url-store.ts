@@ -64,18 +64,18 @@ export class WebhookUrls {
   }
 
   /** Enables deliveries to a URL again. Call it whenever a user sets a URL. */
-  enable(tx: Tx, owner: Owner, url: string): void {
+  enable(tx: Tx, owner: Owner, url: string) {
     this.#store.clearGone(tx, owner, url);
   }
 
   /** Moves pending deliveries about a subject to its new URL, or cancels them when it has none. */
-  move(tx: Tx, owner: Owner, { subject, from, to }: UrlChange): void {
+  move(tx: Tx, owner: Owner, { subject, from, to }: UrlChange) {
     if (from === null || from === to) return;
     this.#moves.move(tx, owner, { subject, from, to }, this.runtime.clock.nowMs(), MOVED_OF_SUBJECT_MAX);
   }
 
   /** The same for the default URL of an account and mode, in small transactions. */
-  async moveDefault(owner: Owner, from: string, to: string | null): Promise<void> {
+  async moveDefault(owner: Owner, from: string, to: string | null) {
     const { db, clock } = this.runtime;
     const change = { subject: null, from, to };
     const moveSome = (tx: Tx) => this.#moves.move(tx, owner, change, clock.nowMs(), MOVED_AT_ONCE_MAX);

@@ -10,9 +10,8 @@ import type { Delivery, DeliveryFilters, DeliveryStore } from "./delivery-store.
 import type { Dispatcher } from "./dispatcher.ts";
 import { Endpoints } from "./endpoints.ts";
 import { eventData, type EventFilters, type EventRow, type EventStore, eventBody } from "./event-store.ts";
-import { formatOf } from "./formats.ts";
+import { formatOf, type DeliveryResult, type LoadEventDocs, type Sender } from "./send.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
-import type { DeliveryResult, LoadEventDocs, Sender } from "./send.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 
 /** The type of a test event by default. */
@@ -104,7 +103,7 @@ export class Webhooks {
   }
 
   /** Deletes finished deliveries and events after 30 days, and all but the newest 100,000 events of each owner. */
-  async purge(isStopping: () => boolean = () => false): Promise<void> {
+  async purge(isStopping: () => boolean = () => false) {
     const { store, events, eventsMax = EVENTS_KEPT_MAX } = this.options;
     const { db, clock } = this.runtime;
     const beforeMs = clock.nowMs() - KEPT_MS;
