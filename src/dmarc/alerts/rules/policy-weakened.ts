@@ -14,7 +14,7 @@ import {
   type StatePolicy,
 } from "../../records/domains/domain-state.ts";
 import type { Alert } from "../../records/domains/alert-store.ts";
-import type { PolicyKeyword } from "../../reports/report/report-values.ts";
+import type { DmarcPolicy } from "../../records/record/record-values.ts";
 import type { PublishedPolicy } from "../../reports/report/report.ts";
 import { alertRule, domainLink, texts } from "./alert-rule.ts";
 import type { ReportedPolicy } from "./alert-rule-store.ts";
@@ -34,7 +34,7 @@ export interface PolicyLapse {
 
 /** The policy of a domain by the DNS checks. */
 export interface OwnPolicy {
-  readonly p: PolicyKeyword;
+  readonly p: DmarcPolicy;
   /** Since when the checks found no weaker one. */
   readonly sinceMs: number;
 }
@@ -47,10 +47,10 @@ const CHANGE_MS = 3 * DAY_MS;
 const GAP_DAYS = 2;
 const HISTORY_MAX = 100;
 const REPORTERS_MAX = 10;
-const STRENGTHS: readonly PolicyKeyword[] = ["none", "quarantine", "reject"];
+const STRENGTHS: readonly DmarcPolicy[] = ["none", "quarantine", "reject"];
 const SUBJECT = "reports:";
 
-const strengthOf = (p: PolicyKeyword) => STRENGTHS.indexOf(p);
+const strengthOf = (p: DmarcPolicy) => STRENGTHS.indexOf(p);
 
 /** Lapses of an enforced policy that began and ended between two DNS checks, as reports prove them; each once, as `policy_weakened`. */
 export const findPolicyLapses = (facts: ReviewFacts): RuleResult => {
@@ -143,7 +143,7 @@ export const POLICY_WEAKENED = alertRule({
 });
 
 /** Since when the DNS checks found no weaker `p`. */
-const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: PolicyKeyword) => {
+const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: DmarcPolicy) => {
   let sinceMs = nowMs;
   for (const { body, atMs } of domains.listHistory(domain.number, { before: null, limit: HISTORY_MAX })) {
     const { policy } = historyBodySchema.parse(JSON.parse(body));
@@ -153,7 +153,7 @@ const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: PolicyKeyword) 
   return sinceMs;
 };
 
-const isWeaker = ({ policy }: ReportedPolicy, p: PolicyKeyword) =>
+const isWeaker = ({ policy }: ReportedPolicy, p: DmarcPolicy) =>
   policy.p !== null && strengthOf(policy.p) < strengthOf(p);
 
 /**

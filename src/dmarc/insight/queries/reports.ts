@@ -23,7 +23,7 @@ import {
   textField,
   timeField,
 } from "../../../foundation/http/schema-fields.ts";
-import { POLICIES } from "../../reports/report/report-values.ts";
+import { POLICIES } from "../../records/record/record-values.ts";
 
 export const AUTHENTICITIES = ["pending", "pass", "fail", "unknown"] as const;
 

@@ -143,8 +143,6 @@ export type Trigger = "enrolled" | "scheduled" | "manual";
 /** `bad`: a check failed. `indefinite`: none failed, but a query got no response. */
 export type CheckOutcome = "good" | "bad" | "indefinite";
 
-export type StatusFacts = Pick<DomainRow, "id" | "mode" | "status" | "badSinceMs" | "createdAtMs">;
-
 export interface StatusTransition {
   readonly status: DomainStatus;
   /** When the first bad outcome was seen that has not changed the status yet. */
@@ -174,7 +172,7 @@ export const NEVER_CHECKED_MS = Date.UTC(9999, 0, 1);
 
 /** The status of a domain after a check (contract §6). Pure. */
 export const nextStatus = (
-  { status, badSinceMs }: Pick<StatusFacts, "status" | "badSinceMs">,
+  { status, badSinceMs }: Pick<DomainRow, "status" | "badSinceMs">,
   outcome: CheckOutcome,
   { trigger, nowMs }: { trigger: Trigger; nowMs: number },
 ): StatusTransition => {
@@ -188,7 +186,7 @@ export const nextStatus = (
     : { status, badSinceMs };
 };
 
-export interface CheckTiming extends StatusFacts {
+export interface CheckTiming extends Pick<DomainRow, "id" | "mode" | "status" | "createdAtMs"> {
   /** Whether the DNS left a query unanswered. */
   readonly isIndefinite: boolean;
   /** Since when a change waits for its confirmation; null when none does. */

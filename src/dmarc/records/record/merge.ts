@@ -177,15 +177,6 @@ const warnOfNearMisses = (texts: readonly string[]): readonly MergeWarning[] =>
       message: `${quote(text)} looks like a DMARC record but is not: ${parseRecord(text).warnings[0]?.message ?? ""} Remove it.`,
     }));
 
-/** A new record, and what its publisher should know. */
-interface CreatedRecord {
-  readonly value: string;
-  /** The domain whose policy is copied; null where there is none. */
-  readonly inheritedFrom: string | null;
-  /** Copied destinations that must authorize the new policy domain before receivers report to them (RFC 9990 §4). */
-  readonly externalDestinations: readonly string[];
-}
-
 const PERCENT_ALL = 100;
 
 /**
@@ -194,9 +185,10 @@ const PERCENT_ALL = 100;
  * Where nothing applies to the domain yet that is `p=none`. For a domain that inherits a policy that would be weaker, so its record
  * copies what applies today: policy, test mode, alignment, and the destinations of aggregate reports. `sp` and `np` are copied
  * for an organizational domain, because names below it follow its new record; otherwise receivers ignore them (RFC 9989
- * §4.10.1).
+ * §4.10.1). `externalDestinations` are copied ones that must authorize the new policy domain before receivers report to them
+ * (RFC 9990 §4).
  */
-const createRecordFor = (domain: string, ours: string, inherited: InheritedRecord | null): CreatedRecord => {
+const createRecordFor = (domain: string, ours: string, inherited: InheritedRecord | null) => {
   if (inherited === null) {
     return { value: `v=DMARC1; p=none; rua=${mailtoUri(ours)}`, inheritedFrom: null, externalDestinations: [] };
   }

@@ -1,6 +1,7 @@
 import { parseReportUris, trimRecordSpace, type RecordTag, type ReportUri, type UriProblem } from "./record-tags.ts";
 
-export type DmarcPolicy = "none" | "quarantine" | "reject";
+export const POLICIES = ["none", "quarantine", "reject"] as const;
+export type DmarcPolicy = (typeof POLICIES)[number];
 export type AlignmentMode = "r" | "s";
 
 /** The value of every tag of a valid record, or its default (RFC 9989 §4.7). */
@@ -26,7 +27,6 @@ export interface RecordValues {
   readonly rf: readonly string[];
 }
 
-const POLICIES = ["none", "quarantine", "reject"] as const;
 const PERCENT_MAX = 100;
 /** RFC 7489 §6.4: `ri` is a 32-bit unsigned number. */
 const INTERVAL_MAX_S = 4_294_967_295;

@@ -146,18 +146,11 @@ export const recordFaults = (record: ValidRecord): readonly string[] => [
 export const ruaTags = ({ tags }: ValidRecord): ReadonlyArray<readonly ReportUri[]> =>
   tags.filter(({ name }) => name === "rua").map(({ value }) => parseReportUris(value));
 
-/** What `postwarden inspect record` prints for one text. The field names are part of the interface. */
-interface RecordInspection {
-  /** The text as given. */
-  readonly input: string;
-  readonly valid: boolean;
-  /** The tags as written, in the order of the text, names in lower case; of a repeated tag the first. */
-  readonly tags: Readonly<Record<string, string>>;
-  readonly warnings: readonly RecordWarning[];
-}
-
-/** Shows how Postwarden parses a text as a DMARC record. Never throws; makes no DNS query. */
-export const inspectRecord = (input: string): RecordInspection => {
+/**
+ * What `postwarden inspect record` prints for one text; the field names are part of the interface. `tags` are as written, in
+ * the order of the text, names in lower case; of a repeated tag the first. Never throws; makes no DNS query.
+ */
+export const inspectRecord = (input: string) => {
   const { valid, tags, warnings } = parseRecord(input);
   const byName = new Map<string, string>();
   for (const { name, value } of tags) if (!byName.has(name)) byName.set(name, value);

@@ -108,10 +108,8 @@ export const retriedSchema = z
 /** An ingestion as the API shows it. */
 export type IngestionView = z.output<typeof ingestionSchema>;
 
-/** The public id of a domain by its number; null when it was deleted. */
-export type DomainIdOf = (number: number) => string | null;
-
-export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): IngestionView => ({
+/** `domainIdOf`: the public id of a domain by its number; null when it was deleted. */
+export const ingestionView = (row: IngestionRow, domainIdOf: (number: number) => string | null): IngestionView => ({
   id: row.id,
   via: row.via,
   status: row.status,

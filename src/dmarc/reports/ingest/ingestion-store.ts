@@ -61,7 +61,8 @@ export const isAuthenticatedAgain = (receivedAtMs: number, nowMs: number): boole
   AUTHENTICATED_AGAIN_AFTER_MS.some((ms) => nowMs < receivedAtMs + ms);
 
 const INSERT = `INSERT INTO dmarc_ingestions (id, account_id, mode, domain, via, received_at_ms, name, bytes, client, helo, mail_from,
-  delivered_at_ms, status, outcome, reason, findings, finished_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  delivered_at_ms, status, outcome, reason, findings, finished_at_ms) VALUES ($id, $accountId, $mode, $domain, $via, $receivedAtMs, $name, $size, $client,
+  $helo, $mailFrom, $deliveredAtMs, $status, $outcome, $reason, $findings, $finishedAtMs)`;
 
 const PENDING = `SELECT id, account_id AS accountId, mode, domain, via, received_at_ms AS receivedAtMs, name, bytes AS size, client, helo,
   mail_from AS mailFrom, delivered_at_ms AS deliveredAtMs, attempts, accepted_at_ms AS acceptedAtMs FROM dmarc_ingestions WHERE status = 'pending'`;
@@ -113,21 +114,20 @@ export class IngestionStore {
 
   /** Stores an ingestion that is to be read later. */
   insertPending(_tx: Tx, row: NewIngestion): void {
-    this.#insert(row, ["pending", null, null, null, null]);
+    this.#insert(row, { status: "pending", outcome: null, reason: null, findings: null, finishedAtMs: null });
   }
 
   /** Stores an ingestion with what was found in it. */
   insertDone(_tx: Tx, row: NewIngestion, result: IngestionResult): void {
-    this.#insert(row, ["done", ...resultColumns(result)]);
+    this.#insert(row, { status: "done", ...result, findings: JSON.stringify(result.findings) });
   }
 
-  #insert(row: NewIngestion, state: readonly (string | number | null)[]) {
-    const { id, accountId, mode, domain, via, receivedAtMs, name, bytes, client, helo, mailFrom } = row;
-    this.#sql.insert.run(
-      ...[id, accountId, mode, domain, via, receivedAtMs, name, bytes.byteLength],
-      ...[client, helo, mailFrom, row.deliveredAtMs ?? null, ...state],
-    );
-    this.#sql.insertRaw.run(id, bytes);
+  #insert(
+    { bytes, deliveredAtMs = null, ...row }: NewIngestion,
+    state: Pick<IngestionRow, "status" | "outcome" | "reason" | "findings" | "finishedAtMs">,
+  ) {
+    this.#sql.insert.run({ ...row, ...state, deliveredAtMs, size: bytes.byteLength });
+    this.#sql.insertRaw.run(row.id, bytes);
   }
 
   /** Pending ingestions, oldest first. */
@@ -247,23 +247,16 @@ const namesDomain = (domainId: string) => sql`instr(findings, ${`"domain_id":"${
 const resultColumns = ({ outcome, reason, findings, finishedAtMs }: IngestionResult) =>
   [outcome, reason, JSON.stringify(findings), finishedAtMs] as const;
 
-/** A mail or file that was received, and its owner. */
-export interface IncomingReport {
-  readonly accountId: string;
-  readonly mode: KeyMode;
-  /** `number` of the domain whose reporting address received it; null for files. */
-  readonly domain: number | null;
-  readonly via: "smtp" | "http" | "import" | "imap";
-  /** The name of the file; null for mails. */
-  readonly name: string | null;
+/**
+ * A mail or file that was received, and its owner. `domain` is the `number` of the domain whose reporting address received it,
+ * and `deliveredAtMs` the time at which a mailbox received a mail that was fetched from it.
+ */
+export interface IncomingReport
+  extends
+    Pick<IngestionRow, "accountId" | "mode" | "domain" | "via" | "name" | "client" | "helo" | "mailFrom">,
+    Partial<Pick<IngestionRow, "deliveredAtMs">> {
   /** As they came; not to be changed afterwards. */
   readonly bytes: Uint8Array;
-  /** The address of the SMTP client, its HELO name and the envelope sender; null for files. */
-  readonly client: string | null;
-  readonly helo: string | null;
-  readonly mailFrom: string | null;
-  /** When a mailbox received a mail that was fetched from it; absent or null otherwise. */
-  readonly deliveredAtMs?: number | null;
 }
 
 /** Stores mail that is to be read later. */

@@ -193,8 +193,8 @@ export interface IngestionQuery extends Omit<IngestionFilters, "domain"> {
 
 const EXPORTED_AT_ONCE = 500;
 
-/** The columns of the CSV export of ingestions. */
-export const INGESTION_COLUMNS = [
+/** The columns of the CSV export that are fields of an ingestion. */
+const FIELDS = [
   "id",
   "received_at",
   "via",
@@ -205,11 +205,10 @@ export const INGESTION_COLUMNS = [
   "status",
   "outcome",
   "reason",
-  "message",
-  "domain",
-  "reporter",
-  "report_id",
 ] as const;
+
+/** The columns of the CSV export of ingestions. */
+export const INGESTION_COLUMNS = [...FIELDS, "message", "domain", "reporter", "report_id"] as const;
 
 /** Rows looked at between two yields where few pass a filter: some milliseconds. */
 const STEP = 5_000;
@@ -281,16 +280,7 @@ export class IngestionReader {
 const cellsOf = (ingestion: IngestionView): Cell[] => {
   const finding = decidingFinding(ingestion);
   return [
-    ingestion.id,
-    ingestion.received_at,
-    ingestion.via,
-    ingestion.name,
-    ingestion.mail_from,
-    ingestion.client,
-    ingestion.bytes,
-    ingestion.status,
-    ingestion.outcome,
-    ingestion.reason,
+    ...FIELDS.map((field) => ingestion[field]),
     finding?.message ?? null,
     finding?.domain ?? null,
     finding?.org_name ?? null,

@@ -141,9 +141,6 @@ export const AUTHENTICATED_BYTES_MAX = 8 * 1024 * 1024;
 /** Mails authenticated at a time before they are accepted. */
 export const AUTHENTICATED_AT_ONCE = 4;
 
-/** `full`: no space until tomorrow (UTC). `later`: not known now. */
-type QuotaDecision = "free" | "full" | "later";
-
 type Usage = Pick<DomainRow, "usageDay" | "usageBytes">;
 
 /**
@@ -173,8 +170,11 @@ export class ReportQuota {
     return this.authenticate === null || isAtCeiling || !this.authors.hasKnown(domain.number, this.#today());
   }
 
-  /** Whether a mail is a known reporter's within its separate quota, for domains whose shared quota is used up. */
-  async checkReporter(domains: readonly DomainRow[], mail: ReceivedMail): Promise<QuotaDecision> {
+  /**
+   * Whether a mail is a known reporter's within its separate quota, for domains whose shared quota is used up.
+   * `full`: no space until tomorrow (UTC). `later`: not known now.
+   */
+  async checkReporter(domains: readonly DomainRow[], mail: ReceivedMail) {
     if (this.authenticate === null || mail.bytes.byteLength > AUTHENTICATED_BYTES_MAX) return "full";
     if (this.#authenticating >= AUTHENTICATED_AT_ONCE) return "later";
     this.#authenticating += 1;

@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
+import type { dmarcFailureReports } from "../../../foundation/db/schema-dmarc.ts";
 import { prepareRowInsert, rows, sqlStatements } from "../../../foundation/db/statements.ts";
 import {
   countMessages,
@@ -210,13 +211,7 @@ export class ReportStore {
   complete(
     _tx: Tx,
     { number, stagedAs }: StagedReport,
-    {
-      fingerprint,
-      aligned,
-    }: {
-      fingerprint: string;
-      aligned: number;
-    },
+    { fingerprint, aligned }: { fingerprint: string; aligned: number },
   ): boolean {
     return this.#sql.complete.run(fingerprint, aligned, number, stagedAs).changes > 0;
   }
@@ -303,15 +298,9 @@ export class ReportStore {
 }
 
 /** A stored failure report. `body` is the JSON of a `FailureReport`. */
-export interface FailureReportRow {
-  readonly id: string;
-  readonly domain: number;
-  readonly ingestion: string;
-  readonly receivedAtMs: number;
-  readonly isRedacted: boolean;
-  readonly body: string;
+export type FailureReportRow = Readonly<Omit<typeof dmarcFailureReports.$inferSelect, "sameness">> & {
   readonly fingerprint: string;
-}
+};
 
 type StoredRow = Omit<FailureReportRow, "isRedacted"> & { readonly isRedacted: 0 | 1 };
 
@@ -322,7 +311,7 @@ const AFTER_ALL_IDS = "~";
 
 const FAILURE_STATEMENTS = {
   insert: `INSERT INTO dmarc_failure_reports (id, domain, ingestion, received_at_ms, is_redacted, body, sameness)
-      VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      VALUES ($id, $domain, $ingestion, $receivedAtMs, $isRedacted, $body, $fingerprint)`,
   same: rows<{ id: string; ingestion: string }, [number, string]>(
     "SELECT id, ingestion FROM dmarc_failure_reports WHERE domain = ? AND sameness = ?",
   ),
@@ -345,8 +334,7 @@ export class FailureReportStore {
 
   /** Throws when the domain has the same report. */
   insert(_tx: Tx, row: FailureReportRow): void {
-    const { id, domain, ingestion, receivedAtMs, isRedacted, body, fingerprint } = row;
-    this.#sql.insert.run(id, domain, ingestion, receivedAtMs, isRedacted ? 1 : 0, body, fingerprint);
+    this.#sql.insert.run(row);
   }
 
   findSameFailure(domain: number, fingerprint: string): { readonly id: string; readonly ingestion: string } | null {

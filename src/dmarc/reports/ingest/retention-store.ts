@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
 import type { IngestionOwner, IngestionResult } from "./ingestion-store.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
 
@@ -25,12 +26,7 @@ export interface OwnedIngestion {
 }
 
 /** A domain that is not deleted, and how many days it keeps reports and bytes. */
-export interface RetainedDomain {
-  readonly number: number;
-  readonly id: string;
-  readonly retentionDays: number;
-  readonly rawRetentionDays: number;
-}
+export type RetainedDomain = Pick<DomainRow, "number" | "id" | "retentionDays" | "rawRetentionDays">;
 
 /** Tables with data of a day; records before their report. */
 const BY_DAY = ["dmarc_records", "dmarc_daily", "dmarc_daily_reporters", "dmarc_daily_names", "dmarc_reports"];
@@ -211,12 +207,6 @@ export interface SourceAddressName {
   readonly isConfirmed: boolean;
 }
 
-/** A stored source and its address; null for a source without one. */
-export interface AddressedSource {
-  readonly key: string;
-  readonly address: SourceAddressName | null;
-}
-
 /** The address in a stored key; null where there is none. */
 const IP = `CASE WHEN key LIKE '* %' THEN NULL WHEN instr(key, ' ') > 0 THEN substr(key, 1, instr(key, ' ') - 1)
   WHEN key LIKE 'ip:%' THEN substr(key, 4) END`;
@@ -290,8 +280,8 @@ export class NameRetentionStore {
     this.#sql.removeClassification.run(domain, key, beforeMs);
   }
 
-  /** Sources of a domain after a key, in the order of their keys. */
-  sourcesAfter(domain: number, after: string, limit: number): AddressedSource[] {
+  /** Sources of a domain after a key with their addresses, in the order of their keys. */
+  sourcesAfter(domain: number, after: string, limit: number) {
     return this.#sql.sources.all(domain, after, limit).map(({ key, ip, name, isConfirmed }) => ({
       key,
       address: ip === null ? null : { ip, name, isConfirmed: isConfirmed === 1 },

@@ -8,8 +8,6 @@ import {
   quarantined,
   reportReading,
   rejected,
-  type ReportOutcome,
-  type OutcomeReason,
   countMessages,
   type Report,
 } from "./report.ts";
@@ -147,49 +145,33 @@ const readJson = (bytes: Uint8Array, name: string | null): ReportReading[] => {
   return report.error === "damaged" ? [rejected(reason, name)] : [];
 };
 
-/** What `postwarden inspect report` prints for one report. The field names are part of the interface. */
-interface ReportInspection {
-  /** The path of the file, the same in every line of a file that holds several reports; `#2` and so on behind it for the further mails of a mailbox. */
-  readonly input: string;
-  readonly outcome: ReportOutcome;
-  readonly reason: OutcomeReason | null;
-  /** Only for XML that is `truncated`: the line, from 1, at which a part is missing. */
-  readonly line?: number;
-  readonly report: InspectedReport | null;
-}
-
-interface InspectedReport {
-  readonly org_name: string | null;
-  readonly report_id: string | null;
-  /** ISO 8601 in UTC with milliseconds. */
-  readonly begin: string;
-  readonly end: string;
-  readonly domain: string;
-  /** Rows that can be counted, and their messages. */
-  readonly rows: number;
-  readonly messages: number;
-}
-
-/** Shows what would become of a file or mail; null stands for one that is too large. */
-export const inspectBytes = async (input: string, bytes: Uint8Array | null): Promise<ReportInspection[]> => {
+/**
+ * What `postwarden inspect report` prints for a file or mail; null stands for one that is too large. The field names are part
+ * of the interface. `input` is the path of the file, the same in every line of a file that holds several reports; `#2` and so
+ * on behind it for the further mails of a mailbox.
+ */
+export const inspectBytes = async (input: string, bytes: Uint8Array | null) => {
   const readings = bytes === null ? [rejected("entry_too_large")] : await readReportFile(bytes, input);
   return readings.map((reading) => inspectionOf(input, reading));
 };
 
-const inspectionOf = (input: string, { outcome, reason, line, report }: ReportReading): ReportInspection => ({
+const inspectionOf = (input: string, { outcome, reason, line, report }: ReportReading) => ({
   input,
   outcome,
   reason,
+  /** Only for XML that is `truncated`: the line, from 1, at which a part is missing. */
   ...(line === null ? {} : { line }),
   report: report === null ? null : inspectedReport(report),
 });
 
-const inspectedReport = (report: Report): InspectedReport => ({
+const inspectedReport = (report: Report) => ({
   org_name: report.orgName,
   report_id: report.reportId,
+  /** ISO 8601 in UTC with milliseconds. */
   begin: new Date(report.beginMs).toISOString(),
   end: new Date(report.endMs).toISOString(),
   domain: report.policy.domain,
+  /** Rows that can be counted, and their messages. */
   rows: report.rows.length,
   messages: countMessages(report),
 });

@@ -1,3 +1,4 @@
+import { POLICIES } from "../../records/record/record-values.ts";
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
 import {
   type ReportFault,
@@ -19,15 +20,7 @@ import {
   type RowDraft,
   shortenRow,
 } from "./report-row.ts";
-import {
-  POLICIES,
-  type ReportRowProblem,
-  readAlignment,
-  readDomain,
-  readText,
-  readTimeMs,
-  readWord,
-} from "./report-values.ts";
+import { type ReportRowProblem, readAlignment, readDomain, readText, readTimeMs, readWord } from "./report-values.ts";
 
 /** The remaining work that one mail, with everything in it, may cause. Used up as its reports are parsed. */
 export interface ReadingBudget {

@@ -102,7 +102,6 @@ export const readWord = <W extends string>(text: string, words: readonly W[]): W
 };
 
 export const DISPOSITIONS = ["none", "pass", "quarantine", "reject"] as const;
-export const POLICIES = ["none", "quarantine", "reject"] as const;
 export const OVERRIDES = [
   "forwarded",
   "local_policy",
@@ -124,7 +123,6 @@ export const AUTH_RESULTS = [
 ] as const;
 
 export type Disposition = (typeof DISPOSITIONS)[number];
-export type PolicyKeyword = (typeof POLICIES)[number];
 export type OverrideType = (typeof OVERRIDES)[number];
 /** `unknown`: absent, or undefined in any RFC. */
 export type AuthResult = (typeof AUTH_RESULTS)[number] | "unknown";

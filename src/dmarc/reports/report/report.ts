@@ -1,26 +1,10 @@
+import { POLICIES } from "../../records/record/record-values.ts";
 import type { ReportRow } from "./report-row.ts";
-import { type PolicyKeyword, type ReportRowProblem, AUTH_RESULTS, OVERRIDES, POLICIES } from "./report-values.ts";
+import { type ReportRowProblem, AUTH_RESULTS, OVERRIDES } from "./report-values.ts";
 import { z } from "zod";
 import type { TlsReport } from "./tls-report.ts";
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
 import type { FailureReport } from "./failure-report.ts";
-
-/** The published policy as a report states it. Null where it states nothing valid. */
-export interface PublishedPolicy {
-  /** Lower case A-labels. */
-  readonly domain: string;
-  readonly p: PolicyKeyword | null;
-  readonly sp: PolicyKeyword | null;
-  readonly np: PolicyKeyword | null;
-  readonly adkim: "r" | "s" | null;
-  readonly aspf: "r" | "s" | null;
-  readonly pct: number | null;
-  readonly fo: string | null;
-  /** RFC 9990: the policy was published with `t=y`. */
-  readonly testing: boolean | null;
-  /** RFC 9990: how the policy was found. */
-  readonly discoveryMethod: "psl" | "treewalk" | null;
-}
 
 /** Deviations that were tolerated. */
 export type ReportNotice =
@@ -102,7 +86,8 @@ const reportBodySchema: z.ZodType<ReportBody> = z.object({
   ),
 });
 
-const publishedPolicySchema: z.ZodType<PublishedPolicy> = z.object({
+const publishedPolicySchema = z.object({
+  /** Lower case A-labels. */
   domain: z.string(),
   p: policyKeyword,
   sp: policyKeyword,
@@ -111,9 +96,14 @@ const publishedPolicySchema: z.ZodType<PublishedPolicy> = z.object({
   aspf: alignment,
   pct: count.nullable().default(null),
   fo: text,
+  /** RFC 9990: the policy was published with `t=y`. */
   testing: z.boolean().nullable().default(null),
+  /** RFC 9990: how the policy was found. */
   discoveryMethod: z.enum(["psl", "treewalk"]).nullable().default(null),
 });
+
+/** The published policy as a report states it. Null where it states nothing valid. */
+export type PublishedPolicy = Readonly<z.infer<typeof publishedPolicySchema>>;
 
 const tlsReportBodySchema: z.ZodType<TlsReportBody> = z.object({
   contact: text,
