@@ -1,3 +1,4 @@
+import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import type { OpenAlertStore, RecentAlert } from "../rules/alert-rule-store.ts";
 import type {
   DomainOrder,
@@ -330,26 +331,22 @@ const computeOverview = (
   const range: DayRange = { fromDay: toDay - RANGE_DAYS + 1, toDay };
   const days = rollups.domainDays([domain.number], range);
   const sources = read.sources(range);
-  const month = sumOf(days);
-  const week = sumOf(days.filter(({ day }) => day > toDay - WEEK_DAYS));
+  const month = sumFields(days, "messages", "aligned");
+  const lastDays = days.filter(({ day }) => day > toDay - WEEK_DAYS);
+  const week = sumFields(lastDays, "messages", "aligned");
   return {
     computedAtMs: nowMs,
     messages7: week.messages,
     aligned7: week.aligned,
     messages30: month.messages,
     aligned30: month.aligned,
-    actionable30: sources.reduce((sum, source) => sum + actionableFailures(source), 0),
+    actionable30: sumBy(sources, actionableFailures),
     fromDay: range.fromDay,
     messages: perDay(days, range, ({ messages }) => messages),
     failing: perDay(days, range, ({ messages, aligned }) => messages - aligned),
     next: next === null ? null : nextStepOf(next, sources),
   };
 };
-
-const sumOf = (days: readonly DomainDay[]): Pick<DomainDay, "messages" | "aligned"> => ({
-  messages: days.reduce((sum, { messages }) => sum + messages, 0),
-  aligned: days.reduce((sum, { aligned }) => sum + aligned, 0),
-});
 
 /** A number for each day of a range; null for a day that no report covers. */
 const perDay = (

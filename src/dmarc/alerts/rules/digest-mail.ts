@@ -1,3 +1,4 @@
+import { mostFirst, sumOf } from "../../../foundation/base/sums.ts";
 import { DigestQueue, type QueuedDigest } from "./mail-queue-store.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import {
@@ -235,7 +236,7 @@ const newSources = ({ range, sources, learning }: DomainDigestFacts): readonly S
   return sources
     .filter((source) => !isForeign(source))
     .filter(({ first_day }) => first_day >= from && isLearned(learning, parseDay(first_day) ?? 0))
-    .toSorted((a, b) => b.messages - a.messages);
+    .toSorted(mostFirst("messages"));
 };
 
 /** `Unauthenticated mail from 41 networks: 312 messages, …`; null when there was none. */
@@ -359,7 +360,7 @@ export const createDigestReader =
       lastReportAtMs,
       totals: reading.totals(number, range),
       compared: { days: lengthOf(now), now: reading.totals(number, now), before: reading.totals(number, before) },
-      reports: reporters.reduce((sum, { reports }) => sum + reports, 0),
+      reports: sumOf(reporters, "reports"),
       reporters: reporters.map(({ reporter, ...of }) =>
         reporterWords(reporterView({ ...of, org: reporter === "" ? null : (written.get(reporter) ?? reporter) })),
       ),

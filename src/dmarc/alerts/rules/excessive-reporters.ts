@@ -1,3 +1,4 @@
+import { sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { DAY_MS, isoDay } from "../../../foundation/base/days.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
@@ -85,7 +86,7 @@ export const findExcessiveReporters = (facts: ReviewFacts): RuleResult => {
   const sums = Map.groupBy(everyone.reporters(domain.number, range), ({ voucher }) => voucher);
   const messagesOf = (voucher: number): VoucherMessages => {
     const of = sums.get(voucher) ?? [];
-    return { messages: of.reduce((sum, { messages }) => sum + messages, 0), reporters: of.length };
+    return { messages: sumOf(of, "messages"), reporters: of.length };
   };
   const { excessive, ended, others } = findOutliers({ ...reporters, unknown }, messagesOf);
   const found = excessive.filter(({ isExcessive }) => !isExcessive);

@@ -1,3 +1,4 @@
+import { mostFirst, sumFields, sumOf } from "../../../foundation/base/sums.ts";
 import { ALERT_DAYS } from "./review-facts.ts";
 import { isSameOrganisation } from "../../../foundation/mail/organisational-domain.ts";
 import type { DkimAuthResult, SpfAuthResult } from "../../reports/report/report-row.ts";
@@ -102,6 +103,8 @@ const failuresOf = ({ day, messages, aligned, forwarded }: DayMail) => {
   return { day, messages: counted, failing: Math.max(0, counted - aligned) };
 };
 
+const failuresIn = (days: readonly Failures[]) => sumFields(days, "messages", "failing");
+
 /** The last run of days with a rise, if it has enough failures. */
 const findStart = (
   key: string,
@@ -115,13 +118,13 @@ const findStart = (
     const usual = usualShareOf(all, run[0]?.day ?? day.day, day.day);
     const isRise = usual !== null && isAbove(day, usual, measure.riseMin);
     // A run with enough failures is alerted although it has ended.
-    if (!isRise && sumOf(run).failing >= measure.messagesMin) break;
+    if (!isRise && failuresIn(run).failing >= measure.messagesMin) break;
     if (!isRise) run = [];
     if (!isRise) continue;
     if (run.length === 0) usualShare = usual;
     run.push(day);
   }
-  const { messages, failing } = sumOf(run);
+  const { messages, failing } = failuresIn(run);
   const [first, last] = [run[0], run.at(-1)];
   if (first === undefined || last === undefined || failing < measure.messagesMin) return null;
   const incident = { startedDay: first.day, share: failing / messages, usualShare };
@@ -141,7 +144,7 @@ const followUp = (
   const found = { key, ...last, startedDay, share, usualShare };
   const isUsual = (day: Failures) => day.failing / day.messages <= usualShare + riseMin * ENDED_PART + ROUNDING;
   if (isUsual(last)) {
-    const usual = sumOf(since.slice(since.findLastIndex((day) => !isUsual(day)) + 1));
+    const usual = failuresIn(since.slice(since.findLastIndex((day) => !isUsual(day)) + 1));
     return usual.messages >= ENDED_MESSAGES_MIN ? { ...found, state: "ended" } : null;
   }
   const rise = share - alertedShare;
@@ -166,8 +169,8 @@ export const isSeenByReporters = (
   let additional = 0;
   for (const of of Map.groupBy(reporters, ({ reporter }) => reporter).values()) {
     const days = of.map(failuresOf);
-    const before = sumOf(days.filter((one) => one.day < startedDay));
-    const since = sumOf(days.filter((one) => one.day >= startedDay && one.day <= day));
+    const before = failuresIn(days.filter((one) => one.day < startedDay));
+    const since = failuresIn(days.filter((one) => one.day >= startedDay && one.day <= day));
     const share = (before.failing + PRIOR_MESSAGES * usualShare) / (before.messages + PRIOR_MESSAGES);
     additional += since.failing - since.messages * share;
   }
@@ -177,10 +180,11 @@ export const isSeenByReporters = (
 /** The usual share before an incident, on the weekday of a day; null when too little is known. */
 const usualShareOf = (all: readonly Failures[], beforeDay: number, day: number) => {
   const before = all.filter((other) => other.day < beforeDay && other.day >= beforeDay - USUAL_DAYS);
-  const sameWeekday = sumOf(before.filter((other) => (day - other.day) % WEEK === 0));
-  const recent = sumOf(before);
+  const sameWeekday = failuresIn(before.filter((other) => (day - other.day) % WEEK === 0));
+  const recent = failuresIn(before);
   // Monthly mail was last sent a little longer ago.
-  const earlier = recent.messages >= USUAL_MESSAGES_MIN ? recent : sumOf(all.filter((other) => other.day < beforeDay));
+  const earlier =
+    recent.messages >= USUAL_MESSAGES_MIN ? recent : failuresIn(all.filter((other) => other.day < beforeDay));
   const usual = sameWeekday.messages >= USUAL_MESSAGES_MIN ? sameWeekday : earlier;
   return usual.messages < USUAL_MESSAGES_MIN ? null : usual.failing / usual.messages;
 };
@@ -190,11 +194,6 @@ const isAbove = ({ messages, failing }: Failures, usualShare: number, riseMin: n
   const isLarge = failing / messages - usualShare >= riseMin - ROUNDING;
   return isLarge && failing - expected >= DEVIATIONS * Math.sqrt(expected);
 };
-
-const sumOf = (all: readonly Failures[]) => ({
-  messages: all.reduce((total, { messages }) => total + messages, 0),
-  failing: all.reduce((total, { failing }) => total + failing, 0),
-});
 
 /** A record of a report, as far as it shows why mail fails. */
 export interface CauseRecord {
@@ -239,10 +238,10 @@ export const findCauses = (
       else found.count += record.count;
     }
   }
-  const messages = before.reduce((sum, { count }) => sum + count, 0);
+  const messages = sumOf(before, "count");
   return [...usual.values()]
     .filter(({ count }) => count >= messages * USUAL_MIN)
-    .toSorted((a, b) => b.count - a.count)
+    .toSorted(mostFirst("count"))
     .flatMap(({ authentication }) => causeOf(authentication, failing, domain) ?? []);
 };
 

@@ -1,3 +1,4 @@
+import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
 import type { DmarcAlertRow, Alert } from "../../records/domains/alert-store.ts";
@@ -234,9 +235,7 @@ const completeDays = (perDay: readonly { readonly day: number; readonly messages
 const sumByDay = (rows: readonly SourceDay[]): readonly DayMail[] =>
   [...Map.groupBy(rows, ({ day }) => day)].map(([day, of]) => ({
     day,
-    messages: of.reduce((sum, row) => sum + row.messages, 0),
-    aligned: of.reduce((sum, row) => sum + row.aligned, 0),
-    forwarded: of.reduce((sum, row) => sum + row.forwarded, 0),
+    ...sumFields(of, "messages", "aligned", "forwarded"),
   }));
 
 /** What the records of some stored sources show about why an incident began. */
@@ -302,8 +301,7 @@ const SUMMARIES: Readonly<Record<FailureChange["state"], (name: string, usual: s
 export const failureAlert = (spikes: readonly SourceSpike[]): Alert => {
   const sorted = spikes.toSorted((a, b) => b.change.failing - a.change.failing);
   const changes = sorted.map(({ change }) => change);
-  const sum = (count: (change: FailureChange) => number): number =>
-    changes.reduce((total, change) => total + count(change), 0);
+  const sum = (count: (change: FailureChange) => number): number => sumBy(changes, count);
   const [messages, failing] = [sum((one) => one.messages), sum((one) => one.failing)];
   const usual = sum((one) => one.usualShare * one.messages) / Math.max(1, messages);
   const since = isoDay(Math.min(...changes.map(({ startedDay }) => startedDay)));

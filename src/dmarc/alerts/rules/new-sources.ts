@@ -1,3 +1,4 @@
+import { mostFirst, sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import type { Alert } from "../../records/domains/alert-store.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
@@ -97,7 +98,7 @@ export const findNewSources = (facts: ReviewFacts): RuleResult => {
     reviewedSources.push(...members.map(({ number }) => number));
     if (judgement === "alert" && source !== undefined) found.push(source);
   }
-  const alerts = groupFindings(found.toSorted((a, b) => b.messages - a.messages)).map(newSourcesAlert);
+  const alerts = groupFindings(found.toSorted(mostFirst("messages"))).map(newSourcesAlert);
   return { alerts, reviewedSources, isPending };
 };
 
@@ -135,8 +136,7 @@ export const NEW_SOURCE = alertRule({
       sources.some(({ key }) => !classified.has(`${number} ${key}`)),
     attention: ({ count, sources }, { domain, path }) => {
       const [first] = sources;
-      const messages = sources.reduce((sum, source) => sum + source.messages, 0);
-      const aligned = sources.reduce((sum, source) => sum + source.aligned, 0);
+      const { messages, aligned } = sumFields(sources, "messages", "aligned");
       const isOne = count === 1 && first !== undefined;
       return {
         severity: "warn",
@@ -194,9 +194,9 @@ const wasReviewed = (
   const { today, domain, thresholds, rollups } = facts;
   const range = { fromDay: today - KNOWN_DAYS, toDay: today };
   const numbers = new Set(reviewed.map(({ number }) => number));
-  const messages = facts
-    .keyedSources(range)
-    .reduce((sum, { number, totals }) => sum + (numbers.has(number) ? totals.messages : 0), 0);
+  const messages = sumBy(facts.keyedSources(range), ({ number, totals }) =>
+    numbers.has(number) ? totals.messages : 0,
+  );
   const all = rollups.totals(domain.number, range).messages;
   return messages >= thresholds.new_source_messages && messages * 100 >= thresholds.new_source_percent * all;
 };
@@ -232,9 +232,8 @@ const sentEnough = ({ messages, aligned }: Source, facts: ReviewFacts) => {
   const { thresholds, recent } = facts;
   if (aligned >= ALIGNED_MESSAGES_MIN) return true;
   if (messages < thresholds.new_source_messages) return false;
-  const all = [...facts.sources(recent).values()].reduce(
-    (sum, source) => sum + (source.classification === "threat" ? 0 : source.messages),
-    0,
+  const all = sumBy([...facts.sources(recent).values()], (source) =>
+    source.classification === "threat" ? 0 : source.messages,
   );
   return messages * 100 >= thresholds.new_source_percent * all;
 };

@@ -1,3 +1,4 @@
+import { mostFirst, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { isoDay } from "../../../foundation/base/days.ts";
 import { integerField, textField } from "../../../foundation/http/schema-fields.ts";
@@ -39,8 +40,7 @@ export const findNewSubdomains = (facts: ReviewFacts): RuleResult => {
   const found: NewName[] = [];
   for (const { name, firstDay } of names) {
     const own = days.get(name) ?? [];
-    const messages = own.reduce((sum, day) => sum + day.messages, 0);
-    const aligned = own.reduce((sum, day) => sum + day.aligned, 0);
+    const { messages, aligned } = sumFields(own, "messages", "aligned");
     const judgement = name.endsWith(`.${domain.domain}`)
       ? judgeNewcomer({ firstDay, hasWeight: aligned >= ALIGNED_MIN }, facts)
       : "reviewed";
@@ -48,7 +48,7 @@ export const findNewSubdomains = (facts: ReviewFacts): RuleResult => {
     reviewedNames.push(name);
     if (judgement === "alert") found.push({ name, first_day: isoDay(firstDay), messages, aligned });
   }
-  const alerts = groupFindings(found.toSorted((a, b) => b.messages - a.messages)).map(newSubdomainsAlert);
+  const alerts = groupFindings(found.toSorted(mostFirst("messages"))).map(newSubdomainsAlert);
   return { alerts, reviewedNames, isPending: names.length === NAMES_MAX && reviewedNames.length > 0 };
 };
 

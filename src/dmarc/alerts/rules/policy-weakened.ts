@@ -1,3 +1,4 @@
+import { mostFirst } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { dayField } from "../../../foundation/http/schema-fields.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
@@ -169,7 +170,7 @@ export const findLapses = (own: OwnPolicy, reported: readonly ReportedPolicy[]):
   const weak = reported
     .filter((one) => isWeaker(one, own.p) && one.beginMs >= own.sinceMs + CHANGE_MS)
     .filter(({ reporter, endMs }) => (soundSince.get(reporter) ?? Number.POSITIVE_INFINITY) < endMs)
-    .toSorted((a, b) => b.day - a.day);
+    .toSorted(mostFirst("day"));
   const lapses: PolicyLapse[] = [];
   for (const { day, policy, reporter } of weak) {
     const lapse = lapses.at(-1);

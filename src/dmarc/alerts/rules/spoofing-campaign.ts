@@ -1,3 +1,4 @@
+import { sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { dayField, integerField } from "../../../foundation/http/schema-fields.ts";
 import { dayOfTime, isoDay } from "../../../foundation/base/days.ts";
@@ -131,13 +132,13 @@ const usualBefore = (days: readonly ForgedDay[], fromDay: number, beforeDay: num
   const known = Math.min(USUAL_DAYS_MAX, beforeDay - fromDay);
   if (known < USUAL_DAYS_MIN) return null;
   const before = days.filter(({ day }) => day < beforeDay && day >= beforeDay - known);
-  return before.reduce((sum, { forged }) => sum + forged, 0) / known;
+  return sumOf(before, "forged") / known;
 };
 
 const forgedDays = (rows: readonly { readonly day: number; readonly messages: number }[]): readonly ForgedDay[] =>
   [...Map.groupBy(rows, ({ day }) => day)].map(([day, of]) => ({
     day,
-    forged: of.reduce((sum, { messages }) => sum + messages, 0),
+    forged: sumOf(of, "messages"),
   }));
 
 /** `source` is the unauthenticated mail since the campaign started. */

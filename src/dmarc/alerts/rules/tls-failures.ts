@@ -1,3 +1,4 @@
+import { mostFirst, sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
@@ -6,7 +7,7 @@ import type { Alert } from "../../records/domains/alert-store.ts";
 import { alertRule, readAlertBody, shareField, shareOf, domainLink, texts } from "./alert-rule.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
 import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
-import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "../../reports/report/tls-report.ts";
+import { dayOfTlsReport, knownTlsFailures, sumTlsSessions, tlsFailureText } from "../../reports/report/tls-report.ts";
 
 /** The sessions under one policy on the last days with reports, and those that failed with one result type. */
 export interface TlsFailures {
@@ -76,7 +77,7 @@ export const findTlsFailures = ({ domain, nowMs, rules }: ReviewFacts): RuleResu
       return read.success && read.data.state === "began" ? [[subject, read.data.first_day] as const] : [];
     }),
   );
-  const sums = sumTlsFailures(reports, dayOfTime(nowMs), new Set(open.keys())).toSorted((a, b) => b.failed - a.failed);
+  const sums = sumTlsFailures(reports, dayOfTime(nowMs), new Set(open.keys())).toSorted(mostFirst("failed"));
   const began = sums.filter((sum) => judgeTlsFailures(sum) === "failing" && !open.has(subjectOf(sum)));
   const ended = sums.flatMap((sum) => {
     const since = open.get(subjectOf(sum));
@@ -144,19 +145,6 @@ export const judgeTlsFailures = ({
   return sessions > 0 && failed < sessions * ENDED_SHARE ? "ended" : "unclear";
 };
 
-/** The day that most of a report is about. */
-const dayOf = ({ beginMs, endMs, receivedAtMs }: StoredTlsReport): number =>
-  dayOfTime(beginMs === null ? receivedAtMs : Math.min((beginMs + (endMs ?? beginMs)) / 2, receivedAtMs));
-
-/** Failed sessions by the result types of RFC 8460; sessions without failure details are unspecified. */
-const failuresOf = (policy: TlsPolicy): TlsPolicy["failures"] => {
-  const rest = policy.failedSessions - detailedSessions(policy);
-  const known = policy.failures.map((each) => ({ ...each, resultType: knownResultType(each.resultType) }));
-  return rest > 0 ? [...known, { resultType: UNSPECIFIED_FAILURE, sessions: rest, mxHost: null }] : known;
-};
-
-const detailedSessions = ({ failures }: TlsPolicy): number => failures.reduce((sum, { sessions }) => sum + sessions, 0);
-
 /**
  * Sums up what reports say about each policy on the last two days with reports, by result type. `open` are incidents as
  * `policyDomain policyType resultType`: their types are in the result even when nothing failed with them. Pure.
@@ -167,7 +155,7 @@ export const sumTlsFailures = (
   open: ReadonlySet<string>,
 ): readonly TlsFailures[] => {
   const days = reports.flatMap((report): PolicyDay[] =>
-    report.policies.map((policy) => ({ day: dayOf(report), org: report.org, policy })),
+    report.policies.map((policy) => ({ day: dayOfTlsReport(report), org: report.org, policy })),
   );
   const recent = days.filter(({ day, policy }) => policy.domain !== null && day >= today - ALERT_DAYS);
   const byPolicy = Map.groupBy(recent, ({ policy }) => policyKey(policy));
@@ -184,14 +172,11 @@ const subjectOf = ({ policyDomain, policyType, resultType }: TlsFailures): strin
 const sumPolicy = (key: string, all: readonly PolicyDay[], open: ReadonlySet<string>): readonly TlsFailures[] => {
   const last = [...new Set(all.map(({ day }) => day))].toSorted((a, b) => b - a).slice(0, DAYS_JUDGED);
   const judged = all.filter(({ day }) => last.includes(day));
-  const failing = judged.flatMap(({ org, policy }) => failuresOf(policy).map((failure) => ({ org, ...failure })));
+  const failing = judged.flatMap(({ org, policy }) => knownTlsFailures(policy).map((failure) => ({ org, ...failure })));
   const openTypes = [...open].flatMap((subject) =>
     subject.startsWith(`${key} `) ? [subject.slice(key.length + 1)] : [],
   );
-  const sessions = judged.reduce(
-    (sum, { policy }) => sum + policy.successfulSessions + Math.max(policy.failedSessions, detailedSessions(policy)),
-    0,
-  );
+  const { successful, failed: allFailed } = sumTlsSessions(judged.map(({ policy }) => policy));
   const [policyDomain = "", policyType = ""] = key.split(" ");
   return [...new Set([...failing.map(({ resultType }) => resultType), ...openTypes])].map((resultType) => {
     const of = failing.filter((failure) => failure.resultType === resultType && failure.sessions > 0);
@@ -199,10 +184,10 @@ const sumPolicy = (key: string, all: readonly PolicyDay[], open: ReadonlySet<str
       policyDomain,
       policyType,
       resultType,
-      sessions,
+      sessions: successful + allFailed,
       firstDay: Math.min(...last),
       lastDay: Math.max(...last),
-      failed: of.reduce((sum, failure) => sum + failure.sessions, 0),
+      failed: sumOf(of, "sessions"),
       mxHosts: hostsOf(of),
       reporters: [...new Set(of.flatMap(({ org }) => org ?? []))].toSorted(),
     };
@@ -213,9 +198,7 @@ const hostsOf = (failures: TlsPolicy["failures"]): TlsFailures["mxHosts"] => {
   const byHost = Map.groupBy(failures, ({ mxHost }) => mxHost ?? "");
   // Reports stored by older versions name no host.
   byHost.delete("");
-  return [...byHost]
-    .map(([host, of]) => ({ host, sessions: of.reduce((sum, { sessions }) => sum + sessions, 0) }))
-    .toSorted((a, b) => b.sessions - a.sessions);
+  return [...byHost].map(([host, of]) => ({ host, sessions: sumOf(of, "sessions") })).toSorted(mostFirst("sessions"));
 };
 
 const dataOf = (failures: TlsFailures, state: "began" | "ended", firstDay: string): TlsData => {

@@ -1,3 +1,4 @@
+import { mostFirst, sumBy } from "../../../foundation/base/sums.ts";
 import type { Source } from "../sources/source-response.ts";
 import { UNRELATED_SUFFIX } from "../sources/source-keys.ts";
 import type { HealthFinding } from "../health/health-schema.ts";
@@ -117,8 +118,7 @@ const PERSISTENT_DAYS = 14;
 
 /** Sums up the sources of some days. */
 export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {
-  const sum = (rows: readonly AdvisedSource[], count: (row: AdvisedSource) => number) =>
-    rows.reduce((total, row) => total + count(row), 0);
+  const sum = (rows: readonly AdvisedSource[], count: (row: AdvisedSource) => number) => sumBy(rows, count);
   const all = sum(
     sources.filter(({ kind, classification }) => kind !== "unauthenticated" && classification !== "threat"),
     ({ messages }) => messages,
@@ -135,7 +135,7 @@ export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {
     alignedShare: messages === 0 ? 0 : aligned / messages,
     all,
     forwarded: sum(counting, (row) => row.forwarded) + sum(forwarders, (row) => row.messages - row.aligned),
-    unknown: sources.filter((source) => isOpen(source, all)).toSorted((a, b) => b.messages - a.messages),
+    unknown: sources.filter((source) => isOpen(source, all)).toSorted(mostFirst("messages")),
     failing: counting
       .filter((row) => failingMessages(row) > 0)
       .toSorted((a, b) => failingMessages(b) - failingMessages(a)),

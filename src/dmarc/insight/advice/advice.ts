@@ -1,3 +1,4 @@
+import { sumFields, sumOf } from "../../../foundation/base/sums.ts";
 import {
   failingMessages,
   type AdviceFacts,
@@ -36,7 +37,7 @@ export const advise = (facts: AdviceFacts): Advice => {
   const requirements = requirementsFor(stage, facts);
   const ready = requirements.every(({ met }) => met);
   const next = nextStep({ facts, stage, requirements, ready });
-  const counted = facts.sources.reduce((sum, { messages }) => sum + messages, 0);
+  const counted = sumOf(facts.sources, "messages");
   const unauthenticated_percent = percentOf(facts.unauthenticated, counted + facts.unauthenticated);
   const obstacles = obstaclesOf({ facts, stage, requirements, ready });
   return { stage, ready, next, requirements, obstacles, notes: notesOf(stage, facts), unauthenticated_percent };
@@ -181,8 +182,7 @@ const SUBDOMAIN_SHARE_MIN = 0.99;
 /** `sp` may follow `p` when the mail of the names below passes. */
 const subdomainsStep = ({ policy, names, isOrganisational }: AdviceFacts, record: string) => {
   if (policy === null || !isOrganisational || !hasTag(record, "sp") || policy.sp === policy.p) return null;
-  const messages = names.reduce((sum, name) => sum + name.messages, 0);
-  const aligned = names.reduce((sum, name) => sum + name.aligned, 0);
+  const { messages, aligned } = sumFields(names, "messages", "aligned");
   if (aligned < messages * SUBDOMAIN_SHARE_MIN) return null;
   const why = `sp=${policy.sp} protects subdomains less than p=${policy.p} protects the domain, and their mail passes.`;
   return publish("protect_subdomains", record, [["sp", policy.p]], why);

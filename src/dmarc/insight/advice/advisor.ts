@@ -1,3 +1,4 @@
+import { sumBy, sumOf } from "../../../foundation/base/sums.ts";
 import { type Clock, nextTurn } from "../../../foundation/base/clock.ts";
 import { DAY_MS, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
@@ -135,7 +136,7 @@ const gatherFacts = async (
     sources,
     recentSources,
     reportedLately: days.filter((day) => day >= silent.fromDay).length,
-    passedLately: reported.reduce((sum, { day, aligned }) => sum + (day < silent.fromDay ? 0 : aligned), 0),
+    passedLately: sumBy(reported, ({ day, aligned }) => (day < silent.fromDay ? 0 : aligned)),
     unauthenticated: reading.untrusted(number, window).messages,
     unknownReporters: whole?.unknownReporters ?? unknownReportersOf(reading, number, window),
     names: await sendingNames(options, domain, window, whole?.names ?? null),
@@ -150,7 +151,7 @@ const unknownReportersOf = (reading: RollupStore, number: number, window: DayRan
   const names = [...new Set(sums.map(({ authenticatedAs, reporter }) => authenticatedAs ?? reporter))];
   return {
     names,
-    messages: sums.reduce((sum, { messages }) => sum + messages, 0),
+    messages: sumOf(sums, "messages"),
     isCovered,
     unvouchedWords: unvouchedWords(reporters),
   };

@@ -1,3 +1,4 @@
+import { mostFirst } from "../../../foundation/base/sums.ts";
 import { quoteText } from "./section-report.ts";
 import { splitRecord, type RecordTag } from "../../records/record/record-tags.ts";
 import type { DkimAuthResult } from "../../reports/report/report-row.ts";
@@ -285,8 +286,8 @@ export const findSeenSelectors = async (
 };
 
 const mostUsed = (sums: readonly SelectorSum[]): readonly SelectorToCheck[] => {
-  const proven = sums.filter(({ passed }) => passed > 0).sort((one, other) => other.passed - one.passed);
-  const unproven = sums.filter(({ passed }) => passed === 0).sort((one, other) => other.failed - one.failed);
+  const proven = sums.filter(({ passed }) => passed > 0).sort(mostFirst("passed"));
+  const unproven = sums.filter(({ passed }) => passed === 0).sort(mostFirst("failed"));
   return [...proven.slice(0, SELECTORS_MAX - UNPROVEN_MAX), ...unproven.slice(0, UNPROVEN_MAX)].map(
     ({ signer, selector, ...seen }) => ({ signer, selector, origin: "reports", seen }),
   );

@@ -1,3 +1,4 @@
+import { mostFirst } from "../../../foundation/base/sums.ts";
 import { type DnsResponse, isDefinite } from "../../../foundation/net/dns.ts";
 import { type HealthDns, SectionReport } from "./section-report.ts";
 import {
@@ -226,7 +227,7 @@ class SpfAudit {
   #largestTerms() {
     return this.#terms
       .filter(({ depth, lookups }) => depth === 0 && lookups > 1)
-      .sort((one, other) => other.lookups - one.lookups)
+      .sort(mostFirst("lookups"))
       .slice(0, LARGEST_MAX)
       .map(({ term, lookups }) => `${term} (${lookups})`);
   }

@@ -1,4 +1,5 @@
-import { UNSPECIFIED_FAILURE, knownResultType } from "../../reports/report/tls-report.ts";
+import { mostFirst, sumOf } from "../../../foundation/base/sums.ts";
+import { dayOfTlsReport, knownTlsFailures, sumTlsSessions } from "../../reports/report/tls-report.ts";
 import { parseTlsReportBody, type TlsReportBody } from "../../reports/report/report.ts";
 import {
   rawFileName,
@@ -12,7 +13,7 @@ import type { RawRow, ReportFilters, ReportRowStored, TlsReportRow } from "./rep
 import { exportRecords, readRecords } from "./records.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import { exportFileName, rangeOf, type QueryContext } from "./domain-query.ts";
-import { dayOfTime, type DayRange } from "../../../foundation/base/days.ts";
+import type { DayRange } from "../../../foundation/base/days.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { Cell } from "../../../foundation/http/csv.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
@@ -196,11 +197,11 @@ interface DayPolicy {
 
 /** Sums up TLS reports by the day that most of a report is about, by policy, failure and host. Pure. */
 export const sumTlsReports = (rows: readonly TlsReportRow[], { fromDay, toDay }: DayRange): TlsSummary => {
-  const inRange = rows.filter((row) => dayOf(row) >= fromDay && dayOf(row) <= toDay);
+  const inRange = rows.filter((row) => dayOfTlsReport(row) >= fromDay && dayOfTlsReport(row) <= toDay);
   const all = inRange.flatMap((row): DayPolicy[] =>
-    parseTlsReportBody(row.body).policies.map((policy) => ({ day: dayOf(row), policy })),
+    parseTlsReportBody(row.body).policies.map((policy) => ({ day: dayOfTlsReport(row), policy })),
   );
-  const failures = all.flatMap(({ policy }) => failuresOf(policy));
+  const failures = all.flatMap(({ policy }) => knownTlsFailures(policy));
   const byDay = Map.groupBy(all, ({ day }) => day);
   const byPolicy = Map.groupBy(all, ({ policy }) => policy.policyType ?? "");
   const byHost = Map.groupBy(failures, ({ mxHost }) => mxHost ?? "");
@@ -223,29 +224,13 @@ export const sumTlsReports = (rows: readonly TlsReportRow[], { fromDay, toDay }:
   };
 };
 
-/** The day that most of a report is about. A reporter cannot move it behind the day of its arrival. */
-const dayOf = ({ beginMs, endMs, receivedAtMs }: TlsReportRow): number =>
-  dayOfTime(beginMs === null ? receivedAtMs : Math.min((beginMs + (endMs ?? beginMs)) / 2, receivedAtMs));
-
-const sessionsOf = (all: readonly DayPolicy[]): TlsSessions => ({
-  successful: all.reduce((sum, { policy }) => sum + policy.successfulSessions, 0),
-  failed: all.reduce((sum, { policy }) => sum + Math.max(policy.failedSessions, detailed(policy)), 0),
-});
-
-const detailed = ({ failures }: Policy): number => failures.reduce((sum, { sessions }) => sum + sessions, 0);
-
-/** Failed sessions by the result types of RFC 8460; those without details are unspecified. */
-const failuresOf = (policy: Policy): Policy["failures"] => {
-  const known = policy.failures.map((each) => ({ ...each, resultType: knownResultType(each.resultType) }));
-  const rest = policy.failedSessions - detailed(policy);
-  return rest > 0 ? [...known, { resultType: UNSPECIFIED_FAILURE, sessions: rest, mxHost: null }] : known;
-};
+const sessionsOf = (all: readonly DayPolicy[]) => sumTlsSessions(all.map(({ policy }) => policy));
 
 const countsOf = (groups: ReadonlyMap<string, Policy["failures"]>): TlsFailureCount[] =>
   [...groups]
-    .map(([key, of]) => ({ key, failed: of.reduce((sum, { sessions }) => sum + sessions, 0) }))
+    .map(([key, of]) => ({ key, failed: sumOf(of, "sessions") }))
     .filter(({ failed }) => failed > 0)
-    .toSorted((a, b) => b.failed - a.failed)
+    .toSorted(mostFirst("failed"))
     .slice(0, LISTED_MAX);
 
 export const failureReportSchema = z

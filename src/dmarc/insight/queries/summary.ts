@@ -1,3 +1,4 @@
+import { sumFields, sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { countField, dayField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { isoDay, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
@@ -111,6 +112,17 @@ const TOP_SOURCES = 5;
 const TOP_REPORTERS = 10;
 const TOP_NAMES = 20;
 
+const SUMMED = [
+  "messages",
+  "aligned",
+  "quarantined",
+  "rejected",
+  "dkim_aligned",
+  "spf_aligned",
+  "forwarded",
+  "authenticated_unaligned",
+] as const;
+
 /** The summary of a domain. Its counts are the sums of all sources: every message belongs to exactly one. */
 export const summarizeDomain = (
   rollups: RollupStore,
@@ -119,10 +131,15 @@ export const summarizeDomain = (
   sources: readonly Source[] = new DomainSources(rollups, domain).sources(range),
 ): Summary => {
   const { number } = domain;
-  const sum = (part: SummedField) => sumOf(sources, part);
-  const [all, passed, quarantine, reject] = [sum("messages"), sum("aligned"), sum("quarantined"), sum("rejected")];
+  const {
+    messages: all,
+    aligned: passed,
+    quarantined: quarantine,
+    rejected: reject,
+    ...others
+  } = sumFields(sources, ...SUMMED);
   const reporters = rollups.reporters(number, range);
-  const reportCount = reporters.reduce((total, each) => total + each.reports, 0);
+  const reportCount = sumOf(reporters, "reports");
   const { messages: untrustedMessages, reports: untrustedReports } = rollups.untrusted(number, range);
   const unknown = unknownFigures(rollups, number, reporters);
   const span = rollups.span(number);
@@ -149,10 +166,7 @@ export const summarizeDomain = (
     }),
     unknown_reporter_messages: unknown.messages,
     unknown_reporter_note: unknownReporterSentence({ ...unknown, ofMessages: all }),
-    dkim_aligned: sum("dkim_aligned"),
-    spf_aligned: sum("spf_aligned"),
-    forwarded: sum("forwarded"),
-    authenticated_unaligned: sum("authenticated_unaligned"),
+    ...others,
     dispositions: { none: all - quarantine - reject, quarantine, reject },
     classes: classesOf(sources),
     top_sources: sources.filter((source) => actionableFailures(source) > 0).slice(0, TOP_SOURCES),
@@ -166,17 +180,10 @@ export const summarizeDomain = (
   };
 };
 
-type SummedField = {
-  [K in keyof Source]: Source[K] extends number ? K : never;
-}[keyof Source];
-
-const sumOf = (sources: readonly Source[], part: SummedField): number =>
-  sources.reduce((sum, source) => sum + source[part], 0);
-
 const classesOf = (sources: readonly Source[]): Summary["classes"] =>
   CLASSIFICATIONS.map((classification) => {
     const of = sources.filter((source) => source.classification === classification);
-    return { classification, sources: of.length, messages: sumOf(of, "messages"), aligned: sumOf(of, "aligned") };
+    return { classification, sources: of.length, ...sumFields(of, "messages", "aligned") };
   });
 
 const unknownFigures = (rollups: RollupStore, number: number, reporters: readonly ReporterTotals[]): UnknownFigures => {
@@ -185,7 +192,7 @@ const unknownFigures = (rollups: RollupStore, number: number, reporters: readonl
   return {
     isCovered,
     reporters: new Set(unknown.map(({ voucher }) => voucher)).size,
-    messages: unknown.reduce((sum, one) => sum + one.messages, 0),
+    messages: sumOf(unknown, "messages"),
   };
 };
 
@@ -316,7 +323,6 @@ const figuresOf = (days: readonly DomainDay[], { fromDay, toDay }: DayRange): Do
 };
 
 const sumOfDays = (days: readonly DomainDay[]): DomainFigures["last_7_days"] => {
-  const messages = days.reduce((sum, day) => sum + day.messages, 0);
-  const aligned = days.reduce((sum, day) => sum + day.aligned, 0);
+  const { messages, aligned } = sumFields(days, "messages", "aligned");
   return { messages, aligned, failing: messages - aligned, aligned_percent: percentOf(aligned, messages) };
 };

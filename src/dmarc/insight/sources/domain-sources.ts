@@ -1,3 +1,4 @@
+import { sumBy } from "../../../foundation/base/sums.ts";
 import {
   findUnauthenticated,
   type UnauthenticatedMail,
@@ -270,8 +271,8 @@ const sendersOf = (
   return [...byIp]
     .map(([ip, of]) => ({
       address: known.get(ip) ?? { ...UNKNOWN_ADDRESS, ip },
-      messages: of.reduce((sum, { totals }) => sum + totals.messages, 0),
-      aligned: of.reduce((sum, { totals }) => sum + totals.aligned, 0),
+      messages: sumBy(of, ({ totals }) => totals.messages),
+      aligned: sumBy(of, ({ totals }) => totals.aligned),
       lastDay: Math.max(...of.map(({ lastDay }) => lastDay)),
     }))
     .toSorted((a, b) => b.messages - a.messages || b.lastDay - a.lastDay);

@@ -1,3 +1,4 @@
+import { sumBy } from "../../../foundation/base/sums.ts";
 import { ipNetworkOf } from "../addresses/address-store.ts";
 import type { SourceAddress } from "./rollup-rows.ts";
 import {
@@ -115,7 +116,7 @@ const byIdentity = (sources: readonly IdentifiedSource[]) => [
 const compromisedHosts = (named: readonly IdentifiedSource[]) => {
   const organizations = byIdentity(named);
   if (organizations.length < COMPROMISED_ORGANIZATIONS_MIN) return [];
-  const messagesOf = (of: readonly IdentifiedSource[]) => of.reduce((sum, { totals }) => sum + totals.messages, 0);
+  const messagesOf = (of: readonly IdentifiedSource[]) => sumBy(of, ({ totals }) => totals.messages);
   const most = messagesOf(named) * COMPROMISED_SHARE_MAX;
   return organizations
     .filter((of) => {

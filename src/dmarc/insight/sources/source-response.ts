@@ -1,3 +1,4 @@
+import { sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { countField, dayField, flagField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { isoDay } from "../../../foundation/base/days.ts";
@@ -175,7 +176,7 @@ const mergeCounts = <T extends { readonly domain: string; readonly messages: num
   return [...equal.values()]
     .flatMap((some) => {
       const [first] = some;
-      return first === undefined ? [] : [{ ...first, messages: some.reduce((sum, { messages }) => sum + messages, 0) }];
+      return first === undefined ? [] : [{ ...first, messages: sumOf(some, "messages") }];
     })
     .toSorted((a, b) => b.messages - a.messages || (a.domain < b.domain ? -1 : 1))
     .slice(0, AUTHENTICATION_MAX);

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
+import { dayOfTime } from "../../../foundation/base/days.ts";
+import { sumBy, sumOf } from "../../../foundation/base/sums.ts";
 import { readDomain, readText, readTimeMs } from "./report-values.ts";
 
 /** Sessions that failed in the same way (RFC 8460 §4.4). */
@@ -207,4 +209,27 @@ export const knownResultType = (resultType: string): string => {
 export const tlsFailureText = (resultType: string, domain: string): TlsFailureText => {
   const { meaning, advice } = TEXTS[resultType] ?? UNKNOWN;
   return { meaning, advice: advice.replaceAll("DOMAIN", domain) };
+};
+
+/** The day that most of a report is about. A reporter cannot move it behind the day of its arrival. */
+export const dayOfTlsReport = ({
+  beginMs,
+  endMs,
+  receivedAtMs,
+}: Pick<TlsReport, "beginMs" | "endMs"> & { readonly receivedAtMs: number }): number =>
+  dayOfTime(beginMs === null ? receivedAtMs : Math.min((beginMs + (endMs ?? beginMs)) / 2, receivedAtMs));
+
+const detailedSessions = ({ failures }: TlsPolicyResult) => sumOf(failures, "sessions");
+
+/** The sessions under policies; a reporter may give details of more failed ones than it counts. */
+export const sumTlsSessions = (policies: readonly TlsPolicyResult[]) => ({
+  successful: sumOf(policies, "successfulSessions"),
+  failed: sumBy(policies, (policy) => Math.max(policy.failedSessions, detailedSessions(policy))),
+});
+
+/** Failed sessions by the result types of RFC 8460; those without details are unspecified. */
+export const knownTlsFailures = (policy: TlsPolicyResult): TlsPolicyResult["failures"] => {
+  const rest = policy.failedSessions - detailedSessions(policy);
+  const known = policy.failures.map((each) => ({ ...each, resultType: knownResultType(each.resultType) }));
+  return rest > 0 ? [...known, { resultType: UNSPECIFIED_FAILURE, sessions: rest, mxHost: null }] : known;
 };
