@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ReadFigures } from "./insight/queries/summary.ts";
-import { historyView, type DomainSettingsChange, type Domains } from "./records/domains/domains.ts";
+import { historyView, type Domains } from "./records/domains/domains.ts";
 import { camelKeys } from "../foundation/base/key-case.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { readById } from "../foundation/base/walk.ts";
@@ -34,6 +34,7 @@ import type { DomainRow } from "./records/domains/domain-store.ts";
 const TAG = "DMARC monitoring";
 const PATH = "/v1/dmarc/domains";
 const params = z.object({ id: idParameter("domain") });
+const READ_DOMAIN = { method: "GET", tag: TAG, scope: "dmarc:read", params } as const;
 const domainResponse = { 200: { description: "The domain.", schema: domainSchema, example: DOMAIN_EXAMPLE } };
 
 const enrolRoute = (policy: UrlPolicy) =>
@@ -83,14 +84,11 @@ const LIST_DOMAINS = declareRoute({
 });
 
 const GET_DOMAIN = declareRoute({
-  method: "GET",
+  ...READ_DOMAIN,
   path: `${PATH}/:id`,
   operationId: "getDmarcDomain",
-  tag: TAG,
   summary: "Get a domain",
   description: "Returns its settings, its status and the result of the last DNS check.",
-  scope: "dmarc:read",
-  params,
   responses: domainResponse,
 });
 
@@ -150,15 +148,12 @@ const VERIFY_DOMAIN = declareRoute({
 });
 
 const GET_DNS = declareRoute({
-  method: "GET",
+  ...READ_DOMAIN,
   path: `${PATH}/:id/dns`,
   operationId: "getDmarcDnsRecords",
-  tag: TAG,
   summary: "Get the DNS records to publish",
   description:
     "Reads the DNS now and changes nothing. You publish `dns_records`; the operator of the service publishes `service_records`.",
-  scope: "dmarc:read",
-  params,
   responses: {
     200: {
       description: "The records.",
@@ -170,14 +165,11 @@ const GET_DNS = declareRoute({
 });
 
 const LIST_HISTORY = declareRoute({
-  method: "GET",
+  ...READ_DOMAIN,
   path: `${PATH}/:id/history`,
   operationId: "listDmarcHistory",
-  tag: TAG,
   summary: "List the changes of a domain's DNS and status",
   description: "Newest first. The first entry of a domain is the result of its first check.",
-  scope: "dmarc:read",
-  params,
   query: pageQuery(isId, {}),
   responses: {
     200: {
@@ -270,7 +262,7 @@ const withFigures = (rows: readonly DomainRow[], readFigures: ReadFigures) => {
 };
 
 /** The settings of a request body. Absent fields are left out, so that their settings are unchanged. */
-const settingsOf = (body: DomainChangeBody): DomainSettingsChange => {
+const settingsOf = (body: DomainChangeBody) => {
   const given = Object.entries(body).filter(([, value]) => value !== undefined);
   return camelKeys(Object.fromEntries(given));
 };

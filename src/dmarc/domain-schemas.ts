@@ -179,7 +179,7 @@ export const domainSchema = z
   })
   .meta({ title: "DmarcDomain" });
 
-export const serviceRecordSchema = z
+const serviceRecordSchema = z
   .object({
     host: textField("The name of the record."),
     type: z.enum(["TXT", "MX"]).describe("The type of the record."),

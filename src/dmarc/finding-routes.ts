@@ -16,6 +16,13 @@ import { isoTime } from "../foundation/base/clock.ts";
 import { nullableText, textField, timeField } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
 
+const READ_DOMAIN = {
+  method: "GET",
+  tag: "DMARC monitoring",
+  scope: "dmarc:read",
+  params: z.object({ id: idParameter("domain") }),
+} as const;
+
 const MAILCHIMP_STEP =
   "Set up DKIM for example.com at Mailchimp (https://mailchimp.com/help/set-up-email-domain-authentication/) and publish the CNAME records that it shows.";
 
@@ -51,19 +58,16 @@ const ADVICE_EXAMPLE: Advice = {
 };
 
 export const GET_ADVICE = declareRoute({
-  method: "GET",
+  ...READ_DOMAIN,
   path: "/v1/dmarc/domains/:id/advice",
   operationId: "getDmarcAdvice",
-  tag: "DMARC monitoring",
   summary: "Get the next step towards enforcement",
   description:
     "Based on the mail of the last 30 days. Each stage lasts until reports about 14 of these days have arrived since its policy (`p`, `t`) was first seen. The next stage needs 2 reporters (with two days each), 100 messages, 99 % of the mail passing (without forwarders and threats), also on the last 7 days with reports, and no unknown source with a relevant share. Domains that send no mail (`sends_mail` false) may proceed immediately unless reports show mail that passed in the last 14 days. A record with an invalid policy is corrected first. The advice never protects less than the published record.",
-  scope: "dmarc:read",
-  params: z.object({ id: idParameter("domain") }),
   responses: { 200: { description: "The advice.", schema: adviceSchema, example: ADVICE_EXAMPLE } },
 });
 
-export interface AdviceRouteOptions {
+interface AdviceRouteOptions {
   /** The caller's domain; throws `not_found` for one that does not exist or belongs to somebody else. */
   readonly findDomain: (caller: Caller, id: string) => DomainRow;
   readonly advise: (domain: DomainRow) => unknown;
@@ -74,7 +78,7 @@ export const createAdviceRoutes = ({ findDomain, advise }: AdviceRouteOptions) =
 ];
 
 /** Selectors that a caller may name. */
-export const REQUESTED_SELECTORS_MAX = 10;
+const REQUESTED_SELECTORS_MAX = 10;
 
 const DMARC_RECORD = "v=DMARC1; p=reject; rua=mailto:dmarc@example.com";
 const NO_FINDINGS = { findings: [], unchecked: [] };
@@ -153,15 +157,12 @@ const HEALTH_EXAMPLE: DomainHealth = {
 };
 
 export const GET_DMARC_HEALTH = declareRoute({
-  method: "GET",
+  ...READ_DOMAIN,
   path: "/v1/dmarc/domains/:id/health",
   operationId: "getDmarcHealth",
-  tag: "DMARC monitoring",
   summary: "Check the DNS records that mail from and to a domain relies on",
   description:
     "Checks DMARC, SPF, the DKIM keys of the selectors seen in the reports of the last 90 days, MX, MTA-STS, TLS-RPT and BIMI. Takes up to 20 seconds when the DNS is slow. A result up to 10 minutes old is returned again unless `refresh` is true. Queries without a response are listed in `unchecked` and are never a finding. BIMI logos and certificates are not fetched. Test domains get a fixed result.",
-  scope: "dmarc:read",
-  params: z.object({ id: idParameter("domain") }),
   query: z.strictObject({
     refresh: z
       .enum(["true", "false"], { error: "Must be true or false" })
@@ -187,7 +188,7 @@ export const GET_DMARC_HEALTH = declareRoute({
   errors: ["unavailable"],
 });
 
-export interface HealthRouteOptions {
+interface HealthRouteOptions {
   readonly guard: Guard;
   readonly runs: Pick<HealthRuns, "healthOf">;
   /** The caller's domain; throws `not_found` for one that does not exist or belongs to somebody else. */
@@ -221,15 +222,12 @@ export const alertsSchema = z.object({
 });
 
 export const LIST_DMARC_ALERTS = declareRoute({
-  method: "GET",
+  ...READ_DOMAIN,
   path: "/v1/dmarc/domains/:id/alerts",
   operationId: "listDmarcAlerts",
-  tag: "DMARC monitoring",
   summary: "List the alerts of a domain",
   description:
     "Returns the alerts raised by the rules that are on, newest first, whether or not the domain has a webhook or recipients. An alert about the same subject is raised at most once in 24 hours.",
-  scope: "dmarc:read",
-  params: z.object({ id: idParameter("domain") }),
   query: pageQuery(isId, {}),
   responses: {
     200: {
@@ -252,7 +250,7 @@ export const LIST_DMARC_ALERTS = declareRoute({
   },
 });
 
-export interface AlertRouteOptions {
+interface AlertRouteOptions {
   readonly guard: Guard;
   readonly alerts: DomainAlerts;
 }

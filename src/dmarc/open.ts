@@ -31,7 +31,7 @@ import { ScheduledChecks } from "./records/domains/domain-monitor.ts";
 import { openIngestStores, type IngestStores } from "./reports/ingest/ingest-stores.ts";
 import { ReportsSlice, type ReportsSettings } from "./reports/open.ts";
 
-export interface DmarcSettings extends ReportsSettings {
+interface DmarcSettings extends ReportsSettings {
   /** The operator's GeoIP databases. */
   readonly geoipPaths: readonly string[];
   readonly asnLookup: "dns" | "off";
@@ -40,7 +40,7 @@ export interface DmarcSettings extends ReportsSettings {
   readonly notifyDomains: readonly string[];
 }
 
-export interface DmarcDeps {
+interface DmarcDeps {
   readonly platform: Pick<Platform, "resolver">;
   /** A resolver without a cache, so that a record that was just published is seen. */
   readonly freshResolver: DnsResolver;
@@ -52,7 +52,7 @@ export interface DmarcDeps {
 }
 
 /** The operator's GeoIP databases; null when none is set. Throws `SettingsError` when one cannot be used. */
-export const geoipFilesOf = ({ geoipPaths }: Pick<DmarcSettings, "geoipPaths">, log: Log): GeoipFiles | null => {
+const geoipFilesOf = ({ geoipPaths }: Pick<DmarcSettings, "geoipPaths">, log: Log) => {
   if (geoipPaths.length === 0) return null;
   const files = GeoipFiles.open(geoipPaths, log);
   if (!files.ok) throw new SettingsError(files.error.map((problem) => `POSTWARDEN_GEOIP_DB: ${problem}`));

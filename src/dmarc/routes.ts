@@ -10,7 +10,7 @@ import { createDomainRoutes } from "./domain-routes.ts";
 import { IngestionReader } from "./reports/ingest/ingestions.ts";
 import { createIngestionRoutes } from "./reports/ingest/ingestion-routes.ts";
 
-export interface DmarcRouteDeps {
+interface DmarcRouteDeps {
   readonly guard: Guard;
   readonly rules: UrlPolicy;
   readonly dmarc: DmarcSlice;

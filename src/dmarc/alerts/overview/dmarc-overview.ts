@@ -29,7 +29,7 @@ import type { Advisor } from "../../insight/advice/advisor.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 
-export interface DmarcOverviewStores {
+interface DmarcOverviewStores {
   readonly overviews: DomainOverviewStore;
   readonly alerts: OpenAlertStore;
   readonly raised: Pick<DmarcAlertStore, "lastRaisedMs">;
@@ -254,7 +254,7 @@ const byUrgency = (a: AttentionItem, b: AttentionItem): number =>
 
 type OverviewRuntime = Pick<Runtime, "db" | "clock" | "log">;
 
-export interface OverviewJobOptions {
+interface OverviewJobOptions {
   readonly store: DomainOverviewStore;
   readonly rollups: RollupStore;
   readonly domains: Pick<DomainStore, "findByNumber">;

@@ -16,7 +16,7 @@ import type { DomainHealth } from "../../insight/health/health-schema.ts";
 import { serviceById, type KnownService } from "../../records/services/services.ts";
 import { fixOf, questionOf, type SourceFix } from "../../insight/advice/advice-requirements.ts";
 
-export interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain"> {
+interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain"> {
   readonly histories: DomainPageStores["domains"];
   readonly readHealth: SourcePageStores["readHealth"];
 }

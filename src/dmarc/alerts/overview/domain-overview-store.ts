@@ -11,7 +11,7 @@ export type ListedStatus = (typeof LISTED_STATUSES)[number];
 export const DOMAIN_ORDERS = ["worst", "name", "messages", "aligned", "last_report"] as const;
 export type DomainOrder = (typeof DOMAIN_ORDERS)[number];
 
-export interface ListQuery {
+interface ListQuery {
   readonly status: ListedStatus | null;
   /** Part of the name or the label, in any case; empty for all. */
   readonly text: string;
@@ -23,7 +23,7 @@ export interface ListQuery {
 }
 
 /** Sums over the domains of an owner. */
-export interface OverviewSums {
+interface OverviewSums {
   readonly domains: number;
   /** The domains whose counts are known. */
   readonly counted: number;

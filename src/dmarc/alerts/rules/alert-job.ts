@@ -8,7 +8,7 @@ import { type ReviewStores, ReviewFacts } from "./review-facts.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import { ALERT_RULES } from "./alert-rules.ts";
 
-export interface AlertJobOptions extends ReviewStores {
+interface AlertJobOptions extends ReviewStores {
   readonly domains: Pick<DomainStore, "findByNumber" | "listHistory">;
   readonly raise: RaiseAlert;
 }

@@ -1,7 +1,6 @@
 import { MailBatcher, type Mailing, type MailRuntime } from "../../../notifications/mail/mail-batcher.ts";
 import {
   line,
-  type MailContent,
   type MailSection,
   formatCount,
   minuteTime,
@@ -30,7 +29,7 @@ export const createAlertMails = (runtime: MailRuntime, mailing: Mailing): MailBa
     intervalMs: 10 * MINUTE_MS,
   });
 
-const alertMail = (alerts: readonly AlertSection[]): MailContent => {
+const alertMail = (alerts: readonly AlertSection[]) => {
   const more = alerts.length - ALERTS_MAX;
   return {
     subject: subjectOf(alerts),
@@ -42,7 +41,7 @@ const alertMail = (alerts: readonly AlertSection[]): MailContent => {
   };
 };
 
-const subjectOf = (alerts: readonly AlertSection[]): string => {
+const subjectOf = (alerts: readonly AlertSection[]) => {
   const [first] = alerts;
   if (alerts.length === 1 && first !== undefined) return first.heading;
   const domains = new Set(alerts.map(({ domain }) => domain));
@@ -78,5 +77,5 @@ export const alertSection = (queued: QueuedAlert): AlertSection | null => {
 };
 
 /** Whether a sentence begins with the domain itself, not with a name below it. */
-const namesDomain = (sentence: string, domain: string): boolean =>
+const namesDomain = (sentence: string, domain: string) =>
   sentence.startsWith(domain) && !/^[\w.-]/.test(sentence.slice(domain.length).replace(/^\.(?=\s|$)/, ""));

@@ -11,7 +11,7 @@ import {
 import type { DomainOwner } from "../../records/domains/domain-store.ts";
 
 /** A name in From that was not reviewed yet. */
-export interface UnreviewedName {
+interface UnreviewedName {
   readonly name: string;
   readonly firstDay: number;
 }
@@ -21,7 +21,7 @@ export interface SourceDay extends DayMail {
   readonly source: number;
 }
 
-export interface NameDay {
+interface NameDay {
   readonly name: string;
   readonly day: number;
   readonly messages: number;

@@ -55,7 +55,7 @@ interface OpenRule<Schema extends z.ZodObject> {
   attention(data: z.output<Schema>, place: AlertPlace): Omit<AttentionItem, "sinceMs">;
 }
 
-export interface AlertPlace {
+interface AlertPlace {
   readonly domain: string;
   readonly path: string;
 }

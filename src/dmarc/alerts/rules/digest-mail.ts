@@ -7,7 +7,6 @@ import {
   line,
   list,
   type MailBlock,
-  type MailItem,
   type MailSection,
   type MailTone,
   formatCount,
@@ -41,7 +40,7 @@ import { trustSentence, reporterView, reporterWords } from "../../insight/querie
 import { percentOf, type Totals } from "../../insight/sources/rollup-rows.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 
-export interface DigestJobOptions {
+interface DigestJobOptions {
   readonly domains: Pick<DomainStore, "findByNumber" | "update">;
   /** Reads what a digest says about a domain. */
   readonly read: (domain: DomainRow, queued: Pick<QueuedDigest, "period" | "range">) => Promise<DomainDigestFacts>;
@@ -83,7 +82,7 @@ export class DigestJob {
     await this.#batcher.send();
   }
 
-  async #queueDue(): Promise<void> {
+  async #queueDue() {
     const { db, clock } = this.runtime;
     const nowMs = clock.nowMs();
     for (;;) {
@@ -96,7 +95,7 @@ export class DigestJob {
   }
 
   /** Queues a digest and sets its next time in one transaction: a crash neither loses nor repeats it. */
-  #queueOne(tx: Tx, number: number, nowMs: number): void {
+  #queueOne(tx: Tx, number: number, nowMs: number) {
     const { domains } = this.options;
     const domain = domains.findByNumber(number);
     if (domain === undefined || domain.digest === "off" || domain.digestDueAtMs === null) return;
@@ -111,13 +110,13 @@ export class DigestJob {
   }
 
   /** A digest that fails must not be read again and again in one run. */
-  async #postpone(number: number, error: unknown): Promise<void> {
+  async #postpone(number: number, error: unknown) {
     const { db, clock, log } = this.runtime;
     log.error("DMARC digest of a domain failed, will be retried in an hour", { number, error });
     await db.commit((tx) => this.options.domains.update(tx, number, { digestDueAtMs: clock.nowMs() + POSTPONED_MS }));
   }
 
-  async #compose(rows: readonly QueuedDigest[], recipient: string): Promise<MailContent | null> {
+  async #compose(rows: readonly QueuedDigest[], recipient: string) {
     const { domains, read } = this.options;
     const found = rows.flatMap((row) => {
       const domain = domains.findByNumber(row.domain);
@@ -151,7 +150,7 @@ export const dmarcDigestMail = (digests: readonly DomainDigestFacts[], more: num
   ],
 });
 
-const subjectOf = (digests: readonly DomainDigestFacts[]): string => {
+const subjectOf = (digests: readonly DomainDigestFacts[]) => {
   const [only] = digests;
   if (digests.length === 1 && only !== undefined) {
     return `DMARC digest for ${only.domain.domain}, ${daysOf(only)}: ${only.reports > 0 ? mailOf(only.totals) : "no reports"}`;
@@ -198,16 +197,16 @@ const sectionOf = (facts: DomainDigestFacts): MailSection => {
 };
 
 /** `2026-11-18`, `2026-11-16 to 2026-11-22`. */
-const daysOf = ({ range: { fromDay, toDay } }: DomainDigestFacts): string =>
+const daysOf = ({ range: { fromDay, toDay } }: DomainDigestFacts) =>
   fromDay === toDay ? isoDay(fromDay) : `${isoDay(fromDay)} to ${isoDay(toDay)}`;
 
-const item = (source: Source, count: string): MailItem => {
+const item = (source: Source, count: string) => {
   const { name, service, classification } = source;
   const shown = service === null || service === name ? name : `${name} (${service})`;
   return { text: `${shortName(shown)}, ${classification}: ${count}`, tone: TONES[classification] ?? "plain" };
 };
 
-const failingOf = (source: Source): string =>
+const failingOf = (source: Source) =>
   `${formatCount(actionableFailures(source))} of ${formatCount(source.messages)} fail`;
 
 /** The next step, and what to do for it. The failures are in an earlier block. */
@@ -231,7 +230,7 @@ const nextActions = (facts: DomainDigestFacts): readonly MailBlock[] => {
 };
 
 /** Sources of the period that were not seen before, except those seen while the domain was learned. */
-const newSources = ({ range, sources, learning }: DomainDigestFacts): readonly Source[] => {
+const newSources = ({ range, sources, learning }: DomainDigestFacts) => {
   const from = isoDay(range.fromDay);
   return sources
     .filter((source) => !isForeign(source))
@@ -240,7 +239,7 @@ const newSources = ({ range, sources, learning }: DomainDigestFacts): readonly S
 };
 
 /** `Unauthenticated mail from 41 networks: 312 messages, …`; null when there was none. */
-const unauthenticatedOf = (sources: readonly Source[]): string | null => {
+const unauthenticatedOf = (sources: readonly Source[]) => {
   const forged = sources.find(({ key }) => key === UNAUTHENTICATED_KEY);
   if (forged === undefined) return null;
   const { name, messages, rejected, quarantined } = forged;
@@ -248,27 +247,27 @@ const unauthenticatedOf = (sources: readonly Source[]): string | null => {
 };
 
 /** What keeps reports from arriving. */
-const problemsOf = ({ domain, failingChecks }: DomainDigestFacts): readonly string[] => {
+const problemsOf = ({ domain, failingChecks }: DomainDigestFacts) => {
   if (domain.status === "active") return [];
   return domain.status === "action_required" && failingChecks.length === 0
     ? ["The DNS records are incorrect."]
     : failingChecks;
 };
 
-const noReports = ({ lastReportAtMs }: DomainDigestFacts): string =>
+const noReports = ({ lastReportAtMs }: DomainDigestFacts) =>
   lastReportAtMs === null
     ? "No reports have arrived yet. The first takes 24 to 48 hours after the record is published."
     : `No reports about these days. The last report arrived on ${new Date(lastReportAtMs).toISOString().slice(0, 10)}.`;
 
 /** `1,790 messages, 98.2 % passed DMARC, 60 forwarded`. */
-const mailOf = ({ messages, aligned, forwarded }: Totals): string => {
+const mailOf = ({ messages, aligned, forwarded }: Totals) => {
   const share = percentOf(aligned, messages);
   if (share === null) return "No mail";
   const passed = `${plural(messages, "message")}, ${share} % passed DMARC`;
   return forwarded > 0 ? `${passed}, ${formatCount(forwarded)} forwarded` : passed;
 };
 
-const changeOf = ({ period, range, compared: { days, now, before } }: DomainDigestFacts): string | null => {
+const changeOf = ({ period, range, compared: { days, now, before } }: DomainDigestFacts) => {
   const [share, shareBefore] = [percentOf(now.aligned, now.messages), percentOf(before.aligned, before.messages)];
   if (share === null || shareBefore === null) return null;
   const points = Math.round((share - shareBefore) * 10) / 10;
@@ -278,21 +277,20 @@ const changeOf = ({ period, range, compared: { days, now, before } }: DomainDige
   return `${signed(points)} percentage points and ${signed(mail)} % messages${part} ${PREVIOUS[period]}`;
 };
 
-const incompleteOf = ({ period, range }: DomainDigestFacts): string | null => {
+const incompleteOf = ({ period, range }: DomainDigestFacts) => {
   const day = incompleteDay(period, range);
   return day === null ? null : `Reports about ${isoDay(day)} may still arrive.`;
 };
 
-const signed = (value: number): string =>
-  value === 0 ? "±0" : `${value > 0 ? "+" : "−"}${formatCount(Math.abs(value))}`;
+const signed = (value: number) => (value === 0 ? "±0" : `${value > 0 ? "+" : "−"}${formatCount(Math.abs(value))}`);
 
-const reportersOf = ({ reports, reporters }: DomainDigestFacts): string => {
+const reportersOf = ({ reports, reporters }: DomainDigestFacts) => {
   const names = reporters.slice(0, REPORTERS_NAMED).join(", ");
   const more = reporters.length - REPORTERS_NAMED;
   return `${plural(reports, "report")} from ${more > 0 ? `${names} and ${more} more` : names}`;
 };
 
-const policyOf = (policy: DomainDigestFacts["policy"]): string => {
+const policyOf = (policy: DomainDigestFacts["policy"]) => {
   if (policy === null) return "no policy known";
   const test = policy.t === "y" ? "; t=y" : "";
   return `p=${policy.p}${test}${policy.inherited_from === null ? "" : ` from ${policy.inherited_from}`}`;
@@ -396,5 +394,5 @@ export const comparedRanges = (period: DigestPeriod, range: DayRange): ComparedR
   return { now: firstDays(range, days), before: firstDays(before, days) };
 };
 
-const lengthOf = ({ fromDay, toDay }: DayRange): number => toDay - fromDay + 1;
-const firstDays = ({ fromDay }: DayRange, days: number): DayRange => ({ fromDay, toDay: fromDay + days - 1 });
+const lengthOf = ({ fromDay, toDay }: DayRange) => toDay - fromDay + 1;
+const firstDays = ({ fromDay }: DayRange, days: number) => ({ fromDay, toDay: fromDay + days - 1 });

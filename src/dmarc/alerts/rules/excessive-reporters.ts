@@ -4,7 +4,6 @@ import { DAY_MS, isoDay } from "../../../foundation/base/days.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { dayField, integerField, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/alert-store.ts";
 import type { DomainReporters, UnknownReporter } from "../../records/domains/reporter-store.ts";
 import { alertRule, domainLink, items, texts } from "./alert-rule.ts";
 import { NO_ALERTS, type ReviewFacts, type RuleResult, subjectOfMany } from "./review-facts.ts";
@@ -25,7 +24,7 @@ const ALERT_MS = DAY_MS;
 const REPORTERS_MAX = 10;
 
 /** What the reports with one voucher count. */
-export interface VoucherMessages {
+interface VoucherMessages {
   readonly messages: number;
   /** How many reporters these are. */
   readonly reporters: number;
@@ -36,7 +35,7 @@ interface Weighed extends UnknownReporter {
   readonly messages: number;
 }
 
-export interface Outliers {
+interface Outliers {
   /** The vouchers whose counts are far above all others, most messages first. */
   readonly excessive: readonly Weighed[];
   /** Vouchers of those that were so before, and no longer are. */
@@ -56,7 +55,7 @@ export const findOutliers = (
   const factor = isCovered ? FACTOR_COVERED : FACTOR_ELSEWHERE;
   let others = 0;
   let reporters = 0;
-  const count = (of: VoucherMessages): void => {
+  const count = (of: VoucherMessages) => {
     others += of.messages;
     reporters += of.reporters;
   };
@@ -75,7 +74,7 @@ export const findOutliers = (
 };
 
 /** Unknown reporters whose counts are far above all others, each once. From then on advice and alerts do not count them anywhere. */
-export const findExcessiveReporters = (facts: ReviewFacts): RuleResult => {
+const findExcessiveReporters = (facts: ReviewFacts): RuleResult => {
   const { domain, nowMs, today, everyone, alerts } = facts;
   const reporters = everyone.domainReporters(domain.number);
   // Nobody else can send mail that is authenticated as the domain itself.
@@ -84,7 +83,7 @@ export const findExcessiveReporters = (facts: ReviewFacts): RuleResult => {
   if (unknown.length === 0) return NO_ALERTS;
   const range = { fromDay: today - WINDOW_DAYS + 1, toDay: today };
   const sums = Map.groupBy(everyone.reporters(domain.number, range), ({ voucher }) => voucher);
-  const messagesOf = (voucher: number): VoucherMessages => {
+  const messagesOf = (voucher: number) => {
     const of = sums.get(voucher) ?? [];
     return { messages: sumOf(of, "messages"), reporters: of.length };
   };
@@ -175,7 +174,7 @@ export const EXCESSIVE_REPORTER = alertRule({
   },
 });
 
-const excessiveAlert = (data: ExcessiveData): Alert => {
+const excessiveAlert = (data: ExcessiveData) => {
   const names = data.reporters.map(({ name }) => name);
   const [only = ""] = names;
   const subject = data.count === 1 ? only : subjectOfMany(names);
@@ -183,7 +182,7 @@ const excessiveAlert = (data: ExcessiveData): Alert => {
 };
 
 /** `x.example reports 1,000,000 messages in 30 days, all known reporters together 1,234`. */
-const excessiveSummary = ({ count, reporters, compared_with, other_messages }: ExcessiveData): string => {
+const excessiveSummary = ({ count, reporters, compared_with, other_messages }: ExcessiveData) => {
   const [first] = reporters;
   const who =
     count === 1

@@ -5,7 +5,7 @@ import type { DkimAuthResult, SpfAuthResult } from "../../reports/report/report-
 import type { DayMail } from "./alert-rule-store.ts";
 
 /** The mail of a source by day, in any order; days without mail are absent. */
-export interface SourceDays {
+interface SourceDays {
   readonly key: string;
   readonly days: readonly DayMail[];
 }
@@ -20,7 +20,7 @@ export interface AlertedIncident {
   readonly usualShare: number;
 }
 
-export interface FailureThresholds {
+interface FailureThresholds {
   /** Failing messages of an incident, so far. */
   readonly messagesMin: number;
   /** How far the share of failing mail must be above the usual one, 0 to 1. */

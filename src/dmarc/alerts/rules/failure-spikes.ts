@@ -10,10 +10,9 @@ import type { Source } from "../../insight/sources/source-response.ts";
 import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import { alertRule, readAlertBody, shareField, shareOf, items } from "./alert-rule.ts";
-import type { SourceDay, DayMail } from "./alert-rule-store.ts";
+import type { SourceDay } from "./alert-rule-store.ts";
 import {
   CAUSE_CODES,
-  type CauseRecord,
   causeText,
   findCauses,
   type SpikeCause,
@@ -33,14 +32,14 @@ import {
 import { NO_ALERTS, type ReviewFacts, type RuleResult, subjectOfMany } from "./review-facts.ts";
 
 /** A change of the failures of one source. */
-export interface SourceSpike {
+interface SourceSpike {
   readonly change: FailureChange;
   readonly source: Source;
   readonly causes: readonly SpikeCause[];
 }
 
 /** The last alerted incident of a source. */
-export interface KnownIncident extends AlertedIncident {
+interface KnownIncident extends AlertedIncident {
   readonly causes: readonly SpikeCause[];
 }
 
@@ -58,7 +57,7 @@ const RECORDS_MAX = 500;
 const SOURCES_MAX = 100;
 
 /** Sources of which much more mail fails than usual: when that starts, doubles, and ends. */
-export const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
+const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
   const { domain, today, recent, thresholds, alerts, rollups, rules } = facts;
   const incidents = readIncidents(alerts.listByRule(domain.number, "failure_spike", ALERTS_MAX));
   const messagesMin = thresholds.failure_spike_messages;
@@ -75,7 +74,7 @@ export const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
     riseMin: thresholds.failure_spike_percent / 100,
     isComplete: completeDays(rollups.perDay(domain.number, range), today),
   };
-  const spikes = [...rowsByKey].flatMap(([key, rows]): readonly SourceSpike[] => {
+  const spikes = [...rowsByKey].flatMap(([key, rows]) => {
     const source = facts.sources(range).get(key);
     if (source === undefined || isForeign(source)) return [];
     const change = judgeFailures({ key, days: sumByDay(rows) }, incidents.get(key), measure);
@@ -192,15 +191,15 @@ export const FAILURE_SPIKE = alertRule({
 
 const HUNDRED = 100;
 /** 100 % only where it is exactly that. */
-const percentWords = (share: number): string => `${Math.min(Math.round(share * HUNDRED), share < 1 ? 99 : HUNDRED)} %`;
+const percentWords = (share: number) => `${Math.min(Math.round(share * HUNDRED), share < 1 ? 99 : HUNDRED)} %`;
 
-const failedWords = ({ messages, failing, failing_share }: SpikeData): string =>
+const failedWords = ({ messages, failing, failing_share }: SpikeData) =>
   failing === messages
     ? `All ${plural(messages, "message")} failed`
     : `${formatCount(failing)} of ${plural(messages, "message")} failed (${percentWords(failing_share)})`;
 
 /** A receiver that could not look something up has a problem of its own (RFC 8601 §2.7.1). */
-const isLookupFailure = (causes: readonly SpikeCause[]): boolean =>
+const isLookupFailure = (causes: readonly SpikeCause[]) =>
   causes.length > 0 && causes.every(({ result }) => result?.startsWith("temperror") === true);
 
 /**
@@ -225,14 +224,14 @@ export const isKnownIncident = (
 /** Whether half of a usual day's mail is in, or two days have passed since. */
 const completeDays = (perDay: readonly { readonly day: number; readonly messages: number }[], today: number) => {
   const messages = new Map(perDay.map((day) => [day.day, day.messages]));
-  return (day: number): boolean => {
+  return (day: number) => {
     if (day <= today - COMPLETE_AFTER_DAYS) return true;
     const weekAgo = messages.get(day - WEEK) ?? 0;
     return weekAgo > 0 && (messages.get(day) ?? 0) >= COMPLETE_SHARE_MIN * weekAgo;
   };
 };
 
-const sumByDay = (rows: readonly SourceDay[]): readonly DayMail[] =>
+const sumByDay = (rows: readonly SourceDay[]) =>
   [...Map.groupBy(rows, ({ day }) => day)].map(([day, of]) => ({
     day,
     ...sumFields(of, "messages", "aligned", "forwarded"),
@@ -245,7 +244,7 @@ const causesOf = (
   range: DayRange,
   { domain, records }: ReviewFacts,
 ): readonly SpikeCause[] => {
-  const read = (fromDay: number, toDay: number, aligned: boolean): CauseRecord[] =>
+  const read = (fromDay: number, toDay: number, aligned: boolean) =>
     records
       .records(
         { sources },
@@ -277,7 +276,7 @@ const incidentSchema = dataSchema.pick({ state: true, day: true }).extend({
 });
 
 /** The last incident of each source by its key, out of the alerts about them, newest first. */
-export const readIncidents = (alerts: readonly DmarcAlertRow[]): ReadonlyMap<string, KnownIncident> => {
+const readIncidents = (alerts: readonly DmarcAlertRow[]) => {
   const last = new Map<string, KnownIncident>();
   for (const { body } of alerts.toReversed()) {
     const read = incidentSchema.safeParse(readAlertBody(body).data);
@@ -301,7 +300,7 @@ const SUMMARIES: Readonly<Record<FailureChange["state"], (name: string, usual: s
 export const failureAlert = (spikes: readonly SourceSpike[]): Alert => {
   const sorted = spikes.toSorted((a, b) => b.change.failing - a.change.failing);
   const changes = sorted.map(({ change }) => change);
-  const sum = (count: (change: FailureChange) => number): number => sumBy(changes, count);
+  const sum = (count: (change: FailureChange) => number) => sumBy(changes, count);
   const [messages, failing] = [sum((one) => one.messages), sum((one) => one.failing)];
   const usual = sum((one) => one.usualShare * one.messages) / Math.max(1, messages);
   const since = isoDay(Math.min(...changes.map(({ startedDay }) => startedDay)));
@@ -329,7 +328,7 @@ export const failureAlert = (spikes: readonly SourceSpike[]): Alert => {
   };
 };
 
-const spikeSource = ({ change, source, causes }: SourceSpike): SpikeData["sources"][number] => {
+const spikeSource = ({ change, source, causes }: SourceSpike) => {
   const { startedDay, messages, failing, usualShare } = change;
   const since = isoDay(startedDay);
   return {
@@ -343,5 +342,5 @@ const spikeSource = ({ change, source, causes }: SourceSpike): SpikeData["source
   };
 };
 
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
-const percent = (share: number): string => `${percentOf(share, 1) ?? 0} %`;
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+const percent = (share: number) => `${percentOf(share, 1) ?? 0} %`;

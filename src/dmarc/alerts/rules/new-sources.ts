@@ -70,7 +70,7 @@ export const EVENT_SOURCE_EXAMPLE: EventSource = {
  * New sources whose mail could be the user's: it is aligned, or authenticates for some domain, or comes from a known service or the
  * domain's own network. Unauthenticated mail of others raises no alert, however much it is: see `spoofing-campaign.ts`.
  */
-export const findNewSources = (facts: ReviewFacts): RuleResult => {
+const findNewSources = (facts: ReviewFacts): RuleResult => {
   const { domain, nowMs, recent, rules } = facts;
   const unreviewed = new Set(rules.unreviewedSources(domain.number));
   if (unreviewed.size === 0) return NO_ALERTS;

@@ -3,7 +3,6 @@ import { z } from "zod";
 import { isoDay } from "../../../foundation/base/days.ts";
 import { integerField, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, plural, shortName } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/alert-store.ts";
 import { alertRule, SENDER_FIELDS, domainLink, items, passed } from "./alert-rule.ts";
 import {
   judgeNewcomer,
@@ -30,7 +29,7 @@ const ALIGNED_MIN = 3;
 const ALERT_NAMES_MAX = 10;
 
 /** New names in From below the domain whose mail passes DMARC. */
-export const findNewSubdomains = (facts: ReviewFacts): RuleResult => {
+const findNewSubdomains = (facts: ReviewFacts): RuleResult => {
   const { domain, recent, rules } = facts;
   const names = rules.unreviewedNames(domain.number, recent, NAMES_MAX);
   if (names.length === 0) return NO_ALERTS;
@@ -75,7 +74,7 @@ export const NEW_SUBDOMAIN = alertRule({
 });
 
 /** One name, or many together; the most messages first. */
-const newSubdomainsAlert = (names: readonly NewName[]): Alert => {
+const newSubdomainsAlert = (names: readonly NewName[]) => {
   const [first] = names;
   const isOne = names.length === 1 && first !== undefined;
   const found: NewNames = { count: names.length, names: names.slice(0, ALERT_NAMES_MAX) };

@@ -24,7 +24,7 @@ import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./revi
 import { CHECK_FIELDS_EXAMPLE, CHECK_FIELDS } from "./status-changed.ts";
 
 /** Days on which reporters found a weaker policy than the DNS checks ever did. */
-export interface PolicyLapse {
+interface PolicyLapse {
   readonly firstDay: number;
   readonly lastDay: number;
   /** The weakest policy found. */
@@ -54,7 +54,7 @@ const SUBJECT = "reports:";
 const strengthOf = (p: DmarcPolicy) => STRENGTHS.indexOf(p);
 
 /** Lapses of an enforced policy that began and ended between two DNS checks, as reports prove them; each once, as `policy_weakened`. */
-export const findPolicyLapses = (facts: ReviewFacts): RuleResult => {
+const findPolicyLapses = (facts: ReviewFacts): RuleResult => {
   const { domain, nowMs, today, rules } = facts;
   const state = readState(domain.state);
   const policy = state?.believed.policy ?? null;

@@ -28,7 +28,7 @@ export interface RuleResult {
 export const NO_ALERTS: RuleResult = { alerts: [] };
 
 /** The daily sums and the review marks: of all reports, or only of trusted ones. */
-export interface ReportData {
+interface ReportData {
   readonly rollups: RollupStore;
   readonly rules: AlertRuleStore;
 }

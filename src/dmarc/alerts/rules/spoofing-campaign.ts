@@ -3,7 +3,6 @@ import { z } from "zod";
 import { dayField, integerField } from "../../../foundation/http/schema-fields.ts";
 import { dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { action, formatCount, plural } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/alert-store.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { UNAUTHENTICATED_KEY } from "../../insight/sources/source-keys.ts";
 import { alertRule, domainLink, texts } from "./alert-rule.ts";
@@ -16,7 +15,7 @@ export interface ForgedDay {
   readonly forged: number;
 }
 
-export interface Campaign {
+interface Campaign {
   /** The first day with far more forged mail than usual. */
   readonly startedDay: number;
   readonly day: number;
@@ -35,7 +34,7 @@ const CAMPAIGN_GAP_DAYS = 14;
 const ALERTS_MAX = 20;
 
 /** A spoofing campaign, once: far more unauthenticated mail from addresses without a proper reverse name than usual. */
-export const findSpoofingCampaign = (facts: ReviewFacts): RuleResult => {
+const findSpoofingCampaign = (facts: ReviewFacts): RuleResult => {
   const { domain, nowMs, today, recent, learning, thresholds, alerts, rollups, rules } = facts;
   const messagesMin = thresholds.spoofing_messages;
   // Mail that passes, or that receivers recognize as forwarded, is none of it.
@@ -128,21 +127,21 @@ export const findCampaign = (
     }, null);
 
 /** The forged messages of an average day before one; null when too few days are known. */
-const usualBefore = (days: readonly ForgedDay[], fromDay: number, beforeDay: number): number | null => {
+const usualBefore = (days: readonly ForgedDay[], fromDay: number, beforeDay: number) => {
   const known = Math.min(USUAL_DAYS_MAX, beforeDay - fromDay);
   if (known < USUAL_DAYS_MIN) return null;
   const before = days.filter(({ day }) => day < beforeDay && day >= beforeDay - known);
   return sumOf(before, "forged") / known;
 };
 
-const forgedDays = (rows: readonly { readonly day: number; readonly messages: number }[]): readonly ForgedDay[] =>
+const forgedDays = (rows: readonly { readonly day: number; readonly messages: number }[]) =>
   [...Map.groupBy(rows, ({ day }) => day)].map(([day, of]) => ({
     day,
     forged: sumOf(of, "messages"),
   }));
 
 /** `source` is the unauthenticated mail since the campaign started. */
-const campaignAlert = ({ startedDay, day, forged }: Campaign, source: Source | undefined): Alert => {
+const campaignAlert = ({ startedDay, day, forged }: Campaign, source: Source | undefined) => {
   const networks = source?.network_count ?? 0;
   const since = isoDay(startedDay);
   const found: z.output<typeof data> = {

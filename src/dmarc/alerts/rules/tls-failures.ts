@@ -3,14 +3,13 @@ import { z } from "zod";
 import { DAY_MS, dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
-import type { Alert } from "../../records/domains/alert-store.ts";
 import { alertRule, readAlertBody, shareField, shareOf, domainLink, texts } from "./alert-rule.ts";
 import type { StoredTlsReport } from "./alert-rule-store.ts";
 import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 import { dayOfTlsReport, knownTlsFailures, sumTlsSessions, tlsFailureText } from "../../reports/report/tls-report.ts";
 
 /** The sessions under one policy on the last days with reports, and those that failed with one result type. */
-export interface TlsFailures {
+interface TlsFailures {
   readonly policyDomain: string;
   /** `sts`, `tlsa`, `no-policy-found`, or what the reporter wrote; empty when it did not say. */
   readonly policyType: string;
@@ -68,7 +67,7 @@ type TlsData = z.output<typeof dataSchema>;
 const stateSchema = dataSchema.pick({ state: true, first_day: true });
 
 /** TLS sessions under a policy that begin to fail for a reason, and that no longer do. */
-export const findTlsFailures = ({ domain, nowMs, rules }: ReviewFacts): RuleResult => {
+const findTlsFailures = ({ domain, nowMs, rules }: ReviewFacts): RuleResult => {
   const reports = rules.tlsReportsSince(domain.number, nowMs - (ALERT_DAYS + LATE_DAYS) * DAY_MS);
   if (reports.length === 0) return NO_ALERTS;
   const open = new Map(
@@ -154,7 +153,7 @@ export const sumTlsFailures = (
   today: number,
   open: ReadonlySet<string>,
 ): readonly TlsFailures[] => {
-  const days = reports.flatMap((report): PolicyDay[] =>
+  const days = reports.flatMap((report) =>
     report.policies.map((policy) => ({ day: dayOfTlsReport(report), org: report.org, policy })),
   );
   const recent = days.filter(({ day, policy }) => policy.domain !== null && day >= today - ALERT_DAYS);
@@ -162,11 +161,10 @@ export const sumTlsFailures = (
   return [...byPolicy].flatMap(([key, all]) => sumPolicy(key, all, open));
 };
 
-const policyKey = ({ domain, policyType }: TlsPolicy): string =>
-  `${domain ?? ""} ${(policyType ?? "").replace(/\s+/g, "-")}`;
+const policyKey = ({ domain, policyType }: TlsPolicy) => `${domain ?? ""} ${(policyType ?? "").replace(/\s+/g, "-")}`;
 
 /** The subject of the alerts of an incident. */
-const subjectOf = ({ policyDomain, policyType, resultType }: TlsFailures): string =>
+const subjectOf = ({ policyDomain, policyType, resultType }: TlsFailures) =>
   `${policyDomain} ${policyType} ${resultType}`;
 
 const sumPolicy = (key: string, all: readonly PolicyDay[], open: ReadonlySet<string>): readonly TlsFailures[] => {
@@ -194,7 +192,7 @@ const sumPolicy = (key: string, all: readonly PolicyDay[], open: ReadonlySet<str
   });
 };
 
-const hostsOf = (failures: TlsPolicy["failures"]): TlsFailures["mxHosts"] => {
+const hostsOf = (failures: TlsPolicy["failures"]) => {
   const byHost = Map.groupBy(failures, ({ mxHost }) => mxHost ?? "");
   // Reports stored by older versions name no host.
   byHost.delete("");
@@ -219,7 +217,7 @@ const dataOf = (failures: TlsFailures, state: "began" | "ended", firstDay: strin
   };
 };
 
-const beganAlert = (failures: TlsFailures): Alert => {
+const beganAlert = (failures: TlsFailures) => {
   const data = dataOf(failures, "began", isoDay(failures.firstDay));
   const [worst] = failures.mxHosts;
   const where = worst === undefined ? "" : ` with ${worst.host}`;
@@ -228,7 +226,7 @@ const beganAlert = (failures: TlsFailures): Alert => {
   return { rule: "tls_failures", subject: subjectOf(failures), data, summary, cooldown: false };
 };
 
-const endedAlert = (failures: TlsFailures, since: string): Alert => {
+const endedAlert = (failures: TlsFailures, since: string) => {
   const data = dataOf(failures, "ended", since);
   const summary = `inbound TLS sessions no longer fail as they did since ${since} (${data.meaning})`;
   return { rule: "tls_failures", subject: subjectOf(failures), data, summary, cooldown: false };

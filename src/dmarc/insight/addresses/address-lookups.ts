@@ -70,14 +70,14 @@ export class AddressLookups {
  * - `aborted`: the run ended before the response.
  * - `private`: the address is not public, so it is not looked up.
  */
-export type LookupOutcome<F> =
+type LookupOutcome<F> =
   | { readonly kind: "found"; readonly fact: F; readonly validMs: number }
   | { readonly kind: "failed"; readonly partial: F | null }
   | { readonly kind: "aborted" }
   | { readonly kind: "private" };
 
 /** Looks up one kind of fact. */
-export interface AddressLookup<F> {
+interface AddressLookup<F> {
   /** What is looked up, for the log: `reverse name`. */
   readonly what: string;
   /**

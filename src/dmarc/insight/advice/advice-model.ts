@@ -48,7 +48,7 @@ export interface UnknownReporters {
 }
 
 /** A check of the domain that fails. */
-export interface FailingCheck {
+interface FailingCheck {
   readonly code: string;
   readonly message: string;
 }

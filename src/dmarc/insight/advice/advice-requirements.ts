@@ -174,7 +174,7 @@ const valueRange = (text: string, { valueStart, valueEnd, value }: RecordTag) =>
 };
 
 /** A record whose policy was corrected. */
-export interface CorrectedPolicy {
+interface CorrectedPolicy {
   readonly text: string;
   /** What was wrong, in sentences. */
   readonly problem: string;
@@ -225,7 +225,7 @@ const isWeakerRecord = (before: RecordValues, after: RecordValues): boolean =>
   (before.aspf === "s" && after.aspf === "r");
 
 /** What a fix depends on. */
-export type FixFacts = Pick<AdviceFacts, "domain" | "policy" | "health">;
+type FixFacts = Pick<AdviceFacts, "domain" | "policy" | "health">;
 
 /** What keeps mail of a sender from passing, and what to do about it. */
 export interface SourceFix {

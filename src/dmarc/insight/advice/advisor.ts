@@ -17,9 +17,9 @@ import { reporterBehind } from "../../reports/ingest/report-trust.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
-import type { AdvisedFinding, AdvisedName, AdviceFacts, UnknownReporters, Advice } from "./advice-model.ts";
+import type { AdvisedFinding, AdvisedName, AdviceFacts, Advice } from "./advice-model.ts";
 
-export interface AdvisorOptions {
+interface AdvisorOptions {
   /** Of the reports on which decisions rely only: others must not change a policy. */
   readonly reading: RollupStore;
   readonly resolver: DnsResolver;
@@ -144,7 +144,7 @@ const gatherFacts = async (
   };
 };
 
-const unknownReportersOf = (reading: RollupStore, number: number, window: DayRange): UnknownReporters => {
+const unknownReportersOf = (reading: RollupStore, number: number, window: DayRange) => {
   const reporters = reading.domainReporters(number);
   const { unknown, isCovered } = reporters;
   const sums = reading.only(unknown.map(({ voucher }) => voucher)).reporters(number, window);
@@ -167,7 +167,7 @@ interface PolicyDays {
 }
 
 /** The days with reports on which the present policy was published for the whole day. */
-const countPolicyDays = (options: AdvisorOptions, domain: DomainRow, { policy, days, window }: PolicyDays): number => {
+const countPolicyDays = (options: AdvisorOptions, domain: DomainRow, { policy, days, window }: PolicyDays) => {
   const { domains } = options;
   const fromMs = (window.fromDay - 1) * DAY_MS;
   const sinceMs = domains === undefined ? domain.updatedAtMs : policySinceMs(domains, domain, { policy, fromMs });
@@ -204,7 +204,7 @@ const policySinceMs = (
 
 const historyPolicySchema = historyBodySchema.pick({ policy: true });
 
-const hasPolicy = ({ body }: HistoryRow, policy: StatePolicy | null): boolean => {
+const hasPolicy = ({ body }: HistoryRow, policy: StatePolicy | null) => {
   const read = historyPolicySchema.safeParse(JSON.parse(body));
   return read.success && read.data.policy?.p === policy?.p && read.data.policy?.t === policy?.t;
 };
@@ -217,7 +217,7 @@ const importedDays = (
   { reading }: AdvisorOptions,
   { number, domain, createdAtMs }: DomainRow,
   { policy, window: { fromDay } }: PolicyDays,
-): ReadonlySet<number> => {
+) => {
   const enrolledDay = dayOfTime(createdAtMs);
   if (policy === null || policy.t === "y" || enrolledDay < fromDay) return new Set();
   const found = reading.reportedPolicies(number, { fromDay, toDay: enrolledDay }, domain);
@@ -225,7 +225,7 @@ const importedDays = (
 };
 
 /** Who reported about a day: the domain that their mail is authenticated as, or the name in reports that the owner uploaded. */
-const reportersOf = (reading: RollupStore, number: number, day: number): readonly string[] =>
+const reportersOf = (reading: RollupStore, number: number, day: number) =>
   reading.reporters(number, { fromDay: day, toDay: day }).map((one) => one.authenticatedAs ?? one.reporter);
 
 /** How many reporters reported about at least two days. */
@@ -262,7 +262,7 @@ const sendingNames = (
   );
 };
 
-const nameExists = async (resolver: DnsResolver, name: string): Promise<boolean | null> => {
+const nameExists = async (resolver: DnsResolver, name: string) => {
   const { outcome } = await resolver.resolve(name, "A", { timeoutMs: LOOKUP_TIMEOUT_MS });
   return isDefinite(outcome) ? outcome !== "nxdomain" : null;
 };

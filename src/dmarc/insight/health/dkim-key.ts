@@ -45,7 +45,7 @@ export const isDkimKeyText = (text: string): boolean =>
 export const parseDkimKey = (text: string): DkimKey => {
   const faults: string[] = [];
   const tags = text.length > TEXT_CHARACTERS_MAX ? [] : tagsOf(text, faults);
-  const textOf = (name: string): string | undefined => tags.find((tag) => tag.name === name)?.value;
+  const textOf = (name: string) => tags.find((tag) => tag.name === name)?.value;
   readVersion(tags, faults);
   const type = readType(textOf("k"), faults);
   const flags = listOf(textOf("t"));
@@ -69,7 +69,7 @@ export const parseDkimKey = (text: string): DkimKey => {
   };
 };
 
-const tagsOf = (text: string, faults: string[]): readonly RecordTag[] => {
+const tagsOf = (text: string, faults: string[]) => {
   const names = new Set<string>();
   const tags: RecordTag[] = [];
   for (const part of splitRecord(text)) {
@@ -82,7 +82,7 @@ const tagsOf = (text: string, faults: string[]): readonly RecordTag[] => {
   return tags;
 };
 
-const readVersion = (tags: readonly RecordTag[], faults: string[]): void => {
+const readVersion = (tags: readonly RecordTag[], faults: string[]) => {
   const at = tags.findIndex(({ name }) => name === "v");
   const value = tags[at]?.value;
   if (value === undefined) return;
@@ -91,7 +91,7 @@ const readVersion = (tags: readonly RecordTag[], faults: string[]): void => {
   else if (at > 0) faults.push("has v=DKIM1 behind other tags, but it must be the first");
 };
 
-const readType = (k: string | undefined, faults: string[]): DkimKey["type"] => {
+const readType = (k: string | undefined, faults: string[]) => {
   const type = (k ?? "rsa").toLowerCase();
   if (type === "rsa" || type === "ed25519") return type;
   faults.push(`has the unknown key type ${quoteText(type)}`);
@@ -115,18 +115,11 @@ const readBits = (p: string, type: "rsa" | "ed25519", faults: string[]): number 
   return key?.bits ?? null;
 };
 
-const listOf = (value: string | undefined): readonly string[] =>
+const listOf = (value: string | undefined) =>
   (value ?? "")
     .split(":")
     .map((item) => item.trim().toLowerCase())
     .filter((item) => item !== "");
-
-/** An element of DER (X.690 §8.1): its tag, its contents, and where the next one begins. */
-interface DerElement {
-  readonly tag: number;
-  readonly contents: Uint8Array;
-  readonly next: number;
-}
 
 const SEQUENCE = 0x30;
 const INTEGER = 0x02;
@@ -154,7 +147,7 @@ export const readRsaKey = (der: Uint8Array): RsaKeySize | null => {
   return readBareKey(outer.contents) ?? readWrappedKey(outer.contents);
 };
 
-const readWrappedKey = (contents: Uint8Array): RsaKeySize | null => {
+const readWrappedKey = (contents: Uint8Array) => {
   const algorithm = readElement(contents, 0, SEQUENCE);
   const identifier = algorithm === null ? null : readElement(algorithm.contents, 0, OBJECT_IDENTIFIER);
   if (algorithm === null || identifier === null) return null;
@@ -166,7 +159,7 @@ const readWrappedKey = (contents: Uint8Array): RsaKeySize | null => {
 };
 
 /** The two numbers of an RSAPublicKey. */
-const readBareKey = (contents: Uint8Array): RsaKeySize | null => {
+const readBareKey = (contents: Uint8Array) => {
   const modulus = readElement(contents, 0, INTEGER);
   const exponent = modulus === null ? null : readElement(contents, modulus.next, INTEGER);
   if (modulus === null || exponent === null || exponent.next !== contents.length) return null;
@@ -175,13 +168,14 @@ const readBareKey = (contents: Uint8Array): RsaKeySize | null => {
   return bits === 0 ? null : { bits, hasSoundExponent: last % 2 === 1 && bitsOf(exponent.contents) > 1 };
 };
 
-const bitsOf = (number: Uint8Array): number => {
+const bitsOf = (number: Uint8Array) => {
   const start = number.findIndex((octet) => octet !== 0);
   if (start === -1) return 0;
   return (number.length - start) * 8 - (Math.clz32(number[start] ?? 0) - 24);
 };
 
-const readElement = (bytes: Uint8Array, at: number, tag: number): DerElement | null => {
+/** An element of DER (X.690 §8.1): its tag, its contents, and where the next one begins. Null for one with another tag. */
+const readElement = (bytes: Uint8Array, at: number, tag: number) => {
   const first = bytes[at + 1];
   if (bytes[at] !== tag || first === undefined) return null;
   const lengthOctets = first < 0x80 ? 0 : first - 0x80;

@@ -58,7 +58,7 @@ export const dkimKeySchema = z.object({
 
 export type DkimKeySummary = z.output<typeof dkimKeySchema>;
 
-export interface DkimCheckOptions {
+interface DkimCheckOptions {
   readonly selectors: readonly SelectorToCheck[];
   /** The day of the check, in days since 1970 (UTC). */
   readonly today: number;

@@ -9,13 +9,13 @@ import { SPF_FINDINGS } from "./spf-findings.ts";
 /** Every finding, with why it matters in a sentence or two. The codes are part of the API; the sentences may change. */
 const FINDINGS = { ...DMARC_FINDINGS, ...SPF_FINDINGS, ...DKIM_FINDINGS, ...INBOUND_FINDINGS, ...BIMI_FINDINGS };
 
-export type HealthCode = keyof typeof FINDINGS;
+type HealthCode = keyof typeof FINDINGS;
 export const HEALTH_CODES = Object.keys(FINDINGS) as readonly HealthCode[];
 
 /** Why a finding of domain health matters. */
 export const findingReason = (code: HealthCode): string => FINDINGS[code];
 
-export const healthFindingSchema = z
+const healthFindingSchema = z
   .object({
     code: z.enum(HEALTH_CODES).describe("What was found."),
     severity: z

@@ -18,7 +18,7 @@ export interface DueHealth {
 }
 
 /** A domain, and whether a check of it is planned or none is needed. */
-export interface ListedDomain {
+interface ListedDomain {
   readonly number: number;
   readonly id: string;
   readonly isPlanned: boolean;

@@ -26,14 +26,14 @@ import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { createShares, type OnBehalfOf, type Priority } from "../../../foundation/base/on-behalf-of.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 
-export interface HealthCheckOptions {
+interface HealthCheckOptions {
   readonly resolver: DnsResolver;
   readonly get: Getter;
   readonly clock: Clock;
 }
 
 /** The domain to check, and how. */
-export interface HealthCheckRequest {
+interface HealthCheckRequest {
   /** Lower-case A-labels. */
   readonly domain: string;
   /** Selectors that are in use; without any, common ones are tried. */
@@ -74,7 +74,7 @@ export const createHealthCheck = ({ resolver, get, clock }: HealthCheckOptions) 
     });
   };
 
-export type HealthCheck = ReturnType<typeof createHealthCheck>;
+type HealthCheck = ReturnType<typeof createHealthCheck>;
 
 /** Where the domain does not exist, that is the one finding: nothing else can be published before it does. */
 const existingOnly = (sections: HealthSection[]): HealthSection[] => {
@@ -117,7 +117,7 @@ const zoneOf = (domain: string): DnsResolver => {
 };
 
 /** The health of a test domain, by the same checks over a made-up zone. No DNS query is sent. */
-export const checkTestHealth = (domain: string, clock: Clock): Promise<DomainHealth> => {
+const checkTestHealth = (domain: string, clock: Clock): Promise<DomainHealth> => {
   const check = createHealthCheck({
     resolver: zoneOf(domain),
     get: async () => err({ kind: "dns", problem: "Test domains serve no policy." }),
@@ -129,7 +129,7 @@ export const checkTestHealth = (domain: string, clock: Clock): Promise<DomainHea
   });
 };
 
-export interface HealthRunsOptions {
+interface HealthRunsOptions {
   readonly store: HealthStore;
   readonly check: HealthCheck;
   /** A resolver without a cache, so that a record that was just published is found. */
@@ -137,14 +137,14 @@ export interface HealthRunsOptions {
 }
 
 /** An enrolled domain whose health is checked. */
-export interface HealthSubject {
+interface HealthSubject {
   readonly number: number;
   readonly domain: string;
   readonly accountId: string;
   readonly mode: KeyMode;
 }
 
-export interface HealthRequest {
+interface HealthRequest {
   /** Checks again although the last result is fresh. */
   readonly refresh: boolean;
   /** Selectors to check beside those in the reports. */

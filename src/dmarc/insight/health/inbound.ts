@@ -129,7 +129,7 @@ const reportRecords = (report: InboundReport, host: string, records: readonly st
   });
 };
 
-export interface MtaStsOptions {
+interface MtaStsOptions {
   readonly dns: HealthDns;
   readonly get: Getter;
   readonly signal: AbortSignal;

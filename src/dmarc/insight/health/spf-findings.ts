@@ -33,7 +33,7 @@ export const SPF_FINDINGS = {
   spf_macro: "The result depends on the message, so it cannot be predicted here.",
 };
 
-export type SpfReport = SectionReport<keyof typeof SPF_FINDINGS>;
+type SpfReport = SectionReport<keyof typeof SPF_FINDINGS>;
 
 /** RFC 7208 §4.6.4: terms that cause DNS queries, void lookups, and hosts of one `mx`. */
 export const SPF_LOOKUPS_MAX = 10;
@@ -44,7 +44,7 @@ const LOOKUPS_NEAR = 9;
 const RECORD_OCTETS_ADVISED = 450;
 
 /** The DNS lookups of a whole evaluation. */
-export interface SpfSums {
+interface SpfSums {
   readonly lookups: number;
   readonly voids: number;
   /** False where a part of the record could not be followed, so that `lookups` is a minimum. */
@@ -162,12 +162,12 @@ export class SpfRecordReport {
     );
   }
 
-  #record(): string {
+  #record() {
     return this.root === this.domain ? `The SPF record of ${this.domain}` : `The included SPF record of ${this.domain}`;
   }
 
   /** What was observed, and who has to change it: the owner, or the service behind an include. */
-  #term(observed: string, fix: string): { observed: string; fix: string } {
+  #term(observed: string, fix: string) {
     return this.root === this.domain
       ? { observed, fix }
       : { observed, fix: `Ask the operator of ${this.domain} to correct the record, or remove the include.` };

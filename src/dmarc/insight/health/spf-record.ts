@@ -3,7 +3,7 @@ import { quoteText } from "./section-report.ts";
 
 export type SpfQualifier = "+" | "-" | "~" | "?";
 const MECHANISMS = ["all", "include", "a", "mx", "ptr", "ip4", "ip6", "exists"] as const;
-export type SpfMechanism = (typeof MECHANISMS)[number];
+type SpfMechanism = (typeof MECHANISMS)[number];
 
 /** One term of an SPF record (RFC 7208 §4.6.1), in the order of the text. */
 export type SpfTerm =

@@ -1,5 +1,5 @@
 import type { Runtime } from "../../../foundation/db/runtime.ts";
-import { AppError, ok, type Result } from "../../../foundation/base/errors.ts";
+import { AppError, ok } from "../../../foundation/base/errors.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { knownReporterOf } from "../../reports/ingest/report-trust.ts";
 import { parseMonitoredDomain } from "../../records/domains/domain-platform.ts";
@@ -16,7 +16,7 @@ const ACCEPTED_MAX = 500;
 const RESERVED_LOCAL_PART = "postmaster";
 
 /** The organizational domain of a reporter. */
-const readAuthor = (text: string, { mode }: ReporterOwner): Result<string, string> => {
+const readAuthor = (text: string, { mode }: ReporterOwner) => {
   const parsed = parseMonitoredDomain(text, mode);
   return parsed.ok ? ok(organisationalDomain(parsed.value) ?? parsed.value) : parsed;
 };

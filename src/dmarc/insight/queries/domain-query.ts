@@ -27,6 +27,8 @@ export interface QueryContext {
 export const REPORTS_TAG = "DMARC reports";
 export const DOMAIN_PATH = "/v1/dmarc/domains/:id";
 export const domainParams = z.object({ id: idParameter("domain") });
+/** What routes that read the reports of a domain have in common. */
+export const DOMAIN_REPORTS = { method: "GET", tag: REPORTS_TAG, scope: "dmarc:read", params: domainParams } as const;
 
 /** The name of an exported file: `records-example.com-2026-01-01-2026-01-30.csv`. */
 export const exportFileName = (what: string, { domain }: DomainRow, range: DayRange, suffix: string): string =>

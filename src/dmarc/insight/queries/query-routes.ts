@@ -2,7 +2,6 @@ import type { FailureReportStore } from "../../reports/ingest/report-store.ts";
 import {
   type QueryContext,
   DOMAIN_PATH,
-  domainParams,
   REPORTS_TAG,
   rangeOf,
   RANGE_DAYS_MAX,
@@ -11,6 +10,7 @@ import {
   rowFormatOf,
   NDJSON_TYPE,
   ndjsonResponse,
+  DOMAIN_REPORTS,
 } from "./domain-query.ts";
 import { FailureReports, failureReportDetailSchema, failureReportSchema, ReportReader } from "./report-reader.ts";
 import { createSourceRoutes, SOURCE_ROUTES } from "./source-routes.ts";
@@ -56,28 +56,22 @@ import { summarizeDomain, summarySchema, timeseriesOf, timeseriesSchema } from "
 const summaryQuery = z.strictObject(rangeFields);
 
 const GET_SUMMARY = declareRoute({
-  method: "GET",
+  ...DOMAIN_REPORTS,
   path: `${DOMAIN_PATH}/summary`,
   operationId: "getDmarcSummary",
-  tag: REPORTS_TAG,
   summary: "Get the summary of a domain",
   description: `Message counts, classes of sources, top sources, reporters and header_from domains of a range of at most ${RANGE_DAYS_MAX} days. A report counts for the UTC day of the middle of its period.`,
-  scope: "dmarc:read",
-  params: domainParams,
   query: summaryQuery,
   responses: { 200: { description: "The summary.", schema: summarySchema, example: SUMMARY_EXAMPLE } },
 });
 
 const GET_TIMESERIES = declareRoute({
-  method: "GET",
+  ...DOMAIN_REPORTS,
   path: `${DOMAIN_PATH}/timeseries`,
   operationId: "getDmarcTimeseries",
-  tag: REPORTS_TAG,
   summary: "Get the daily message counts of a domain",
   description:
     "Returns a point for every day of the range, also for days that no report covers. A report counts for the UTC day of the middle of its period.",
-  scope: "dmarc:read",
-  params: domainParams,
   query: summaryQuery,
   responses: {
     200: { description: "The daily message counts.", schema: timeseriesSchema, example: TIMESERIES_EXAMPLE },
@@ -87,14 +81,11 @@ const GET_TIMESERIES = declareRoute({
 const SUMMARY_ROUTES = [GET_SUMMARY, GET_TIMESERIES] as const;
 
 const LIST_RECORDS = declareRoute({
-  method: "GET",
+  ...DOMAIN_REPORTS,
   path: `${DOMAIN_PATH}/records`,
   operationId: "listDmarcRecords",
-  tag: REPORTS_TAG,
   summary: "List the records of a domain's reports",
   description: `The newest day first; within a day, failing records first. A page with filters can hold fewer rows than \`limit\` and still have a \`next_cursor\`. ${CSV_DESCRIPTION} The file begins at \`cursor\`; for more rows, request shorter ranges, or NDJSON. With \`Accept: application/x-ndjson\` all rows of the range are streamed in the same order from \`cursor\`, one JSON object per line, without a limit.`,
-  scope: "dmarc:read",
-  params: domainParams,
   query: pageQuery(isRecordCursor, recordFilters),
   responses: {
     200: {
@@ -145,14 +136,11 @@ const REPORTS_PATH = `${DOMAIN_PATH}/reports`;
 const RECORDS_MAX = 1_000;
 
 const LIST_REPORTS = declareRoute({
-  method: "GET",
+  ...DOMAIN_REPORTS,
   path: REPORTS_PATH,
   operationId: "listDmarcReports",
-  tag: REPORTS_TAG,
   summary: "List the aggregate reports of a domain",
   description: "The newest day first; within a day, the most recently received report first.",
-  scope: "dmarc:read",
-  params: domainParams,
   query: pageQuery(isReportCursor, {
     ...rangeFields,
     reporter: reporterFilter
@@ -207,15 +195,12 @@ const GET_RAW_REPORT = declareRoute({
 });
 
 const LIST_TLS_REPORTS = declareRoute({
-  method: "GET",
+  ...DOMAIN_REPORTS,
   path: `${DOMAIN_PATH}/tls-reports`,
   operationId: "listTlsReports",
-  tag: REPORTS_TAG,
   summary: "List the TLS reports of a domain (RFC 8460)",
   description:
     "The most recently received first: the sessions under each policy, and the failures by type and MX host.",
-  scope: "dmarc:read",
-  params: domainParams,
   query: pageQuery(isId, {}),
   responses: {
     200: {
@@ -238,15 +223,12 @@ export const failureReportsSchema = z
 const FAILURES_PATH = `${DOMAIN_PATH}/failure-reports`;
 
 const LIST_FAILURE_REPORTS = declareRoute({
-  method: "GET",
+  ...DOMAIN_REPORTS,
   path: FAILURES_PATH,
   operationId: "listDmarcFailureReports",
-  tag: REPORTS_TAG,
   summary: "List the failure reports of a domain (RFC 9991)",
   description:
     "The most recently received first. Failure reports are about single messages. They are stored while `store_failure_reports` is on, at most 1,000 a day, for `raw_retention_days`; without names, local parts and subjects unless `failure_reports_redact` was off when they arrived.",
-  scope: "dmarc:read",
-  params: domainParams,
   query: pageQuery(isId, {}),
   responses: {
     200: {

@@ -60,13 +60,13 @@ export interface RecordConditions {
 }
 
 /** Records from `before` (exclusive) to `end` (inclusive), in the order of the list. */
-export interface RecordWindow {
+interface RecordWindow {
   readonly before: RecordKey;
   readonly end: RecordKey;
 }
 
 /** The messages that a reporter counted on a day. */
-export interface ReporterDay {
+interface ReporterDay {
   /** Lower case; empty for one without a name. */
   readonly reporter: string;
   readonly day: number;

@@ -2,7 +2,7 @@ import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { authenticatedOrganisation, reporterSchema, reporterView } from "./reporter.ts";
 import type { Cell } from "../../../foundation/http/csv.ts";
-import type { RecordConditions, RecordKey, RecordRow, RecordScope, RecordStore } from "./record-store.ts";
+import type { RecordKey, RecordRow, RecordScope, RecordStore } from "./record-store.ts";
 import { walk } from "../../../foundation/base/walk.ts";
 import { parseRecordBody } from "../../reports/report/report.ts";
 import type { SourceName } from "../sources/domain-sources.ts";
@@ -100,10 +100,7 @@ export const recordSchema = z
   .meta({ title: "DmarcRecord" });
 
 /** The filters that each record must pass, besides the scope. `source` is a source key. */
-export type RowFilters = Pick<
-  RecordFilters,
-  "source" | "source_ip" | "disposition" | "aligned" | "header_from" | "reporter"
->;
+type RowFilters = Pick<RecordFilters, "source" | "source_ip" | "disposition" | "aligned" | "header_from" | "reporter">;
 
 /** Which records to read. */
 export interface RecordQuery {
@@ -133,22 +130,22 @@ const CURSOR = /^(\d{1,6})\.(\d{1,12})\.(\d{1,15})\.(\d{1,9})$/;
 
 export const isRecordCursor = (text: string): boolean => CURSOR.test(text);
 
-const readCursor = (text: string): RecordKey => {
+const readCursor = (text: string) => {
   const [day = 0, rank = 0, report = 0, position = 0] = text.split(".").map(Number);
   return { day, rank, report, position };
 };
 
-const writeKey = ({ day, rank, report, position }: RecordKey): string => `${day}.${rank}.${report}.${position}`;
+const writeKey = ({ day, rank, report, position }: RecordKey) => `${day}.${rank}.${report}.${position}`;
 
 /** Sorts after every record of a day. */
-const endOf = (day: number): RecordKey => ({ day, rank: -1, report: -1, position: -1 });
+const endOf = (day: number) => ({ day, rank: -1, report: -1, position: -1 });
 
 /** A source that was stored while the records were read has no name yet. */
-const shownNameOf = ({ source }: RecordRow, { names }: Pick<RecordQuery, "names">): SourceName =>
+const shownNameOf = ({ source }: RecordRow, { names }: Pick<RecordQuery, "names">) =>
   names.get(source) ?? { key: "pending", name: "pending" };
 
 /** The filters that SQLite cannot evaluate, or that no index supports. */
-const passes = (row: RecordRow, query: Pick<RecordQuery, "filters" | "names">): boolean => {
+const passes = (row: RecordRow, query: Pick<RecordQuery, "filters" | "names">) => {
   const { source, reporter } = query.filters;
   return (
     (source === undefined || shownNameOf(row, query).key === source) &&
@@ -156,7 +153,7 @@ const passes = (row: RecordRow, query: Pick<RecordQuery, "filters" | "names">): 
   );
 };
 
-const traitsOf = ({ source_ip, disposition, aligned, header_from, reporter }: RowFilters): RecordConditions => ({
+const traitsOf = ({ source_ip, disposition, aligned, header_from, reporter }: RowFilters) => ({
   sourceIp: source_ip ?? null,
   disposition: disposition ?? null,
   aligned: aligned ?? null,
@@ -205,7 +202,7 @@ export const readRecords = async (
 };
 
 /** Where the next window begins. After the first aligned record of a day no failing one follows. */
-const nextWindow = (end: RecordKey | undefined, { aligned }: RowFilters): RecordKey | null => {
+const nextWindow = (end: RecordKey | undefined, { aligned }: RowFilters) => {
   if (end === undefined) return null;
   return aligned === false && end.rank < RANK_STEP ? endOf(end.day) : end;
 };
@@ -297,14 +294,14 @@ const recordCells = (record: ShownRecord): Cell[] => {
   return RECORD_COLUMNS.map((column) => flat[column]);
 };
 
-const ipFilter = z.string().transform((text, context): string => {
+const ipFilter = z.string().transform((text, context) => {
   const source = readSourceIp(text);
   if (typeof source !== "string") return source.ip;
   context.addIssue({ code: "custom", message: "Must be an IPv4 or IPv6 address" });
   return z.NEVER;
 });
 
-const domainFilter = z.string().transform((text, context): string => {
+const domainFilter = z.string().transform((text, context) => {
   const read = readDomain(text);
   if (read !== null) return read;
   context.addIssue({ code: "custom", message: "Must be a domain name" });

@@ -40,7 +40,7 @@ export interface ReportKey {
 }
 
 /** The reports of a domain (by its number) about a day and later ones. */
-export interface ReportScope {
+interface ReportScope {
   readonly domain: number;
   readonly fromDay: number;
 }

@@ -9,7 +9,7 @@ import {
   type ShownReport,
   type ShownReportDetail,
 } from "./reports.ts";
-import type { RawRow, ReportFilters, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
+import type { RawRow, ReportFilters, TlsReportRow } from "./report-query-store.ts";
 import { exportRecords, readRecords } from "./records.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import { exportFileName, rangeOf, type QueryContext } from "./domain-query.ts";
@@ -30,7 +30,7 @@ export interface ReportListQuery extends ReportFilters {
 }
 
 /** What reports are read from. */
-export type ReportContext = Pick<QueryContext, "clock" | "rollups" | "records" | "reports" | "findDomain">;
+type ReportContext = Pick<QueryContext, "clock" | "rollups" | "records" | "reports" | "findDomain">;
 
 /** A report with a page of its records; `next` continues it. */
 export interface ReportWithRecords {
@@ -137,14 +137,14 @@ export class ReportReader {
     return sumTlsReports(reports.tlsReports(domain, null, TLS_REPORTS_SUMMED_MAX), this.range(days));
   }
 
-  #find(domain: number, id: string): ReportRowStored {
+  #find(domain: number, id: string) {
     const report = this.context.reports.find(domain, id);
     if (report !== undefined) return report;
     throw new AppError("not_found", { message: "There is no such report of this domain." });
   }
 }
 
-const cellsOf = (report: ShownReport): Cell[] => {
+const cellsOf = (report: ShownReport) => {
   const { reporter, authenticity } = report;
   const flat: Record<(typeof REPORT_COLUMNS)[number], Cell> = {
     ...report,
@@ -157,13 +157,13 @@ const cellsOf = (report: ShownReport): Cell[] => {
 };
 
 /** TLS sessions of mail to a domain. */
-export interface TlsSessions {
+interface TlsSessions {
   readonly successful: number;
   readonly failed: number;
 }
 
 /** Failed sessions of one kind; `key` is a result type of RFC 8460, an MX host or the name of a reporter. */
-export interface TlsFailureCount {
+interface TlsFailureCount {
   readonly key: string;
   readonly failed: number;
 }
@@ -198,7 +198,7 @@ interface DayPolicy {
 /** Sums up TLS reports by the day that most of a report is about, by policy, failure and host. Pure. */
 export const sumTlsReports = (rows: readonly TlsReportRow[], { fromDay, toDay }: DayRange): TlsSummary => {
   const inRange = rows.filter((row) => dayOfTlsReport(row) >= fromDay && dayOfTlsReport(row) <= toDay);
-  const all = inRange.flatMap((row): DayPolicy[] =>
+  const all = inRange.flatMap((row) =>
     parseTlsReportBody(row.body).policies.map((policy) => ({ day: dayOfTlsReport(row), policy })),
   );
   const failures = all.flatMap(({ policy }) => knownTlsFailures(policy));
@@ -226,7 +226,7 @@ export const sumTlsReports = (rows: readonly TlsReportRow[], { fromDay, toDay }:
 
 const sessionsOf = (all: readonly DayPolicy[]) => sumTlsSessions(all.map(({ policy }) => policy));
 
-const countsOf = (groups: ReadonlyMap<string, Policy["failures"]>): TlsFailureCount[] =>
+const countsOf = (groups: ReadonlyMap<string, Policy["failures"]>) =>
   [...groups]
     .map(([key, of]) => ({ key, failed: sumOf(of, "sessions") }))
     .filter(({ failed }) => failed > 0)

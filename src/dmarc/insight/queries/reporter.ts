@@ -25,7 +25,7 @@ export const reporterSchema = z
 export type ShownReporter = Readonly<z.infer<typeof reporterSchema>>;
 
 /** A reporter as it is stored. */
-export interface StoredReporter {
+interface StoredReporter {
   /** The name in its reports; null where they give none. */
   readonly org: string | null;
   /** Of an untrusted reporter: the domain that authenticated its mail, or `UNAUTHENTICATED`; empty for a trusted one. */
@@ -53,7 +53,7 @@ export const reporterWords = ({ name, claimed_name: claimed, trusted }: ShownRep
 };
 
 /** Counts of a range of days, and how much of them is in untrusted reports only. */
-export interface TrustFigures {
+interface TrustFigures {
   readonly reports: number;
   readonly messages: number;
   readonly untrustedReports: number;

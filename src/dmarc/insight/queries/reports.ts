@@ -156,7 +156,7 @@ const authenticityView = ({ authenticity: result, authenticityBody: body }: Repo
     : { result, ...(body === null ? NOT_CHECKED : storedAuthenticitySchema.parse(JSON.parse(body))) };
 
 /** A report without its records. */
-export const reportView = (row: ReportRowStored): ShownReport => {
+const reportView = (row: ReportRowStored): ShownReport => {
   const { notices, skippedRows } = parseReportBody(row.body);
   const authenticity = authenticityView(row);
   const authenticatedAs = authenticity?.result === "pass" ? authenticatedOrganisation(authenticity.from) : null;

@@ -14,6 +14,7 @@ import {
   DOMAIN_PATH,
   domainParams,
   REPORTS_TAG,
+  DOMAIN_REPORTS,
 } from "./domain-query.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
@@ -40,7 +41,7 @@ export interface SourceListQuery {
   readonly isFailing?: boolean;
 }
 
-export interface FoundSources {
+interface FoundSources {
   readonly domain: DomainRow;
   readonly range: DayRange;
   /** Worst first. */
@@ -124,7 +125,7 @@ const withinBytes = (sources: readonly Source[]) => {
 };
 
 /** The columns of the CSV export. Signatures, envelope domains and addresses are in one cell each, separated by `; `. */
-export const SOURCE_COLUMNS = sourceSchema.omit({ lookups_pending: true }).keyof().options;
+const SOURCE_COLUMNS = sourceSchema.omit({ lookups_pending: true }).keyof().options;
 
 const EXPORTED_AT_ONCE = 1_000;
 
@@ -164,14 +165,11 @@ export const sourcesSchema = z
   .meta({ title: "DmarcSourceList" });
 
 const LIST_SOURCES = declareRoute({
-  method: "GET",
+  ...DOMAIN_REPORTS,
   path: PATH,
   operationId: "listDmarcSources",
-  tag: REPORTS_TAG,
   summary: "List who sends in a domain's name",
   description: `Those with the most actionable failures come first. A source is the service or organization behind the sending addresses; \`dkim\` and \`spf\` show how its mail is authenticated. \`authorized\`: nearly all of its mail is aligned. \`misconfigured\`: it sends for you, but its mail is not aligned. \`forwarder\`: it forwards mail of others. \`threat\`: unauthenticated mail from addresses without a proper reverse name. \`unknown\`: classify it with PATCH. ${CSV_DESCRIPTION}`,
-  scope: "dmarc:read",
-  params: domainParams,
   query: pageQuery(isSourceCursor, {
     ...rangeFields,
     classification: z.enum(CLASSIFICATIONS).optional().describe("Only sources of this class."),

@@ -7,13 +7,7 @@ import { actionableFailures, DomainSources, type SourceDomain } from "../sources
 import { CLASSIFICATIONS, type RollupStore } from "../sources/rollup-store.ts";
 import { type Source, sourceSchema } from "../sources/source-response.ts";
 import { REPORTER_STANDINGS, standingOf } from "../../records/domains/reporter-store.ts";
-import {
-  reporterSchema,
-  reporterView,
-  trustSentence,
-  type UnknownFigures,
-  unknownReporterSentence,
-} from "./reporter.ts";
+import { reporterSchema, reporterView, trustSentence, unknownReporterSentence } from "./reporter.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
 
@@ -180,13 +174,13 @@ export const summarizeDomain = (
   };
 };
 
-const classesOf = (sources: readonly Source[]): Summary["classes"] =>
+const classesOf = (sources: readonly Source[]) =>
   CLASSIFICATIONS.map((classification) => {
     const of = sources.filter((source) => source.classification === classification);
     return { classification, sources: of.length, ...sumFields(of, "messages", "aligned") };
   });
 
-const unknownFigures = (rollups: RollupStore, number: number, reporters: readonly ReporterTotals[]): UnknownFigures => {
+const unknownFigures = (rollups: RollupStore, number: number, reporters: readonly ReporterTotals[]) => {
   const { isCovered, ...standings } = rollups.domainReporters(number);
   const unknown = reporters.filter(({ voucher }) => standingOf({ isCovered, ...standings }, voucher) === "unknown");
   return {
@@ -196,11 +190,7 @@ const unknownFigures = (rollups: RollupStore, number: number, reporters: readonl
   };
 };
 
-const topReportersOf = (
-  rollups: RollupStore,
-  number: number,
-  reporters: readonly ReporterTotals[],
-): Summary["top_reporters"] => {
+const topReportersOf = (rollups: RollupStore, number: number, reporters: readonly ReporterTotals[]) => {
   const written = rollups.writtenNames(number, reporters);
   const standings = rollups.domainReporters(number);
   return reporters.map(({ reporter, author, authenticatedAs, voucher, reports, messages, aligned }) => {
@@ -291,7 +281,7 @@ export const domainFiguresSchema = z
       .describe("A number for each of the 30 days, the oldest first: for a small chart."),
   })
   .meta({ title: "DmarcDomainFigures" });
-export type DomainFigures = Readonly<z.output<typeof domainFiguresSchema>>;
+type DomainFigures = Readonly<z.output<typeof domainFiguresSchema>>;
 
 /** Reads the figures of domains by their numbers; the result has every given number. */
 export type ReadFigures = (numbers: readonly number[]) => ReadonlyMap<number, DomainFigures>;
@@ -308,7 +298,7 @@ export const createFigureReader =
     return new Map(numbers.map((number) => [number, figuresOf(found.get(number) ?? [], range)]));
   };
 
-const figuresOf = (days: readonly DomainDay[], { fromDay, toDay }: DayRange): DomainFigures => {
+const figuresOf = (days: readonly DomainDay[], { fromDay, toDay }: DayRange) => {
   const messages = new Array<number>(RANGE_DAYS).fill(0);
   const failing = new Array<number>(RANGE_DAYS).fill(0);
   for (const one of days) {
@@ -322,7 +312,7 @@ const figuresOf = (days: readonly DomainDay[], { fromDay, toDay }: DayRange): Do
   };
 };
 
-const sumOfDays = (days: readonly DomainDay[]): DomainFigures["last_7_days"] => {
+const sumOfDays = (days: readonly DomainDay[]) => {
   const { messages, aligned } = sumFields(days, "messages", "aligned");
   return { messages, aligned, failing: messages - aligned, aligned_percent: percentOf(aligned, messages) };
 };

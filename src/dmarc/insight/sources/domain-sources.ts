@@ -42,7 +42,7 @@ export interface SourceDomain {
   readonly sourceRules: readonly SourceRule[];
 }
 
-export interface SourceOptions {
+interface SourceOptions {
   /** Lists each network of unauthenticated mail as a source of its own, not all of them as one. */
   readonly byNetwork?: boolean;
 }
@@ -71,7 +71,7 @@ export interface SenderAddress {
   readonly lastDay: number;
 }
 
-export interface ClassifiedSources {
+interface ClassifiedSources {
   readonly sources: readonly Source[];
   /** The classes of the stored sources with failing messages, by their numbers. */
   readonly failing: ReadonlyMap<number, Classification>;
@@ -299,7 +299,7 @@ export const isForeign = ({ key, kind, classification }: Source): boolean =>
 export const byWorst = (a: Source, b: Source): number =>
   actionableFailures(b) - actionableFailures(a) || b.messages - a.messages || (a.key < b.key ? -1 : 1);
 
-export interface SourceChange {
+interface SourceChange {
   readonly keys: readonly string[];
   /** Null restores the automatic classification. */
   readonly classification: Classification | null;

@@ -86,7 +86,7 @@ const DOMAIN_DAYS = `SELECT domain, day, sum(messages) messages, sum(aligned) al
 const SET_CLASSIFICATION = `INSERT INTO dmarc_source_words (domain, key, classification, at_ms, note) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (domain, key) DO UPDATE SET classification = excluded.classification, at_ms = excluded.at_ms, note = excluded.note`;
 
-export interface RollupOptions {
+interface RollupOptions {
   /** Counts the reports that decide: see `decidingVouchers`. */
   readonly trustedOnly?: boolean;
   /** Counts the reports with these vouchers, and those decide. */

@@ -37,7 +37,7 @@ export type ClassificationReason =
   | "nothing_known";
 
 /** The automatic class of a source, and why. */
-export interface JudgedSource {
+interface JudgedSource {
   readonly classification: Classification;
   readonly reason: ClassificationReason;
 }

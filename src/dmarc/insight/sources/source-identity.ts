@@ -6,7 +6,7 @@ import type { StoredSource } from "./rollup-store.ts";
 import { ipNetworkOf, isGenericName } from "../addresses/address-store.ts";
 
 export const SOURCE_KINDS = ["own", "service", "organization", "network", "unauthenticated"] as const;
-export type SourceKind = (typeof SOURCE_KINDS)[number];
+type SourceKind = (typeof SOURCE_KINDS)[number];
 
 /** Who sends: the service or organization behind an address. */
 export interface SourceIdentity {
@@ -27,7 +27,7 @@ export const isSourceKey = (text: string): boolean => KEY.test(text);
  * What the reverse name of an address says: `pending` until it was looked up, `absent` when no name resolves back to the
  * address, `generic` for the names that providers give to all of their customers, `hosting` for those of hosting providers.
  */
-export type ReverseNameKind = "pending" | "absent" | "generic" | "hosting" | "named";
+type ReverseNameKind = "pending" | "absent" | "generic" | "hosting" | "named";
 
 /** A stored source with what its key says. */
 export interface SourceWithEvidence extends StoredSource {
@@ -77,7 +77,7 @@ export const reverseNameKindOf = (address: SourceAddress | undefined): ReverseNa
 };
 
 /** What the sources of one domain are identified by. */
-export interface IdentityContext {
+interface IdentityContext {
   /** The monitored domain. */
   readonly domain: string;
   /** See `trustedEvidence`. */

@@ -17,7 +17,7 @@ import { createRuleFinder, type SourceRule } from "../../records/domains/source-
 export const UNAUTHENTICATED_KEY = "unauthenticated";
 /** The same while the reverse names of its addresses are being looked up. */
 export const PENDING_KEY = "pending";
-export type UnauthenticatedKey = typeof UNAUTHENTICATED_KEY | typeof PENDING_KEY;
+type UnauthenticatedKey = typeof UNAUTHENTICATED_KEY | typeof PENDING_KEY;
 
 /**
  * An address that sends this much over this many days, from one of a few networks, may be a server of the user without a name.
@@ -165,10 +165,10 @@ export interface KeyedSource extends IdentifiedSource {
 export const UNRELATED_SUFFIX = "/others";
 const NETWORK_PREFIX = "net:";
 /** Ends the key of a network's unauthenticated mail where the network itself is the key of other mail. */
-export const UNAUTHENTICATED_SUFFIX = "/unauthenticated";
+const UNAUTHENTICATED_SUFFIX = "/unauthenticated";
 
 /** What all sources of a range say together, and what the user says about them. */
-export interface KeyContext extends UnauthenticatedMail {
+interface KeyContext extends UnauthenticatedMail {
   readonly addresses: ReadonlyMap<string, SourceAddress>;
   readonly identities: SourceIdentities;
   /** See `findRelayed`. */

@@ -78,7 +78,7 @@ export const sourceSchema = z
 export type Source = Readonly<z.infer<typeof sourceSchema>>;
 
 /** Stored sources that are shown as one. */
-export interface SourceGroup {
+interface SourceGroup {
   readonly key: string;
   readonly members: readonly KeyedSource[];
   readonly classification: Classification;

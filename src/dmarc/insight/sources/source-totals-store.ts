@@ -55,7 +55,7 @@ type Between = [domain: number, from: number, to: number, deciding: string];
  * The parts that sum up a range: weeks (their numbers, both inclusive) and days, less the days in those weeks that are not in the
  * range.
  */
-export interface RangeParts {
+interface RangeParts {
   readonly weeks: { readonly from: number; readonly to: number } | null;
   readonly added: readonly DayRange[];
   readonly subtracted: readonly DayRange[];
