@@ -1,9 +1,10 @@
+import type { z } from "zod";
+import type { discoverRequestSchema } from "./batch.ts";
 import { isIP } from "node:net";
 import type { KeyMode, Owner } from "../foundation/base/secrets.ts";
 import type { DnsResolver, DnsType } from "../foundation/net/dns.ts";
 import { parseTarget, parseTargetOrRange } from "./parse-target.ts";
 import { AppError } from "../foundation/base/errors.ts";
-import type { Severity } from "../foundation/base/severity.ts";
 import type { AddOutcome, NewTarget, Targets } from "./targets.ts";
 
 /** A possible target, and where it was found. */
@@ -125,16 +126,7 @@ export class TargetDiscovery {
 }
 
 /** What to look for, and the settings of what is added. */
-interface DiscoverRequest {
-  readonly domain?: string | undefined;
-  /** Whether the addresses that this service connects from are wanted. */
-  readonly egress?: boolean | undefined;
-  /** Adds nothing. */
-  readonly dry_run?: boolean | undefined;
-  readonly label?: string | null | undefined;
-  readonly webhook_url?: string | null | undefined;
-  readonly alert_severity_min?: Severity | null | undefined;
-}
+type DiscoverRequest = z.output<ReturnType<typeof discoverRequestSchema>>;
 
 /** Finds targets and adds them. Throws `Invalid request body` for what is not a domain. */
 export const discoverAndAdd = async (

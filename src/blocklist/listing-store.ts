@@ -91,7 +91,7 @@ export class ListingStore {
     return rows.map(({ listing }) => listing);
   }
 
-  insert(_tx: Tx, row: ListingRow) {
+  insert(_tx: Tx, row: typeof table.$inferInsert) {
     this.db.orm.insert(table).values(row).run();
   }
 

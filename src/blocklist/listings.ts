@@ -94,8 +94,10 @@ export class Listings {
       const severity = found?.severity ?? before?.severity ?? described.severity;
       severities.push(severity);
       const facts = { severity, meaning: found?.meanings.join(" ") ?? before?.meaning ?? described.meaning };
-      if (before === undefined) this.deps.store.insert(tx, { ...newListing(target, listing, atMs), ...facts });
-      else if (found !== undefined) this.deps.store.update(tx, target.id, listing, { ...facts, seenAtMs: atMs });
+      if (before === undefined) {
+        const { id: targetId, rangeId } = target;
+        this.deps.store.insert(tx, { targetId, listing, rangeId, sinceMs: atMs, seenAtMs: atMs, ...facts });
+      } else if (found !== undefined) this.deps.store.update(tx, target.id, listing, { ...facts, seenAtMs: atMs });
     }
     const removed = [...known.keys()].filter((listing) => !target.listedOn.includes(listing));
     this.deps.store.remove(tx, target.id, removed);
@@ -147,23 +149,6 @@ export class Listings {
     return { listings: listings.toSorted(worstFirst), count: listings.length };
   }
 }
-
-const newListing = ({ id, rangeId }: TargetRow, listing: string, atMs: number): ListingRow => ({
-  targetId: id,
-  listing,
-  rangeId,
-  severity: null,
-  meaning: null,
-  sinceMs: atMs,
-  seenAtMs: atMs,
-  acknowledgedBy: null,
-  acknowledgedAtMs: null,
-  delistingRequestedBy: null,
-  delistingRequestedAtMs: null,
-  note: null,
-  noteBy: null,
-  noteAtMs: null,
-});
 
 /** A change of the notes about a listing; missing fields stay as they are, false and null remove. */
 interface NotesChange {

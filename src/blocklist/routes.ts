@@ -1,17 +1,16 @@
+import type { BlocklistSlice } from "./open.ts";
+import { camelKeys } from "../foundation/base/key-case.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { waitFor } from "../foundation/base/wait.ts";
-import type { Catalogue } from "./lists/blocklist.ts";
-import type { DnsblHealth } from "./lists/health.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { readById } from "../foundation/base/walk.ts";
 import { rowsById, sendPage } from "../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../foundation/http/route.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { checkView, runningView } from "./check-result.ts";
-import type { ListingNotesEditor } from "./listings.ts";
 import { catalogueView, testListView } from "./list-status.ts";
-import type { BlocklistMonitor, FinishedCheck, RangeChecks } from "./monitor.ts";
+import type { FinishedCheck } from "./monitor.ts";
 import {
   ANNOTATE_LISTING,
   CHECK_TARGET,
@@ -28,26 +27,18 @@ import {
   discoverTargets,
   GET_OVERVIEW,
 } from "./operations.ts";
-import type { BlocklistStore, TargetRow } from "./store.ts";
+import type { TargetRow } from "./store.ts";
 import { readTargetFilters, refuseOtherCursor, severityCursor } from "./schemas.ts";
-import type { Targets } from "./targets.ts";
 import { listsByMode } from "./target-lookup.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import { sendJson } from "../foundation/http/response.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import { batchView, newTargetsOf, readBatch } from "./batch.ts";
-import { discoverAndAdd, type TargetDiscovery } from "./discovery.ts";
-import type { Overview } from "./overview.ts";
+import { discoverAndAdd } from "./discovery.ts";
 
-export interface BlocklistRouteDeps {
+interface BlocklistRouteDeps {
   readonly guard: Guard;
-  readonly targets: Targets;
-  readonly monitor: BlocklistMonitor;
-  readonly rangeChecks: RangeChecks;
-  readonly store: BlocklistStore;
-  readonly notes: ListingNotesEditor;
-  readonly catalogue: Catalogue;
-  readonly health: DnsblHealth;
+  readonly blocklist: BlocklistSlice;
   readonly rules: UrlPolicy;
   readonly clock: Clock;
   /** The name of a key. */
@@ -56,11 +47,16 @@ export interface BlocklistRouteDeps {
 
 const LISTING_CHARACTERS_MAX = 100;
 
-/** Serves the targets of blocklist monitoring, their checks and listings (contract §7). */
+/** Serves the targets of blocklist monitoring, their checks and listings, and the overview (contract §7). */
 export const createBlocklistRoutes = (deps: BlocklistRouteDeps) =>
-  serveRoutes(deps.guard, [...targetRoutes(deps), ...targetListRoutes(deps), ...checkRoutes(deps)]);
+  serveRoutes(deps.guard, [
+    ...targetRoutes(deps),
+    ...targetListRoutes(deps),
+    ...checkRoutes(deps),
+    ...overviewRoutes(deps),
+  ]);
 
-const targetRoutes = ({ targets, notes, rules, keyName }: BlocklistRouteDeps) => [
+const targetRoutes = ({ blocklist: { targets, notes }, rules, keyName }: BlocklistRouteDeps) => [
   handle(createTarget(rules), async ({ body, caller, set }) => {
     const { target, isNew } = await targets.add(caller, {
       target: body.target,
@@ -80,16 +76,7 @@ const targetRoutes = ({ targets, notes, rules, keyName }: BlocklistRouteDeps) =>
   handle(GET_TARGET, ({ params, caller }) => targets.view(targets.find(caller, params.id))),
 
   handle(updateTarget(rules), async ({ params, body, caller }) => {
-    const { label, monitoring_enabled, webhook_url, muted_lists, recipients, alert_severity_min } = body;
-    const changed = await targets.change(caller, params.id, {
-      ...(label === undefined ? {} : { label }),
-      ...(monitoring_enabled === undefined ? {} : { monitoringEnabled: monitoring_enabled }),
-      ...(webhook_url === undefined ? {} : { webhookUrl: webhook_url }),
-      ...(muted_lists === undefined ? {} : { mutedLists: muted_lists }),
-      ...(recipients === undefined ? {} : { recipients }),
-      ...(alert_severity_min === undefined ? {} : { alertSeverityMin: alert_severity_min }),
-    });
-    return targets.view(changed);
+    return targets.view(await targets.change(caller, params.id, camelKeys(body)));
   }),
 
   handle(DELETE_TARGET, async ({ params, caller, set }) => {
@@ -104,7 +91,7 @@ const targetRoutes = ({ targets, notes, rules, keyName }: BlocklistRouteDeps) =>
   }),
 ];
 
-const targetListRoutes = ({ targets, catalogue, health }: BlocklistRouteDeps) => {
+const targetListRoutes = ({ blocklist: { targets, catalogue, health } }: BlocklistRouteDeps) => {
   const lists = listsByMode(catalogue.lists);
   return [
     handle(LIST_TARGETS, ({ query, caller, request }) => {
@@ -141,7 +128,7 @@ const targetListRoutes = ({ targets, catalogue, health }: BlocklistRouteDeps) =>
   ];
 };
 
-const checkRoutes = ({ targets, monitor, rangeChecks, store, clock }: BlocklistRouteDeps) => [
+const checkRoutes = ({ blocklist: { targets, monitor, rangeChecks, store }, clock }: BlocklistRouteDeps) => [
   handle(CHECK_TARGET, async ({ params, query, caller, request, set }) => {
     const target = targets.find(caller, params.id);
     const running = target.members === null ? monitor.checkOnDemand(target) : rangeChecks.check(target);
@@ -166,36 +153,19 @@ const checkRoutes = ({ targets, monitor, rangeChecks, store, clock }: BlocklistR
   }),
 ];
 
-/** Serves what concerns many targets: the overview, batches, discovery. */
-export const createOverviewRoutes = ({
-  guard,
-  targets,
-  overview,
-  discovery,
-  rules,
-  clock,
-}: {
-  guard: Guard;
-  targets: Targets;
-  overview: Overview;
-  discovery: TargetDiscovery;
-  rules: UrlPolicy;
-  clock: Clock;
-}) => {
-  const webhookUrl = webhookUrlSchema(rules);
-  return serveRoutes(guard, [
-    handle(GET_OVERVIEW, async ({ query, caller, request }) =>
-      sendJson(request, await overview.read(caller, query.since ?? clock.nowMs() - DAY_MS)),
-    ),
+/** What concerns many targets: the overview, batches, discovery. */
+const overviewRoutes = ({ blocklist: { targets, overview, discovery }, rules, clock }: BlocklistRouteDeps) => [
+  handle(GET_OVERVIEW, async ({ query, caller, request }) =>
+    sendJson(request, await overview.read(caller, query.since ?? clock.nowMs() - DAY_MS)),
+  ),
 
-    handle(createTargets(rules), async ({ query, caller, request }) => {
-      const rows = await readBatch(request, query, webhookUrl);
-      const outcomes = await targets.addMany(caller, newTargetsOf(rows));
-      return sendJson(request, batchView(rows, outcomes));
-    }),
+  handle(createTargets(rules), async ({ query, caller, request }) => {
+    const rows = await readBatch(request, query, webhookUrlSchema(rules));
+    const outcomes = await targets.addMany(caller, newTargetsOf(rows));
+    return sendJson(request, batchView(rows, outcomes));
+  }),
 
-    handle(discoverTargets(rules), async ({ body, caller, request }) => {
-      return sendJson(request, await discoverAndAdd({ discovery, targets }, caller, body));
-    }),
-  ]);
-};
+  handle(discoverTargets(rules), async ({ body, caller, request }) =>
+    sendJson(request, await discoverAndAdd({ discovery, targets }, caller, body)),
+  ),
+];

@@ -1,5 +1,5 @@
 import { createAccountRoutes } from "../accounts/routes.ts";
-import { createOverviewRoutes, createBlocklistRoutes } from "../blocklist/routes.ts";
+import { createBlocklistRoutes } from "../blocklist/routes.ts";
 import { createBulkRoutes } from "../bulk/routes.ts";
 import { createDmarcRoutes } from "../dmarc/routes.ts";
 import type { Service, ServiceOptions } from "./compose.ts";
@@ -28,8 +28,7 @@ const routesOf = (service: Service, { config, baseUrl }: ServiceOptions) => {
     createBulkRoutes({ guard, bulk: bulk.jobs, lists: bulk.run.lists }),
     createAccountRoutes(guard, { store, ledger }),
     createUsageRoutes(guard, { usage: usage.usage, clock, nameOf: accounts.callerName }),
-    createBlocklistRoutes({ guard, rules, clock, ...blocklist, keyName: (id) => store.findKey(id)?.name ?? id }),
-    createOverviewRoutes({ guard, rules, clock, ...blocklist }),
+    createBlocklistRoutes({ guard, rules, clock, blocklist, keyName: (id) => store.findKey(id)?.name ?? id }),
     ...createDmarcRoutes({ guard, rules, dmarc }),
     createWebhookRoutes({ guard, webhooks, rules, types: EVENT_TYPES }),
     createNotificationsRoutes({ guard, notifications: notifications.settings, rules }),

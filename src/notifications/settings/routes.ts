@@ -1,3 +1,4 @@
+import { camelKeys } from "../../foundation/base/key-case.ts";
 import type { Guard } from "../../foundation/http/guard.ts";
 import { handle, serveRoutes, declareRoute } from "../../foundation/http/route.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
@@ -159,13 +160,7 @@ export const createNotificationsRoutes = ({
     }),
 
     handle(updateNotifications(rules), async ({ body, caller }) => {
-      const { webhook_url: webhookUrl, recipients, blacklist_severity_min, blacklist_digest } = body;
-      await notifications.change(caller, {
-        ...(webhookUrl === undefined ? {} : { webhookUrl }),
-        ...(recipients === undefined ? {} : { recipients }),
-        ...(blacklist_severity_min === undefined ? {} : { blacklistSeverityMin: blacklist_severity_min }),
-        ...(blacklist_digest === undefined ? {} : { blacklistDigest: blacklist_digest }),
-      });
+      await notifications.change(caller, camelKeys(body));
       return notifications.view(caller);
     }),
   ]);

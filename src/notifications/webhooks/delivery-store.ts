@@ -26,7 +26,8 @@ export const ATTEMPT_COLUMNS = [
 ] as const;
 
 /** That a row belongs to the endpoint that a statement is called with. */
-const isGivenEndpoint = ({ accountId, mode, url }: typeof table | typeof webhookGone): SQL[] => [
+type EndpointTable = typeof table | typeof webhookGone | typeof webhookPauses;
+const isGivenEndpoint = ({ accountId, mode, url }: EndpointTable): SQL[] => [
   eq(accountId, sql.placeholder("accountId")),
   eq(mode, sql.placeholder("mode")),
   eq(url, sql.placeholder("url")),
@@ -161,10 +162,9 @@ export interface DeliveryFilters {
   readonly untilMs?: number | undefined;
 }
 
-const pendingAt = ({ accountId, mode, url }: WebhookEndpoint) =>
-  and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
-const goneAt = ({ accountId, mode }: Owner, url: string) =>
-  and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
+const isAt = (rows: EndpointTable, { accountId, mode, url }: WebhookEndpoint) =>
+  and(eq(rows.accountId, accountId), eq(rows.mode, mode), eq(rows.url, url));
+const pendingAt = (endpoint: WebhookEndpoint) => and(isAt(table, endpoint), sql`status = 'pending'`);
 
 const matching = ({ accountId, mode }: Owner, filters: DeliveryFilters): SQL | undefined => {
   const { status, type, url, subject, sinceMs, untilMs } = filters;
@@ -211,10 +211,9 @@ export class DeliveryStore {
 
   /** Makes the first delivery of a queue due, but not before a pause ends, and only the first. Call it after every change of the queue. */
   wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number) {
-    const { accountId, mode, url, subject } = queue;
-    const first = this.#statements.firstOfQueue.get({ accountId, mode, url, subject });
+    const first = this.#statements.firstOfQueue.get({ ...queue });
     if (first === undefined || first.dueAtMs !== null) return;
-    this.#statements.clearDueOfOthers.run({ accountId, mode, url, subject, first: first.id });
+    this.#statements.clearDueOfOthers.run({ ...queue, first: first.id });
     this.#statements.setDue.run({ id: first.id, dueAtMs: Math.max(dueAtMs, this.pausedUntil(queue)) });
   }
 
@@ -225,17 +224,17 @@ export class DeliveryStore {
   }
 
   /** The first deliveries of the queues of an endpoint that are due, the longest waiting first. */
-  dueHeads({ accountId, mode, url }: WebhookEndpoint, nowMs: number, limit: number): Delivery[] {
-    return this.#statements.dueHeads.all({ accountId, mode, url, nowMs, limit });
+  dueHeads(endpoint: WebhookEndpoint, nowMs: number, limit: number): Delivery[] {
+    return this.#statements.dueHeads.all({ ...endpoint, nowMs, limit });
   }
 
   /** The ids of the pending deliveries of a queue in order. */
-  queue({ accountId, mode, url, subject }: WebhookQueue, limit: number): string[] {
-    return this.#statements.queue.all({ accountId, mode, url, subject, limit }).map(({ id }) => id);
+  queue(queue: WebhookQueue, limit: number): string[] {
+    return this.#statements.queue.all({ ...queue, limit }).map(({ id }) => id);
   }
 
-  countPending({ accountId, mode, url }: WebhookEndpoint): number {
-    return this.#statements.countPending.get({ accountId, mode, url })?.pending ?? 0;
+  countPending(endpoint: WebhookEndpoint): number {
+    return this.#statements.countPending.get({ ...endpoint })?.pending ?? 0;
   }
 
   failPending(_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number) {
@@ -332,10 +331,8 @@ export class DeliveryStore {
       .run();
   }
 
-  endPause(_tx: Tx, { accountId, mode, url }: WebhookEndpoint) {
-    const { accountId: ofAccount, mode: ofMode, url: ofUrl } = webhookPauses;
-    const pause = and(eq(ofAccount, accountId), eq(ofMode, mode), eq(ofUrl, url));
-    this.db.orm.delete(webhookPauses).where(pause).run();
+  endPause(_tx: Tx, endpoint: WebhookEndpoint) {
+    this.db.orm.delete(webhookPauses).where(isAt(webhookPauses, endpoint)).run();
   }
 
   /** Deletes up to `limit` pauses that ended before a time, and returns how many. */
@@ -344,8 +341,8 @@ export class DeliveryStore {
   }
 
   /** When a URL responded 410; undefined while deliveries to it are enabled. */
-  goneSince({ accountId, mode }: Owner, url: string): number | undefined {
-    return this.#statements.gone.get({ accountId, mode, url })?.atMs;
+  goneSince(owner: Owner, url: string): number | undefined {
+    return this.#statements.gone.get({ ...owner, url })?.atMs;
   }
 
   markGone(_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number) {
@@ -353,6 +350,9 @@ export class DeliveryStore {
   }
 
   clearGone(_tx: Tx, owner: Owner, url: string) {
-    this.db.orm.delete(webhookGone).where(goneAt(owner, url)).run();
+    this.db.orm
+      .delete(webhookGone)
+      .where(isAt(webhookGone, { ...owner, url }))
+      .run();
   }
 }
