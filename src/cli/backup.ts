@@ -1,3 +1,4 @@
+import { errorCode } from "../foundation/base/errors.ts";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import type { Command } from "commander";
@@ -15,7 +16,7 @@ const withFile = <T>(file: string, work: () => T): T => {
   try {
     return work();
   } catch (error) {
-    if (error instanceof Error && "code" in error) throw new CommandFailed(describeFileError(file, error), "file");
+    if (errorCode(error) !== "") throw new CommandFailed(describeFileError(file, error), "file");
     throw error;
   }
 };

@@ -1,3 +1,4 @@
+import { errorText } from "../foundation/base/errors.ts";
 import { SQLiteError } from "bun:sqlite";
 import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
 import { type Actor, actorOfProcess, type AuditedAction, type PerformedAction } from "../accounts/audit-store.ts";
@@ -9,13 +10,13 @@ import { describeMigrateProblem } from "../foundation/db/migrate.ts";
 import { type Db, openDb } from "../foundation/db/open.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { damagedDatabase } from "./newest-backup.ts";
-import { loadConfig, messageOf, prepareDatabase } from "./prepare-directory.ts";
+import { loadConfig, prepareDatabase } from "./prepare-directory.ts";
 
 /** What SQLite's failure to open or read the database at `path` is: damage, with the backup to restore, or its message. */
 export const databaseFailure = (path: string, error: unknown, { backupDir }: Config): CommandFailed => {
   const damage = damageOf(error);
   return damage === null || !("detail" in damage)
-    ? new CommandFailed(`Database error in ${path}: ${messageOf(error)}`, "database")
+    ? new CommandFailed(`Database error in ${path}: ${errorText(error)}`, "database")
     : damagedDatabase(path, damage.detail, { backupDir, nowMs: systemClock.nowMs() });
 };
 
@@ -44,7 +45,7 @@ export const openDatabaseAt = (path: string, { busyTimeoutMs, failure }: OpenOpt
     throw new CommandFailed(`${path}: ${describeMigrateProblem(opened.error)}`, opened.error.kind);
   } catch (error) {
     if (error instanceof CommandFailed) throw error;
-    throw failure?.(error) ?? new CommandFailed(`${path}: ${messageOf(error)}`, "database");
+    throw failure?.(error) ?? new CommandFailed(`${path}: ${errorText(error)}`, "database");
   }
 };
 

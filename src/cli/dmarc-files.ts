@@ -1,3 +1,4 @@
+import { errorCode } from "../foundation/base/errors.ts";
 import { readFileSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -90,7 +91,7 @@ export async function* readReportBytes(
     }
     if (number === 0 && size === 0) yield { input, bytes: new Uint8Array(), problem: null };
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const code = errorCode(error) || String(error);
     yield { input, bytes: null, problem: code === "ENOENT" ? NO_SUCH_FILE : `unreadable (${code})` };
   }
 }

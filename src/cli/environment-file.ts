@@ -1,6 +1,6 @@
 import { accessSync, constants, readFileSync } from "node:fs";
-import { ownUserId, userNameOf, fileErrorCode } from "../foundation/base/private-file.ts";
-import { err, ok, type Result } from "../foundation/base/errors.ts";
+import { ownUserId, userNameOf } from "../foundation/base/private-file.ts";
+import { err, ok, type Result, errorCode } from "../foundation/base/errors.ts";
 import type { Environment } from "../service/config.ts";
 import { CommandFailed, describeFileError, UsageError } from "./io.ts";
 
@@ -35,7 +35,7 @@ export const readSettingsFile = (path: string): Environment | null => {
   try {
     accessSync(path, constants.R_OK);
   } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes(fileErrorCode(error))) return null;
+    if (["ENOENT", "ENOTDIR"].includes(errorCode(error))) return null;
     throw new CommandFailed(
       `${path} has the settings of the service, and ${userNameOf(ownUserId())} may not read it. Run the command as root or postwarden: sudo -u postwarden postwarden …, or pass --env-file or --data-dir.`,
       "settings_file",

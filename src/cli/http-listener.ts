@@ -1,3 +1,4 @@
+import { errorCode, errorText } from "../foundation/base/errors.ts";
 import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
 import type { Clock } from "../foundation/base/clock.ts";
@@ -133,11 +134,9 @@ const readTls = ({ tls }: Config): ReadTls | null => {
     createSecureContext(read.value);
     return { ok: true, material: read.value };
   } catch (error) {
-    return { ok: false, message: `The HTTPS certificate is not usable: ${textOf(error)}` };
+    return { ok: false, message: `The HTTPS certificate is not usable: ${errorText(error)}` };
   }
 };
-
-const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 export interface ListenAttempt {
   readonly host: string;
@@ -148,7 +147,7 @@ export interface ListenAttempt {
 export const describeListenFailure = (error: unknown, { host, port }: ListenAttempt): string => {
   // The platform also reports EADDRINUSE for a name that has no address.
   const isName = isIP(host) === 0 && host !== "localhost";
-  switch (error instanceof Error && "code" in error ? error.code : undefined) {
+  switch (errorCode(error)) {
     case "EADDRINUSE":
       return isName
         ? `POSTWARDEN_HOST: "${host}" is not an address of this machine, or port ${port} is in use.`
@@ -159,6 +158,6 @@ export const describeListenFailure = (error: unknown, { host, port }: ListenAtte
     case "ENOENT":
       return `POSTWARDEN_HOST: "${host}" is not an address of this machine.`;
     default:
-      return `Cannot listen on ${host}:${port}: ${textOf(error)}`;
+      return `Cannot listen on ${host}:${port}: ${errorText(error)}`;
   }
 };

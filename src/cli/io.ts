@@ -1,3 +1,4 @@
+import { errorCode, errorText } from "../foundation/base/errors.ts";
 import { type Clock, systemClock } from "../foundation/base/clock.ts";
 import { type Environment, processEnvironment } from "../service/config.ts";
 import { safeLine, safeText } from "../foundation/base/visible-text.ts";
@@ -161,7 +162,7 @@ export const print = (io: Io, asJson: boolean | undefined, data: unknown, text: 
 
 /** Why a file cannot be used: `X: no such file`. */
 export const describeFileError = (path: string, error: unknown): string => {
-  switch (error instanceof Error && "code" in error ? error.code : undefined) {
+  switch (errorCode(error)) {
     case "ENOENT":
       return `${path}: no such file`;
     case "EACCES":
@@ -172,6 +173,6 @@ export const describeFileError = (path: string, error: unknown): string => {
     case "EISDIR":
       return `${path}: is a directory`;
     default:
-      return `${path}: ${error instanceof Error ? error.message : String(error)}`;
+      return `${path}: ${errorText(error)}`;
   }
 };

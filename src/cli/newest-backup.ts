@@ -1,6 +1,6 @@
+import { errorCode } from "../foundation/base/errors.ts";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { isoTime } from "../foundation/base/clock.ts";
-import { fileErrorCode } from "../foundation/base/private-file.ts";
 import type { Config } from "../service/config.ts";
 import { backupsAmong, type StoredBackup, keptCopies } from "../foundation/db/backup-directory.ts";
 import { CommandFailed } from "./io.ts";
@@ -10,7 +10,7 @@ const scheduledBackups = (directory: string, nowMs: number): readonly StoredBack
     return backupsAmong(readdirSync(directory), directory, nowMs);
   } catch (error) {
     // A directory that is not mounted has no backups to name.
-    if (fileErrorCode(error) !== "") return [];
+    if (errorCode(error) !== "") return [];
     throw error;
   }
 };

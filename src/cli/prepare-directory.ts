@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } f
 import { dirname, join } from "node:path";
 import { ownUserId, userNameOf, makePrivate, OTHERS_PERMISSIONS } from "../foundation/base/private-file.ts";
 import { type Config, DATA_DIR_SETTING, readConfig } from "../service/config.ts";
-import { SettingsError } from "../foundation/base/errors.ts";
+import { SettingsError, errorText } from "../foundation/base/errors.ts";
 import { takeServerLock } from "../foundation/db/database-files.ts";
 import { CommandFailed, type Io } from "./io.ts";
 
@@ -14,8 +14,6 @@ export const loadConfig = (io: Io): Config => {
 };
 
 /** The message of an error that the file system or SQLite threw. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 const FILE_NAME = "postwarden.db";
 /** Names that Postwarden creates in the data directory. */
 const OWN_NAMES = /^(postwarden\.db|server\.lock|uploads|report-tls|first-keys\.json|lost\+found$)/;
@@ -60,7 +58,7 @@ const makeDirectory = (path: string): void => {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new CommandFailed(`Cannot create the data directory ${path}: ${messageOf(error)}`, "data_dir");
+    throw new CommandFailed(`Cannot create the data directory ${path}: ${errorText(error)}`, "data_dir");
   }
 };
 
@@ -113,7 +111,7 @@ export const lockDatabase = (database: string): { release(): void } => {
     const lock = takeServerLock(path);
     if (lock !== null) return lock;
   } catch (error) {
-    throw new CommandFailed(`Cannot lock ${path}: ${messageOf(error)}`, "data_dir");
+    throw new CommandFailed(`Cannot lock ${path}: ${errorText(error)}`, "data_dir");
   }
   throw new CommandFailed(
     `Another server is using ${folder}. Stop it, or set ${DATA_DIR_SETTING} to another directory.`,

@@ -1,3 +1,4 @@
+import { errorCode } from "../foundation/base/errors.ts";
 import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { CommandFailed, describeFileError, UsageError } from "./io.ts";
@@ -18,8 +19,7 @@ export interface Paths {
   readonly state: string;
 }
 
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : String(error);
+const codeOf = (error: unknown) => errorCode(error) || String(error);
 
 /** The file at a path, links followed; null when there is none. */
 const look = (path: string, shown: string): Stats | null => {

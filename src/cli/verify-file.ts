@@ -1,3 +1,4 @@
+import { errorText } from "../foundation/base/errors.ts";
 import { rmSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { systemClock } from "../foundation/base/clock.ts";
@@ -44,8 +45,6 @@ export interface ListRun {
 
 const OWNER = "file";
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 const removeState = (state: string): void => {
   for (const ending of ["", "-wal", "-shm"]) rmSync(state + ending, { force: true });
 };
@@ -54,7 +53,7 @@ const takeLock = (path: string) => {
   try {
     return takeServerLock(path);
   } catch (error) {
-    throw new CommandFailed(`${path} is not writable: ${messageOf(error)}`, "out");
+    throw new CommandFailed(`${path} is not writable: ${errorText(error)}`, "out");
   }
 };
 
@@ -214,7 +213,7 @@ const verifyList = async (
     throw new CommandFailed(`The list was not completed: its status is ${ended.status}.`);
   await writeResults(bulk, ended, paths.out).catch((error: unknown) => {
     const advice = "Nothing is lost: run the same command again to retry.";
-    throw new CommandFailed(`${options.out} is not writable: ${messageOf(error)}. ${advice}`, "out");
+    throw new CommandFailed(`${options.out} is not writable: ${errorText(error)}. ${advice}`, "out");
   });
   const { format, rows, addresses, verdicts, sub_statuses } = jobView(ended, bulk.jobs.counts(ended.number));
   await bulk.runner.stop();

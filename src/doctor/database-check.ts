@@ -1,5 +1,5 @@
 import { existsSync, statSync } from "node:fs";
-import type { Result } from "../foundation/base/errors.ts";
+import { type Result, errorText } from "../foundation/base/errors.ts";
 import { inspectDatabase } from "../foundation/db/database-state.ts";
 import { describeMigrateProblem } from "../foundation/db/migrate.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
@@ -43,7 +43,7 @@ export const checkDatabase = ({ dataDir, database, place, checkedBytesMax }: Dat
       ? databaseCheck.warn(`${problem} \`postwarden serve\` creates a new one.`)
       : databaseCheck.fail(problem);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     return databaseCheck.fail(
       `${database}: ${reason}. If the file is damaged, run: postwarden restore FILE, with a backup.`,
     );

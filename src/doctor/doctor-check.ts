@@ -1,3 +1,4 @@
+import { errorText } from "../foundation/base/errors.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 
@@ -52,9 +53,7 @@ const runCheck = async ({ area, run }: AreaCheck, clock: Clock): Promise<readonl
       ),
     ];
   } catch (error) {
-    return [
-      fail(`A check ended with an error: ${error instanceof Error ? error.message : error}. Run doctor as root.`),
-    ];
+    return [fail(`A check ended with an error: ${errorText(error)}. Run doctor as root.`)];
   }
 };
 

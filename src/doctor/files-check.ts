@@ -1,3 +1,4 @@
+import { errorCode } from "../foundation/base/errors.ts";
 import { existsSync, lstatSync, readdirSync, statSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { OTHERS_PERMISSIONS } from "../foundation/base/private-file.ts";
@@ -56,8 +57,7 @@ export const checkFiles = (settings: FileSettings): readonly DoctorCheck[] => {
     const found = [...checkOwners(dataDir), ...secrets];
     return found.length === 0 ? [filesCheck.ok(`The files in ${dataDir} belong to one user and are private.`)] : found;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : null;
-    if (code !== "EACCES") throw error;
+    if (errorCode(error) !== "EACCES") throw error;
     return [
       filesCheck.fail(`${dataDir} cannot be read by this user. Run doctor as the user of the service, or as root.`),
     ];

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from "node:tls";
 import type { Clock } from "../foundation/base/clock.ts";
-import { err, ok, type Result } from "../foundation/base/errors.ts";
+import { err, ok, type Result, errorText } from "../foundation/base/errors.ts";
 import { formatRelay, type SmtpRelay } from "../foundation/net/mailer.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
@@ -90,6 +90,6 @@ const tryRelay = async (
 };
 
 const sentenceOf = (error: unknown): string => {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = errorText(error);
   return text.replace(/\s+/g, " ").replace(/\.?$/, ".");
 };

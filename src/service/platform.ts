@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { systemClock } from "../foundation/base/clock.ts";
-import { err } from "../foundation/base/errors.ts";
+import { err, errorCode } from "../foundation/base/errors.ts";
 import { systemRandom } from "../foundation/base/secrets.ts";
 import type { Config } from "./config.ts";
 import { isAllowedRecipient } from "../foundation/mail/recipients.ts";
@@ -18,7 +18,7 @@ const systemDnsServers = () => {
   try {
     return parseResolvConf(readFileSync(RESOLV_CONF, "utf8"));
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return parseResolvConf("");
+    if (errorCode(error) === "ENOENT") return parseResolvConf("");
     throw error;
   }
 };

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { err, type Result, SettingsError } from "../../foundation/base/errors.ts";
+import { err, type Result, SettingsError, errorText } from "../../foundation/base/errors.ts";
 import type { OnBehalfOf } from "../../foundation/base/on-behalf-of.ts";
 import { organisationalDomain } from "../../foundation/mail/organisational-domain.ts";
 import { resolverFor, type DnsResolver } from "../../foundation/net/dns.ts";
@@ -28,7 +28,7 @@ const readCatalogueFile = (path: string): Result<Catalogue, readonly string[]> =
   try {
     return parseCatalogue(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
-    return err([`${path} cannot be read: ${error instanceof Error ? error.message : error}.`]);
+    return err([`${path} cannot be read: ${errorText(error)}.`]);
   }
 };
 

@@ -1,7 +1,7 @@
 import { mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../foundation/base/clock.ts";
-import { AppError } from "../../foundation/base/errors.ts";
+import { AppError, errorCode } from "../../foundation/base/errors.ts";
 import { newId } from "../../foundation/base/secrets.ts";
 import { Busboy } from "@fastify/busboy";
 import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
@@ -117,8 +117,7 @@ const syncFolder = async (folder: string): Promise<void> => {
   }
 };
 
-const isDiskFull = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
+const isDiskFull = (error: unknown): boolean => ["ENOSPC", "EDQUOT"].includes(errorCode(error));
 
 const unsupported = (mediaType: string): AppError =>
   new AppError("unsupported_media_type", {

@@ -1,6 +1,13 @@
 /** An outcome its caller must branch on. `E` is a closed union, never a bare string or an Error. */
 export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
 
+/** The code of an error of the system or of SQLite, such as `ENOENT` or `SQLITE_FULL`; empty for any other. */
+export const errorCode = (error: unknown): string =>
+  error instanceof Error && "code" in error ? String(error.code) : "";
+
+/** What an exception says. */
+export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 export const ok = <T>(value: T): Result<T, never> => ({ ok: true, value });
 export const err = <E>(error: E): Result<never, E> => ({ ok: false, error });
 
@@ -67,5 +74,4 @@ const STATES = /^SQLITE_(FULL|READONLY|IOERR|BUSY|CANTOPEN|LOCKED|NOMEM|PROTOCOL
  * Whether an error is about the present state of the database, so that the same write may succeed later. False for bugs of
  * statements and for a damaged file (`SQLITE_CORRUPT`, `SQLITE_NOTADB`): the same write would fail every time.
  */
-export const isDatabaseState = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && STATES.test(String(error.code));
+export const isDatabaseState = (error: unknown): boolean => STATES.test(errorCode(error));

@@ -1,12 +1,9 @@
+import { errorCode } from "./errors.ts";
 import { chmodSync, chownSync, closeSync, fchownSync, openSync, statSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** Permissions of everybody but the owner. */
 export const OTHERS_PERMISSIONS = 0o077;
-
-/** The code of an error of the file system or of SQLite (`ENOENT`, `SQLITE_FULL`); empty for any other. */
-export const fileErrorCode = (error: unknown): string =>
-  error instanceof Error && "code" in error ? String(error.code) : "";
 
 /** Creates an empty file for its owner only (0600). Throws EEXIST where there is a file or a link, which is not followed. */
 export const createExclusively = (path: string): void => closeSync(openSync(path, "wx", 0o600));
@@ -36,7 +33,7 @@ export const makePrivate = (path: string): boolean => {
     chmodSync(path, found.mode & 0o7777 & ~OTHERS_PERMISSIONS);
     return true;
   } catch (error) {
-    if (["EPERM", "EACCES", "EROFS"].includes(fileErrorCode(error))) return false;
+    if (["EPERM", "EACCES", "EROFS"].includes(errorCode(error))) return false;
     throw error;
   }
 };

@@ -1,6 +1,6 @@
+import { errorCode, errorText } from "../base/errors.ts";
 import { join, basename, dirname } from "node:path";
 import { isoTime } from "../base/clock.ts";
-import { fileErrorCode } from "../base/private-file.ts";
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { CHECKSUM_SUFFIX, removeAbandonedPartials } from "./partial-file.ts";
 import { COMPANION_SUFFIXES } from "./backup.ts";
@@ -46,7 +46,7 @@ export const newestTimeOf = ([newest]: readonly StoredBackup[], nowMs: number): 
 
 /** Why backups cannot be written to a directory, and what to do. */
 export const describeDirectoryProblem = (directory: string, error: unknown): string => {
-  switch (fileErrorCode(error)) {
+  switch (errorCode(error)) {
     case "ENOENT":
       return `${directory}: no such directory. Mount or create it: install -d -m 700 ${directory}`;
     case "ENOTDIR":
@@ -56,7 +56,7 @@ export const describeDirectoryProblem = (directory: string, error: unknown): str
     case "EROFS":
       return `${directory} is read-only for the service. Under systemd, run \`systemctl edit postwarden\` and add: ReadWritePaths=${directory}`;
     default:
-      return `${directory}: ${error instanceof Error ? error.message : String(error)}.`;
+      return `${directory}: ${errorText(error)}.`;
   }
 };
 

@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { parentPort, Worker, workerData } from "node:worker_threads";
-import { err, ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result, errorText } from "../base/errors.ts";
 import { describeCopyProblem, type VerifiedCopy, writeBackup } from "./backup.ts";
 import { removeAbandonedChecksums, removeAbandonedPartials, removePartial } from "./partial-file.ts";
 import { describeDirectoryProblem, isBackupName } from "./backup-directory.ts";
@@ -14,8 +14,6 @@ interface CopyOrder {
 /** How a copy ended; the error is a sentence. */
 export type CopyOutcome = Result<VerifiedCopy, string>;
 
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
-
 /** Writes one scheduled backup, after removing what interrupted ones left in the directory. Blocks. */
 export const writeScheduledBackup = ({ source, file }: CopyOrder): CopyOutcome => {
   try {
@@ -25,7 +23,7 @@ export const writeScheduledBackup = ({ source, file }: CopyOrder): CopyOutcome =
     return written.ok ? ok(written.value) : err(describeCopyProblem(source, file, written.error));
   } catch (error) {
     const isAboutTarget = error instanceof Error && "path" in error && String(error.path).startsWith(dirname(file));
-    return err(isAboutTarget ? describeDirectoryProblem(dirname(file), error) : `${file}: ${messageOf(error)}.`);
+    return err(isAboutTarget ? describeDirectoryProblem(dirname(file), error) : `${file}: ${errorText(error)}.`);
   }
 };
 
@@ -49,7 +47,7 @@ export const copyInWorker = (
     resolve(err(`${file}: stopped before it was complete.`));
   };
   worker.once("message", (outcome: CopyOutcome) => resolve(outcome));
-  worker.once("error", (error: unknown) => resolve(err(`${file}: ${messageOf(error)}.`)));
+  worker.once("error", (error: unknown) => resolve(err(`${file}: ${errorText(error)}.`)));
   worker.once("exit", () => resolve(err(`${file}: the copying thread ended early.`)));
   signal.addEventListener("abort", stop);
   if (signal.aborted) stop();

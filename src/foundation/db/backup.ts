@@ -1,8 +1,8 @@
 import { Database as Sqlite, SQLiteError } from "bun:sqlite";
 import { accessSync, constants, type StatsFs, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { err, ok, type Result } from "../base/errors.ts";
-import { createExclusively, fileErrorCode } from "../base/private-file.ts";
+import { err, ok, type Result, errorCode } from "../base/errors.ts";
+import { createExclusively } from "../base/private-file.ts";
 import {
   checkChecksum,
   CHECKSUM_SUFFIX,
@@ -98,7 +98,7 @@ const firstRow = (sqlite: Sqlite, pragma: string): unknown =>
 /** The problem of a file that SQLite's error names; null for errors that are not about what is in the file. */
 export const damageOf = (error: unknown): DatabaseFileProblem | null => {
   if (!(error instanceof SQLiteError)) return null;
-  const code = fileErrorCode(error);
+  const code = errorCode(error);
   if (code.startsWith("SQLITE_CORRUPT")) return { kind: "damaged", detail: error.message };
   return code === "SQLITE_NOTADB" || code === "SQLITE_CANTOPEN"
     ? { kind: "not_a_database", detail: error.message }
@@ -167,7 +167,7 @@ const vacuumInto = (sqlite: Sqlite, partial: string): Result<null, CopyProblem> 
   try {
     sqlite.query("VACUUM INTO ?").run(partial);
   } catch (error) {
-    if (fileErrorCode(error) !== "SQLITE_FULL") throw error;
+    if (errorCode(error) !== "SQLITE_FULL") throw error;
     return err({ kind: "no_room", needsBytes, freeBytes: roomIn(dirname(partial)) });
   }
   return ok(null);

@@ -1,8 +1,7 @@
-import { fileErrorCode } from "../base/private-file.ts";
 import type { Database as Sqlite } from "bun:sqlite";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { CommittedFacts } from "./facts.ts";
-import { AppError } from "../base/errors.ts";
+import { AppError, errorCode } from "../base/errors.ts";
 
 /** A write that waits for a transaction. */
 interface PendingWrite {
@@ -22,7 +21,7 @@ const WRITES_PER_TRANSACTION_MAX = 128;
 const GATHER_MS_MAX = 2;
 
 /** Whether another connection holds the database. */
-export const isBusy = (error: unknown): boolean => fileErrorCode(error).startsWith("SQLITE_BUSY");
+export const isBusy = (error: unknown): boolean => errorCode(error).startsWith("SQLITE_BUSY");
 
 const prepare = (sqlite: Sqlite) => ({
   begin: sqlite.prepare("BEGIN IMMEDIATE"),

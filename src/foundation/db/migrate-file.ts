@@ -1,6 +1,6 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import { renameSync } from "node:fs";
-import { err, ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result, errorText } from "../base/errors.ts";
 import { giveToOwnerOf } from "../base/private-file.ts";
 import { copyDatabase, describeCopyProblem } from "./backup.ts";
 import { migrate, type MigrateOptions, type MigrateProblem, readVersion } from "./migrate.ts";
@@ -55,7 +55,7 @@ const copyBefore = (path: string, next: Migration): Result<string, MigrateProble
     });
     if (!copied.ok) return failed(describeCopyProblem(path, copy, copied.error));
   } catch (error) {
-    return failed(`${copy}: ${error instanceof Error ? error.message : String(error)}.`);
+    return failed(`${copy}: ${errorText(error)}.`);
   }
   return ok(copy);
 };

@@ -1,3 +1,4 @@
+import { errorCode } from "../base/errors.ts";
 import {
   closeSync,
   fsyncSync,
@@ -14,7 +15,7 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { fileErrorCode, createPrivateFile } from "../base/private-file.ts";
+import { createPrivateFile } from "../base/private-file.ts";
 
 /** SQLite writes a journal beside the file that it fills. */
 const PARTIAL = /^(?<file>.+)\.(?<pid>\d+)\.partial(-journal)?$/;
@@ -27,7 +28,7 @@ const isAlive = (pid: number) => {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return fileErrorCode(error) === "EPERM";
+    return errorCode(error) === "EPERM";
   }
 };
 
@@ -73,7 +74,7 @@ export const syncNames = (path: string): void => {
   try {
     syncFile(dirname(path));
   } catch (error) {
-    if (!NOT_SUPPORTED.has(fileErrorCode(error))) throw error;
+    if (!NOT_SUPPORTED.has(errorCode(error))) throw error;
   }
 };
 
@@ -83,8 +84,8 @@ export const publishPartial = (partial: string, file: string): boolean => {
     // A link, unlike a rename, fails if somebody has created the file meanwhile.
     linkSync(partial, file);
   } catch (error) {
-    if (fileErrorCode(error) === "EEXIST") return false;
-    if (!NOT_SUPPORTED.has(fileErrorCode(error))) throw error;
+    if (errorCode(error) === "EEXIST") return false;
+    if (!NOT_SUPPORTED.has(errorCode(error))) throw error;
     if (nameIsTaken(file)) return false;
     renameSync(partial, file);
   }

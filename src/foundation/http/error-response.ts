@@ -1,4 +1,4 @@
-import { isDatabaseState, ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../base/errors.ts";
+import { isDatabaseState, ERROR_STATUS, type ErrorCode, type ErrorDetails, errorCode } from "../base/errors.ts";
 
 const UNAVAILABLE_RETRY_S = 5;
 /** Errors of the file system that holds uploads, for a disk that is full, read-only or broken: a state of the service, not a bug. */
@@ -27,8 +27,7 @@ const unavailable = (message: string) =>
   errorResponse("unavailable", { message, headers: { "retry-after": String(UNAVAILABLE_RETRY_S) } });
 
 /** Whether an error is a state of the disk or the database, not a bug. */
-export const isDiskState = (error: unknown): boolean =>
-  isDatabaseState(error) || (error instanceof Error && "code" in error && DISK_STATES.test(String(error.code)));
+export const isDiskState = (error: unknown): boolean => isDatabaseState(error) || DISK_STATES.test(errorCode(error));
 
 /** The response for an exception: 503 for a state of the disk, 500 for a bug, which is not described. */
 export const failureResponse = (error: unknown): ErrorResponse =>

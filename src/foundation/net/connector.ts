@@ -1,7 +1,7 @@
 import { isIP, Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { Clock } from "../base/clock.ts";
-import { err, ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result, errorCode } from "../base/errors.ts";
 import { closeSync, openSync } from "node:fs";
 
 /** The events of a wire, for its one listener. `closed` comes exactly once, and nothing comes after it. */
@@ -180,10 +180,6 @@ const LOCAL_ERRORS: ReadonlySet<string> = new Set([
 ]);
 /** Failures that pass as soon as something else is closed. */
 const SHORTAGES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"]);
-
-/** The system's name of an error, such as `EMFILE`; empty when it has none. */
-export const errorCode = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
 /** Whether an error of opening a socket is a problem of this machine only. */
 export const isLocalError = (code: string): boolean => LOCAL_ERRORS.has(code);

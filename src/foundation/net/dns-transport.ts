@@ -1,8 +1,9 @@
+import { errorCode } from "../base/errors.ts";
 import type { Clock } from "../base/clock.ts";
 import type { DnsServer } from "./dns.ts";
 import { type EncodedQuery, decodeMessage, type DnsMessage, HEADER_BYTES, RCODES, uint16At } from "./dns-message.ts";
 import { type DnsSocket, DnsSockets, type SentQuery } from "./dns-sockets.ts";
-import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./connector.ts";
+import { isLocalError, isOutOfDescriptors, isShortage } from "./connector.ts";
 import { MalformedMessage, readName } from "./dns-name.ts";
 
 /** How one attempt at one server ended. A `message` is a response to this very query. */

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { isInNetworks, parseCidrs, parseIp } from "../base/cidr.ts";
-import { err, ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result, errorCode, errorText } from "../base/errors.ts";
 import { createAddressPolicy } from "./public-address.ts";
 import type { Clock } from "../base/clock.ts";
 import { withDeadline } from "../base/wait.ts";
@@ -289,18 +289,16 @@ const urlAt = ({ isSecure, port, path }: PolicyUrl, address: string) =>
 
 const hostHeader = ({ href }: PolicyUrl) => new URL(href).host;
 
-const isRefusal = (error: unknown) =>
-  error instanceof Error && "code" in error && (error.code === "ConnectionRefused" || error.code === "ECONNREFUSED");
+const isRefusal = (error: unknown) => ["ConnectionRefused", "ECONNREFUSED"].includes(errorCode(error));
 
 /** Certificate errors of BoringSSL, as Bun and Node name them. */
 const CERTIFICATE_CODES = /CERT|SELF_SIGNED|ALTNAME|UNABLE_TO_(?:VERIFY|GET_ISSUER)/;
 
-const isCertificateError = (error: unknown) =>
-  error instanceof Error && "code" in error && CERTIFICATE_CODES.test(String(error.code));
+const isCertificateError = (error: unknown) => CERTIFICATE_CODES.test(errorCode(error));
 
 const sentenceOf = (error: unknown) => {
-  const text = error instanceof Error ? error.message : String(error);
-  const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
+  const text = errorText(error);
+  const code = errorCode(error) && ` (${errorCode(error)})`;
   return `The connection failed${code}: ${text.replace(/\.?$/, ".")}`;
 };
 

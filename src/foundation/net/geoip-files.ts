@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
-import { err, ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result, errorCode, errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { isIP } from "node:net";
 import { Reader } from "mmdb-lib";
@@ -50,11 +50,11 @@ const tooLarge = ({ size }: FileState): string | null =>
     : null;
 
 const reasonOf = (error: unknown) => {
-  const code = error instanceof Error && "code" in error ? error.code : null;
+  const code = errorCode(error);
   if (code === "ENOENT") return "no such file";
   if (code === "EACCES") return "permission denied";
   if (code === "EISDIR") return "it is a directory";
-  return error instanceof Error ? error.message : String(error);
+  return errorText(error);
 };
 
 const openFile = (path: string): Result<OpenFile, string> => {
@@ -236,7 +236,7 @@ export const openGeoipDatabase = (bytes: Buffer): Result<GeoipDatabase, string> 
     return ok({ type: String(databaseType).slice(0, TYPE_CHARACTERS_MAX), builtAtMs: buildEpoch.getTime(), find });
   } catch (error) {
     // The reader meets bytes that are no database as all kinds of errors.
-    return err(`it is damaged: ${error instanceof Error ? error.message : String(error)}`);
+    return err(`it is damaged: ${errorText(error)}`);
   }
 };
 

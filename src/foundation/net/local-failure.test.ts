@@ -1,6 +1,7 @@
+import { errorCode } from "../base/errors.ts";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./connector.ts";
+import { isLocalError, isOutOfDescriptors, isShortage } from "./connector.ts";
 
 /** Uses up every descriptor of its process, asks, and gives one back while it asks again. */
 const SCRIPT = `

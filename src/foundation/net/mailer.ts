@@ -1,4 +1,4 @@
-import { err, ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result, errorText } from "../base/errors.ts";
 
 /** A submission server for alert mail. */
 export interface SmtpRelay {
@@ -84,7 +84,7 @@ const unsubscribeHeaders = (url: string | null) =>
   url === null ? {} : { "List-Unsubscribe": `<${url}>`, "List-Unsubscribe-Post": "List-Unsubscribe=One-Click" };
 
 const problemOf = (error: unknown) => {
-  const text = error instanceof Error ? error.message : String(error);
+  const text = errorText(error);
   return `The mail was not accepted: ${text.replace(/\s+/g, " ").replace(/\.?$/, ".")}`;
 };
 

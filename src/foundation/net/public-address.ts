@@ -1,3 +1,4 @@
+import { errorCode } from "../base/errors.ts";
 import ipaddr from "ipaddr.js";
 import { type IpAddress, isInNetworks, parseCidrs, parseIp } from "../base/cidr.ts";
 
@@ -90,7 +91,7 @@ export const isLocalAddress = async (address: string): Promise<boolean> => {
     socket.close();
     return true;
   } catch (error) {
-    if (error instanceof Error && "code" in error) return false;
+    if (errorCode(error) !== "") return false;
     throw error;
   }
 };

@@ -2,7 +2,7 @@ import { X509Certificate, generateKeyPairSync, randomBytes, sign, createPrivateK
 import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { err, ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result, errorText } from "../base/errors.ts";
 
 export interface CertificateSource {
   /** Where the self-signed certificate is stored. */
@@ -41,7 +41,10 @@ export const receiverCertificate = (source: CertificateSource): Result<TlsMateri
     writeOnlyForUs(path, made.cert + made.key);
     return ok(made);
   } catch (error) {
-    return err({ kind: "unwritable", message: `The certificate for report mail cannot be stored: ${textOf(error)}` });
+    return err({
+      kind: "unwritable",
+      message: `The certificate for report mail cannot be stored: ${errorText(error)}`,
+    });
   }
 };
 
@@ -72,8 +75,6 @@ const writeOnlyForUs = (path: string, text: string) => {
   chmodSync(fresh, 0o600);
   renameSync(fresh, path);
 };
-
-const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 // The DER is written here because node:crypto cannot issue certificates and @peculiar/x509 throws on this runtime.
 
@@ -215,7 +216,7 @@ export const readCertificateFiles = (
     const message = `${keyPath} is not the private key of the certificate in ${certPath}, or one of them is not PEM.`;
     return err({ kind: "no_key_pair", message });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     return err({ kind: "unreadable", message: `The certificate or key for ${purpose} cannot be read: ${reason}` });
   }
 };

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { Clock } from "../base/clock.ts";
-import { err, ok, type Result } from "../base/errors.ts";
+import { err, ok, type Result, errorCode, errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { waitFor } from "../base/wait.ts";
 import type { TlsMaterial } from "./self-signed-file.ts";
@@ -78,7 +78,10 @@ export class SmtpReceiver {
     try {
       this.useCertificate(tls);
     } catch (error) {
-      return err({ kind: "tls_unusable", message: `The certificate for report mail cannot be used: ${textOf(error)}` });
+      return err({
+        kind: "tls_unusable",
+        message: `The certificate for report mail cannot be used: ${errorText(error)}`,
+      });
     }
     const bound = await bind(
       createServer({ noDelay: true }, (socket) => this.#accept(socket)),
@@ -196,12 +199,10 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 const whyNot = (error: unknown, address: string, port: number) => {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = errorCode(error);
   const where = address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
-  return `Cannot receive report mail on ${where}: ${REASONS[code] ?? textOf(error)}.`;
+  return `Cannot receive report mail on ${where}: ${REASONS[code] ?? errorText(error)}.`;
 };
-
-const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** A listener must exist, else an error would be thrown; `close` always follows it. */
 const ignoreError = () => undefined;

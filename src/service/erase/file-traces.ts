@@ -1,3 +1,4 @@
+import { errorCode } from "../../foundation/base/errors.ts";
 import { type Dirent, fstatSync, read, realpathSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +11,7 @@ const DEPTH_MAX = 4;
 
 /** A file can disappear while the directory is read. */
 const ignoreMissing = (error: unknown): void => {
-  if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+  if (errorCode(error) !== "ENOENT") throw error;
 };
 
 async function* filesIn(folder: string, depth = 0): AsyncGenerator<string, void> {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { Clock } from "../../../foundation/base/clock.ts";
-import { type Result, isDatabaseState } from "../../../foundation/base/errors.ts";
+import { type Result, isDatabaseState, errorText } from "../../../foundation/base/errors.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { runTokenCommand } from "../../../foundation/net/access-token.ts";
 import { type ImapLogin, ImapFailure, formatImapUrl, type ImapUrl } from "../../../foundation/net/imap-client.ts";
@@ -38,7 +38,7 @@ const textOf = (path: string) => {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ImapFailure("settings", `${path} cannot be read: ${error instanceof Error ? error.message : error}.`);
+    throw new ImapFailure("settings", `${path} cannot be read: ${errorText(error)}.`);
   }
 };
 
