@@ -29,7 +29,6 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "blocklist/lists/embedded-catalogue.ts": "a macro is imported from another file than its own",
   "dmarc/operations.ts": "a door",
   "dmarc/routes.ts": "a door, loaded with the API",
-  "foundation/base/load-once.ts": "knows nothing of the two applications that are loaded by it",
   "foundation/db/planned-times.ts": "SQL stays in foundation/db and in stores",
   "foundation/http/security-headers.ts": "one place for what every response has",
 };

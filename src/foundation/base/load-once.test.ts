@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { LoadOnce } from "./load-once.ts";
+import { LoadOnce, once } from "./load-once.ts";
 
 const loader = (failures = 0) => {
   let loads = 0;
@@ -25,4 +25,19 @@ test("a load that failed is tried again by the next use", async () => {
   await expect(first).rejects.toThrow("no disk");
   expect(await once.get()).toBe(value);
   expect(loads()).toBe(2);
+});
+
+test("once: what returns undefined is loaded once, too; what throws is tried again", () => {
+  let calls = 0;
+  const nothing = once(() => {
+    calls += 1;
+  });
+  expect([nothing(), nothing(), calls]).toEqual([undefined, undefined, 1]);
+  const late = once(() => {
+    calls += 1;
+    if (calls < 3) throw new Error("not yet");
+    return calls;
+  });
+  expect(late).toThrow("not yet");
+  expect([late(), late()]).toEqual([3, 3]);
 });

@@ -40,13 +40,11 @@ export interface DomainPlatform {
 
 export type DomainPlatforms = Readonly<Record<KeyMode, DomainPlatform>>;
 
-export interface DomainPlatformOptions {
+export interface DomainPlatformOptions extends Pick<DomainPlatform, "reportHost" | "mailHost"> {
   /** A resolver without a cache, so that a record that was just published is seen. */
   readonly resolver: DnsResolver;
-  readonly reportHost: string | null;
   /** The address of the mailbox that is fetched by IMAP, used without a report host. */
   readonly mailbox?: string | null;
-  readonly mailHost: string | null;
 }
 
 /** The address that receivers send the reports about a domain to; null when the service receives none. */

@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { flagField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
+import {
+  enumField,
+  flagField,
+  listField,
+  namedResponse,
+  nullableText,
+  textField,
+  timeField,
+} from "../../../foundation/http/schema-fields.ts";
 import { DOMAIN_STATUSES, type DomainRow, type DomainStatus } from "./domain-store.ts";
 
 /** The kinds of changes of a domain. */
@@ -19,27 +27,24 @@ export type ChangeCode = (typeof CHANGE_CODES)[number];
 /** The checks of a domain. Reports arrive when all three pass. */
 export const CHECK_CODES = ["record", "reporting_address", "authorisation"] as const;
 
-const policyOf = (names: string) =>
-  z.enum(["none", "quarantine", "reject"]).meta({ description: `The policy for ${names}.` });
+const policyOf = (names: string) => enumField(["none", "quarantine", "reject"], `The policy for ${names}.`);
 const alignmentOf = (mechanism: string) =>
-  z.enum(["r", "s"]).meta({ description: `${mechanism} alignment: \`r\` relaxed, \`s\` strict.` });
+  enumField(["r", "s"], `${mechanism} alignment: \`r\` relaxed, \`s\` strict.`);
 
 /** The policy that receivers apply. Old rows may lack `t` and `pct`. */
-export const policySchema = z
-  .object({
-    p: policyOf("the domain"),
-    sp: policyOf("subdomains"),
-    np: policyOf("subdomains that do not exist"),
-    adkim: alignmentOf("DKIM"),
-    aspf: alignmentOf("SPF"),
-    own: flagField("Whether the domain has its own record."),
-    inherited_from: nullableText("The domain whose record applies; null when the domain has its own."),
-    t: z.enum(["y", "n"]).default("n").meta({ description: "`y`: test mode; receivers apply the next weaker policy." }),
-    pct: z.int().default(100).meta({
-      description: "Percentage of failing mail that the policy applies to; RFC 9989 no longer defines it.",
-    }),
-  })
-  .meta({ title: "DmarcPolicy" });
+export const policySchema = namedResponse("DmarcPolicy", {
+  p: policyOf("the domain"),
+  sp: policyOf("subdomains"),
+  np: policyOf("subdomains that do not exist"),
+  adkim: alignmentOf("DKIM"),
+  aspf: alignmentOf("SPF"),
+  own: flagField("Whether the domain has its own record."),
+  inherited_from: nullableText("The domain whose record applies; null when the domain has its own."),
+  t: z.enum(["y", "n"]).default("n").meta({ description: "`y`: test mode; receivers apply the next weaker policy." }),
+  pct: z.int().default(100).meta({
+    description: "Percentage of failing mail that the policy applies to; RFC 9989 no longer defines it.",
+  }),
+});
 export type StatePolicy = z.output<typeof policySchema>;
 
 export const POLICY_EXAMPLE = {
@@ -85,35 +90,28 @@ export const stateSchema = z.object({
 });
 export type DomainState = z.output<typeof stateSchema>;
 
-const time = z.iso.datetime({ precision: 3 });
 const text = z.string().nullable();
 
-export const dnsCheckSchema = z
-  .object({
-    code: z.enum(CHECK_CODES).meta({
-      description:
-        "`record`: there is exactly one valid DMARC record. `reporting_address`: it has the reporting address in `rua`. `authorisation`: receivers may send reports about the domain to the report host (RFC 9990 section 4).",
-    }),
-    ok: z.boolean().nullable().meta({ description: "Whether the check passed; null without a DNS response." }),
-    observed: text.meta({ description: "What was found, one record per line; null for nothing." }),
-    expected: text.meta({
-      description: "What should be published; null where only the owner can decide.",
-    }),
-    message: textField("The result in a sentence."),
-  })
-  .meta({ title: "DmarcCheck" });
+export const dnsCheckSchema = namedResponse("DmarcCheck", {
+  code: enumField(
+    CHECK_CODES,
+    "`record`: there is exactly one valid DMARC record. `reporting_address`: it has the reporting address in `rua`. `authorisation`: receivers may send reports about the domain to the report host (RFC 9990 section 4).",
+  ),
+  ok: z.boolean().nullable().meta({ description: "Whether the check passed; null without a DNS response." }),
+  observed: nullableText("What was found, one record per line; null for nothing."),
+  expected: nullableText("What should be published; null where only the owner can decide."),
+  message: textField("The result in a sentence."),
+});
 export type DnsCheck = z.output<typeof dnsCheckSchema>;
 
-export const lastCheckSchema = z
-  .object({
-    at: time.meta({ description: "When the DNS was checked." }),
-    ok: z
-      .boolean()
-      .nullable()
-      .meta({ description: "True when all checks passed, false when one failed, null when one is unknown." }),
-    checks: z.array(dnsCheckSchema).meta({ description: "The checks, in a fixed order." }),
-  })
-  .meta({ title: "DmarcLastCheck" });
+export const lastCheckSchema = namedResponse("DmarcLastCheck", {
+  at: timeField("When the DNS was checked."),
+  ok: z
+    .boolean()
+    .nullable()
+    .meta({ description: "True when all checks passed, false when one failed, null when one is unknown." }),
+  checks: listField(dnsCheckSchema, "The checks, in a fixed order."),
+});
 export type LastCheck = z.output<typeof lastCheckSchema>;
 
 /** The JSON of a history entry. */

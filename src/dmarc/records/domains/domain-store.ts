@@ -55,7 +55,7 @@ export class DomainStore {
   readonly #orm: Db["orm"];
   readonly #sql;
 
-  constructor({ orm, sqlite }: Pick<Db, "orm" | "sqlite">) {
+  constructor({ orm, sqlite }: Db) {
     const find = (where: SQL | undefined) => orm.select().from(domains).where(where).prepare();
     this.#orm = orm;
     this.#sql = statements({

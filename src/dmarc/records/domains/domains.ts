@@ -7,12 +7,7 @@ import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
 import { type AlertThresholds, type RaiseAlert, type RuleSwitch, isRuleOn, thresholdsOf } from "./alert-store.ts";
 import type { DomainCheck } from "./domain-check.ts";
 import { type CheckedDomain, DomainMonitor } from "./domain-monitor.ts";
-import {
-  type DomainPlatform,
-  type DomainPlatforms,
-  reportingAddressOf,
-  parseMonitoredDomain,
-} from "./domain-platform.ts";
+import { type DomainPlatform, reportingAddressOf, parseMonitoredDomain } from "./domain-platform.ts";
 import {
   domainIssue,
   refuseRecipients,
@@ -234,46 +229,36 @@ export const SILENT_AFTER_MS = 72 * 60 * 60_000;
 /** A domain as the API returns it. */
 export const domainView = (
   row: DomainRow,
-  {
-    platforms,
-    urls,
-    rules,
-  }: {
-    platforms: DomainPlatforms;
-    urls: Pick<WebhookUrls, "isDisabled">;
-    rules: readonly RuleSwitch[];
-  },
+  { platforms, urls, rules }: Pick<DomainsDeps, "platforms" | "rules"> & { urls: Pick<WebhookUrls, "isDisabled"> },
   nowMs: number,
-) => {
-  return {
-    id: row.id,
-    domain: row.domain,
-    status: row.status,
-    label: row.label,
-    monitoring_enabled: row.monitoringEnabled,
-    reporting_address: reportingAddressOf(platforms[row.mode], row.token),
-    policy: readState(row.state)?.believed.policy ?? null,
-    reporting: reportingOf(row, nowMs),
-    last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
-    last_check: readLastCheck(row.lastCheck),
-    settings: {
-      webhook_configured: row.webhookUrl !== null && !urls.isDisabled(row, row.webhookUrl),
-      recipients: [...row.recipients],
-      alerts: Object.fromEntries(rules.map((rule) => [rule.name, isRuleOn(row, rule)])),
-      alert_thresholds: thresholdsOf(row),
-      source_rules: [...row.sourceRules],
-      digest: row.digest,
-      retention_days: row.retentionDays,
-      raw_retention_days: row.rawRetentionDays,
-      sends_mail: row.sendsMail,
-      require_authentic_reports: row.requireAuthenticReports,
-      store_failure_reports: row.storeFailureReports,
-      failure_reports_redact: row.failureReportsRedact,
-    },
-    created_at: isoTime(row.createdAtMs),
-    updated_at: isoTime(row.updatedAtMs),
-  };
-};
+) => ({
+  id: row.id,
+  domain: row.domain,
+  status: row.status,
+  label: row.label,
+  monitoring_enabled: row.monitoringEnabled,
+  reporting_address: reportingAddressOf(platforms[row.mode], row.token),
+  policy: readState(row.state)?.believed.policy ?? null,
+  reporting: reportingOf(row, nowMs),
+  last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
+  last_check: readLastCheck(row.lastCheck),
+  settings: {
+    webhook_configured: row.webhookUrl !== null && !urls.isDisabled(row, row.webhookUrl),
+    recipients: [...row.recipients],
+    alerts: Object.fromEntries(rules.map((rule) => [rule.name, isRuleOn(row, rule)])),
+    alert_thresholds: thresholdsOf(row),
+    source_rules: [...row.sourceRules],
+    digest: row.digest,
+    retention_days: row.retentionDays,
+    raw_retention_days: row.rawRetentionDays,
+    sends_mail: row.sendsMail,
+    require_authentic_reports: row.requireAuthenticReports,
+    store_failure_reports: row.storeFailureReports,
+    failure_reports_redact: row.failureReportsRedact,
+  },
+  created_at: isoTime(row.createdAtMs),
+  updated_at: isoTime(row.updatedAtMs),
+});
 
 const reportingOf = ({ lastReportAtMs }: DomainRow, nowMs: number) => {
   if (lastReportAtMs === null) return "waiting";

@@ -1,3 +1,4 @@
+import { enumField, optionalFlag } from "../../../foundation/http/schema-fields.ts";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
@@ -33,8 +34,8 @@ export const sourceRuleSchema = z
       .regex(/^[A-Z]{2}$/, "Must be a country code of two letters, such as DE")
       .optional()
       .meta({ description: "The country of registration of the network, ISO 3166-1 alpha-2.", examples: ["DE"] }),
-    authenticated: z.boolean().optional().meta({ description: "Whether SPF or DKIM passed for any domain." }),
-    classification: z.enum(SOURCE_CLASSES).meta({ description: "The class of sources that meet all conditions." }),
+    authenticated: optionalFlag("Whether SPF or DKIM passed for any domain."),
+    classification: enumField(SOURCE_CLASSES, "The class of sources that meet all conditions."),
   })
   .refine((rule) => Object.keys(rule).length > 1, "Must have at least one condition")
   .meta({ title: "DmarcSourceRule" });

@@ -1,15 +1,10 @@
 import table from "../../../../fixtures/dmarc/services.json" with { type: "json" };
 import { z } from "zod";
 import { cached } from "../../../foundation/base/bounded-map.ts";
+import { once } from "../../../foundation/base/load-once.ts";
 
 export const SERVICE_KINDS = ["mailbox provider", "bulk sender", "business", "gateway", "hosting"] as const;
 export type ServiceKind = (typeof SERVICE_KINDS)[number];
-
-/** A service that sends mail for others. */
-export interface SendingService {
-  readonly name: string;
-  readonly kind: ServiceKind;
-}
 
 const address = z.url({ protocol: /^https$/ });
 
@@ -51,21 +46,12 @@ const entrySchema = z.strictObject({
 /** An entry of the table. */
 export interface KnownService extends Readonly<z.infer<typeof entrySchema>> {}
 
-interface Index {
-  readonly all: readonly KnownService[];
-  readonly byId: ReadonlyMap<string, KnownService>;
-  readonly byDomain: ReadonlyMap<string, KnownService>;
-  readonly byHost: readonly (readonly [string, KnownService])[];
-  readonly bySelector: ReadonlyMap<string, KnownService>;
-  readonly bySelectorPattern: readonly (readonly [string, KnownService])[];
-  readonly byAsn: ReadonlyMap<number, KnownService>;
-}
-
 const pairs = <Key>(all: readonly KnownService[], keysOf: (service: KnownService) => readonly Key[] | undefined) =>
   all.flatMap((service) => (keysOf(service) ?? []).map((key) => [key, service] as const));
 
-const readTable = (): Index => {
-  const all = z.array(entrySchema).parse(table);
+/** The table, read once. Throws if it breaks the schema. */
+const index = once(() => {
+  const all: readonly KnownService[] = z.array(entrySchema).parse(table);
   const selectors = pairs(all, (service) => service.selectors);
   return {
     all,
@@ -76,15 +62,7 @@ const readTable = (): Index => {
     bySelectorPattern: selectors.filter(([selector]) => selector.includes("*")),
     byAsn: new Map(pairs(all, ({ asn }) => asn)),
   };
-};
-
-let read: Index | null = null;
-
-/** The table, read once. Throws if it breaks the schema. */
-const index = (): Index => {
-  read ??= readTable();
-  return read;
-};
+});
 
 /** Every known service, in the order of the table. */
 export const knownServices = (): readonly KnownService[] => index().all;

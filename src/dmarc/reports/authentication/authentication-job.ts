@@ -160,7 +160,7 @@ const STATEMENTS = {
 export class AuthenticationStore {
   readonly #sql;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = sqlStatements(db, STATEMENTS);
   }
 

@@ -215,13 +215,8 @@ export const withoutHeaderFrom = (headerFrom: Exclude<HeaderFrom, { kind: "domai
       })
     : notAuthenticated("The mail has no valid From field.");
 
-interface Doubt {
-  readonly message: string;
-  readonly temporary: boolean;
-}
-
 /** A check that could have passed and is not definite. Those of other domains could not. */
-const findDoubt = ({ domain, signatures, leftOut, spf, discovery }: AuthenticationEvidence): Doubt | null => {
+const findDoubt = ({ domain, signatures, leftOut, spf, discovery }: AuthenticationEvidence) => {
   const couldAlign = (other: string, tag: "adkim" | "aspf") =>
     isAligned(domain, other, discovery.kind === "indefinite" ? "r" : modeOf(discovery, tag));
   if (discovery.kind === "indefinite") {
@@ -251,10 +246,7 @@ const modeOf = (discovery: PolicyDiscovery, tag: "adkim" | "aspf"): AlignmentMod
 const policyOf = (discovery: PolicyDiscovery) =>
   discovery.kind === "own" || discovery.kind === "inherited" ? discovery.policy.p : null;
 
-const dmarcResult = (
-  { kind }: PolicyDiscovery,
-  authenticity: AuthenticationVerdict,
-): "pass" | "fail" | "none" | "temperror" => {
+const dmarcResult = ({ kind }: PolicyDiscovery, authenticity: AuthenticationVerdict) => {
   if (kind === "none") return "none";
   if (authenticity !== "unknown") return authenticity;
   return "temperror";

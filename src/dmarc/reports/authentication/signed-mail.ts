@@ -297,15 +297,6 @@ export const TXT_CHARACTERS_MAX = 8_192;
 /** A query in the form of node's `dns.promises.resolve`. */
 export type ResolveRecords = (name: string, type: string) => Promise<readonly unknown[]>;
 
-/** A resolver in the form of node's, as mailauth uses it. */
-export interface NodeResolver {
-  readonly resolve: ResolveRecords;
-  /** Whether a query had no definite response: conclusions drawn without it are not certain. */
-  hasFailed(): boolean;
-  /** Throws what the resolver rejected with, if it did: mailauth takes every rejection for a DNS failure. */
-  throwBug(): void;
-}
-
 /** Sends at most `queriesMax` queries; the outcome of all further ones is `overloaded`. The signal ends every wait. */
 export const limitQueries = (resolver: DnsResolver, queriesMax: number, signal: AbortSignal): DnsResolver => {
   let sent = 0;
@@ -323,7 +314,7 @@ export const limitQueries = (resolver: DnsResolver, queriesMax: number, signal: 
  * Gives a resolver the form of node's: records as arrays, everything else as an error with node's code. ENOTFOUND and
  * ENODATA alone are definite; a name that cannot be queried does not exist.
  */
-export const asNodeResolver = (resolver: DnsResolver): NodeResolver => {
+export const asNodeResolver = (resolver: DnsResolver) => {
   let hasFailed = false;
   const bugs: unknown[] = [];
   const failure = (code: string, name: string): Error => {
@@ -331,11 +322,13 @@ export const asNodeResolver = (resolver: DnsResolver): NodeResolver => {
     return Object.assign(new Error(`${code} ${name.slice(0, 255)}`), { code });
   };
   return {
+    /** Whether a query had no definite response: conclusions drawn without it are not certain. */
     hasFailed: () => hasFailed,
+    /** Throws what the resolver rejected with, if it did: mailauth takes every rejection for a DNS failure. */
     throwBug() {
       if (bugs.length > 0) throw bugs[0];
     },
-    async resolve(name, type) {
+    async resolve(name: string, type: string) {
       if (!isSupported(type)) throw failure("ENOTIMP", name);
       const response = await resolver.resolve(name, type).catch((error: unknown) => {
         bugs.push(error);

@@ -107,7 +107,7 @@ export class IngestionStore {
   readonly #orm: Db["orm"];
   readonly #sql;
 
-  constructor(db: Pick<Db, "orm" | "sqlite">) {
+  constructor(db: Db) {
     this.#orm = db.orm;
     this.#sql = sqlStatements(db, STATEMENTS);
   }

@@ -128,7 +128,7 @@ const prepareStatements = (db: Pick<Db, "sqlite">) =>
 export class ReportStore {
   readonly #sql;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = prepareStatements(db);
   }
 
@@ -328,7 +328,7 @@ const rowOf = ({ isRedacted, ...row }: StoredRow): FailureReportRow => ({ ...row
 export class FailureReportStore {
   readonly #sql;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = sqlStatements(db, FAILURE_STATEMENTS);
   }
 

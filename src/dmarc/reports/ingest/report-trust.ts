@@ -1,4 +1,5 @@
 import table from "../../../../fixtures/dmarc/reporters.json" with { type: "json" };
+import { once } from "../../../foundation/base/load-once.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { readDomain } from "../report/report-values.ts";
 import { z } from "zod";
@@ -116,21 +117,14 @@ const RESERVED: ReadonlySet<string> = new Set([
   "noreply-dmarc-support",
 ]);
 
-const parseTable = () => {
+/** The table, read once. Throws if it breaks the schema. */
+const readTable = once(() => {
   const entries = z.array(entrySchema).parse(table);
   return {
     hosts: new Map(entries.flatMap(({ name, hosts }) => hosts.map((host) => [host, name] as const))),
     publicHosts: new Map(entries.flatMap((entry) => entry.public_hosts.map((host) => [host, entry.name] as const))),
   };
-};
-
-let read: ReturnType<typeof parseTable> | null = null;
-
-/** The table, read once. Throws if it breaks the schema. */
-const readTable = (): ReturnType<typeof parseTable> => {
-  read ??= parseTable();
-  return read;
-};
+});
 
 /**
  * The mailbox provider or report sender of `fixtures/dmarc/reporters.json` whose address is in From; null for any other. A mailbox

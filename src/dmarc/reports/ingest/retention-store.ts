@@ -100,7 +100,7 @@ const prepareStatements = (db: Pick<Db, "sqlite">) =>
 export class RetentionStore {
   readonly #sql;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = prepareStatements(db);
   }
 
@@ -252,7 +252,7 @@ const NAME_STATEMENTS = {
 export class NameRetentionStore {
   readonly #sql;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = sqlStatements(db, NAME_STATEMENTS);
   }
 

@@ -68,7 +68,7 @@ const STATEMENTS = {
 export class SeenSourceStore {
   readonly #sql;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = sqlStatements(db, STATEMENTS);
   }
 
@@ -247,7 +247,7 @@ export class DailyCountStore {
   readonly #sql;
   readonly #tables;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = sqlStatements(db, DAILY_STATEMENTS);
     this.#tables = {
       sources: prepareCounting(db, SOURCES),

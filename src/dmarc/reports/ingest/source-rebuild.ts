@@ -288,7 +288,7 @@ const STATEMENTS = {
 export class SourceRebuildStore {
   readonly #sql;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = sqlStatements(db, STATEMENTS);
   }
 

@@ -111,7 +111,7 @@ export class MailboxSync {
    * Fetches the next messages. `none`: there are none, or no more may be fetched now. `absent`: all of them are gone, marked
    * or too large; a server can name such messages without end.
    */
-  async #fetchNext(run: SyncRun): Promise<"some" | "none" | "absent"> {
+  async #fetchNext(run: SyncRun) {
     const { db, clock } = this.runtime;
     const { store, mailbox, reserve } = this.deps;
     const { lastUid } = await this.#stateOf(run.session);
@@ -327,7 +327,7 @@ const STATEMENTS = {
 export class MailboxStore {
   readonly #sql;
 
-  constructor(db: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
     this.#sql = sqlStatements(db, STATEMENTS);
   }
 

@@ -52,18 +52,19 @@ export const readFailureReport = (part: Uint8Array, message: Uint8Array | null =
     if (!fields.has(name.toLowerCase())) fields.set(name.toLowerCase(), value);
   }
   const field = (name: string) => cut(readText(fields.get(name) ?? ""));
+  const word = (name: string) => field(name)?.toLowerCase() ?? null;
   const source = readSourceIp(field("source-ip") ?? "");
   const headers = message === null ? [] : shortHeaders(headerFields(message));
   const from = headers.find(({ name }) => name.toLowerCase() === "from")?.value ?? "";
   return {
-    feedbackType: field("feedback-type")?.toLowerCase() ?? null,
-    authFailure: field("auth-failure")?.toLowerCase() ?? null,
+    feedbackType: word("feedback-type"),
+    authFailure: word("auth-failure"),
     reportedDomain: readDomain(field("reported-domain") ?? "") ?? fromDomain(from),
     sourceIp: typeof source === "string" ? null : source.ip,
     arrivalDate: field("arrival-date") ?? field("received-date"),
     userAgent: field("user-agent"),
-    deliveryResult: field("delivery-result")?.toLowerCase() ?? null,
-    identityAlignment: field("identity-alignment")?.toLowerCase() ?? null,
+    deliveryResult: word("delivery-result"),
+    identityAlignment: word("identity-alignment"),
     authenticationResults: field("authentication-results"),
     originalMailFrom: field("original-mail-from"),
     originalRcptTo: field("original-rcpt-to"),

@@ -1,3 +1,4 @@
+import { cached } from "../../../foundation/base/bounded-map.ts";
 import { nextTurn } from "../../../foundation/base/clock.ts";
 
 /** Open elements that are tracked. No report comes near it. */
@@ -194,20 +195,15 @@ const isHalfTag = (text: string, at: number, open: readonly string[]) => {
 /** The line of a character, from 1. */
 const lineAt = (text: string, at: number) => text.slice(0, at).split(/\r\n|\r|\n/).length;
 
-/** The name without its namespace prefix, lower case. */
-export const localName = (name: string): string => {
-  const known = localNames.get(name);
-  if (known !== undefined) return known;
-  const local = name.slice(name.lastIndexOf(":") + 1).toLowerCase();
-  if (localNames.size >= LOCAL_NAMES_KEPT) localNames.clear();
-  if (name.length <= LOCAL_NAME_KEPT_CHARACTERS) localNames.set(name, local);
-  return local;
-};
+const withoutPrefix = (name: string) => name.slice(name.lastIndexOf(":") + 1).toLowerCase();
 
 /** The same thirty names are in every report. */
-const localNames = new Map<string, string>();
-const LOCAL_NAMES_KEPT = 1_000;
+const knownLocalName = cached(1_000, withoutPrefix);
 const LOCAL_NAME_KEPT_CHARACTERS = 64;
+
+/** The name without its namespace prefix, lower case. */
+export const localName = (name: string): string =>
+  name.length <= LOCAL_NAME_KEPT_CHARACTERS ? knownLocalName(name) : withoutPrefix(name);
 
 interface Tag {
   readonly name: string;
