@@ -4,7 +4,7 @@ import { systemClock } from "../../src/foundation/base/clock.ts";
 import { DAY_MS } from "../../src/foundation/base/days.ts";
 import { writeBackup } from "../../src/foundation/db/backup.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
-import { VerificationExpiry } from "../../src/verify/expiry.ts";
+import { VerificationExpiry } from "../../src/verify/checks.ts";
 import { VerificationExpiryStore } from "../../src/verify/store.ts";
 import { checksBetween, createOwner, type Owner } from "./growth-data.ts";
 import { type Mark, median } from "./marks.ts";

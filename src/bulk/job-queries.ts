@@ -5,7 +5,7 @@ import type { CreditHolds } from "../accounts/billing/store.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { SUB_STATUSES, type SubStatus, UNSETTLED, VERDICT_OF, type Verdict } from "../verify/result.ts";
 import type { ListDrafts, Draft } from "./arrival/drafts.ts";
-import { countUnsettled } from "./run/job-retry.ts";
+import { countUnsettled } from "./run/job-changes.ts";
 import type { JobOwner, JobRow, JobStore } from "./results/job-store.ts";
 import type { ListStore, ListRowFilter, RowStore, RowWindow, WaitingRow } from "./results/list-store.ts";
 import type { BulkRunner } from "./run/runner.ts";

@@ -1,5 +1,5 @@
 import { systemClock } from "../foundation/base/clock.ts";
-import type { Egress } from "../verify/smtp/egress.ts";
+import type { Egress } from "../verify/smtp/open.ts";
 import type { DnsResolver } from "../foundation/net/dns.ts";
 import { isLocalAddress, createAddressPolicy } from "../foundation/net/public-address.ts";
 import { openSession } from "../foundation/net/smtp-client.ts";

@@ -1,10 +1,10 @@
 import type { Sessions } from "../accounts/sessions.ts";
 import type { SetupLinks } from "../accounts/setup-links.ts";
-import type { ExpiredLists, ListExpiry } from "../bulk/run/job-removal.ts";
+import type { ExpiredLists, ListExpiry } from "../bulk/run/job-changes.ts";
 import { returnFreePages } from "../foundation/db/free-pages.ts";
 import { clearPageGaps } from "../foundation/db/page-gaps.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import type { ExpiredVerifications, VerificationExpiry } from "../verify/expiry.ts";
+import type { ExpiredVerifications, VerificationExpiry } from "../verify/checks.ts";
 
 /** What a run removed, and how much space it returned. */
 export interface Purged extends ExpiredVerifications, ExpiredLists {

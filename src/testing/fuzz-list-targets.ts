@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { AppError } from "../foundation/base/errors.ts";
-import type { ByteSource } from "../bulk/reading/byte-source.ts";
+import type { ByteSource } from "../bulk/reading/csv-records.ts";
 import { inspectList, readRows } from "../bulk/reading/csv.ts";
 import { readForm } from "../bulk/arrival/upload.ts";
 import { WorkbookRefused } from "../bulk/reading/workbook-parts.ts";

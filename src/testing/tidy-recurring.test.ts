@@ -7,10 +7,9 @@ import { type AstNode, nameSchema, nodeSchema, nodesOf, readSources } from "./so
  * error that is thrown inside a timer is logged by nobody who knows the work, and ends it.
  */
 const REASONS: Readonly<Record<string, string>> = {
-  "bulk/run/concurrency-limiter.ts": "counts in memory",
-  "bulk/run/job-removal.ts": "waits for the database between its steps, and says so once",
-  "bulk/run/result-batches.ts":
-    "a write that is repeated until the database takes it; nothing else may be written before",
+  "bulk/run/attempt.ts": "counts in memory",
+  "bulk/run/job-changes.ts": "waits for the database between its steps, and says so once",
+  "bulk/run/job-writer.ts": "a write that is repeated until the database takes it; nothing else may be written before",
   "bulk/run/runner.ts": "starts what is in memory; a read that is repeated before a list begins",
   "cli/http-listener.ts": "opens the port again; it never throws",
   "cli/progress.ts": "prints",
@@ -20,7 +19,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "foundation/net/smtp-receiver-replies.ts": "the deadlines of sessions",
   "verify/smtp/outages.ts": "a probe that cannot throw: every outcome is a value",
   "verify/smtp/pool.ts": "closes idle connections",
-  "verify/attempts.ts": "a write that is repeated until the database takes it",
+  "verify/runner.ts": "a write that is repeated until the database takes it",
 };
 
 const LOOPS = /^(?:For|ForIn|ForOf|While|DoWhile)Statement$/;

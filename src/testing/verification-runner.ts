@@ -13,7 +13,7 @@ import { VerificationEngine } from "../verify/engine.ts";
 import { TEST_PLATFORM } from "../verify/test-platform.ts";
 import type { OutageJudgement } from "../verify/smtp/outages.ts";
 import type { DomainEvidence, Evidence, ProbeFinding } from "../verify/evidence.ts";
-import type { MailboxProbe } from "../verify/mailbox-evidence.ts";
+import type { MailboxProbe } from "../verify/domain-evidence.ts";
 import { Runner } from "../verify/runner.ts";
 import { VerificationStore, type VerificationRow } from "../verify/store.ts";
 import { createTestClock } from "./clock.ts";

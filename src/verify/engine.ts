@@ -3,10 +3,9 @@ import { type OnBehalfOf, OPERATOR } from "../foundation/base/on-behalf-of.ts";
 import { type Address, parseAddress } from "../foundation/mail/address.ts";
 import type { Channel, OutageJudgement } from "./smtp/outages.ts";
 import { type AddressClassifier, beginCellEvidence, beginEvidence } from "./address-evidence.ts";
-import type { DomainLookup } from "./domain-evidence.ts";
+import type { DomainLookup, MailboxProber } from "./domain-evidence.ts";
 import type { DnsblEvidence, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
 import { noFinding } from "./findings.ts";
-import type { MailboxProber } from "./mailbox-evidence.ts";
 import { longestRetryWaitMs, planRetry, unansweredChannel } from "./retry.ts";
 import { type ConcludedVerification, concludeVerification } from "./verdict.ts";
 

@@ -1,6 +1,6 @@
 import { flagField, nullableText, nullableTime, textField, timeField } from "../foundation/http/schema-fields.ts";
 import { z } from "zod";
-import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/rule.ts";
+import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/signs.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
 
 const count = (description: string) => z.number().meta({ description });

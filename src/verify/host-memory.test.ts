@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import { CatchAllCache } from "./host-memory.ts";
+import { CatchAllCache } from "./findings.ts";
 
 test("an entry is found for a quarter of an hour, with its age", async () => {
   const clock = createTestClock();

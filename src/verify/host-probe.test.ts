@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { parseAddress } from "../foundation/mail/address.ts";
 import type { SmtpFailure } from "../foundation/net/smtp-failure.ts";
 import { parseReply, type SmtpReply } from "../foundation/net/smtp-reply.ts";
-import { EgressPool } from "./smtp/egress.ts";
-import type { ProbeResult } from "./smtp/smtp-probe.ts";
+import { EgressPool } from "./smtp/open.ts";
+import type { ProbeResult } from "./smtp/host-queue.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { CatchAllCache, RecentAcceptances } from "./host-memory.ts";
+import { CatchAllCache, RecentAcceptances } from "./findings.ts";
 import { HostProber } from "./host-probe.ts";
 
 const OK = "250 2.1.5 Ok";

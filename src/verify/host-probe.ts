@@ -1,19 +1,21 @@
 import type { OnBehalfOf } from "../foundation/base/on-behalf-of.ts";
 import type { Address } from "../foundation/mail/address.ts";
 import type { SmtpReply } from "../foundation/net/smtp-reply.ts";
-import type { Egress, EgressPool } from "./smtp/egress.ts";
-import type { ProbeTarget } from "./smtp/host-queue.ts";
+import type { Egress, EgressPool } from "./smtp/open.ts";
+import type { ProbeTarget, ProbeResult } from "./smtp/host-queue.ts";
 import type { ProbePool } from "./smtp/pool.ts";
-import type { ProbeResult } from "./smtp/smtp-probe.ts";
 import {
   type CachedCatchAll,
   type CatchAllCache,
   type AcceptancePlace,
   postmasterOf,
   type RecentAcceptances,
-} from "./host-memory.ts";
+  findingOfFailure,
+  findingOfReplies,
+  needsControl,
+  noFinding,
+} from "./findings.ts";
 import type { ProbeFinding, ReplyEvidence, SessionEvidence } from "./evidence.ts";
-import { findingOfFailure, findingOfReplies, needsControl, noFinding } from "./findings.ts";
 import { isRetriedOnce, pausesHost, readReply, type ReplyHints } from "./replies.ts";
 import { pauseMsOf } from "./retry.ts";
 import { isoTime } from "../foundation/base/clock.ts";

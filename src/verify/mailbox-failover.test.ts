@@ -6,7 +6,7 @@ import { domainWith, findingWith } from "../testing/evidence.ts";
 import { createMailNetworks, NETWORK_REPLY_TIMEOUT_MS, type NetworkHost } from "../testing/mail-network.ts";
 import { HANG_UP, SILENCE, type SmtpStubScript } from "../testing/smtp-stub.ts";
 import type { ConcludedVerification } from "./verdict.ts";
-import { createMailboxProber } from "./mailbox-evidence.ts";
+import { createMailboxProber } from "./domain-evidence.ts";
 import type { SubStatus } from "./result.ts";
 
 const networkOf = createMailNetworks();

@@ -3,7 +3,7 @@ import { createTestClock } from "../testing/clock.ts";
 import { createMailNetworks, type MailNetwork, type NetworkEgress } from "../testing/mail-network.ts";
 import { HANG_UP, type StubAnswer, type SmtpStubScript } from "../testing/smtp-stub.ts";
 import { explain } from "./explain.ts";
-import { RecentAcceptances } from "./host-memory.ts";
+import { RecentAcceptances } from "./findings.ts";
 import type { ConcludedVerification } from "./verdict.ts";
 
 const networkOf = createMailNetworks();

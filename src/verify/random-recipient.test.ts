@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { systemRandom } from "../foundation/base/secrets.ts";
 import { parseAddress } from "../foundation/mail/address.ts";
 import { isRoleAccount } from "./address-evidence.ts";
-import { randomLocalPart } from "./mailbox-evidence.ts";
+import { randomLocalPart } from "./domain-evidence.ts";
 
 test("looks like a person's, is an address of its own at each call, and no role", () => {
   const made = Array.from({ length: 200 }, () => randomLocalPart(systemRandom));

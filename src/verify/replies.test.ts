@@ -5,9 +5,8 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { type SmtpReply, parseReply } from "../foundation/net/smtp-reply.ts";
 import { type ReplyHints, type ReplyStage, readReply, subStatusOf, verdictOf } from "./replies.ts";
-import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/rule.ts";
+import { REPLY_READINGS, REPLY_STAGES, TEXT_CHARS_MAX } from "./reply-rules/signs.ts";
 import { RULES } from "./reply-rules/table.ts";
-import { TEXT_CHARS_MAX } from "./reply-rules/signs.ts";
 
 const fixtureSchema = z.array(
   z.strictObject({

@@ -1,6 +1,13 @@
 import { type SmtpReply, parseReply } from "../foundation/net/smtp-reply.ts";
-import type { REPLY_READINGS, Rule, REPLY_STAGES } from "./reply-rules/rule.ts";
-import { type SignName, createSigns, isStatusWord, readableText } from "./reply-rules/signs.ts";
+import {
+  type REPLY_READINGS,
+  type Rule,
+  type REPLY_STAGES,
+  type SignName,
+  createSigns,
+  isStatusWord,
+  readableText,
+} from "./reply-rules/signs.ts";
 import { RULES } from "./reply-rules/table.ts";
 import { type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
 

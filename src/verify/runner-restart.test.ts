@@ -3,8 +3,7 @@ import type { Db } from "../foundation/db/open.ts";
 import { PoolClosed } from "./smtp/pool.ts";
 import { settle } from "../testing/clock.ts";
 import { type Ask, createRunnerFixtures, GREYLISTED_FINDING, heldAnswers } from "../testing/verification-runner.ts";
-import { WRITE_AGAIN_MS } from "./attempts.ts";
-import { POLL_MS_MAX, CLAIMED_AT_ONCE_MAX } from "./runner.ts";
+import { WRITE_AGAIN_MS, POLL_MS_MAX, CLAIMED_AT_ONCE_MAX } from "./runner.ts";
 import type { VerificationRow } from "./store.ts";
 
 const networkOf = createRunnerFixtures();

@@ -9,7 +9,7 @@ import {
   type ReplyEvidence,
 } from "./evidence.ts";
 import { findingOfFailure, findingOfReplies, mostTelling } from "./findings.ts";
-import { REPLY_READINGS } from "./reply-rules/rule.ts";
+import { REPLY_READINGS } from "./reply-rules/signs.ts";
 import { type Signals, SIGNAL_VALUES, SUB_STATUSES, type SubStatus, VERDICT_OF } from "./result.ts";
 import { decideVerdict } from "./verdict.ts";
 

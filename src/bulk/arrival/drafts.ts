@@ -10,7 +10,7 @@ import { type Preview, previewSubmission } from "./preview.ts";
 import type { UploadOrder } from "../results/schemas.ts";
 import { isSmallFile, type Submission, type SubmissionContext, withStoredList } from "./submission.ts";
 import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
-import { UploadBudget, type UploadReservation } from "./intake-limits.ts";
+import { UploadBudget, type UploadReservation } from "./intake.ts";
 import { nextTurn } from "../../foundation/base/clock.ts";
 import { written } from "../../foundation/http/csv.ts";
 import { looksLikeAddress } from "../reading/columns-address.ts";

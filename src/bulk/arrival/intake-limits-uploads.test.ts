@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../../foundation/base/errors.ts";
-import { UploadBudget } from "./intake-limits.ts";
+import { UploadBudget } from "./intake.ts";
 
 const budgetOf = () => new UploadBudget({ filesPerAccountMax: 2, bytesPerAccountMax: 100, bytesMax: 150 });
 

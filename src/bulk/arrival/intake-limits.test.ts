@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../../testing/clock.ts";
-import { IntakeSlots } from "./intake-limits.ts";
+import { IntakeSlots } from "./intake.ts";
 
 const LARGE = false;
 const SMALL = true;

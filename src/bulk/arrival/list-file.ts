@@ -7,9 +7,10 @@ import {
   type FileSample,
   listRefused,
   sampleRecords,
+  type DetectedFormat,
+  detectedFormatOf,
 } from "../reading/csv.ts";
-import { fileSource, type ByteSource } from "../reading/byte-source.ts";
-import { type DetectedFormat, detectedFormatOf } from "../reading/detected-format.ts";
+import { fileSource, type ByteSource } from "../reading/csv-records.ts";
 import { LIST_BYTES_MAX } from "./upload.ts";
 import { isArchive, writeWorkbookAsCsv } from "../reading/workbook.ts";
 import { WorkbookRefused } from "../reading/workbook-parts.ts";

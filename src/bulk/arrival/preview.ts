@@ -2,9 +2,8 @@ import { z } from "zod";
 import { countField, nullableText, textField } from "../../foundation/http/schema-fields.ts";
 import type { Random } from "../../foundation/base/secrets.ts";
 import { keptCell, normalizeCell, readAddressCell } from "../../foundation/mail/address-in-cell.ts";
-import type { Inspection, ListRow } from "../reading/csv.ts";
+import { type Inspection, type ListRow, detectedFormatSchema, shownName } from "../reading/csv.ts";
 import { AddressIndex, newSeed } from "./intake.ts";
-import { detectedFormatSchema, shownName } from "../reading/detected-format.ts";
 import type { Submission } from "./submission.ts";
 import { addressHints } from "../results/job-rows.ts";
 

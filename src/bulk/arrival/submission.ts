@@ -6,13 +6,12 @@ import { newId, sha256 } from "../../foundation/base/secrets.ts";
 import { keptCell } from "../../foundation/mail/address-in-cell.ts";
 import { checked, readJson, parametersOf, readQuery } from "../../foundation/http/body.ts";
 import { LIST_BATCH_ROWS_MAX, type Inspection, type ListRow, readRows } from "../reading/csv.ts";
-import { fileSource, type ByteSource } from "../reading/byte-source.ts";
-import type { IncomingList } from "./intake.ts";
+import { fileSource, type ByteSource } from "../reading/csv-records.ts";
+import { type IncomingList, SMALL_BYTES_MAX, SMALL_ROWS_MAX, type UploadReservation } from "./intake.ts";
 import { withListFile } from "./list-file.ts";
 import { JSON_LIST_FORMAT } from "../results/results-csv.ts";
 import { jsonListSchema, jsonQuerySchema, type UploadOrder, uploadOptionsSchema } from "../results/schemas.ts";
 import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
-import { SMALL_BYTES_MAX, SMALL_ROWS_MAX, type UploadReservation } from "./intake-limits.ts";
 import { isArchive } from "../reading/workbook.ts";
 import type { WebhookUrls } from "../../notifications/webhooks/url-store.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { detectEncoding } from "./csv-encoding.ts";
+import { detectEncoding } from "./csv-records.ts";
 
 const detected = async (...bytes: readonly number[]) => {
   const result = await detectEncoding(async function* () {

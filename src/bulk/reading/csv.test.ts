@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import fc from "fast-check";
 import { type InspectOptions, type ListShape, inspectList, listRefused, readRows } from "./csv.ts";
-import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX } from "./csv-records.ts";
-import { CHUNK_BYTES, type ByteSource, fileSource } from "./byte-source.ts";
+import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX, CHUNK_BYTES, type ByteSource, fileSource } from "./csv-records.ts";
 
 const LISTS = new URL("../../../fixtures/lists/", import.meta.url).pathname;
 const AUTO = { header: "auto" } as const;

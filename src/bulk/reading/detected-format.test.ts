@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type DetectedFormat, describeFormat, shownName } from "./detected-format.ts";
+import { type DetectedFormat, describeFormat, shownName } from "./csv.ts";
 
 const FORMAT: DetectedFormat = {
   ...{ type: "csv", encoding: "utf-8", encoding_assumed: false, delimiter: ";", header: true, title_rows: 0 },

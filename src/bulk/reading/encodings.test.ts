@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createApps, type TestApp } from "../../testing/app.ts";
 import { BULK_PATH, postList, untilJobEnded } from "../../testing/bulk-requests.ts";
 import { workbookOf } from "../../testing/workbook.ts";
-import { ENCODINGS, type EncodingName } from "./csv-encoding.ts";
+import { ENCODINGS, type EncodingName } from "./csv-records.ts";
 import { RESULT_COLUMNS } from "../results/results-csv.ts";
 
 const start = createApps();

@@ -1,7 +1,7 @@
 import { SaxesParser, type SaxesTagPlain } from "saxes";
 import { type Entry, openPromise, type ZipFile } from "yauzl";
 import { nextTurn } from "../../foundation/base/clock.ts";
-import { CHUNK_BYTES } from "./byte-source.ts";
+import { CHUNK_BYTES } from "./csv-records.ts";
 import { ROWS_MAX } from "./csv.ts";
 
 /** A workbook that is refused; the message is a sentence for people. */

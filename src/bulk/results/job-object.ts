@@ -1,7 +1,7 @@
 import { isoTime, type Clock } from "../../foundation/base/clock.ts";
 import type { PausedReason } from "../../verify/smtp/outages.ts";
 import { type SubStatus, VERDICT_OF } from "../../verify/result.ts";
-import { detectedFormatSchema } from "../reading/detected-format.ts";
+import { detectedFormatSchema } from "../reading/csv.ts";
 import type { JobRow, SubStatusCount } from "./job-store.ts";
 
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));

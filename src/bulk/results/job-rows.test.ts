@@ -13,7 +13,7 @@ import {
 } from "../../verify/result.ts";
 import { exportRows, itemSource } from "./job-rows.ts";
 import { Throughput, forecast } from "./job-object.ts";
-import { toColumns, toResult, toResultJson } from "./result-columns.ts";
+import { toColumns, toResult, toResultJson } from "./results-csv.ts";
 
 const pageSchema = z.object({
   emails: z.array(z.object({ submitted_email: z.string() })),

@@ -7,8 +7,10 @@ import { unpackEvidence } from "../../verify/store.ts";
 import { VERDICT_OF, type VerificationResult } from "../../verify/result.ts";
 import { TEST_PLATFORM } from "../../verify/test-platform.ts";
 import type { ListedRow, ListStore, ListRowFilter } from "./list-store.ts";
-import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import {
+  type ResultColumns,
+  toResult,
+  toResultJson,
   type ResultRow,
   type ExportOptions,
   isExportedByByte,

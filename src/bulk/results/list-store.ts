@@ -1,7 +1,7 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { type SubStatus, UNSETTLED } from "../../verify/result.ts";
-import type { ResultColumns } from "./result-columns.ts";
+import type { ResultColumns } from "./results-csv.ts";
 import { statements } from "../../foundation/db/statements.ts";
 
 /** A distinct address of a list, as first submitted. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { VerificationResult } from "../../verify/result.ts";
 import { inspectList, readRows } from "../reading/csv.ts";
-import type { ByteSource } from "../reading/byte-source.ts";
+import type { ByteSource } from "../reading/csv-records.ts";
 import { JSON_LIST_FORMAT, RESULT_COLUMNS, type ResultRow, createResultsCsv, writeResults } from "./results-csv.ts";
 import { csvLine, defused } from "../../foundation/http/csv.ts";
 

@@ -12,8 +12,8 @@ import {
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import { PAUSED_REASONS } from "../../verify/smtp/outages.ts";
 import { HEADER_CHOICES } from "../reading/columns-address.ts";
-import { ENCODINGS } from "../reading/csv-encoding.ts";
-import { detectedFormatSchema } from "../reading/detected-format.ts";
+import { ENCODINGS } from "../reading/csv-records.ts";
+import { detectedFormatSchema } from "../reading/csv.ts";
 
 export const EMAILS_MAX = 100_000;
 const COLUMN_CHARACTERS_MAX = 200;

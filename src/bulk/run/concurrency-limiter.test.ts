@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
-import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
+import { ConcurrencyLimiter } from "./attempt.ts";
 
 const WINDOW = 1_000;
 

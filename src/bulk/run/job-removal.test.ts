@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { settle } from "../../testing/clock.ts";
 import { type BulkHarness, createBulkHarness } from "../../testing/bulk-harness.ts";
-import { JobRemoval } from "./job-removal.ts";
+import { JobRemoval } from "./job-changes.ts";
 
 const newHarness = createBulkHarness();
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createApps } from "../../testing/app.ts";
 import { BULK_ACCOUNT, BULK_CREDITS, bulkOutcome, createBulkHarness } from "../../testing/bulk-harness.ts";
 import { BULK_PATH, postList } from "../../testing/bulk-requests.ts";
-import { createJobRetry } from "./job-retry.ts";
+import { createJobRetry } from "./job-changes.ts";
 import { holdReference } from "../results/job-store.ts";
 import type { AttemptedAddress } from "./job-writer.ts";
 import { JSON_LIST_FORMAT } from "../results/results-csv.ts";

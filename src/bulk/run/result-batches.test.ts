@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { bulkOutcome, createBulkHarness } from "../../testing/bulk-harness.ts";
 import { settle } from "../../testing/clock.ts";
-import { WRITE_AGAIN_MS } from "../../verify/attempts.ts";
-import type { AttemptedAddress } from "./job-writer.ts";
-import { RESULT_BATCH_MAX, RESULT_BATCH_MS, ResultBatches } from "./result-batches.ts";
+import { WRITE_AGAIN_MS } from "../../verify/runner.ts";
+import { type AttemptedAddress, RESULT_BATCH_MAX, RESULT_BATCH_MS, ResultBatches } from "./job-writer.ts";
 
 const newHarness = createBulkHarness();
 

@@ -2,7 +2,7 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { bulkOutcome, createBulkHarness, type BulkHarness } from "../../testing/bulk-harness.ts";
 import { createApps, type TestApp } from "../../testing/app.ts";
 import { BULK_PATH, fetchItems, postList, untilJobEnded } from "../../testing/bulk-requests.ts";
-import { countUnsettled, createJobRetry } from "./job-retry.ts";
+import { countUnsettled, createJobRetry } from "./job-changes.ts";
 import type { OpenAddress } from "../results/list-store.ts";
 
 const start = createApps();

@@ -10,7 +10,7 @@ import {
 import { settle } from "../../testing/clock.ts";
 import type { AttemptOutcome } from "./attempt.ts";
 import type { OpenAddress } from "../results/list-store.ts";
-import { UNWRITTEN_MAX } from "./result-batches.ts";
+import { UNWRITTEN_MAX } from "./job-writer.ts";
 import type { JobRow } from "../results/job-store.ts";
 
 const newHarness = createBulkHarness();

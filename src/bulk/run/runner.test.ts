@@ -11,7 +11,7 @@ import {
 import { settle } from "../../testing/clock.ts";
 import type { AttemptOutcome } from "./attempt.ts";
 import type { OpenAddress } from "../results/list-store.ts";
-import { ACTIVE_JOBS_MAX } from "./running-job.ts";
+import { ACTIVE_JOBS_MAX } from "./address-queue.ts";
 import type { JobRow } from "../results/job-store.ts";
 
 const newHarness = createBulkHarness();

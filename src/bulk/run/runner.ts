@@ -4,9 +4,16 @@ import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Outages, PausedReason } from "../../verify/smtp/outages.ts";
 import { PoolClosed } from "../../verify/smtp/pool.ts";
 import { BugBackoff } from "../../verify/retry.ts";
-import type { AddressQueue, Taken } from "./address-queue.ts";
-import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
-import { ConcurrencyLimiter, type Load } from "./concurrency-limiter.ts";
+import {
+  type AddressQueue,
+  type Taken,
+  addressesUnderWay,
+  forecastJob,
+  nextToBegin,
+  RunningJob,
+  windowShares,
+} from "./address-queue.ts";
+import { type AttemptAddress, internalErrorOutcome, ConcurrencyLimiter, type Load } from "./attempt.ts";
 import {
   ASSUMED_ATTEMPT_S,
   type JobForecast,
@@ -16,10 +23,8 @@ import {
   isUnfinished,
 } from "../results/job-object.ts";
 import type { JobRow, JobStore } from "../results/job-store.ts";
-import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
+import { type AttemptedAddress, type JobWriter, ResultBatches, UNWRITTEN_MAX } from "./job-writer.ts";
 import type { ListStore } from "../results/list-store.ts";
-import { ResultBatches, UNWRITTEN_MAX } from "./result-batches.ts";
-import { addressesUnderWay, forecastJob, nextToBegin, RunningJob, windowShares } from "./running-job.ts";
 import { Recurring } from "../../foundation/base/recurring.ts";
 
 export interface BulkRunnerOptions {

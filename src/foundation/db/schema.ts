@@ -210,7 +210,7 @@ export const bulkAddresses = sqliteTable(
     subStatus: text("sub_status"),
     qualityScore: integer("quality_score"),
     confidence: integer(),
-    /** The signals, one letter each (`bulk/results/result-columns.ts`). */
+    /** The signals, one letter each (`bulk/results/results-csv.ts`). */
     signals: text(),
     verifiedAtMs: integer("verified_at_ms"),
   },

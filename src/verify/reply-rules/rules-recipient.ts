@@ -1,4 +1,4 @@
-import type { Rule } from "./rule.ts";
+import type { Rule } from "./signs.ts";
 
 /** Enhanced codes about the recipient (RFC 3463 §3.2; 1.10 by RFC 7505). */
 const NOT_FOUND_CODES = ["1.0", "1.1", "1.3", "1.6", "1.10"] as const;

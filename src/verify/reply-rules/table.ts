@@ -1,4 +1,4 @@
-import type { Rule } from "./rule.ts";
+import type { Rule } from "./signs.ts";
 import { RCPT_PERMANENT } from "./rules-recipient.ts";
 
 /** About us: connection, sender, policy. Checked before any rule about the mailbox. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createLog } from "../../foundation/base/log.ts";
 import type { Connector } from "../../foundation/net/connector.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { EgressPool, type Egress } from "./egress.ts";
+import { EgressPool, type Egress } from "./open.ts";
 
 const connector: Connector = () => Promise.resolve({ ok: false, error: "refused_or_unreachable" });
 const egress = (name: string, localAddress: string | null = null): Egress => ({

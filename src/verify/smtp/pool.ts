@@ -3,7 +3,14 @@ import type { Result } from "../../foundation/base/errors.ts";
 import { type OnBehalfOf, OPERATOR, type Priority } from "../../foundation/base/on-behalf-of.ts";
 import type { SmtpFailure } from "../../foundation/net/smtp-failure.ts";
 import type { SmtpProbe, SmtpSession } from "../../foundation/net/smtp-session.ts";
-import { type ConnectionGroup, type ConnectionLimitOptions, ConnectionLimits, isInGroup } from "./connection-limits.ts";
+import {
+  type ConnectionGroup,
+  type ConnectionLimitOptions,
+  ConnectionLimits,
+  isInGroup,
+  type Pacing,
+  type SessionOutcome,
+} from "./pacing.ts";
 import {
   HostQueue,
   hostKey,
@@ -12,16 +19,13 @@ import {
   type ProbeTarget,
   type QueuedProbe,
   type ServedProbe,
-} from "./host-queue.ts";
-import type { Pacing, SessionOutcome } from "./pacing.ts";
-import {
   type Connection,
   cooldownResult,
   isConnectionLimit,
   isUnresponsive,
   type ProbeResult,
   runProbe,
-} from "./smtp-probe.ts";
+} from "./host-queue.ts";
 
 export interface PoolOptions extends ConnectionLimitOptions {
   readonly open: (target: ProbeTarget) => Promise<Result<SmtpSession, SmtpFailure>>;
