@@ -6,16 +6,13 @@ import { isoTime } from "../foundation/base/clock.ts";
 import { ownUserId, userNameOf } from "../foundation/base/private-file.ts";
 import type { RecordedAct } from "../foundation/db/recorded-acts.ts";
 import type { DbClock } from "../foundation/db/runtime.ts";
+import type { FiltersOf } from "../foundation/base/walk.ts";
 
 export type AuditEntry = Readonly<typeof auditLog.$inferSelect>;
 
 /** Which entries `list` returns; undefined does not restrict. */
-export interface AuditFilters {
-  readonly accountId?: string | undefined;
-  readonly sinceMs?: number | undefined;
-  /** How the action begins: `keys`. */
-  readonly actionBegin?: string | undefined;
-}
+/** `actionBegin`: how the action begins: `keys`. */
+export type AuditFilters = FiltersOf<{ accountId: string; sinceMs: number; actionBegin: string }>;
 
 /** `plan free → scale, burst 2 → 50`: the values that differ. */
 export const auditChangeText = ({ before, after }: { before: unknown; after: unknown }): string => {

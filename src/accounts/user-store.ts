@@ -90,23 +90,16 @@ export class UserStore {
 }
 
 /** A user of the dashboard, without secrets. */
-export interface User {
-  readonly id: string;
-  readonly accountId: string;
-  readonly email: string;
-  readonly role: UserRole;
-  /** Whether it also sees what concerns the whole service. */
-  readonly isOperator: boolean;
+export type User = Pick<
+  UserRecord,
+  "id" | "accountId" | "email" | "role" | "isOperator" | "timeZone" | "createdAtMs" | "lastSignInAtMs"
+> & {
   /** Whether a password is set; until then a set-up link is open or has expired. */
   readonly hasPassword: boolean;
   /** Whether sign-in asks for a code, too. */
   readonly hasSecondFactor: boolean;
   readonly recoveryCodesLeft: number;
-  /** IANA name; null: not chosen. */
-  readonly timeZone: string | null;
-  readonly createdAtMs: number;
-  readonly lastSignInAtMs: number | null;
-}
+};
 
 /** What leaves the slice of a stored user. */
 export const userOf = (record: UserRecord): User => ({

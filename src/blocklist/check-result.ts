@@ -29,10 +29,7 @@ export interface Removal {
 /** How many lists had which outcome. */
 export type OutcomeCounts = Readonly<Record<ListOutcome["outcome"], number>>;
 
-export interface KnownState {
-  readonly status: TargetStatus;
-  readonly listedOn: readonly string[];
-}
+export type KnownState = Pick<TargetRow, "status" | "listedOn">;
 
 export interface ConclusionContext {
   readonly lists: readonly Blocklist[];

@@ -1,5 +1,5 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, type SQL, sql } from "drizzle-orm";
-import type { IdWindow } from "../foundation/base/walk.ts";
+import type { IdWindow, FiltersOf } from "../foundation/base/walk.ts";
 import type { Owner } from "../foundation/base/secrets.ts";
 import { OF_ENABLED_ACCOUNT, statements } from "../foundation/db/statements.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
@@ -24,19 +24,17 @@ export type TargetChange = Partial<
 /** A finished check. `body` is JSON text, see `checkBodySchema`. */
 export type CheckRow = Readonly<typeof blocklistChecks.$inferSelect>;
 
-export interface TargetFilters {
-  readonly status?: TargetStatus | undefined;
-  readonly kind?: TargetKind | undefined;
-  readonly value?: string | undefined;
-  readonly monitoringEnabled?: boolean | undefined;
-  readonly label?: string | undefined;
-  /** At least this severe (`severityRankOf`). */
-  readonly severityRankMin?: number | undefined;
-  /** On at least one of these listings. */
-  readonly listings?: readonly string[] | undefined;
-  /** Only the addresses of this range; default: only targets of their own. */
-  readonly rangeId?: string | undefined;
-}
+/**
+ * `severityRankMin`: at least this severe (`severityRankOf`); `listings`: on at least one of these; `rangeId`: only the addresses of this
+ * range, by default only targets of their own.
+ */
+export type TargetFilters = FiltersOf<
+  Pick<TargetRow, "status" | "kind" | "value" | "monitoringEnabled" | "rangeId"> & {
+    label: string;
+    severityRankMin: number;
+    listings: readonly string[];
+  }
+>;
 
 const targets = blocklistTargets;
 const checks = blocklistChecks;

@@ -1,7 +1,8 @@
 import type { Db } from "../foundation/db/open.ts";
-import type { DeliveryStatus } from "../notifications/webhooks/delivery-store.ts";
+import type { Delivery } from "../notifications/webhooks/delivery-store.ts";
 import type { CheckRow } from "./store.ts";
 import type { Owner } from "../foundation/base/secrets.ts";
+import type { FiltersOf } from "../foundation/base/walk.ts";
 
 /** A check without its body. */
 export interface CheckHead {
@@ -10,12 +11,8 @@ export interface CheckHead {
   readonly isChange: 0 | 1;
 }
 
-export interface CheckFilter {
-  readonly status?: CheckRow["status"] | undefined;
-  readonly trigger?: CheckRow["trigger"] | undefined;
-  /** Only checks that added or removed a listing. */
-  readonly isChange?: boolean | undefined;
-}
+/** `isChange`: only checks that added or removed a listing. */
+export type CheckFilter = FiltersOf<Pick<CheckRow, "status" | "trigger" | "isChange">>;
 
 /** An event about a target; `data` is JSON text. */
 export interface TargetEvent {
@@ -26,10 +23,7 @@ export interface TargetEvent {
   readonly deliveredAtMs: number | null;
 }
 
-export interface EventDelivery {
-  readonly eventId: string;
-  readonly status: DeliveryStatus;
-}
+export type EventDelivery = Pick<Delivery, "eventId" | "status">;
 
 /** What `blocklist_checks_by_target` has: bodies are not read. */
 const filtered = ({ status, trigger, isChange }: CheckFilter): { readonly sql: string; readonly values: string[] } => ({

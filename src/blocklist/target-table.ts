@@ -5,6 +5,7 @@ import type { BlocklistStore, TargetRow, TargetStatus } from "./store.ts";
 import { z } from "zod";
 import type { Db } from "../foundation/db/open.ts";
 import type { Owner } from "../foundation/base/secrets.ts";
+import type { FiltersOf } from "../foundation/base/walk.ts";
 
 /** What a person is shown as the state of a target. `listed` also while its lists do not respond; `paused` wins. */
 export const TARGET_STATES = ["listed", "unknown", "pending", "clean", "paused"] as const;
@@ -19,20 +20,20 @@ export interface StateCount {
 }
 
 /** Conditions that the index by state answers. */
-export interface StateFilter {
-  readonly state?: TargetState | undefined;
+export type StateFilter = FiltersOf<{
+  state: TargetState;
   /** With a listing of exactly this severity as the worst. */
-  readonly severity?: Severity | undefined;
-}
+  severity: Severity;
+}>;
 
 /** Conditions for which the rows themselves are read. */
-export interface RowFilter {
+export type RowFilter = FiltersOf<{
   /** Part of the target or its label, in any case. */
-  readonly text?: string | undefined;
-  readonly label?: string | undefined;
+  text: string;
+  label: string;
   /** Ids of listings: at least one of them. */
-  readonly listings?: readonly string[] | undefined;
-}
+  listings: readonly string[];
+}>;
 
 export const TARGET_ORDERS = ["worst", "name", "label", "checked", "next", "newest"] as const;
 export type TargetOrder = (typeof TARGET_ORDERS)[number];

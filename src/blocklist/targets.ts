@@ -6,7 +6,6 @@ import { newId, type Owner } from "../foundation/base/secrets.ts";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../foundation/mail/recipients.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import type { Severity } from "../foundation/base/severity.ts";
 import { lastSeenOf, type Listings, type ListingView } from "./listings.ts";
 import type { Muting } from "./muting.ts";
 import type { RangeStore } from "./range-store.ts";
@@ -25,14 +24,10 @@ import { positionOfCursor, severityCursor } from "./schemas.ts";
 import type { ListsByMode } from "./target-lookup.ts";
 
 /** A target to add; `target` as the user wrote it. */
-export interface NewTarget {
-  readonly target: string;
-  readonly label: string | null;
-  readonly monitoringEnabled: boolean;
-  readonly webhookUrl: string | null;
-  readonly recipients: readonly string[];
-  readonly alertSeverityMin: Severity | null;
-}
+export type NewTarget = Pick<
+  TargetRow,
+  "label" | "monitoringEnabled" | "webhookUrl" | "recipients" | "alertSeverityMin"
+> & { readonly target: string };
 
 /** The result of adding a target. `problem` is a sentence. */
 export type AddOutcome =

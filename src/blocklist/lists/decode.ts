@@ -1,14 +1,11 @@
 import type { DnsOutcome, DnsResponse } from "../../foundation/net/dns.ts";
-import { ipv4Number, isLoopback, matchesCode, type Blocklist, type Category, type ListingCode } from "./blocklist.ts";
+import { ipv4Number, isLoopback, matchesCode, type Blocklist, type ListingCode } from "./blocklist.ts";
 import { type Severity, SEVERITIES } from "../../foundation/base/severity.ts";
 
 /** One listing in a response: all return codes of the list with the same id. */
-export interface Listing {
-  readonly id: string;
-  readonly name: string;
+export interface Listing extends Pick<ListingCode, "id" | "name" | "category"> {
   /** The meanings of the return codes, without repetition. */
   readonly meanings: readonly string[];
-  readonly category: Category;
   /** The most severe of the return codes. */
   readonly severity: Severity;
   /** The A records that mean this listing. */

@@ -81,3 +81,6 @@ export const readById =
     const last = rows.at(-1);
     return { rows, next: rows.length === wanted && last !== undefined ? last.id : from };
   };
+
+/** Conditions of a list; one that is undefined does not restrict it. */
+export type FiltersOf<T> = { readonly [K in keyof T]?: T[K] | undefined };

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, type SQL, sql, count, ne } from "drizzle-orm";
-import type { IdWindow, WalkPage } from "../../foundation/base/walk.ts";
+import type { IdWindow, WalkPage, FiltersOf } from "../../foundation/base/walk.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../../foundation/db/schema-webhooks.ts";
 import { placeholdersOf, statements } from "../../foundation/db/statements.ts";
@@ -152,15 +152,14 @@ export type AttemptEnd = Pick<Delivery, (typeof ATTEMPT_COLUMNS)[number]>;
 /** The columns that can change. */
 export type DeliveryChange = Partial<AttemptEnd & Pick<Delivery, "url" | "via">>;
 
-export interface DeliveryFilters {
-  readonly status?: DeliveryStatus | readonly DeliveryStatus[] | undefined;
-  readonly type?: string | undefined;
-  readonly url?: string | undefined;
-  readonly subject?: string | undefined;
-  /** Events at or after the first time and before the second. */
-  readonly sinceMs?: number | undefined;
-  readonly untilMs?: number | undefined;
-}
+/** Events at or after `sinceMs` and before `untilMs`. */
+export type DeliveryFilters = FiltersOf<
+  Pick<Delivery, "type" | "url" | "subject"> & {
+    status: DeliveryStatus | readonly DeliveryStatus[];
+    sinceMs: number;
+    untilMs: number;
+  }
+>;
 
 const isAt = (rows: EndpointTable, { accountId, mode, url }: WebhookEndpoint) =>
   and(eq(rows.accountId, accountId), eq(rows.mode, mode), eq(rows.url, url));

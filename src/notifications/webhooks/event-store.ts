@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm";
 import { z } from "zod";
-import type { WalkPage } from "../../foundation/base/walk.ts";
+import type { WalkPage, FiltersOf } from "../../foundation/base/walk.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { outbox } from "../../foundation/db/schema.ts";
 import type { Delivery, DeliveryStore } from "./delivery-store.ts";
@@ -18,11 +18,7 @@ const dataSchema = z.looseObject({});
 /** The `data` of an event. */
 export const eventData = ({ data }: Pick<EventRow, "data">): object => dataSchema.parse(JSON.parse(data));
 
-export interface EventFilters {
-  readonly sinceMs?: number | undefined;
-  readonly type?: string | undefined;
-  readonly subject?: string | undefined;
-}
+export type EventFilters = FiltersOf<Pick<EventRow, "type" | "subject"> & { sinceMs: number }>;
 
 const table = outbox;
 const belongsTo = ({ accountId, mode }: Owner) => and(eq(table.accountId, accountId), eq(table.mode, mode));
