@@ -7,8 +7,10 @@ export class BoundedMap<K, V> extends Map<K, V> {
   override set(key: K, value: V): this {
     this.delete(key);
     super.set(key, value);
+    // The first key is looked for only in a full map: that is slow behind keys that were deleted.
+    if (this.size <= this.sizeMax) return this;
     const [oldest] = this.keys();
-    if (this.size > this.sizeMax && oldest !== undefined) this.delete(oldest);
+    if (oldest !== undefined) this.delete(oldest);
     return this;
   }
 }

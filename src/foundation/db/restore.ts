@@ -165,7 +165,11 @@ export interface RestoredBy {
 
 const NOTHING_COMPARED = {
   isCompared: false,
-  ...{ keysRevoked: [], keysRotated: [], keysGone: [], usersBack: [], usersReset: [] },
+  keysRevoked: [],
+  keysRotated: [],
+  keysGone: [],
+  usersBack: [],
+  usersReset: [],
 } satisfies Partial<RestoredAccess>;
 
 const SECRET_COLUMNS = ["hash", "key_id", "ending", "valid_until_ms", "created_at_ms"];
@@ -264,17 +268,15 @@ const appendEntry = (
 ) => {
   if (!hasTable(sqlite, "main", "audit_log", AUDIT_COLUMNS)) return;
   const after = {
-    ...{ sessions_kept: keepSessions, sessions_ended: access.sessionsEnded, links_ended: access.linksEnded },
-    ...{
-      compared: access.isCompared,
-      keys_revoked: access.keysRevoked.length,
-      keys_rotated: access.keysRotated.length,
-    },
-    ...{
-      keys_gone: access.keysGone.length,
-      users_back: access.usersBack.length,
-      users_reset: access.usersReset.length,
-    },
+    sessions_kept: keepSessions,
+    sessions_ended: access.sessionsEnded,
+    links_ended: access.linksEnded,
+    compared: access.isCompared,
+    keys_revoked: access.keysRevoked.length,
+    keys_rotated: access.keysRotated.length,
+    keys_gone: access.keysGone.length,
+    users_back: access.usersBack.length,
+    users_reset: access.usersReset.length,
   };
   sqlite
     .query("INSERT INTO main.audit_log (at_ms, user, host, pid, action, after) VALUES (?, ?, ?, ?, 'restore', ?)")

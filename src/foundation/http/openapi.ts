@@ -66,7 +66,9 @@ const parametersIn = (place: "path" | "query" | "header", schema: z.ZodObject | 
     const stated = (field as z.ZodType).meta() ?? {};
     const { description, ...rest } = stated.type === undefined ? (properties[name] ?? {}) : stated;
     return {
-      ...{ name: place === "header" ? headerName(name) : name, in: place, description },
+      name: place === "header" ? headerName(name) : name,
+      in: place,
+      description,
       required: place === "path",
       schema: rest,
     };
@@ -113,26 +115,18 @@ const requestBodyOf = ({ body, uploads = {} }: AnyRoute): JsonObject => {
 
 /** A declared route as an operation of the document. */
 const operationOf = (route: AnyRoute): JsonObject => {
-  const {
-    operationId,
-    tag,
-    summary,
-    description,
-    scope,
-    params,
-    query,
-    headers,
-    responses,
-    rateLimited = false,
-  } = route;
+  const { operationId, tag, summary, description, scope, responses, rateLimited = false } = route;
   const parameters = [
-    ...parametersIn("path", params),
-    ...parametersIn("query", query),
-    ...parametersIn("header", headers),
+    ...parametersIn("path", route.params),
+    ...parametersIn("query", route.query),
+    ...parametersIn("header", route.headers),
   ];
   const documented = Object.entries(responses).map(([status, response]) => [status, responseOf(response, rateLimited)]);
   return {
-    ...{ operationId, tags: [tag], summary, description },
+    operationId,
+    tags: [tag],
+    summary,
+    description,
     // An extension: only OAuth and OpenID schemes have scopes of their own.
     ...(scope === "open" ? { security: [] } : scope === null ? {} : { "x-scope": scope }),
     ...(parameters.length === 0 ? {} : { parameters }),
@@ -163,7 +157,9 @@ const eventOf = ({ type, tag, summary, data, example }: EventDoc): JsonObject =>
       summary,
       security: [],
       parameters: Object.entries(EVENT_HEADERS).map(([name, description]) => ({
-        ...{ name, in: "header", description },
+        name,
+        in: "header",
+        description,
         required: true,
         schema: { type: "string" },
       })),

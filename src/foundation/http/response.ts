@@ -202,8 +202,7 @@ export class TextResponse {
       this.#held.release();
       return new Response(only, { headers });
     }
-    const { end, pieces } = { end: () => this.#held.release(), pieces: this.#drain() };
-    return streamResponse(this.request, pieces, { headers, end });
+    return streamResponse(this.request, this.#drain(), { headers, end: () => this.#held.release() });
   }
 
   #pack() {

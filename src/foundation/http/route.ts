@@ -126,7 +126,10 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
       const query = readQuery(request);
       if (request.method !== "GET" && request.method !== "HEAD") await abortIfClientGone(request);
       const input = {
-        ...{ request, caller, set, query },
+        request,
+        caller,
+        set,
+        query,
         params: readParams(route.params, params),
         body: await readBody(route.body, request),
         headers: readHeaders(route.headers, request),

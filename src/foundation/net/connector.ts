@@ -173,13 +173,13 @@ class SocketWire implements Wire {
 /** A listener must exist, else an error would be thrown; "close" always follows it and is what counts. */
 const ignoreError = () => undefined;
 
-/** Errors that are this machine's: no descriptor, no port, no such local address, or a local firewall that forbids it. */
-const LOCAL_ERRORS: ReadonlySet<string> = new Set([
-  ...["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"],
-  ...["EADDRNOTAVAIL", "EADDRINUSE", "EACCES", "EPERM", "EAFNOSUPPORT"],
-]);
 /** Failures that pass as soon as something else is closed. */
 const SHORTAGES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"]);
+/** Errors that are this machine's: no descriptor, no port, no such local address, or a local firewall that forbids it. */
+const LOCAL_ERRORS: ReadonlySet<string> = new Set([
+  ...SHORTAGES,
+  ...["EADDRNOTAVAIL", "EADDRINUSE", "EACCES", "EPERM", "EAFNOSUPPORT"],
+]);
 
 /** Whether an error of opening a socket is a problem of this machine only. */
 export const isLocalError = (code: string): boolean => LOCAL_ERRORS.has(code);

@@ -104,14 +104,10 @@ interface Question {
   readonly type: DnsType;
 }
 
-interface ChainQuestion extends Question {
-  readonly deadlineMs: number;
-}
-
 /** Queries a name, and the target of an alias when a server responds with the alias only (RFC 1034 §5.2.2). */
 const resolveChain = async (
   querier: DnsQuerier,
-  { name, type, deadlineMs }: ChainQuestion,
+  { name, type, deadlineMs }: Question & { readonly deadlineMs: number },
 ): Promise<{ readonly reply: DnsResponse; readonly sizeBytes: number }> => {
   const cnames: string[] = [];
   let ttlS = Number.POSITIVE_INFINITY;
@@ -120,14 +116,10 @@ const resolveChain = async (
 
   for (;;) {
     const target = cnames.at(-1) ?? name;
-    const {
-      reading,
-      isAuthenticated,
-      server,
-      sizeBytes: receivedBytes,
-    } = await querier.query(target, type, deadlineMs);
-    sizeBytes += receivedBytes;
-    authenticated &&= isAuthenticated;
+    const result = await querier.query(target, type, deadlineMs);
+    const { reading, server } = result;
+    sizeBytes += result.sizeBytes;
+    authenticated &&= result.isAuthenticated;
     if (!("cnames" in reading)) {
       return { reply: { ...emptyResponse(name, type, reading.kind), cnames, server }, sizeBytes };
     }
@@ -159,14 +151,6 @@ const createRandom16 = (): (() => number) => {
   };
 };
 
-/** Caches responses for as long as their TTLs allow. A full cache evicts what was unused longest. */
-export interface DnsCache {
-  /** The response with its remaining TTL and `fromCache` set; undefined when there is none, or it has expired. */
-  find(key: string): DnsResponse | undefined;
-  /** Caches a response if its outcome may be cached. `sizeBytes` is its size as it was received. */
-  keep(key: string, reply: DnsResponse, sizeBytes: number): void;
-}
-
 const TTL_S_MIN = 5;
 const TTL_S_MAX = 3600;
 /** Negative responses are cached for less time than RFC 2308 §5 allows, so that a corrected domain soon becomes deliverable. */
@@ -179,15 +163,13 @@ const REPLY_BYTES_MAX = 16_384;
 /** One in this number of entries is evicted when the cache is full. */
 const EVICTED_SHARE = 64;
 
-interface Entry {
-  readonly reply: DnsResponse;
-  readonly keptAtMs: number;
-  readonly expiresAtMs: number;
-}
-
-export const createDnsCache = ({ clock, entriesMax }: { clock: Clock; entriesMax: number }): DnsCache => {
+/** Caches responses for as long as their TTLs allow. A full cache evicts what was unused longest. */
+export const createDnsCache = ({ clock, entriesMax }: { clock: Clock; entriesMax: number }) => {
   /** In the order of last use. */
-  const entries = new Map<string, Entry>();
+  const entries = new Map<
+    string,
+    { readonly reply: DnsResponse; readonly keptAtMs: number; readonly expiresAtMs: number }
+  >();
 
   /** Drops many at once: finding the first key of a Map is slow while deleted ones lie before it. */
   const makeRoom = () => {
@@ -199,7 +181,8 @@ export const createDnsCache = ({ clock, entriesMax }: { clock: Clock; entriesMax
   };
 
   return {
-    find(key) {
+    /** The response with its remaining TTL and `fromCache` set; undefined when there is none, or it has expired. */
+    find(key: string): DnsResponse | undefined {
       const entry = entries.get(key);
       if (!entry) return undefined;
       const nowMs = clock.monotonicMs();
@@ -212,7 +195,8 @@ export const createDnsCache = ({ clock, entriesMax }: { clock: Clock; entriesMax
       return { ...entry.reply, ttlS: Math.max(0, entry.reply.ttlS - ageS), fromCache: true };
     },
 
-    keep(key, reply, sizeBytes) {
+    /** Caches a response if its outcome may be cached. `sizeBytes` is its size as it was received. */
+    keep(key: string, reply: DnsResponse, sizeBytes: number): void {
       const keepS = findKeepS(reply);
       if (keepS === undefined || sizeBytes > REPLY_BYTES_MAX || entriesMax < 1) return;
       entries.delete(key);

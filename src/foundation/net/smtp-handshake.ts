@@ -114,6 +114,15 @@ export const NO_CAPABILITIES: SmtpCapabilities = {
   sizeBytesMax: null,
 };
 
+/** By their keywords. */
+const CAPABILITIES: ReadonlyMap<string, Exclude<keyof SmtpCapabilities, "sizeBytesMax">> = new Map([
+  ["PIPELINING", "pipelining"],
+  ["STARTTLS", "starttls"],
+  ["SMTPUTF8", "smtputf8"],
+  ["8BITMIME", "eightBitMime"],
+  ["ENHANCEDSTATUSCODES", "enhancedStatusCodes"],
+] as const);
+
 /**
  * Reads the keywords of a 250 reply to EHLO: one a line, after the first, in any case, parameters behind a space or
  * (as old servers write it) "=". Unknown keywords are ignored.
@@ -121,28 +130,12 @@ export const NO_CAPABILITIES: SmtpCapabilities = {
 export const readCapabilities = (reply: SmtpReply): SmtpCapabilities => {
   const found = { ...NO_CAPABILITIES };
   for (let i = 1; i < reply.lines.length; i++) {
-    const [keyword, parameter] = (reply.lines[i] ?? "").trim().split(/[ =]+/, 2);
-    switch (keyword?.toUpperCase()) {
-      case "PIPELINING":
-        found.pipelining = true;
-        break;
-      case "STARTTLS":
-        found.starttls = true;
-        break;
-      case "SMTPUTF8":
-        found.smtputf8 = true;
-        break;
-      case "8BITMIME":
-        found.eightBitMime = true;
-        break;
-      case "ENHANCEDSTATUSCODES":
-        found.enhancedStatusCodes = true;
-        break;
-      case "SIZE":
-        found.sizeBytesMax = /^[1-9]\d{0,14}$/.test(parameter ?? "") ? Number(parameter) : null;
-        break;
-      default:
-    }
+    const [name = "", parameter] = (reply.lines[i] ?? "").trim().split(/[ =]+/, 2);
+    const keyword = name.toUpperCase();
+    const capability = CAPABILITIES.get(keyword);
+    if (capability !== undefined) found[capability] = true;
+    else if (keyword === "SIZE")
+      found.sizeBytesMax = /^[1-9]\d{0,14}$/.test(parameter ?? "") ? Number(parameter) : null;
   }
   return found;
 };
