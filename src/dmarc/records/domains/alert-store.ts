@@ -188,9 +188,7 @@ export const DEFAULT_THRESHOLDS: AlertThresholds = {
 };
 
 /** The thresholds of a domain, defaults included. */
-export const thresholdsOf = (domain: {
-  readonly alertThresholds: Readonly<Partial<AlertThresholds>>;
-}): AlertThresholds => ({
+export const thresholdsOf = (domain: { alertThresholds: Readonly<Partial<AlertThresholds>> }): AlertThresholds => ({
   ...DEFAULT_THRESHOLDS,
   ...domain.alertThresholds,
 });

@@ -185,7 +185,7 @@ export class DomainStore {
   }
 
   /** Purges the oldest entries of a domain's history, with `beforeMs` only older ones; returns how many. */
-  removeHistory(_tx: Tx, number: number, wanted: { readonly limit: number; readonly beforeMs?: number }): number {
+  removeHistory(_tx: Tx, number: number, wanted: { limit: number; beforeMs?: number }): number {
     const older = wanted.beforeMs === undefined ? undefined : lt(dmarcHistory.atMs, wanted.beforeMs);
     const ids = this.#orm
       .select({ id: dmarcHistory.id })

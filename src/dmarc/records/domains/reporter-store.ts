@@ -242,7 +242,7 @@ export class ReportAuthorStore {
   }
 
   /** Records that a report arrived on a day, and its size. Beyond `AUTHORS_MAX` no new author is added. */
-  add(_tx: Tx, domain: number, author: string, usage: { readonly day: number; readonly bytes: number }): void {
+  add(_tx: Tx, domain: number, author: string, usage: { day: number; bytes: number }): void {
     if (this.find(domain, author) === null && (this.#sql.count.get(domain)?.count ?? 0) >= AUTHORS_MAX) {
       if (this.#sql.expire.run(domain, usage.day - AUTHOR_DAYS).changes === 0) return;
     }

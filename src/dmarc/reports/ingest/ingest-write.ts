@@ -202,7 +202,7 @@ const byDomain = (
 const storeForDomain = (
   { stores, tx }: WriteBatch,
   { from: { ingestion }, named }: ParsedPart,
-  { report, policies, domain, trust }: DomainPart & { readonly report: TlsReport; readonly trust: ReportTrust },
+  { report, policies, domain, trust }: DomainPart & { report: TlsReport; trust: ReportTrust },
 ) => {
   const { reports, domains } = stores;
   const shared = fingerprintTlsReport(report);

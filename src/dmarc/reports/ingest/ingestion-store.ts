@@ -323,9 +323,7 @@ export class DiskReserve {
   #freeBytes = Number.POSITIVE_INFINITY;
   #reserveBytes = 0;
 
-  constructor(
-    private readonly runtime: { readonly db: Pick<Db, "diskSpace">; readonly clock: Clock; readonly log: Log },
-  ) {}
+  constructor(private readonly runtime: { db: Pick<Db, "diskSpace">; clock: Clock; log: Log }) {}
 
   /** Whether nothing may be accepted now; with `bytes`, whether they would be too many. */
   isLow(bytes = 0): boolean {

@@ -31,7 +31,7 @@ export class ReportMailRules implements ReceiverRules {
   readonly #loggedOn = new Map<number, number>();
 
   constructor(
-    private readonly runtime: { readonly clock: Clock; readonly log: Log },
+    private readonly runtime: { clock: Clock; log: Log },
     private readonly deps: {
       domains: Pick<DomainStore, "findByToken">;
       quota: ReportQuota;

@@ -347,7 +347,7 @@ export class FailureReportStore {
   }
 
   /** Newest first, older than the id `before`. */
-  listFailures(domain: number, page: { readonly before: string | null; readonly limit: number }): FailureReportRow[] {
+  listFailures(domain: number, page: { before: string | null; limit: number }): FailureReportRow[] {
     return this.#sql.page.all(domain, page.before ?? AFTER_ALL_IDS, page.limit).map(rowOf);
   }
 

@@ -138,7 +138,7 @@ export class SeenSourceStore {
     return this.#sql.countNames.get(domain)?.value ?? 0;
   }
 
-  insertName(_tx: Tx, domain: number, name: string, seen: { readonly day: number; readonly atMs: number }): void {
+  insertName(_tx: Tx, domain: number, name: string, seen: { day: number; atMs: number }): void {
     this.#sql.insertName.run(domain, name, seen.day, seen.atMs);
   }
 

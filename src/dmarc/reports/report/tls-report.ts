@@ -216,7 +216,7 @@ export const dayOfTlsReport = ({
   beginMs,
   endMs,
   receivedAtMs,
-}: Pick<TlsReport, "beginMs" | "endMs"> & { readonly receivedAtMs: number }): number =>
+}: Pick<TlsReport, "beginMs" | "endMs"> & { receivedAtMs: number }): number =>
   dayOfTime(beginMs === null ? receivedAtMs : Math.min((beginMs + (endMs ?? beginMs)) / 2, receivedAtMs));
 
 const detailedSessions = ({ failures }: TlsPolicyResult) => sumOf(failures, "sessions");

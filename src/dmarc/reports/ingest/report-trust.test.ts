@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { isReportersDomain } from "../ingest/report-trust.ts";
+import { isReportersDomain } from "./report-trust.ts";
 
 test.each([
   ["google.com", "google.com", "noreply-dmarc-support@google.com", true],
