@@ -29,7 +29,7 @@ export interface Mailing {
   readonly subscriptions: MailSubscriptions;
 }
 
-export interface MailBatcherOptions<Row extends QueuedMail> {
+export interface MailBatcherDeps<Row extends QueuedMail> {
   /** What the log calls such a mail: `DMARC alert mail`. */
   readonly name: string;
   readonly queue: MailQueue<Row>;
@@ -60,12 +60,12 @@ export class MailBatcher<Row extends QueuedMail> {
 
   constructor(
     private readonly runtime: MailRuntime,
-    private readonly options: MailBatcherOptions<Row>,
+    private readonly deps: MailBatcherDeps<Row>,
   ) {}
 
   /** Sends all mails that are due. A failure of one does not stop the others. */
   async send() {
-    const { queue, intervalMs } = this.options;
+    const { queue, intervalMs } = this.deps;
     const nowMs = this.runtime.clock.monotonicMs();
     for (const [recipient, atMs] of this.#mailedAtMs)
       if (nowMs - atMs >= intervalMs) this.#mailedAtMs.delete(recipient);
@@ -80,7 +80,7 @@ export class MailBatcher<Row extends QueuedMail> {
   }
 
   async #sendTo(recipient: string) {
-    const { queue, gatherMs, topicOf } = this.options;
+    const { queue, gatherMs, topicOf } = this.deps;
     const rows = queue.rowsFor(recipient);
     const [oldest] = rows;
     if (oldest === undefined || this.runtime.clock.nowMs() - oldest.createdAtMs < gatherMs) return;
@@ -93,7 +93,7 @@ export class MailBatcher<Row extends QueuedMail> {
   }
 
   async #sendOne(recipient: string, rows: readonly Row[]) {
-    const { name, mailing, compose } = this.options;
+    const { name, mailing, compose } = this.deps;
     const links = await this.#linksFor(recipient, rows);
     const content = links === null ? null : await compose(rows, recipient);
     if (links === null || content === null) return this.#remove(rows);
@@ -113,7 +113,7 @@ export class MailBatcher<Row extends QueuedMail> {
 
   /** The links of a mail about rows of one topic; null when its recipient has stopped such mail. */
   async #linksFor(recipient: string, [row]: readonly Row[]): Promise<MailLinks | null> {
-    const { mailing, topicOf } = this.options;
+    const { mailing, topicOf } = this.deps;
     const { baseUrl, subscriptions } = mailing;
     const topic = row === undefined ? null : topicOf(row);
     if (topic === null) return { baseUrl, off: null };
@@ -122,11 +122,11 @@ export class MailBatcher<Row extends QueuedMail> {
   }
 
   #remove(rows: readonly Row[]) {
-    return this.runtime.db.commit((tx) => this.options.queue.remove(tx, rows));
+    return this.runtime.db.commit((tx) => this.deps.queue.remove(tx, rows));
   }
 
   readonly #logFailure = (_item: unknown, error: unknown) =>
-    this.runtime.log.error(`${this.options.name} failed, will be retried in the next run`, { error });
+    this.runtime.log.error(`${this.deps.name} failed, will be retried in the next run`, { error });
 }
 
 /** The URL for RFC 8058, which only allows https. */

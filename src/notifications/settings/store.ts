@@ -93,7 +93,7 @@ const TEST_PROBLEM = { path: "recipient", message: "Mail is sent for live keys o
 export class Notifications {
   constructor(
     private readonly runtime: DbClock,
-    private readonly options: {
+    private readonly deps: {
       store: NotificationsStore;
       urls: WebhookUrls;
       subscriptions: MailSubscriptions;
@@ -106,7 +106,7 @@ export class Notifications {
 
   /** The settings as the API shows them. */
   view({ accountId, mode }: Owner) {
-    const { store, urls, subscriptions } = this.options;
+    const { store, urls, subscriptions } = this.deps;
     const row = store.find({ accountId, mode });
     // Mail is only sent for live keys.
     const stopped = mode === "live" ? subscriptions.stopped(accountId) : [];
@@ -129,7 +129,7 @@ export class Notifications {
 
   /** Changes the given fields. Throws `Invalid request body` for recipients that the service sends no mail to. */
   async change({ accountId, mode }: Owner, change: Partial<NotificationDefaults>) {
-    const { store, urls } = this.options;
+    const { store, urls } = this.deps;
     const { db, clock } = this.runtime;
     if (change.recipients !== undefined) this.#refuseRecipients(change.recipients);
     const owner = { accountId, mode };
@@ -148,11 +148,11 @@ export class Notifications {
   /** Stops or resumes a kind of mail to a recipient, as the link in the mail does. Test keys send no mail. */
   async setMail({ accountId, mode }: Owner, { recipient, kind, isOn }: MailChange) {
     if (mode === "test") throw new AppError("Invalid request body", { issues: [TEST_PROBLEM] });
-    await this.options.subscriptions.set({ accountId, recipient, kind }, isOn);
+    await this.deps.subscriptions.set({ accountId, recipient, kind }, isOn);
   }
 
   #refuseRecipients(recipients: readonly string[]) {
-    const { hasMail, recipientDomains } = this.options;
+    const { hasMail, recipientDomains } = this.deps;
     const canSend = recipients.length === 0 || hasMail;
     const message = canSend ? recipientsProblem(recipients, recipientDomains) : NO_MAIL_PROBLEM;
     if (message !== null) throw new AppError("Invalid request body", { issues: [{ path: "recipients", message }] });

@@ -25,8 +25,8 @@ export const ATTEMPT_COLUMNS = [
   "lastAnswer",
 ] as const;
 
-/** That a row belongs to the endpoint that a statement is called with. */
 type EndpointTable = typeof table | typeof webhookGone | typeof webhookPauses;
+/** That a row belongs to the endpoint that a statement is called with. */
 const isGivenEndpoint = ({ accountId, mode, url }: EndpointTable): SQL[] => [
   eq(accountId, sql.placeholder("accountId")),
   eq(mode, sql.placeholder("mode")),

@@ -6,9 +6,9 @@ import { AttemptRecorder } from "./attempt-recorder.ts";
 import { type DeliverySlot, DeliverySlots, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
 import type { Delivery, WebhookEndpoint, WebhookQueue } from "./delivery-store.ts";
 import { PACE_MS, type Sender } from "./send.ts";
-import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayOptions } from "./event-store.ts";
+import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayDeps } from "./event-store.ts";
 
-export interface DispatcherOptions extends OutboxRelayOptions {
+export interface DispatcherDeps extends OutboxRelayDeps {
   readonly send: Sender;
 }
 
@@ -50,10 +50,10 @@ export class Dispatcher {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly options: DispatcherOptions,
+    private readonly deps: DispatcherDeps,
   ) {
-    this.#relay = new OutboxRelay(runtime, options);
-    this.#recorder = new AttemptRecorder(runtime, options.store);
+    this.#relay = new OutboxRelay(runtime, deps);
+    this.#recorder = new AttemptRecorder(runtime, deps.store);
     this.#slots = new DeliverySlots(runtime.clock);
     this.#clockWatch = new ClockWatch(runtime.clock);
     this.#polling = new Recurring(runtime, { name: "webhook dispatch", run: () => this.#poll(), retryMs: POLL_MS });
@@ -105,12 +105,12 @@ export class Dispatcher {
     const stepMs = this.#clockWatch.stepMs();
     if (stepMs >= 0) return;
     this.runtime.log.warn("the system clock was set back; retries of webhooks keep their wait", { by_ms: -stepMs });
-    await this.runtime.db.commit((tx) => this.options.store.shiftTimes(tx, stepMs));
+    await this.runtime.db.commit((tx) => this.deps.store.shiftTimes(tx, stepMs));
   }
 
   /** Finds endpoints with due deliveries, a part of them at each poll. */
   #scan() {
-    const { store } = this.options;
+    const { store } = this.deps;
     const nowMs = this.runtime.clock.nowMs();
     for (let examined = 0; examined < SCANNED_AT_ONCE_MAX && this.#due.size < SCANNED_AT_ONCE_MAX; examined++) {
       const next = store.endpointAfter(this.#scanned);
@@ -147,7 +147,7 @@ export class Dispatcher {
   /** The first due delivery to an endpoint whose queue is not being sent. */
   #nextHead(endpoint: QueuedEndpoint): Delivery | undefined {
     const limit = this.#slots.countOf(endpoint) + this.#cooldowns.size + 1;
-    const heads = this.options.store.dueHeads(endpoint, this.runtime.clock.nowMs(), limit);
+    const heads = this.deps.store.dueHeads(endpoint, this.runtime.clock.nowMs(), limit);
     return heads.find((head) => !this.#running.has(queueKey(head)) && !this.#cooldowns.has(queueKey(head)));
   }
 
@@ -171,7 +171,7 @@ export class Dispatcher {
   async #sendQueue(head: Delivery, slot: DeliverySlot) {
     const records: Array<Promise<void>> = [];
     try {
-      for (const id of this.options.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
+      for (const id of this.deps.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
         if (!(await this.#sendOne(id, slot, records))) break;
     } finally {
       await Promise.all(records);
@@ -180,7 +180,7 @@ export class Dispatcher {
 
   /** Sends one delivery; false when the queue must not continue. Skips what was cancelled, moved or paused meanwhile. */
   async #sendOne(id: string, slot: DeliverySlot, records: Array<Promise<void>>) {
-    const { store, secrets, send } = this.options;
+    const { store, secrets, send } = this.deps;
     const { endpoint, abort } = slot;
     const delivery = store.find(id);
     if (this.#isStopped || delivery?.status !== "pending" || delivery.url !== endpoint.url) return false;

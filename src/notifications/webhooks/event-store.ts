@@ -127,7 +127,7 @@ export const EVENTS_AT_ONCE_MAX = 100;
 /** With this many pending deliveries to one URL, its endpoint has been down for long: further events are not sent. */
 const PENDING_MAX = 100_000;
 
-export interface OutboxRelayOptions {
+export interface OutboxRelayDeps {
   readonly store: DeliveryStore;
   readonly events: EventStore;
   readonly secrets: WebhookSecrets;
@@ -162,15 +162,15 @@ export class OutboxRelay {
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly options: OutboxRelayOptions,
+    private readonly deps: OutboxRelayDeps,
   ) {
-    this.#pendingMax = options.pendingMax ?? PENDING_MAX;
+    this.#pendingMax = deps.pendingMax ?? PENDING_MAX;
   }
 
   /** Relays the oldest new events in one transaction and returns how many; `EVENTS_AT_ONCE_MAX` when there may be more. */
   async relay(): Promise<number> {
     const { db, clock, log } = this.runtime;
-    const { events } = this.options;
+    const { events } = this.deps;
     const waiting = events.waiting(EVENTS_AT_ONCE_MAX);
     if (waiting.length === 0) return 0;
     const refused = await db.commit((tx) => {
@@ -187,7 +187,7 @@ export class OutboxRelay {
 
   /** One delivery per URL. The first has the id of the event, so that a repetition after a crash inserts nothing twice. */
   #deliveriesOf(event: EventRow): Delivery[] {
-    const defaultUrl = this.options.defaults.findDefaults(event).webhookUrl;
+    const defaultUrl = this.deps.defaults.findDefaults(event).webhookUrl;
     const { id: eventId, accountId, mode, type, subject, createdAtMs, url } = event;
     const delivery = {
       eventId,
@@ -215,7 +215,7 @@ export class OutboxRelay {
   }
 
   #insert(tx: Tx, delivery: Delivery, pendingCounts: Map<string, number>): Refusal | null {
-    const { store, secrets } = this.options;
+    const { store, secrets } = this.deps;
     const nowMs = this.runtime.clock.nowMs();
     const problem = this.#problemOf(delivery, pendingCounts);
     if (problem === null) store.insert(tx, delivery);
@@ -227,7 +227,7 @@ export class OutboxRelay {
 
   /** Why a delivery is not sent; null when it is. */
   #problemOf(delivery: Delivery, pendingCounts: Map<string, number>) {
-    const { store } = this.options;
+    const { store } = this.deps;
     const { accountId, mode, url } = delivery;
     const goneAtMs = store.goneSince(delivery, url);
     if (goneAtMs !== undefined)

@@ -44,7 +44,7 @@ export class Webhooks {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly options: {
+    private readonly deps: {
       store: DeliveryStore;
       events: EventStore;
       secrets: WebhookSecrets;
@@ -55,14 +55,14 @@ export class Webhooks {
       eventsMax?: number;
     },
   ) {
-    this.actions = new DeliveryActions(runtime, options.store, options.dispatcher);
-    this.secrets = options.secrets;
-    this.endpoints = new Endpoints(runtime, options.store);
+    this.actions = new DeliveryActions(runtime, deps.store, deps.dispatcher);
+    this.secrets = deps.secrets;
+    this.endpoints = new Endpoints(runtime, deps.store);
   }
 
   /** Newest first. */
   list(owner: Owner, filters: DeliveryFilters) {
-    const { store } = this.options;
+    const { store } = this.deps;
     return readById<Delivery>(
       (page) => store.list(owner, filters, page),
       (before, offset) => store.idBehind(owner, before, offset),
@@ -83,12 +83,12 @@ export class Webhooks {
 
   /** The events of an owner, oldest first, whether or not they were sent. */
   feed(owner: Owner, filters: EventFilters): ReturnType<EventStore["window"]> {
-    return this.options.events.window(owner, filters);
+    return this.deps.events.window(owner, filters);
   }
 
   /** Sends one event to a URL, without storing it: `webhook.test`, or the documented example of another type. */
   async test(owner: Owner, url: string, type: string): Promise<WebhookTestResult> {
-    const { store, send, loadDocs } = this.options;
+    const { store, send, loadDocs } = this.deps;
     const { db, clock } = this.runtime;
     const id = newId();
     const { accountId, mode } = owner;
@@ -104,7 +104,7 @@ export class Webhooks {
 
   /** Deletes finished deliveries and events after 30 days, and all but the newest 100,000 events of each owner. */
   async purge(isStopping: () => boolean = () => false) {
-    const { store, events, eventsMax = EVENTS_KEPT_MAX } = this.options;
+    const { store, events, eventsMax = EVENTS_KEPT_MAX } = this.deps;
     const { db, clock } = this.runtime;
     const beforeMs = clock.nowMs() - KEPT_MS;
     const purgeAll = (purgeSome: (tx: Tx) => number) => inSteps(() => db.commit(purgeSome), { isStopping });
