@@ -6,13 +6,13 @@ import { err, ok, type Result } from "./errors.ts";
 export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 
 /** A block of addresses: `address` with its first `prefixBits` bits fixed. An IPv4-mapped block is kept as the IPv4 block it means. */
-export interface Cidr {
+interface Cidr {
   readonly address: IpAddress;
   readonly prefixBits: number;
 }
 
 /** Why a text is not a network. `problem` is a sentence for the person who wrote the setting. */
-export interface CidrProblem {
+interface CidrProblem {
   readonly kind: "invalid_cidr";
   readonly problem: string;
 }

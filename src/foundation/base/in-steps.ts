@@ -9,7 +9,7 @@ export interface StepLimits {
 }
 
 /** The result of work in steps. */
-export interface StepsDone {
+interface StepsDone {
   /** The sum of what the steps returned. */
   readonly count: number;
   /** Whether the last step found nothing more to do; false: stopped, or `stepsMax` was reached. */
@@ -65,7 +65,7 @@ export async function* pagesOf<R, C>(
   }
 }
 
-export interface Isolation<T> {
+interface Isolation<T> {
   /** Called for each item that failed; the others go on. */
   readonly onFailure: (item: T, error: unknown) => void | Promise<void>;
   /** No further item is begun once it returns true. */

@@ -10,7 +10,7 @@ export interface OnBehalfOf {
 /** The service itself, or the only user. */
 export const OPERATOR: OnBehalfOf = { account: null, priority: "realtime" };
 
-export interface SharesOptions {
+interface SharesOptions {
   readonly placesMax: number;
   /** This part of the slots is never used for lists. */
   readonly realtimeShare: number;

@@ -2,13 +2,13 @@ import type { Clock } from "./clock.ts";
 import { err, ok, type Result } from "./errors.ts";
 
 /** How long somebody waits: at most `timeoutMs`, and not after `signal` has fired. */
-export interface WaitLimits {
+interface WaitLimits {
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Why a wait ended before what it waited for. */
-export type GaveUp = "timeout" | "aborted";
+type GaveUp = "timeout" | "aborted";
 
 /** Resolves after `delayMs` of the given clock, or as soon as `signal` fires. */
 export const wait = (clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> =>

@@ -61,10 +61,10 @@ export const describeDirectoryProblem = (directory: string, error: unknown): str
 };
 
 /** Why a copy of a former database stands beside the present one: an upgrade or a restore followed. */
-export type KeptCause = "migration" | "restore";
+type KeptCause = "migration" | "restore";
 
 /** A copy of a former database, with its logs. */
-export interface KeptCopy {
+interface KeptCopy {
   readonly file: string;
   readonly cause: KeptCause;
   readonly bytes: number;

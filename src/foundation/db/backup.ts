@@ -148,7 +148,7 @@ export const checksumProblem = (file: string): DatabaseFileProblem | null => {
 };
 
 /** How many bytes a copy of a database needs: its pages in use. */
-export const copyBytesOf = (sqlite: Sqlite): number =>
+const copyBytesOf = (sqlite: Sqlite): number =>
   (Number(firstRow(sqlite, "page_count")) - Number(firstRow(sqlite, "freelist_count"))) *
   Number(firstRow(sqlite, "page_size"));
 

@@ -7,7 +7,7 @@ import { type MigrateProblem, readVersion } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
 /** The state of a database file. */
-export interface DatabaseState {
+interface DatabaseState {
   /** Migrations that this binary would still apply. */
   readonly pendingMigrations: number;
   /** The first problem that SQLite finds; null when there is none, or when the file was too large to read. */

@@ -43,13 +43,13 @@ const returnSome = async (db: Pick<Db, "sqlite" | "commit">) => {
 };
 
 /** The size of a database file before and after `compactDatabase`, in bytes. */
-export interface Compacted {
+interface Compacted {
   readonly before: number;
   readonly after: number;
 }
 
 /** Too little space on the disk, in bytes. */
-export interface TooLittleSpace {
+interface TooLittleSpace {
   readonly required: number;
   readonly available: number;
 }

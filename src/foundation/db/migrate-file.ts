@@ -18,7 +18,7 @@ export interface Migrated {
   readonly copy: string | null;
 }
 
-export interface MigrateFileOptions extends Pick<MigrateOptions, "finalSchema"> {
+interface MigrateFileOptions extends Pick<MigrateOptions, "finalSchema"> {
   readonly migrations: readonly Migration[];
   readonly copyFirst?: boolean;
 }

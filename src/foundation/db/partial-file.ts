@@ -100,7 +100,7 @@ export const CHECKSUM_SUFFIX = ".sha256";
  * Whether a file is what its checksum was computed from. `missing`: there is no checksum, so only SQLite's structure can be
  * checked; `unreadable`: the file with the checksum holds none.
  */
-export type ChecksumState = "matches" | "differs" | "missing" | "unreadable";
+type ChecksumState = "matches" | "differs" | "missing" | "unreadable";
 
 const CHUNK_BYTES = 1024 * 1024;
 /** A checksum and a file name; a larger file is something else. */

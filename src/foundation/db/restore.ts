@@ -20,7 +20,7 @@ import { isBusy } from "./group-commit.ts";
 import { removeOldCopies } from "./backup-directory.ts";
 
 /** Why nothing was restored; then nothing was changed. */
-export type RestoreProblem =
+type RestoreProblem =
   | { readonly kind: "backup"; readonly problem: DatabaseFileProblem }
   | { readonly kind: "copy"; readonly problem: CopyProblem }
   | { readonly kind: "in_use" };
@@ -137,7 +137,7 @@ export interface NamedAccess {
 }
 
 /** What a restore changed about access, and what has to be looked at. */
-export interface RestoredAccess {
+interface RestoredAccess {
   /** Sessions of the dashboard and set-up links (invitations and resets, too) that were ended. */
   readonly sessionsEnded: number;
   readonly linksEnded: number;
@@ -156,7 +156,7 @@ export interface RestoredAccess {
 }
 
 /** Who restores, and when, for the audit log. */
-export interface RestoredBy {
+interface RestoredBy {
   readonly atMs: number;
   readonly user: string;
   readonly host: string;

@@ -23,7 +23,7 @@ export const statements = <T extends Readonly<Record<string, () => unknown>>>(
 };
 
 /** The text of a statement, and what the prepared statement is. */
-export interface SqlText<S> {
+interface SqlText<S> {
   readonly text: string;
   readonly statement?: S;
 }
@@ -54,7 +54,7 @@ export const sqlStatements = <T extends Readonly<Record<string, string | SqlText
 const ROWS_AT_ONCE = [64, 8, 1] as const;
 
 /** What is inserted. */
-export interface RowInsert {
+interface RowInsert {
   /** The table with its columns: `accounts (id, name)`. */
   readonly into: string;
   readonly columns: number;

@@ -95,7 +95,7 @@ const parseJson = (bytes: Uint8Array): unknown => {
 };
 
 /** A response lists at most this many validation errors: a body of 1 MB must not cause a response of 4 MB. */
-export const ISSUES_MAX = 20;
+const ISSUES_MAX = 20;
 /** Longer paths are cut in validation errors. */
 export const PATH_CHARACTERS_MAX = 100;
 

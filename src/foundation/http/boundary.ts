@@ -6,7 +6,7 @@ import { requestIdOf, loggedPath } from "./request-log.ts";
 import { type ErrorResponse, errorResponse, failureResponse, isDiskState } from "./error-response.ts";
 import { hasUsableHost, pathOf } from "./request-target.ts";
 
-export interface BoundaryDeps {
+interface BoundaryDeps {
   readonly log: Log;
   readonly clock: Pick<Clock, "monotonicMs">;
   /** The methods of a path, to distinguish 405 from 404; empty for a path that does not exist. */
@@ -18,7 +18,7 @@ export interface BoundaryDeps {
 export type ErrorPage = (request: Request, error: PresentedError) => Promise<Response | null>;
 
 /** What is shown of an error. */
-export interface PresentedError {
+interface PresentedError {
   readonly status: number;
   readonly message?: string;
   readonly requestId: string;

@@ -2,7 +2,7 @@
 export type Cell = string | number | boolean | null;
 
 /** The delimiters that a written file can have. */
-export type WrittenDelimiter = "," | ";" | "\t" | "|";
+type WrittenDelimiter = "," | ";" | "\t" | "|";
 
 /**
  * A cell that a spreadsheet would run as a formula, made text by a leading apostrophe (OWASP, "CSV Injection").
@@ -17,7 +17,7 @@ export const defused = (cell: string): string =>
 /** A cell as RFC 4180 writes it: in quotes where it holds a quote, a line end or any of the usual delimiters. */
 export const written = (cell: string): string => (NEEDS_QUOTES.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
 
-export interface WrittenAs {
+interface WrittenAs {
   readonly delimiter?: WrittenDelimiter;
   /** False writes the cells as they are, for programs. */
   readonly defuse?: boolean;

@@ -47,7 +47,7 @@ const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, al
 /** Requests without a key share the memory of one account. */
 const NOBODY = "";
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly buckets: TokenBuckets;
   readonly budgets: Budgets;
   /** Called for every request that is refused with 429. */

@@ -266,12 +266,12 @@ const jsonSchema = (schema: z.ZodType, io: "input" | "output"): JsonObject => {
   return z.looseObject({}).parse(withDescription(rest));
 };
 
-export type JsonObject = Record<string, unknown>;
+type JsonObject = Record<string, unknown>;
 /** Header name → description. */
-export type HeaderDescriptions = Readonly<Record<string, string>>;
+type HeaderDescriptions = Readonly<Record<string, string>>;
 
 /** The body of every error. */
-export const errorSchema = z
+const errorSchema = z
   .looseObject({
     error: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]).meta({ description: "The error code." }),
     message: z.string().optional().meta({ description: "What is wrong, and what to do." }),
@@ -292,8 +292,8 @@ export const errorSchema = z
   })
   .meta({ title: "Error" });
 
-export const REQUEST_ID_HEADER: HeaderDescriptions = { "X-Request-Id": "Identifies the request in the log." };
-export const RATE_HEADERS: HeaderDescriptions = {
+const REQUEST_ID_HEADER: HeaderDescriptions = { "X-Request-Id": "Identifies the request in the log." };
+const RATE_HEADERS: HeaderDescriptions = {
   "RateLimit-Limit": "The sustained rate of the account, requests per second.",
   "RateLimit-Remaining": "Requests that can be made right now.",
   "RateLimit-Reset": "Seconds until the full burst allowance is available again.",
@@ -310,7 +310,7 @@ const BEFORE_THE_RATE_LIMIT: ReadonlySet<ErrorCode> = new Set([
   "insufficient_scope",
 ]);
 
-export const headerDocs = (headers: HeaderDescriptions): JsonObject =>
+const headerDocs = (headers: HeaderDescriptions): JsonObject =>
   Object.fromEntries(
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: "string" } }]),
   );
@@ -333,7 +333,7 @@ const exampleOf = (code: ErrorCode): unknown => {
 };
 
 /** Errors of one status as one response, with an example for each code. */
-export const errorResponses = (codes: readonly ErrorCode[], isRateLimited: boolean): JsonObject => {
+const errorResponses = (codes: readonly ErrorCode[], isRateLimited: boolean): JsonObject => {
   const byStatus = Map.groupBy(new Set(codes), (code) => ERROR_STATUS[code]);
   const responses: JsonObject = {};
   for (const [status, same] of [...byStatus].toSorted(([a], [b]) => a - b)) {

@@ -7,7 +7,7 @@ import { createQueryReader, readHeaders, readParams, subjectOf } from "./route-i
 import type { Scope } from "./scopes.ts";
 
 /** A JSON request body. The handler gets it parsed; 400 `Invalid request body` names what does not fit. */
-export interface JsonBody<B extends z.ZodType = z.ZodType> {
+interface JsonBody<B extends z.ZodType = z.ZodType> {
   readonly schema: B;
   readonly example: unknown;
   /** A request without a body counts as `{}`. */
@@ -84,13 +84,13 @@ export const declareRoute = <
 ): Route<P, Q, H, B> => route;
 
 /** Status and headers of the response, for a handler that does not return a `Response`. */
-export interface ResponseHead {
+interface ResponseHead {
   status?: number | string;
   headers: Record<string, string | number>;
 }
 
 /** What a handler gets: everything is checked against the route's declaration. */
-export interface RouteInput<P, Q, H, B> {
+interface RouteInput<P, Q, H, B> {
   readonly request: Request;
   readonly caller: Caller;
   readonly params: P;

@@ -9,7 +9,7 @@ const CUT_MARK = "…";
 const STEPS_MAX = 8;
 
 /** An address as it stands in a cell, without what surrounds it. */
-export interface CellAddress {
+interface CellAddress {
   /** The address as it is spelled in the cell. */
   readonly text: string;
   readonly address: Address;

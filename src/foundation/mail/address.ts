@@ -260,7 +260,7 @@ const findUnfitCharacter = (value: string): AddressProblem | null => {
 const quoteIfNeeded = (value: string) => (DOT_STRING.test(value) ? value : `"${value.replaceAll(/["\\]/gu, "\\$&")}"`);
 
 /** What `postwarden inspect address` prints for one text. The field names are part of the interface. */
-export interface AddressInspection {
+interface AddressInspection {
   /** The text as given, white space included. */
   readonly input: string;
   readonly valid: boolean;

@@ -14,7 +14,7 @@ const DOMAIN_OCTETS_MAX = 253;
 const UTS46 = { checkBidi: true, checkJoiners: true, transitionalProcessing: false } as const;
 
 /** A domain name in its two spellings, both lower case and without a trailing dot. */
-export interface DomainName {
+interface DomainName {
   /** A-labels, as DNS and SMTP carry them. */
   readonly ascii: string;
   /** U-labels, as people read them. */

@@ -14,13 +14,13 @@ export const MESSAGE_LIMITS = {
 } as const;
 
 /** Why a message was not read. */
-export type MimeProblem = "message_too_large" | "message_too_complex";
+type MimeProblem = "message_too_large" | "message_too_complex";
 
 /**
  * What a message is for. `delivery_report`: a bounce, a delay warning or a read receipt (RFC 3464, RFC 8098, and Exim's
  * own form). `failure_report`: a message in the feedback format (RFC 5965), which DMARC failure reports use (RFC 6591).
  */
-export type MessageKind = "ordinary" | "delivery_report" | "failure_report";
+type MessageKind = "ordinary" | "delivery_report" | "failure_report";
 
 /** One message taken apart. */
 export interface MimeMessage {

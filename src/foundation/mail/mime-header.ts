@@ -2,7 +2,7 @@
 export type HeaderFields = ReadonlyMap<string, string>;
 
 /** A field with parameters, such as Content-Type (RFC 2045 §5.1). Value and names are in lower case. */
-export interface ParameterField {
+interface ParameterField {
   readonly value: string;
   readonly parameters: ReadonlyMap<string, string>;
 }
@@ -116,7 +116,7 @@ export const decodeEncodedWords = (text: string): string => {
 };
 
 /** The text of bytes in a character set by its name in mail; windows-1252 for one that is not known. */
-export const decodeCharset = (bytes: Uint8Array, charset: string): string => {
+const decodeCharset = (bytes: Uint8Array, charset: string): string => {
   try {
     return new TextDecoder(charset.trim() as ConstructorParameters<typeof TextDecoder>[0]).decode(bytes);
   } catch (error) {
@@ -156,7 +156,7 @@ const bytesOf = (encoding: string, content: string): Uint8Array =>
     : percentBytes(content.replace(/=\s+(?=[\da-f])/gi, "=").replace(/[_\s]/g, " "), "=");
 
 /** The bytes of a text in UTF-8 in which `sign` and two hexadecimal digits stand for one (`=C3`, `%C3`). */
-export const percentBytes = (text: string, sign: "=" | "%"): Uint8Array => {
+const percentBytes = (text: string, sign: "=" | "%"): Uint8Array => {
   const parts = text.split(sign === "=" ? /(=[\da-f]{2})/i : /(%[\da-f]{2})/i);
   return Buffer.concat(
     parts.map((part, index) => (index % 2 === 0 ? Buffer.from(part) : Buffer.from(part.slice(1), "hex"))),

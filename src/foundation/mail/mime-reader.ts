@@ -23,7 +23,7 @@ export interface MimeLimits {
 }
 
 /** A message (RFC 5322, RFC 2045 f.): the fields of its own header, and its leaves in document order. */
-export interface MimeTree {
+interface MimeTree {
   readonly header: HeaderFields;
   readonly parts: readonly MimePart[];
 }
@@ -187,7 +187,7 @@ const nameOf = (text: string) =>
 export type TransferEncoding = "base64" | "quoted-printable" | "identity";
 
 /** Bytes decoded before others have their turn: about a millisecond. */
-export const BYTES_PER_TURN = 256 * 1024;
+const BYTES_PER_TURN = 256 * 1024;
 
 /** The encoding that a Content-Transfer-Encoding names, comments and unusual spellings allowed. */
 export const readTransferEncoding = (value: string): TransferEncoding => {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseAddress } from "./address.ts";
 
-export interface RecipientsForm {
+interface RecipientsForm {
   /** How many there may be, before those that are the same become one. */
   readonly most: number;
   readonly description: string;

@@ -5,7 +5,7 @@ import { type DnsOutcome, type DnsResolver, isDefinite, type ResolveOptions } fr
 import { reverseLabels } from "./dns-name.ts";
 
 /** The network that announces an address, according to Team Cymru's IP to ASN service. */
-export interface AddressOrigin {
+interface AddressOrigin {
   readonly asn: number;
   /** ISO 3166 alpha-2; null when the registry names none. It is where the network is registered, not where the host is located. */
   readonly country: string | null;

@@ -38,7 +38,7 @@ export type ConnectFailure =
   "refused_or_unreachable" | "timeout" | "address_not_allowed" | "local_failure" | "proxy_failed";
 
 /** Where to connect to: an IP literal (never a name), and the local address to connect from, if it matters. */
-export interface ConnectTarget {
+interface ConnectTarget {
   readonly address: string;
   readonly port: number;
   readonly localAddress?: string | null;
@@ -49,7 +49,7 @@ export interface ConnectTarget {
 export type Connector = (target: ConnectTarget) => Promise<Result<Wire, ConnectFailure>>;
 
 /** `mayConnect` is the last gate before a packet leaves: false for addresses that are not public. */
-export interface DirectConnectorDeps {
+interface DirectConnectorDeps {
   readonly clock: Clock;
   readonly mayConnect: (address: string) => boolean;
 }

@@ -13,7 +13,7 @@ export interface DnsTicket {
   leave(): void;
 }
 
-export interface DnsLimiterOptions {
+interface DnsLimiterOptions {
   readonly clock: Clock;
   readonly underWayMax: number;
   readonly waitingMax: number;

@@ -5,7 +5,7 @@ import { MalformedMessage, readName, wireBytesOf, writeName } from "./dns-name.t
 import { isUtf8 } from "node:buffer";
 
 /** Numbers of the record types (RFC 1035 §3.2.2, RFC 3596 §2.1). */
-export const TYPE_CODES = {
+const TYPE_CODES = {
   A: 1,
   NS: 2,
   CNAME: 5,
@@ -60,7 +60,7 @@ const QUERY_FLAGS = 0x0120;
 /** The DO bit (RFC 3225 §3), in the flags of the OPT record. */
 const DNSSEC_OK = 0x8000;
 
-export interface QueryForm {
+interface QueryForm {
   /** Gives the id, and the case of letters. */
   readonly random16: () => number;
   /** Draws the case of every letter (0x20 encoding). */

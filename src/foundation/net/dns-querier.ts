@@ -12,7 +12,7 @@ export interface DnsTimeouts {
 }
 
 /** The outcome of one round through the servers. */
-export interface DnsQueryResult {
+interface DnsQueryResult {
   readonly reading:
     DnsAnswer | { readonly kind: "unconfirmed" | "timeout" | "network_error" | "local_failure" | "aborted" };
   readonly isAuthenticated: boolean;
@@ -22,7 +22,7 @@ export interface DnsQueryResult {
 }
 
 /** A name server list, and how it is queried. */
-export interface DnsQuerierOptions {
+interface DnsQuerierOptions {
   readonly servers: readonly DnsServer[];
   readonly transport: DnsTransport;
   readonly clock: Clock;

@@ -10,7 +10,7 @@ import { MalformedMessage, readName } from "./dns-name.ts";
 export type DnsExchange = DnsPacketMatch | { readonly kind: "timeout" | "network_error" | "local_failure" | "aborted" };
 
 /** One query on its way: where to, what, and for how long. */
-export interface DnsAttempt {
+interface DnsAttempt {
   readonly server: DnsServer;
   readonly query: EncodedQuery;
   readonly timeoutMs: number;

@@ -7,7 +7,7 @@ import { withDeadline } from "../base/wait.ts";
 import { type DnsResolver, isDefinite } from "./dns.ts";
 
 /** A URL that may be posted to, in its normal form. */
-export interface PolicyUrl {
+interface PolicyUrl {
   /** As WHATWG writes it: host in A-labels, an IPv4 address in dotted form whatever notation it came in. */
   readonly href: string;
   readonly isSecure: boolean;
@@ -20,7 +20,7 @@ export interface PolicyUrl {
 }
 
 /** Why a URL is refused. `problem` is a sentence. */
-export interface UrlProblem {
+interface UrlProblem {
   readonly kind: "url_refused";
   readonly problem: string;
 }
@@ -98,7 +98,7 @@ export interface Post {
 }
 
 /** The response of the receiver, of any status: redirects are not followed. */
-export interface PostResponse {
+interface PostResponse {
   readonly status: number;
   /** The beginning of the response as UTF-8: 64 KiB at most, less when the connection ended early. */
   readonly body: string;
@@ -115,7 +115,7 @@ export interface PostResponse {
  * - `aborted`: the caller cancelled it.
  * - `connection`: refused, reset, no valid certificate for the host.
  */
-export interface PostFailure {
+interface PostFailure {
   readonly kind: "url_refused" | "address_refused" | "dns" | "timeout" | "aborted" | "connection";
   /** A sentence. */
   readonly problem: string;
@@ -124,7 +124,7 @@ export interface PostFailure {
 export type Poster = (post: Post) => Promise<Result<PostResponse, PostFailure>>;
 
 /** The response of a server to a GET, of any status: redirects are not followed. */
-export interface GetResponse {
+interface GetResponse {
   readonly status: number;
   /** As UTF-8: 64 KiB at most. */
   readonly body: string;
@@ -135,7 +135,7 @@ export interface GetResponse {
 }
 
 /** `certificate`: the server was reached, and its certificate is not valid for the host. Else as for a post. */
-export interface GetFailure {
+interface GetFailure {
   readonly kind: PostFailure["kind"] | "certificate";
   /** A sentence. */
   readonly problem: string;
@@ -143,7 +143,7 @@ export interface GetFailure {
 
 export type Getter = (get: Pick<Post, "url" | "headers" | "signal">) => Promise<Result<GetResponse, GetFailure>>;
 
-export interface PosterDeps {
+interface PosterDeps {
   readonly resolver: DnsResolver;
   readonly rules: UrlPolicy;
   readonly clock: Clock;

@@ -169,13 +169,13 @@ export class GeoipFiles {
 }
 
 /** What a database says about an address, and the network that it says it of. */
-export interface GeoipEntry extends GeoipRecord {
+interface GeoipEntry extends GeoipRecord {
   /** Null when the file says the same of all addresses. */
   readonly network: string | null;
 }
 
 /** A database in memory. */
-export interface GeoipDatabase {
+interface GeoipDatabase {
   /** As the file calls itself, such as `GeoLite2-ASN`. */
   readonly type: string;
   readonly builtAtMs: number;

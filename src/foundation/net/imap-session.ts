@@ -30,7 +30,7 @@ const COMMAND_MS_MAX = 60_000;
 const READ_MS_MAX = 5 * 60_000;
 const FOLDERS_NAMED_MAX = 20;
 
-export interface ImapSessionDeps {
+interface ImapSessionDeps {
   readonly clock: Clock;
   /** Without it nothing can be changed: the folder is opened by EXAMINE. */
   readonly isReadOnly?: boolean;

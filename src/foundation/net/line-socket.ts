@@ -11,7 +11,7 @@ import { createReplyParser, type ReplyParser, type ReplyProblem, type SmtpReply 
 export type LineProblem = "closed" | "timeout" | "deadline" | "surplus_reply" | "bytes_max" | ReplyProblem;
 
 /** What a line socket is made of. `endsAtMs` is the session's own deadline on the monotonic clock, `null` for none. */
-export interface LineSocketOptions {
+interface LineSocketOptions {
   readonly wire: Wire;
   readonly clock: Clock;
   readonly transcript: TranscriptRecorder;

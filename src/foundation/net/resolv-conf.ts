@@ -3,7 +3,7 @@ import { type Result, err, ok } from "../base/errors.ts";
 import type { DnsServer } from "./dns.ts";
 
 /** Why a list of name servers was refused. `problem` is a sentence for the person who wrote the setting. */
-export interface ServerListProblem {
+interface ServerListProblem {
   readonly kind: "invalid_dns_servers";
   readonly problem: string;
 }

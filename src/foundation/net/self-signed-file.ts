@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result, errorText } from "../base/errors.ts";
 
-export interface CertificateSource {
+interface CertificateSource {
   /** Where the self-signed certificate is stored. */
   readonly dataDir: string;
   /** In A-labels. */
@@ -15,7 +15,7 @@ export interface CertificateSource {
 }
 
 /** Why there is no certificate. `message` is a sentence for the operator. */
-export interface CertificateProblem {
+interface CertificateProblem {
   readonly kind: CertificateFilesProblem["kind"] | "unwritable";
   readonly message: string;
 }
@@ -194,13 +194,13 @@ export interface TlsMaterial {
 }
 
 /** The operator's own files, as PEM. */
-export interface CertificateFiles {
+interface CertificateFiles {
   readonly certPath: string;
   readonly keyPath: string;
 }
 
 /** Why the files cannot be used. `message` is a sentence for the operator. */
-export interface CertificateFilesProblem {
+interface CertificateFilesProblem {
   readonly kind: "unreadable" | "no_key_pair";
   readonly message: string;
 }

@@ -13,7 +13,7 @@ export type SmtpConnectFailureKind = Exclude<ConnectFailure, "timeout"> | "conne
  * not complete in time; `deadline`: the session's own deadline passed; `garbage`: invalid SMTP (see `detail`);
  * `tls_failed`: it demanded TLS and could not do it; `smtputf8_not_offered`: the probe was not sent.
  */
-export type SmtpFailureKind =
+type SmtpFailureKind =
   | SmtpConnectFailureKind
   | "closed"
   | "timeout"

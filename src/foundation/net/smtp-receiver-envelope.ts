@@ -67,13 +67,13 @@ export class ReceiverEnvelope {
 }
 
 /** A command line: the verb in upper case, and its argument. */
-export interface SmtpCommand {
+interface SmtpCommand {
   readonly verb: string;
   readonly argument: string;
 }
 
 /** What MAIL or RCPT says. `address` is as written between the angle brackets, without a source route. */
-export interface SmtpPath {
+interface SmtpPath {
   readonly address: string;
   /** By keyword in upper case; null without a value. */
   readonly parameters: ReadonlyMap<string, string | null>;

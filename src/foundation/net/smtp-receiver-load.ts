@@ -3,7 +3,7 @@ import type { ReceiverLimits } from "./smtp-receiver-rules.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 
 /** Memory for mails, given out within the ceilings. */
-export interface MailMemory {
+interface MailMemory {
   /** False when there is no more, for all connections or for this client. */
   reserve(bytes: number): boolean;
   /** Whether `reserve` would succeed now. */

@@ -15,7 +15,7 @@ import type { AcceptOutcome, ReceivedMail, ReceiverContext, RecipientVerdict } f
 import { SmtpServerSocket } from "./smtp-server-socket.ts";
 
 /** A connection that was accepted. */
-export interface AcceptedConnection {
+interface AcceptedConnection {
   readonly socket: Socket;
   /** The client's IP address. */
   readonly client: string;

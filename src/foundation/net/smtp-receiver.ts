@@ -15,7 +15,7 @@ import { plainAddress, ReceiverLoad } from "./smtp-receiver-load.ts";
 import { formatReply } from "./smtp-receiver-replies.ts";
 import { ReceiverSession } from "./smtp-receiver-session.ts";
 
-export interface SmtpReceiverOptions {
+interface SmtpReceiverOptions {
   /** What the receiver calls itself in the banner and in EHLO. */
   readonly hostName: string;
   readonly tls: TlsMaterial;
@@ -27,13 +27,13 @@ export interface SmtpReceiverOptions {
 }
 
 /** Why nothing is received. `message` is a sentence for the operator. */
-export interface ListenFailure {
+interface ListenFailure {
   readonly kind: "tls_unusable" | "listen_failed";
   readonly message: string;
 }
 
 /** Where the receiver listens. */
-export interface ListenAddress {
+interface ListenAddress {
   readonly address: string;
   readonly port: number;
 }

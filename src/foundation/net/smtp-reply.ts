@@ -31,7 +31,7 @@ export type ReplyProblem =
   | "incomplete"
   | "trailing_text";
 
-export interface ReplyLimits {
+interface ReplyLimits {
   readonly lineBytesMax: number;
   readonly replyBytesMax: number;
   readonly linesMax: number;

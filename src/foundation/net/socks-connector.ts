@@ -16,7 +16,7 @@ export interface SocksProxy {
 export type SocksProblem =
   "unreachable" | "silent" | "login_refused" | "not_allowed" | "general_failure" | "closed" | "not_socks5";
 
-export interface SocksConnectorDeps {
+interface SocksConnectorDeps {
   readonly clock: Clock;
   /** The same gate as for direct connections: a proxy is no way around it. */
   readonly mayConnect: (address: string) => boolean;
