@@ -21,7 +21,7 @@ import type { BulkStores, JobWriter } from "./run/job-writer.ts";
 import { type Preview, previewSubmission } from "./arrival/preview.ts";
 import type { ResultsFormat } from "./results/results-csv.ts";
 import type { JobFilters, UploadOrder } from "./results/schemas.ts";
-import { type Submission, type SubmissionContext, withSubmission } from "./arrival/submission.ts";
+import { type Submission, type SubmissionContext, receiveSubmission } from "./arrival/submission.ts";
 
 export interface BulkJobsOptions extends BulkStores {
   readonly engines: ByMode<VerificationEngine>;
@@ -69,13 +69,12 @@ export class BulkJobs {
    * The first half of the flow of a list: from the request to the queued job, or to a preview when only that is requested.
    * The second half is `BulkRunner`. 400, 402 `insufficient_credits`, 409 `conflict`, 413, 415, 422 `idempotency_key_reused`, 503.
    */
-  submit(caller: Caller, request: Request, idempotencyKey: string | null): Promise<Submitted> {
-    return withSubmission(request, this.#contextOf(caller), async (submission): Promise<Submitted> => {
-      if (submission.isDryRun) return { kind: "preview", preview: await this.#preview(caller, submission) };
-      const requestHash = idempotencyKey === null ? "" : await submission.hash();
-      const idempotent = idempotentRequest(caller, idempotencyKey, requestHash);
-      return { kind: "job", job: this.#findEarlier(idempotent) ?? (await this.#start(caller, submission, idempotent)) };
-    });
+  async submit(caller: Caller, request: Request, idempotencyKey: string | null): Promise<Submitted> {
+    await using submission = await receiveSubmission(request, this.#contextOf(caller));
+    if (submission.isDryRun) return { kind: "preview", preview: await this.#preview(caller, submission) };
+    const requestHash = idempotencyKey === null ? "" : await submission.hash();
+    const idempotent = idempotentRequest(caller, idempotencyKey, requestHash);
+    return { kind: "job", job: this.#findEarlier(idempotent) ?? (await this.#start(caller, submission, idempotent)) };
   }
 
   /** The same for a draft: returns the id of its job, also when it was started before. 404 when it has expired. */
@@ -263,7 +262,7 @@ export class BulkJobs {
       account: accountId,
       urls,
       reserveUpload: (bytes) => this.#uploads.reserve(accountId, bytes),
-      runInSlot: (isSmall, task) => this.#slots.run({ accountId, isSmall }, task),
+      takeSlot: (isSmall) => this.#slots.take({ accountId, isSmall }),
     };
   }
 

@@ -8,8 +8,7 @@ import { HEADER_CHOICES, type HeaderChoice } from "../bulk/reading/columns-addre
 import { readRows, describeFormat } from "../bulk/reading/csv.ts";
 import { type EncodingName, ENCODINGS, fileSource } from "../bulk/reading/csv-records.ts";
 import { jobView } from "../bulk/results/job-object.ts";
-import { type ListFile, type ListFileOptions, withListFile } from "../bulk/arrival/list-file.ts";
-import { hashOf } from "../bulk/arrival/submission.ts";
+import { type ListFile, type ListFileOptions, openListFile, hashOf } from "../bulk/arrival/submission.ts";
 import { exportRows } from "../bulk/results/job-rows.ts";
 import { writeResults as resultsOf } from "../bulk/results/results-csv.ts";
 import type { JobRow } from "../bulk/results/job-store.ts";
@@ -180,10 +179,9 @@ export const verifyFile = async (
   try {
     // A run that was killed may have left it.
     rmSync(sheetPath, { force: true });
-    await withListFile(paths.list, { layout: requested, sheetPath }, async (list) => {
-      const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), requested]));
-      await verifyList({ ...list, name }, { paths, options, io, config, engines, outages, log, random });
-    });
+    await using list = await openListFile(paths.list, { layout: requested, sheetPath });
+    const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), requested]));
+    await verifyList({ ...list, name }, { paths, options, io, config, engines, outages, log, random });
   } finally {
     unlock();
   }

@@ -23,7 +23,7 @@ import { join, resolve } from "node:path";
 import { fileSource } from "../bulk/reading/csv-records.ts";
 import { type PathOptions, checkList } from "./verify-file-paths.ts";
 import { readRows, describeFormat } from "../bulk/reading/csv.ts";
-import { type ListFile, withListFile } from "../bulk/arrival/list-file.ts";
+import { type ListFile, openListFile } from "../bulk/arrival/submission.ts";
 import { type Preview, previewSubmission } from "../bulk/arrival/preview.ts";
 import { table } from "./terminal-text.ts";
 import { counted } from "./progress.ts";
@@ -245,15 +245,14 @@ const previewFile = async (options: FileOptions, io: Io, random: Random): Promis
   checkList(resolve(file), file);
   const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
   try {
-    await withListFile(resolve(file), { layout: requested, sheetPath: join(folder, "sheet") }, async (list) => {
-      const { source, inspection, reading } = list;
-      const { shape } = inspection;
-      const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };
-      const order = { inspection, list: { ...about, batches: readRows(source, shape) } };
-      const preview = await previewSubmission(order, { credits: { available: 0, isHeld: false }, random });
-      const { credits, ...rest } = preview;
-      print(io, options.json, rest, () => textOf(preview, list));
-    });
+    await using list = await openListFile(resolve(file), { layout: requested, sheetPath: join(folder, "sheet") });
+    const { source, inspection, reading } = list;
+    const { shape } = inspection;
+    const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };
+    const order = { inspection, list: { ...about, batches: readRows(source, shape) } };
+    const preview = await previewSubmission(order, { credits: { available: 0, isHeld: false }, random });
+    const { credits, ...rest } = preview;
+    print(io, options.json, rest, () => textOf(preview, list));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

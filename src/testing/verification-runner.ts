@@ -1,3 +1,4 @@
+import { VerificationWriter } from "../verify/verification-writer.ts";
 import { afterEach, expect } from "bun:test";
 import type { Clock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
@@ -107,10 +108,12 @@ const startProcess = (
 ): Process => {
   const onDatabase = { ...runtime, db: commit === undefined ? db : { ...db, commit } };
   const { clock } = runtime;
+  const credits = { live, test: FREE_OF_CHARGE };
   const deps = {
     store,
     engines: { live: engineOf(clock, options), test: new VerificationEngine(TEST_PLATFORM, clock) },
-    credits: { live, test: FREE_OF_CHARGE },
+    credits,
+    writer: new VerificationWriter(onDatabase, { store, credits }),
   };
   const runner = new Runner(onDatabase, { ...deps, ...(runningMax === undefined ? {} : { runningMax }) });
   const idempotency = new IdempotencyStore(onDatabase);

@@ -7,7 +7,7 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Caller } from "../foundation/http/guard.ts";
 import type { VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
-import { type ResultToStore, ResultWriter, UnstoredVerifications } from "./verification-writer.ts";
+import { type EndedVerification, UnstoredVerifications, type VerificationWriter } from "./verification-writer.ts";
 import type { Runner } from "./runner.ts";
 import type { VerificationRow, VerificationStore, AgedRow, VerificationExpiryStore } from "./store.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
@@ -19,6 +19,7 @@ export interface ChecksDeps {
   readonly idempotency: IdempotencyStore;
   readonly engines: ByMode<VerificationEngine>;
   readonly credits: ByMode<CreditHolds>;
+  readonly writer: VerificationWriter;
   readonly runner: Runner;
 }
 
@@ -33,15 +34,13 @@ export const STORE_AFTER_MS = 1_000;
 
 /** The verifications of callers: request one, poll it, list them. A caller sees those of its account and mode. */
 export class Checks {
-  readonly #results: ResultWriter;
   readonly #unstored: UnstoredVerifications;
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock">,
     private readonly deps: ChecksDeps,
   ) {
-    this.#results = new ResultWriter(runtime, deps.store, deps.credits);
-    this.#unstored = new UnstoredVerifications(runtime, { ...deps, results: this.#results });
+    this.#unstored = new UnstoredVerifications(runtime, deps);
   }
 
   /**
@@ -126,7 +125,7 @@ export class Checks {
   async #start(row: VerificationRow, { request, final, waitMs }: StartOptions): Promise<VerificationRow> {
     const unstored = this.#unstored.begin(row, request);
     if (final !== null) {
-      await unstored.store((tx) => this.#results.insert(tx, row, this.#resultOf(row, final)));
+      await unstored.store(this.#outcomeOf(row, final));
       return unstored.stored;
     }
     this.deps.runner.submit(row, unstored);
@@ -135,7 +134,7 @@ export class Checks {
     return unstored.stored.finally(cancel);
   }
 
-  #resultOf(row: VerificationRow, final: Evidence): ResultToStore {
+  #outcomeOf(row: VerificationRow, final: Evidence): EndedVerification {
     const engine = this.deps.engines[row.mode];
     const { result, evidence } = engine.conclude(final, row.createdAtMs);
     const attempts = evidence.attempts.length;
@@ -144,7 +143,7 @@ export class Checks {
       evidence: engine.isSimulated ? null : evidence,
       chargeable: true,
       attempts,
-      nowMs: row.createdAtMs,
+      endedMs: row.createdAtMs,
     };
   }
 

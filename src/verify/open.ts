@@ -18,6 +18,7 @@ import { HostProber } from "./host-probe.ts";
 import { Runner } from "./runner.ts";
 import { probeTimeMsOf, type SmtpDeps, type SmtpSettings, SmtpSlice } from "./smtp/open.ts";
 import { VerificationStore } from "./store.ts";
+import { VerificationWriter } from "./verification-writer.ts";
 import { TEST_PLATFORM } from "./test-platform.ts";
 
 /** How addresses are verified. */
@@ -98,8 +99,9 @@ export class VerifySlice {
   ) {
     const store = new VerificationStore(runtime.db);
     this.idempotency = new IdempotencyStore(runtime);
-    this.runner = new Runner(runtime, { store, ...deps });
-    this.checks = new Checks(runtime, { store, idempotency: this.idempotency, runner: this.runner, ...deps });
+    const writer = new VerificationWriter(runtime, { store, credits: deps.credits });
+    this.runner = new Runner(runtime, { store, writer, ...deps });
+    this.checks = new Checks(runtime, { store, writer, idempotency: this.idempotency, runner: this.runner, ...deps });
     this.history = new History(new HistoryStore(runtime.db), new UsageStore(runtime.db));
   }
 }

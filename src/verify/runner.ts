@@ -5,18 +5,15 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import { PoolClosed } from "./smtp/pool.ts";
 import { BugBackoff, waitMsOf } from "./retry.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
-import { type UnstoredVerification, type ResultToStore, ResultWriter } from "./verification-writer.ts";
+import type { VerificationOutcome, UnstoredVerification, VerificationWriter } from "./verification-writer.ts";
 import { isDatabaseState } from "../foundation/base/errors.ts";
 import type { ByMode } from "../foundation/base/secrets.ts";
 import { RepeatedError } from "../foundation/base/log.ts";
-import type { CreditHolds } from "../accounts/billing/store.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { AttemptedVerification, VerificationEngine } from "./engine.ts";
-import type { Evidence } from "./evidence.ts";
 import { INTERNAL_ERROR } from "./result.ts";
-import type { ConcludedVerification } from "./verdict.ts";
 
-export interface RunnerDeps extends Pick<AttemptsDeps, "store" | "engines" | "credits"> {
+export interface RunnerDeps extends Omit<AttemptsDeps, "dueNowMs" | "isStopping"> {
   /** Verifications in progress at a time; further ones wait in the database. */
   readonly runningMax?: number;
 }
@@ -49,11 +46,7 @@ interface Running {
  * state that matters; with the process, at most an attempt is lost, which is then made again.
  */
 export class Runner {
-  readonly #clock: Runtime["clock"];
-  readonly #log: Runtime["log"];
-  readonly #store: VerificationStore;
   readonly #runningMax: number;
-  readonly #engines: RunnerDeps["engines"];
   readonly #attempts: VerificationAttempts;
   readonly #backoff: BugBackoff;
   readonly #dueNowMs: () => number;
@@ -67,21 +60,14 @@ export class Runner {
   #watermark = FIRST_ROW;
   #stopped: boolean = false;
 
-  constructor(runtime: Omit<Runtime, "random">, { store, engines, credits, runningMax = RUNNING_MAX }: RunnerDeps) {
-    this.#clock = runtime.clock;
-    this.#log = runtime.log;
-    this.#store = store;
-    this.#runningMax = runningMax;
-    this.#engines = engines;
+  constructor(
+    private readonly runtime: Omit<Runtime, "random">,
+    private readonly deps: RunnerDeps,
+  ) {
+    this.#runningMax = deps.runningMax ?? RUNNING_MAX;
     this.#dueNowMs = steadyTime(runtime.clock);
     const isStopping = () => this.#stopped;
-    this.#attempts = new VerificationAttempts(runtime, {
-      store,
-      engines,
-      credits,
-      dueNowMs: this.#dueNowMs,
-      isStopping,
-    });
+    this.#attempts = new VerificationAttempts(runtime, { ...deps, dueNowMs: this.#dueNowMs, isStopping });
     this.#backoff = new BugBackoff(runtime.clock);
     const name = "reading of pending verifications";
     this.#polling = new Recurring(runtime, { name, run: () => this.#poll(), retryMs: POLL_AGAIN_MS });
@@ -93,7 +79,7 @@ export class Runner {
    */
   start(): void {
     const nowMs = this.#dueNowMs();
-    this.#store.dueAtLatest(nowMs + this.#engines.live.longestWaitMs, nowMs);
+    this.deps.store.dueAtLatest(nowMs + this.deps.engines.live.longestWaitMs, nowMs);
     this.#pollAt(nowMs);
   }
 
@@ -124,7 +110,7 @@ export class Runner {
         if (waiters.size === 0 && this.#waiters.get(id) === waiters) this.#waiters.delete(id);
         resolve();
       };
-      const cancelTimer = this.#clock.after(waitMs, end);
+      const cancelTimer = this.runtime.clock.after(waitMs, end);
       signal?.addEventListener("abort", end);
       waiters.add(end);
     });
@@ -133,11 +119,11 @@ export class Runner {
   /** An estimate of how long a pending verification will take, in milliseconds. */
   pollAfterMs(row: VerificationRow): number {
     const startedMs = this.#running.get(row.id)?.startedMs;
-    const averageMs = this.#engines[row.mode].isSimulated ? 0 : this.#averageMs;
+    const averageMs = this.deps.engines[row.mode].isSimulated ? 0 : this.#averageMs;
     const leftMs =
       startedMs === undefined
         ? Math.max(0, (row.dueAtMs ?? 0) - this.#dueNowMs()) + averageMs
-        : averageMs - (this.#clock.monotonicMs() - startedMs);
+        : averageMs - (this.runtime.clock.monotonicMs() - startedMs);
     return Math.max(POLL_AFTER_MS_MIN, Math.ceil(leftMs));
   }
 
@@ -164,13 +150,13 @@ export class Runner {
     for (const { unstored } of this.#running.values()) void unstored?.storePending();
     for (const id of [...this.#waiters.keys()]) this.#wake(id);
     const ends = [...this.#running.values()].map(({ done }) => done);
-    await drain(this.#clock, DRAIN_MS_MAX, ends);
+    await drain(this.runtime.clock, DRAIN_MS_MAX, ends);
   }
 
   /** False when the row may not run now: it runs already, waits after a bug, or the service stops. */
   #begin(row: VerificationRow, unstored: UnstoredVerification | null = null): boolean {
     if (this.#stopped || this.#running.has(row.id) || this.#backoff.isWaiting(row.id)) return false;
-    const startedMs = this.#clock.monotonicMs();
+    const startedMs = this.runtime.clock.monotonicMs();
     // Entered first: a verification that needs no network may end in the same turn.
     const { promise: done, resolve } = Promise.withResolvers<void>();
     this.#running.set(row.id, { startedMs, unstored, done });
@@ -183,8 +169,8 @@ export class Runner {
       const isGivenUp = this.#backoff.isExhausted(row.id);
       const dueAtMs = await (isGivenUp ? this.#attempts.giveUp(row) : this.#attempts.attempt(row, unstored));
       this.#backoff.clear(row.id);
-      if (!this.#engines[row.mode].isSimulated)
-        this.#averageMs += (this.#clock.monotonicMs() - startedMs - this.#averageMs) * AVERAGE_SHARE;
+      if (!this.deps.engines[row.mode].isSimulated)
+        this.#averageMs += (this.runtime.clock.monotonicMs() - startedMs - this.#averageMs) * AVERAGE_SHARE;
       if (dueAtMs === null) this.#wake(row.id);
       else this.#noteDue(dueAtMs);
     } catch (error) {
@@ -192,7 +178,7 @@ export class Runner {
       if (unstored !== null && !(await unstored.storePending())) return;
       if (error instanceof PoolClosed || this.#stopped) return;
       const waitMs = this.#backoff.schedule(row.id, () => this.#resumeSoon(row.id));
-      this.#log.error("verification ended in a bug, retrying", { id: row.id, wait_ms: waitMs, error });
+      this.runtime.log.error("verification ended in a bug, retrying", { id: row.id, wait_ms: waitMs, error });
     } finally {
       this.#running.delete(row.id);
     }
@@ -205,7 +191,7 @@ export class Runner {
 
   /** After a bug: the row as it is now. */
   #resume(id: string): void {
-    const row = this.#store.find(id);
+    const row = this.deps.store.find(id);
     this.#resumed.delete(id);
     if (row?.status === "pending") this.#begin(row);
     else this.#backoff.clear(id);
@@ -223,14 +209,14 @@ export class Runner {
 
   /** Begins what is due, up to the limit, and returns when to poll again. */
   #claimDue(nowMs: number): number {
-    const due = this.#store.due(this.#watermark, nowMs, CLAIMED_AT_ONCE_MAX);
+    const due = this.deps.store.due(this.#watermark, nowMs, CLAIMED_AT_ONCE_MAX);
     for (const row of due) {
       if (this.#running.size >= this.#runningMax && !this.#running.has(row.id)) return nowMs + FULL_POLL_MS;
       this.#begin(row);
       this.#watermark = { dueAtMs: row.dueAtMs ?? this.#watermark.dueAtMs, id: row.id };
     }
     if (due.length === CLAIMED_AT_ONCE_MAX) return nowMs;
-    return Math.min(this.#store.nextDueMs(nowMs) ?? Number.POSITIVE_INFINITY, nowMs + POLL_MS_MAX);
+    return Math.min(this.deps.store.nextDueMs(nowMs) ?? Number.POSITIVE_INFINITY, nowMs + POLL_MS_MAX);
   }
 
   #pollAt(atMs: number): void {
@@ -247,7 +233,7 @@ export class Runner {
 export interface AttemptsDeps {
   readonly store: VerificationStore;
   readonly engines: ByMode<VerificationEngine>;
-  readonly credits: ByMode<CreditHolds>;
+  readonly writer: VerificationWriter;
   /** The time by which attempts are due: wall time without its steps. */
   readonly dueNowMs: () => number;
   /** Whether the service is stopping: then a failed write is not repeated, because the row says what is left to do. */
@@ -260,14 +246,12 @@ export const WRITE_AGAIN_MS = 2_000;
 /** Makes attempts at pending verifications and stores what they come to. */
 export class VerificationAttempts {
   readonly #writeFailures: RepeatedError;
-  readonly #results: ResultWriter;
 
   constructor(
     private readonly runtime: Omit<Runtime, "random">,
     private readonly deps: AttemptsDeps,
   ) {
     this.#writeFailures = new RepeatedError("verification could not be stored, retrying", runtime);
-    this.#results = new ResultWriter(runtime, deps.store, deps.credits);
   }
 
   /**
@@ -297,7 +281,8 @@ export class VerificationAttempts {
       const nowMs = this.runtime.clock.nowMs();
       const { email, normalizedEmail: normalized_email, attempts } = row;
       const result = { email, normalized_email, ...INTERNAL_ERROR, verified_at: isoTime(nowMs) };
-      this.#results.end(tx, row, { result, evidence: null, chargeable: false, attempts, nowMs });
+      const ended = { result, evidence: null, chargeable: false, attempts, endedMs: nowMs };
+      this.deps.writer.update(tx, row, ended);
     });
     return null;
   }
@@ -324,34 +309,17 @@ export class VerificationAttempts {
     attempted: AttemptedVerification,
     unstored: UnstoredVerification | null,
   ): Promise<number | null> {
-    const dueAtMs = attempted.kind === "retry" ? this.deps.dueNowMs() + waitMsOf(attempted.retry) : null;
-    const isStored = unstored !== null && (await unstored.store((tx) => this.#insert(tx, row, attempted, dueAtMs)));
-    if (isStored) return dueAtMs;
-    await this.#persist(row.id, (tx) => {
-      if (attempted.kind === "concluded") this.#results.end(tx, row, this.#resultOf(attempted));
-      else if (dueAtMs !== null) this.#postpone(tx, row, { evidence: attempted.evidence, dueAtMs });
-    });
-    return dueAtMs;
+    const outcome = this.#outcomeOf(attempted);
+    const isStored = unstored !== null && (await unstored.store(outcome));
+    if (!isStored) await this.#persist(row.id, (tx) => this.deps.writer.update(tx, row, outcome));
+    return "dueAtMs" in outcome ? outcome.dueAtMs : null;
   }
 
-  /** Stores a new verification with what its first attempt came to. */
-  #insert(tx: Tx, row: VerificationRow, attempted: AttemptedVerification, dueAtMs: number | null): VerificationRow {
-    const { store } = this.deps;
-    if (attempted.kind === "concluded") return this.#results.insert(tx, row, this.#resultOf(attempted));
+  #outcomeOf(attempted: AttemptedVerification): VerificationOutcome {
     const { evidence } = attempted;
-    const pending = this.#results.insertPending(tx, { ...row, dueAtMs, attempts: attemptsIn(evidence) });
-    store.saveEvidence(tx, row.id, evidence);
-    return pending;
-  }
-
-  #resultOf({ result, evidence, chargeable }: ConcludedVerification): ResultToStore {
-    const nowMs = this.runtime.clock.nowMs();
-    return { result, evidence, chargeable, attempts: evidence.attempts.length, nowMs };
-  }
-
-  #postpone(tx: Tx, row: VerificationRow, { evidence, dueAtMs }: Postponed): void {
-    if (!this.deps.store.postpone(tx, row.id, dueAtMs, attemptsIn(evidence))) return;
-    this.deps.store.saveEvidence(tx, row.id, evidence);
+    if (attempted.kind === "retry") return { evidence, dueAtMs: this.deps.dueNowMs() + waitMsOf(attempted.retry) };
+    const { result, chargeable } = attempted;
+    return { result, evidence, chargeable, attempts: evidence.attempts.length, endedMs: null };
   }
 
   /** Repeats the write until it succeeds: a result is not lost because the disk is full for a while. */
@@ -368,11 +336,3 @@ export class VerificationAttempts {
     }
   }
 }
-
-interface Postponed {
-  readonly evidence: Evidence;
-  readonly dueAtMs: number;
-}
-
-/** Attempts that were made: one that ended at the DNS is not in the evidence. */
-const attemptsIn = ({ attempts, retries }: Evidence): number => Math.max(attempts.length, retries.length);

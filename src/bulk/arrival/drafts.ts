@@ -5,10 +5,9 @@ import { type KeyMode, newId } from "../../foundation/base/secrets.ts";
 import type { CreditHolds } from "../../accounts/billing/store.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { FileSample } from "../reading/csv.ts";
-import { sampleFile } from "./list-file.ts";
+import { sampleFile, isSmallFile, type Submission, type SubmissionContext, openStoredList } from "./submission.ts";
 import { type Preview, previewSubmission } from "./preview.ts";
 import type { UploadOrder } from "../results/schemas.ts";
-import { isSmallFile, type Submission, type SubmissionContext, withStoredList } from "./submission.ts";
 import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
 import { UploadBudget, type UploadReservation } from "./intake.ts";
 import { nextTurn } from "../../foundation/base/clock.ts";
@@ -183,7 +182,10 @@ export class ListDrafts {
   }
 
   async #submit(stored: Stored, options: UploadOrder, create: (submission: Submission) => Promise<string>) {
-    stored.jobId = await this.#using(stored, (context) => withStoredList(stored.upload, { options, context }, create));
+    stored.jobId = await this.#using(stored, async (context) => {
+      await using submission = await openStoredList(stored.upload, { options, context });
+      return await create(submission);
+    });
     await this.#drop(stored, { isKnown: true });
     return stored.jobId;
   }
@@ -192,12 +194,11 @@ export class ListDrafts {
     const { available } = this.options.credits.balance(stored.owner.accountId);
     const credits = { available, isHeld: stored.owner.mode === "live" };
     try {
-      return await this.#using(stored, async (context) => ({
-        kind: "list",
-        preview: await withStoredList(stored.upload, { options: layout, context }, (submission) =>
-          previewSubmission(submission, { credits, random: this.runtime.random }),
-        ),
-      }));
+      return await this.#using(stored, async (context) => {
+        await using submission = await openStoredList(stored.upload, { options: layout, context });
+        const preview = await previewSubmission(submission, { credits, random: this.runtime.random });
+        return { kind: "list", preview };
+      });
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== "Invalid request body") throw error;
       return {
@@ -220,7 +221,8 @@ export class ListDrafts {
     const context = this.options.contextOf(stored.owner);
     stored.readers++;
     try {
-      return await context.runInSlot(await isSmallFile(stored.upload), () => work(context));
+      using _slot = await context.takeSlot(await isSmallFile(stored.upload));
+      return await work(context);
     } finally {
       stored.readers--;
       if (stored.isDropped) await this.#deleteFile(stored);

@@ -12,8 +12,11 @@ const setUp = () => {
   return {
     refused,
     order(name: string, accountId: string, isSmall: boolean): void {
-      const task = () => new Promise<void>((resolve) => running.push({ name, end: resolve }));
-      slots.run({ accountId, isSmall }, task).catch(() => refused.push(name));
+      const run = async (): Promise<void> => {
+        using _slot = await slots.take({ accountId, isSmall });
+        await new Promise<void>((resolve) => running.push({ name, end: resolve }));
+      };
+      run().catch(() => refused.push(name));
     },
     async running(): Promise<string[]> {
       await settle();

@@ -234,14 +234,11 @@ export class IntakeSlots {
   readonly #waiting = { realtime: waitingShares(WAITING_MAX.realtime), bulk: waitingShares(WAITING_MAX.bulk) };
   readonly #running = { realtime: 0, bulk: 0 };
 
-  async run<T>({ accountId, isSmall }: IntakeSlotOptions, task: () => Promise<T>): Promise<T> {
+  /** Waits for a slot, and holds it until it is disposed of. */
+  async take({ accountId, isSmall }: IntakeSlotOptions): Promise<Disposable> {
     const who: OnBehalfOf = { account: accountId, priority: isSmall ? "realtime" : "bulk" };
     await this.#acquire(who);
-    try {
-      return await task();
-    } finally {
-      this.#release(who);
-    }
+    return { [Symbol.dispose]: () => this.#release(who) };
   }
 
   #acquire(who: OnBehalfOf): Promise<void> | undefined {

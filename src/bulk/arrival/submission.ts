@@ -1,22 +1,35 @@
 import { createHash } from "node:crypto";
-import { rm } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { AppError, type ErrorCode } from "../../foundation/base/errors.ts";
 import { newId, sha256 } from "../../foundation/base/secrets.ts";
 import { keptCell } from "../../foundation/mail/address-in-cell.ts";
 import { checked, readJson, parametersOf, readQuery } from "../../foundation/http/body.ts";
-import { LIST_BATCH_ROWS_MAX, type Inspection, type ListRow, readRows } from "../reading/csv.ts";
+import {
+  LIST_BATCH_ROWS_MAX,
+  type Inspection,
+  type ListRow,
+  readRows,
+  inspectList,
+  type InspectOptions,
+  type FileSample,
+  listRefused,
+  sampleRecords,
+  type DetectedFormat,
+  detectedFormatOf,
+} from "../reading/csv.ts";
 import { fileSource, type ByteSource } from "../reading/csv-records.ts";
 import { type IncomingList, SMALL_BYTES_MAX, SMALL_ROWS_MAX, type UploadReservation } from "./intake.ts";
-import { withListFile } from "./list-file.ts";
 import { JSON_LIST_FORMAT } from "../results/results-csv.ts";
 import { jsonListSchema, jsonQuerySchema, type UploadOrder, uploadOptionsSchema } from "../results/schemas.ts";
-import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
-import { isArchive } from "../reading/workbook.ts";
+import { receiveUpload, type Upload, uploadBytesMax, LIST_BYTES_MAX } from "./upload.ts";
+import { isArchive, writeWorkbookAsCsv } from "../reading/workbook.ts";
 import type { WebhookUrls } from "../../notifications/webhooks/url-store.ts";
+import { WorkbookRefused } from "../reading/workbook-parts.ts";
+import { looksLikeAddress } from "../reading/columns-address.ts";
 
-/** A received list. `hash` identifies the list and its options. */
-export interface Submission {
+/** A received list. `hash` identifies the list and its options. Disposed of, its slot is free and its files are deleted. */
+export interface Submission extends AsyncDisposable {
   readonly list: IncomingList;
   /** Null for a JSON list. */
   readonly inspection: Inspection | null;
@@ -71,7 +84,7 @@ const readJsonBody = async (request: Request) => {
   }
 };
 
-const readJsonList = async (request: Request, context: SubmissionContext): Promise<Submission> => {
+const readJsonList = async (request: Request, context: SubmissionContext) => {
   const { order, isDryRun } = await readJsonBody(request);
   const { emails, name = null, source = null } = order;
   const webhookUrl = readWebhookUrl(order.webhook_url, context);
@@ -100,8 +113,8 @@ export interface SubmissionContext {
   readonly urls: Pick<WebhookUrls, "parse">;
   /** Called before a file of at most this size is received; throws 503 when the account uploads too much. */
   readonly reserveUpload: (bytes: number) => UploadReservation;
-  /** Reads a received list when a slot is free; throws 503 when too many lists wait. */
-  readonly runInSlot: <T>(isSmall: boolean, task: () => Promise<T>) => Promise<T>;
+  /** Waits until a received list may be read, and holds the slot; throws 503 when too many lists wait. */
+  readonly takeSlot: (isSmall: boolean) => Promise<Disposable>;
 }
 
 /** A list in a file, and what the file was called. */
@@ -122,75 +135,169 @@ const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Reco
   throw new AppError("Invalid request body", { issues });
 };
 
-/** Reads a list in a file, with the options of its submission. */
-export const withStoredList = async <T>(
+/** Opens a list in a file, with the options of its submission. */
+export const openStoredList = async (
   { path, fileName }: StoredList,
   { options, context }: { readonly options: UploadOrder; readonly context: Pick<SubmissionContext, "urls"> },
-  work: (submission: Submission) => Promise<T>,
-): Promise<T> => {
+): Promise<Submission> => {
   const { name, source = null, webhook_url, dry_run, ...layout } = options;
   const webhookUrl = readWebhookUrl(webhook_url, context);
   const sheetPath = `${path}.${newId()}.sheet`;
-  return await withListFile(path, { layout, sheetPath }, ({ source: lines, inspection, reading }) => {
-    const { shape } = inspection;
-    const about = { name: name ?? fileName, source, webhookUrl };
-    return work({
-      inspection,
-      isDryRun: dry_run === "true",
-      list: { ...about, format: shape, reading, rowsMax: shape.rows, batches: readRows(lines, shape) },
-      hash: async () => sha256(JSON.stringify(["bulk file", about, layout, await hashOf(fileSource(path))])),
-    });
-  });
+  const file = await openListFile(path, { layout, sheetPath });
+  const { inspection, reading } = file;
+  const { shape } = inspection;
+  const about = { name: name ?? fileName, source, webhookUrl };
+  return {
+    inspection,
+    isDryRun: dry_run === "true",
+    list: { ...about, format: shape, reading, rowsMax: shape.rows, batches: readRows(file.source, shape) },
+    hash: async () => sha256(JSON.stringify(["bulk file", about, layout, await hashOf(fileSource(path))])),
+    [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
+  };
 };
 
-/** Reads an uploaded file with the options of its request. */
-const withFile = async <T>(
-  upload: Upload,
-  { request, context }: { readonly request: Request; readonly context: SubmissionContext },
-  work: (submission: Submission) => Promise<T>,
-): Promise<T> => {
-  const parameters = parametersOf(request);
-  refuseContradictions(parameters, upload.fields);
-  const given = { ...readQuery(request, uploadOptionsSchema.partial()), ...upload.fields };
-  const options = checked(uploadOptionsSchema, given, "Invalid request body");
-  return await withStoredList(upload, { options, context }, work);
+/** The options of an uploaded file: in the query and in the form. */
+const optionsOf = (request: Request, { fields }: Upload): UploadOrder => {
+  refuseContradictions(parametersOf(request), fields);
+  const given = { ...readQuery(request, uploadOptionsSchema.partial()), ...fields };
+  return checked(uploadOptionsSchema, given, "Invalid request body");
 };
 
 /** Whether a file is read quickly. A workbook is compressed: a small one may need as much memory as a large list. */
 export const isSmallFile = async ({ path, bytes }: Pick<Upload, "path" | "bytes">): Promise<boolean> =>
   bytes <= SMALL_BYTES_MAX && !(await isArchive(path));
 
-const withUpload = async <T>(
-  request: Request,
-  context: SubmissionContext,
-  work: (submission: Submission) => Promise<T>,
-): Promise<T> => {
+/**
+ * Receives and opens the list of a request (JSON, CSV, workbook or form), and holds a slot to read it. Throws 400 when the
+ * body is not a list, 413, 415.
+ */
+export const receiveSubmission = async (request: Request, context: SubmissionContext): Promise<Submission> => {
+  await using held = new AsyncDisposableStack();
+  if (JSON_TYPES.test(mediaTypeOf(request))) {
+    const submission = await readJsonList(request, context);
+    held.use(await context.takeSlot(submission.list.rowsMax <= SMALL_ROWS_MAX));
+    return { ...submission, ...releasing(held) };
+  }
   // Invalid parameters are refused before the file is received.
   readQuery(request, uploadOptionsSchema.partial());
   const reservation = context.reserveUpload(uploadBytesMax(request));
+  held.defer(() => reservation.release());
+  const upload = await receiveUpload(request, context);
+  held.defer(() => rm(upload.path, { force: true }));
+  reservation.shrink(upload.bytes);
+  held.use(await context.takeSlot(await isSmallFile(upload)));
+  const submission = held.use(await openStoredList(upload, { options: optionsOf(request, upload), context }));
+  return { ...submission, ...releasing(held) };
+};
+
+/** A list in a file. Disposed of when it has been read: what was converted is deleted. */
+export interface ListFile extends AsyncDisposable {
+  readonly source: ByteSource;
+  readonly inspection: Inspection;
+  readonly reading: DetectedFormat;
+}
+
+export interface ListFileOptions {
+  readonly layout: Pick<InspectOptions, "column" | "header" | "encoding">;
+  /** Where the CSV of a workbook is written: a new file. */
+  readonly sheetPath: string;
+}
+
+const IS_JSON = 'This is JSON, not CSV. Send {"emails":[…]} with Content-Type: application/json.';
+
+const refuse = (message: string): AppError => new AppError("Invalid request body", { message });
+
+/** 400 with the reason and the invalid rows when the list cannot be accepted. */
+const inspectOrRefuse = async (source: ByteSource, options: InspectOptions): Promise<Inspection> => {
+  const inspected = await inspectList(source, options);
+  if (!inspected.ok) throw listRefused(inspected.error);
+  return inspected.value;
+};
+
+const writeCsv = async (path: string, target: string): Promise<void> => {
   try {
-    const upload = await receiveUpload(request, context);
-    try {
-      reservation.shrink(upload.bytes);
-      return await context.runInSlot(await isSmallFile(upload), () => withFile(upload, { request, context }, work));
-    } finally {
-      await rm(upload.path, { force: true });
-    }
-  } finally {
-    reservation.release();
+    await writeWorkbookAsCsv(path, target, { bytesMax: LIST_BYTES_MAX });
+  } catch (error) {
+    throw error instanceof WorkbookRefused ? refuse(error.message) : error;
   }
 };
 
 /**
- * Reads the list of a request (JSON, CSV, workbook or form) and passes it to `work`; an uploaded file is deleted
- * afterwards. Throws 400 when the body is not a list, 413, 415.
+ * Detects the format of the list in a file, a CSV or the first visible sheet of an Excel workbook (.xlsx). A workbook is
+ * converted to CSV first. Throws 400 when the file is not a list.
  */
-export const withSubmission = async <T>(
-  request: Request,
-  context: SubmissionContext,
-  work: (submission: Submission) => Promise<T>,
-): Promise<T> => {
-  if (!JSON_TYPES.test(mediaTypeOf(request))) return withUpload(request, context, work);
-  const submission = await readJsonList(request, context);
-  return context.runInSlot(submission.list.rowsMax <= SMALL_ROWS_MAX, () => work(submission));
+export const openListFile = async (path: string, { layout, sheetPath }: ListFileOptions): Promise<ListFile> => {
+  if (await isJsonList(path)) throw refuse(IS_JSON);
+  await using held = new AsyncDisposableStack();
+  if (!(await isArchive(path))) {
+    const source = fileSource(path);
+    const inspection = await inspectOrRefuse(source, layout);
+    return { source, inspection, reading: detectedFormatOf("csv", inspection.shape), ...releasing(held) };
+  }
+  if (layout.encoding !== undefined) throw refuse("An Excel workbook is always UTF-8. Leave out the encoding.");
+  held.defer(() => rm(sheetPath, { force: true }));
+  await writeCsv(path, sheetPath);
+  const source = fileSource(sheetPath);
+  const inspection = await inspectOrRefuse(source, { ...layout, delimiter: "," });
+  return { source, inspection, reading: detectedFormatOf("xlsx", inspection.shape), ...releasing(held) };
+};
+
+/** Passes what is held on to the object that this becomes a part of. */
+const releasing = (held: AsyncDisposableStack): AsyncDisposable => {
+  const kept = held.move();
+  return { [Symbol.asyncDispose]: () => kept.disposeAsync() };
+};
+
+/** The first rows of a file that is not accepted as a list; null when it has no rows that can be shown. */
+export const sampleFile = async (
+  path: string,
+  { sheetPath, rowsMax }: { readonly sheetPath: string; readonly rowsMax: number },
+): Promise<FileSample | null> => {
+  const isWorkbook = await isArchive(path);
+  try {
+    if (isWorkbook) await writeCsv(path, sheetPath);
+    const source = fileSource(isWorkbook ? sheetPath : path);
+    const sampled = await sampleRecords(source, isWorkbook ? { rowsMax, delimiter: "," } : { rowsMax });
+    return sampled.ok && sampled.value.records.length > 0 ? sampled.value : null;
+  } catch (error) {
+    if (error instanceof AppError) return null;
+    throw error;
+  } finally {
+    await rm(sheetPath, { force: true });
+  }
+};
+
+/** Only the beginning of a file is examined: parsing a long JSON text could take a second. */
+const HEAD_BYTES = 64 * 1024;
+const BYTE_ORDER_MARK = /^\ufeff/;
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The text is not JSON.
+    return null;
+  }
+};
+
+const hasEmails = (value: unknown): boolean =>
+  Array.isArray(value)
+    ? value.some((entry) => typeof entry === "string" && looksLikeAddress(entry))
+    : typeof value === "object" && value !== null && "emails" in value && Array.isArray(value.emails);
+
+/** Whether a text starts like an object with `emails`, or like an array with an address among its first strings. */
+const startsLikeList = (head: string): boolean => {
+  if (/^\{\s*"/.test(head)) return /"emails"\s*:\s*\[/.test(head);
+  if (!/^\[\s*"/.test(head)) return false;
+  return head.matchAll(/"([^"\\]*)"\s*,/g).some(([, entry = ""]) => looksLikeAddress(entry));
+};
+
+/** Whether a file contains a JSON list (an object with `emails`, or an array of addresses) instead of CSV. */
+export const isJsonList = async (path: string): Promise<boolean> => {
+  const file = Bun.file(path);
+  const head = (await file.slice(0, HEAD_BYTES).text()).replace(BYTE_ORDER_MARK, "").trimStart();
+  if (!/^[[{]/.test(head)) return false;
+  if (/^\{\s*"emails"\s*:\s*\[/.test(head)) return true;
+  const { size } = await stat(path);
+  return size <= HEAD_BYTES ? hasEmails(parsed(head)) : startsLikeList(head);
 };
