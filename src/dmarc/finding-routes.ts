@@ -67,15 +67,14 @@ export const GET_ADVICE = declareRoute({
   responses: { 200: { description: "The advice.", schema: adviceSchema, example: ADVICE_EXAMPLE } },
 });
 
-interface AdviceRouteOptions {
+export const createAdviceRoutes = ({
+  findDomain,
+  advise,
+}: {
   /** The caller's domain; throws `not_found` for one that does not exist or belongs to somebody else. */
   readonly findDomain: (caller: Caller, id: string) => DomainRow;
   readonly advise: (domain: DomainRow) => unknown;
-}
-
-export const createAdviceRoutes = ({ findDomain, advise }: AdviceRouteOptions) => [
-  handle(GET_ADVICE, ({ caller, params }) => advise(findDomain(caller, params.id))),
-];
+}) => [handle(GET_ADVICE, ({ caller, params }) => advise(findDomain(caller, params.id)))];
 
 /** Selectors that a caller may name. */
 const REQUESTED_SELECTORS_MAX = 10;
@@ -188,15 +187,17 @@ export const GET_DMARC_HEALTH = declareRoute({
   errors: ["unavailable"],
 });
 
-interface HealthRouteOptions {
+/** Serves the health of a domain. */
+export const createHealthRoutes = ({
+  guard,
+  runs,
+  findDomain,
+}: {
   readonly guard: Guard;
   readonly runs: Pick<HealthRuns, "healthOf">;
   /** The caller's domain; throws `not_found` for one that does not exist or belongs to somebody else. */
   readonly findDomain: (caller: Caller, id: string) => DomainRow;
-}
-
-/** Serves the health of a domain. */
-export const createHealthRoutes = ({ guard, runs, findDomain }: HealthRouteOptions) =>
+}) =>
   serveRoutes(guard, [
     handle(GET_DMARC_HEALTH, ({ caller, params, query: { refresh, selectors } }) =>
       runs.healthOf(findDomain(caller, params.id), { refresh, selectors, priority: "realtime" }),
@@ -250,11 +251,6 @@ export const LIST_DMARC_ALERTS = declareRoute({
   },
 });
 
-interface AlertRouteOptions {
-  readonly guard: Guard;
-  readonly alerts: DomainAlerts;
-}
-
 const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
   id,
   rule,
@@ -264,7 +260,7 @@ const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
 });
 
 /** Serves the list of a domain's alerts. */
-export const createAlertRoutes = ({ guard, alerts }: AlertRouteOptions) =>
+export const createAlertRoutes = ({ guard, alerts }: { readonly guard: Guard; readonly alerts: DomainAlerts }) =>
   serveRoutes(guard, [
     handle(LIST_DMARC_ALERTS, ({ caller, params, query, request }) => {
       const read = readById((window) => [...alerts.list(caller, params.id)(window)]);

@@ -10,14 +10,16 @@ import { createDomainRoutes } from "./domain-routes.ts";
 import { IngestionReader } from "./reports/ingest/ingestions.ts";
 import { createIngestionRoutes } from "./reports/ingest/ingestion-routes.ts";
 
-interface DmarcRouteDeps {
+/** The routes of DMARC monitoring. */
+export const createDmarcRoutes = ({
+  guard,
+  rules,
+  dmarc,
+}: {
   readonly guard: Guard;
   readonly rules: UrlPolicy;
   readonly dmarc: DmarcSlice;
-}
-
-/** The routes of DMARC monitoring. */
-export const createDmarcRoutes = ({ guard, rules, dmarc }: DmarcRouteDeps) => {
+}) => {
   const { context, stores, reports, domains, rollups, advise } = dmarc;
   const { ingestions, uploads } = reports;
   const { findDomain, clock } = context;

@@ -29,13 +29,6 @@ import type { Advisor } from "../../insight/advice/advisor.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 
-interface DmarcOverviewStores {
-  readonly overviews: DomainOverviewStore;
-  readonly alerts: OpenAlertStore;
-  readonly raised: Pick<DmarcAlertStore, "lastRaisedMs">;
-  readonly domains: Pick<DomainStore, "findByNumber" | "list">;
-}
-
 /** Which domains a list shows. */
 export interface DomainListQuery {
   readonly status: ListedStatus | null;
@@ -90,7 +83,12 @@ const SEVERITIES: readonly AttentionItem["severity"][] = ["bad", "warn", "unknow
 export class DmarcOverview {
   constructor(
     private readonly runtime: { readonly db: Db; readonly clock: Clock },
-    private readonly stores: DmarcOverviewStores,
+    private readonly stores: {
+      readonly overviews: DomainOverviewStore;
+      readonly alerts: OpenAlertStore;
+      readonly raised: Pick<DmarcAlertStore, "lastRaisedMs">;
+      readonly domains: Pick<DomainStore, "findByNumber" | "list">;
+    },
   ) {}
 
   list(owner: DomainOwner, query: DomainListQuery): DomainList {
@@ -252,15 +250,6 @@ const statusAttention = (row: DomainRow, sinceMs: number | null): AttentionItem 
 const byUrgency = (a: AttentionItem, b: AttentionItem): number =>
   SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) || (b.sinceMs ?? 0) - (a.sinceMs ?? 0);
 
-type OverviewRuntime = Pick<Runtime, "db" | "clock" | "log">;
-
-interface OverviewJobOptions {
-  readonly store: DomainOverviewStore;
-  readonly rollups: RollupStore;
-  readonly domains: Pick<DomainStore, "findByNumber">;
-  readonly advise: Advisor;
-}
-
 const DOMAINS_AT_ONCE = 100;
 /** A domain about which reports keep arriving is summed up no more often than this. */
 const SETTLED_MS = 10 * 60_000;
@@ -270,8 +259,13 @@ export class OverviewJob {
   readonly #stopping = new AbortController();
 
   constructor(
-    private readonly runtime: OverviewRuntime,
-    private readonly options: OverviewJobOptions,
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly deps: {
+      readonly store: DomainOverviewStore;
+      readonly rollups: RollupStore;
+      readonly domains: Pick<DomainStore, "findByNumber">;
+      readonly advise: Advisor;
+    },
   ) {}
 
   /** Sums up every domain that is due, once. A failure of one does not stop the others. */
@@ -280,7 +274,7 @@ export class OverviewJob {
     const nowMs = clock.nowMs();
     const times = { dayMs: dayOfTime(nowMs) * DAY_MS, changedBeforeMs: nowMs - SETTLED_MS };
     for (let after = 0; !this.#stopping.signal.aborted;) {
-      const numbers = this.options.store.due(after, times, DOMAINS_AT_ONCE);
+      const numbers = this.deps.store.due(after, times, DOMAINS_AT_ONCE);
       const last = numbers.at(-1);
       if (last === undefined) return;
       await forEachIsolated(numbers, (number) => this.#refresh(number), {
@@ -298,7 +292,7 @@ export class OverviewJob {
   }
 
   async #refresh(number: number): Promise<void> {
-    const { store, rollups, domains, advise } = this.options;
+    const { store, rollups, domains, advise } = this.deps;
     const { db, clock } = this.runtime;
     const domain = domains.findByNumber(number);
     if (domain === undefined) return;
@@ -314,18 +308,19 @@ export class OverviewJob {
 
 const WEEK_DAYS = 7;
 
-/** What an overview is computed from, beside the counts. `next`: the next step of the advice. */
-interface OverviewFacts {
-  readonly sources: DomainSources;
-  readonly next: Advice["next"];
-  readonly nowMs: number;
-}
-
 /** Sums up a domain for lists. */
 const computeOverview = (
   rollups: RollupStore,
   domain: SourceDomain,
-  { sources: read, next, nowMs }: OverviewFacts,
+  {
+    sources: read,
+    next,
+    nowMs,
+  }: {
+    readonly sources: DomainSources;
+    readonly next: Advice["next"];
+    readonly nowMs: number;
+  },
 ): DomainOverview => {
   const toDay = dayOfTime(nowMs);
   const range: DayRange = { fromDay: toDay - RANGE_DAYS + 1, toDay };

@@ -13,29 +13,27 @@ interface AlertJobOptions extends ReviewStores {
   readonly raise: RaiseAlert;
 }
 
-type AlertRuntime = Pick<Runtime, "db" | "clock" | "log">;
-
 const DOMAINS_AT_ONCE = 100;
 /** After this service was down, reporters need this long to retry their mail (RFC 5321 §4.5.4.1). */
 const RETRY_MS = 6 * 60 * 60_000;
 
 /** The scheduled job for alerts: reviews the domains for which reports arrived, and those for which none arrive any more. */
 export class AlertJob {
-  readonly #review: DomainReview;
+  readonly #review: ReturnType<typeof createDomainReview>;
   readonly #startedMs: number;
   readonly #stopping = new AbortController();
 
   constructor(
-    private readonly runtime: AlertRuntime,
-    private readonly options: AlertJobOptions,
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly deps: AlertJobOptions,
   ) {
-    this.#review = createDomainReview(options, options.raise);
+    this.#review = createDomainReview(deps, deps.raise);
     this.#startedMs = runtime.clock.monotonicMs();
   }
 
   /** Reviews all domains once. A failure of one does not stop the others. */
   async run(): Promise<void> {
-    const { rules } = this.options.all;
+    const { rules } = this.deps.all;
     const { clock } = this.runtime;
     await this.#forEachPage(
       (after) => rules.unreviewedDomains(after, DOMAINS_AT_ONCE).map((number) => ({ number })),
@@ -76,14 +74,14 @@ export class AlertJob {
   #reviewDomain(number: number) {
     const { db, clock } = this.runtime;
     return db.commit((tx) => {
-      const domain = this.options.domains.findByNumber(number);
+      const domain = this.deps.domains.findByNumber(number);
       if (domain !== undefined) this.#review(tx, domain, clock.nowMs());
     });
   }
 
   async #reviewSilence(silent: SilentDomain) {
     const { db, clock } = this.runtime;
-    const { all, domains, raise } = this.options;
+    const { all, domains, raise } = this.deps;
     const alert = findReportsStopped(all.rollups, silent, clock.nowMs());
     if (alert === null) return;
     await db.commit((tx) => {
@@ -119,5 +117,3 @@ export const createDomainReview =
     }
     if (!isPending) rules.clearUnreviewed(tx, domain.number);
   };
-
-type DomainReview = ReturnType<typeof createDomainReview>;

@@ -40,13 +40,6 @@ import { trustSentence, reporterView, reporterWords } from "../../insight/querie
 import { percentOf, type Totals } from "../../insight/sources/rollup-rows.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 
-interface DigestJobOptions {
-  readonly domains: Pick<DomainStore, "findByNumber" | "update">;
-  /** Reads what a digest says about a domain. */
-  readonly read: (domain: DomainRow, queued: Pick<QueuedDigest, "period" | "range">) => Promise<DomainDigestFacts>;
-  readonly mailing: Mailing;
-}
-
 const DOMAINS_AT_ONCE = 200;
 /** Domains in one mail; the rest are counted. */
 const SECTIONS_MAX = 100;
@@ -59,9 +52,14 @@ export class DigestJob {
 
   constructor(
     private readonly runtime: MailRuntime,
-    private readonly options: DigestJobOptions,
+    private readonly deps: {
+      readonly domains: Pick<DomainStore, "findByNumber" | "update">;
+      /** Reads what a digest says about a domain. */
+      readonly read: (domain: DomainRow, queued: Pick<QueuedDigest, "period" | "range">) => Promise<DomainDigestFacts>;
+      readonly mailing: Mailing;
+    },
   ) {
-    const { domains, mailing } = options;
+    const { domains, mailing } = deps;
     this.#queue = new DigestQueue(runtime.db);
     this.#batcher = new MailBatcher(runtime, {
       name: "DMARC digest",
@@ -96,7 +94,7 @@ export class DigestJob {
 
   /** Queues a digest and sets its next time in one transaction: a crash neither loses nor repeats it. */
   #queueOne(tx: Tx, number: number, nowMs: number) {
-    const { domains } = this.options;
+    const { domains } = this.deps;
     const domain = domains.findByNumber(number);
     if (domain === undefined || domain.digest === "off" || domain.digestDueAtMs === null) return;
     const { digest: period, digestDueAtMs, mode, recipients } = domain;
@@ -113,11 +111,11 @@ export class DigestJob {
   async #postpone(number: number, error: unknown) {
     const { db, clock, log } = this.runtime;
     log.error("DMARC digest of a domain failed, will be retried in an hour", { number, error });
-    await db.commit((tx) => this.options.domains.update(tx, number, { digestDueAtMs: clock.nowMs() + POSTPONED_MS }));
+    await db.commit((tx) => this.deps.domains.update(tx, number, { digestDueAtMs: clock.nowMs() + POSTPONED_MS }));
   }
 
   async #compose(rows: readonly QueuedDigest[], recipient: string) {
-    const { domains, read } = this.options;
+    const { domains, read } = this.deps;
     const found = rows.flatMap((row) => {
       const domain = domains.findByNumber(row.domain);
       // Recipients and digests may have been removed since it was queued.
@@ -323,23 +321,12 @@ export interface DomainDigestFacts {
   readonly next: Pick<AdviceStep, "action" | "record" | "why"> | null;
 }
 
-/** Two ranges with the same number of days. */
-interface ComparedRanges {
-  readonly now: DayRange;
-  readonly before: DayRange;
-}
-
-interface DigestReaderOptions {
-  readonly reading: RollupStore;
-  readonly advise: Advisor;
-}
-
 /** A digest names fewer reporters than these. */
 const REPORTERS_MAX = 10;
 
 /** Reads what a digest says about a domain out of the daily sums. */
 export const createDigestReader =
-  ({ reading, advise }: DigestReaderOptions) =>
+  ({ reading, advise }: { readonly reading: RollupStore; readonly advise: Advisor }) =>
   async (
     domain: DomainRow,
     { period, range }: { readonly period: DigestPeriod; readonly range: DayRange },
@@ -387,7 +374,7 @@ export const incompleteDay = (period: DigestPeriod, { toDay }: DayRange): number
  * Which days of a range are compared with which of the one before: the same number from the first on, without the incomplete one. Of
  * months of different lengths, the days that both have.
  */
-export const comparedRanges = (period: DigestPeriod, range: DayRange): ComparedRanges => {
+export const comparedRanges = (period: DigestPeriod, range: DayRange): Record<"now" | "before", DayRange> => {
   const before = rangeBefore(period, range);
   const complete = lengthOf(range) - (incompleteDay(period, range) === null ? 0 : 1);
   const days = Math.min(complete, lengthOf(before));

@@ -106,8 +106,6 @@ const data = z.object({
   count: integerField("Number of new sources; more than ten come as one event."),
   sources: z.array(eventSourceSchema).describe("The ten with the most messages."),
 });
-type NewSources = z.output<typeof data>;
-
 export const NEW_SOURCE = alertRule({
   name: "new_source",
   words: "New sender",
@@ -242,7 +240,7 @@ const sentEnough = ({ messages, aligned }: Source, facts: ReviewFacts) => {
 const newSourcesAlert = (sources: readonly Source[]): Alert => {
   const [first] = sources;
   const isOne = sources.length === 1 && first !== undefined;
-  const found: NewSources = {
+  const found: z.output<typeof data> = {
     count: sources.length,
     sources: sources.slice(0, ALERT_SOURCES_MAX).map(eventSource),
   };

@@ -62,8 +62,6 @@ const dataSchema = z.object({
   first_day: dayField("First day of the failures."),
   last_day: dayField("Last day that reports are about."),
 });
-type TlsData = z.output<typeof dataSchema>;
-
 const stateSchema = dataSchema.pick({ state: true, first_day: true });
 
 /** TLS sessions under a policy that begin to fail for a reason, and that no longer do. */
@@ -199,7 +197,7 @@ const hostsOf = (failures: TlsPolicy["failures"]) => {
   return [...byHost].map(([host, of]) => ({ host, sessions: sumOf(of, "sessions") })).toSorted(mostFirst("sessions"));
 };
 
-const dataOf = (failures: TlsFailures, state: "began" | "ended", firstDay: string): TlsData => {
+const dataOf = (failures: TlsFailures, state: "began" | "ended", firstDay: string): z.output<typeof dataSchema> => {
   const { policyDomain, policyType, resultType, sessions, failed, mxHosts, reporters, lastDay } = failures;
   return {
     state,

@@ -35,9 +35,9 @@ export class AddressLookups {
 
   constructor(
     runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly options: AddressLookupOptions,
+    private readonly deps: AddressLookupOptions,
   ) {
-    const { resolver, hasAsnLookup, geoip } = options;
+    const { resolver, hasAsnLookup, geoip } = deps;
     this.#names = new AddressLookupJob(runtime, new ReverseNameLookup(resolver), new ReverseNameQueue(runtime.db));
     const networks = new NetworkQueue(runtime.db);
     const lookup = new NetworkLookup(runtime, { store: networks, resolver: hasAsnLookup ? resolver : null, geoip });
@@ -56,7 +56,7 @@ export class AddressLookups {
   }
 
   async #findNetworks(): Promise<void> {
-    const { hasAsnLookup, geoip } = this.options;
+    const { hasAsnLookup, geoip } = this.deps;
     await geoip?.refresh();
     if (hasAsnLookup || geoip !== null) await this.#networks.run();
   }
@@ -252,14 +252,6 @@ class ReverseNameLookup implements AddressLookup<ReverseName> {
   }
 }
 
-interface NetworkLookupOptions {
-  readonly store: Pick<NetworkQueue, "asName" | "saveAsName">;
-  /** Null: no query is sent. */
-  readonly resolver: DnsResolver | null;
-  /** The operator's databases; null when there are none. */
-  readonly geoip: { find(ip: string): GeoipFacts } | null;
-}
-
 /** The timeout of each query, and the number of consecutive failures that means that the service is down. */
 export const NETWORK_LIMITS = { timeoutMs: 5_000, failuresInARowMax: 100 } as const;
 
@@ -280,12 +272,18 @@ class NetworkLookup implements AddressLookup<AddressNetwork> {
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly options: NetworkLookupOptions,
+    private readonly deps: {
+      readonly store: Pick<NetworkQueue, "asName" | "saveAsName">;
+      /** Null: no query is sent. */
+      readonly resolver: DnsResolver | null;
+      /** The operator's databases; null when there are none. */
+      readonly geoip: { find(ip: string): GeoipFacts } | null;
+    },
   ) {}
 
   async lookUp(ip: string, signal: AbortSignal): Promise<LookupOutcome<AddressNetwork>> {
     if (isIP(ip) === 0 || !this.#isPublic(ip)) return { kind: "private" };
-    const known = this.options.geoip?.find(ip) ?? null;
+    const known = this.deps.geoip?.find(ip) ?? null;
     const origin = await this.#findOrigin(ip, known, signal);
     if (signal.aborted) return { kind: "aborted" };
     const country = known?.country ?? null;
@@ -305,7 +303,7 @@ class NetworkLookup implements AddressLookup<AddressNetwork> {
   async #findOrigin(ip: string, known: GeoipFacts | null, signal: AbortSignal): Promise<Result<Origin, DnsOutcome>> {
     if (known !== null && known.asn !== null)
       return ok({ asn: known.asn, country: known.country, prefix: known.prefix });
-    const { resolver } = this.options;
+    const { resolver } = this.deps;
     if (resolver === null) return ok(NO_ORIGIN);
     const origin = await lookUpOrigin(resolver, ip, { timeoutMs: NETWORK_LIMITS.timeoutMs, signal });
     return origin.ok ? ok(origin.value ?? NO_ORIGIN) : origin;
@@ -316,7 +314,7 @@ class NetworkLookup implements AddressLookup<AddressNetwork> {
     known: GeoipFacts | null,
     signal: AbortSignal,
   ): Promise<Result<string | null, DnsOutcome>> {
-    const { store, resolver } = this.options;
+    const { store, resolver } = this.deps;
     if (known?.asn === asn && known.asName !== null) return ok(known.asName);
     const kept = store.asName(asn, this.runtime.clock.nowMs());
     if (kept !== undefined) return ok(kept);
@@ -332,7 +330,7 @@ class NetworkLookup implements AddressLookup<AddressNetwork> {
     signal: AbortSignal,
   ): Promise<Result<string | null, DnsOutcome>> {
     const { db, clock } = this.runtime;
-    const { store } = this.options;
+    const { store } = this.deps;
     try {
       const name = await lookUpAsName(resolver, asn, { timeoutMs: NETWORK_LIMITS.timeoutMs, signal });
       if (name.ok) {

@@ -207,14 +207,15 @@ const rejectAllStep = (
   );
 };
 
+const isOpen = (requirements: readonly AdviceRequirement[], ...codes: readonly AdviceRequirement["code"][]) =>
+  requirements.some(({ code, met }) => !met && codes.includes(code));
+
 /** The sender with the most mail that keeps the domain from the next stage. */
 const obstacleStep = ({ facts, requirements }: Situation) => {
-  const isOpen = (...codes: readonly AdviceRequirement["code"][]) =>
-    requirements.some(({ code, met }) => !met && codes.includes(code));
   const month = weighMail(facts.sources);
   const worst = month.failing[0] ?? weighMail(facts.recentSources).failing[0];
-  const failing = isOpen("aligned_share", "recent_share") ? worst : undefined;
-  const unknown = isOpen("unknown_sources") ? month.unknown[0] : undefined;
+  const failing = isOpen(requirements, "aligned_share", "recent_share") ? worst : undefined;
+  const unknown = isOpen(requirements, "unknown_sources") ? month.unknown[0] : undefined;
   if (failing !== undefined && (unknown === undefined || failingMessages(failing) >= unknown.messages)) {
     return about("fix_sources", failing, fixOf(failing, facts));
   }
@@ -225,8 +226,6 @@ const OBSTACLES_MAX = 20;
 
 /** All senders that keep an open requirement from being met. */
 const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
-  const isOpen = (...codes: readonly AdviceRequirement["code"][]) =>
-    requirements.some(({ code, met }) => !met && codes.includes(code));
   const month = weighMail(facts.sources);
   const view = (problem: AdviceObstacle["problem"], source: AdvisedSource) => ({
     source: source.key,
@@ -236,8 +235,10 @@ const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
     failing: failingMessages(source),
   });
   return [
-    ...(isOpen("aligned_share", "recent_share") ? month.failing.map((source) => view("failing", source)) : []),
-    ...(isOpen("unknown_sources") ? month.unknown.map((source) => view("unclassified", source)) : []),
+    ...(isOpen(requirements, "aligned_share", "recent_share")
+      ? month.failing.map((source) => view("failing", source))
+      : []),
+    ...(isOpen(requirements, "unknown_sources") ? month.unknown.map((source) => view("unclassified", source)) : []),
   ]
     .toSorted((a, b) => concerned(b) - concerned(a))
     .slice(0, OBSTACLES_MAX);

@@ -26,19 +26,13 @@ import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { createShares, type OnBehalfOf, type Priority } from "../../../foundation/base/on-behalf-of.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 
-interface HealthCheckOptions {
-  readonly resolver: DnsResolver;
-  readonly get: Getter;
-  readonly clock: Clock;
-}
-
 /** The domain to check, and how. */
 interface HealthCheckRequest {
   /** Lower-case A-labels. */
   readonly domain: string;
   /** Selectors that are in use; without any, common ones are tried. */
   readonly selectors: readonly SelectorToCheck[];
-  /** Replaces the resolver of the options: one whose queries count for an account. */
+  /** Replaces the resolver of the dependencies: one whose queries count for an account. */
   readonly resolver?: DnsResolver;
   readonly signal?: AbortSignal;
 }
@@ -50,7 +44,15 @@ export const HEALTH_MS_MAX = 20_000;
  * Checks what a domain publishes for mail: DMARC, SPF, DKIM, MX, MTA-STS, TLS-RPT and BIMI. Sends at most `HEALTH_QUERIES_MAX` DNS
  * queries and one HTTPS request, and never rejects for anything that the DNS or a server does.
  */
-export const createHealthCheck = ({ resolver, get, clock }: HealthCheckOptions) =>
+export const createHealthCheck = ({
+  resolver,
+  get,
+  clock,
+}: {
+  readonly resolver: DnsResolver;
+  readonly get: Getter;
+  readonly clock: Clock;
+}) =>
   async function checkHealth(request: HealthCheckRequest): Promise<DomainHealth> {
     const { domain } = request;
     const checkedAtMs = clock.nowMs();
@@ -129,13 +131,6 @@ const checkTestHealth = (domain: string, clock: Clock): Promise<DomainHealth> =>
   });
 };
 
-interface HealthRunsOptions {
-  readonly store: HealthStore;
-  readonly check: HealthCheck;
-  /** A resolver without a cache, so that a record that was just published is found. */
-  readonly resolver: DnsResolver;
-}
-
 /** An enrolled domain whose health is checked. */
 interface HealthSubject {
   readonly number: number;
@@ -172,18 +167,23 @@ export class HealthRuns {
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly options: HealthRunsOptions,
+    private readonly deps: {
+      readonly store: HealthStore;
+      readonly check: HealthCheck;
+      /** A resolver without a cache, so that a record that was just published is found. */
+      readonly resolver: DnsResolver;
+    },
   ) {}
 
   /** The last result, however old it is; null before the first check. Sends no DNS query. */
   async lastOf(subject: HealthSubject): Promise<DomainHealth | null> {
     if (subject.mode === "test") return checkTestHealth(subject.domain, this.runtime.clock);
-    return this.options.store.readHealth(subject.number);
+    return this.deps.store.readHealth(subject.number);
   }
 
   /** The health of a domain. Throws `unavailable` when too many checks are running, or the service stops. */
   async healthOf(subject: HealthSubject, request: HealthRequest): Promise<DomainHealth> {
-    const { store } = this.options;
+    const { store } = this.deps;
     const { clock } = this.runtime;
     if (subject.mode === "test") return checkTestHealth(subject.domain, clock);
     if (request.selectors.length > 0) return this.#admit(subject, request);
@@ -226,7 +226,7 @@ export class HealthRuns {
   }
 
   async #run(subject: HealthSubject, given: readonly string[], who: OnBehalfOf): Promise<DomainHealth> {
-    const { store, check, resolver } = this.options;
+    const { store, check, resolver } = this.deps;
     const { db, clock } = this.runtime;
     const seen = await findSeenSelectors(store, subject, dayOfTime(clock.nowMs()));
     const health = await check({
@@ -253,13 +253,6 @@ const requested = (
     .filter((selector) => !seen.some((each) => each.selector === selector && each.signer === domain))
     .map((selector) => ({ selector, signer: domain, origin: "request", seen: null }));
 
-type HealthRuntime = Pick<Runtime, "db" | "clock" | "log">;
-
-interface HealthJobOptions {
-  readonly store: HealthStore;
-  readonly runs: Pick<HealthRuns, "healthOf" | "isStopping">;
-}
-
 const LISTED_AT_ONCE = 1_000;
 /** Fewer new domains than this are checked at once; more (after an update, or an import) are spread over a day. */
 const BACKLOG_MIN = 20;
@@ -275,13 +268,16 @@ export class HealthJob {
   #plannedTo = 0;
 
   constructor(
-    private readonly runtime: HealthRuntime,
-    private readonly options: HealthJobOptions,
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly deps: {
+      readonly store: HealthStore;
+      readonly runs: Pick<HealthRuns, "healthOf" | "isStopping">;
+    },
   ) {}
 
   /** Checks the domains that are due, 200 at most. */
   async run(): Promise<void> {
-    const { store, runs } = this.options;
+    const { store, runs } = this.deps;
     if (runs.isStopping()) return;
     await this.#planNewDomains();
     await mapConcurrently(store.due(this.runtime.clock.nowMs(), DUE_MAX), CONCURRENCY_MAX, async (domain) => {
@@ -290,7 +286,7 @@ export class HealthJob {
   }
 
   async #planNewDomains() {
-    const { store } = this.options;
+    const { store } = this.deps;
     const { db, clock } = this.runtime;
     for (;;) {
       const listed = store.domainsAfter(this.#plannedTo, LISTED_AT_ONCE);
@@ -310,7 +306,7 @@ export class HealthJob {
   async #check(domain: DueHealth) {
     if (!domain.isActive) return this.#postpone(domain, DAY_MS);
     try {
-      await this.options.runs.healthOf(domain, { refresh: true, selectors: [], priority: "bulk" });
+      await this.deps.runs.healthOf(domain, { refresh: true, selectors: [], priority: "bulk" });
     } catch (error) {
       // An AppError: callers use all concurrent checks.
       if (!(error instanceof AppError)) {
@@ -322,6 +318,6 @@ export class HealthJob {
 
   #postpone({ number }: DueHealth, afterMs: number) {
     const { db, clock } = this.runtime;
-    return db.commit((tx) => this.options.store.postpone(tx, number, clock.nowMs() + afterMs));
+    return db.commit((tx) => this.deps.store.postpone(tx, number, clock.nowMs() + afterMs));
   }
 }

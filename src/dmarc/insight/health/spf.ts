@@ -20,8 +20,6 @@ const FINDINGS_MAX = 40;
 const LARGEST_MAX = 3;
 
 type Mechanism = Extract<SpfTerm, { kind: "mechanism" }>;
-type Modifier = Extract<SpfTerm, { kind: "modifier" }>;
-
 /** What a record ends in: the qualifier of `all`, null without one, `unknown` where a redirect could not be followed. */
 type SpfEnd = SpfQualifier | "unknown" | null;
 
@@ -160,7 +158,10 @@ class SpfAudit {
     if (found.kind === "record" && found.all === "+" && qualifier === "+") record.includesAll(text, target);
   }
 
-  async #followRedirect({ text, value }: Modifier, context: SpfRecordContext): Promise<SpfEnd> {
+  async #followRedirect(
+    { text, value }: Extract<SpfTerm, { kind: "modifier" }>,
+    context: SpfRecordContext,
+  ): Promise<SpfEnd> {
     const { path, depth, record } = context;
     const lookup = this.#beginLookup(text, context);
     const target = nameOf(value);

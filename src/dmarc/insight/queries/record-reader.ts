@@ -90,12 +90,6 @@ interface ExportPosition {
   readonly position: number;
 }
 
-interface ExportStores {
-  readonly records: RecordStore;
-  readonly reports: ReportQueryStore;
-  readonly rollups: RollupStore;
-}
-
 /** Reports read in one step, whoever they belong to. */
 const REPORTS_AT_ONCE = 2_000;
 const RECORDS_AT_ONCE = 250;
@@ -119,7 +113,15 @@ export const readExportCursor = (text: string | null): ExportPosition => {
  * so that new reports come after everything that was read before, whatever their day. Yields to other work between batches.
  */
 export async function* exportAllRecords(
-  { records, reports, rollups }: ExportStores,
+  {
+    records,
+    reports,
+    rollups,
+  }: {
+    readonly records: RecordStore;
+    readonly reports: ReportQueryStore;
+    readonly rollups: RollupStore;
+  },
   owner: DomainOwner,
   { range, after }: { readonly range: DayRange; readonly after: ExportPosition },
 ): AsyncGenerator<readonly ExportedRecord[], void> {

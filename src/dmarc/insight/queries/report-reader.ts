@@ -285,11 +285,6 @@ const storedReportSchema = failureReportDetailSchema.omit({
   ingestion_id: true,
 });
 
-interface FailurePage {
-  readonly before: string | null;
-  readonly limit: number;
-}
-
 /** Reads the failure reports of the caller's domains. Everything throws `not_found` for a domain of another account. */
 export class FailureReports {
   constructor(
@@ -298,7 +293,10 @@ export class FailureReports {
   ) {}
 
   /** The most recently received first. */
-  list(caller: Caller, id: string): (page: FailurePage) => readonly ShownFailureReport[] {
+  list(
+    caller: Caller,
+    id: string,
+  ): (page: { readonly before: string | null; readonly limit: number }) => readonly ShownFailureReport[] {
     const { number } = this.deps.findDomain(caller, id);
     return (page) => this.store.listFailures(number, page).map(listView);
   }

@@ -18,6 +18,7 @@ import {
   countField,
   dayField,
   flagField,
+  nextCursorField,
   nullableText,
   nullableTime,
   textField,
@@ -199,7 +200,7 @@ export const reportDetailView = (
   };
 };
 
-export const tlsReportView = (row: TlsReportRow): ShownTlsReport => {
+export const tlsReportView = (row: TlsReportRow): Readonly<z.infer<typeof tlsReportSchema>> => {
   const { contact, policies } = parseTlsReportBody(row.body);
   return {
     id: row.id,
@@ -235,7 +236,6 @@ export const rawFileName = (
   return /[A-Za-z0-9]/.test(plain) ? plain : `${id}${suffixOf(bytes)}`;
 };
 
-const nextCursor = nullableText("The cursor of the next page; null on the last page.");
 const alignment = (mechanism: string) =>
   z.enum(["r", "s"]).nullable().describe(`${mechanism} alignment: \`r\` relaxed, \`s\` strict.`);
 
@@ -291,7 +291,7 @@ const reportSchema = z
 export type ShownReport = Readonly<z.infer<typeof reportSchema>>;
 
 export const reportsSchema = z
-  .object({ reports: z.array(reportSchema).describe("The reports."), next_cursor: nextCursor })
+  .object({ reports: z.array(reportSchema).describe("The reports."), next_cursor: nextCursorField })
   .meta({ title: "DmarcReportList" });
 
 export const reportDetailSchema = reportSchema
@@ -342,8 +342,6 @@ const tlsReportSchema = z
   })
   .meta({ title: "TlsReport" });
 
-type ShownTlsReport = Readonly<z.infer<typeof tlsReportSchema>>;
-
 export const tlsReportsSchema = z
-  .object({ tls_reports: z.array(tlsReportSchema).describe("The reports."), next_cursor: nextCursor })
+  .object({ tls_reports: z.array(tlsReportSchema).describe("The reports."), next_cursor: nextCursorField })
   .meta({ title: "TlsReportList" });

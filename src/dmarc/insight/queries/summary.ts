@@ -203,19 +203,16 @@ const topReportersOf = (rollups: RollupStore, number: number, reporters: readonl
 
 const pointSchema = z.object({
   date: dayField("The UTC day."),
-  reports: countField("Number of reports."),
-  messages: countField("Messages in reports."),
-  aligned: countField("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
+  reports,
+  messages,
+  aligned,
   failing: countField("Messages that failed DMARC."),
   dkim_aligned: countField("Messages with an aligned DKIM signature that passed."),
   spf_aligned: countField("Messages that passed SPF for an aligned envelope domain."),
   forwarded: countField("Failing messages that the receiver recognized as forwarded."),
   quarantined: countField("Messages that receivers quarantined."),
   rejected: countField("Messages that receivers rejected."),
-  aligned_percent: z
-    .number()
-    .nullable()
-    .describe("Share of aligned messages in percent, with one decimal; null when there are no messages."),
+  aligned_percent: percent("Share of aligned messages"),
 });
 
 export const timeseriesSchema = z
@@ -228,10 +225,12 @@ export const timeseriesSchema = z
   })
   .meta({ title: "DmarcTimeseries" });
 
-type Timeseries = Readonly<z.infer<typeof timeseriesSchema>>;
-
 /** The messages of each day of a range; zeros on days that no report covers. */
-export const timeseriesOf = (rollups: RollupStore, domain: SourceDomain, range: DayRange): Timeseries => {
+export const timeseriesOf = (
+  rollups: RollupStore,
+  domain: SourceDomain,
+  range: DayRange,
+): Readonly<z.infer<typeof timeseriesSchema>> => {
   const { fromDay, toDay } = range;
   const totals = new Map(rollups.perDay(domain.number, range).map((row) => [row.day, row]));
   const reports = new Map(rollups.reportsPerDay(domain.number, range).map((row) => [row.day, row.reports]));
@@ -258,13 +257,10 @@ export const timeseriesOf = (rollups: RollupStore, domain: SourceDomain, range: 
 const perDay = (description: string) => z.array(z.int().nonnegative()).describe(description);
 
 const figures = z.object({
-  messages: countField("Messages in reports."),
+  messages,
   aligned: countField("Messages that passed DMARC."),
   failing: countField("Messages that failed DMARC."),
-  aligned_percent: z
-    .number()
-    .nullable()
-    .describe("Share of aligned messages in percent, with one decimal; null when there are no messages."),
+  aligned_percent: percent("Share of aligned messages"),
 });
 
 /** Message counts of a domain on the last 30 UTC days, including today. */
@@ -281,10 +277,10 @@ export const domainFiguresSchema = z
       .describe("A number for each of the 30 days, the oldest first: for a small chart."),
   })
   .meta({ title: "DmarcDomainFigures" });
-type DomainFigures = Readonly<z.output<typeof domainFiguresSchema>>;
-
 /** Reads the figures of domains by their numbers; the result has every given number. */
-export type ReadFigures = (numbers: readonly number[]) => ReadonlyMap<number, DomainFigures>;
+export type ReadFigures = (
+  numbers: readonly number[],
+) => ReadonlyMap<number, Readonly<z.output<typeof domainFiguresSchema>>>;
 
 const WEEK_DAYS = 7;
 

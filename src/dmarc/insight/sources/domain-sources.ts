@@ -71,12 +71,6 @@ export interface SenderAddress {
   readonly lastDay: number;
 }
 
-interface ClassifiedSources {
-  readonly sources: readonly Source[];
-  /** The classes of the stored sources with failing messages, by their numbers. */
-  readonly failing: ReadonlyMap<number, Classification>;
-}
-
 interface ShownGroup {
   readonly source: Source;
   readonly reason: ClassificationReason;
@@ -129,7 +123,11 @@ export class DomainSources {
   }
 
   /** The same, with the classes of those that have failing messages. */
-  classified(range: DayRange): ClassifiedSources {
+  classified(range: DayRange): {
+    readonly sources: readonly Source[];
+    /** The classes of the stored sources with failing messages, by their numbers. */
+    readonly failing: ReadonlyMap<number, Classification>;
+  } {
     const shown = this.#show(range, { byNetwork: false, wanted: null });
     return {
       sources: shown.map(({ source }) => source),
@@ -299,14 +297,6 @@ export const isForeign = ({ key, kind, classification }: Source): boolean =>
 export const byWorst = (a: Source, b: Source): number =>
   actionableFailures(b) - actionableFailures(a) || b.messages - a.messages || (a.key < b.key ? -1 : 1);
 
-interface SourceChange {
-  readonly keys: readonly string[];
-  /** Null restores the automatic classification. */
-  readonly classification: Classification | null;
-  /** Why, in the user's words. */
-  readonly note?: string | null;
-}
-
 /** Keys named in one error. */
 const NAMED_KEYS_MAX = 5;
 
@@ -323,7 +313,17 @@ export class SourceClassifier {
    */
   async classify(
     findDomain: () => SourceDomain,
-    { keys, classification, note = null }: SourceChange,
+    {
+      keys,
+      classification,
+      note = null,
+    }: {
+      readonly keys: readonly string[];
+      /** Null restores the automatic classification. */
+      readonly classification: Classification | null;
+      /** Why, in the user's words. */
+      readonly note?: string | null;
+    },
   ): Promise<Source[]> {
     const { db, clock } = this.runtime;
     const classified = await db.commit((tx) => {

@@ -76,15 +76,6 @@ export const reverseNameKindOf = (address: SourceAddress | undefined): ReverseNa
   return isGeneric && service.kind === "mailbox provider" ? "generic" : "named";
 };
 
-/** What the sources of one domain are identified by. */
-interface IdentityContext {
-  /** The monitored domain. */
-  readonly domain: string;
-  /** See `trustedEvidence`. */
-  readonly sources: readonly SourceWithEvidence[];
-  readonly addresses: ReadonlyMap<string, SourceAddress>;
-}
-
 const OTHER: SourceIdentity = { key: "other", kind: "network", name: "Other addresses", service: null };
 /** Where providers sign with a domain for every account. */
 const TENANT_DOMAINS = [".gappssmtp.com", ".onmicrosoft.com"];
@@ -135,7 +126,15 @@ export class SourceIdentities {
   readonly #identities = new Map<string, SourceIdentity>();
   #selectorUsers: ReadonlyMap<string, ReadonlySet<string>> | null = null;
 
-  constructor(private readonly context: IdentityContext) {
+  constructor(
+    private readonly context: {
+      /** The monitored domain. */
+      readonly domain: string;
+      /** See `trustedEvidence`. */
+      readonly sources: readonly SourceWithEvidence[];
+      readonly addresses: ReadonlyMap<string, SourceAddress>;
+    },
+  ) {
     const { domain, sources } = context;
     this.#own = { key: "own", kind: "own", name: `${domain} (own servers)`, service: null };
     this.#organisation = organisationOf(domain);
