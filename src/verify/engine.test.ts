@@ -3,10 +3,9 @@ import { createMailNetworks, type NetworkHost } from "../testing/mail-network.ts
 import type { Zone } from "../testing/dns-zone.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
-import { concludeVerification } from "./verdict.ts";
+import { concludeVerification, planRetry } from "./verdict.ts";
 import { beginEvidence } from "./address-evidence.ts";
 import type { VerificationEngine } from "./engine.ts";
-import { planRetry } from "./retry.ts";
 import { type Evidence, evidenceSchema, type ProbeFinding } from "./evidence.ts";
 
 const networkOf = createMailNetworks();

@@ -6,8 +6,13 @@ import { type AddressClassifier, beginCellEvidence, beginEvidence } from "./addr
 import type { DomainLookup, MailboxProber } from "./domain-evidence.ts";
 import type { DnsblEvidence, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
 import { noFinding } from "./findings.ts";
-import { longestRetryWaitMs, planRetry, unansweredChannel } from "./retry.ts";
-import { type ConcludedVerification, concludeVerification } from "./verdict.ts";
+import {
+  longestRetryWaitMs,
+  planRetry,
+  unansweredChannel,
+  type ConcludedVerification,
+  concludeVerification,
+} from "./verdict.ts";
 
 /**
  * Everything that a verification queries: lists, DNS, mail hosts. `open.ts` makes the one for live keys,

@@ -17,7 +17,7 @@ import {
 } from "./findings.ts";
 import type { ProbeFinding, ReplyEvidence, SessionEvidence } from "./evidence.ts";
 import { isRetriedOnce, pausesHost, readReply, type ReplyHints } from "./replies.ts";
-import { pauseMsOf } from "./retry.ts";
+import { pauseMsOf } from "./verdict.ts";
 import { isoTime } from "../foundation/base/clock.ts";
 
 export interface HostProberDeps {

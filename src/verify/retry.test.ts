@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Channel } from "./smtp/outages.ts";
 import { type EvidenceParts, evidenceWith, findingWith } from "../testing/evidence.ts";
-import { unansweredChannel } from "./retry.ts";
+import { unansweredChannel } from "./verdict.ts";
 
 const unreachable = findingWith({ reading: "unreachable", reply: null, heard: false });
 

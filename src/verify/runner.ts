@@ -1,9 +1,9 @@
-import { steadyTime, isoTime } from "../foundation/base/clock.ts";
+import { type Clock, steadyTime, isoTime } from "../foundation/base/clock.ts";
 import { Recurring } from "../foundation/base/recurring.ts";
 import { drain, wait } from "../foundation/base/wait.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { PoolClosed } from "./smtp/pool.ts";
-import { BugBackoff, waitMsOf } from "./retry.ts";
+import { waitMsOf } from "./verdict.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
 import type { VerificationOutcome, UnstoredVerification, VerificationWriter } from "./verification-writer.ts";
 import { isDatabaseState } from "../foundation/base/errors.ts";
@@ -334,5 +334,53 @@ export class VerificationAttempts {
         await wait(clock, WRITE_AGAIN_MS);
       }
     }
+  }
+}
+
+/** Waits after a bug; when it occurs once more often, the check is given up. */
+const BUG_WAITS_MS: readonly number[] = [5_000, 30_000, 120_000];
+/** A check that cannot even be given up is tried again this often. */
+const LAST_WAIT_MS = 600_000;
+
+interface BugCount {
+  readonly times: number;
+  /** Null once the wait is over. */
+  readonly cancel: (() => void) | null;
+}
+
+/** Which checks ended in a bug, how often, and when each is tried again. In memory: a restart tries them all again. */
+export class BugBackoff {
+  readonly #counts = new Map<string, BugCount>();
+
+  constructor(private readonly clock: Clock) {}
+
+  /** Calls `again` after a wait that grows each time, and returns that wait. */
+  schedule(id: string, again: () => void): number {
+    const times = (this.#counts.get(id)?.times ?? 0) + 1;
+    const waitMs = BUG_WAITS_MS[times - 1] ?? LAST_WAIT_MS;
+    const cancel = this.clock.after(waitMs, () => {
+      this.#counts.set(id, { times, cancel: null });
+      again();
+    });
+    this.#counts.set(id, { times, cancel });
+    return waitMs;
+  }
+
+  isWaiting(id: string): boolean {
+    return (this.#counts.get(id)?.cancel ?? null) !== null;
+  }
+
+  /** The waits are used up: the check is to be given up. */
+  isExhausted(id: string): boolean {
+    return (this.#counts.get(id)?.times ?? 0) >= BUG_WAITS_MS.length;
+  }
+
+  clear(id: string): void {
+    this.#counts.delete(id);
+  }
+
+  stop(): void {
+    for (const { cancel } of this.#counts.values()) cancel?.();
+    this.#counts.clear();
   }
 }

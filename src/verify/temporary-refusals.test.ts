@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createMailNetworks } from "../testing/mail-network.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
-import { pauseMsOf, planRetry } from "./retry.ts";
+import { pauseMsOf, planRetry } from "./verdict.ts";
 
 const networkOf = createMailNetworks();
 

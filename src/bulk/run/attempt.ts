@@ -7,7 +7,7 @@ import type { Evidence } from "../../verify/evidence.ts";
 import { packEvidence, unpackEvidence } from "../../verify/store.ts";
 import { providerOf } from "../../verify/domain-evidence.ts";
 import { INTERNAL_ERROR } from "../../verify/result.ts";
-import { waitMsOf } from "../../verify/retry.ts";
+import { waitMsOf } from "../../verify/verdict.ts";
 import type { ListStore, OpenAddress } from "../results/list-store.ts";
 import { type ResultColumns, toColumns } from "../results/results-csv.ts";
 

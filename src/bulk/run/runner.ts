@@ -3,7 +3,7 @@ import { wait } from "../../foundation/base/wait.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Outages, PausedReason } from "../../verify/smtp/outages.ts";
 import { PoolClosed } from "../../verify/smtp/pool.ts";
-import { BugBackoff } from "../../verify/retry.ts";
+import { BugBackoff } from "../../verify/runner.ts";
 import {
   type AddressQueue,
   type Taken,

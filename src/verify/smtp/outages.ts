@@ -4,7 +4,6 @@ import type { Log } from "../../foundation/base/log.ts";
 import type { DnsOutcome, DnsResponse } from "../../foundation/net/dns.ts";
 import type { SmtpFailure } from "../../foundation/net/smtp-failure.ts";
 import type { ProbeTarget } from "./host-queue.ts";
-import { OutageSigns } from "./outage-signs.ts";
 
 /** What an outage can affect: DNS sockets, DNS, the egress to mail hosts, mail hosts. */
 export type Channel = "dns_sockets" | "dns" | "egress" | "smtp";
@@ -28,12 +27,6 @@ export interface OutagesDeps {
   readonly reachesHost: (target: ProbeTarget) => Promise<boolean>;
   /** Whether a provider is so large that its hosts are hardly ever all down. */
   readonly isLargeProvider: (provider: string) => boolean;
-}
-
-/** Whether many that never responded fail, and how long an outage may then be assumed. */
-interface FailureSigns {
-  readonly many: boolean;
-  readonly lastsMsMax: number;
 }
 
 /** A DNS query. */
@@ -205,23 +198,25 @@ export class Outages {
     return "outage";
   }
 
-  /** Nothing has responded yet: it is our side only if many fail. */
-  #judgeUnknown(channel: "dns" | "smtp", { many, lastsMsMax }: FailureSigns): OutageJudgement {
+  /** Nothing has responded yet: it is our side only if many fail. Then an outage is assumed for up to `lastsMsMax`. */
+  #judgeUnknown(
+    channel: "dns" | "smtp",
+    { many, lastsMsMax }: { readonly many: boolean; readonly lastsMsMax: number },
+  ): OutageJudgement {
     if (many) {
       this.#begin(channel, lastsMsMax);
       return "outage";
     }
-    const forMs = this.#signs[channel].failingForMs();
-    return forMs !== null && forMs < OPEN_MS_MAX ? "open" : "believed";
+    return (this.#signs[channel].failingForMs() ?? OPEN_MS_MAX) < OPEN_MS_MAX ? "open" : "believed";
   }
 
-  #failingHostSigns(): FailureSigns {
+  #failingHostSigns() {
     const counts = [...this.#failingProviders.values()];
     const many = counts.reduce((sum, count) => sum + count, 0) >= FAILING_PROVIDERS_MAX;
     return { many, lastsMsMax: counts.some((count) => count > 1) ? OUTAGE_MS_MAX : DOUBTFUL_OUTAGE_MS_MAX };
   }
 
-  #failingNameSigns(): FailureSigns {
+  #failingNameSigns() {
     return { many: this.#failingNames.size >= FAILING_NAMES_MAX, lastsMsMax: DOUBTFUL_OUTAGE_MS_MAX };
   }
 
@@ -286,5 +281,118 @@ export class Outages {
 
   #notify(): void {
     for (const listener of this.#listeners) listener();
+  }
+}
+
+/** Failures further apart than this are not one series. */
+const SERIES_GAP_MS = 2 * 60_000;
+/** Failures, and outages that come and go, are logged at most this often. */
+const WARNED_AGAIN_MS = 10 * 60_000;
+const OUTAGE_LOGGED_AGAIN_MS = 60_000;
+
+/** Signs for and against an outage on one channel, and the outage while there is one. Times are monotonic. */
+class OutageSigns {
+  readonly #waiting = new Set<() => void>();
+  #lastResponseMs = Number.NEGATIVE_INFINITY;
+  #series: { readonly sinceMs: number; lastMs: number } | null = null;
+  #outage: { readonly sinceMs: number; readonly untilMs: number; readonly isLogged: boolean } | null = null;
+  #isGivenUp: boolean = false;
+  #warnedMs = Number.NEGATIVE_INFINITY;
+  #loggedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly deps: Pick<OutagesDeps, "clock" | "log"> & { readonly reason: string; readonly finding: string },
+  ) {}
+
+  get isOut(): boolean {
+    return this.#outage !== null;
+  }
+
+  /** The outage lasted too long to be assumed; until something responds, failures count as the hosts' own. */
+  get isGivenUp(): boolean {
+    return this.#isGivenUp;
+  }
+
+  hasResponseSince(sinceMs: number): boolean {
+    return this.#lastResponseMs >= sinceMs;
+  }
+
+  /** For how long there have been failures and no success; null when there are none. */
+  failingForMs(): number | null {
+    return this.#series === null ? null : this.#nowMs() - this.#series.sinceMs;
+  }
+
+  /** True when this failure is the first of a series. */
+  noteFailure(): boolean {
+    const nowMs = this.#nowMs();
+    if (this.#series !== null && nowMs - this.#series.lastMs <= SERIES_GAP_MS) {
+      this.#series.lastMs = nowMs;
+      return false;
+    }
+    this.#series = { sinceMs: nowMs, lastMs: nowMs };
+    return true;
+  }
+
+  /** Logs, now and then, failures that are not an outage. */
+  warn(): void {
+    const nowMs = this.#nowMs();
+    if (this.isOut || nowMs - this.#warnedMs < WARNED_AGAIN_MS) return;
+    this.#warnedMs = nowMs;
+    this.deps.log.warn(this.deps.finding, { reason: this.deps.reason });
+  }
+
+  /** Something responds; true when an outage ends with it. */
+  noteResponse(): boolean {
+    this.#lastResponseMs = this.#nowMs();
+    this.#series = null;
+    this.#isGivenUp = false;
+    for (const wake of this.#waiting) wake();
+    return this.#end("The outage is over: lists continue.");
+  }
+
+  /** Resolves when something responds, or after that time. */
+  responseWithin(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        cancel();
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      const cancel = this.deps.clock.after(ms, wake);
+      this.#waiting.add(wake);
+    });
+  }
+
+  /** False when there is an outage already. */
+  begin(lastsMsMax: number): boolean {
+    if (this.isOut) return false;
+    const nowMs = this.#nowMs();
+    const isLogged = nowMs - this.#loggedMs >= OUTAGE_LOGGED_AGAIN_MS;
+    this.#outage = { sinceMs: nowMs, untilMs: nowMs + lastsMsMax, isLogged };
+    if (!isLogged) return true;
+    this.#loggedMs = nowMs;
+    this.deps.log.warn(`Lists are paused. ${this.deps.finding}`, { reason: this.deps.reason });
+    return true;
+  }
+
+  /** True when the outage has lasted as long as one is assumed. */
+  giveUpWhenOver(): boolean {
+    if (this.#outage === null || this.#nowMs() < this.#outage.untilMs) return false;
+    this.#isGivenUp = true;
+    return this.#end("Nothing has responded for so long that lists continue; failures are concluded from now on.");
+  }
+
+  /** False without an outage. */
+  #end(message: string): boolean {
+    if (this.#outage === null) return false;
+    const { sinceMs, isLogged } = this.#outage;
+    this.#outage = null;
+    const seconds = Math.round((this.#nowMs() - sinceMs) / 1000);
+    if (isLogged) this.deps.log.warn(message, { reason: this.deps.reason, seconds });
+    return true;
+  }
+
+  #nowMs(): number {
+    return this.deps.clock.monotonicMs();
   }
 }
