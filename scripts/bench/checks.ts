@@ -57,7 +57,11 @@ const startService = async (stage: Stage, dnsServers: string, smtpPort: number, 
   };
   let wrong = 0;
   const check = async (email: string): Promise<void> => {
-    const row = await service.verification.checks.order(caller, { email, source: null, idempotencyKey: null }, WAIT_MS);
+    const row = await service.verification.checks.request(
+      caller,
+      { email, source: null, idempotencyKey: null },
+      WAIT_MS,
+    );
     if (row.subStatus !== "catch_all") wrong++;
   };
   return { check, wrong: () => wrong, stop };

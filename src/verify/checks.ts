@@ -23,7 +23,7 @@ export interface ChecksDeps {
   readonly runner: Runner;
 }
 
-export interface CheckOrder {
+export interface CheckRequest {
   readonly email: string;
   readonly source: string | null;
   readonly idempotencyKey: string | null;
@@ -48,13 +48,18 @@ export class Checks {
    * stands for, and waits for it up to `waitMs`. It is durable when this returns. 402 `insufficient_credits`, 422
    * `idempotency_key_reused`.
    */
-  async order(caller: Caller, order: CheckOrder, waitMs: number, signal?: AbortSignal): Promise<VerificationRow> {
+  async request(
+    caller: Caller,
+    requested: CheckRequest,
+    waitMs: number,
+    signal?: AbortSignal,
+  ): Promise<VerificationRow> {
     const startedMs = this.runtime.clock.monotonicMs();
     const engine = this.deps.engines[caller.mode];
-    const begun = engine.begin(order.email);
+    const begun = engine.begin(requested.email);
     const final = await engine.verifyAtOnce(begun);
-    const row = this.#rowFor(caller, order, begun);
-    const request = requestOf(caller, order);
+    const row = this.#rowFor(caller, requested, begun);
+    const request = requestOf(caller, requested);
     const earlier = this.#findEarlier(row, request, final !== null);
     const stored = earlier ? await this.#join(earlier, request) : await this.#start(row, { request, final, waitMs });
     return this.#settle(stored, waitMs - (this.runtime.clock.monotonicMs() - startedMs), signal);
@@ -147,7 +152,7 @@ export class Checks {
     };
   }
 
-  #rowFor({ accountId, keyId, mode }: Caller, { source }: CheckOrder, begun: Evidence): VerificationRow {
+  #rowFor({ accountId, keyId, mode }: Caller, { source }: CheckRequest, begun: Evidence): VerificationRow {
     const { engines, runner } = this.deps;
     return {
       id: newId(),
@@ -204,7 +209,7 @@ interface Earlier {
 const isSameRequest = (one: IdempotentRequest | null, other: IdempotentRequest): boolean =>
   one?.keyId === other.keyId && one.idempotencyKey === other.idempotencyKey;
 
-const requestOf = ({ keyId }: Caller, { email, source, idempotencyKey }: CheckOrder): IdempotentRequest | null =>
+const requestOf = ({ keyId }: Caller, { email, source, idempotencyKey }: CheckRequest): IdempotentRequest | null =>
   idempotencyKey === null ? null : { keyId, idempotencyKey, requestHash: sha256(JSON.stringify([email, source])) };
 
 /** For how many days something is kept; null: for ever. */

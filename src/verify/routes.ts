@@ -42,8 +42,8 @@ export const createVerifyRoutes = ({ guard, checks, history, runner, clock }: Ve
 
   return serveRoutes(guard, [
     handle(CREATE_VERIFICATION, async ({ query, headers, body, caller, request, set }) => {
-      const order = { email: body.email, source: body.source ?? null, idempotencyKey: headers["idempotency-key"] };
-      const row = await checks.order(caller, order, query.timeout * 1000, request.signal);
+      const requested = { email: body.email, source: body.source ?? null, idempotencyKey: headers["idempotency-key"] };
+      const row = await checks.request(caller, requested, query.timeout * 1000, request.signal);
       if (row.status === "pending") {
         set.status = 202;
         set.headers.location = `${CREATE_VERIFICATION.path}/${row.id}`;

@@ -15,7 +15,7 @@ type Network = ReturnType<typeof networkOf>;
 const WAIT_MS = 90_000;
 
 const orderOf = (checks: Checks, email = "ada@x.example", idempotencyKey: string | null = null, waitMs = WAIT_MS) =>
-  checks.order(LIVE_CALLER, { email, source: null, idempotencyKey }, waitMs);
+  checks.request(LIVE_CALLER, { email, source: null, idempotencyKey }, waitMs);
 
 const count = ({ db }: Network, table: string): number =>
   db.sqlite.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0;
@@ -231,7 +231,7 @@ test("the same Idempotency-Key of two API keys is two requests, also while the f
   const { checks } = network.checksOf({ ask });
   const first = orderOf(checks, "ada@x.example", "same");
   const other = { ...LIVE_CALLER, keyId: "key-2" };
-  const second = checks.order(other, { email: "bob@x.example", source: null, idempotencyKey: "same" }, WAIT_MS);
+  const second = checks.request(other, { email: "bob@x.example", source: null, idempotencyKey: "same" }, WAIT_MS);
   await settle();
   expect(count(network, "verifications")).toBe(0);
   expect(waiting).toHaveLength(2);

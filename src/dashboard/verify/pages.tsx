@@ -61,7 +61,7 @@ export const createVerifyPages = (useCases: VerifyPageUseCases) => [
       useCases.guard.limitUser(viewer.caller);
       const { email, note } = readAddress(form.email);
       const order = { email, source: null, idempotencyKey: null };
-      const row = await useCases.checks.order(viewer.caller, order, WAIT_MS, request.signal);
+      const row = await useCases.checks.request(viewer.caller, order, WAIT_MS, request.signal);
       return redirectTo(viewer, `/verify/${row.id}`, note);
     },
     { rerender: ({ viewer }) => historyView(useCases, viewer, verificationsQuery.parse({})) },
