@@ -1,6 +1,6 @@
 /**
  * `npm run browser`: the journeys of the page map in a real browser, and who may see what, against the binary with the data of a
- * told story. Arguments are names of test files (`npm run browser -- lists`), `--facts FILE` uses a running `npm run demo`.
+ * told story. Arguments are names of test files (`npm run browser -- lists`), `--facts FILE` uses a running `npm run tool -- demo`.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

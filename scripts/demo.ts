@@ -1,5 +1,5 @@
 /**
- * `npm run demo`: a Postwarden with ninety days of data in a world of its own on loopback, to look at. Prints how to sign in, ends
+ * `npm run tool -- demo`: a Postwarden with ninety days of data in a world of its own on loopback, to look at. Prints how to sign in, ends
  * with SIGINT, SIGTERM or after `--minutes` (default 120), and leaves nothing behind. `--facts FILE` writes what tests need to
  * know, for `npm run browser -- --facts FILE`.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run fleet -- [--seed N] [--days N] [--scale N] [--only PATTERN] [--json]`: a simulated fleet of domains whose truth is known, and the
+ * `npm run tool -- fleet [--seed N] [--days N] [--scale N] [--only PATTERN] [--json]`: a simulated fleet of domains whose truth is known, and the
  * score of what the service says of it. Ends with status 1 when the score is below the minimum.
  */
 import { parseArgs } from "node:util";

@@ -1,5 +1,5 @@
 /**
- * `npm run fuzz -- --minutes N [--executions N] [--only NAME]`: throws mutated inputs at every parser, each for the same time, until
+ * `npm run tool -- fuzz --minutes N [--executions N] [--only NAME]`: throws mutated inputs at every parser, each for the same time, until
  * the time or the number of executions is reached. An input that breaks what must hold, or takes longer than its limit, is
  * written to `fixtures/fuzz/NAME/`, where the tests replay it for ever. `--only properties` runs the property tests instead, each time
  * with values that no run had before; a failure prints the seed that repeats it.

@@ -1,5 +1,5 @@
 /**
- * `npm run openapi`: lints the OpenAPI document with redocly and spectral, generates a TypeScript client from it with
+ * `npm run tool -- openapi`: lints the OpenAPI document with redocly and spectral, generates a TypeScript client from it with
  * openapi-typescript, and type-checks a program that calls every operation. The tools are installed in a temporary folder.
  */
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
 /**
- * `npm run release`: executables for Linux on x64 and arm64, Debian packages, an SBOM and SHA256SUMS in dist/release. The
+ * `npm run tool -- release`: executables for Linux on x64 and arm64, Debian packages, an SBOM and SHA256SUMS in dist/release. The
  * same commit makes the same files.
  */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";

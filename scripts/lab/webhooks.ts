@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { OutageCell } from "./outage.ts";
 
 const THEME = "webhooks";
-const SCRIPT = resolve(import.meta.dir, "../chaos-webhooks.ts");
+const SCRIPT = resolve(import.meta.dir, "../chaos/webhooks.ts");
 const KILLS = 2;
 const PROMPT_MS_MAX = 8_000;
 
@@ -17,7 +17,7 @@ const Result = z.object({
 });
 
 /**
- * Receivers that reject, hang, fail and limit their rate, and what of it the binary made: the run of `npm run chaos:webhooks`,
+ * Receivers that reject, hang, fail and limit their rate, and what of it the binary made: the run of `npm run chaos -- --only webhooks`,
  * with few kills, as claims of the lab.
  */
 export const runWebhooks = async (): Promise<OutageCell[]> => {

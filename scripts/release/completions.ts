@@ -29,7 +29,7 @@ const bashCases = (root: CommandNode): string[] =>
 /** Commands and options for bash; file names where no command or option is being typed. */
 export const bashCompletion = (root: CommandNode): string =>
   [
-    "# Written by `npm run release`.",
+    "# Written by `npm run tool -- release`.",
     "_postwarden() {",
     `  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} path="" word words`,
     "  case $previous in",
@@ -70,7 +70,7 @@ const fileOptions = (root: CommandNode): readonly string[] => [
 export const zshCompletion = (root: CommandNode): string =>
   [
     "#compdef postwarden",
-    "# Written by `npm run release`.",
+    "# Written by `npm run tool -- release`.",
     "_postwarden() {",
     '  local position="" word',
     "  local -a commands options",
@@ -102,7 +102,7 @@ export const zshCompletion = (root: CommandNode): string =>
 /** For fish: each command and option with its description. */
 export const fishCompletion = (root: CommandNode): string =>
   [
-    "# Written by `npm run release`.",
+    "# Written by `npm run tool -- release`.",
     "function __postwarden_is_at",
     "    set -l words (commandline -opc)[2..-1]",
     "    set words (string match -v -- '-*' $words)",

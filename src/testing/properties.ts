@@ -1,6 +1,6 @@
 /**
  * Loaded before every test: property tests draw the same values in each run, so that the same source gives the same result.
- * `SEED` draws others; `npm run fuzz -- --only properties` does that until its time is over.
+ * `SEED` draws others; `npm run tool -- fuzz --only properties` does that until its time is over.
  */
 import fc from "fast-check";
 

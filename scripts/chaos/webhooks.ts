@@ -1,5 +1,5 @@
 /**
- * `npm run chaos:webhooks -- [--kills N]`: kills the binary with SIGKILL at random moments while it sends events to receivers of
+ * `npm run chaos -- --only webhooks [--kills N]`: kills the binary with SIGKILL at random moments while it sends events to receivers of
  * every kind: one that fails now and then, one that limits its rate, one that refuses some events for good, and 300 that hang. Then
  * proves that nothing was lost, that the events about each subject first came in their order, that the limit was kept, and that
  * nobody waited for those that hang.
@@ -8,9 +8,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { newId } from "../src/foundation/base/secrets.ts";
-import { openDb } from "../src/foundation/db/open.ts";
-import { command, kill, startServer } from "./chaos/binary.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
+import { openDb } from "../../src/foundation/db/open.ts";
+import { command, kill, startServer } from "./binary.ts";
 
 const { values } = parseArgs({ options: { kills: { type: "string", default: "10" } } });
 const kills = Number(values.kills);

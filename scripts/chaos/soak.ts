@@ -1,14 +1,14 @@
 /**
- * `npm run soak -- --minutes 30`: clients use all features at a modest rate, while memory, descriptors, the write-ahead log and the
+ * `npm run chaos -- --only soak --minutes 30`: clients use all features at a modest rate, while memory, descriptors, the write-ahead log and the
  * response time of `/healthz` are sampled. Flat means: the median of the last third is at most a tenth above that of the
  * second third. Afterwards everything that was acknowledged is checked as by `npm run chaos`. Needs `npm run build`.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type Claim, type Findings, printFindings } from "./chaos/claims.ts";
-import { descriptorsOf, residentMbOf } from "./chaos/process.ts";
-import { type ChaosRun, withChaosRun } from "./chaos/run.ts";
+import { type Claim, type Findings, printFindings } from "./claims.ts";
+import { descriptorsOf, residentMbOf } from "./process.ts";
+import { type ChaosRun, withChaosRun } from "./run.ts";
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "30" } } });
 const minutes = Number(values.minutes);

@@ -1,5 +1,5 @@
 /**
- * `npm run chaos:bulk -- [--kills N] [--rows N]`: kills the binary with SIGKILL at random moments while it takes in and
+ * `npm run chaos -- --only bulk [--kills N] [--rows N]`: kills the binary with SIGKILL at random moments while it takes in and
  * works off a list of addresses at good, greylisting, slow and silent hosts, and then proves from the database that every
  * row has exactly one result, that the credits add up, and that exactly one event tells of the end.
  */
@@ -8,9 +8,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { command, kill, type Server, startServer } from "./chaos/binary.ts";
-import { startWorld, type Temperament } from "./chaos/world.ts";
-import { unpackEvidence } from "../src/verify/store.ts";
+import { command, kill, type Server, startServer } from "./binary.ts";
+import { startWorld, type Temperament } from "./world.ts";
+import { unpackEvidence } from "../../src/verify/store.ts";
 
 const { values } = parseArgs({
   options: { kills: { type: "string", default: "40" }, rows: { type: "string", default: "20000" } },

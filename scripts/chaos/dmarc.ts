@@ -1,5 +1,5 @@
 /**
- * `npm run chaos:dmarc -- [--kills N] [--mails N]`: kills the binary with SIGKILL at random moments while mails with
+ * `npm run chaos -- --only dmarc [--kills N] [--mails N]`: kills the binary with SIGKILL at random moments while mails with
  * DMARC reports come in over several connections, and then proves from the database that every mail answered with 250 is
  * there, each report once, and that every sum shown to users is the sum of what was sent.
  */
@@ -8,12 +8,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { DOMAIN, mailOf } from "./bench/dmarc-mails.ts";
-import { freePort } from "./bench/stage.ts";
-import { command, kill, startServer } from "./chaos/binary.ts";
-import { claimsOf } from "./chaos/dmarc-claims.ts";
-import { createStream } from "./chaos/dmarc-stream.ts";
-import { encodeResponse, startDnsServer, soaFor } from "../src/testing/dns-server.ts";
+import { DOMAIN, mailOf } from "../bench/dmarc-mails.ts";
+import { freePort } from "../bench/stage.ts";
+import { command, kill, startServer } from "./binary.ts";
+import { claimsOf } from "./dmarc-claims.ts";
+import { createStream } from "./dmarc-stream.ts";
+import { encodeResponse, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";
 
 const { values } = parseArgs({
   options: { kills: { type: "string", default: "30" }, mails: { type: "string", default: "2000" } },
