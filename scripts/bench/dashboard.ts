@@ -1,5 +1,5 @@
 import { encodeResponse, soaFor, startDnsServer } from "../../src/testing/dns-server.ts";
-import { cpuSecondsOf } from "../chaos/process.ts";
+import { cpuSecondsOf } from "../harness/binary.ts";
 import { postList, untilEnded } from "./bulk.ts";
 import { fillAccount, SIZES } from "./dashboard-history.ts";
 import { fillHistory, HISTORY } from "./dmarc-history.ts";

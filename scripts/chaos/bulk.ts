@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { command, kill, type Server, startServer } from "./binary.ts";
+import { command, kill, type Server, startServer } from "../harness/binary.ts";
 import { startWorld, type Temperament } from "./world.ts";
 import { unpackEvidence } from "../../src/verify/store.ts";
 

@@ -20,16 +20,6 @@ export const one = <T>(db: Database, query: string, ...values: string[]): T => d
 export const count = (db: Database, from: string, ...values: string[]): number =>
   one<{ n: number }>(db, `SELECT count(*) AS n FROM ${from}`, ...values).n;
 
-/** Polls until `isSo`, at most `msMax` milliseconds; whether it became so. */
-export const eventually = async (isSo: () => boolean | Promise<boolean>, msMax: number): Promise<boolean> => {
-  const endsAtMs = performance.now() + msMax;
-  while (!(await isSo())) {
-    if (performance.now() >= endsAtMs) return false;
-    await Bun.sleep(100);
-  }
-  return true;
-};
-
 /** A random whole number from 0, less than `below`. */
 export const chance = (below: number): number => Math.floor(Math.random() * below);
 

@@ -6,9 +6,8 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Server } from "./binary.ts";
-import { type Claim, count, eventually, type Findings, openDatabase } from "./claims.ts";
-import { cpuSecondsOf } from "./process.ts";
+import { type Server, eventually, cpuSecondsOf } from "../harness/binary.ts";
+import { type Claim, count, type Findings, openDatabase } from "./claims.ts";
 import { type ChaosRun, withChaosRun } from "./run.ts";
 
 const MAILS = 240;

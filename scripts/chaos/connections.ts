@@ -3,8 +3,8 @@
  * meanwhile, and afterwards everything must be released.
  */
 import { connect, type Socket } from "node:net";
-import { type Claim, eventually, type Findings } from "./claims.ts";
-import { descriptorsOf, residentMbOf } from "./process.ts";
+import type { Claim, Findings } from "./claims.ts";
+import { eventually, descriptorsOf, residentMbOf } from "../harness/binary.ts";
 import { type ChaosRun, withChaosRun } from "./run.ts";
 
 const CONNECTIONS = 10_000;

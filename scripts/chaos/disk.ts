@@ -5,8 +5,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Server } from "./binary.ts";
-import { type Claim, eventually, type Findings } from "./claims.ts";
+import { type Server, eventually } from "../harness/binary.ts";
+import type { Claim, Findings } from "./claims.ts";
 import { type ChaosRun, withChaosRun } from "./run.ts";
 import { SmallDisk } from "./small-disk.ts";
 

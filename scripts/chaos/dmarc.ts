@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DOMAIN, mailOf } from "../bench/dmarc-mails.ts";
 import { freePort } from "../bench/stage.ts";
-import { command, kill, startServer } from "./binary.ts";
+import { command, kill, startServer } from "../harness/binary.ts";
 import { claimsOf } from "./dmarc-claims.ts";
 import { createStream } from "./dmarc-stream.ts";
 import { encodeResponse, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";

@@ -1,7 +1,7 @@
 /** What clients do to the service while it is killed: they use every feature, and remember what was acknowledged. */
 import { workbookWith } from "../../src/testing/workbook.ts";
 import { mailOf } from "../bench/dmarc-mails.ts";
-import { BINARY, type Environment } from "./binary.ts";
+import { BINARY, type Environment } from "../harness/binary.ts";
 import { chance } from "./claims.ts";
 import { TEMPERAMENTS } from "./world.ts";
 

@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { BINARY, kill, type Server, spawnServer } from "./binary.ts";
+import { BINARY, kill, type Server, spawnServer } from "../harness/binary.ts";
 import { chance, type Findings, integrityClaims } from "./claims.ts";
 import { killMigrations } from "./migrations.ts";
 import { type ChaosRun, withChaosRun } from "./run.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { newId } from "../../src/foundation/base/secrets.ts";
 import { migrate } from "../../src/foundation/db/migrate.ts";
 import { MIGRATIONS } from "../../src/foundation/db/migrations.ts";
-import { BINARY, command } from "./binary.ts";
+import { BINARY, command } from "../harness/binary.ts";
 import { chance, type Claim, count, integrityClaims, openDatabase } from "./claims.ts";
 
 const ROWS = 20_000;

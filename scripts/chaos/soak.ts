@@ -7,7 +7,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Claim, type Findings, printFindings } from "./claims.ts";
-import { descriptorsOf, residentMbOf } from "./process.ts";
+import { descriptorsOf, residentMbOf } from "../harness/binary.ts";
 import { type ChaosRun, withChaosRun } from "./run.ts";
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "30" } } });

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { newId } from "../../src/foundation/base/secrets.ts";
 import { openDb } from "../../src/foundation/db/open.ts";
-import { command, kill, startServer } from "./binary.ts";
+import { command, kill, startServer } from "../harness/binary.ts";
 
 const { values } = parseArgs({ options: { kills: { type: "string", default: "10" } } });
 const kills = Number(values.kills);

@@ -1,13 +1,10 @@
 /** The binary of the dashboard's world, at any time: its clock can be set through libfaketime. */
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { eventually } from "../chaos/claims.ts";
+import { BINARY, command, type Server, startServer } from "../harness/binary.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
-export const BINARY = join(ROOT, "dist/postwarden");
-const LISTEN_MS_MAX = 20_000;
 const STOP_MS_MAX = 10_000;
-const LOG_CHARACTERS_MAX = 2_000_000;
 
 /** Waits use the real time, which passes slowly while a day of history is made. */
 const PAST_SETTINGS = { POSTWARDEN_GREYLIST_RETRIES_S: "1,1", POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "1000" };
@@ -35,17 +32,10 @@ export const findFaketime = (): string | null => {
   return folders.find((path) => existsSync(path)) ?? null;
 };
 
-export interface Running {
-  readonly url: string;
-  readonly pid: number;
-  stdout(): string;
-  stderr(): string;
-}
-
 /** One data directory, its commands, and at most one server on it. */
 export class DashboardService {
   readonly #offsetFile: string;
-  #running: (Running & { readonly process: Bun.Subprocess }) | null = null;
+  #running: Server | null = null;
   #isShifted: boolean = false;
   #log: () => string = () => "";
   #nowMs: () => number = () => Date.now();
@@ -64,7 +54,7 @@ export class DashboardService {
     return this.#running.url;
   }
 
-  get running(): Running {
+  get running(): Server {
     if (this.#running === null) throw new Error("the service is not running");
     return this.#running;
   }
@@ -101,20 +91,9 @@ export class DashboardService {
     return { ...this.settings, ...PAST_SETTINGS, LD_PRELOAD: library, ...clock };
   }
 
-  async start(): Promise<Running> {
-    const child = Bun.spawn([BINARY, "serve"], {
-      ...{ env: this.#environment(), cwd: this.directory, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
-    });
-    const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
-    this.#log = stderr;
-    const urlNow = () => /"message":"listening","url":"([^"]+)"/.exec(stderr())?.[1];
-    await eventually(() => urlNow() !== undefined || child.exitCode !== null, LISTEN_MS_MAX);
-    const url = urlNow();
-    if (url === undefined) {
-      child.kill("SIGKILL");
-      throw new Error(`the service did not listen: ${stderr()}`);
-    }
-    this.#running = { url, pid: child.pid, process: child, stdout, stderr };
+  async start(): Promise<Server> {
+    this.#running = await startServer(this.#environment(), this.directory);
+    this.#log = this.#running.log;
     return this.#running;
   }
 
@@ -135,21 +114,6 @@ export class DashboardService {
 
   /** The same with a line on standard input. */
   commandWith<T>(line: string, ...args: readonly string[]): T {
-    const { exitCode, stdout, stderr } = Bun.spawnSync([BINARY, ...args, "--json"], {
-      ...{ env: this.#environment(), cwd: this.directory, stdin: new TextEncoder().encode(`${line}\n`) },
-    });
-    if (exitCode !== 0) throw new Error(`postwarden ${args.join(" ")}: ${stderr.toString()}`);
-    const printed = stdout.toString().trim();
-    return JSON.parse(printed === "" ? "null" : printed) as T;
+    return command<T>(args, this.#environment(), { cwd: this.directory, line });
   }
 }
-
-const collect = (stream: ReadableStream<Uint8Array>): (() => string) => {
-  let text = "";
-  const read = async (): Promise<void> => {
-    const decoder = new TextDecoder();
-    for await (const bytes of stream) text = (text + decoder.decode(bytes)).slice(-LOG_CHARACTERS_MAX);
-  };
-  void read();
-  return () => text;
-};

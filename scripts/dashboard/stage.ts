@@ -61,10 +61,10 @@ export class Stage {
     });
     console.error(`… in ${Math.round((performance.now() - startedMs) / 1_000)} s.`);
     const fresh = this.#newService(world, "fresh");
-    const { url, stdout } = await fresh.start();
+    const { url, printed } = await fresh.start();
     const control = startControl(world);
     this.onClose(() => control.stop());
-    const greeting = { url, greeting: stdout() };
+    const greeting = { url, greeting: printed() };
     return { url: service.url, fresh: greeting, control: control.url, users: USERS, password: PASSWORD, keys };
   }
 
