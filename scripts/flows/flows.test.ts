@@ -1,4 +1,7 @@
-/** Runs each flow of the product once, and prints the files whose functions ran, in the order of their first call. */
+/**
+ * Runs each flow of the product once, and prints the files whose functions ran, in the order of their first call. The same
+ * stands in src/README.md: a flow that went another way fails, and `FLOWS=write npm run flows` writes it there.
+ */
 import { afterAll, expect, test } from "bun:test";
 import { ReportMailRules } from "../../src/dmarc/reports/ingest/report-mail-rules.ts";
 import { createApps } from "../../src/testing/app.ts";
@@ -16,10 +19,26 @@ const stub = startSmtpStub({ rcpt: (address) => (address.startsWith("ada") ? "25
 afterAll(() => stub.stop());
 const ZONE = { "flows.example": { MX: [[10, "mx.flows.example"]] }, "mx.flows.example": { A: ["127.0.0.1"] } } as const;
 
-const show = (flow: string, files: readonly string[]): void => {
-  const own = files.filter((file) => !file.startsWith("foundation/"));
-  console.log(`${flow}: ${own.length} files, and ${files.length - own.length} of foundation/`);
-  for (const file of own) console.log(`  ${file}`);
+const GUIDE = new URL("../../src/README.md", import.meta.url).pathname;
+const COLUMNS = 150;
+
+/** Lines of words that are separated by ` → `. */
+const linesOf = (words: readonly string[]): string =>
+  words.reduce((text, word) => {
+    const line = text.slice(text.lastIndexOf("\n") + 1);
+    return line.length + word.length + 3 > COLUMNS ? `${text} →\n${word}` : `${text} → ${word}`;
+  });
+
+/** Prints a flow, and compares it with the block of its name in the source guide. */
+const show = async (flow: string, files: readonly string[]): Promise<void> => {
+  const own = files.filter((file) => !file.startsWith("foundation/")).map((file) => file.replace(/\.tsx?$/, ""));
+  const title = `${flow}: ${own.length} files, and ${files.length - own.length} of foundation/`;
+  const block = `\`\`\`\n${title}\n${linesOf(own)}\n\`\`\``;
+  console.log(`${title}\n${own.map((file) => `  ${file}`).join("\n")}`);
+  const guide = await Bun.file(GUIDE).text();
+  const written = guide.replace(new RegExp(`\`\`\`\\n${flow}: [^\`]*\`\`\``), () => block);
+  if (process.env.FLOWS === "write") await Bun.write(GUIDE, written);
+  else expect(guide).toBe(written);
 };
 
 test("a check", async () => {
@@ -31,7 +50,7 @@ test("a check", async () => {
     ({ body } = await app.verify(key, "ada@flows.example"));
   });
   expect(body).toMatchObject({ result: { sub_status: "mailbox_exists" } });
-  show("A check", files);
+  await show("A check", files);
 });
 
 test("a list", async () => {
@@ -56,7 +75,7 @@ test("a list", async () => {
   await app.service.bulk.jobs.stop();
   expect(job).toMatchObject({ status: "completed" });
   expect(csv).toContain("none@flows.example,Bob,none@flows.example,undeliverable");
-  show("A list", files);
+  await show("A list", files);
 });
 
 test("a report mail", async () => {
@@ -88,7 +107,7 @@ test("a report mail", async () => {
   await dmarc.stop();
   expect(outcome).toBe("accepted");
   expect(app.db.sqlite.query("SELECT count(*) AS reports FROM dmarc_reports").get()).toEqual({ reports: 1 });
-  show("A report mail", files);
+  await show("A report mail", files);
 });
 
 test("a change on a blocklist", async () => {
@@ -109,7 +128,7 @@ test("a change on a blocklist", async () => {
     await dispatcher.stop();
   });
   expect(receiver.received[0]?.event.type).toBe("blacklist.listed");
-  show("A change on a blocklist", files);
+  await show("A change on a blocklist", files);
 });
 
 test("a page with a form", async () => {
@@ -122,5 +141,5 @@ test("a page with a form", async () => {
     ({ text } = await visitor.submit("/blocklists/new", { targets: "own-corp.com" }));
   });
   expect(text).toContain("own-corp.com");
-  show("A page with a form", files);
+  await show("A page with a form", files);
 });

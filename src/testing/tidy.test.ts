@@ -190,9 +190,12 @@ describe("the source layout", () => {
     const folders = Object.keys(FOLDERS).filter((name) => name !== "main.ts");
     expect(entries).toEqual([...[...folders, "testing"].map((name) => `${name}/`), "README.md", "main.ts"].toSorted());
     const guide = await Bun.file(`${root}README.md`).text();
-    const parts = Object.entries(PARTS).flatMap(([folder, steps]) => steps.flat().map((part) => `${folder}/${part}/`));
+    const parts = Object.values(PARTS).flatMap((steps) => steps.flat().map((part) => `${part.split("/", 1)[0]}/`));
     const places = [...entries.filter((entry) => entry !== "README.md"), ...parts];
     expect(places.filter((place) => !guide.includes(`\`${place}\``))).toEqual([]);
+    const files = [...new Glob("**/*.{ts,tsx}").scanSync(root)].map((path) => `/${path}`);
+    const named = [...guide.matchAll(/`([\w./-]+\.tsx?)`/g)].map(([, name = ""]) => name);
+    expect(named.filter((name) => !files.some((path) => path.endsWith(`/${name}`)))).toEqual([]);
   });
 });
 
