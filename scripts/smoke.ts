@@ -10,11 +10,12 @@ import { connect } from "node:tls";
 import { selfSignedCertificate } from "../src/foundation/net/self-signed-file.ts";
 import { sampleReportMail } from "../src/testing/dmarc-reports.ts";
 import { SmtpTestClient } from "../src/testing/smtp-test-client.ts";
+import { BINARY, eventually, type Server, startServer } from "./harness/binary.ts";
 import { claimNoSecrets } from "./smoke/secrets.ts";
 
-const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? "dist/postwarden");
-const START_TRIES = 100;
-const TRY_EVERY_MS = 50;
+const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? BINARY);
+const RECEIVING_MS_MAX = 10_000;
+const RENEWED_MS_MAX = 5_000;
 
 let passed = 0;
 let failed = 0;
@@ -32,29 +33,19 @@ const run = (args: readonly string[], env: Record<string, string> = {}) => {
   return { exitCode, out: stdout.toString(), err: stderr.toString() };
 };
 
-const startServer = async (env: Record<string, string>) => {
-  const server = Bun.spawn([binary, "serve"], { cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-  let log = "";
-  let url: string | undefined;
-  const reader = server.stderr.getReader();
-  const decoder = new TextDecoder();
-  for (let tries = 0; tries < START_TRIES && url === undefined; tries++) {
-    const { value, done } = await reader.read();
-    if (done) break;
-    log += decoder.decode(value);
-    url = /"url":"([^"]+)"/.exec(log)?.[1];
-    const isReady = !("POSTWARDEN_REPORT_LISTEN" in env) || log.includes("receiving report mail");
-    if (!isReady) url = undefined;
-  }
-  reader.releaseLock();
-  return { server, url, log };
+/** Starts the server, and waits for the receiver of reports when it has one; what went wrong, as a text. */
+const start = async (env: Record<string, string>): Promise<Server | string> => {
+  const server = await startServer(env, { cwd: folder, binary }).catch(String);
+  if (typeof server !== "string" && "POSTWARDEN_REPORT_LISTEN" in env)
+    await eventually(() => server.log().includes("receiving report mail"), RECEIVING_MS_MAX);
+  return server;
 };
 
 /** Twice, as a terminal's Ctrl-C reaches a process whose parent forwards it: the second must not cut the first short. */
-const stopServer = async (server: Bun.Subprocess): Promise<number> => {
-  server.kill("SIGINT");
-  server.kill("SIGINT");
-  return await server.exited;
+const stopServer = ({ process: child, ended }: Server): Promise<number> => {
+  child.kill("SIGINT");
+  child.kill("SIGINT");
+  return ended;
 };
 
 /** DMARC: enrol, upload, read; and a dialogue with the receiver. */
@@ -123,9 +114,10 @@ const claimHttps = async (key: string) => {
     writeFileSync(files.POSTWARDEN_TLS_KEY, privateKey);
   };
   install("first.example");
-  const { server, url, log } = await startServer({ POSTWARDEN_PORT: "0", ...files });
-  claim("it serves HTTPS", url?.startsWith("https://") === true, log);
-  if (url === undefined) return;
+  const server = await start({ POSTWARDEN_PORT: "0", ...files });
+  const url = typeof server === "string" ? "" : server.url;
+  claim("it serves HTTPS", url.startsWith("https://"), server);
+  if (typeof server === "string") return;
   const tls = { rejectUnauthorized: false };
   const { paths }: Described = JSON.parse(await (await fetch(`${url}/openapi.json`, { tls })).text());
   const lost: string[] = [];
@@ -150,13 +142,13 @@ const claimHttps = async (key: string) => {
     return name;
   };
   install("second.example");
-  server.kill("SIGHUP");
+  server.process.kill("SIGHUP");
   let name: string | undefined;
-  for (let tries = 0; tries < START_TRIES && name !== "DNS:second.example"; tries++) {
-    await Bun.sleep(TRY_EVERY_MS);
+  const isRenewed = await eventually(async () => {
     name = await nameNow().catch(() => undefined);
-  }
-  claim("SIGHUP loads a renewed certificate", name === "DNS:second.example", name);
+    return name === "DNS:second.example";
+  }, RENEWED_MS_MAX);
+  claim("SIGHUP loads a renewed certificate", isRenewed, name);
   claim("SIGINT stops the server after a SIGHUP", (await stopServer(server)) === 0);
 };
 
@@ -178,10 +170,10 @@ try {
   const reply = run(["inspect", "reply", "550 5.1.1 User unknown"]);
   claim("inspect reply", JSON.parse(reply.out).sub_status === "mailbox_not_found", reply);
 
-  const first = await startServer({ POSTWARDEN_PORT: "0" });
-  const { url } = first;
-  claim("serve listens with only the port set", url !== undefined, first.log);
-  if (url !== undefined) {
+  const first = await start({ POSTWARDEN_PORT: "0" });
+  claim("serve listens with only the port set", typeof first !== "string", first);
+  if (typeof first !== "string") {
+    const { url } = first;
     claim("healthz", (await fetch(`${url}/healthz`)).status === 200);
     claim("readyz", (await fetch(`${url}/readyz`)).status === 200);
     const document = (await (await fetch(`${url}/openapi.json`)).json()) as { openapi?: string };
@@ -193,10 +185,10 @@ try {
       second,
     );
     claim("a request without a key is 401", (await fetch(`${url}/v1/account`)).status === 401);
-    await Bun.sleep(TRY_EVERY_MS);
-    const status = await stopServer(first.server);
+    await Bun.sleep(50);
+    const status = await stopServer(first);
     claim("SIGINT, even twice, stops the server with status 0", status === 0, String(status));
-    const greeting = await new Response(first.server.stdout).text();
+    const greeting = first.printed();
     const key = /pw_test_[0-9A-Za-z]+/.exec(greeting)?.[0] ?? "";
     claim(
       "the first start prints a live key, a test key and a curl line",
@@ -206,11 +198,12 @@ try {
     claim("no file with the keys remains", !existsSync(join(folder, "data", "first-keys.json")));
 
     await claimHttps(key);
-    const again = await startServer({
+    const again = await start({
       POSTWARDEN_PORT: "0",
       POSTWARDEN_REPORT_HOST: "reports.example.net",
       POSTWARDEN_REPORT_LISTEN: "127.0.0.1:0",
     });
+    if (typeof again === "string") throw new Error(again);
     const headers = { authorization: `Bearer ${key}` };
     const ask = (email: string) =>
       fetch(`${again.url}/v1/email-verifications`, { method: "POST", headers, body: JSON.stringify({ email }) });
@@ -231,9 +224,9 @@ try {
       limited.status === 429 && limited.headers.get("retry-after") === "1",
       limited.status,
     );
-    await claimDmarc(`${again.url}/v1/dmarc`, { headers, log: again.log });
-    claim("the server stops again", (await stopServer(again.server)) === 0);
-    const secondGreeting = await new Response(again.server.stdout).text();
+    await claimDmarc(`${again.url}/v1/dmarc`, { headers, log: again.log() });
+    claim("the server stops again", (await stopServer(again)) === 0);
+    const secondGreeting = again.printed();
     claim("the keys are not printed again", secondGreeting === "", secondGreeting);
   }
   const credits = run(["credits", "show", "default", "--json"]);

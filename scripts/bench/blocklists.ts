@@ -9,7 +9,8 @@ import { formQueries, literalName } from "../../src/blocklist/lists/query-name.t
 import { organisationalDomain } from "../../src/foundation/mail/organisational-domain.ts";
 import { type Mark, median } from "./marks.ts";
 import { type NameServer, startZones } from "./names.ts";
-import { newDataDir, openData, peakMb, processorUs, type Stage, startBinary } from "./stage.ts";
+import { cpuSecondsOf, peakMbOf } from "../harness/binary.ts";
+import { newDataDir, openData, type Stage, startBinary } from "./stage.ts";
 import { needTools } from "./tools.ts";
 import { measureWebhooks } from "./webhooks.ts";
 
@@ -131,11 +132,11 @@ const measurePass = async (stage: Stage): Promise<Mark[]> => {
     POSTWARDEN_DNS_SERVERS: names.setting,
     POSTWARDEN_BLOCKLIST_CATALOGUE: cataloguePath,
   });
-  const startedUs = await processorUs(service.pid);
+  const startedS = cpuSecondsOf(service.pid);
   for (const endsAtMs = Date.now() + PASS_MS_MAX; countChecks(db) < TARGETS && Date.now() < endsAtMs;)
     await Bun.sleep(500);
-  const cpuUs = ((await processorUs(service.pid)) - startedUs) / questions.length;
-  const mostMb = await peakMb(service.pid);
+  const cpuUs = ((cpuSecondsOf(service.pid) - startedS) * 1e6) / questions.length;
+  const mostMb = peakMbOf(service.pid);
   await service.stop();
   const passed = passedOf(db);
   db.close();

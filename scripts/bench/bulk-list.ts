@@ -1,6 +1,7 @@
 import { postList, startForLists, untilEnded } from "./bulk.ts";
 import type { Mark } from "./marks.ts";
-import { residentMb, type Service, type Stage } from "./stage.ts";
+import { residentMbOf } from "../harness/binary.ts";
+import type { Service, Stage } from "./stage.ts";
 
 const ROWS = 1_000_000;
 const PAGE_ROWS = 1_000;
@@ -22,7 +23,7 @@ export const watch = ({ url, pid }: Service) => {
       const startedMs = performance.now();
       await (await fetch(`${url}/healthz`)).text();
       worstMs = Math.max(worstMs, performance.now() - startedMs);
-      mostMb = Math.max(mostMb, await residentMb(pid));
+      mostMb = Math.max(mostMb, residentMbOf(pid));
       await Bun.sleep(2);
     }
   })();
@@ -69,7 +70,7 @@ export const measureBulkList = async (stage: Stage): Promise<Mark[]> => {
     await untilEnded(ask, test, id);
     const pages = await readPages(service, test, id);
     const stopExporting = watch(service);
-    const beforeMb = await residentMb(service.pid);
+    const beforeMb = residentMbOf(service.pid);
     const exported = await readExport(service, test, id);
     const exporting = await stopExporting();
     const group = "bulk-list";

@@ -7,7 +7,8 @@ import { fillHistory, HISTORY } from "./dmarc-history.ts";
 import { DOMAIN, mailOf, messagesOf } from "./dmarc-mails.ts";
 import { measureRival } from "./dmarc-rival.ts";
 import type { Mark } from "./marks.ts";
-import { environment, freePort, keep, openData, peakMb, type Settings, type Stage } from "./stage.ts";
+import { peakMbOf } from "../harness/binary.ts";
+import { environment, freePort, keep, openData, type Settings, type Stage } from "./stage.ts";
 
 const GROUP = "dmarc";
 const MAILS = 10_000;
@@ -73,7 +74,7 @@ const measureImport = async (stage: Stage, settings: Settings, mails: string) =>
   // The peak that a child reports at its end includes the memory of its parent at the fork.
   let mb = 0;
   while ((await Promise.race([ended, Bun.sleep(PEAK_EVERY_MS).then(() => null)])) === null)
-    mb = Math.max(mb, await peakMb(child.pid).catch(() => 0));
+    mb = Math.max(mb, peakMbOf(child.pid));
   const code = await ended;
   const rate = perSecond(MAILS, startedMs);
   await stop();
@@ -108,7 +109,7 @@ const measureReception = async (stage: Stage, settings: Settings) => {
     for (; performance.now() - startedMs < END_MS_MAX && stored.reports < MAILS; stored = storedIn(dataDir))
       await Bun.sleep(50);
     const rate = perSecond(stored.reports, startedMs);
-    return { accepted, rate, mb: await peakMb(running.service.pid), wrong: wrongIn(stored) };
+    return { accepted, rate, mb: peakMbOf(running.service.pid), wrong: wrongIn(stored) };
   } finally {
     await running.service.stop();
   }

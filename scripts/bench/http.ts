@@ -3,7 +3,8 @@ import { systemClock } from "../../src/foundation/base/clock.ts";
 import { CUSTOM_RATE_MAX } from "../../src/accounts/billing/store.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
 import { type Mark, median } from "./marks.ts";
-import { keep, newDataDir, openData, processorUs, type Running, type Stage, startBinary } from "./stage.ts";
+import { cpuSecondsOf } from "../harness/binary.ts";
+import { keep, newDataDir, openData, type Running, type Stage, startBinary } from "./stage.ts";
 import { needTools } from "./tools.ts";
 
 const CONNECTIONS = 64;
@@ -65,12 +66,12 @@ const startBaseline = async (stage: Stage, dataDir: string): Promise<Running> =>
 const load = async ({ supervisor }: Stage, side: Side, keysPath: string, seconds: number): Promise<Load> => {
   const wrk = ["wrk", "-t1", `-c${CONNECTIONS}`, `-d${seconds}s`, "--timeout", "5s", "-s", LOAD, side.running.url];
   const label = `u${side.name.toLowerCase()}${side.rounds.length}x${seconds}n`;
-  const before = await processorUs(side.running.pid);
+  const before = cpuSecondsOf(side.running.pid);
   const output = await supervisor.run([...wrk, "--", keysPath, label]);
   const line = /^RESULT (.*)$/m.exec(output)?.[1];
   if (line === undefined) throw new Error(`wrk said nothing useful: ${output}`);
   const said = JSON.parse(line) as Omit<Load, "cpuUs">;
-  return { ...said, cpuUs: ((await processorUs(side.running.pid)) - before) / said.answers };
+  return { ...said, cpuUs: ((cpuSecondsOf(side.running.pid) - before) * 1e6) / said.answers };
 };
 
 /** Every answer of the load is a row that is completed; a 202 would have left a pending one. */

@@ -6,7 +6,8 @@ import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";
 import { startSink } from "./sink.ts";
-import { newDataDir, openData, residentMb, type Settings, type Stage, startBinary } from "./stage.ts";
+import { residentMbOf } from "../harness/binary.ts";
+import { newDataDir, openData, type Settings, type Stage, startBinary } from "./stage.ts";
 
 const PENDING = 10_000;
 const CHECKS = 100;
@@ -127,7 +128,7 @@ const run = async (stage: Stage, settings: Settings, { name, pending, connection
     }
     await Bun.sleep(SETTLE_MS);
     const healthyMs = await timeRounds(service.url, keys);
-    const memoryMb = await residentMb(service.pid);
+    const memoryMb = residentMbOf(service.pid);
     return { healthyMs, memoryMb, pending: countPending(dataDir), connections: silent.open() };
   } finally {
     await service.stop("SIGKILL");

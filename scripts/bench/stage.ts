@@ -44,7 +44,7 @@ export const configOf = (settings: Settings): Config => {
 };
 
 /** A new, empty data directory. */
-export const newDataDir = async ({ directory }: Stage, name: string): Promise<string> => {
+export const newDataDir = async ({ directory }: Pick<Stage, "directory">, name: string): Promise<string> => {
   const path = join(directory, name);
   await mkdir(path, { recursive: true, mode: 0o700 });
   return path;
@@ -79,7 +79,7 @@ export const keep = ({ children }: Stage, child: Bun.Subprocess): Running["stop"
   };
 };
 
-const FIRST_ANSWER_MS_MAX = 10_000;
+const FIRST_ANSWER_MS_MAX = 15_000;
 
 /** Waits for the first 200 of `/healthz`, and returns when it came, in milliseconds. */
 export const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<number> => {
@@ -91,13 +91,14 @@ export const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<
     );
     const elapsedMs = performance.now() - startedMs;
     if (answered) return elapsedMs;
-    if (child.exitCode !== null || elapsedMs > FIRST_ANSWER_MS_MAX) throw new Error("the binary did not start");
+    if (child.exitCode !== null || child.signalCode !== null || elapsedMs > FIRST_ANSWER_MS_MAX)
+      throw new Error("the binary did not start");
     await Bun.sleep(1);
   }
 };
 
 /** Waits for the service behind the server, which answers `/healthz` before. Loads the API. */
-export const untilReady = async ({ url }: Running): Promise<void> => {
+export const untilReady = async ({ url }: Pick<Running, "url">): Promise<void> => {
   await (await fetch(`${url}/readyz`)).text();
 };
 
@@ -131,24 +132,3 @@ export const startServing = async (
     throw error;
   }
 };
-
-const memoryMb = async (pid: number, field: "VmRSS" | "VmHWM"): Promise<number> => {
-  const status = await Bun.file(`/proc/${pid}/status`).text();
-  return (Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024) / 1e6;
-};
-
-const TICKS_PER_SECOND = 100;
-
-/** Processor time that a process has used since its start, all threads, in microseconds (in steps of 10 ms). */
-export const processorUs = async (pid: number): Promise<number> => {
-  const stat = await Bun.file(`/proc/${pid}/stat`).text();
-  // The fields after the name, which may contain spaces: the third is the state, the 14th and 15th user and system time.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return ((Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND) * 1e6;
-};
-
-/** Resident memory of a process, in megabytes (10^6 bytes). */
-export const residentMb = (pid: number): Promise<number> => memoryMb(pid, "VmRSS");
-
-/** The most resident memory that a process has had since its start, in megabytes. */
-export const peakMb = (pid: number): Promise<number> => memoryMb(pid, "VmHWM");

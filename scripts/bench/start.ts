@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { COMPILE_FLAGS } from "../compile-flags.ts";
+import { residentMbOf } from "../harness/binary.ts";
 import { type Mark, median } from "./marks.ts";
 import {
   freePort,
   keep,
   newDataDir,
-  residentMb,
   type Running,
   type Stage,
   startUnready,
@@ -48,7 +48,7 @@ const startEmpty = async (stage: Stage, path: string): Promise<Started> => {
 /** Waits until a process has settled, and ends it. */
 const idleMbOf = async ({ pid, stop }: Running): Promise<number> => {
   await Bun.sleep(IDLE_AFTER_MS);
-  const idleMb = await residentMb(pid);
+  const idleMb = residentMbOf(pid);
   await stop();
   return idleMb;
 };

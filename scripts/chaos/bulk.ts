@@ -3,12 +3,13 @@
  * works off a list of addresses at good, greylisting, slow and silent hosts, and then proves from the database that every
  * row has exactly one result, that the credits add up, and that exactly one event tells of the end.
  */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { command, kill, type Server, startServer } from "../harness/binary.ts";
+import { createAccount, kill, type Server, startServer } from "../harness/binary.ts";
+import { chance, type Claim, count, one, openDatabase, printFindings } from "./claims.ts";
 import { startWorld, type Temperament } from "./world.ts";
 import { unpackEvidence } from "../../src/verify/store.ts";
 
@@ -35,8 +36,6 @@ const env = {
   POSTWARDEN_MAX_CONNECTIONS_PER_HOST: "20",
   POSTWARDEN_DNSBL_SIGNAL: "off",
 };
-
-const chance = (below: number): number => Math.floor(Math.random() * below);
 
 /** Of twenty rows: thirteen at good hosts, five at greylisting ones, one at a slow and one at a silent one. */
 const TEMPERAMENT_OF: readonly Temperament[] = [
@@ -87,17 +86,11 @@ const killedAtWork = async (): Promise<void> => {
   await kill(server, "SIGKILL");
 };
 
-const openDatabase = () => new Database(join(folder, "postwarden.db"), { readonly: true });
-
-const one = <T>(db: Database, query: string, ...values: string[]): T => db.query(query).get(...values) as T;
-const count = (db: Database, from: string, ...values: string[]): number =>
-  one<{ n: number }>(db, `SELECT count(*) AS n FROM ${from}`, ...values).n;
-
 /** Lets the binary finish, and asks it once more for the list under the same key. */
 const untilEnded = async (key: string, acknowledged: string): Promise<number> => {
   const server = await startServer(env);
   const repeated = await post(server, key, "the list");
-  const db = openDatabase();
+  const db = openDatabase(folder);
   for (const endsAtMs = Date.now() + END_MS_MAX; Date.now() < endsAtMs; await Bun.sleep(200)) {
     if (count(db, "bulk_jobs WHERE completed_at_ms IS NULL") === 0) break;
   }
@@ -135,8 +128,8 @@ const wrongEvidence = (db: Database): number => {
   return wrong;
 };
 
-const claims = (id: string): Array<readonly [string, number]> => {
-  const db = openDatabase();
+const claimsOf = (id: string): readonly Claim[] => {
+  const db = openDatabase(folder);
   const job = one<{ number: number; status: string; addresses: number; charged: number; released: number }>(
     db,
     "SELECT number, status, addresses_finished AS addresses, credits_charged AS charged, credits_released AS released FROM bulk_jobs WHERE id = ?",
@@ -160,7 +153,7 @@ const claims = (id: string): Array<readonly [string, number]> => {
   );
   const addressesFree = count(db, `bulk_addresses WHERE job = ? AND sub_status IN ${FREE}`, number);
   const shown = one<{ n: number }>(db, "SELECT coalesce(sum(rows), 0) AS n FROM bulk_counts WHERE job = ?", number).n;
-  const found: Array<readonly [string, number]> = [
+  const found: readonly Claim[] = [
     ["jobs besides the acknowledged one", count(db, "bulk_jobs") - 1],
     ["jobs that did not complete", job.status === "completed" ? 0 : 1],
     ["rows missing or too many", Math.abs(count(db, "bulk_rows WHERE job = ?", number) - rowsTotal)],
@@ -217,9 +210,7 @@ const claims = (id: string): Array<readonly [string, number]> => {
 };
 
 try {
-  command(["accounts", "create", "chaos", "--plan", "scale"], env);
-  command(["credits", "grant", "chaos", String(CREDITS)], env);
-  const { key } = command<{ key: string }>(["keys", "create", "--account", "chaos", "--mode", "live"], env);
+  const key = createAccount("chaos", { env, credits: CREDITS });
   let acknowledged: string | null = null;
   let done = 0;
   for (; done < KILLS_WHILE_RECEIVING; done++) acknowledged = (await killedWhileReceiving(key)) ?? acknowledged;
@@ -233,7 +224,7 @@ try {
   for (; done < kills; done++) {
     await killedAtWork();
     if (done % 10 === 0) {
-      const db = openDatabase();
+      const db = openDatabase(folder);
       const finished = count(db, "bulk_addresses WHERE sub_status IS NOT NULL");
       db.close();
       console.error(
@@ -242,14 +233,10 @@ try {
     }
   }
   const otherJobs = await untilEnded(key, acknowledged);
-  const found = [
-    ...claims(acknowledged),
-    ["repeats with the Idempotency-Key that found another job", otherJobs] as const,
-  ];
-  console.log(`${kills} kills, ${rowsTotal.toLocaleString("en")} rows, ${distinct.toLocaleString("en")} addresses`);
-  for (const [what, wrong] of found) console.log(`${wrong === 0 ? "ok  " : "FAIL"} ${what}: ${wrong}`);
-  const failed = found.filter(([, wrong]) => wrong !== 0).length;
-  console.log(`${found.length - failed} passed, ${failed} failed`);
+  const failed = printFindings("bulk", {
+    summary: `${kills} kills, ${rowsTotal.toLocaleString("en")} rows, ${distinct.toLocaleString("en")} addresses`,
+    claims: [...claimsOf(acknowledged), ["repeats with the Idempotency-Key that found another job", otherJobs]],
+  });
   process.exitCode = failed === 0 ? 0 : 1;
 } finally {
   world.stop();

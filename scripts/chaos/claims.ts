@@ -23,12 +23,17 @@ export const count = (db: Database, from: string, ...values: string[]): number =
 /** A random whole number from 0, less than `below`. */
 export const chance = (below: number): number => Math.floor(Math.random() * below);
 
+/** What SQLite finds broken in the file. */
+export const brokenIn = (db: Database): Claim => {
+  const found = db.query("PRAGMA integrity_check").all() as Array<{ integrity_check: string }>;
+  return ["errors of the integrity check", found.filter(({ integrity_check: word }) => word !== "ok").length];
+};
+
 /** Claims that hold for every database, whatever happened to it. */
 export const integrityClaims = (db: Database): readonly Claim[] => {
-  const integrity = db.query("PRAGMA integrity_check").all() as Array<{ integrity_check: string }>;
   const credits = "(SELECT account_id, sum(available) AS available, sum(held) AS held FROM ledger GROUP BY account_id)";
   return [
-    ["errors of the integrity check", integrity.filter(({ integrity_check: word }) => word !== "ok").length],
+    brokenIn(db),
     ["broken references between tables", db.query("PRAGMA foreign_key_check").all().length],
     [
       "accounts whose balance is not the sum of the ledger",

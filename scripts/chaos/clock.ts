@@ -3,12 +3,12 @@
  * must come after their wait, webhooks must be signed with the time that the system shows, and nothing may expire or run in a loop.
  * Needs libfaketime (Debian package `faketime`).
  */
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Server, eventually, cpuSecondsOf } from "../harness/binary.ts";
+import { clockOf, type Server, eventually, cpuSecondsOf } from "../harness/binary.ts";
 import { type Claim, count, type Findings, openDatabase } from "./claims.ts";
-import { type ChaosRun, withChaosRun } from "./run.ts";
+import { type ChaosRun, UNFINISHED, withChaosRun } from "./run.ts";
 
 const MAILS = 240;
 const HOUR_S = 3_600;
@@ -38,24 +38,11 @@ interface Jump {
   readonly offsetS: number;
 }
 
-const findLibrary = (): string => {
-  const folders = readdirSync("/usr/lib").map((name) => `/usr/lib/${name}/faketime/libfaketimeMT.so.1`);
-  const library = folders.find((path) => existsSync(path));
-  if (library === undefined) throw new Error("libfaketime is missing: apt-get install faketime");
-  return library;
-};
-
 const isSettled = (run: ChaosRun): boolean => {
   const db = openDatabase(run.folder);
-  const open = [
-    "verifications WHERE status = 'pending'",
-    "bulk_jobs WHERE completed_at_ms IS NULL",
-    "dmarc_ingestions WHERE status = 'pending'",
-    "outbox WHERE delivered_at_ms IS NULL",
-    "webhook_deliveries WHERE status = 'pending'",
-  ].filter((from) => count(db, from) > 0);
+  const isOpen = UNFINISHED.some((from) => count(db, from) > 0);
   db.close();
-  return open.length === 0;
+  return !isOpen;
 };
 
 const rowsOf = (run: ChaosRun): readonly number[] => {
@@ -113,13 +100,10 @@ const untilPurge = (): number => {
 
 /** The clock jumps in all directions. */
 export const runClock = async (): Promise<Findings> => {
-  const library = findLibrary();
   const directory = mkdtempSync(join(tmpdir(), "postwarden-clock-"));
   const file = join(directory, "offset");
   writeFileSync(file, "+0");
-  const settings = {
-    ...{ LD_PRELOAD: library, FAKETIME_TIMESTAMP_FILE: file, FAKETIME_NO_CACHE: "1", DONT_FAKE_MONOTONIC: "1" },
-  };
+  const settings = clockOf(file);
   try {
     return await withChaosRun({ mails: MAILS, settings }, async (run) => {
       const server = await run.start();

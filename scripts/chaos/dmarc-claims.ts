@@ -1,10 +1,7 @@
 /** What must be true of the database after a stream of report mails, however often the binary was killed. */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { messagesOf, orgOf, ROWS } from "../bench/dmarc-mails.ts";
-import type { Claim } from "./claims.ts";
-
-const count = (db: Database, from: string): number =>
-  (db.query(`SELECT count(*) AS n FROM ${from}`).get() as { n: number }).n;
+import { brokenIn, type Claim, count, one, openDatabase } from "./claims.ts";
 
 const COUNTS = [
   "messages",
@@ -84,8 +81,8 @@ const isWrong = ({ reportId, org, rows, messages, recordRows, recordMessages }: 
 };
 
 /** Everything there is to claim about a database into which mails number 0 to `sent - 1` went. */
-export const claimsOf = (path: string, sent: number, acknowledged: ReadonlySet<number>): readonly Claim[] => {
-  const db = new Database(path, { readonly: true });
+export const claimsOf = (folder: string, sent: number, acknowledged: ReadonlySet<number>): readonly Claim[] => {
+  const db = openDatabase(folder);
   try {
     const reports = db
       .query(
@@ -98,9 +95,7 @@ export const claimsOf = (path: string, sent: number, acknowledged: ReadonlySet<n
     const kept = keptMails(db);
     const missing = (there: ReadonlySet<number>) => [...acknowledged].filter((n) => !there.has(n)).length;
     const total = Array.from({ length: sent }, (_, n) => messagesOf(n)).reduce((sum, n) => sum + n, 0);
-    const sum = (table: string) =>
-      (db.query(`SELECT coalesce(sum(messages), 0) AS n FROM ${table}`).get() as { n: number }).n;
-    const integrity = db.query("PRAGMA integrity_check").all() as Array<{ integrity_check: string }>;
+    const sum = (table: string) => one<{ n: number }>(db, `SELECT coalesce(sum(messages), 0) AS n FROM ${table}`).n;
     return [
       ["mails that were not accepted with 250", sent - acknowledged.size],
       ["accepted mails that are not stored as received", missing(kept)],
@@ -138,7 +133,7 @@ export const claimsOf = (path: string, sent: number, acknowledged: ReadonlySet<n
       ["weeks of a source that are not the sum of their days", wrongWeeks(db)],
       ["days of a reporter that are not the sum of its reports", wrongReporters(db)],
       ["days of a name that are not the sum of their rows", wrongNames(db)],
-      ["errors of the integrity check", integrity.filter(({ integrity_check: word }) => word !== "ok").length],
+      brokenIn(db),
     ];
   } finally {
     db.close();

@@ -3,14 +3,14 @@
  * DMARC reports come in over several connections, and then proves from the database that every mail answered with 250 is
  * there, each report once, and that every sum shown to users is the sum of what was sent.
  */
-import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DOMAIN, mailOf } from "../bench/dmarc-mails.ts";
 import { freePort } from "../bench/stage.ts";
-import { command, kill, startServer } from "../harness/binary.ts";
+import { createAccount, eventually, kill, startServer } from "../harness/binary.ts";
+import { count, openDatabase, printFindings } from "./claims.ts";
 import { claimsOf } from "./dmarc-claims.ts";
 import { createStream } from "./dmarc-stream.ts";
 import { encodeResponse, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";
@@ -36,7 +36,6 @@ const env = {
   POSTWARDEN_REPORT_HOST: "reports.chaos.test",
   POSTWARDEN_REPORT_LISTEN: `${PLACE.ip}:${PLACE.port}`,
 };
-const databasePath = join(folder, "postwarden.db");
 const todayS = Math.floor(Date.now() / 1000 / DAY_S) * DAY_S;
 
 /** Enrols the domain and answers its reporting address. */
@@ -50,19 +49,14 @@ const enrol = async (url: string, key: string): Promise<string> => {
 };
 
 const pendingNow = (): number => {
-  const db = new Database(databasePath, { readonly: true });
-  const { n } = db.query("SELECT count(*) AS n FROM dmarc_ingestions WHERE status = 'pending'").get() as { n: number };
+  const db = openDatabase(folder);
+  const pending = count(db, "dmarc_ingestions WHERE status = 'pending'");
   db.close();
-  return n;
-};
-
-const untilNothingPends = async (): Promise<void> => {
-  for (const endsAtMs = Date.now() + END_MS_MAX; Date.now() < endsAtMs && pendingNow() > 0;) await Bun.sleep(100);
+  return pending;
 };
 
 try {
-  command(["accounts", "create", "chaos", "--plan", "scale"], env);
-  const { key } = command<{ key: string }>(["keys", "create", "--account", "chaos", "--mode", "live"], env);
+  const key = createAccount("chaos", { env });
   const first = await startServer(env);
   const address = await enrol(first.url, key);
   await kill(first, "SIGTERM");
@@ -83,17 +77,14 @@ try {
   const rest = stream.send(mailsTotal);
   await Promise.race([rest.done, Bun.sleep(END_MS_MAX)]);
   rest.stop();
-  await untilNothingPends();
+  await eventually(() => pendingNow() === 0, END_MS_MAX);
   await kill(last, "SIGTERM");
   await rest.done;
-  const claims = claimsOf(databasePath, mailsTotal, stream.acknowledged);
   const refused = [...stream.refused].map(([code, times]) => `${times} × ${code}`).join(", ") || "none";
-  console.log(
-    `${kills} kills, ${mailsTotal} mails; ${stream.repeated} sent again, ${pendingAtKills} found pending after a kill, refused: ${refused}`,
-  );
-  for (const [what, wrong] of claims) console.log(`${wrong === 0 ? "ok  " : "FAIL"} ${what}: ${wrong}`);
-  const failed = claims.filter(([, wrong]) => wrong !== 0).length;
-  console.log(`${claims.length - failed} passed, ${failed} failed`);
+  const failed = printFindings("dmarc", {
+    summary: `${kills} kills, ${mailsTotal} mails; ${stream.repeated} sent again, ${pendingAtKills} found pending after a kill, refused: ${refused}`,
+    claims: claimsOf(folder, mailsTotal, stream.acknowledged),
+  });
   process.exitCode = failed === 0 ? 0 : 1;
 } finally {
   dns.stop();

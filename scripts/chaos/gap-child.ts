@@ -4,7 +4,7 @@
  */
 import { clearPageGaps } from "../../src/foundation/db/page-gaps.ts";
 import { openDb } from "../../src/foundation/db/open.ts";
-import { emailOf, evidenceOf } from "./gap-rows.ts";
+import { emailOf, evidenceOf } from "./gaps.ts";
 
 const [path = "", prefix = "", first = "0"] = process.argv.slice(2);
 const INSERTED_AT_ONCE = 300;

@@ -6,13 +6,20 @@ import { join } from "node:path";
 import { openDb } from "../../src/foundation/db/open.ts";
 import { clearPageGaps } from "../../src/foundation/db/page-gaps.ts";
 import { chance, type Findings, integrityClaims, openDatabase } from "./claims.ts";
-import { emailOf, evidenceOf } from "./gap-rows.ts";
 
 const PROCESSES = ["one", "two", "three"];
 const KILLS = 60;
 const UP_MS_MIN = 150;
 const UP_MS_MAX = 1_200;
 const CHILD = new URL("./gap-child.ts", import.meta.url).pathname;
+
+/** What row `n` of a process holds: lengths that differ, so that SQLite moves rows between pages. */
+export const emailOf = (prefix: string, n: number): string => `${prefix}-${n}@gaps.example`;
+
+const EVIDENCE_CHARACTERS = 1_300;
+
+export const evidenceOf = (prefix: string, n: number): string =>
+  JSON.stringify({ email: emailOf(prefix, n), more: "x".repeat((n * 37) % EVIDENCE_CHARACTERS) });
 
 /** What a process has said to be durable. */
 class Told {

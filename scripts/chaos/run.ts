@@ -4,7 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DOMAIN, mailOf, messagesOf } from "../bench/dmarc-mails.ts";
 import { freePort } from "../bench/stage.ts";
-import { command, type Environment, kill, type Server, startServer, eventually } from "../harness/binary.ts";
+import {
+  command,
+  createAccount,
+  createKey,
+  type Environment,
+  kill,
+  type Server,
+  startServer,
+  eventually,
+} from "../harness/binary.ts";
 import { type Claim, count, type Findings, integrityClaims, one, openDatabase } from "./claims.ts";
 import { claimsOf } from "./dmarc-claims.ts";
 import { createStream, type Stream } from "./dmarc-stream.ts";
@@ -40,7 +49,8 @@ const call = async (url: string, key: string, request: { method: string; path: s
   return (await response.json()) as { domain?: { reporting_address?: string } };
 };
 
-const unfinishedIn = [
+/** Rows of these are work that is under way. */
+export const UNFINISHED = [
   "verifications WHERE status = 'pending'",
   "bulk_jobs WHERE status IN ('receiving', 'queued', 'running', 'deleting')",
   "dmarc_ingestions WHERE status = 'pending'",
@@ -94,14 +104,11 @@ export class ChaosRun {
     const { env, receiver } = this;
     mkdirSync(this.folder, { mode: 0o700, recursive: true });
     await Bun.write(this.#catalogue, JSON.stringify(CATALOGUE));
-    command(["accounts", "create", "chaos", "--plan", "scale"], env);
-    command(["credits", "grant", "chaos", String(CREDITS)], env);
-    const create = ["keys", "create", "--account", "chaos", "--mode", "live"];
-    const keys = Array.from({ length: KEYS }, () => command<{ key: string }>(create, env).key);
+    const key = createAccount("chaos", { env, credits: CREDITS });
+    const keys = [key, ...Array.from({ length: KEYS - 1 }, () => createKey("chaos", env))];
     const secret = command<{ secrets: Array<{ secret: string }> }>(["webhooks", "secret", "--account", "chaos"], env);
     receiver.secret = secret.secrets[0]?.secret ?? "";
     const server = await this.start();
-    const [key = ""] = keys;
     const webhook = { webhook_url: `${receiver.url}/default` };
     await call(server.url, key, { method: "PATCH", path: "/v1/notifications", body: webhook });
     const enrolled = await call(server.url, key, {
@@ -134,8 +141,8 @@ export class ChaosRun {
     await Promise.race([rest.done, Bun.sleep(END_MS_MAX)]);
     rest.stop();
     const db = openDatabase(this.folder);
-    await eventually(() => unfinishedIn.every((from) => count(db, from) === 0), END_MS_MAX);
-    const unfinished = unfinishedIn.map((from): Claim => [`unfinished ${from.split(" ")[0]}`, count(db, from)]);
+    await eventually(() => UNFINISHED.every((from) => count(db, from) === 0), END_MS_MAX);
+    const unfinished = UNFINISHED.map((from): Claim => [`unfinished ${from.split(" ")[0]}`, count(db, from)]);
     db.close();
     server.process.kill("SIGTERM");
     const status = await server.process.exited;
@@ -159,7 +166,7 @@ export class ChaosRun {
     const uploaded = [...load.uploaded].reduce((sum, n) => sum + messagesOf(n), 0);
     const claims: readonly Claim[] = [
       ...everythingClaims(db, { load, receiver, creditsBefore: CREDITS_BEFORE }),
-      ...claimsOf(join(folder, "postwarden.db"), options.mails, acknowledged),
+      ...claimsOf(folder, options.mails, acknowledged),
       ["difference between messages of uploads and trusted totals", Math.abs(uploaded - trusted)],
       ...more,
       ...integrityClaims(db),

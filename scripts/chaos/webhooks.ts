@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { newId } from "../../src/foundation/base/secrets.ts";
 import { openDb } from "../../src/foundation/db/open.ts";
-import { command, kill, startServer } from "../harness/binary.ts";
+import { command, createKey, kill, startServer } from "../harness/binary.ts";
 
 const { values } = parseArgs({ options: { kills: { type: "string", default: "10" } } });
 const kills = Number(values.kills);
@@ -83,7 +83,7 @@ const base = `http://127.0.0.1:${receiver.port}`;
 
 command(["migrate"], env);
 const account = command<{ id: string }>(["accounts", "create", "chaos"], env).id;
-const { key } = command<{ key: string }>(["keys", "create", "--account", "chaos", "--mode", "live"], env);
+const key = createKey("chaos", env);
 
 const write = (events: ReadonlyArray<{ subject: string; n: number; url: string }>): void => {
   const opened = openDb(join(env.POSTWARDEN_DATA_DIR, "postwarden.db"));

@@ -1,6 +1,6 @@
 /** The Debian packages that the dashboard's tools use. */
 import { existsSync } from "node:fs";
-import { findFaketime } from "./service.ts";
+import { findFaketime } from "../harness/binary.ts";
 
 const APT_MS_MAX = 240_000;
 

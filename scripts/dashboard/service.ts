@@ -1,7 +1,7 @@
 /** The binary of the dashboard's world, at any time: its clock can be set through libfaketime. */
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { BINARY, command, type Server, startServer } from "../harness/binary.ts";
+import { BINARY, clockOf, command, type Server, startServer } from "../harness/binary.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const STOP_MS_MAX = 10_000;
@@ -24,12 +24,6 @@ export const ensureBinary = (): void => {
     stdio: ["ignore", "ignore", "inherit"],
   });
   if (exitCode !== 0) throw new Error("npm run build failed");
-};
-
-/** The library that sets the clock of a process; null when the Debian package `faketime` is not installed. */
-export const findFaketime = (): string | null => {
-  const folders = readdirSync("/usr/lib").map((name) => `/usr/lib/${name}/faketime/libfaketimeMT.so.1`);
-  return folders.find((path) => existsSync(path)) ?? null;
 };
 
 /** One data directory, its commands, and at most one server on it. */
@@ -85,14 +79,11 @@ export class DashboardService {
 
   #environment(): Record<string, string> {
     if (!this.#isShifted) return { ...this.settings };
-    const library = findFaketime();
-    if (library === null) throw new Error("libfaketime is missing: apt-get install faketime");
-    const clock = { FAKETIME_TIMESTAMP_FILE: this.#offsetFile, FAKETIME_NO_CACHE: "1", DONT_FAKE_MONOTONIC: "1" };
-    return { ...this.settings, ...PAST_SETTINGS, LD_PRELOAD: library, ...clock };
+    return { ...this.settings, ...PAST_SETTINGS, ...clockOf(this.#offsetFile) };
   }
 
   async start(): Promise<Server> {
-    this.#running = await startServer(this.#environment(), this.directory);
+    this.#running = await startServer(this.#environment(), { cwd: this.directory });
     this.#log = this.#running.log;
     return this.#running;
   }

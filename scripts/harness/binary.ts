@@ -1,5 +1,5 @@
 /** The binary: its commands, a server that can be killed at any moment, and what the kernel says of it (Linux). */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
 export const BINARY = resolve(new URL("../..", import.meta.url).pathname, "dist/postwarden");
@@ -16,54 +16,72 @@ export const eventually = async (isSo: () => boolean | Promise<boolean>, msMax: 
   return true;
 };
 
+/** Where the binary runs, and another one than that of `npm run build`. */
+interface Place {
+  readonly cwd?: string;
+  readonly binary?: string;
+}
+
 /** Runs one command to its end, with `line` on its standard input, and answers what it printed as JSON; throws when it fails. */
 export const command = <T>(
   args: readonly string[],
   env: Environment,
-  { cwd = process.cwd(), line }: { readonly cwd?: string; readonly line?: string } = {},
+  { cwd = process.cwd(), binary = BINARY, line }: Place & { readonly line?: string } = {},
 ): T => {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([BINARY, ...args, "--json"], {
-    env: { ...env },
-    cwd,
-    stdin:
-      line === undefined
-        ? "ignore"
-        : new TextEncoder().encode(`${line}
-`),
+  const { exitCode, stdout, stderr } = Bun.spawnSync([binary, ...args, "--json"], {
+    ...{ env: { ...env }, cwd },
+    stdin: line === undefined ? "ignore" : new TextEncoder().encode(`${line}\n`),
   });
   if (exitCode !== 0) throw new Error(`postwarden ${args.join(" ")}: ${stderr.toString()}`);
   const printed = stdout.toString().trim();
   return JSON.parse(printed === "" ? "null" : printed) as T;
 };
 
+/** Creates an account on the largest plan, with these credits beside those of every new account, and answers a live key of it. */
+export const createAccount = (
+  name: string,
+  { env, credits = 0, ...place }: Place & { readonly env: Environment; readonly credits?: number },
+): string => {
+  command(["accounts", "create", name, "--plan", "scale"], env, place);
+  if (credits > 0) command(["credits", "grant", name, String(credits)], env, place);
+  return createKey(name, env, place);
+};
+
+/** A new live key of an account. */
+export const createKey = (account: string, env: Environment, place?: Place): string =>
+  command<{ key: string }>(["keys", "create", "--account", account, "--mode", "live"], env, place).key;
+
 const LISTEN_MS_MAX = 20_000;
 const LOG_CHARACTERS_MAX = 4_000_000;
 
-const collect = (stream: ReadableStream<Uint8Array>): (() => string) => {
+const collect = (stream: ReadableStream<Uint8Array>) => {
   let text = "";
   const read = async (): Promise<void> => {
     const decoder = new TextDecoder();
     for await (const bytes of stream) text = (text + decoder.decode(bytes)).slice(-LOG_CHARACTERS_MAX);
   };
-  void read();
-  return () => text;
+  return { text: () => text, ended: read() };
 };
 
 /** Starts `serve` without waiting for anything. */
-export const spawnServer = (env: Environment, cwd = process.cwd()) => {
-  const process = Bun.spawn([BINARY, "serve"], {
+export const spawnServer = (env: Environment, { cwd = process.cwd(), binary = BINARY }: Place = {}) => {
+  const child = Bun.spawn([binary, "serve"], {
     ...{ env: { ...env }, cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
   });
-  return { process, printed: collect(process.stdout), log: collect(process.stderr) };
+  const [printed, log] = [collect(child.stdout), collect(child.stderr)];
+  /** The exit status, once everything that was printed has been read. */
+  const ended = Promise.all([child.exited, printed.ended, log.ended]).then(([status]) => status);
+  return { process: child, printed: printed.text, log: log.text, ended };
 };
 
 /** Starts `serve` and resolves when it listens. */
-export const startServer = async (env: Environment, cwd?: string) => {
-  const { process, printed, log } = spawnServer(env, cwd);
+export const startServer = async (env: Environment, place?: Place) => {
+  const server = spawnServer(env, place);
+  const { process, log } = server;
   const urlNow = () => /"message":"listening","url":"([^"]+)"/.exec(log())?.[1];
   await eventually(() => urlNow() !== undefined || process.exitCode !== null, LISTEN_MS_MAX);
   const url = urlNow();
-  if (url !== undefined) return { process, url, printed, log };
+  if (url !== undefined) return { ...server, url };
   process.kill("SIGKILL");
   throw new Error(`the server did not listen: ${log()}`);
 };
@@ -76,19 +94,46 @@ export const kill = async ({ process }: Pick<Server, "process">, signal: "SIGKIL
   await process.exited;
 };
 
+/** The library that sets the clock of a process; null when the Debian package `faketime` is not installed. */
+export const findFaketime = (): string | null => {
+  const paths = readdirSync("/usr/lib").map((name) => `/usr/lib/${name}/faketime/libfaketimeMT.so.1`);
+  return paths.find((path) => existsSync(path)) ?? null;
+};
+
+/** Settings of a process whose clock is set by a file, which holds an offset in seconds: `+60`. */
+export const clockOf = (offsetFile: string): Environment => {
+  const library = findFaketime();
+  if (library === null) throw new Error("libfaketime is missing: apt-get install faketime");
+  const clock = { FAKETIME_TIMESTAMP_FILE: offsetFile, FAKETIME_NO_CACHE: "1", DONT_FAKE_MONOTONIC: "1" };
+  return { ...clock, LD_PRELOAD: library };
+};
+
 const CLOCK_TICKS_PER_S = 100;
 
-/** Resident memory in megabytes (10^6 bytes). */
-export const residentMbOf = (pid: number): number => {
+/** A figure of `/proc/PID/status` in megabytes (10^6 bytes). */
+const memoryMbOf = (pid: number, field: "VmRSS" | "VmHWM"): number => {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024) / 1e6;
+  return (Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024) / 1e6;
+};
+
+/** Resident memory in megabytes (10^6 bytes). */
+export const residentMbOf = (pid: number): number => memoryMbOf(pid, "VmRSS");
+
+/** The most resident memory since the start of the process, in megabytes; 0 when the process has ended. */
+export const peakMbOf = (pid: number): number => {
+  try {
+    return memoryMbOf(pid, "VmHWM") || 0;
+  } catch {
+    return 0;
+  }
 };
 
 /** Open descriptors. */
 export const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
 
-/** Processor time so far, in seconds. */
+/** Processor time of all threads so far, in seconds (in steps of 10 ms). */
 export const cpuSecondsOf = (pid: number): number => {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  // The fields after the name, which may contain spaces.
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_S;
 };

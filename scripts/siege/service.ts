@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdtemp, rm } from "node:fs/promises";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
-import { environment, freePort, openData, type Settings } from "../bench/stage.ts";
+import { environment, freePort, openData, type Settings, untilHealthy, untilReady } from "../bench/stage.ts";
+import { peakMbOf } from "../harness/binary.ts";
 import type { ServerAddresses } from "./children.ts";
 import { prefer } from "./children.ts";
 import type { MemoryGroup } from "./cgroup.ts";
@@ -11,7 +10,6 @@ import { REPORT_DOMAIN, REPORT_HOST_IP } from "./names.ts";
 
 const CREDITS = 1_000_000;
 const KEYS_EACH = 40;
-const START_MS_MAX = 15_000;
 const STOP_MS_MAX = 5_000;
 const SAMPLE_EVERY_MS = 50;
 
@@ -42,13 +40,6 @@ export const createKeys = (dataDir: string): Keys => {
   const issued = { attacker: both("attacker"), other: both("other"), withoutCredits };
   db.close();
   return issued;
-};
-
-/** A new data directory below `directory`. */
-export const newDataDir = async (directory: string, name: string): Promise<string> => {
-  const path = join(directory, name);
-  await mkdir(path, { mode: 0o700 });
-  return path;
 };
 
 /** Loopback only, default limits, and a report receiver. */
@@ -86,35 +77,10 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<void> => {
-  for (const endsAtMs = Date.now() + START_MS_MAX; Date.now() < endsAtMs; await Bun.sleep(20)) {
-    if (child.exitCode !== null || child.signalCode !== null) break;
-    const isThere = await fetch(`${url}/healthz`).then(
-      ({ status }) => status === 200,
-      () => false,
-    );
-    if (!isThere) continue;
-    // Waits until the service is composed.
-    await (await fetch(`${url}/readyz`)).text();
-    return;
-  }
-  throw new Error("the binary did not start");
-};
-
-const residentBytes = (pid: number): number => {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
-  } catch {
-    // The process has ended: what was seen before stands.
-    return 0;
-  }
-};
-
 const watchMemory = (pid: number, group: MemoryGroup) => {
   const peaks = { residentBytes: 0, anonymousBytes: 0 };
   const look = (): void => {
-    peaks.residentBytes = Math.max(peaks.residentBytes, residentBytes(pid));
+    peaks.residentBytes = Math.max(peaks.residentBytes, peakMbOf(pid) * 1e6);
     const { anonymousBytes } = group.read();
     if (anonymousBytes > peaks.anonymousBytes) peaks.anonymousBytes = anonymousBytes;
   };
@@ -148,6 +114,7 @@ export const startService = async ({ binary, dataDir, ...deps }: ServiceDeps): P
   };
   try {
     await untilHealthy(url, child);
+    await untilReady({ url });
   } catch (error) {
     await stop();
     throw error;

@@ -4,7 +4,8 @@ import { type MemoryGroup, openMemoryGroup } from "./cgroup.ts";
 import type { ServerAddresses, Watcher } from "./children.ts";
 import { createConnections } from "./connections.ts";
 import { countProblems, percentile, problemsOf, type Sample, type Seen } from "./samples.ts";
-import { createKeys, newDataDir, removeDirectory, type Service, startService } from "./service.ts";
+import { newDataDir } from "../bench/stage.ts";
+import { createKeys, removeDirectory, type Service, startService } from "./service.ts";
 
 /** The memory that the service may use, in bytes. */
 export const MEMORY_BYTES_MAX = 512 * 1024 * 1024;
@@ -136,7 +137,7 @@ const measureIdle = async (deps: SiegeDeps, context: AttackContext): Promise<See
 
 const measureAttack = async (deps: SiegeDeps, attack: Attack, group: MemoryGroup): Promise<readonly Finding[]> => {
   const { limits, children, binary, servers } = deps;
-  const dataDir = await newDataDir(deps.directory, attack.name);
+  const dataDir = await newDataDir(deps, attack.name);
   const keys = createKeys(dataDir);
   await attack.seed?.({ binary, dataDir, keys, servers, children });
   const server = attack.open?.() ?? null;

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { startSmtpStub } from "../../src/testing/smtp-stub.ts";
+import { kill, startServer } from "../harness/binary.ts";
 import { useDashboard } from "./user-secrets.ts";
 
 type Settings = Readonly<Record<string, string>>;
@@ -21,7 +22,6 @@ const PASSWORDS = {
   "token in a webhook URL": "hookSecret45",
   "metrics token": "metricsSecret46-0123456789abcdef",
 };
-const START_MS_MAX = 15_000;
 const WORK_MS = 4_000;
 /** Connections to it are refused. */
 const CLOSED_PORT = 9;
@@ -56,14 +56,6 @@ const settingsFor = (folder: string, smtpPort: number): Settings => ({
   POSTWARDEN_IMAP_URL: `imap://user:${PASSWORDS["IMAP password"]}@127.0.0.1:${CLOSED_PORT}/INBOX`,
   POSTWARDEN_BLOCKLIST_KEYS: `spamhaus-zen=${PASSWORDS["blocklist key"]}`,
 });
-
-const untilListening = async (log: () => string): Promise<string> => {
-  for (const endsAtMs = performance.now() + START_MS_MAX; performance.now() < endsAtMs; await Bun.sleep(50)) {
-    const url = /"message":"listening","url":"([^"]+)"/.exec(log())?.[1];
-    if (url !== undefined) return url;
-  }
-  throw new Error(`the server did not listen: ${log()}`);
-};
 
 /** Uses the service in ways that fail, and returns everything that it responded. */
 const provoke = async (url: string, key: string): Promise<string> => {
@@ -115,12 +107,8 @@ export const claimNoSecrets = async ({ binary, folder, claim }: SecretsRun): Pro
   const [used = "", unused = ""] = ["owner@example.com", "member@example.com"].map(
     (email) => /http\S+\/setup\/\w{43}/.exec(run("users", "add", email, "--account", "secrets"))?.[0] ?? "",
   );
-  const server = Bun.spawn([binary, "serve"], { cwd: folder, env, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-  let log = "";
-  void (async () => {
-    for await (const bytes of server.stderr) log += new TextDecoder().decode(bytes);
-  })();
-  const url = await untilListening(() => log);
+  const server = await startServer(env, { cwd: folder, binary });
+  const { url } = server;
   const scrape = { headers: { authorization: `Bearer ${PASSWORDS["metrics token"]}` } };
   const metrics = await fetch(`${url}/metrics`, scrape);
   claim("the metrics token opens /metrics", metrics.status === 200, metrics.status);
@@ -135,8 +123,9 @@ export const claimNoSecrets = async ({ binary, folder, claim }: SecretsRun): Pro
     ...[run("credits", "show", "secrets"), run("dmarc", "imap-check"), run("users", "list", "--json"), run("audit")],
     ...[run("blocklist", "lists"), run("blocklist", "check", "8.8.8.8", "--json")],
   ].join("\n");
-  server.kill("SIGTERM");
-  await server.exited;
+  await kill(server, "SIGTERM");
+  await server.ended;
+  const log = server.log();
   stub.stop();
   const stored = ["postwarden.db", "postwarden.db-wal"]
     .map((name) => join(folder, "data", name))
