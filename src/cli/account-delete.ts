@@ -1,17 +1,11 @@
-import type { Command } from "commander";
 import { openAccountDeletion } from "../service/erase/open.ts";
 import { clearPageGaps, type ClearedGaps } from "../foundation/db/page-gaps.ts";
 import type { DeletedAccount } from "../service/erase/account-deletion.ts";
 import { deletedName } from "../service/erase/account-deletion-store.ts";
-import { addCommand } from "./command.ts";
-import { performInSteps, unknownAccount, withDatabaseUntilDone } from "./data-directory.ts";
-import { CommandFailed, type Io, print } from "./io.ts";
+import { argument, command, toggle } from "./command.ts";
+import { inDatabase, performInSteps, unknownAccount } from "./data-directory.ts";
+import { CommandFailed, type Io } from "./io.ts";
 import { table } from "./terminal-text.ts";
-
-interface DeleteOptions {
-  readonly yes?: boolean;
-  readonly json?: boolean;
-}
 
 /** Whether the first line of standard input is the name. */
 const isConfirmed = async (io: Io, name: string): Promise<boolean> => {
@@ -49,38 +43,35 @@ const countsOf = ({ verifications, lists, reportMails, otherRows }: DeletedAccou
   other_rows: otherRows,
 });
 
-/** `accounts delete` */
-export const addAccountDelete = (group: Command, io: Io): Command =>
-  addCommand(group, "delete", {
-    description: "Delete an account with everything that belongs to it, also while the server runs.",
-    example: "accounts delete acme",
-  })
-    .argument("<name>", "name of the account")
-    .option("--yes", "do not ask for confirmation")
-    .action((name: string, { yes = false, json }: DeleteOptions) =>
-      withDatabaseUntilDone(io, async (db) => {
-        const { store, deletion } = openAccountDeletion(db);
-        const account = store.find(name);
-        if (account === undefined) throw unknownAccount(name);
-        if (!yes && !(await isConfirmed(io, name)))
-          throw new CommandFailed("Not confirmed: nothing was deleted. Scripts pass --yes.", "not_confirmed");
-        const deleted = await performInSteps(io, db, {
-          action: { action: "accounts.delete", accountId: account.id, subject: account.id },
-          work: () => deletion.run(account),
-          resultOf: countsOf,
-        });
-        const { outcome } = await clearPageGaps(db);
-        const { left } = deleted;
-        const counts = countsOf(deleted);
-        const kept = deletedName(account.id);
-        print(io, json, { account: name, id: account.id, ...counts, left, ledger: kept, unused_space: outcome }, () =>
-          textOf(name, deleted, kept),
-        );
-        if (outcome !== "cleared") io.err(`postwarden: warning: ${remainsText(db.path, outcome)}`);
-        if (left.length > 0)
-          throw new CommandFailed(
-            `${left.join(" ")} Run in a few minutes: postwarden accounts delete ${kept}`,
-            "incomplete",
-          );
-      }),
+export const ACCOUNT_DELETE = command({
+  description: "Delete an account with everything that belongs to it, also while the server runs.",
+  example: "accounts delete acme",
+  on: inDatabase,
+  args: { name: argument("<name>", "name of the account") },
+  options: { yes: toggle("do not ask for confirmation") },
+  async run({ db, io, print }, { name, yes }) {
+    const { store, deletion } = openAccountDeletion(db);
+    const account = store.find(name);
+    if (account === undefined) throw unknownAccount(name);
+    if (!yes && !(await isConfirmed(io, name)))
+      throw new CommandFailed("Not confirmed: nothing was deleted. Scripts pass --yes.", "not_confirmed");
+    const deleted = await performInSteps(io, db, {
+      action: { action: "accounts.delete", accountId: account.id, subject: account.id },
+      work: () => deletion.run(account),
+      resultOf: countsOf,
+    });
+    const { outcome } = await clearPageGaps(db);
+    const { left } = deleted;
+    const counts = countsOf(deleted);
+    const kept = deletedName(account.id);
+    print({ account: name, id: account.id, ...counts, left, ledger: kept, unused_space: outcome }, () =>
+      textOf(name, deleted, kept),
     );
+    if (outcome !== "cleared") io.err(`postwarden: warning: ${remainsText(db.path, outcome)}`);
+    if (left.length > 0)
+      throw new CommandFailed(
+        `${left.join(" ")} Run in a few minutes: postwarden accounts delete ${kept}`,
+        "incomplete",
+      );
+  },
+});

@@ -1,9 +1,15 @@
 import type { Command } from "commander";
 import type { Environment } from "../service/config.ts";
+import { addTrees, type CommandTrees } from "./command.ts";
 import type { Io } from "./io.ts";
 
 /** Adds commands to the program. `readEnvironment` reads the settings again, for a reload. */
 export type AddCommands = (program: Command, io: Io, readEnvironment: () => Environment) => void;
+
+const declared =
+  (commands: CommandTrees): AddCommands =>
+  (program, io, readEnvironment) =>
+    addTrees(program, { io, readEnvironment }, commands);
 
 interface CommandModule {
   readonly names: readonly string[];
@@ -21,13 +27,13 @@ const MODULES: readonly CommandModule[] = [
       return (program, io) => addInspectCommands(program, io);
     },
   },
-  { names: ["accounts"], load: async () => (await import("./accounts.ts")).addAccountCommands },
-  { names: ["users"], load: async () => (await import("./users.ts")).addUserCommands },
-  { names: ["keys"], load: async () => (await import("./keys.ts")).addKeyCommands },
-  { names: ["credits"], load: async () => (await import("./credits.ts")).addCreditCommands },
-  { names: ["usage"], load: async () => (await import("./usage.ts")).addUsageCommand },
-  { names: ["audit"], load: async () => (await import("./audit.ts")).addAuditCommand },
-  { names: ["suppress"], load: async () => (await import("./suppress.ts")).addSuppressCommands },
+  { names: ["accounts"], load: async () => declared((await import("./accounts.ts")).ACCOUNT_COMMANDS) },
+  { names: ["users"], load: async () => declared((await import("./users.ts")).USER_COMMANDS) },
+  { names: ["keys"], load: async () => declared((await import("./keys.ts")).KEY_COMMANDS) },
+  { names: ["credits"], load: async () => declared((await import("./accounts.ts")).CREDIT_COMMANDS) },
+  { names: ["usage"], load: async () => declared((await import("./usage.ts")).USAGE_COMMANDS) },
+  { names: ["audit"], load: async () => declared((await import("./accounts.ts")).AUDIT_COMMANDS) },
+  { names: ["suppress"], load: async () => declared((await import("./suppress.ts")).SUPPRESS_COMMANDS) },
   { names: ["erase"], load: async () => (await import("./erase.ts")).addEraseCommand },
   { names: ["blocklist"], load: async () => (await import("./blocklist.ts")).addBlocklistCommands },
   {
@@ -37,9 +43,9 @@ const MODULES: readonly CommandModule[] = [
       return (program, io) => addDmarcCommands(program, io);
     },
   },
-  { names: ["jobs", "lists"], load: async () => (await import("./jobs.ts")).addJobCommands },
-  { names: ["webhooks"], load: async () => (await import("./webhooks.ts")).addWebhookCommands },
-  { names: ["notifications"], load: async () => (await import("./notifications.ts")).addNotificationCommands },
+  { names: ["jobs", "lists"], load: async () => declared((await import("./jobs.ts")).LIST_COMMANDS) },
+  { names: ["webhooks"], load: async () => declared((await import("./webhooks.ts")).WEBHOOK_COMMANDS) },
+  { names: ["notifications"], load: async () => declared((await import("./notifications.ts")).NOTIFICATION_COMMANDS) },
   { names: ["doctor"], load: async () => (await import("./doctor.ts")).addDoctorCommand },
   { names: ["backup", "restore"], load: async () => (await import("./backup.ts")).addBackupCommands },
   { names: ["compact"], load: async () => (await import("./compact.ts")).addCompactCommand },

@@ -1,6 +1,248 @@
-import { type Command, Option } from "commander";
+import { Argument, type Command, Option } from "commander";
 import type { KeyMode } from "../foundation/base/secrets.ts";
-import { UsageError } from "./io.ts";
+import type { Environment } from "../service/config.ts";
+import { type Io, UsageError } from "./io.ts";
+import { table } from "./terminal-text.ts";
+
+/** A value on a command line, as the help shows it. `T` is what the command gets. */
+export interface Operand<T> {
+  /** `<name>`, `<name...>` for several, `[name]` where it may be absent; empty for a switch. */
+  readonly placeholder: string;
+  readonly description: string;
+  readonly choices?: readonly string[];
+  readonly fallback?: string;
+  readonly isRequired?: boolean;
+  /** A switch that is on by default and is written `--no-…`. */
+  readonly isNegated?: boolean;
+  /** An option that cannot be given with this one. */
+  readonly conflicts?: string;
+  /** The name of the option where the command calls it otherwise. */
+  readonly flag?: string;
+  /** Reads what was given under a name. Throws `UsageError`. */
+  readonly read: (given: unknown, name: string) => T;
+}
+
+type Operands = Readonly<Record<string, Operand<unknown>>>;
+type NoOperands = Record<never, never>;
+export type Values<F> = { readonly [K in keyof F]: F[K] extends Operand<infer T> ? T : never };
+
+type Several<P extends string> = P extends `${string}...${string}` ? readonly string[] : string;
+type Given<P extends string> = P extends `[${string}...]`
+  ? Several<P>
+  : P extends `[${string}`
+    ? string | undefined
+    : Several<P>;
+
+/** The parser gives what the declaration says. */
+const asGiven = <T>(given: unknown): T => given as T;
+
+/** An argument; its placeholder says whether it is required and how many there can be. */
+export const argument = <const P extends string>(placeholder: P, description = ""): Operand<Given<P>> => ({
+  placeholder,
+  description,
+  read: asGiven,
+});
+
+/** An option with one value, or with several (`<name...>`). */
+export const option = <const P extends string>(
+  placeholder: P,
+  description: string,
+): Operand<Several<P> | undefined> => ({ placeholder, description, read: asGiven });
+
+/** An option without a value. */
+export const toggle = (description: string): Operand<boolean> => ({
+  placeholder: "",
+  description,
+  read: (given) => given === true,
+});
+
+/** An argument or option that has one of some values. */
+export const choice = <const T extends string>(
+  placeholder: string,
+  choices: readonly T[],
+  description: string,
+): Operand<T | undefined> => ({ placeholder, choices, description, read: asGiven });
+
+/** An option that has several of some values. */
+export const severalOf = <const T extends string>(
+  placeholder: string,
+  choices: readonly T[],
+  description: string,
+): Operand<readonly T[] | undefined> => ({ placeholder, choices, description, read: asGiven });
+
+export const required = <T>(field: Operand<T | undefined>): Operand<T> => ({
+  ...field,
+  isRequired: true,
+  read: asGiven,
+});
+
+export const withDefault = <T extends string>(field: Operand<T | undefined>, fallback: T): Operand<T> => ({
+  ...field,
+  fallback,
+  read: asGiven,
+});
+
+/** An option whose text is read by a function, if it is given. */
+export const parsed = <T>(
+  placeholder: string,
+  description: string,
+  parse: (text: string, name: string) => T,
+): Operand<T | undefined> => ({
+  placeholder,
+  description,
+  read: (given, name) => (typeof given === "string" ? parse(given, name) : undefined),
+});
+
+/** `--limit` */
+export const limit = (fallback: number, max: number): Operand<number> => ({
+  placeholder: "<n>",
+  description: `how many, up to ${max}`,
+  fallback: String(fallback),
+  read: (given) => readLimit(String(given), max),
+});
+
+/** A time, in ms since 1970. */
+export const time = (description: string, example = "2026-01-01T00:00:00Z"): Operand<number | undefined> =>
+  parsed("<time>", description, (text, name) => {
+    const ms = Date.parse(text);
+    if (Number.isNaN(ms)) throw new UsageError(`--${name}: "${text}" is not a time such as ${example}.`);
+    return ms;
+  });
+
+/** `--account` of a command that needs one. */
+export const accountOption = option("<name>", "name of the account; required when there are several");
+
+const MODES: readonly KeyMode[] = ["live", "test"];
+
+/** The options that choose the account and, of its `things`, those of live or of test keys. */
+export const accountOptions = (things: string) => ({
+  account: accountOption,
+  mode: withDefault(choice("<mode>", MODES, `${things} of live or of test keys`), "live"),
+});
+
+/** What every command prints with. */
+export interface Terminal {
+  readonly io: Io;
+  readonly isJson: boolean;
+  /** Reads the settings again, for a reload. */
+  readonly readEnvironment: () => Environment;
+  /** Prints a JSON document with `--json`, else the text. */
+  print(data: unknown, text: () => string): void;
+  /** Rows as wide as the terminal. */
+  table(headings: readonly string[], rows: ReadonlyArray<readonly string[]>): string;
+}
+
+/** What a command works on, such as the database: its options, and how it is opened and closed. */
+export interface Surroundings<C, S extends Operands = NoOperands> {
+  readonly options: S;
+  readonly open: (terminal: Terminal, input: Values<S>, work: (context: C) => Promise<void>) => Promise<void>;
+}
+
+interface GroupHelp {
+  /** A sentence that begins with an imperative verb. */
+  readonly description: string;
+  /** A command line that works, without the program's name. */
+  readonly example: string;
+  readonly alias?: string;
+}
+
+interface CommandSpec<A, O, C, S extends Operands> extends GroupHelp {
+  /** What `--json` prints; null for a command without this option. */
+  readonly json?: string | null;
+  /** In the order of the command line. */
+  readonly args?: A;
+  /** By their names in camel case. */
+  readonly options?: O;
+  readonly on?: Surroundings<C, S>;
+  readonly run: (context: C & Terminal, input: Values<A> & Values<O> & Values<S>) => unknown;
+}
+
+/** The terminal and the settings that commands are given. */
+type Session = Pick<Terminal, "io" | "readEnvironment">;
+
+/** A command, or a group of commands. */
+export interface CommandTree extends GroupHelp {
+  readonly addTo: (command: Command, given: Session) => void;
+}
+export type CommandTrees = Readonly<Record<string, CommandTree>>;
+
+/** A group of commands, by their names. */
+export const group = (help: GroupHelp, commands: CommandTrees): CommandTree => ({
+  ...help,
+  addTo: (parent, given) => addTrees(parent, given, commands),
+});
+
+/** Adds commands by their names. */
+export const addTrees = (parent: Command, given: Session, commands: CommandTrees): void => {
+  for (const [name, { description, example, alias, addTo }] of Object.entries(commands)) {
+    const added = addGroup(parent, name, { description, example });
+    if (alias !== undefined) added.alias(alias);
+    addTo(added, given);
+  }
+};
+
+/** Declares a command. Its parser, its help and the types of `run` follow from the declaration. */
+export const command = <
+  A extends Operands = NoOperands,
+  O extends Operands = NoOperands,
+  C extends object = object,
+  S extends Operands = NoOperands,
+>({
+  json = "print JSON",
+  args,
+  options,
+  on,
+  run,
+  ...help
+}: CommandSpec<A, O, C, S>): CommandTree => {
+  const all: Operands = { ...on?.options, ...options };
+  const operands = Object.entries<Operand<unknown>>(args ?? {});
+  return {
+    ...help,
+    addTo(added, given) {
+      if (json !== null) added.option("--json", json);
+      for (const [name, field] of Object.entries(all)) added.addOption(optionOf(field.flag ?? name, field));
+      for (const [, field] of operands) added.addArgument(argumentOf(field));
+      added.action(async () => {
+        const values = added.opts();
+        const input: Record<string, unknown> = {};
+        for (const [name, { read, flag = name }] of Object.entries(all)) input[name] = read(values[flag], dashed(flag));
+        for (const [at, [name]] of operands.entries()) input[name] = added.processedArgs[at];
+        const terminal = terminalOf(given, values.json === true);
+        // `input` and the context have what the declaration says.
+        const work = async (context: object) =>
+          void (await run({ ...context, ...terminal } as C & Terminal, input as never));
+        await (on === undefined ? work({}) : on.open(terminal, input as never, work));
+      });
+    },
+  };
+};
+
+const terminalOf = ({ io, readEnvironment }: Session, isJson: boolean): Terminal => ({
+  io,
+  readEnvironment,
+  isJson,
+  print: (data, text) => io.out(isJson ? JSON.stringify(data) : text()),
+  table: (headings, rows) => table(headings, rows, io.columns),
+});
+
+const dashed = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+const optionOf = (
+  name: string,
+  { placeholder, description, choices, fallback, isRequired = false, isNegated = false, conflicts }: Operand<unknown>,
+): Option => {
+  const made = new Option(`--${isNegated ? "no-" : ""}${dashed(name)} ${placeholder}`.trimEnd(), description);
+  if (choices !== undefined) made.choices(choices);
+  if (fallback !== undefined) made.default(fallback);
+  if (conflicts !== undefined) made.conflicts(conflicts);
+  return made.makeOptionMandatory(isRequired);
+};
+
+const argumentOf = ({ placeholder, description, choices }: Operand<unknown>): Argument => {
+  const made = new Argument(placeholder, description);
+  return choices === undefined ? made : made.choices(choices);
+};
 
 export interface CommandHelp {
   /** A sentence that begins with an imperative verb. */
@@ -21,7 +263,7 @@ export const addCommand = (parent: Command, name: string, { json = "print JSON",
 
 /** The options of `ofAccount`. */
 export interface AccountOptions {
-  readonly account?: string;
+  readonly account?: string | undefined;
   readonly mode: KeyMode;
   readonly json?: boolean;
 }
@@ -33,14 +275,6 @@ export const ofAccount = (command: Command, things: string): Command =>
     .addOption(
       new Option("--mode <mode>", `${things} of live or of test keys`).choices(["live", "test"]).default("live"),
     );
-
-/** Reads a time of an option, in ms since 1970. */
-export const readTime = (name: string, text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined;
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms)) throw new UsageError(`--${name}: "${text}" is not a time such as 2026-01-01T00:00:00Z.`);
-  return ms;
-};
 
 /** Reads `--limit`. */
 export const readLimit = (text: string, max: number): number => {

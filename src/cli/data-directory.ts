@@ -4,10 +4,13 @@ import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts"
 import { type Actor, actorOfProcess, type AuditedAction, type PerformedAction } from "../accounts/audit-store.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import { AccountsSlice } from "../accounts/open.ts";
+import type { Account } from "../accounts/store.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 import type { Config } from "../service/config.ts";
 import { damageOf } from "../foundation/db/backup.ts";
 import { describeMigrateProblem } from "../foundation/db/migrate.ts";
 import { type Db, openDb } from "../foundation/db/open.ts";
+import { accountOptions, type Surroundings } from "./command.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { damagedDatabase } from "./newest-backup.ts";
 import { loadConfig, prepareDatabase } from "./prepare-directory.ts";
@@ -50,12 +53,16 @@ export const openDatabaseAt = (path: string, { busyTimeoutMs, failure }: OpenOpt
 };
 
 /** Runs `work` with the database of the data directory, and closes it. */
-export const withDatabase = <T>(io: Io, work: (db: Db) => T, missing: "create" | "fail" = "fail"): T => {
+export const withDatabase = async <T>(
+  io: Io,
+  work: (db: Db, config: Config) => Promise<T>,
+  missing: "create" | "fail" = "fail",
+): Promise<T> => {
   const config = loadConfig(io);
   const path = prepareDatabase(io, config, missing);
   const db = openOwnDatabase(io, config, path);
   try {
-    return work(db);
+    return await work(db, config);
   } catch (error) {
     throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
   } finally {
@@ -63,35 +70,44 @@ export const withDatabase = <T>(io: Io, work: (db: Db) => T, missing: "create" |
   }
 };
 
-/** The same for work that waits; the database is closed when it is done. */
-export const withDatabaseUntilDone = async <T>(io: Io, work: (db: Db) => Promise<T>): Promise<T> => {
-  const config = loadConfig(io);
-  const path = prepareDatabase(io, config, "fail");
-  const db = openOwnDatabase(io, config, path);
-  try {
-    return await work(db);
-  } catch (error) {
-    throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
-  } finally {
-    db.close();
-  }
+/** The accounts of the data directory and its database. */
+export interface DatabaseContext extends AccountsSlice {
+  readonly db: Db;
+  readonly config: Config;
+}
+
+const openContext =
+  (missing: "create" | "fail"): Surroundings<DatabaseContext>["open"] =>
+  ({ io }, _, work) =>
+    withDatabase(
+      io,
+      (db, config) => work({ ...new AccountsSlice({ db, clock: systemClock }, actorOf(io)), db, config }),
+      missing,
+    );
+
+/** Commands on the database of the data directory, which must exist. */
+export const inDatabase: Surroundings<DatabaseContext> = { options: {}, open: openContext("fail") };
+
+/** The same; the database is created if necessary. */
+export const inNewDatabase: Surroundings<DatabaseContext> = { options: {}, open: openContext("create") };
+
+/** Commands on some things of an account, those of live or of test keys. */
+export const inAccount = (
+  things: string,
+): Surroundings<DatabaseContext & { readonly owner: Owner }, ReturnType<typeof accountOptions>> => ({
+  options: accountOptions(things),
+  open: (terminal, { account, mode }, work) =>
+    inDatabase.open(terminal, {}, (context) =>
+      work({ ...context, owner: { accountId: accountIdOf(context.db, account), mode } }),
+    ),
+});
+
+/** The account of this name. */
+export const accountNamed = ({ store }: Pick<DatabaseContext, "store">, name: string): Account => {
+  const account = store.findAccountByName(name);
+  if (account === undefined) throw unknownAccount(name);
+  return account;
 };
-
-export type Administration = AccountsSlice;
-
-/** Runs `work` with the accounts of the data directory. */
-export const administer = <T>(
-  io: Io,
-  work: (administration: Administration) => T,
-  missing: "create" | "fail" = "fail",
-): T => withDatabase(io, (db) => work(new AccountsSlice({ db, clock: systemClock }, actorOf(io))), missing);
-
-/** The same for work that waits. */
-export const administerUntilDone = <T>(
-  io: Io,
-  work: (administration: Administration, db: Db) => Promise<T>,
-): Promise<T> =>
-  withDatabaseUntilDone(io, (db) => work(new AccountsSlice({ db, clock: systemClock }, actorOf(io)), db));
 
 /** Performs an action with its entry in the audit log, which the first of its transactions that changes a row also writes. */
 export const performAction = <T>(io: Io, db: Db, act: PerformedAction<T>): Promise<T> =>

@@ -6,7 +6,7 @@ import { createAddressPattern, type AddressPattern } from "../service/erase/addr
 import type { Erased } from "../service/erase/erasure.ts";
 import { filesWith } from "../service/erase/file-traces.ts";
 import { addCommand } from "./command.ts";
-import { performInSteps, withDatabaseUntilDone } from "./data-directory.ts";
+import { performInSteps, withDatabase } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
@@ -100,7 +100,7 @@ export const addEraseCommand = (program: Command, io: Io): void => {
       const pattern = createAddressPattern(address);
       if (!pattern.ok) throw new UsageError(pattern.error, "address");
       const config = loadConfig(io);
-      await withDatabaseUntilDone(io, async (db) => {
+      await withDatabase(io, async (db) => {
         const { erasure } = openErasure(db, pattern.value);
         const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
         const erased = await performInSteps(io, db, {

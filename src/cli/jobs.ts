@@ -1,15 +1,10 @@
-import { type Command, Option } from "commander";
 import { JOB_STATUSES } from "../bulk/results/schemas.ts";
 import { exportRows } from "../bulk/results/job-rows.ts";
 import type { BulkJobs } from "../bulk/jobs.ts";
 import { writeResults } from "../bulk/results/results-csv.ts";
-import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
-import { type Io, print } from "./io.ts";
-import { withService } from "./service.ts";
-import { table, tableTime } from "./terminal-text.ts";
-
-const SHOWN_DEFAULT = 50;
-const SHOWN_MAX = 1_000;
+import { argument, choice, command, group, limit, type Terminal, toggle } from "./command.ts";
+import { inService } from "./service.ts";
+import { tableTime } from "./terminal-text.ts";
 
 type JobView = ReturnType<BulkJobs["describe"]>;
 
@@ -18,121 +13,105 @@ const rowOf = ({ id, name, status, created_at, rows, verdicts, credits }: JobVie
   ...[verdicts.deliverable, verdicts.risky, verdicts.undeliverable, credits.charged].map(String),
 ];
 
-const jobTable = (jobs: readonly JobView[], { columns }: Io): string =>
+const tableOf = ({ table }: Terminal, jobs: readonly JobView[]): string =>
   table(
     ["ID", "NAME", "STATUS", "CREATED", "ROWS", "DELIVERABLE", "RISKY", "UNDELIVERABLE", "CHARGED"],
     jobs.map(rowOf),
-    columns,
   );
 
-/** `jobs list | show | results | cancel | retry | remove`, also as `lists`: the lists that an account has submitted. */
-export const addJobCommands = (program: Command, io: Io): void => {
-  const group = addGroup(program, "jobs", {
-    description: "Show, cancel and retry the lists of an account, and write their results.",
-    example: "jobs list --account acme",
-  }).alias("lists");
-  addJobList(group, io);
-  addJobResults(group, io);
-  addJobCommand(group, io, {
-    name: "show",
-    description: "Show a list with its counts.",
-    act: async (bulk, caller, id) => bulk.find(caller, id),
-  });
-  addJobCommand(group, io, {
-    name: "cancel",
-    description:
-      "End a list early; finished rows stay, the other credits are released. A running server stops within seconds.",
-    audited: "jobs.cancel",
-    act: (bulk, caller, id) => bulk.cancel(caller, id),
-  });
-  addJobCommand(group, io, {
-    name: "retry",
-    description: "Verify the unsettled addresses of a completed list again; the running server does the work.",
-    audited: "jobs.retry",
-    act: (bulk, caller, id) => bulk.retry(caller, id, null),
-  });
-  addJobRemove(group, io);
-};
-
-interface ListOptions extends AccountOptions {
-  readonly status?: (typeof JOB_STATUSES)[number];
-  readonly limit: string;
-}
-
-const addJobList = (group: Command, io: Io): Command =>
-  ofAccount(
-    addCommand(group, "list", { description: "List jobs, newest first.", example: "jobs list --status running" }),
-    "lists",
-  )
-    .addOption(new Option("--status <status>", "only this status").choices([...JOB_STATUSES]))
-    .option("--limit <n>", `how many, up to ${SHOWN_MAX}`, String(SHOWN_DEFAULT))
-    .action((options: ListOptions) => {
-      const page = { before: null, limit: readLimit(options.limit, SHOWN_MAX) };
-      return withService(io, options, async ({ service: { bulk }, caller }) => {
-        const jobs = bulk.jobs.list(caller, { status: options.status }, page).map((job) => bulk.jobs.describe(job));
-        print(io, options.json, { jobs }, () => jobTable(jobs, io));
-      });
-    });
-
-type Act = (bulk: BulkJobs, ...args: Parameters<BulkJobs["cancel"]>) => ReturnType<BulkJobs["cancel"]>;
+const EXAMPLE_ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
+const ON = inService("lists");
+const ARGS = { id: argument("<id>", "id of the job") };
 
 interface JobCommand {
-  readonly name: string;
   readonly description: string;
   /** The name of the action in the audit log. */
   readonly audited?: string;
-  readonly act: Act;
+  readonly act: (bulk: BulkJobs, ...args: Parameters<BulkJobs["cancel"]>) => ReturnType<BulkJobs["cancel"]>;
 }
 
-const EXAMPLE_ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
+const jobCommand = (name: string, { description, audited, act }: JobCommand) =>
+  command({
+    description,
+    example: `jobs ${name} ${EXAMPLE_ID}`,
+    on: ON,
+    args: ARGS,
+    async run(context, { id }) {
+      const { caller, perform } = context;
+      const { jobs } = context.service.bulk;
+      const work = () => act(jobs, caller, id);
+      const job = jobs.describe(
+        await (audited === undefined ? work() : perform({ action: audited, subject: id }, work)),
+      );
+      context.print(job, () => tableOf(context, [job]));
+    },
+  });
 
-const addJobCommand = (group: Command, io: Io, { name, description, audited, act }: JobCommand): Command =>
-  ofAccount(addCommand(group, name, { description, example: `jobs ${name} ${EXAMPLE_ID}` }), "lists")
-    .argument("<id>", "id of the job")
-    .action((id: string, options: AccountOptions) =>
-      withService(io, options, async ({ service: { bulk }, caller, perform }) => {
-        const work = () => act(bulk.jobs, caller, id);
-        const job = bulk.jobs.describe(
-          await (audited === undefined ? work() : perform({ action: audited, subject: id }, work)),
-        );
-        print(io, options.json, job, () => jobTable([job], io));
-      }),
-    );
-
-const addJobRemove = (group: Command, io: Io): Command =>
-  ofAccount(
-    addCommand(group, "remove", {
-      description: "Delete a list that has ended, with its results.",
-      example: `jobs remove ${EXAMPLE_ID}`,
+/** The lists that an account has submitted. */
+const LISTS = group(
+  {
+    description: "Show, cancel and retry the lists of an account, and write their results.",
+    example: "jobs list --account acme",
+    alias: "lists",
+  },
+  {
+    list: command({
+      description: "List jobs, newest first.",
+      example: "jobs list --status running",
+      on: ON,
+      options: { status: choice("<status>", JOB_STATUSES, "only this status"), limit: limit(50, 1_000) },
+      run(context, { status, limit: shown }) {
+        const { bulk } = context.service;
+        const listed = bulk.jobs.list(context.caller, { status }, { before: null, limit: shown });
+        const jobs = listed.map((job) => bulk.jobs.describe(job));
+        context.print({ jobs }, () => tableOf(context, jobs));
+      },
     }),
-    "lists",
-  )
-    .argument("<id>", "id of the job")
-    .action((id: string, options: AccountOptions) =>
-      withService(io, options, async ({ service: { bulk }, caller, perform }) => {
-        await perform({ action: "jobs.remove", subject: id }, () => bulk.jobs.remove(caller, id));
-        await bulk.jobs.removed();
-        print(io, options.json, { removed: id }, () => `Removed ${id}.`);
-      }),
-    );
-
-const addJobResults = (group: Command, io: Io): void => {
-  ofAccount(
-    addGroup(group, "results", {
+    results: command({
       description: "Write the results of a list to standard output as CSV.",
       example: `jobs results ${EXAMPLE_ID} > results.csv`,
-    }),
-    "lists",
-  )
-    .argument("<id>", "id of the job")
-    .option("--no-defuse", "do not prefix cells that a spreadsheet would run as formulas")
-    .action((id: string, options: AccountOptions & { defuse: boolean }) =>
-      withService(io, options, async ({ service: { bulk }, caller }) => {
+      json: null,
+      on: ON,
+      args: ARGS,
+      options: {
+        defuse: {
+          ...toggle("do not prefix cells that a spreadsheet would run as formulas"),
+          isNegated: true,
+        },
+      },
+      async run({ service: { bulk }, caller, io }, { id, defuse }) {
         const { number } = bulk.jobs.find(caller, id);
-        const rows = writeResults(bulk.jobs.formatOf(number), exportRows(bulk.run.lists, number), {
-          defuse: options.defuse,
-        });
+        const rows = writeResults(bulk.jobs.formatOf(number), exportRows(bulk.run.lists, number), { defuse });
         for await (const chunk of rows) await io.write(chunk);
-      }),
-    );
-};
+      },
+    }),
+    show: jobCommand("show", {
+      description: "Show a list with its counts.",
+      act: async (bulk, caller, id) => bulk.find(caller, id),
+    }),
+    cancel: jobCommand("cancel", {
+      description:
+        "End a list early; finished rows stay, the other credits are released. A running server stops within seconds.",
+      audited: "jobs.cancel",
+      act: (bulk, caller, id) => bulk.cancel(caller, id),
+    }),
+    retry: jobCommand("retry", {
+      description: "Verify the unsettled addresses of a completed list again; the running server does the work.",
+      audited: "jobs.retry",
+      act: (bulk, caller, id) => bulk.retry(caller, id, null),
+    }),
+    remove: command({
+      description: "Delete a list that has ended, with its results.",
+      example: `jobs remove ${EXAMPLE_ID}`,
+      on: ON,
+      args: ARGS,
+      async run({ service: { bulk }, caller, perform, print }, { id }) {
+        await perform({ action: "jobs.remove", subject: id }, () => bulk.jobs.remove(caller, id));
+        await bulk.jobs.removed();
+        print({ removed: id }, () => `Removed ${id}.`);
+      },
+    }),
+  },
+);
+
+export const LIST_COMMANDS = { jobs: LISTS };

@@ -6,7 +6,7 @@ import type { Config } from "../service/config.ts";
 import { rateOf } from "../accounts/billing/store.ts";
 import type { Db } from "../foundation/db/open.ts";
 import type { Caller } from "../foundation/http/guard.ts";
-import type { AccountOptions } from "./command.ts";
+import { type AccountOptions, accountOptions, type Surroundings } from "./command.ts";
 import { accountIdOf, openDatabase, performAction } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { CommandFailed, type Io } from "./io.ts";
@@ -61,3 +61,9 @@ export const withService = async (
     db.close();
   }
 };
+
+/** Commands that need the use cases of the service. */
+export const inService = (things: string): Surroundings<CommandService, ReturnType<typeof accountOptions>> => ({
+  options: accountOptions(things),
+  open: ({ io }, options, work) => withService(io, options, work),
+});

@@ -1,9 +1,3 @@
-import { type Command, Option } from "commander";
-import { AccountsSlice } from "../accounts/open.ts";
-import { systemClock } from "../foundation/base/clock.ts";
-import type { DayRange } from "../foundation/base/days.ts";
-import { AppError } from "../foundation/base/errors.ts";
-import { parseDay, readDayRange } from "../foundation/http/day-range.ts";
 import {
   AccountUsage,
   USAGE_DAYS_MAX,
@@ -14,27 +8,22 @@ import {
 } from "../accounts/usage/account-usage.ts";
 import { usageView } from "../accounts/usage/routes.ts";
 import { UsageStore } from "../accounts/usage/usage-store.ts";
-import { type AccountOptions, addCommand, ofAccount } from "./command.ts";
-import { accountIdOf, withDatabaseUntilDone } from "./data-directory.ts";
-import { type Io, print, UsageError } from "./io.ts";
-import { table } from "./terminal-text.ts";
+import { systemClock } from "../foundation/base/clock.ts";
+import type { DayRange } from "../foundation/base/days.ts";
+import { AppError } from "../foundation/base/errors.ts";
+import { parseDay, readDayRange } from "../foundation/http/day-range.ts";
+import { choice, command, parsed, toggle, withDefault } from "./command.ts";
+import { inAccount } from "./data-directory.ts";
+import { UsageError } from "./io.ts";
 
-interface UsageOptions extends AccountOptions {
-  readonly by: UsageGrouping;
-  readonly from?: string;
-  readonly to?: string;
-  readonly csv?: boolean;
-}
+const day = (description: string) =>
+  parsed("<date>", description, (text, name) => {
+    const read = parseDay(text);
+    if (read === null) throw new UsageError(`--${name}: "${text}" is not a date such as 2026-01-31.`, name);
+    return read;
+  });
 
-const dayOption = (name: "from" | "to", text: string | undefined): number | undefined => {
-  if (text === undefined) return undefined;
-  const day = parseDay(text);
-  if (day === null) throw new UsageError(`--${name}: "${text}" is not a date such as 2026-01-31.`, name);
-  return day;
-};
-
-const rangeOfOptions = ({ from, to }: UsageOptions): DayRange => {
-  const requested = { from: dayOption("from", from), to: dayOption("to", to) };
+const rangeOf = (requested: Parameters<typeof readDayRange>[0]): DayRange => {
   try {
     return readDayRange(requested, systemClock.nowMs(), USAGE_DAYS_MAX);
   } catch (error) {
@@ -53,37 +42,29 @@ const HEADINGS: Readonly<Record<UsageGrouping, string>> = {
 const cellsOf = ({ total, deliverable, risky, undeliverable, rateLimited, credits }: UsageFigures): string[] =>
   [total, deliverable, risky, undeliverable, rateLimited ?? "", credits].map(String);
 
-/** `usage` */
-export const addUsageCommand = (program: Command, io: Io): void => {
-  const command = addCommand(program, "usage", {
-    description: "Show the verifications and credits of an account by day, key or result.",
-    example: "usage --account acme --by key --from 2026-01-01",
-  });
-  ofAccount(command, "verifications")
-    .addOption(new Option("--by <group>", "how to group the figures").choices([...USAGE_GROUPS]).default("day"))
-    .option("--from <date>", "first day in UTC (default: 29 days before --to)")
-    .option("--to <date>", "last day in UTC (default: today)")
-    .addOption(new Option("--csv", "print CSV").conflicts("json"))
-    .action((options: UsageOptions) =>
-      withDatabaseUntilDone(io, async (db) => {
-        const range = rangeOfOptions(options);
-        const owner = { accountId: accountIdOf(db, options.account), mode: options.mode };
-        const { callerName: nameOf } = new AccountsSlice({ db, clock: systemClock });
-        const report = await new AccountUsage(new UsageStore(db)).report(owner, range, options.by);
-        if (options.csv === true) return io.write(Buffer.from(usageCsv(report.groups, options.by, nameOf)));
-        print(io, options.json, usageView(report, { range, by: options.by, nameOf }), () =>
-          table(
-            [HEADINGS[options.by], "TOTAL", "DELIVERABLE", "RISKY", "UNDELIVERABLE", "RATE-LIMITED", "CREDITS"],
-            [
-              ...report.groups.map((one) => [
-                options.by === "key" ? (nameOf(one.group) ?? one.group) : one.group,
-                ...cellsOf(one),
-              ]),
-              ["total", ...cellsOf(report.total)],
-            ],
-            io.columns,
-          ),
-        );
-      }),
+const USAGE = command({
+  description: "Show the verifications and credits of an account by day, key or result.",
+  example: "usage --account acme --by key --from 2026-01-01",
+  on: inAccount("verifications"),
+  options: {
+    by: withDefault(choice("<group>", USAGE_GROUPS, "how to group the figures"), "day"),
+    from: day("first day in UTC (default: 29 days before --to)"),
+    to: day("last day in UTC (default: today)"),
+    csv: { ...toggle("print CSV"), conflicts: "json" },
+  },
+  async run({ db, owner, io, print, table, callerName: nameOf }, { by, from, to, csv }) {
+    const range = rangeOf({ from, to });
+    const report = await new AccountUsage(new UsageStore(db)).report(owner, range, by);
+    if (csv) return io.write(Buffer.from(usageCsv(report.groups, by, nameOf)));
+    const rows = report.groups.map((one) => [
+      by === "key" ? (nameOf(one.group) ?? one.group) : one.group,
+      ...cellsOf(one),
+    ]);
+    const headings = [HEADINGS[by], "TOTAL", "DELIVERABLE", "RISKY", "UNDELIVERABLE", "RATE-LIMITED", "CREDITS"];
+    print(usageView(report, { range, by, nameOf }), () =>
+      table(headings, [...rows, ["total", ...cellsOf(report.total)]]),
     );
-};
+  },
+});
+
+export const USAGE_COMMANDS = { usage: USAGE };

@@ -1,18 +1,22 @@
-import { type Command, Option } from "commander";
 import { setupUrl } from "../accounts/setup-links.ts";
-import type { UserProblem, User } from "../accounts/user-store.ts";
+import type { User, UserProblem } from "../accounts/user-store.ts";
 import type { InvitedUser, UserOfAccount } from "../accounts/users.ts";
 import { isoTime } from "../foundation/base/clock.ts";
-import { addCommand, addGroup } from "./command.ts";
-import { accountIdOf, administer, administerUntilDone, type Administration } from "./data-directory.ts";
-import { loadConfig } from "./prepare-directory.ts";
-import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import type { Result } from "../foundation/base/errors.ts";
 import { baseUrlOf } from "../service/config.ts";
-import { table, tableTime } from "./terminal-text.ts";
+import { accountOption, argument, choice, command, group, option, type Terminal, toggle } from "./command.ts";
+import { accountIdOf, type DatabaseContext, inDatabase } from "./data-directory.ts";
+import { CommandFailed, type Io, UsageError } from "./io.ts";
+import { tableTime } from "./terminal-text.ts";
 
-const userView = ({ store }: Administration, user: User) => ({
-  ...{ id: user.id, email: user.email, account: store.findAccount(user.accountId)?.name ?? null, role: user.role },
-  ...{ operator: user.isOperator, second_factor: user.hasSecondFactor, has_password: user.hasPassword },
+const viewOf = ({ store }: DatabaseContext, user: User) => ({
+  id: user.id,
+  email: user.email,
+  account: store.findAccount(user.accountId)?.name ?? null,
+  role: user.role,
+  operator: user.isOperator,
+  second_factor: user.hasSecondFactor,
+  has_password: user.hasPassword,
   created_at: isoTime(user.createdAtMs),
   last_sign_in_at: user.lastSignInAtMs === null ? null : isoTime(user.lastSignInAtMs),
 });
@@ -24,19 +28,17 @@ const stateOf = ({ user, linkExpiresAtMs }: UserOfAccount): string => {
 
 const USAGE_PROBLEMS: ReadonlySet<UserProblem["code"]> = new Set(["email_invalid", "password_invalid"]);
 
-const userError = ({ code, message }: UserProblem): Error =>
-  USAGE_PROBLEMS.has(code) ? new UsageError(message, code) : new CommandFailed(message, code);
+const done = <T>(result: Result<T, UserProblem>): T => {
+  if (result.ok) return result.value;
+  const { code, message } = result.error;
+  throw USAGE_PROBLEMS.has(code) ? new UsageError(message, code) : new CommandFailed(message, code);
+};
 
-const unknownUser = (email: string): CommandFailed =>
-  new CommandFailed(
-    `There is no user "${email}". \`postwarden users list\` lists all users.`,
-    "unknown_user" satisfies UserProblem["code"],
-  );
-
-const findUser = ({ users }: Administration, email: string): User => {
+const findUser = ({ users }: DatabaseContext, email: string): User => {
   const user = users.findByEmail(email);
-  if (user === undefined) throw unknownUser(email);
-  return user;
+  if (user !== undefined) return user;
+  const code: UserProblem["code"] = "unknown_user";
+  throw new CommandFailed(`There is no user "${email}". \`postwarden users list\` lists all users.`, code);
 };
 
 /** The first line of standard input. */
@@ -46,141 +48,95 @@ const readPassword = async (io: Io): Promise<string> => {
   throw new UsageError("--password-stdin: no password on standard input.", "password_invalid");
 };
 
-interface Printed {
-  readonly administration: Administration;
-  readonly json: boolean | undefined;
-}
-
-const printLink = (io: Io, { administration, json }: Printed, { user, token, expiresAtMs }: InvitedUser): void => {
-  const config = loadConfig(io);
+const showLink = (context: DatabaseContext & Terminal, { user, token, expiresAtMs }: InvitedUser): void => {
+  const { config, print } = context;
   const setup_url = setupUrl(baseUrlOf(config, config.port), token);
   const expires_at = isoTime(expiresAtMs);
-  print(io, json, { ...userView(administration, user), setup_url, expires_at }, () =>
-    [
-      `${setup_url}\n`,
-      `Give this link to ${user.email}: it sets the password and works once, until ${tableTime(expires_at)}.`,
-      ...(config.baseUrl === null
-        ? ["Replace the beginning by the URL under which the service is reached, or set POSTWARDEN_BASE_URL."]
-        : []),
-    ].join("\n"),
-  );
+  const lines = [
+    `${setup_url}\n`,
+    `Give this link to ${user.email}: it sets the password and works once, until ${tableTime(expires_at)}.`,
+    ...(config.baseUrl === null
+      ? ["Replace the beginning by the URL under which the service is reached, or set POSTWARDEN_BASE_URL."]
+      : []),
+  ];
+  print({ ...viewOf(context, user), setup_url, expires_at }, () => lines.join("\n"));
 };
 
-/** `users list | add | remove | reset` */
-export const addUserCommands = (program: Command, io: Io): void => {
-  const group = addGroup(program, "users", {
-    description: "Add, remove and reset the users of the dashboard.",
-    example: "users add ada@example.com",
-  });
-  addUserList(group, io);
-  addUserAdd(group, io);
-  addUserRemove(group, io);
-  addUserReset(group, io);
-};
+const EMAIL = { email: argument("<email>", "email address of the user") };
 
-const addUserList = (group: Command, io: Io): Command =>
-  addCommand(group, "list", { description: "List users with their role and last sign-in.", example: "users list" })
-    .option("--account <name>", "list only the users of this account")
-    .action(({ account, json }: { account?: string; json?: boolean }) =>
-      administerUntilDone(io, async (administration, db) => {
+const USERS = group(
+  { description: "Add, remove and reset the users of the dashboard.", example: "users add ada@example.com" },
+  {
+    list: command({
+      description: "List users with their role and last sign-in.",
+      example: "users list",
+      on: inDatabase,
+      options: { account: option("<name>", "list only the users of this account") },
+      run(context, { account }) {
+        const { db, snapshot, print, table } = context;
         const accountId = account === undefined ? undefined : accountIdOf(db, account);
-        const listed = administration.snapshot(() => administration.users.list(accountId));
-        const users = listed.map((one) => ({ ...userView(administration, one.user), state: stateOf(one) }));
-        print(io, json, { users }, () =>
-          table(
-            ["EMAIL", "ACCOUNT", "ROLE", "STATE", "CREATED", "LAST SIGN-IN"],
-            users.map(({ email, account: name, role, operator, state, created_at, last_sign_in_at }) => [
-              ...[email, name ?? "", operator ? `${role}, operator` : role, state, tableTime(created_at)],
-              tableTime(last_sign_in_at, "never"),
-            ]),
-            io.columns,
-          ),
-        );
-      }),
-    );
+        const listed = snapshot(() => context.users.list(accountId));
+        const users = listed.map((one) => ({ ...viewOf(context, one.user), state: stateOf(one) }));
+        const rows = users.map(({ email, account: name, role, operator, state, created_at, last_sign_in_at }) => [
+          ...[email, name ?? "", operator ? `${role}, operator` : role, state, tableTime(created_at)],
+          tableTime(last_sign_in_at, "never"),
+        ]);
+        print({ users }, () => table(["EMAIL", "ACCOUNT", "ROLE", "STATE", "CREATED", "LAST SIGN-IN"], rows));
+      },
+    }),
+    add: command({
+      description: "Add a user and print the one-time link by which the user sets a password.",
+      example: "users add ada@example.com --account acme --role member",
+      alias: "create",
+      on: inDatabase,
+      args: { email: argument("<email>", "email address to sign in with") },
+      options: {
+        account: { ...accountOption, description: "account of the user; required when there are several" },
+        role: choice(
+          "<role>",
+          ["owner", "member"],
+          "owner: everything; member: all but users, keys and settings (default: owner for the first user of an account)",
+        ),
+        operator: toggle("also show what concerns the whole service (default for the first user of all)"),
+        passwordStdin: toggle("read the password from standard input instead of printing a link"),
+      },
+      async run(context, { email, account, role: given, operator, passwordStdin }) {
+        const { users, db, io, print } = context;
+        const accountId = accountIdOf(db, account);
+        const role = given ?? (users.list(accountId).length === 0 ? "owner" : "member");
+        const requested = { email, accountId, role, isOperator: operator || !users.hasUsers() };
+        if (!passwordStdin) return showLink(context, done(users.invite(requested, null)));
+        const user = done(await users.create({ ...requested, password: await readPassword(io) }, null));
+        print(viewOf(context, user), () => `User ${user.email} is added.`);
+      },
+    }),
+    remove: command({
+      description: "Remove a user, who is signed out at once.",
+      example: "users remove ada@example.com",
+      on: inDatabase,
+      args: EMAIL,
+      run(context, { email }) {
+        const user = done(context.users.remove(findUser(context, email).id, null));
+        context.print(viewOf(context, user), () => `User ${user.email} is removed.`);
+      },
+    }),
+    reset: command({
+      description:
+        "Sign a user out everywhere, switch two-factor authentication off, and print a one-time link for a new password.",
+      example: "users reset ada@example.com",
+      alias: "set-password",
+      on: inDatabase,
+      args: EMAIL,
+      options: { passwordStdin: toggle("read the new password from standard input instead of printing a link") },
+      async run(context, { email, passwordStdin }) {
+        const { users, io, print } = context;
+        const { id } = findUser(context, email);
+        if (!passwordStdin) return showLink(context, done(users.reset(id, null)));
+        const user = done(await users.setPassword(id, await readPassword(io)));
+        print(viewOf(context, user), () => `The password of ${user.email} is set.`);
+      },
+    }),
+  },
+);
 
-interface AddOptions {
-  readonly account?: string;
-  readonly role?: "owner" | "member";
-  readonly operator?: boolean;
-  readonly passwordStdin?: boolean;
-  readonly json?: boolean;
-}
-
-const addUserAdd = (group: Command, io: Io): Command =>
-  addCommand(group, "add", {
-    description: "Add a user and print the one-time link by which the user sets a password.",
-    example: "users add ada@example.com --account acme --role member",
-  })
-    .alias("create")
-    .argument("<email>", "email address to sign in with")
-    .option("--account <name>", "account of the user; required when there are several")
-    .addOption(
-      new Option(
-        "--role <role>",
-        "owner: everything; member: all but users, keys and settings (default: owner for the first user of an account)",
-      ).choices(["owner", "member"]),
-    )
-    .option("--operator", "also show what concerns the whole service (default for the first user of all)")
-    .option("--password-stdin", "read the password from standard input instead of printing a link")
-    .action((email: string, options: AddOptions) =>
-      administerUntilDone(io, async (administration, db) => {
-        const { users } = administration;
-        const accountId = accountIdOf(db, options.account);
-        const role = options.role ?? (users.list(accountId).length === 0 ? "owner" : "member");
-        const isOperator = options.operator ?? !users.hasUsers();
-        const requested = { email, accountId, role, isOperator };
-        const printed = { administration, json: options.json };
-        if (options.passwordStdin === true) {
-          const created = await users.create({ ...requested, password: await readPassword(io) }, null);
-          if (!created.ok) throw userError(created.error);
-          const { value } = created;
-          print(io, options.json, userView(administration, value), () => `User ${value.email} is added.`);
-          return;
-        }
-        const invited = users.invite(requested, null);
-        if (!invited.ok) throw userError(invited.error);
-        printLink(io, printed, invited.value);
-      }),
-    );
-
-const addUserRemove = (group: Command, io: Io): Command =>
-  addCommand(group, "remove", {
-    description: "Remove a user, who is signed out at once.",
-    example: "users remove ada@example.com",
-  })
-    .argument("<email>", "email address of the user")
-    .action((email: string, { json }) =>
-      administer(io, (administration) => {
-        const removed = administration.users.remove(findUser(administration, email).id, null);
-        if (!removed.ok) throw userError(removed.error);
-        const { value } = removed;
-        print(io, json, userView(administration, value), () => `User ${value.email} is removed.`);
-      }),
-    );
-
-const addUserReset = (group: Command, io: Io): Command =>
-  addCommand(group, "reset", {
-    description:
-      "Sign a user out everywhere, switch two-factor authentication off, and print a one-time link for a new password.",
-    example: "users reset ada@example.com",
-  })
-    .alias("set-password")
-    .argument("<email>", "email address of the user")
-    .option("--password-stdin", "read the new password from standard input instead of printing a link")
-    .action((email: string, { passwordStdin, json }: AddOptions) =>
-      administerUntilDone(io, async (administration) => {
-        const { users } = administration;
-        const { id } = findUser(administration, email);
-        if (passwordStdin === true) {
-          const changed = await users.setPassword(id, await readPassword(io));
-          if (!changed.ok) throw userError(changed.error);
-          const { value } = changed;
-          print(io, json, userView(administration, value), () => `The password of ${value.email} is set.`);
-          return;
-        }
-        const reset = users.reset(id, null);
-        if (!reset.ok) throw userError(reset.error);
-        printLink(io, { administration, json }, reset.value);
-      }),
-    );
+export const USER_COMMANDS = { users: USERS };
