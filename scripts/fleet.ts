@@ -3,10 +3,9 @@
  * score of what the service says of it. Ends with status 1 when the score is below the minimum.
  */
 import { parseArgs } from "node:util";
-import { MINIMUM } from "./lab/fleet/minimum.ts";
 import { orderClaim } from "./lab/fleet/order.ts";
-import { figuresOf, scoreOf, shortfallsOf } from "./lab/fleet/score.ts";
 import { scoreText } from "./lab/fleet/score-text.ts";
+import { MINIMUM, figuresOf, scoreOf, shortfallsOf } from "./lab/fleet/score.ts";
 import { simulate } from "./lab/fleet/simulate.ts";
 
 const { values } = parseArgs({

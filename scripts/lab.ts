@@ -9,34 +9,35 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { addAddresses, hasIpv6, removeAddresses } from "./lab/addresses.ts";
+import { askList, listText } from "./lab/ask.ts";
+import { runTrust, trustText } from "./lab/blocklists-trust.ts";
 import { blocklistsText, runBlocklists } from "./lab/blocklists.ts";
-import { startSlowList } from "./lab/blocklists-slow.ts";
 import { dmarcText, runDmarc } from "./lab/dmarc.ts";
-import { startDns } from "./lab/dns.ts";
-import { startExim } from "./lab/exim.ts";
+import { startDns, startWrongDns } from "./lab/dns.ts";
 import { startFaultServer } from "./lab/fault-server.ts";
 import { runFleet } from "./lab/fleet.ts";
-import { DNS, LAB_NETWORKS, PROBE_HELO, PROBE_SENDER, SMTP_PORT } from "./lab/hosts.ts";
+import {
+  DNS,
+  LAB_NETWORKS,
+  PROBE_HELO,
+  PROBE_SENDER,
+  SMTP_PORT,
+  addAddresses,
+  hasIpv6,
+  removeAddresses,
+} from "./lab/hosts.ts";
 import { runImap } from "./lab/imap.ts";
-import { startOpensmtpd } from "./lab/opensmtpd.ts";
-import { ensurePackages } from "./lab/packages.ts";
+import { startExim, startOpensmtpd, startPostgrey, startSinks } from "./lab/mail-servers.ts";
 import { claimsText, runOutage } from "./lab/outage.ts";
 import { runPackage } from "./lab/package.ts";
-import { runProxies } from "./lab/proxies.ts";
+import { ensurePackages } from "./lab/packages.ts";
 import { startPostfix } from "./lab/postfix.ts";
-import { startPostgrey } from "./lab/postgrey.ts";
-import { startWrongDns } from "./lab/wrong-dns.ts";
-import { createSupervisor, processesOf } from "./lab/processes.ts";
-import type { Supervisor } from "./lab/processes.ts";
-import { startRbldnsd } from "./lab/rbldnsd.ts";
-import { askList, listText } from "./lab/list.ts";
+import { type Supervisor, createSupervisor, processesOf } from "./lab/processes.ts";
+import { runProxies } from "./lab/proxies.ts";
+import { startRbldnsd, startSlowList } from "./lab/rbldnsd.ts";
 import { reportText } from "./lab/report.ts";
 import { runTable, startService } from "./lab/run.ts";
-import { runTrust, trustText } from "./lab/blocklists-trust.ts";
-import { startSinks } from "./lab/smtp-sink.ts";
-import { SOCKS_URL, startSocks } from "./lab/socks.ts";
-import { startFaultySocks } from "./lab/socks-faults.ts";
+import { SOCKS_URL, startFaultySocks, startSocks } from "./lab/socks.ts";
 import { runStandby } from "./lab/standby.ts";
 import { ROWS } from "./lab/table.ts";
 import { runWebhooks } from "./lab/webhooks.ts";
@@ -163,7 +164,7 @@ const stopServers = async (supervisor: Supervisor, directory: string): Promise<b
 
 const work = async (supervisor: Supervisor, directory: string, interrupted: Promise<number>): Promise<number> => {
   const isRoot = process.getuid?.() === 0;
-  const unpacked = await ensurePackages(supervisor, CACHE, isRoot);
+  const unpacked = await ensurePackages(supervisor, CACHE, { isRoot });
   if (!isRoot) throw new Error("The lab needs root: it adds addresses to the loopback interface.");
   if (!options.keep && !(await Bun.file(BINARY).exists())) throw new Error(`${BINARY} is missing: npm run build`);
   // First of all, because it fails while another lab runs, before anything of that one is touched.

@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { ensureReporters } from "../lab/dmarc-packages.ts";
+import { ensureReporters } from "../lab/packages.ts";
 import type { Stage } from "./stage.ts";
 
 const CACHE = resolve(import.meta.dir, "../../node_modules/.cache/postwarden-lab");

@@ -1,3 +1,4 @@
+import { installAll } from "../lab/packages.ts";
 import type { Supervisor } from "../lab/processes.ts";
 
 /** Programs of Debian packages that the groups measure with or against. */
@@ -11,25 +12,8 @@ const PACKAGES = {
 export type Tool = keyof typeof PACKAGES;
 
 const SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
-/** Forbids every package to start a service while it is being installed. */
-const POLICY = "/usr/sbin/policy-rc.d";
 
 const isThere = (tool: Tool): boolean => Bun.which(tool, { PATH: SYSTEM_PATH }) !== null;
-
-const install = async (supervisor: Supervisor, packages: readonly string[]): Promise<void> => {
-  const policy = Bun.file(POLICY);
-  const before = (await policy.exists()) ? await policy.text() : null;
-  const apt = (...argv: string[]) =>
-    supervisor.run(["apt-get", ...argv], { env: { DEBIAN_FRONTEND: "noninteractive" } });
-  try {
-    await Bun.write(POLICY, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
-    await apt("update", "-q");
-    await apt("install", "-q", "-y", "--no-install-recommends", ...packages);
-  } finally {
-    if (before === null) await policy.delete();
-    else await Bun.write(POLICY, before, { mode: 0o755 });
-  }
-};
 
 /**
  * Sees to it that the programs are on the machine: root installs what is missing. Otherwise, and when apt-get fails,
@@ -43,7 +27,7 @@ export const needTools = async (supervisor: Supervisor, ...tools: readonly Tool[
   if (process.getuid?.() !== 0) throw new Error(`${sentence} Install them, or run as root.`);
   console.error(`${sentence} Installing them, without starting any service …`);
   try {
-    await install(supervisor, packages);
+    await installAll(supervisor, { install: packages, unpack: [], cache: "" });
   } catch (error) {
     throw new Error(`${sentence} apt-get could not bring them.`, { cause: error });
   }

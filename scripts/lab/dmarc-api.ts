@@ -1,5 +1,5 @@
+import { DMARC_HTTP } from "./hosts.ts";
 import { z } from "zod";
-import { DMARC_HTTP } from "./dmarc-places.ts";
 
 const BASE = `http://${DMARC_HTTP.ip}:${DMARC_HTTP.port}/v1/dmarc`;
 const DEADLINE_MS = 40_000;

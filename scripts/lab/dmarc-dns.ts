@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { DEAD_PRIMARY, DMARC_DNS, RELAY, RELAY_EXIT, REPORT_HOST, REPORTERS } from "./dmarc-places.ts";
+import { DEAD_PRIMARY, DMARC_DNS, RELAY, RELAY_EXIT, REPORTERS, REPORT_HOST } from "./hosts.ts";
 import { serverDirectory } from "./namespace.ts";
 import type { Supervisor } from "./processes.ts";
 

@@ -1,7 +1,7 @@
-import { type Api, Answers, cellOf, type DmarcCell, type Enrolled } from "./dmarc-api.ts";
-import { SERVFAIL_DOMAIN, type ChangingDns, type Zone } from "./dmarc-dns.ts";
-import { REPORT_HOST } from "./dmarc-places.ts";
+import { Answers, type Api, type DmarcCell, type Enrolled, cellOf } from "./dmarc-api.ts";
+import { type ChangingDns, SERVFAIL_DOMAIN, type Zone } from "./dmarc-dns.ts";
 import { DOMAINS, SEEN } from "./dmarc-truth.ts";
+import { REPORT_HOST } from "./hosts.ts";
 
 const THEME = "DMARC domains";
 /** Below this name the wildcard does not hold, because a name of its own is there. */

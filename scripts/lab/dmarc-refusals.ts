@@ -1,11 +1,11 @@
 import { gzipSync } from "node:zlib";
-import { z } from "zod";
 import { sampleReportMail, sampleReportXml } from "../../src/testing/dmarc-reports.ts";
-import { type Api, Answers, cellOf, type DmarcCell, type Enrolled } from "./dmarc-api.ts";
-import { RECEIVER, REPORT_HOST, REPORTERS } from "./dmarc-places.ts";
-import { bring, greet, openTalk, type Talk } from "./dmarc-smtp.ts";
+import { Answers, type Api, type DmarcCell, type Enrolled, cellOf } from "./dmarc-api.ts";
+import { type Talk, bring, greet, openTalk } from "./dmarc-smtp.ts";
 import { DOMAINS } from "./dmarc-truth.ts";
+import { RECEIVER, REPORTERS, REPORT_HOST } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
+import { z } from "zod";
 
 const THEME = "DMARC receiver";
 /** Enrolled, and deleted in the end. */

@@ -1,7 +1,7 @@
+import { type Api, type DmarcCell, type Enrolled, cellOf } from "./dmarc-api.ts";
+import { DOMAINS, SEEN, type Seen, expectedOf, lineOf } from "./dmarc-truth.ts";
+import { REPORTERS } from "./hosts.ts";
 import { z } from "zod";
-import { type Api, cellOf, type DmarcCell, type Enrolled } from "./dmarc-api.ts";
-import { REPORTERS } from "./dmarc-places.ts";
-import { DOMAINS, expectedOf, lineOf, SEEN, type Seen } from "./dmarc-truth.ts";
 
 const THEME = "DMARC reports";
 const DAY_MS = 86_400_000;

@@ -1,10 +1,49 @@
 import { join } from "node:path";
-import { LAB_LISTS, servedZone, SLOW_ZONE } from "./blocklists-lists.ts";
-import { DNS, RBLDNSD, SLOW_RBLDNSD, SUFFIX, SYSTEM_DNS_PORT, WRONG_DNS } from "./hosts.ts";
+import { startDnsServer } from "../../src/testing/dns-server.ts";
+import { type WrongAnswers, bareNxdomain, emptyAnswer, serveZone } from "../../src/testing/dns-wrong.ts";
+import type { Zone } from "../../src/testing/dns-zone.ts";
+import { LAB_LISTS, SLOW_ZONE, servedZone } from "./blocklists-lists.ts";
+import { DNS, RBLDNSD, SLOW_RBLDNSD, SUFFIX, SYSTEM_DNS_PORT, WRONG_DNS, addressOf } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
 import { ADDRESS_LIST, NAME_LIST } from "./rbldnsd.ts";
-import { WRONG_ZONES } from "./wrong-dns.ts";
 import { BAD_ZONES, zoneText } from "./zone.ts";
+
+/** Zones below `lab.test` for which unbound asks the wrong server. */
+const WRONG_ZONES = ["emptydns", "bareno"] as const;
+
+const EMPTY = `emptydns.${SUFFIX}`;
+const BARE = `bareno.${SUFFIX}`;
+
+/** What is true. Everything below `emptydns` is answered with NOERROR and nothing, everything below `bareno` with NXDOMAIN, both without an SOA. */
+const TRUTH: Zone = {
+  [EMPTY]: { MX: [[10, `mx.${EMPTY}`]] },
+  [`mx.${EMPTY}`]: { A: [addressOf("main")] },
+  [`implicit.${EMPTY}`]: { A: [addressOf("main")] },
+  [`emptyhost.${SUFFIX}`]: { MX: [[10, `mx.${EMPTY}`]] },
+  [`exists.${SUFFIX}`]: { MX: [[10, `main.mx.${SUFFIX}`]] },
+  [`main.mx.${SUFFIX}`]: { A: [addressOf("main")] },
+};
+
+const isBelow = (question: string, zone: string): boolean =>
+  question.endsWith(` ${zone}`) || question.endsWith(`.${zone}`);
+
+/** By name, so that it holds for names that nobody has thought of. */
+const WRONG: WrongAnswers = new Proxy<WrongAnswers>(
+  {},
+  {
+    get: (_, question) => {
+      if (typeof question !== "string") return undefined;
+      if (isBelow(question, EMPTY)) return emptyAnswer;
+      if (isBelow(question, BARE)) return bareNxdomain;
+      return question === `MX exists.${SUFFIX}` ? [emptyAnswer] : undefined;
+    },
+  },
+);
+
+/** Starts it inside this process, with which it ends; throws when its address is taken. */
+export const startWrongDns = async (): Promise<void> => {
+  await startDnsServer(serveZone(TRUTH, WRONG), { hostname: WRONG_DNS.ip, port: WRONG_DNS.port });
+};
 
 const NAME = "unbound";
 

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
-import { z } from "zod";
+import { MINIMUM } from "./fleet/score.ts";
 import type { OutageCell } from "./outage.ts";
 import type { Supervisor } from "./processes.ts";
-import { MINIMUM } from "./fleet/minimum.ts";
+import { z } from "zod";
 
 const SCRIPT = resolve(import.meta.dir, "../fleet.ts");
 const DIGITS = 1_000;

@@ -1,4 +1,5 @@
 /** Where everything in the laboratory listens. All of it is loopback: nothing the lab does leaves the machine. */
+import { readFileSync } from "node:fs";
 
 /** The domain under which the lab's own zones live. */
 export const SUFFIX = "lab.test";
@@ -163,3 +164,56 @@ export const ADDRESSES: readonly string[] = [
   ...Object.values(EXITS),
   ...Object.values(HOSTS),
 ];
+
+/** The mail domain of the reporting addresses. */
+export const REPORT_HOST = "reports.lab.test";
+
+/** A name server of its own, because its zone changes while the lab runs; Postfix and Perl can only ask port 53. */
+export const DMARC_DNS = { ip: "127.10.8.53", port: 53 } as const;
+/** Where nothing answers: the primary of the zone that must end in SERVFAIL. */
+export const DEAD_PRIMARY = { ip: "127.10.8.54", port: 53 } as const;
+/** The relay that reporters hand their mails to, and the address from which it delivers them. */
+export const RELAY = { ip: "127.10.8.1", port: 25, name: "relay.reporters-lab.net" } as const;
+export const RELAY_EXIT = "127.10.8.2";
+/** The receiver of the binary. */
+export const RECEIVER = { ip: "127.10.8.25", port: 2526 } as const;
+export const DMARC_HTTP = { ip: "127.10.8.80", port: 8087 } as const;
+export const MARIADB = { ip: "127.10.8.6", port: 3306 } as const;
+
+/** Who sends the reports: one whose mail is authentic by SPF, and one whose mail fails a policy of reject. */
+export const REPORTERS = {
+  mailDmarc: { org: "Honest Reporter", domain: "reporters-lab.net", email: "dmarc@reporters-lab.net" },
+  openDmarc: { org: "sloppy-lab.net", domain: "sloppy-lab.net", email: "dmarc@sloppy-lab.net" },
+} as const;
+
+/** What `ip` says of an address that is there already, or gone already: left by a lab that was killed, or taken back before. */
+const HARMLESS = /File exists|already assigned|Cannot assign requested address/;
+const IPV6_SWITCH = "/proc/sys/net/ipv6/conf/lo/disable_ipv6";
+
+const change = async (verb: "add" | "del"): Promise<void> => {
+  const wanted = [...ADDRESSES.map((ip) => `${ip}/32`), ...(hasIpv6() ? [`${IPV6.dead}/128`] : [])];
+  for (const prefix of wanted) {
+    const child = Bun.spawn(["ip", "addr", verb, prefix, "dev", "lo"], {
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    const [stderr, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+    if (code !== 0 && !HARMLESS.test(stderr)) throw new Error(`ip addr ${verb} ${prefix}: ${stderr.trim()}`);
+  }
+};
+
+/** Whether the loopback interface of this machine has IPv6; where it has not, the rows that need it are left out. */
+export const hasIpv6 = (): boolean => {
+  try {
+    return readFileSync(IPV6_SWITCH, "utf8").trim() === "0";
+  } catch {
+    return false;
+  }
+};
+
+/** Puts every address of the lab on the loopback interface; Postfix answers only at addresses that an interface has. */
+export const addAddresses = (): Promise<void> => change("add");
+
+/** Removes the addresses from the interface. */
+export const removeAddresses = (): Promise<void> => change("del");

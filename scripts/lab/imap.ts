@@ -1,12 +1,11 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { z } from "zod";
 import { sampleReportMail } from "../../src/testing/dmarc-reports.ts";
 import type { Subject } from "./ask.ts";
-import { createProgram, type Program } from "./imap-program.ts";
-import { DOVECOT, type Dovecot, PASSWORD, startDovecot, TOKEN } from "./imap-dovecot.ts";
+import { DOVECOT, type Dovecot, PASSWORD, type Program, TOKEN, createProgram, startDovecot } from "./imap-dovecot.ts";
 import type { OutageCell } from "./outage.ts";
 import type { Supervisor } from "./processes.ts";
+import { z } from "zod";
 
 const THEME = "imap";
 const HTTP = { ip: "127.10.9.80", port: 8_089 } as const;

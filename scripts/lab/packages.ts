@@ -2,21 +2,37 @@ import { access, chmod, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Supervisor } from "./processes.ts";
 
-/** Packages of Debian that are installed: the servers, the tools of the lab, and the libraries of the unpacked ones. */
-const INSTALLED = [
-  ...["unbound", "postfix", "postgrey"],
-  ...["openssl", "iproute2", "util-linux", "curl"],
-  ...["libgnutls-dane0", "libidn12", "libnsl2", "libevent-2.1-7", "libdb5.3"],
-];
+/** Packages of Debian that one part of the lab needs. */
+interface PackageSet {
+  readonly installed: readonly string[];
+  /** Those that conflict with others, or would make users or a database: unpacked, never installed; with their program. */
+  readonly unpacked: Readonly<Record<string, string>>;
+}
 
-/** Packages that conflict with Postfix, or would make users: unpacked, never installed; with their program. */
-const UNPACKED: Readonly<Record<string, string>> = {
-  "exim4-daemon-light": "usr/sbin/exim4",
-  opensmtpd: "usr/sbin/smtpd",
-  rbldnsd: "usr/sbin/rbldnsd",
-  microsocks: "usr/bin/microsocks",
-  nginx: "usr/sbin/nginx",
-  caddy: "usr/bin/caddy",
+/** The servers, the tools of the lab, and the libraries of the unpacked ones. */
+const SERVERS: PackageSet = {
+  installed: [
+    ...["unbound", "postfix", "postgrey"],
+    ...["openssl", "iproute2", "util-linux", "curl"],
+    ...["libgnutls-dane0", "libidn12", "libnsl2", "libevent-2.1-7", "libdb5.3"],
+  ],
+  unpacked: {
+    "exim4-daemon-light": "usr/sbin/exim4",
+    opensmtpd: "usr/sbin/smtpd",
+    rbldnsd: "usr/sbin/rbldnsd",
+    microsocks: "usr/bin/microsocks",
+    nginx: "usr/sbin/nginx",
+    caddy: "usr/bin/caddy",
+  },
+};
+
+/** Programs that write DMARC reports. */
+const REPORTERS: PackageSet = {
+  installed: [
+    ...["libmail-dmarc-perl", "libmail-dkim-perl", "libdbd-sqlite3-perl", "libjson-perl", "swaks"],
+    ...["mariadb-server-core", "libdbd-mysql-perl", "libswitch-perl", "libhttp-message-perl"],
+  ],
+  unpacked: { opendmarc: "usr/sbin/opendmarc-reports" },
 };
 
 const DPKG_QUERY = "/usr/bin/dpkg-query";
@@ -33,13 +49,13 @@ const exists = async (path: string): Promise<boolean> => {
 };
 
 /** Asks dpkg, not the disk: a package that was unpacked but never configured has programs without their users. */
-const notInstalled = async (supervisor: Supervisor): Promise<readonly string[]> => {
+const notInstalled = async (supervisor: Supervisor, names: readonly string[]): Promise<readonly string[]> => {
   if (!(await exists(DPKG_QUERY)))
     throw new Error("The lab installs its servers from Debian packages, and there is no dpkg here.");
   const format = `-f=\${Package} \${db:Status-Status}\\n`;
-  const { stdout } = await supervisor.finish([DPKG_QUERY, "-W", format, ...INSTALLED]);
+  const { stdout } = await supervisor.finish([DPKG_QUERY, "-W", format, ...names]);
   const installed = new Set(stdout.split("\n"));
-  return INSTALLED.filter((name) => !installed.has(`${name} installed`));
+  return names.filter((name) => !installed.has(`${name} installed`));
 };
 
 /** Runs `work` while a policy forbids every package to start a service; the machine's own policy returns afterwards. */
@@ -62,7 +78,8 @@ interface Wanted {
   readonly cache: string;
 }
 
-const installAll = async (supervisor: Supervisor, { install, unpack, cache }: Wanted): Promise<void> => {
+/** Installs packages with apt-get, which starts none of their services, and unpacks others into the cache. */
+export const installAll = async (supervisor: Supervisor, { install, unpack, cache }: Wanted): Promise<void> => {
   const apt = (argv: readonly string[], cwd = "/"): Promise<string> =>
     supervisor.run(argv, { cwd, env: { DEBIAN_FRONTEND: "noninteractive" } });
   await apt(["apt-get", "update", "-q"]);
@@ -87,10 +104,14 @@ const installAll = async (supervisor: Supervisor, { install, unpack, cache }: Wa
  * Sees to it that every server of the lab is on the machine, and returns the directory in which each unpacked package
  * lies under its own name. Without root, or when apt-get cannot bring a package, throws a sentence that names what is missing.
  */
-export const ensurePackages = async (supervisor: Supervisor, cache: string, isRoot: boolean): Promise<string> => {
-  const install = await notInstalled(supervisor);
+export const ensurePackages = async (
+  supervisor: Supervisor,
+  cache: string,
+  { isRoot, wanted = SERVERS }: { readonly isRoot: boolean; readonly wanted?: PackageSet },
+): Promise<string> => {
+  const install = await notInstalled(supervisor, wanted.installed);
   const unpack: string[] = [];
-  for (const [name, program] of Object.entries(UNPACKED)) {
+  for (const [name, program] of Object.entries(wanted.unpacked)) {
     if (!(await exists(join(cache, name, program)))) unpack.push(name);
   }
   const missing = [...install, ...unpack];
@@ -105,3 +126,7 @@ export const ensurePackages = async (supervisor: Supervisor, cache: string, isRo
   }
   return cache;
 };
+
+/** Sees to it that the reporters are on the machine (as root), and answers the directory of OpenDMARC. */
+export const ensureReporters = async (supervisor: Supervisor, cache: string): Promise<string> =>
+  join(await ensurePackages(supervisor, cache, { isRoot: true, wanted: REPORTERS }), "opendmarc");

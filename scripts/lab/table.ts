@@ -1,10 +1,8 @@
-import { hasIpv6 } from "./addresses.ts";
-import { SUFFIX } from "./hosts.ts";
-import type { Group, Theme, Verdict } from "./rows.ts";
-import { HOSTILE, REPLIES, SLOW, TLS } from "./rows-behaviours.ts";
-import { EXIT_ROWS } from "./rows-exits.ts";
+import { SUFFIX, hasIpv6 } from "./hosts.ts";
+import { EXIT_ROWS, HOSTILE, REPLIES, SLOW, TLS } from "./rows-behaviours.ts";
 import { DNS_SHAPES, IPV6_ROWS, SEVERAL_HOSTS, SYNTAX, WRONG_DNS_DIRECT_ROWS, WRONG_DNS_ROWS } from "./rows-domains.ts";
 import { EXIM, GREYLISTING, LIMITS, MAILBOXES, OPENSMTPD, POLICY, PRECEDENCE, SINKS, UNICODE } from "./rows-servers.ts";
+import type { Group, Theme, Verdict } from "./rows.ts";
 
 /** An address of the lab, what is true of it, and what the binary must therefore answer, and in which time. */
 export interface Row {

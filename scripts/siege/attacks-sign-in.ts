@@ -1,12 +1,12 @@
 import { randomInt } from "node:crypto";
-import { Secret, TOTP } from "otpauth";
-import { systemClock } from "../../src/foundation/base/clock.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
 import { openData } from "../bench/stage.ts";
-import { HttpClient, readPage, type SeenPage } from "../dashboard/http-client.ts";
+import { HttpClient, type SeenPage, readPage } from "../dashboard/http-client.ts";
 import { type Credentials, signIn } from "../dashboard/sign-in.ts";
-import { startMailSink } from "../lab/fleet/mail-sink.ts";
-import { type Attack, type AttackContext, type Finding, flood, pause, type SeedContext, tallyOf } from "./attack.ts";
+import { startMailSink } from "../lab/fleet/world.ts";
+import { type Attack, type AttackContext, type Finding, type SeedContext, flood, pause, tallyOf } from "./attack.ts";
+import { Secret, TOTP } from "otpauth";
 
 /** A member of the account that attacks, the owner of another account, and a member there whose password is known. */
 const ATTACKER: Credentials = { email: "mallory@attacker.test", password: "mallory has her own words" };

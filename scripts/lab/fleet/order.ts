@@ -1,11 +1,10 @@
 import { createChance } from "./chance.ts";
 import { createFleetDns } from "./dns.ts";
-import { fleetOf } from "./fleet-plans.ts";
 import { readSources } from "./observed.ts";
 import { createSigner, publishReporters, publishSigner } from "./report-mail.ts";
-import { deliveriesOf, LIAR } from "./schedule.ts";
+import { LIAR, deliveriesOf } from "./schedule.ts";
 import type { Claim } from "./score-claims.ts";
-import { enrol, rangeOf, START_MS } from "./simulate.ts";
+import { START_MS, enrol, fleetOf, rangeOf } from "./simulate.ts";
 import { startWorld } from "./world.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,9 +1,8 @@
 import type { Chance } from "./chance.ts";
 import type { DomainPlan } from "./plan.ts";
-import { type ReportMail, reportMail, type Signer } from "./report-mail.ts";
-import type { ReportFacts } from "./report-xml.ts";
+import { type ReportFacts, type ReportMail, type Signer, reportMail } from "./report-mail.ts";
 import { REPORTERS, type Reporter } from "./reporters.ts";
-import { type Row, type Sight, sightsOf, tagsOf, type Truth } from "./traffic.ts";
+import { type Row, type Sight, type Truth, sightsOf, tagsOf } from "./traffic.ts";
 
 export const DAY_S = 86_400;
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,6 @@
-import { type AdviceScore, adviceScoresOf } from "./score-advice.ts";
-import { type AlertScore, alertScoreOf, type EventScore } from "./score-alerts.ts";
+import { type AdviceScore, type AlertScore, type EventScore, adviceScoresOf, alertScoreOf } from "./score-alerts.ts";
 import { type Claim, claimsOf } from "./score-claims.ts";
-import { type ClassScore, classScores, type SenderScore, sendersOf } from "./score-senders.ts";
+import { type ClassScore, type SenderScore, classScores, sendersOf } from "./score-senders.ts";
 import type { SimulationResult } from "./simulate.ts";
 
 /** The whole score of a run. */
@@ -95,4 +94,16 @@ export const shortfallsOf = (score: FleetScore, minimum: Minimum): string[] => {
     const isGood = name === "falsePer30DaysMax" ? rounded(figure) <= least : rounded(figure) >= least;
     return isGood ? [] : [`${name}: ${rounded(figure)}, the minimum is ${least}`];
   });
+};
+
+/** What was reached; a change that falls below it is a step back. */
+export const MINIMUM: Minimum = {
+  classes: 0.98,
+  weekClasses: 0.95,
+  apart: 1,
+  events: 1,
+  causes: 1,
+  advice: 0.96,
+  claims: 1,
+  falsePer30DaysMax: 0.5,
 };

@@ -1,15 +1,28 @@
-import { z } from "zod";
 import { isoDay } from "../../../src/foundation/base/days.ts";
+import { createAddresses } from "./addresses.ts";
+import { createBuilder } from "./builder.ts";
 import { createChance } from "./chance.ts";
-import { createFleetClock } from "./clock.ts";
-import { createFleetDns, type FleetDns } from "./dns.ts";
-import { fleetOf } from "./fleet-plans.ts";
-import { type Observed, observe, readAdvice, readRows, readSources, type SeenAdvice } from "./observed.ts";
+import { type FleetDns, createFleetDns } from "./dns.ts";
+import { attackedDomains } from "./domains-attacked.ts";
+import { eventfulDomains } from "./domains-eventful.ts";
+import { quietDomains } from "./domains-quiet.ts";
+import { unalignedDomains } from "./domains-unaligned.ts";
+import { type Observed, type SeenAdvice, observe, readAdvice, readRows, readSources } from "./observed.ts";
 import type { Checkpoint, DomainPlan } from "./plan.ts";
 import { createSigner, publishReporters, publishSigner } from "./report-mail.ts";
-import { DAY_S, type Delivery, deliveriesOf, forgeriesOf, LIAR, type Scheduling } from "./schedule.ts";
+import { DAY_S, type Delivery, LIAR, type Scheduling, deliveriesOf, forgeriesOf } from "./schedule.ts";
 import type { Truth } from "./traffic.ts";
-import { type FleetWorld, REPORT_HOST, startWorld } from "./world.ts";
+import { type FleetWorld, REPORT_HOST, createFleetClock, startWorld } from "./world.ts";
+import { z } from "zod";
+
+/** All plans of a seed; only those whose name or theme fits. Publishes the DNS records that do not depend on the day. */
+export const fleetOf = (seed: number, dns: FleetDns, { key, only }: { key: string; only: RegExp }): DomainPlan[] => {
+  const addresses = createAddresses(dns, createChance(seed).named("addresses"));
+  const builder = createBuilder(addresses, key);
+  const makers = [quietDomains, unalignedDomains, attackedDomains, eventfulDomains];
+  const plans = makers.flatMap((make) => make(builder));
+  return plans.filter(({ name, theme }) => only.test(name) || only.test(theme));
+};
 
 /** A Monday. */
 export const START_MS = Date.UTC(2026, 2, 2);

@@ -1,20 +1,135 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLog } from "../../../src/foundation/base/log.ts";
-import { err } from "../../../src/foundation/base/errors.ts";
-import type { ServiceOptions } from "../../../src/service/compose.ts";
-import { createApplications } from "../../../src/service/applications.ts";
-import { Service } from "../../../src/service/compose.ts";
-import { ClientAddresses } from "../../../src/foundation/http/client-addresses.ts";
-import { createServer } from "../../../src/service/server.ts";
-import { readConfig } from "../../../src/service/config.ts";
-import { openDb } from "../../../src/foundation/db/open.ts";
 import { ReportMailRules } from "../../../src/dmarc/reports/ingest/report-mail-rules.ts";
-import { createFleetClock, type FleetClock, settle } from "./clock.ts";
-import { createFleetDns, type FleetDns } from "./dns.ts";
-import { type MailSink, startMailSink } from "./mail-sink.ts";
+import type { Clock } from "../../../src/foundation/base/clock.ts";
+import { err } from "../../../src/foundation/base/errors.ts";
+import { createLog } from "../../../src/foundation/base/log.ts";
+import { openDb } from "../../../src/foundation/db/open.ts";
+import { ClientAddresses } from "../../../src/foundation/http/client-addresses.ts";
+import { createApplications } from "../../../src/service/applications.ts";
+import { Service, type ServiceOptions } from "../../../src/service/compose.ts";
+import { readConfig } from "../../../src/service/config.ts";
+import { createServer } from "../../../src/service/server.ts";
+import { type FleetDns, createFleetDns } from "./dns.ts";
 import type { ReportMail } from "./report-mail.ts";
+
+interface SunkMail {
+  readonly to: string;
+  readonly subject: string;
+  /** As it came: header and body. */
+  readonly text: string;
+}
+
+interface MailSink {
+  readonly port: number;
+  /** What came so far, in order. */
+  readonly mails: readonly SunkMail[];
+  stop(): void;
+}
+
+interface Session {
+  buffer: string;
+  isData: boolean;
+  to: string;
+}
+
+const END_OF_DATA = "\r\n.\r\n";
+
+const decodeWords = (text: string): string =>
+  text.replace(/\?=\s+=\?/g, "?==?").replace(/=\?utf-8\?(q|b)\?([^?]*)\?=/gi, (_, encoding: string, body: string) =>
+    encoding.toLowerCase() === "b"
+      ? Buffer.from(body, "base64").toString()
+      : Buffer.from(
+          body
+            .replaceAll("_", " ")
+            .replace(/=([0-9A-F]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+          "latin1",
+        ).toString(),
+  );
+
+const subjectOf = (text: string): string => {
+  const head = text.slice(0, text.indexOf("\r\n\r\n")).replace(/\r\n[ \t]+/g, " ");
+  return decodeWords(/^Subject: (.*)$/im.exec(head)?.[1] ?? "");
+};
+
+export const startMailSink = (): MailSink => {
+  const mails: SunkMail[] = [];
+  const answer = (session: Session, line: string): string => {
+    const verb = line.slice(0, 4).toUpperCase();
+    if (verb === "EHLO") return "250-sink.example\r\n250 8BITMIME\r\n";
+    if (verb === "RCPT") session.to = /<([^>]*)>/.exec(line)?.[1] ?? "";
+    if (verb === "DATA") {
+      session.isData = true;
+      return "354 go on\r\n";
+    }
+    return verb === "QUIT" ? "221 bye\r\n" : "250 ok\r\n";
+  };
+  const server = Bun.listen<Session>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open(socket) {
+        socket.data = { buffer: "", isData: false, to: "" };
+        socket.write("220 sink.example\r\n");
+      },
+      data(socket, bytes) {
+        const session = socket.data;
+        session.buffer += bytes.toString();
+        for (;;) {
+          const mark = session.isData ? END_OF_DATA : "\r\n";
+          const end = session.buffer.indexOf(mark);
+          if (end === -1) return;
+          const text = session.buffer.slice(0, end);
+          session.buffer = session.buffer.slice(end + mark.length);
+          if (session.isData) {
+            session.isData = false;
+            mails.push({ to: session.to, subject: subjectOf(text), text });
+            socket.write("250 taken\r\n");
+          } else socket.write(answer(session, text));
+        }
+      },
+    },
+  });
+  return { port: server.port, mails, stop: () => server.stop(true) };
+};
+
+/** A clock that jumps. Timers that became due on the way run once, in order, as in a process that was asleep. */
+interface FleetClock extends Clock {
+  jumpTo(ms: number): Promise<void>;
+}
+
+const TURNS = 10;
+
+/** Lets what is runnable run. */
+const settle = async (): Promise<void> => {
+  for (let turn = 0; turn < TURNS; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+};
+
+export const createFleetClock = (startMs: number): FleetClock => {
+  let now = startMs;
+  let serial = 0;
+  const tasks = new Map<number, { readonly dueMs: number; readonly run: () => void }>();
+  return {
+    nowMs: () => now,
+    monotonicMs: () => now - startMs,
+    after(delayMs, run) {
+      const id = ++serial;
+      tasks.set(id, { dueMs: now + Math.max(0, delayMs), run });
+      return () => void tasks.delete(id);
+    },
+    async jumpTo(ms) {
+      await settle();
+      now = Math.max(now, ms);
+      const due = [...tasks].filter(([, task]) => task.dueMs <= now).toSorted((a, b) => a[1].dueMs - b[1].dueMs);
+      for (const [id, task] of due) {
+        if (!tasks.delete(id)) continue;
+        task.run();
+        await settle();
+      }
+    },
+  };
+};
 
 export const REPORT_HOST = "reports.fleet-watch.net";
 const ACCOUNT = "fleet";
