@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { ensurePackages } from "./dashboard/packages.ts";
+import { ensurePackages } from "./dashboard/service.ts";
 import { Stage } from "./dashboard/stage.ts";
 
 const TEST_MS_MAX = 60_000;

@@ -5,7 +5,7 @@
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { ensurePackages } from "./dashboard/packages.ts";
+import { ensurePackages } from "./dashboard/service.ts";
 import { Stage } from "./dashboard/stage.ts";
 
 const { values } = parseArgs({

@@ -7,7 +7,7 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { ensurePackages } from "./dashboard/packages.ts";
+import { ensurePackages } from "./dashboard/service.ts";
 import { shoot } from "./dashboard/shoot.ts";
 import { Stage, type StageFacts } from "./dashboard/stage.ts";
 

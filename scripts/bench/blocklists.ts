@@ -1,18 +1,17 @@
 import { join } from "node:path";
-import { z } from "zod";
-import embedded from "../../fixtures/blocklists.json" with { type: "json" };
-import { newId } from "../../src/foundation/base/secrets.ts";
-import { BlocklistStore, type TargetRow } from "../../src/blocklist/store.ts";
 import { type Blocklist, isEnabled, zoneOf } from "../../src/blocklist/lists/blocklist.ts";
 import { readEmbeddedCatalogue } from "../../src/blocklist/lists/catalogue.ts";
 import { formQueries, literalName } from "../../src/blocklist/lists/query-name.ts";
+import { BlocklistStore, type TargetRow } from "../../src/blocklist/store.ts";
+import { newId } from "../../src/foundation/base/secrets.ts";
 import { organisationalDomain } from "../../src/foundation/mail/organisational-domain.ts";
-import { type Mark, median } from "./marks.ts";
-import { type NameServer, startZones } from "./names.ts";
 import { cpuSecondsOf, peakMbOf } from "../harness/binary.ts";
-import { newDataDir, openData, type Stage, startBinary } from "./stage.ts";
-import { needTools } from "./tools.ts";
+import { type Mark, median } from "./marks.ts";
+import { type NameServer, needTools, startZones } from "./servers.ts";
+import { type Stage, newDataDir, openData, startBinary } from "./stage.ts";
 import { measureWebhooks } from "./webhooks.ts";
+import embedded from "../../fixtures/blocklists.json" with { type: "json" };
+import { z } from "zod";
 
 const GROUP = "blocklists";
 const TARGETS = 10_000;

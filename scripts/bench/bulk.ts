@@ -1,16 +1,15 @@
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { createLog } from "../../src/foundation/base/log.ts";
-import { AccountsSlice } from "../../src/accounts/open.ts";
+import { ClientAddresses } from "../../src/foundation/http/client-addresses.ts";
 import { createApplications } from "../../src/service/applications.ts";
 import { Service as InProcess } from "../../src/service/compose.ts";
-import { ClientAddresses } from "../../src/foundation/http/client-addresses.ts";
-import { createServer } from "../../src/service/server.ts";
 import { systemPlatform } from "../../src/service/platform.ts";
-import { inTurns } from "./load.ts";
+import { createServer } from "../../src/service/server.ts";
+import { inTurns } from "../harness/world.ts";
 import { type Mark, median } from "./marks.ts";
-import { mailDomain, startNames } from "./names.ts";
-import { configOf, newDataDir, openData, type Service, type Settings, type Stage, startBinary } from "./stage.ts";
-import { startSink } from "./sink.ts";
+import { mailDomain, startNames, startSink } from "./servers.ts";
+import { type Service, type Settings, type Stage, configOf, newDataDir, openData, startBinary } from "./stage.ts";
 
 const PATH = "/v1/bulk-verifications";
 const DOMAINS = 1_000;
@@ -144,7 +143,7 @@ const p95 = (values: readonly number[]): number =>
 const timeChecks = async ({ service, live }: BulkService, label: string): Promise<number[]> => {
   const headers = { authorization: `Bearer ${live}` };
   const times: number[] = [];
-  await inTurns(CHECKS, CHECKS_AT_ONCE, async (n) => {
+  await inTurns(Array(CHECKS).keys(), CHECKS_AT_ONCE, async (n) => {
     const body = JSON.stringify({ email: `${label}${n}@bulk${n % DOMAINS}.test` });
     const startedMs = performance.now();
     const answer = await fetch(`${service.url}/v1/email-verifications?timeout=30`, { method: "POST", headers, body });

@@ -1,13 +1,68 @@
-import { createLog } from "../../src/foundation/base/log.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
+import { createLog } from "../../src/foundation/base/log.ts";
+import { systemRandom } from "../../src/foundation/base/secrets.ts";
+import { createDirectConnector } from "../../src/foundation/net/connector.ts";
 import { Service } from "../../src/service/compose.ts";
 import { systemPlatform } from "../../src/service/platform.ts";
-import { inTurns } from "./load.ts";
+import { createZoneResolver } from "../../src/testing/dns-zone.ts";
+import { startSmtpStub } from "../../src/testing/smtp-stub.ts";
+import { EngineSlice } from "../../src/verify/open.ts";
+import { inTurns } from "../harness/world.ts";
 import { type Mark, median } from "./marks.ts";
-import { mailDomain, startNames } from "./names.ts";
-import { configOf, newDataDir, openData, type Stage } from "./stage.ts";
-import { startSink } from "./sink.ts";
-import { bareDialogues } from "./smtp-loop.ts";
+import { mailDomain, startNames, startSink } from "./servers.ts";
+import { type Stage, configOf, newDataDir, openData } from "./stage.ts";
+
+const PATIENCE_MS = 20_000;
+
+/** What is sent when so many lines that end a reply have come: EHLO after the banner, then the group, then QUIT. */
+const stepsFor = (n: number) => [
+  { replies: 1, say: "EHLO loop.bench.example\r\n" },
+  {
+    replies: 2,
+    say: `MAIL FROM:<>\r\nRCPT TO:<user${n}@loop.test>\r\nRCPT TO:<random${n}@loop.test>\r\n`,
+  },
+  { replies: 5, say: "QUIT\r\n" },
+];
+
+/** Counts the lines of a chunk that end a reply: three digits and a space. Replies of one line never span chunks here. */
+const repliesIn = (text: string): number => text.split("\r\n").filter((line) => /^\d{3} /.test(line)).length;
+
+/** One dialogue as bare as can be: banner, EHLO, MAIL with two RCPT in one write, QUIT. */
+const talk = (port: number, n: number): Promise<void> => {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const steps = stepsFor(n);
+  let heard = 0;
+  let step = 0;
+  Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(socket, chunk) {
+        heard += repliesIn(chunk.toString("latin1"));
+        const next = steps[step];
+        if (next === undefined || heard < next.replies) return;
+        step++;
+        socket.write(next.say);
+        if (step < steps.length) return;
+        resolve();
+        socket.end();
+      },
+      close: () => reject(new Error("the sink closed early")),
+    },
+  }).catch(reject);
+  return promise;
+};
+
+/** Runs `count` sessions of a bare `Bun.connect` loop, `atOnce` at a time; rejects when they take absurdly long. */
+const bareDialogues = async (port: number, count: number, atOnce: number): Promise<void> => {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(() => late.reject(new Error("the bare loop did not end")), PATIENCE_MS);
+  try {
+    await Promise.race([inTurns(Array(count).keys(), atOnce, (n) => talk(port, n)), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
 
 const ROUNDS = 4;
 const CHECKS = 3_000;
@@ -95,7 +150,7 @@ export const measureChecks = async (stage: Stage): Promise<Mark[]> => {
     for (let round = -1; round < ROUNDS; round++) {
       const count = round < 0 ? WARM_UP : CHECKS;
       const check = (service: typeof alone, addressOf: (n: number) => string) =>
-        timed(count, () => inTurns(count, AT_ONCE, (n) => service.check(addressOf(from(round) + n))));
+        timed(count, () => inTurns(Array(count).keys(), AT_ONCE, (n) => service.check(addressOf(from(round) + n))));
       bare.push(await timed(count, () => bareDialogues(port, count, AT_ONCE)));
       lone.push(await check(alone, loneAddress));
       shared.push(await check(sharing, sharedAddress));
@@ -136,4 +191,41 @@ export const measureChecks = async (stage: Stage): Promise<Mark[]> => {
       limit: { most: 0 },
     },
   ];
+};
+
+const ZONE = {
+  "turns.test": { MX: [[10, "mx.turns.test"]] },
+  "mx.turns.test": { A: ["127.0.0.1"] },
+} as const;
+
+/** How often a check has to wait for the mail server, counted by the server: over a new connection and over a warm one. */
+export const measureTurns = async (_stage: Stage): Promise<Mark[]> => {
+  const stub = startSmtpStub({ rcpt: (address) => (address.startsWith("user") ? "250 Ok" : "550 5.1.1 Unknown user") });
+  try {
+    const connector = createDirectConnector({ clock: systemClock, mayConnect: () => true });
+    const resolver = createZoneResolver(ZONE);
+    const config = configOf({ POSTWARDEN_SMTP_PORT: String(stub.port) });
+    const platform = { clock: systemClock, random: systemRandom, resolver, connector };
+    const log = createLog("silent", systemClock, () => undefined);
+    const { engines, smtp } = new EngineSlice(platform, config, { log, matchSuppression: () => null });
+    const counts: number[] = [];
+    for (const user of ["user1", "user2"]) {
+      const { live } = engines;
+      const attempted = await live.verify(live.begin(`${user}@turns.test`));
+      const { attempts } = attempted.evidence;
+      const reading = attempts[0]?.finding.reading;
+      if (reading !== "accepted") throw new Error(`the server of turns was read as ${reading}`);
+      counts.push(stub.sessions.reduce((sum, { turns }) => sum + turns, 0));
+    }
+    await smtp.pool.drain();
+    const [first = Number.NaN, both = Number.NaN] = counts;
+    const group = "turns";
+    const note = `the real and the random recipient in one group; connections: ${stub.sessions.length}`;
+    return [
+      { group, what: "waits of a check, new connection", value: first, unit: "", limit: { most: 3 }, note },
+      { group, what: "waits of a check, warm connection", value: both - first, unit: "", limit: { most: 1 } },
+    ];
+  } finally {
+    stub.stop();
+  }
 };

@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { createDnsResolver } from "../../src/foundation/net/dns-resolver.ts";
-import { inTurns } from "./load.ts";
+import { inTurns } from "../harness/world.ts";
 import { type Mark, median } from "./marks.ts";
-import { type NameServer, startNames } from "./names.ts";
+import { type NameServer, needTools, startNames } from "./servers.ts";
 import type { Stage } from "./stage.ts";
-import { needTools } from "./tools.ts";
 
 const NAMES = 10_000;
 const QUESTIONS = 60_000;
@@ -26,7 +25,7 @@ const askOurselves = async ({ address, port }: NameServer): Promise<Round> => {
   const resolver = createDnsResolver({ servers: [{ address, port }], clock: systemClock, cacheEntriesMax: 0 });
   let lost = 0;
   const [startedMs, startedCpu] = [performance.now(), process.cpuUsage()];
-  await inTurns(QUESTIONS, AT_ONCE, async (n) => {
+  await inTurns(Array(QUESTIONS).keys(), AT_ONCE, async (n) => {
     const { outcome } = await resolver.resolve(nameOf(n), "A");
     if (outcome !== "response") lost++;
   });

@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { systemClock } from "../../src/foundation/base/clock.ts";
 import { CUSTOM_RATE_MAX } from "../../src/accounts/billing/store.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
-import { type Mark, median } from "./marks.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
 import { cpuSecondsOf } from "../harness/binary.ts";
-import { keep, newDataDir, openData, type Running, type Stage, startBinary } from "./stage.ts";
-import { needTools } from "./tools.ts";
+import { type Mark, median } from "./marks.ts";
+import { needTools } from "./servers.ts";
+import { type Running, type Stage, keep, newDataDir, openData, startBinary } from "./stage.ts";
 
 const CONNECTIONS = 64;
 /** The rate limit is per key: so many keys with the highest rate take 80,000 requests a second together. */

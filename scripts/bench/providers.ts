@@ -1,9 +1,8 @@
-import type { Ask, BulkService } from "./bulk.ts";
+import { freePort } from "../harness/world.ts";
+import { type Ask, type BulkService, postList, startForLists, untilEnded } from "./bulk.ts";
 import { type Mark, median } from "./marks.ts";
-import { startForLists, postList, untilEnded } from "./bulk.ts";
-import { mailDomain, startNames } from "./names.ts";
-import { startSinkAt } from "./sink.ts";
-import { freePort, type Settings, type Stage } from "./stage.ts";
+import { mailDomain, startNames, startSinkAt } from "./servers.ts";
+import type { Settings, Stage } from "./stage.ts";
 
 /** Of the largest lists, three of five domains are at one of four providers. */
 const DOMAINS = 5_000;

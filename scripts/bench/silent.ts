@@ -1,13 +1,12 @@
+import { AccountsSlice } from "../../src/accounts/open.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { newId } from "../../src/foundation/base/secrets.ts";
-import { AccountsSlice } from "../../src/accounts/open.ts";
 import { VerificationStore } from "../../src/verify/store.ts";
-import { inTurns } from "./load.ts";
-import { type Mark, median } from "./marks.ts";
-import { mailDomain, startNames } from "./names.ts";
-import { startSink } from "./sink.ts";
 import { residentMbOf } from "../harness/binary.ts";
-import { newDataDir, openData, type Settings, type Stage, startBinary } from "./stage.ts";
+import { inTurns } from "../harness/world.ts";
+import { type Mark, median } from "./marks.ts";
+import { mailDomain, startNames, startSink } from "./servers.ts";
+import { type Settings, type Stage, newDataDir, openData, startBinary } from "./stage.ts";
 
 const PENDING = 10_000;
 const CHECKS = 100;
@@ -85,7 +84,7 @@ const listenSilently = (port: number) => {
 /** How long a hundred checks of the healthy server take, in milliseconds, each at a domain of its own. */
 const timeChecks = async (url: string, keys: readonly string[], round: number): Promise<number> => {
   const startedMs = performance.now();
-  await inTurns(CHECKS, AT_ONCE, async (n) => {
+  await inTurns(Array(CHECKS).keys(), AT_ONCE, async (n) => {
     const response = await fetch(`${url}/v1/email-verifications?timeout=30`, {
       method: "POST",
       headers: { authorization: `Bearer ${keys[n % keys.length]}` },

@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Config, readConfig } from "../../src/service/config.ts";
 import { type Db, openDb } from "../../src/foundation/db/open.ts";
+import { freePort } from "../harness/world.ts";
 import type { Supervisor } from "../lab/processes.ts";
 
 /** What a group works with: a directory of its own, and who starts and ends its processes. */
@@ -24,14 +25,6 @@ const BASE_SETTINGS = {
 };
 
 export type Settings = Readonly<Record<`POSTWARDEN_${string}`, string>>;
-
-/** A port of 127.0.0.1 on which nobody listened a moment ago. */
-export const freePort = (): number => {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
-  const { port } = listener;
-  listener.stop(true);
-  return port;
-};
 
 /** The settings of a process of ours, as an environment. */
 export const environment = (settings: Settings): Record<string, string> => ({ ...BASE_SETTINGS, ...settings });

@@ -1,17 +1,9 @@
 import { join } from "node:path";
 import { COMPILE_FLAGS } from "../compile-flags.ts";
 import { residentMbOf } from "../harness/binary.ts";
+import { freePort } from "../harness/world.ts";
 import { type Mark, median } from "./marks.ts";
-import {
-  freePort,
-  keep,
-  newDataDir,
-  type Running,
-  type Stage,
-  startUnready,
-  untilHealthy,
-  untilReady,
-} from "./stage.ts";
+import { type Running, type Stage, keep, newDataDir, startUnready, untilHealthy, untilReady } from "./stage.ts";
 
 const STARTS = 7;
 const IDLE_AFTER_MS = 5_000;

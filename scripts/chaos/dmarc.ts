@@ -7,13 +7,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { startDnsServer } from "../../src/testing/dns-server.ts";
 import { DOMAIN, mailOf } from "../bench/dmarc-mails.ts";
-import { freePort } from "../bench/stage.ts";
 import { createAccount, eventually, kill, startServer } from "../harness/binary.ts";
+import { freePort, respondWith } from "../harness/world.ts";
 import { count, openDatabase, printFindings } from "./claims.ts";
 import { claimsOf } from "./dmarc-claims.ts";
 import { createStream } from "./dmarc-stream.ts";
-import { encodeResponse, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";
 
 const { values } = parseArgs({
   options: { kills: { type: "string", default: "30" }, mails: { type: "string", default: "2000" } },
@@ -28,7 +28,7 @@ const PLACE = { ip: "127.20.0.25", port: freePort() };
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-chaos-"));
 /** Nobody publishes anything in this world. */
-const dns = await startDnsServer((query) => encodeResponse(query, { rcode: 3, authorities: [soaFor(query.name)] }));
+const dns = await startDnsServer((query) => respondWith(query, undefined));
 const env = {
   POSTWARDEN_DATA_DIR: folder,
   POSTWARDEN_PORT: "0",

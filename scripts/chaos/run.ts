@@ -3,20 +3,20 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DOMAIN, mailOf, messagesOf } from "../bench/dmarc-mails.ts";
-import { freePort } from "../bench/stage.ts";
 import {
+  type Environment,
+  type Server,
   command,
   createAccount,
   createKey,
-  type Environment,
-  kill,
-  type Server,
-  startServer,
   eventually,
+  kill,
+  startServer,
 } from "../harness/binary.ts";
-import { type Claim, count, type Findings, integrityClaims, one, openDatabase } from "./claims.ts";
+import { freePort } from "../harness/world.ts";
+import { type Claim, type Findings, count, integrityClaims, one, openDatabase } from "./claims.ts";
 import { claimsOf } from "./dmarc-claims.ts";
-import { createStream, type Stream } from "./dmarc-stream.ts";
+import { type Stream, createStream } from "./dmarc-stream.ts";
 import { everythingClaims } from "./everything-claims.ts";
 import { Load } from "./everything-load.ts";
 import { WebhookReceiver } from "./webhook-receiver.ts";

@@ -1,7 +1,7 @@
 /** The outside world of the chaos runs: a name server and four mail hosts on loopback, one a temperament. */
-import type { Answer } from "dns-packet";
-import { encodeResponse, type SeenQuery, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";
+import { startDnsServer } from "../../src/testing/dns-server.ts";
 import { SILENCE, startSmtpStub } from "../../src/testing/smtp-stub.ts";
+import { respondAsList, respondWith } from "../harness/world.ts";
 
 /** Domains under `.chaos.test` and the host that takes their mail. */
 const HOSTS = { good: "127.20.0.1", grey: "127.20.0.2", silent: "127.20.0.3", slow: "127.20.0.4" } as const;
@@ -39,18 +39,6 @@ export const CATALOGUE = {
 
 const reversed = (ip: string): string => ip.split(".").toReversed().join(".");
 
-/** What the zone of the blocklist says of a name. */
-const listResponse = (query: SeenQuery, listed: ReadonlySet<string>): Buffer => {
-  const ip = reversed(query.name.toLowerCase().slice(0, -LIST_ZONE.length - 1));
-  if (ip !== "127.0.0.2" && !listed.has(ip))
-    return encodeResponse(query, { rcode: 3, authorities: [{ ...soaFor(query.name), ttl: 0 } as Answer] });
-  if (query.type === "A")
-    return encodeResponse(query, { answers: [{ type: "A", name: query.name, ttl: 0, data: "127.0.0.2" }] });
-  if (query.type === "TXT")
-    return encodeResponse(query, { answers: [{ type: "TXT", name: query.name, ttl: 0, data: ["Listed for a test"] }] });
-  return encodeResponse(query, { authorities: [soaFor(query.name)] });
-};
-
 export const startWorld = async () => {
   /** Addresses on the blocklist. */
   const listed = new Set<string>();
@@ -77,16 +65,15 @@ export const startWorld = async () => {
   ];
   const dns = await startDnsServer((query) => {
     const name = query.name.toLowerCase();
-    if (name.endsWith(`.${LIST_ZONE}`)) return listResponse(query, listed);
-    const temperament = TEMPERAMENTS.find((known) => name.includes(`${known}.chaos.test`));
-    if (temperament === undefined) return encodeResponse(query, { rcode: 3, authorities: [soaFor(name)] });
-    if (query.type === "MX" && !name.startsWith("mx.")) {
-      const data = { preference: 10, exchange: `mx.${temperament}.chaos.test` };
-      return encodeResponse(query, { answers: [{ type: "MX", name: query.name, ttl: 60, data }] });
+    if (name.endsWith(`.${LIST_ZONE}`)) {
+      const ip = reversed(name.slice(0, -LIST_ZONE.length - 1));
+      const isListed = ip === "127.0.0.2" || listed.has(ip);
+      return respondAsList(query, LIST_ZONE, isListed ? { A: ["127.0.0.2"], TXT: ["Listed for a test"] } : undefined);
     }
-    if (query.type === "A")
-      return encodeResponse(query, { answers: [{ type: "A", name: query.name, ttl: 60, data: HOSTS[temperament] }] });
-    return encodeResponse(query, { authorities: [soaFor(name)] });
+    const temperament = TEMPERAMENTS.find((known) => name.includes(`${known}.chaos.test`));
+    if (temperament === undefined) return respondWith(query, undefined);
+    const A = [HOSTS[temperament]];
+    return respondWith(query, name.startsWith("mx.") ? { A } : { A, MX: [[10, `mx.${temperament}.chaos.test`]] });
   });
   return {
     listed,

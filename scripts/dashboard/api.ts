@@ -44,16 +44,3 @@ export class Api {
     return this.send<T>(path, { method: "GET" });
   }
 }
-
-/** Runs `work` for every item, so many at a time. */
-export const forAll = async <T>(
-  items: readonly T[],
-  atOnce: number,
-  work: (item: T) => Promise<unknown>,
-): Promise<void> => {
-  const left = items.values();
-  const one = async (): Promise<void> => {
-    for (const item of left) await work(item);
-  };
-  await Promise.all(Array.from({ length: atOnce }, one));
-};

@@ -1,14 +1,14 @@
 /** The mail hosts of the dashboard's world: one for each way in which mail hosts reply. */
 import {
+  NO_REPLY,
   type SmtpStub,
   type SmtpStubScript,
   type StubAnswer,
   type StubSession,
-  NO_REPLY,
   startSmtpStub,
 } from "../../src/testing/smtp-stub.ts";
+import type { NameRecords } from "../harness/world.ts";
 import { HOSTILE } from "./hostile.ts";
-import type { NameRecords } from "./zone.ts";
 
 const SLOW_MS = 1_500;
 

@@ -1,11 +1,10 @@
 /** Visits every page that links lead to, takes its pictures, and says what is wrong with it. */
 import { join } from "node:path";
-import type { Browser, CDPSession } from "playwright-core";
-import { axeProblems, COLOUR_RULES } from "./axe.ts";
-import { DESKTOP, launchBrowser, Person, PHONE } from "./browser.ts";
-import { Frontier, linksOf, PAGE_MAP, placeOf } from "./places.ts";
-import { signIn } from "./sign-in.ts";
+import { COLOUR_RULES, DESKTOP, PHONE, Person, axeProblems, launchBrowser } from "./browser.ts";
+import { signIn } from "./http-client.ts";
+import { Frontier, PAGE_MAP, linksOf, placeOf } from "./places.ts";
 import type { StageFacts } from "./stage.ts";
+import type { Browser, CDPSession } from "playwright-core";
 
 const NARROW = 360;
 const BYTES_MAX = 150_000;

@@ -2,10 +2,9 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startControl } from "./control.ts";
 import { DashboardService, ensureBinary } from "./service.ts";
 import { PASSWORD, Story, type Told, USERS } from "./story.ts";
-import { World } from "./world.ts";
+import { World, startControl } from "./world.ts";
 
 /** What a test needs to know; JSON, because tests run in a process of their own. */
 export interface StageFacts {

@@ -1,5 +1,6 @@
 /** Ninety days of blocklist monitoring: listings that come and go, targets that cannot be checked, notes and mutes. */
-import { type Api, forAll } from "./api.ts";
+import { inTurns } from "../harness/world.ts";
+import type { Api } from "./api.ts";
 import { HOSTILE_LINE } from "./hostile.ts";
 import type { World } from "./world.ts";
 
@@ -94,7 +95,7 @@ export class BlocklistStory {
   }
 
   #check(): Promise<void> {
-    return forAll(this.#targets, AT_ONCE, ({ id }) =>
+    return inTurns(this.#targets, AT_ONCE, ({ id }) =>
       this.api.post(`/v1/blacklist/targets/${id}/check?timeout=${CHECK_S}`),
     );
   }

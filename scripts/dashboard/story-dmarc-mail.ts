@@ -1,7 +1,7 @@
 /** Who sends mail in the name of the world's domains, day by day, as receivers report it. */
 import type { SampleReport, SampleRow } from "../../src/testing/dmarc-reports.ts";
-import { Dice } from "./dice.ts";
 import { HOSTILE, inXml } from "./hostile.ts";
+import { Dice } from "./story-addresses.ts";
 import type { WorldZone } from "./zone.ts";
 
 /** A sender: its addresses, and what receivers see of its mail. */

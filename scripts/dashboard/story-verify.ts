@@ -1,8 +1,15 @@
 /** Verifications and lists of a month, and those that are under way now. */
-import { type Api, forAll } from "./api.ts";
-import type { Dice } from "./dice.ts";
+import { inTurns } from "../harness/world.ts";
+import type { Api } from "./api.ts";
 import { HOSTILE, HOSTILE_LINE } from "./hostile.ts";
-import { customers, customersCsv, HOSTILE_HEADER, SLOW_ADDRESSES, SPECIAL_ADDRESSES } from "./story-addresses.ts";
+import {
+  type Dice,
+  HOSTILE_HEADER,
+  SLOW_ADDRESSES,
+  SPECIAL_ADDRESSES,
+  customers,
+  customersCsv,
+} from "./story-addresses.ts";
 import type { World } from "./world.ts";
 
 const AT_ONCE = 24;
@@ -19,13 +26,13 @@ const verify = (api: Api, email: string, timeoutS: number, source?: string) =>
 
 /** What customers and colleagues have checked on one day. */
 export const verifyForADay = (apis: readonly Api[], dice: Dice, count: number): Promise<void> =>
-  forAll(customers(dice, count), AT_ONCE, (email) =>
+  inTurns(customers(dice, count), AT_ONCE, (email) =>
     verify(dice.pick(apis), email, WAIT_S, dice.pick(["checkout", "crm", "form"])),
   );
 
 /** One of every sub_status, with the servers that take seconds. */
 export const verifyEveryReason = (api: Api): Promise<void> =>
-  forAll([...SPECIAL_ADDRESSES, ...SLOW_ADDRESSES], AT_ONCE, (email) => verify(api, email, WAIT_S, HOSTILE.script));
+  inTurns([...SPECIAL_ADDRESSES, ...SLOW_ADDRESSES], AT_ONCE, (email) => verify(api, email, WAIT_S, HOSTILE.script));
 
 const upload = (api: Api, csv: string, query: Readonly<Record<string, string>>) =>
   api.send<{ id: string }>(`/v1/bulk-verifications?${new URLSearchParams(query)}`, { body: csv, type: "text/csv" });
@@ -72,7 +79,7 @@ export const startPresent = async (api: Api, dice: Dice): Promise<void> => {
   const slow = (count: number) =>
     customers(dice, count).map((email, at) => `c${at}.${email.split("@")[0]?.replace(/[^a-z.]/g, "")}@slow.example`);
   const cancelled = await upload(api, `email\n${slow(300).join("\n")}\n`, { name: "old-leads.csv" });
-  await forAll(["anna@patience.example", "lena.hoffmann@patience.example", "office@patience.example"], 3, (email) =>
+  await inTurns(["anna@patience.example", "lena.hoffmann@patience.example", "office@patience.example"], 3, (email) =>
     verify(api, email, 1),
   );
   await Bun.sleep(2_500);

@@ -3,13 +3,12 @@
  * verifications, lists, blocklist targets, DMARC domains and webhooks. A real service would have written the same data.
  */
 import { Api } from "./api.ts";
-import { Dice } from "./dice.ts";
 import { HOSTILE, HOSTILE_LINE } from "./hostile.ts";
 import type { DashboardService } from "./service.ts";
+import { Dice, customersCsv } from "./story-addresses.ts";
 import { BlocklistStory } from "./story-blocklists.ts";
 import { DmarcStory } from "./story-dmarc.ts";
-import { customersCsv } from "./story-addresses.ts";
-import { completeList, LISTS, startPresent, verifyEveryReason, verifyForADay } from "./story-verify.ts";
+import { LISTS, completeList, startPresent, verifyEveryReason, verifyForADay } from "./story-verify.ts";
 import type { World } from "./world.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,31 +1,17 @@
 /** The name server of the dashboard's world: a table of records that can be changed, and the zones of every blocklist. */
-import type { Answer } from "dns-packet";
 import catalogue from "../../fixtures/blocklists.json" with { type: "json" };
 import {
   encodeResponse,
   type SeenQuery,
   type ScriptedDnsServer,
-  soaFor,
   startDnsServer,
 } from "../../src/testing/dns-server.ts";
+import { type NameRecords, respondAsList, respondWith } from "../harness/world.ts";
 import { HOSTILE } from "./hostile.ts";
 
-const SERVFAIL = 2;
-const NXDOMAIN = 3;
 const REFUSED = 5;
-const TTL_S = 60;
 /** 32 nibbles with dots between them. */
 const IPV6_CHARACTERS = 63;
-
-/** The records of one name. `fails`: no response is given about it. */
-export interface NameRecords {
-  readonly A?: readonly string[];
-  readonly MX?: ReadonlyArray<readonly [preference: number, exchange: string]>;
-  readonly TXT?: readonly string[];
-  readonly PTR?: readonly string[];
-  readonly CNAME?: string;
-  readonly fails?: true;
-}
 
 /** How a blocklist treats this resolver. */
 export type ListManner = "responds" | "refuses" | "fails";
@@ -155,57 +141,15 @@ export class WorldZone {
       if (!name.endsWith(`.${list.zone}`)) continue;
       const prefix = name.slice(0, -list.zone.length - 1);
       const isRefused = this.#refusesIpv6 && prefix.length === IPV6_CHARACTERS;
-      return isRefused ? encodeResponse(query, { rcode: REFUSED }) : respondAsList(query, list, prefix);
+      return isRefused ? encodeResponse(query, { rcode: REFUSED }) : respondFor(query, list, prefix);
     }
-    return this.#respondFromTable(query, name);
-  }
-
-  #respondFromTable(query: SeenQuery, name: string): Buffer {
-    const entry = this.#names.get(name);
-    const authorities = [{ ...soaFor(name), ttl: TTL_S } as Answer];
-    if (entry === undefined) return encodeResponse(query, { rcode: NXDOMAIN, authorities });
-    if (entry.fails) return encodeResponse(query, { rcode: SERVFAIL });
-    const answers = recordsOf(entry, query);
-    return encodeResponse(query, answers.length > 0 ? { answers } : { authorities });
+    return respondWith(query, this.#names.get(name));
   }
 }
 
-/** Text in strings of at most 255 octets (RFC 7208 §3.3). */
-const stringsOf = (text: string): Buffer[] => {
-  const bytes = Buffer.from(text);
-  return Array.from({ length: Math.ceil(bytes.length / 255) }, (_, n) => bytes.subarray(n * 255, (n + 1) * 255));
-};
-
-const recordsOf = (entry: NameRecords, { name, type }: SeenQuery): Answer[] => {
-  const record = { name, ttl: TTL_S };
-  if (entry.CNAME !== undefined) return [{ ...record, type: "CNAME", data: entry.CNAME }];
-  switch (type) {
-    case "A":
-      return (entry.A ?? []).map((data) => ({ ...record, type: "A", data }));
-    case "PTR":
-      return (entry.PTR ?? []).map((data) => ({ ...record, type: "PTR", data }));
-    case "TXT":
-      return (entry.TXT ?? []).map((text) => ({ ...record, type: "TXT", data: stringsOf(text) }));
-    case "MX":
-      return (entry.MX ?? []).map(([preference, exchange]) => ({
-        ...record,
-        type: "MX",
-        data: { preference, exchange },
-      }));
-    default:
-      return [];
-  }
-};
-
-/** TTL 0: a listing that comes or goes is seen at once. */
-const respondAsList = (query: SeenQuery, { manner, listed, refusal, zone }: ListState, prefix: string): Buffer => {
-  const record = { name: query.name, ttl: 0 };
-  const soa = [{ ...soaFor(zone), name: zone, ttl: 0 } as Answer];
+const respondFor = (query: SeenQuery, { manner, listed, refusal, zone }: ListState, prefix: string): Buffer => {
   if (manner === "fails") return encodeResponse(query, { rcode: REFUSED });
   const address = manner === "refuses" ? (refusal ?? "127.255.255.254") : listed.get(prefix);
-  if (address === undefined) return encodeResponse(query, { rcode: NXDOMAIN, authorities: soa });
-  if (query.type === "A") return encodeResponse(query, { answers: [{ ...record, type: "A", data: address }] });
-  if (query.type !== "TXT") return encodeResponse(query, { authorities: soa });
   const text = `Blocked - see https://${zone}/lookup?${prefix} ${HOSTILE.attribute}`;
-  return encodeResponse(query, { answers: [{ ...record, type: "TXT", data: stringsOf(text) }] });
+  return respondAsList(query, zone, address === undefined ? undefined : { A: [address], TXT: [text] });
 };

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { startDnsServer } from "../../src/testing/dns-server.ts";
 import { type WrongAnswers, bareNxdomain, emptyAnswer, serveZone } from "../../src/testing/dns-wrong.ts";
 import type { Zone } from "../../src/testing/dns-zone.ts";
+import { unboundText } from "../harness/world.ts";
 import { LAB_LISTS, SLOW_ZONE, servedZone } from "./blocklists-lists.ts";
 import { DNS, RBLDNSD, SLOW_RBLDNSD, SUFFIX, SYSTEM_DNS_PORT, WRONG_DNS, addressOf } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
@@ -57,37 +58,26 @@ const blocklists = (): readonly string[] => [
   ...LAB_LISTS.filter(({ datasets }) => datasets !== null).map(servedZone),
 ];
 
-/** `server:` clauses may stand several times in unbound.conf; the bad zones use that. */
-const configuration = (directory: string): string => `server:
-  interface: ${DNS.ip}@${DNS.port}
-  interface: ${DNS.ip}@${SYSTEM_DNS_PORT}
-  port: ${DNS.port}
-  directory: "${directory}"
-  chroot: ""
-  username: ""
-  pidfile: ""
-  use-syslog: no
-  logfile: ""
-  verbosity: 1
-  num-threads: 1
-  so-rcvbuf: 4m
-  do-daemonize: no
-  do-ip6: no
-  access-control: 127.0.0.0/8 allow
-  do-not-query-localhost: no
-  module-config: "iterator"
-  local-zone: "test." transparent
-  local-zone: "10.in-addr.arpa." transparent
-  local-zone: "127.in-addr.arpa." transparent
-${Object.values(BAD_ZONES).join("")}auth-zone:
+const configuration = (directory: string): string =>
+  unboundText({
+    directory,
+    port: DNS.port,
+    interfaces: [`${DNS.ip}@${DNS.port}`, `${DNS.ip}@${SYSTEM_DNS_PORT}`],
+    verbosity: 1,
+    clauses: [
+      "do-not-query-localhost: no",
+      'local-zone: "10.in-addr.arpa." transparent',
+      'local-zone: "127.in-addr.arpa." transparent',
+    ],
+    // Parts called `server` may stand several times in unbound.conf; the bad zones use that.
+    zones: `${Object.values(BAD_ZONES).join("")}auth-zone:
   name: "."
   zonefile: "${join(directory, "root.zone")}"
   for-downstream: no
   for-upstream: yes
   fallback-enabled: no
-${WRONG_ZONES.map((zone) => stubZone(`${zone}.${SUFFIX}`, WRONG_DNS)).join("")}${blocklists().map(blocklist).join("")}remote-control:
-  control-enable: no
-`;
+${WRONG_ZONES.map((zone) => stubZone(`${zone}.${SUFFIX}`, WRONG_DNS)).join("")}${blocklists().map(blocklist).join("")}`,
+  });
 
 /** Starts unbound on `DNS`, authoritative for the zone of the lab, and in front of rbldnsd for the blocklists. */
 export const startDns = async (supervisor: Supervisor, directory: string): Promise<void> => {

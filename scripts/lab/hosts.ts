@@ -165,7 +165,7 @@ export const ADDRESSES: readonly string[] = [
   ...Object.values(HOSTS),
 ];
 
-/** The mail domain of the reporting addresses. */
+/** The mail domain of the reporting addresses. All that follows about DMARC is loopback, apart from what the other rows use. */
 export const REPORT_HOST = "reports.lab.test";
 
 /** A name server of its own, because its zone changes while the lab runs; Postfix and Perl can only ask port 53. */

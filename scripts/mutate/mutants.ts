@@ -1,6 +1,5 @@
+import { type AstNode, type Change, isNode, valueChangesOf } from "./value-changes.ts";
 import { parseSync } from "oxc-parser";
-import { type AstNode, type Change, isNode } from "./ast.ts";
-import { valueChangesOf } from "./value-changes.ts";
 
 /** One change to one file that a test should notice. */
 export interface Mutant {

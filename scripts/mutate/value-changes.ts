@@ -1,4 +1,18 @@
-import { type AstNode, type Change, isNode } from "./ast.ts";
+import { z } from "zod";
+
+const nodeSchema = z.looseObject({ type: z.string(), start: z.number(), end: z.number() });
+
+/** A node of the syntax tree. */
+export type AstNode = z.output<typeof nodeSchema>;
+
+export const isNode = (value: unknown): value is AstNode => nodeSchema.safeParse(value).success;
+
+/** What a node allows to be changed: where, and what instead. */
+export interface Change {
+  readonly at: AstNode;
+  readonly replacement: string;
+  readonly description: string;
+}
 
 const CONSTANT = /^[A-Z][A-Z0-9_]*$/;
 const CONDITIONS = new Set(["and", "or"]);

@@ -8,7 +8,7 @@ import { type Answer, ask, enrol, keyOf, LISTS } from "./api.ts";
 import { type Attack, type AttackContext, type Finding, flood, pause, tallyOf } from "./attack.ts";
 import { headerBomb, mailWith, manyKeys, recordBomb, zipBomb } from "./bombs.ts";
 import type { Held } from "./connections.ts";
-import { REPORT_HOST_IP } from "./names.ts";
+import { REPORT_HOST_IP } from "./service.ts";
 
 const MB = 1_000_000;
 const DOMAIN = "owner-siege.com";

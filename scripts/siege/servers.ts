@@ -2,52 +2,49 @@
  * The name server and the mail servers of the siege, in a process of their own: what they take to answer must not depend
  * on what the attacker is doing. Sends `{ dns, smtpPort }` to its parent once all of them listen, and ends with it.
  */
-import type { Answer } from "dns-packet";
-import { encodeResponse, type SeenQuery, startDnsServer } from "../../src/testing/dns-server.ts";
+import { type SeenQuery, startDnsServer } from "../../src/testing/dns-server.ts";
 import { SILENCE, startSmtpStub } from "../../src/testing/smtp-stub.ts";
-import { answerFor, HEALTHY_HOSTS, PROVIDER_HOSTS, SILENT_HOSTS } from "./names.ts";
+import { type NameRecords, respondWith } from "../harness/world.ts";
 
 const TTL_S = 300;
 /** The provider takes its time for each group of recipients, so that many addresses are under way. */
 const PROVIDER_MS = { least: 50, most: 450 };
 const PROVIDER_RECIPIENTS = 25;
-const SERVFAIL = 2;
-const NXDOMAIN = 3;
 
-/** A negative response counts only with the SOA of its zone (RFC 2308 §2). */
-const SOA: Answer = {
-  ...{ type: "SOA", name: "test", ttl: TTL_S },
-  data: {
-    mname: "ns.test",
-    rname: "hostmaster.test",
-    serial: 1,
-    refresh: 3600,
-    retry: 600,
-    expire: 86_400,
-    minimum: 300,
-  },
+const HEALTHY_HOSTS = Array.from({ length: 8 }, (_, n) => `127.21.0.${n + 1}`);
+const PROVIDER_HOSTS = Array.from({ length: 16 }, (_, n) => `127.21.1.${n + 1}`);
+/** The hosts that accept connections and never send a banner. */
+const SILENT_HOSTS = Array.from({ length: 500 }, (_, n) => `127.21.${2 + (n >> 8)}.${n & 255}`);
+
+const addressIn = (hosts: readonly string[], n: number): string => hosts[n % hosts.length] ?? "";
+
+/**
+ * `healthyN.test` has a mail server that answers at once, `silentN.test` one that never does, `sharedN.test` one that all
+ * of them share, `muteN.test` is never answered by the name server, `failN.test` with SERVFAIL.
+ */
+const recordsOf = (name: string): NameRecords | "silent" | undefined => {
+  if (name === "mx.provider.test") return { A: PROVIDER_HOSTS };
+  const [, host, kind, number] = /^(mx\.)?(healthy|silent|shared|mute|fail)(\d*)\.test$/.exec(name) ?? [];
+  const mailHost: NameRecords = host === undefined ? { MX: [[10, `mx.${name}`]] } : {};
+  switch (kind) {
+    case "healthy":
+      return { ...mailHost, A: [addressIn(HEALTHY_HOSTS, Number(number))] };
+    case "silent":
+      return { ...mailHost, A: [addressIn(SILENT_HOSTS, Number(number))] };
+    case "shared":
+      return { MX: [[10, "mx.provider.test"]] };
+    case "mute":
+      return "silent";
+    case "fail":
+      return { fails: true };
+    default:
+      return undefined;
+  }
 };
 
 const respond = (query: SeenQuery): Buffer | undefined => {
-  const name = query.name.toLowerCase();
-  const record = { name: query.name, ttl: TTL_S };
-  if (name === "mx.provider.test" && query.type === "A") {
-    return encodeResponse(query, { answers: PROVIDER_HOSTS.map((data) => ({ ...record, type: "A", data })) });
-  }
-  const answer = answerFor(name);
-  if (answer.kind !== "exists") {
-    if (answer.kind === "silent") return undefined;
-    if (answer.kind === "servfail") return encodeResponse(query, { rcode: SERVFAIL });
-    return encodeResponse(query, { rcode: NXDOMAIN, authorities: [SOA] });
-  }
-  if (query.type === "MX" && answer.mailHost !== null) {
-    const data = { preference: 10, exchange: answer.mailHost };
-    return encodeResponse(query, { answers: [{ ...record, type: "MX", data }] });
-  }
-  if (query.type === "A" && answer.address !== null) {
-    return encodeResponse(query, { answers: [{ ...record, type: "A", data: answer.address }] });
-  }
-  return encodeResponse(query, { authorities: [SOA] });
+  const records = recordsOf(query.name.toLowerCase());
+  return records === "silent" ? undefined : respondWith(query, records, TTL_S);
 };
 
 const judge = (address: string): string => (address.startsWith("ada") ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");

@@ -1,13 +1,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { systemClock } from "../../src/foundation/base/clock.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
-import { environment, freePort, openData, type Settings, untilHealthy, untilReady } from "../bench/stage.ts";
+import { systemClock } from "../../src/foundation/base/clock.ts";
+import { type Settings, environment, openData, untilHealthy, untilReady } from "../bench/stage.ts";
 import { peakMbOf } from "../harness/binary.ts";
-import type { ServerAddresses } from "./children.ts";
-import { prefer } from "./children.ts";
+import { freePort } from "../harness/world.ts";
 import type { MemoryGroup } from "./cgroup.ts";
-import { REPORT_DOMAIN, REPORT_HOST_IP } from "./names.ts";
+import { type ServerAddresses, prefer } from "./children.ts";
 
+export const REPORT_HOST_IP = "127.21.0.25";
+const REPORT_DOMAIN = "reports-siege.com";
 const CREDITS = 1_000_000;
 const KEYS_EACH = 40;
 const STOP_MS_MAX = 5_000;

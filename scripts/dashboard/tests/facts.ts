@@ -1,10 +1,9 @@
 /** What the tests know of the stage that `npm run browser` has opened, and shortcuts to it. */
 import { Api } from "../api.ts";
-import type { ControlRequest } from "../control.ts";
-import type { HttpClient } from "../http-client.ts";
-import { signIn } from "../sign-in.ts";
+import { type HttpClient, signIn } from "../http-client.ts";
 import type { StageFacts } from "../stage.ts";
 import type { USERS } from "../story.ts";
+import type { ControlRequest } from "../world.ts";
 
 const { DASHBOARD_FACTS: given } = process.env;
 if (given === undefined) throw new Error("Run these tests with `npm run browser`.");

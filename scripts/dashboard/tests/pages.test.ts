@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { axeProblems, COLOUR_RULES } from "../axe.ts";
-import type { Person } from "../browser.ts";
+import { COLOUR_RULES, type Person, axeProblems } from "../browser.ts";
 import { HOSTILE_LINE } from "../hostile.ts";
-import { Frontier, linksOf, PAGE_MAP } from "../places.ts";
+import { Frontier, PAGE_MAP, linksOf } from "../places.ts";
 import { leave, signedIn, visit } from "./browser.ts";
 
 const NARROW = 360;
