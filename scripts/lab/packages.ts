@@ -5,7 +5,7 @@ import type { Supervisor } from "./processes.ts";
 /** Packages of Debian that one part of the lab needs. */
 interface PackageSet {
   readonly installed: readonly string[];
-  /** Those that conflict with others, or would make users or a database: unpacked, never installed; with their program. */
+  /** Packages that conflict with others, or would make users or a database: unpacked, never installed; with their program. */
   readonly unpacked: Readonly<Record<string, string>>;
 }
 
