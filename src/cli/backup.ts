@@ -1,15 +1,14 @@
 import { errorCode } from "../foundation/base/errors.ts";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
-import type { Command } from "commander";
 import { actorOfProcess } from "../accounts/audit-store.ts";
 import { isoTime, systemClock } from "../foundation/base/clock.ts";
 import { describeCopyProblem, megabytes, writeBackup } from "../foundation/db/backup.ts";
 import { MIGRATIONS } from "../foundation/db/migrations.ts";
 import { describeRestoreProblem, type Restored, restoreBackup, type NamedAccess } from "../foundation/db/restore.ts";
-import { addCommand } from "./command.ts";
+import { argument, command, toggle } from "./command.ts";
 import { databasePath, isOwnName, loadConfig, lockDatabase, prepareDatabase } from "./prepare-directory.ts";
-import { CommandFailed, describeFileError, type Io, print } from "./io.ts";
+import { CommandFailed, describeFileError } from "./io.ts";
 
 /** Runs `work`; what the file system or SQLite throws becomes a failure about `file`. */
 const withFile = <T>(file: string, work: () => T): T => {
@@ -65,52 +64,53 @@ const restoredText = (file: string, path: string, { kept, hasChecksum, access }:
     ...listed("Users whose former password or second factor works again; tell them to change it:", access.usersReset),
   ].join("\n");
 
-/** `backup`, `restore` */
-export const addBackupCommands = (program: Command, io: Io): void => {
-  addCommand(program, "backup <file>", {
-    description: "Write a verified copy of the database to a new file, also while the server runs.",
-    example: "backup /var/backups/postwarden-monday.db",
-  }).action((file: string, { json }) => {
+const FILE = { file: argument("<file>") };
+
+const BACKUP = command({
+  description: "Write a verified copy of the database to a new file, also while the server runs.",
+  example: "backup /var/backups/postwarden-monday.db",
+  args: FILE,
+  run({ io, print }, { file }) {
     const config = loadConfig(io);
     const source = prepareDatabase(io, config, "fail");
     refuseTarget(file, config.dataDir);
-    const written = withFile(file, () => writeBackup(source, resolve(file)));
-    if (!written.ok)
-      throw new CommandFailed(describeCopyProblem(source, resolve(file), written.error), written.error.kind);
+    const target = resolve(file);
+    const written = withFile(file, () => writeBackup(source, target));
+    if (!written.ok) throw new CommandFailed(describeCopyProblem(source, target, written.error), written.error.kind);
     print(
-      io,
-      json,
-      { file: resolve(file), ...written.value },
+      { file: target, ...written.value },
       () =>
         `${file}: ${megabytes(written.value.bytes)}, verified; SHA-256 in ${file}.sha256. To restore it: postwarden restore ${file}`,
     );
-  });
+  },
+});
 
-  addCommand(program, "restore <file>", {
-    description:
-      "Replace the database by a backup. The server must be stopped; the former database is kept. Sessions and set-up links end; keys that were revoked since the backup stay revoked.",
-    example: "restore /var/backups/postwarden-monday.db",
-  })
-    .option("--keep-sessions", "let sessions and set-up links of the backup work again")
-    .action((file: string, { json, keepSessions = false }: { json?: boolean; keepSessions?: boolean }) => {
-      const config = loadConfig(io);
-      if (!existsSync(file)) throw new CommandFailed(`${file}: no such file`, "file");
-      const path = databasePath(config);
-      if (isSameFile(file, path))
-        throw new CommandFailed(`${file} is the database in use, not a backup of it.`, "file");
-      const keptSuffix = `.before-restore-${fileTime()}`;
-      prepareDatabase(io, config, "create");
-      const by = { ...actorOfProcess(io.environment.SUDO_USER), atMs: systemClock.nowMs() };
-      const lock = lockDatabase(path);
-      try {
-        const restored = withFile(file, () =>
-          restoreBackup(resolve(file), { path, keptSuffix, schemaMax: MIGRATIONS.length, keepSessions, by }),
-        );
-        if (!restored.ok)
-          throw new CommandFailed(describeRestoreProblem(file, path, restored.error), restored.error.kind);
-        print(io, json, restoredJson(path, restored.value), () => restoredText(file, path, restored.value));
-      } finally {
-        lock.release();
-      }
-    });
-};
+const RESTORE = command({
+  description:
+    "Replace the database by a backup. The server must be stopped; the former database is kept. Sessions and set-up links end; keys that were revoked since the backup stay revoked.",
+  example: "restore /var/backups/postwarden-monday.db",
+  args: FILE,
+  options: { keepSessions: toggle("let sessions and set-up links of the backup work again") },
+  run({ io, print }, { file, keepSessions }) {
+    const config = loadConfig(io);
+    if (!existsSync(file)) throw new CommandFailed(`${file}: no such file`, "file");
+    const path = databasePath(config);
+    if (isSameFile(file, path)) throw new CommandFailed(`${file} is the database in use, not a backup of it.`, "file");
+    const keptSuffix = `.before-restore-${fileTime()}`;
+    prepareDatabase(io, config, "create");
+    const by = { ...actorOfProcess(io.environment.SUDO_USER), atMs: systemClock.nowMs() };
+    const lock = lockDatabase(path);
+    try {
+      const restored = withFile(file, () =>
+        restoreBackup(resolve(file), { path, keptSuffix, schemaMax: MIGRATIONS.length, keepSessions, by }),
+      );
+      if (!restored.ok)
+        throw new CommandFailed(describeRestoreProblem(file, path, restored.error), restored.error.kind);
+      print(restoredJson(path, restored.value), () => restoredText(file, path, restored.value));
+    } finally {
+      lock.release();
+    }
+  },
+});
+
+export const BACKUP_COMMANDS = { backup: BACKUP, restore: RESTORE };

@@ -1,29 +1,37 @@
 import { readFileSync } from "node:fs";
-import { type Command, Option } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { isId, type Owner } from "../foundation/base/secrets.ts";
 import { batchView, newTargetsOf, readCsvBatch } from "../blocklist/batch.ts";
 import { discoverAndAdd } from "../blocklist/discovery.ts";
 import { severityRankOf } from "../blocklist/lists/blocklist.ts";
-import { TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
+import { TARGET_STATUSES, type TargetRow } from "../blocklist/store.ts";
 import type { Targets } from "../blocklist/targets.ts";
 import { BlocklistSlice } from "../blocklist/open.ts";
 import { Outbound } from "../notifications/open.ts";
 import { freshResolverOf, mailerOf, systemPlatform } from "../service/platform.ts";
-import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
+import { SEVERITIES } from "../foundation/base/severity.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
-import { table } from "./terminal-text.ts";
-import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
-import { CommandFailed, describeFileError, type Io, print, UsageError } from "./io.ts";
-import { accountIdOf, openDatabase, performAction } from "./data-directory.ts";
-import { failOnOption, failOnSeverity } from "./fail-on.ts";
-import { loadConfig } from "./prepare-directory.ts";
+import {
+  argument,
+  choice,
+  command,
+  group,
+  limit,
+  option,
+  type Surroundings,
+  type Terminal,
+  toggle,
+  type Values,
+} from "./command.ts";
+import { CommandFailed, describeFileError, type Io, UsageError } from "./io.ts";
+import { inAccount } from "./data-directory.ts";
+import { FAIL_ON, failOnSeverity } from "./fail-on.ts";
+import type { Config } from "../service/config.ts";
 
 type TargetView = ReturnType<Targets["view"]>;
 
-const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 10_000;
 const LISTINGS_SHOWN_MAX = 3;
 const HEADINGS = ["SEVERITY", "TARGET", "STATUS", "LISTED ON", "SINCE", "LABEL"];
@@ -36,8 +44,9 @@ const rowOf = ({ severity, value, status, listings, listed_on, label }: TargetVi
   return [severity ?? "-", value, status, listed, since, label ?? ""];
 };
 
-const targetTable = (views: readonly TargetView[], io: Io): string =>
-  views.length === 0 ? "No targets." : table(HEADINGS, views.map(rowOf), io.columns);
+/** Prints targets with their worst listings. */
+const showTargets = ({ print, table }: Terminal, views: readonly TargetView[]): void =>
+  print({ targets: views }, () => (views.length === 0 ? "No targets." : table(HEADINGS, views.map(rowOf))));
 
 /** The rows of a paged query, up to `limit`. */
 const readUpTo = (read: ReturnType<Targets["listWorst"]>, limit: number): TargetRow[] => {
@@ -91,173 +100,154 @@ type PerformOnTargets = <T>(
   work: () => Promise<T>,
 ) => Promise<T>;
 
-/** Runs `work` with the targets of an account of the data directory. */
-const withTargets = async (
-  io: Io,
-  { account, mode }: AccountOptions,
-  work: (blocklist: BlocklistSlice, owner: Owner, perform: PerformOnTargets) => Promise<void>,
+interface TargetContext {
+  readonly blocklist: BlocklistSlice;
+  readonly owner: Owner;
+  readonly config: Config;
+  readonly perform: PerformOnTargets;
+}
+
+const account = inAccount("targets");
+
+/** Commands on the targets of an account. */
+const inTargets: Surroundings<TargetContext, typeof account.options> = {
+  options: account.options,
+  open: (terminal, input, work) =>
+    account.open(terminal, input, async ({ db, config, owner, audit }) => {
+      const platform = systemPlatform(config);
+      const resolver = freshResolverOf(config);
+      const log = createLog("warn", systemClock, terminal.io.err);
+      try {
+        const { clock, random } = platform;
+        // The service that uses the same database sends the events.
+        const outbound = new Outbound({ db, clock }, config, { mailer: mailerOf(config) });
+        const fresh = { ...platform, resolver };
+        const blocklist = new BlocklistSlice({ db, clock, log, random }, config, { platform: fresh, outbound });
+        const perform: PerformOnTargets = (action, given, change) =>
+          audit.perform({
+            action: {
+              action,
+              accountId: owner.accountId,
+              subject: given[0] ?? null,
+              after: { targets: given.length },
+            },
+            work: change,
+            isRecordedUnchanged: () => false,
+          });
+        await work({ blocklist, owner, config, perform });
+      } finally {
+        resolver.close();
+        platform.close();
+      }
+    }),
+};
+
+/** The options of commands that add targets. */
+const ADDED = {
+  label: option("<text>", "label of targets that have none"),
+  alertSeverityMin: choice("<severity>", SEVERITIES, "send no alerts below this"),
+};
+
+const addAll = async (
+  { blocklist: { targets }, owner, config, perform, print }: TargetContext & Terminal,
+  text: string,
+  { label, alertSeverityMin }: Values<typeof ADDED>,
 ): Promise<void> => {
-  const config = loadConfig(io);
-  const db = openDatabase(io, config);
-  const [platform, resolver] = [systemPlatform(config), freshResolverOf(config)];
-  const log = createLog("warn", systemClock, io.err);
-  try {
-    const { clock, random } = platform;
-    // The service that uses the same database sends the events.
-    const outbound = new Outbound({ db, clock }, config, { mailer: mailerOf(config) });
-    const fresh = { ...platform, resolver };
-    const blocklist = new BlocklistSlice({ db, clock, log, random }, config, { platform: fresh, outbound });
-    const owner = { accountId: accountIdOf(db, account), mode };
-    await work(blocklist, owner, (action, given, change) => {
-      const [subject = null, after] = [given[0], { targets: given.length }];
-      return performAction(io, db, {
-        action: { action, accountId: owner.accountId, subject, after },
-        work: change,
-        isRecordedUnchanged: () => false,
-      });
-    });
-  } finally {
-    resolver.close();
-    platform.close();
-    db.close();
-  }
-};
-
-interface ListOptions extends AccountOptions {
-  readonly status?: TargetStatus;
-  readonly severity?: Severity;
-  readonly label?: string;
-  readonly limit: string;
-}
-
-interface AddOptions extends AccountOptions {
-  readonly label?: string;
-  readonly alertSeverityMin?: Severity;
-}
-
-const addAll = async (io: Io, options: AddOptions, textOf: () => Promise<string>): Promise<void> => {
-  const [text, { webhookAllowNetworks }] = [await textOf(), loadConfig(io)];
-  const webhookUrl = webhookUrlSchema(createUrlPolicy(webhookAllowNetworks));
   const common = {
-    ...(options.label === undefined ? {} : { label: options.label }),
-    ...(options.alertSeverityMin === undefined ? {} : { alert_severity_min: options.alertSeverityMin }),
+    ...(label === undefined ? {} : { label }),
+    ...(alertSeverityMin === undefined ? {} : { alert_severity_min: alertSeverityMin }),
   };
-  await withTargets(io, options, async ({ targets }, owner, perform) => {
-    const rows = await readCsvBatch(text, common, webhookUrl);
-    const wanted = newTargetsOf(rows);
-    const values = wanted.map(({ target }) => target);
-    const view = batchView(rows, await perform("targets.add", values, () => targets.addMany(owner, wanted)));
-    print(io, options.json, view, () => addedText(view));
-    if (view.invalid > 0)
-      throw new CommandFailed(`${view.invalid} of ${rows.length} rows were not added.`, "invalid_rows");
-  });
+  const rows = await readCsvBatch(text, common, webhookUrlSchema(createUrlPolicy(config.webhookAllowNetworks)));
+  const wanted = newTargetsOf(rows);
+  const values = wanted.map(({ target }) => target);
+  const view = batchView(rows, await perform("targets.add", values, () => targets.addMany(owner, wanted)));
+  print(view, () => addedText(view));
+  if (view.invalid > 0)
+    throw new CommandFailed(`${view.invalid} of ${rows.length} rows were not added.`, "invalid_rows");
 };
 
-/** `blocklist targets list | add | import | discover | check | remove`: what an account monitors, in the database. */
-export const addTargetCommands = (blocklist: Command, io: Io): void => {
-  const group = addGroup(blocklist, "targets", {
+const DISCOVER = command({
+  description: "Monitor a domain with its mail hosts and the addresses in its SPF record.",
+  example: "blocklist targets discover example.com --account acme --dry-run",
+  on: inTargets,
+  args: { domain: argument("[domain]", "domain to look up; none with --egress alone") },
+  options: {
+    ...ADDED,
+    egress: toggle("also the addresses that this service connects from"),
+    dryRun: toggle("show what was found; add nothing"),
+  },
+  check({ domain, egress }) {
+    if (domain === undefined && !egress) throw new UsageError("Give a domain, --egress, or both.", "domain");
+  },
+  async run({ blocklist, owner, perform, print, table }, { domain, egress, dryRun, label, alertSeverityMin }) {
+    const request = { domain, egress, dry_run: dryRun, label, alert_severity_min: alertSeverityMin };
+    const discovered = await perform("targets.add", [domain ?? "egress"], () =>
+      discoverAndAdd(blocklist, owner, request),
+    );
+    const rows = discovered.found.map(({ target, source, status, problem }) => [target, status, source, problem ?? ""]);
+    const found = () =>
+      rows.length === 0 ? "Nothing was found." : table(["TARGET", "STATUS", "SOURCE", "PROBLEM"], rows);
+    print(discovered, () => [found(), ...discovered.unknown].join("\n"));
+  },
+});
+
+const LIST = command({
+  description: "List targets, most severe first.",
+  example: "blocklist targets list --account acme --status listed",
+  on: inTargets,
+  options: {
+    status: choice("<status>", TARGET_STATUSES, "only this status"),
+    severity: choice("<severity>", SEVERITIES, "only this severity or higher"),
+    label: option("<text>", "only this label"),
+    limit: limit(100, SHOWN_MAX),
+  },
+  run(context, { status, severity, label, limit: shown }) {
+    const { blocklist, owner } = context;
+    const { targets } = blocklist;
+    const severityRankMin = severity === undefined ? undefined : severityRankOf(severity);
+    const rows = readUpTo(targets.listWorst(owner, { status, label, severityRankMin }), shown);
+    showTargets(
+      context,
+      rows.map((row) => targets.view(row)),
+    );
+  },
+});
+
+const GIVEN = { given: argument("<target...>", "targets or their ids") };
+
+/** The targets that an account monitors, in the database. */
+export const TARGET_COMMANDS = group(
+  {
     description: "List, add, check and remove the targets that an account monitors.",
     example: "blocklist targets list --account acme",
-  });
-  addTargetList(group, io);
-  withAddOptions(
-    addCommand(group, "add", {
+  },
+  {
+    list: LIST,
+    add: command({
       description: "Monitor domains, IP addresses and ranges of IPv4 addresses.",
       example: "blocklist targets add example.com 192.0.2.1 --account acme",
+      on: inTargets,
+      options: ADDED,
+      args: { given: argument("<target...>", "such as example.com, 192.0.2.1 or 192.0.2.0/24") },
+      run: (context, { given, ...options }) => addAll(context, given.join("\n"), options),
     }),
-  )
-    .argument("<target...>", "such as example.com, 192.0.2.1 or 192.0.2.0/24")
-    .action((given: string[], options: AddOptions) => addAll(io, options, async () => given.join("\n")));
-  withAddOptions(
-    addCommand(group, "import", {
+    import: command({
       description: "Monitor the targets in a CSV file (target,label,webhook_url,alert_severity_min).",
       example: "blocklist targets import targets.csv --account acme",
+      on: inTargets,
+      options: ADDED,
+      args: { path: argument("<file>", "path of the file; - is standard input") },
+      run: async (context, { path, ...options }) => addAll(context, await readFileOrStdin(context.io, path), options),
     }),
-  )
-    .argument("<file>", "path of the file; - is standard input")
-    .action((path: string, options: AddOptions) => addAll(io, options, () => readFileOrStdin(io, path)));
-  addTargetDiscover(group, io);
-  addTargetCheck(group, io);
-  addTargetRemove(group, io);
-};
-
-interface DiscoverOptions extends AddOptions {
-  readonly egress?: boolean;
-  readonly dryRun?: boolean;
-}
-
-const addTargetDiscover = (group: Command, io: Io): Command =>
-  withAddOptions(
-    addCommand(group, "discover", {
-      description: "Monitor a domain with its mail hosts and the addresses in its SPF record.",
-      example: "blocklist targets discover example.com --account acme --dry-run",
-    }),
-  )
-    .argument("[domain]", "domain to look up; none with --egress alone")
-    .option("--egress", "also the addresses that this service connects from")
-    .option("--dry-run", "show what was found; add nothing")
-    .action(async (domain: string | undefined, options: DiscoverOptions) => {
-      const { egress, dryRun, label, alertSeverityMin, json } = options;
-      if (domain === undefined && egress !== true) throw new UsageError("Give a domain, --egress, or both.", "domain");
-      const request = { domain, egress, dry_run: dryRun, label, alert_severity_min: alertSeverityMin };
-      await withTargets(io, options, async (parts, owner, perform) => {
-        const discovered = await perform("targets.add", [domain ?? "egress"], () =>
-          discoverAndAdd(parts, owner, request),
-        );
-        const rows = discovered.found.map(({ target, source, status, problem }) => [
-          ...[target, status, source, problem ?? ""],
-        ]);
-        print(io, json, discovered, () =>
-          [
-            rows.length === 0
-              ? "Nothing was found."
-              : table(["TARGET", "STATUS", "SOURCE", "PROBLEM"], rows, io.columns),
-            ...discovered.unknown,
-          ].join("\n"),
-        );
-      });
-    });
-
-const withAddOptions = (command: Command): Command =>
-  ofAccount(command, "targets")
-    .option("--label <text>", "label of targets that have none")
-    .addOption(new Option("--alert-severity-min <severity>", "send no alerts below this").choices([...SEVERITIES]));
-
-const addTargetList = (group: Command, io: Io): Command =>
-  ofAccount(
-    addCommand(group, "list", {
-      description: "List targets, most severe first.",
-      example: "blocklist targets list --account acme --status listed",
-    }),
-    "targets",
-  )
-    .addOption(new Option("--status <status>", "only this status").choices([...TARGET_STATUSES]))
-    .addOption(new Option("--severity <severity>", "only this severity or higher").choices([...SEVERITIES]))
-    .option("--label <text>", "only this label")
-    .option("--limit <n>", `how many, up to ${SHOWN_MAX}`, String(SHOWN_DEFAULT))
-    .action((options: ListOptions) =>
-      withTargets(io, options, async ({ targets }, owner) => {
-        const { status, severity, label } = options;
-        const severityRankMin = severity === undefined ? undefined : severityRankOf(severity);
-        const limit = readLimit(options.limit, SHOWN_MAX);
-        const rows = readUpTo(targets.listWorst(owner, { status, label, severityRankMin }), limit);
-        const views = rows.map((row) => targets.view(row));
-        print(io, options.json, { targets: views }, () => targetTable(views, io));
-      }),
-    );
-
-const addTargetCheck = (group: Command, io: Io): Command =>
-  ofAccount(
-    addCommand(group, "check", {
+    discover: DISCOVER,
+    check: command({
       description: "Check targets now and store the result.",
       example: "blocklist targets check example.com --account acme --fail-on high",
-    }),
-    "targets",
-  )
-    .argument("<target...>", "targets or their ids")
-    .addOption(failOnOption())
-    .action((given: string[], options: AccountOptions & { failOn?: Severity }) =>
-      withTargets(io, options, async (blocklist, owner, perform) => {
+      on: inTargets,
+      args: GIVEN,
+      options: { failOn: FAIL_ON },
+      async run(context, { given, failOn }) {
+        const { blocklist, owner, perform } = context;
         const { targets } = blocklist;
         const views: TargetView[] = [];
         const found = given.map((text) => findByName(targets, owner, text));
@@ -267,30 +257,26 @@ const addTargetCheck = (group: Command, io: Io): Command =>
             if (finished !== null) views.push(targets.view(finished));
           }
         });
-        print(io, options.json, { targets: views }, () => targetTable(views, io));
+        showTargets(context, views);
         failOnSeverity(
-          options.failOn,
+          failOn,
           views.map(({ value, severity }) => ({ name: value, severity })),
         );
-      }),
-    );
-
-const addTargetRemove = (group: Command, io: Io): Command =>
-  ofAccount(
-    addCommand(group, "remove", {
+      },
+    }),
+    remove: command({
       description: "Stop monitoring targets and delete their history.",
       example: "blocklist targets remove example.com --account acme",
-    }),
-    "targets",
-  )
-    .argument("<target...>", "targets or their ids")
-    .action((given: string[], options: AccountOptions) =>
-      withTargets(io, options, async ({ targets }, owner, perform) => {
+      on: inTargets,
+      args: GIVEN,
+      async run({ blocklist: { targets }, owner, perform, print }, { given }) {
         const found = given.map((text) => findByName(targets, owner, text));
         const removed = valuesOf(found);
         await perform("targets.remove", removed, async () => {
           for (const { id } of found) await targets.remove(owner, id);
         });
-        print(io, options.json, { removed }, () => `${removed.length} removed.`);
-      }),
-    );
+        print({ removed }, () => `${removed.length} removed.`);
+      },
+    }),
+  },
+);

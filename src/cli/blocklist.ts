@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { catalogueOf, openDnsbl, type Dnsbl } from "../blocklist/lists/open.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import { severityRankOf, type Blocklist, type Catalogue, isEnabled } from "../blocklist/lists/blocklist.ts";
@@ -7,10 +6,10 @@ import type { Severity } from "../foundation/base/severity.ts";
 import type { ListOutcome } from "../blocklist/lists/lookup.ts";
 import type { Target } from "../blocklist/lists/query-name.ts";
 import { catalogueView } from "../blocklist/list-status.ts";
-import { addCommand, addGroup } from "./command.ts";
-import { addTargetCommands } from "./blocklist-targets.ts";
-import { failOnOption, failOnSeverity } from "./fail-on.ts";
-import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { argument, command, group, type Surroundings, toggle } from "./command.ts";
+import { TARGET_COMMANDS } from "./blocklist-targets.ts";
+import { FAIL_ON, failOnSeverity } from "./fail-on.ts";
+import { CommandFailed, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { loadConfig } from "./prepare-directory.ts";
 
@@ -82,83 +81,78 @@ const parseTargetArgument = (text: string): Target => {
   throw new UsageError(`"${text}": ${parsed.error}`, "target");
 };
 
-/** `blocklist check | lists`, which need no server and no database, and `blocklist targets`. */
-export const addBlocklistCommands = (program: Command, io: Io): void => {
-  const group = addGroup(program, "blocklist", {
+const TARGETS = {
+  ...argument("<target...>", "domains and IP addresses"),
+  read: (given: unknown) => (given as readonly string[]).map(parseTargetArgument),
+};
+
+/** Commands that query lists, without a database. */
+const inLookups: Surroundings<Lookups> = {
+  options: {},
+  async open({ io }, _, work) {
+    const config = loadConfig(io);
+    const platform = systemPlatform(config);
+    // Uncached, so that a confirming query reaches the list, as in the service.
+    const resolver = freshResolverOf(config);
+    try {
+      await work({ catalogue: catalogueOf(config), dnsbl: openDnsbl({ ...platform, resolver }) });
+    } finally {
+      resolver.close();
+      platform.close();
+    }
+  },
+};
+
+const CHECK = command({
+  description: "Query every enabled list for domains and IP addresses.",
+  example: "blocklist check 192.0.2.1 example.com --fail-on high",
+  json: "print one JSON object per target",
+  on: inLookups,
+  args: { given: TARGETS },
+  options: { failOn: FAIL_ON },
+  async run({ catalogue, dnsbl, io, print }, { given, failOn }) {
+    const lists = catalogue.lists.filter(isEnabled);
+    const found: Array<{ name: string; severity: Severity }> = [];
+    for (const target of given) {
+      const checked = await checkTarget(dnsbl, lists, target);
+      print(checked, () => asText(checked, io.columns));
+      for (const { listings } of checked.results)
+        found.push(...listings.map(({ severity }) => ({ name: checked.target, severity })));
+    }
+    failOnSeverity(failOn, found);
+  },
+});
+
+const CATALOGUE_LISTS = command({
+  description: "Show the lists of the catalogue and who may use them.",
+  example: "blocklist lists --test",
+  on: inLookups,
+  options: { test: toggle("query the test points of every enabled list through your resolver") },
+  async run({ catalogue, dnsbl, print, table }, { test }) {
+    if (test) await dnsbl.health.ensureAllFresh(catalogue.lists.filter(isEnabled));
+    const view = catalogueView(catalogue, dnsbl.health);
+    const rows = view.lists.map(({ id, kinds, enabled, severity, health, usage }) => [
+      ...[id, kinds.join(" "), enabled ? "yes" : "no", severity],
+      ...(test ? [health.map(({ kind, state }) => `${kind} ${state}`).join(", ")] : []),
+      test ? (health.find(({ reason }) => reason !== null)?.reason ?? "") : (usage?.terms ?? ""),
+    ]);
+    const headings = ["LIST", "KINDS", "ENABLED", "SEVERITY", ...(test ? ["HEALTH", "REASON"] : ["TERMS OF USE"])];
+    print(view, () => table(headings, rows));
+    const isUsable = view.lists.some(({ health }) => health.some(({ state }) => state === "healthy"));
+    if (test && !isUsable)
+      throw new CommandFailed(
+        "No list is usable through this resolver. Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own.",
+        "unhealthy",
+      );
+  },
+});
+
+const BLOCKLIST = group(
+  {
     description: "Query DNS blocklists and manage the targets that an account monitors.",
     example: "blocklist check 192.0.2.1 example.com",
-  });
-  addTargetCommands(group, io);
-  addBlocklistCheck(group, io);
-  addBlocklistLists(group, io);
-};
+  },
+  { targets: TARGET_COMMANDS, check: CHECK, lists: CATALOGUE_LISTS },
+);
 
-const withLookups = async (io: Io, work: (lookups: Lookups) => Promise<void>): Promise<void> => {
-  const config = loadConfig(io);
-  const platform = systemPlatform(config);
-  // Uncached, so that a confirming query reaches the list, as in the service.
-  const resolver = freshResolverOf(config);
-  try {
-    await work({ catalogue: catalogueOf(config), dnsbl: openDnsbl({ ...platform, resolver }) });
-  } finally {
-    resolver.close();
-    platform.close();
-  }
-};
-
-const addBlocklistCheck = (group: Command, io: Io): Command =>
-  addCommand(group, "check", {
-    description: "Query every enabled list for domains and IP addresses.",
-    example: "blocklist check 192.0.2.1 example.com --fail-on high",
-    json: "print one JSON object per target",
-  })
-    .argument("<target...>", "domains and IP addresses")
-    .addOption(failOnOption())
-    .action(async (given: string[], { json, failOn }: { json?: boolean; failOn?: Severity }) => {
-      const targets = given.map(parseTargetArgument);
-      const found: Array<{ name: string; severity: Severity }> = [];
-      await withLookups(io, async ({ catalogue, dnsbl }) => {
-        const lists = catalogue.lists.filter(isEnabled);
-        for (const target of targets) {
-          const checked = await checkTarget(dnsbl, lists, target);
-          print(io, json, checked, () => asText(checked, io.columns));
-          for (const { listings } of checked.results)
-            found.push(...listings.map(({ severity }) => ({ name: checked.target, severity })));
-        }
-      });
-      failOnSeverity(failOn, found);
-    });
-
-const addBlocklistLists = (group: Command, io: Io): Command =>
-  addCommand(group, "lists", {
-    description: "Show the lists of the catalogue and who may use them.",
-    example: "blocklist lists --test",
-  })
-    .option("--test", "query the test points of every enabled list through your resolver")
-    .action(({ test, json }: { test?: boolean; json?: boolean }) =>
-      withLookups(io, async ({ catalogue, dnsbl }) => {
-        if (test) await dnsbl.health.ensureAllFresh(catalogue.lists.filter(isEnabled));
-        const view = catalogueView(catalogue, dnsbl.health);
-        const rows = view.lists.map(({ id, kinds, enabled, severity, health, usage }) => [
-          id,
-          kinds.join(" "),
-          enabled ? "yes" : "no",
-          severity,
-          ...(test ? [health.map(({ kind, state }) => `${kind} ${state}`).join(", ")] : []),
-          test ? (health.find(({ reason }) => reason !== null)?.reason ?? "") : (usage?.terms ?? ""),
-        ]);
-        print(io, json, view, () =>
-          table(
-            ["LIST", "KINDS", "ENABLED", "SEVERITY", ...(test ? ["HEALTH", "REASON"] : ["TERMS OF USE"])],
-            rows,
-            io.columns,
-          ),
-        );
-        const isUsable = view.lists.some(({ health }) => health.some(({ state }) => state === "healthy"));
-        if (test && !isUsable)
-          throw new CommandFailed(
-            "No list is usable through this resolver. Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own.",
-            "unhealthy",
-          );
-      }),
-    );
+export const BLOCKLIST_COMMANDS = { blocklist: BLOCKLIST };

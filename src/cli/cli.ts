@@ -3,6 +3,7 @@ import { AppError, SettingsError } from "../foundation/base/errors.ts";
 import { DATA_DIR_SETTING, type Environment, hasSettings } from "../service/config.ts";
 import { VERSION } from "../service/version.ts";
 import { readEnvironmentFile, readSettingsFile } from "./environment-file.ts";
+import { addTrees } from "./command.ts";
 import { loadCommands } from "./command-modules.ts";
 import { CommandFailed, type Io, printSafely, UsageError } from "./io.ts";
 
@@ -86,7 +87,7 @@ export const createProgram = async (
       environment = options.envFile === undefined ? null : readEnvironment();
     })
     .addHelpText("after", HELP_FOOTER);
-  for (const addCommands of commands) addCommands(program, io, () => readEnvironment());
+  for (const trees of commands) addTrees(program, { io, readEnvironment: () => readEnvironment() }, trees);
   for (const command of everyCommand(program)) {
     if (command.commands.length > 0) command.helpCommand("help [command]", "Show help for a command.");
     command

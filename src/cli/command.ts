@@ -1,7 +1,8 @@
 import { Argument, type Command, Option } from "commander";
 import type { KeyMode } from "../foundation/base/secrets.ts";
+import { parseDay } from "../foundation/http/day-range.ts";
 import type { Environment } from "../service/config.ts";
-import { type Io, UsageError } from "./io.ts";
+import { type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 
 /** A value on a command line, as the help shows it. `T` is what the command gets. */
@@ -56,6 +57,9 @@ export const toggle = (description: string): Operand<boolean> => ({
   read: (given) => given === true,
 });
 
+/** A switch that is on by default: `--no-…` turns it off. */
+export const unless = (description: string): Operand<boolean> => ({ ...toggle(description), isNegated: true });
+
 /** An argument or option that has one of some values. */
 export const choice = <const T extends string>(
   placeholder: string,
@@ -98,7 +102,12 @@ export const limit = (fallback: number, max: number): Operand<number> => ({
   placeholder: "<n>",
   description: `how many, up to ${max}`,
   fallback: String(fallback),
-  read: (given) => readLimit(String(given), max),
+  read(given) {
+    const text = String(given);
+    const number = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+    if (number < 1 || number > max) throw new UsageError(`--limit: "${text}" is not a whole number from 1 to ${max}.`);
+    return number;
+  },
 });
 
 /** A time, in ms since 1970. */
@@ -107,6 +116,14 @@ export const time = (description: string, example = "2026-01-01T00:00:00Z"): Ope
     const ms = Date.parse(text);
     if (Number.isNaN(ms)) throw new UsageError(`--${name}: "${text}" is not a time such as ${example}.`);
     return ms;
+  });
+
+/** A day in UTC. */
+export const day = (description: string) =>
+  parsed("<date>", description, (text, name) => {
+    const read = parseDay(text);
+    if (read === null) throw new UsageError(`--${name}: "${text}" is not a date such as 2026-01-31.`, name);
+    return read;
   });
 
 /** `--account` of a command that needs one. */
@@ -124,6 +141,8 @@ export const accountOptions = (things: string) => ({
 export interface Terminal {
   readonly io: Io;
   readonly isJson: boolean;
+  /** `--env-file` */
+  readonly envFile: string | null;
   /** Reads the settings again, for a reload. */
   readonly readEnvironment: () => Environment;
   /** Prints a JSON document with `--json`, else the text. */
@@ -144,6 +163,8 @@ interface GroupHelp {
   /** A command line that works, without the program's name. */
   readonly example: string;
   readonly alias?: string;
+  /** Shown below the example. */
+  readonly notes?: string;
 }
 
 interface CommandSpec<A, O, C, S extends Operands> extends GroupHelp {
@@ -153,6 +174,8 @@ interface CommandSpec<A, O, C, S extends Operands> extends GroupHelp {
   readonly args?: A;
   /** By their names in camel case. */
   readonly options?: O;
+  /** Throws `UsageError` for values that do not go together, before anything is opened. */
+  readonly check?: (input: Values<A> & Values<O>) => void;
   readonly on?: Surroundings<C, S>;
   readonly run: (context: C & Terminal, input: Values<A> & Values<O> & Values<S>) => unknown;
 }
@@ -174,8 +197,10 @@ export const group = (help: GroupHelp, commands: CommandTrees): CommandTree => (
 
 /** Adds commands by their names. */
 export const addTrees = (parent: Command, given: Session, commands: CommandTrees): void => {
-  for (const [name, { description, example, alias, addTo }] of Object.entries(commands)) {
-    const added = addGroup(parent, name, { description, example });
+  for (const [name, { description, example, alias, notes, addTo }] of Object.entries(commands)) {
+    const added = parent.command(name).description(description);
+    added.addHelpText("after", `\nExample:\n  postwarden ${example}`);
+    if (notes !== undefined) added.addHelpText("after", `\n${notes}`);
     if (alias !== undefined) added.alias(alias);
     addTo(added, given);
   }
@@ -191,6 +216,7 @@ export const command = <
   json = "print JSON",
   args,
   options,
+  check,
   on,
   run,
   ...help
@@ -207,8 +233,9 @@ export const command = <
         const values = added.opts();
         const input: Record<string, unknown> = {};
         for (const [name, { read, flag = name }] of Object.entries(all)) input[name] = read(values[flag], dashed(flag));
-        for (const [at, [name]] of operands.entries()) input[name] = added.processedArgs[at];
-        const terminal = terminalOf(given, values.json === true);
+        for (const [at, [name, { read }]] of operands.entries()) input[name] = read(added.processedArgs[at], name);
+        check?.(input as never);
+        const terminal = terminalOf(given, added.optsWithGlobals());
         // `input` and the context have what the declaration says.
         const work = async (context: object) =>
           void (await run({ ...context, ...terminal } as C & Terminal, input as never));
@@ -218,11 +245,15 @@ export const command = <
   };
 };
 
-const terminalOf = ({ io, readEnvironment }: Session, isJson: boolean): Terminal => ({
+const terminalOf = (
+  { io, readEnvironment }: Session,
+  { json = false, envFile = null }: { readonly json?: boolean; readonly envFile?: string | null },
+): Terminal => ({
   io,
   readEnvironment,
-  isJson,
-  print: (data, text) => io.out(isJson ? JSON.stringify(data) : text()),
+  isJson: json,
+  envFile,
+  print: (data, text) => print(io, json, data, text),
   table: (headings, rows) => table(headings, rows, io.columns),
 });
 
@@ -242,43 +273,4 @@ const optionOf = (
 const argumentOf = ({ placeholder, description, choices }: Operand<unknown>): Argument => {
   const made = new Argument(placeholder, description);
   return choices === undefined ? made : made.choices(choices);
-};
-
-export interface CommandHelp {
-  /** A sentence that begins with an imperative verb. */
-  readonly description: string;
-  /** A command line that works, without the program's name. */
-  readonly example: string;
-  /** What `--json` prints. */
-  readonly json?: string;
-}
-
-/** Adds a group of commands. */
-export const addGroup = (parent: Command, name: string, { description, example }: Omit<CommandHelp, "json">): Command =>
-  parent.command(name).description(description).addHelpText("after", `\nExample:\n  postwarden ${example}`);
-
-/** Adds a command with the option `--json`. */
-export const addCommand = (parent: Command, name: string, { json = "print JSON", ...help }: CommandHelp): Command =>
-  addGroup(parent, name, help).option("--json", json);
-
-/** The options of `ofAccount`. */
-export interface AccountOptions {
-  readonly account?: string | undefined;
-  readonly mode: KeyMode;
-  readonly json?: boolean;
-}
-
-/** Adds the options that choose the account and, of its `things`, those of live or of test keys. */
-export const ofAccount = (command: Command, things: string): Command =>
-  command
-    .option("--account <name>", "name of the account; required when there are several")
-    .addOption(
-      new Option("--mode <mode>", `${things} of live or of test keys`).choices(["live", "test"]).default("live"),
-    );
-
-/** Reads `--limit`. */
-export const readLimit = (text: string, max: number): number => {
-  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > max) throw new UsageError(`--limit: "${text}" is not a whole number from 1 to ${max}.`);
-  return limit;
 };

@@ -1,19 +1,16 @@
 import { SQLiteError } from "bun:sqlite";
-import type { Command } from "commander";
 import { compactDatabase } from "../foundation/db/free-pages.ts";
-import { addCommand } from "./command.ts";
+import { command } from "./command.ts";
 import { openDatabaseAt } from "./data-directory.ts";
 import { loadConfig, lockDatabase, prepareDatabase } from "./prepare-directory.ts";
-import { CommandFailed, type Io, print } from "./io.ts";
+import { CommandFailed } from "./io.ts";
 
 const inMegabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** `compact` */
-export const addCompactCommand = (program: Command, io: Io): void => {
-  addCommand(program, "compact", {
-    description: "Rewrite the database without unused space. The server must be stopped.",
-    example: "compact",
-  }).action(({ json }) => {
+const COMPACT = command({
+  description: "Rewrite the database without unused space. The server must be stopped.",
+  example: "compact",
+  run({ io, print }) {
     const path = prepareDatabase(io, loadConfig(io), "fail");
     const lock = lockDatabase(path);
     const db = openDatabaseAt(path);
@@ -28,8 +25,6 @@ export const addCompactCommand = (program: Command, io: Io): void => {
       }
       const { before, after } = compacted.value;
       print(
-        io,
-        json,
         { database: path, bytes_before: before, bytes_after: after },
         () => `${path}: ${inMegabytes(after)}, was ${inMegabytes(before)}.`,
       );
@@ -40,5 +35,7 @@ export const addCompactCommand = (program: Command, io: Io): void => {
       db.close();
       lock.release();
     }
-  });
-};
+  },
+});
+
+export const COMPACT_COMMANDS = { compact: COMPACT };

@@ -1,10 +1,10 @@
 import { errorText } from "../foundation/base/errors.ts";
 import { SQLiteError } from "bun:sqlite";
 import { describeUnknownAccount, NO_ACCOUNT_YET } from "../accounts/accounts.ts";
-import { type Actor, actorOfProcess, type AuditedAction, type PerformedAction } from "../accounts/audit-store.ts";
+import { type Actor, actorOfProcess, type AuditedAction } from "../accounts/audit-store.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import { AccountsSlice } from "../accounts/open.ts";
-import type { Account } from "../accounts/store.ts";
+import { type Account, AccountStore } from "../accounts/store.ts";
 import type { Owner } from "../foundation/base/secrets.ts";
 import type { Config } from "../service/config.ts";
 import { damageOf } from "../foundation/db/backup.ts";
@@ -109,14 +109,13 @@ export const accountNamed = ({ store }: Pick<DatabaseContext, "store">, name: st
   return account;
 };
 
-/** Performs an action with its entry in the audit log, which the first of its transactions that changes a row also writes. */
-export const performAction = <T>(io: Io, db: Db, act: PerformedAction<T>): Promise<T> =>
-  new AccountsSlice({ db, clock: systemClock }, actorOf(io)).audit.perform(act);
-
-/** The same for an action in many transactions: what came of it is a second entry, with `.done` after its name. */
+/**
+ * Performs an action in many transactions with its entry in the audit log, which the first of them that changes a row also
+ * writes. The result is a second entry, with `.done` after its name.
+ */
 export const performInSteps = async <T>(io: Io, db: Db, { action, work, resultOf }: LongAction<T>): Promise<T> => {
-  const value = await performAction(io, db, { action, work });
   const { audit } = new AccountsSlice({ db, clock: systemClock }, actorOf(io));
+  const value = await audit.perform({ action, work });
   const { before: _, ...done } = { ...action, action: `${action.action}.done`, after: resultOf(value) };
   db.transact((tx) => audit.append(tx, done));
   return value;
@@ -138,7 +137,7 @@ export const unknownAccount = (name: string): CommandFailed =>
 
 /** Id of the account of this name, or of the only account when no name is given. */
 export const accountIdOf = (db: Db, name: string | undefined): string => {
-  const { store } = new AccountsSlice({ db, clock: systemClock });
+  const store = new AccountStore(db);
   if (name !== undefined) {
     const account = store.findAccountByName(name);
     if (account !== undefined) return account.id;

@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { openHealthCheck } from "../dmarc/open.ts";
 import { freshResolverOf } from "../service/platform.ts";
@@ -12,16 +11,11 @@ import type {
 } from "../dmarc/insight/health/health-schema.ts";
 import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/insight/health/dkim-key.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
-import { addCommand } from "./command.ts";
-import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { argument, command, option } from "./command.ts";
+import { CommandFailed, UsageError } from "./io.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { safeLine } from "../foundation/base/visible-text.ts";
 import { wrapText } from "./terminal-text.ts";
-
-interface HealthOptions {
-  readonly selector?: readonly string[];
-  readonly json?: boolean;
-}
 
 /** Exit status when not everything could be checked. */
 const EXIT_UNKNOWN = 4;
@@ -47,29 +41,27 @@ const failOn = ({ domain, status }: DomainHealth): void => {
 };
 
 /** `dmarc health`: checks the DNS records of any domain, without a database. */
-export const addDmarcHealthCommand = (group: Command, io: Io): void => {
-  addCommand(group, "health", {
-    description: "Check the SPF, DKIM, DMARC, MX, MTA-STS, TLS-RPT and BIMI records of any domain.",
-    example: "dmarc health example.com --selector mail",
-  })
-    .argument("<domain>", "domain in the From address of mails")
-    .option("--selector <name...>", "DKIM selectors (default: 20 common ones)")
-    .addHelpText("after", "\nExit status: 0 no problems, 1 problems, 4 not everything could be checked.")
-    .action(async (text: string, { selector = [], json }: HealthOptions) => {
-      const domain = readDomain(text);
-      const selectors = readSelectors(selector, domain);
-      const config = loadConfig(io);
-      const resolver = freshResolverOf(config);
-      try {
-        const check = openHealthCheck({ clock: systemClock, resolver }, createUrlPolicy(config.webhookAllowNetworks));
-        const health = await check({ domain, selectors });
-        print(io, json, health, () => healthText(health, io.columns));
-        failOn(health);
-      } finally {
-        resolver.close();
-      }
-    });
-};
+export const HEALTH = command({
+  description: "Check the SPF, DKIM, DMARC, MX, MTA-STS, TLS-RPT and BIMI records of any domain.",
+  example: "dmarc health example.com --selector mail",
+  notes: "Exit status: 0 no problems, 1 problems, 4 not everything could be checked.",
+  args: { text: argument("<domain>", "domain in the From address of mails") },
+  options: { selector: option("<name...>", "DKIM selectors (default: 20 common ones)") },
+  async run({ io, print }, { text, selector = [] }) {
+    const domain = readDomain(text);
+    const selectors = readSelectors(selector, domain);
+    const config = loadConfig(io);
+    const resolver = freshResolverOf(config);
+    try {
+      const check = openHealthCheck({ clock: systemClock, resolver }, createUrlPolicy(config.webhookAllowNetworks));
+      const health = await check({ domain, selectors });
+      print(health, () => healthText(health, io.columns));
+      failOn(health);
+    } finally {
+      resolver.close();
+    }
+  },
+});
 
 const TITLES: Readonly<Record<HealthSection["code"], string>> = {
   dmarc: "DMARC",

@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { ImportSlice } from "../dmarc/reports/open.ts";
@@ -8,7 +7,7 @@ import type { Db } from "../foundation/db/open.ts";
 import { isDatabaseState } from "../foundation/base/errors.ts";
 import { findingViews } from "../dmarc/reports/ingest/ingestion-schemas.ts";
 import type { IngestionRow } from "../dmarc/reports/ingest/ingestion-store.ts";
-import { addCommand } from "./command.ts";
+import { accountOption, argument, command } from "./command.ts";
 import { accountIdOf, openDatabase, performInSteps } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
@@ -182,20 +181,20 @@ const importFiles = async (
 export type Stdin = () => ReadableStream<Uint8Array>;
 
 /** `dmarc import`: stores reports from files, with or without a running server. */
-export const addDmarcImport = (group: Command, io: Io, stdin: Stdin): void => {
-  addCommand(group, "import", {
+export const importCommand = (stdin: Stdin) =>
+  command({
     description:
       "Store the DMARC reports in files, directories and mailboxes. Reports older than the retention of their domain are discarded.",
     example: "dmarc import ~/Maildir/.dmarc reports.mbox *.xml.gz",
     json: "print one JSON object per file",
-  })
-    .argument("<file...>", "mails, mailboxes, XML, gzip and zip files, directories; - is standard input")
-    .option("--account <name>", "name of the account; required when there are several")
-    .action(async (given: string[], { account, json }: { account?: string; json?: boolean }) =>
+    args: {
+      given: argument("<file...>", "mails, mailboxes, XML, gzip and zip files, directories; - is standard input"),
+    },
+    options: { account: accountOption },
+    run: ({ io, isJson: json }, { given, account }) =>
       withReportDatabase(io, account, async (database) => {
         database.db.sqlite.run("PRAGMA synchronous = NORMAL");
         database.db.sqlite.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
         await importFiles(database, await Array.fromAsync(findFiles(given)), { io, json, stdin });
       }),
-    );
-};
+  });

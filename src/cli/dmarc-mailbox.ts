@@ -1,4 +1,3 @@
-import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { imapLoginOf, mailboxNameOf } from "../dmarc/reports/mailbox/open.ts";
 import { accountOfMailbox } from "../accounts/accounts.ts";
@@ -9,9 +8,9 @@ import { ImapFailure, formatImapUrl } from "../foundation/net/imap-client.ts";
 import { type ImapSession, openImapSession } from "../foundation/net/imap-session.ts";
 import { formatImapAfter } from "../service/imap-settings.ts";
 import type { ImapSettings } from "../dmarc/reports/mailbox/open.ts";
-import { addCommand } from "./command.ts";
-import { CommandFailed, type Io, print } from "./io.ts";
-import { openDatabase } from "./data-directory.ts";
+import { command } from "./command.ts";
+import { CommandFailed } from "./io.ts";
+import { withDatabase } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 
 /** New messages are counted up to this number. */
@@ -61,36 +60,31 @@ const textOf = ({ mailbox, messages, messages_to_fetch, idle, after, account_pro
   ].join("\n");
 
 /** `dmarc imap-check`: logs in to the configured mailbox and counts its messages, without changing anything. */
-export const addMailboxCommand = (group: Command, io: Io): void => {
-  addCommand(group, "imap-check", {
-    description: "Log in to the mailbox of POSTWARDEN_IMAP_URL and count its messages; changes nothing.",
-    example: "dmarc imap-check --env-file /etc/postwarden.env",
-  }).action(async ({ json }: { json?: boolean }) => {
-    const config = loadConfig(io);
-    const { imap } = config;
+export const MAILBOX_CHECK = command({
+  description: "Log in to the mailbox of POSTWARDEN_IMAP_URL and count its messages; changes nothing.",
+  example: "dmarc imap-check --env-file /etc/postwarden.env",
+  async run({ io, print }) {
+    const { imap } = loadConfig(io);
     if (imap === null)
       throw new CommandFailed(
         'POSTWARDEN_IMAP_URL is not set. Set it to the mailbox; see "Report mail by IMAP" in the README.',
         "no_mailbox",
       );
-    const db = openDatabase(io, config);
-    try {
-      const session = await openImapSession(await imapLoginOf(imap, systemClock), {
-        clock: systemClock,
-        isReadOnly: true,
-      });
+    await withDatabase(io, async (db) => {
       try {
-        const state = await inspectMailbox(session, imap, db);
-        print(io, json, state, () => textOf(state));
-        if (state.account_problem !== null) throw new CommandFailed(state.account_problem, "account");
-      } finally {
-        session.close();
+        const login = await imapLoginOf(imap, systemClock);
+        const session = await openImapSession(login, { clock: systemClock, isReadOnly: true });
+        try {
+          const state = await inspectMailbox(session, imap, db);
+          print(state, () => textOf(state));
+          if (state.account_problem !== null) throw new CommandFailed(state.account_problem, "account");
+        } finally {
+          session.close();
+        }
+      } catch (error) {
+        if (error instanceof ImapFailure) throw new CommandFailed(error.message, `imap_${error.kind}`);
+        throw error;
       }
-    } catch (error) {
-      if (error instanceof ImapFailure) throw new CommandFailed(error.message, `imap_${error.kind}`);
-      throw error;
-    } finally {
-      db.close();
-    }
-  });
-};
+    });
+  },
+});

@@ -9,7 +9,9 @@ import { createCommandLine } from "../testing/command-line.ts";
 import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml } from "../testing/dmarc-reports.ts";
 import { encodeResponse, startDnsServer } from "../testing/dns-server.ts";
 import { insertDomain } from "../testing/ingest-harness.ts";
-import { addDmarcCommands } from "./dmarc.ts";
+import { addTrees } from "./command.ts";
+import { dmarcCommands } from "./dmarc.ts";
+import type { Io } from "./io.ts";
 import { FILE_BYTES_MAX, piecesOf } from "./dmarc-files.ts";
 import { openDatabaseAt } from "./data-directory.ts";
 
@@ -41,34 +43,32 @@ const newWorld = async (...accounts: string[]) => {
     const err: string[] = [];
     const signal = Promise.withResolvers<string>();
     const program = new Command("postwarden").exitOverride();
-    addDmarcCommands(
-      program,
-      {
-        environment: { POSTWARDEN_DATA_DIR: dataDir, ...settings },
-        settingsFile: null,
-        out(line) {
-          out.push(line);
-          if (interrupts(line)) signal.resolve("SIGINT");
-        },
-        err: (line) => err.push(line),
-        status: null,
-        write: async () => undefined,
-        stdin: () =>
-          (async function* (): AsyncIterable<Uint8Array> {
-            yield* [];
-          })(),
-        stdinLines: () =>
-          (async function* (): AsyncIterable<string> {
-            yield* [];
-          })(),
-        stdinIsTerminal: false,
-        stdoutKind: "terminal",
-        columns: 80,
-        untilSignal: () => signal.promise,
-        onHangup: () => undefined,
+    const io: Io = {
+      environment: { POSTWARDEN_DATA_DIR: dataDir, ...settings },
+      settingsFile: null,
+      out(line) {
+        out.push(line);
+        if (interrupts(line)) signal.resolve("SIGINT");
       },
-      () => new Response(stdin).body ?? new ReadableStream(),
-    );
+      err: (line) => err.push(line),
+      status: null,
+      write: async () => undefined,
+      stdin: () =>
+        (async function* (): AsyncIterable<Uint8Array> {
+          yield* [];
+        })(),
+      stdinLines: () =>
+        (async function* (): AsyncIterable<string> {
+          yield* [];
+        })(),
+      stdinIsTerminal: false,
+      stdoutKind: "terminal",
+      columns: 80,
+      untilSignal: () => signal.promise,
+      onHangup: () => undefined,
+    };
+    const commands = dmarcCommands(() => new Response(stdin).body ?? new ReadableStream());
+    addTrees(program, { io, readEnvironment: () => io.environment }, commands);
     const failure = await program.parseAsync(["dmarc", ...args], { from: "user" }).then(
       () => null,
       (error: unknown) => error,

@@ -1,52 +1,19 @@
-import type { Command } from "commander";
-import { systemClock, isoTime } from "../foundation/base/clock.ts";
+import { isoTime, systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { isId } from "../foundation/base/secrets.ts";
-import { ImportSlice } from "../dmarc/reports/open.ts";
-import { addCommand, addGroup, type AccountOptions, ofAccount } from "./command.ts";
-import { addDomainCommands } from "./dmarc-domains.ts";
-import { addDmarcExport } from "./dmarc-export.ts";
-import { addDmarcHealthCommand } from "./dmarc-health.ts";
-import { addDmarcImport, ingestionLine, type ReportDatabase, type Stdin, withReportDatabase } from "./dmarc-import.ts";
-import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
-import { performInSteps } from "./data-directory.ts";
-import { addMailboxCommand } from "./dmarc-mailbox.ts";
-import { addSourceCommands } from "./dmarc-sources.ts";
-import { type Io, print, UsageError } from "./io.ts";
 import { AcceptedReporters, acceptedView } from "../dmarc/insight/queries/accepted-reporters.ts";
-import { type CommandService, withService } from "./service.ts";
-import { table } from "./terminal-text.ts";
-
-/** `dmarc domains | sources | classify | advice | reporters | import | retry | export | health | imap-check` */
-export const addDmarcCommands = (program: Command, io: Io, stdin: Stdin = () => Bun.stdin.stream()): void => {
-  const group = addGroup(program, "dmarc", {
-    description: "Manage monitored domains and their reports, and check the DNS records of a domain.",
-    example: "dmarc health example.com",
-  });
-  addDomainCommands(group, io);
-  addSourceCommands(group, io);
-  addReporterCommands(group, io);
-  addDmarcHealthCommand(group, io);
-  addMailboxCommand(group, io);
-  addDmarcImport(group, io, stdin);
-  addDmarcRetry(group, io);
-  addDmarcExport(group, io);
-};
-
-interface RetryOptions {
-  readonly account?: string;
-  readonly json?: boolean;
-  readonly all?: boolean;
-  readonly acceptUnauthenticated?: boolean;
-}
-
-const checkUsage = (ids: readonly string[], { all, acceptUnauthenticated }: RetryOptions): void => {
-  if ((ids.length === 0) !== (all === true)) throw new UsageError("Pass the ids of ingestions, or --all.", "ids");
-  if (all && acceptUnauthenticated)
-    throw new UsageError("--accept-unauthenticated needs the ids of the mails that you accept.", "ids");
-  const wrong = ids.find((id) => !isId(id));
-  if (wrong !== undefined) throw new UsageError(`"${wrong}" is not the id of an ingestion.`, "ids");
-};
+import { ImportSlice } from "../dmarc/reports/open.ts";
+import { accountOption, argument, command, type CommandTrees, group, toggle } from "./command.ts";
+import { performInSteps } from "./data-directory.ts";
+import { DOMAIN_COMMANDS } from "./dmarc-domains.ts";
+import { DMARC_EXPORT } from "./dmarc-export.ts";
+import { HEALTH } from "./dmarc-health.ts";
+import { importCommand, ingestionLine, type ReportDatabase, type Stdin, withReportDatabase } from "./dmarc-import.ts";
+import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
+import { MAILBOX_CHECK } from "./dmarc-mailbox.ts";
+import { SOURCE_COMMANDS } from "./dmarc-sources.ts";
+import { type Io, UsageError } from "./io.ts";
+import { type CommandService, inService } from "./service.ts";
 
 /** Reads ingestions again in this process. A running server may do so at the same time; each is processed once. */
 const retryIngestions = async (
@@ -67,84 +34,105 @@ const retryIngestions = async (
   return { tally, result: { retried, outcomes: tally.look().outcomes, ingestions: lines } };
 };
 
-const addDmarcRetry = (group: Command, io: Io): Command =>
-  addCommand(group, "retry", {
-    description: "Read rejected or quarantined reports again.",
-    example: "dmarc retry --all",
-  })
-    .argument("[id...]", "ids of ingestions")
-    .option("--all", "all that were rejected or quarantined")
-    .option("--accept-unauthenticated", "count these mails although they failed authentication")
-    .option("--account <name>", "name of the account; required when there are several")
-    .action(async (ids: string[], options: RetryOptions) => {
-      checkUsage(ids, options);
-      const { account, json, acceptUnauthenticated: isAccepted = false } = options;
-      await withReportDatabase(io, account, async (database) => {
-        const { db, accountId } = database;
-        const after = isAccepted ? { after: { accepted_unauthenticated: true } } : {};
-        const { result, tally } = await performInSteps(io, db, {
-          action: { action: "dmarc.reports.retry", accountId, subject: ids[0] ?? null, ...after },
-          work: () => retryIngestions(database, { ids, isAccepted, io }),
-          resultOf: ({ result: { retried } }) => ({ retried }),
-        });
-        print(io, json, result, () => {
-          const lines = result.ingestions.map(({ id, outcome, reason }) =>
-            `${id}  ${outcome ?? "pending"}  ${reason ?? ""}`.trimEnd(),
-          );
-          const summary = ids.length === 0 && result.retried > 0 ? [tallyText(tally.look())] : [];
-          return [`${result.retried.toLocaleString("en")} read again.`, ...summary, ...lines].join("\n");
-        });
-        if (!json && ids.length === 0) for (const line of problemsText(tally.look())) io.err(line);
+const RETRY = command({
+  description: "Read rejected or quarantined reports again.",
+  example: "dmarc retry --all",
+  args: { ids: argument("[id...]", "ids of ingestions") },
+  options: {
+    all: toggle("all that were rejected or quarantined"),
+    acceptUnauthenticated: toggle("count these mails although they failed authentication"),
+    account: accountOption,
+  },
+  check({ ids, all, acceptUnauthenticated }) {
+    if ((ids.length === 0) !== all) throw new UsageError("Pass the ids of ingestions, or --all.", "ids");
+    if (all && acceptUnauthenticated)
+      throw new UsageError("--accept-unauthenticated needs the ids of the mails that you accept.", "ids");
+    const wrong = ids.find((id) => !isId(id));
+    if (wrong !== undefined) throw new UsageError(`"${wrong}" is not the id of an ingestion.`, "ids");
+  },
+  run: ({ io, isJson, print }, { ids, all, acceptUnauthenticated: isAccepted, account }) =>
+    withReportDatabase(io, account, async (database) => {
+      const { db, accountId } = database;
+      const after = isAccepted ? { after: { accepted_unauthenticated: true } } : {};
+      const { result, tally } = await performInSteps(io, db, {
+        action: { action: "dmarc.reports.retry", accountId, subject: ids[0] ?? null, ...after },
+        work: () => retryIngestions(database, { ids, isAccepted, io }),
+        resultOf: ({ result: { retried } }) => ({ retried }),
       });
-    });
+      print(result, () => {
+        const lines = result.ingestions.map(({ id, outcome, reason }) =>
+          `${id}  ${outcome ?? "pending"}  ${reason ?? ""}`.trimEnd(),
+        );
+        const summary = all && result.retried > 0 ? [tallyText(tally.look())] : [];
+        return [`${result.retried.toLocaleString("en")} read again.`, ...summary, ...lines].join("\n");
+      });
+      if (!isJson && all) for (const line of problemsText(tally.look())) io.err(line);
+    }),
+});
 
 const acceptedOf = ({ db, service: { dmarc } }: CommandService): AcceptedReporters =>
   new AcceptedReporters({ db, clock: systemClock }, dmarc.stores.reporters);
 
-/** `dmarc reporters list | accept | withdraw` */
-const addReporterCommands = (dmarc: Command, io: Io): void => {
-  const group = addGroup(dmarc, "reporters", {
+const onReporter = { on: inService("reporters"), args: { reporter: argument("<reporter>") } };
+
+const REPORTERS = group(
+  {
     description: "Accept reporters that are not in the list of known ones, for all domains of an account.",
     example: "dmarc reporters accept partner-mail.net",
-  });
-  ofAccount(
-    addCommand(group, "list", { description: "List the accepted reporters.", example: "dmarc reporters list" }),
-    "reporters",
-  ).action((options: AccountOptions) =>
-    withService(io, options, async (command) => {
-      const reporters = acceptedOf(command).list(command.caller);
-      const rows = reporters.map(({ author, atMs }) => [author, isoTime(atMs)]);
-      print(io, options.json, { reporters: reporters.map(acceptedView) }, () =>
-        rows.length === 0 ? "No reporter is accepted." : table(["REPORTER", "ACCEPTED"], rows, io.columns),
-      );
+  },
+  {
+    list: command({
+      description: "List the accepted reporters.",
+      example: "dmarc reporters list",
+      on: onReporter.on,
+      run(context) {
+        const reporters = acceptedOf(context).list(context.caller);
+        const rows = reporters.map(({ author, atMs }) => [author, isoTime(atMs)]);
+        context.print({ reporters: reporters.map(acceptedView) }, () =>
+          rows.length === 0 ? "No reporter is accepted." : context.table(["REPORTER", "ACCEPTED"], rows),
+        );
+      },
     }),
-  );
-  ofAccount(
-    addCommand(group, "accept <reporter>", {
+    accept: command({
       description: "Let the reports of this organizational domain count in advice and alerts.",
       example: "dmarc reporters accept partner-mail.net",
+      ...onReporter,
+      async run(context, { reporter }) {
+        const accepted = await context.perform({ action: "dmarc.reporters.accept", subject: reporter }, () =>
+          acceptedOf(context).accept(context.caller, reporter),
+        );
+        context.print(acceptedView(accepted), () => `${accepted.author}: accepted.`);
+      },
     }),
-    "reporters",
-  ).action((reporter: string, options: AccountOptions) =>
-    withService(io, options, async (command) => {
-      const accepted = await command.perform({ action: "dmarc.reporters.accept", subject: reporter }, () =>
-        acceptedOf(command).accept(command.caller, reporter),
-      );
-      print(io, options.json, acceptedView(accepted), () => `${accepted.author}: accepted.`);
-    }),
-  );
-  ofAccount(
-    addCommand(group, "withdraw <reporter>", {
+    withdraw: command({
       description: "Withdraw the acceptance of a reporter.",
       example: "dmarc reporters withdraw partner-mail.net",
+      ...onReporter,
+      async run(context, { reporter }) {
+        const author = await context.perform({ action: "dmarc.reporters.withdraw", subject: reporter }, () =>
+          acceptedOf(context).withdraw(context.caller, reporter),
+        );
+        context.print({ reporter: author }, () => `${author}: not accepted any more.`);
+      },
     }),
-    "reporters",
-  ).action((reporter: string, options: AccountOptions) =>
-    withService(io, options, async (command) => {
-      const author = await command.perform({ action: "dmarc.reporters.withdraw", subject: reporter }, () =>
-        acceptedOf(command).withdraw(command.caller, reporter),
-      );
-      print(io, options.json, { reporter: author }, () => `${author}: not accepted any more.`);
-    }),
-  );
-};
+  },
+);
+
+export const dmarcCommands = (stdin: Stdin = () => Bun.stdin.stream()): CommandTrees => ({
+  dmarc: group(
+    {
+      description: "Manage monitored domains and their reports, and check the DNS records of a domain.",
+      example: "dmarc health example.com",
+    },
+    {
+      domains: DOMAIN_COMMANDS,
+      ...SOURCE_COMMANDS,
+      reporters: REPORTERS,
+      health: HEALTH,
+      "imap-check": MAILBOX_CHECK,
+      import: importCommand(stdin),
+      retry: RETRY,
+      export: DMARC_EXPORT,
+    },
+  ),
+});

@@ -1,19 +1,12 @@
-import type { Command } from "commander";
 import { err, ok } from "../foundation/base/errors.ts";
 import { examineMachine } from "../service/examination.ts";
 import type { Config } from "../service/config.ts";
 import type { DatabasePlace } from "../doctor/database-check.ts";
 import type { DoctorCheck, DoctorFinding } from "../doctor/doctor-check.ts";
-import { addCommand } from "./command.ts";
+import { command, option, withDefault } from "./command.ts";
 import { databasePath, loadConfig, prepareDatabase } from "./prepare-directory.ts";
-import { CommandFailed, print, type Io } from "./io.ts";
+import { CommandFailed, type Io } from "./io.ts";
 import { wrapText } from "./terminal-text.ts";
-
-interface DoctorOptions {
-  readonly domain: string;
-  readonly json?: boolean;
-  readonly envFile?: string | null;
-}
 
 /** Where the database is; creates nothing. */
 export const databasePlaceOf = (io: Io, config: Config): DatabasePlace => {
@@ -45,24 +38,26 @@ export const doctorText = (findings: readonly DoctorFinding[], columns: number):
   return [...sections, summary].join("\n\n");
 };
 
-/** `doctor`: checks this machine and its settings. Exit status 1 when a check fails. */
-export const addDoctorCommand = (program: Command, io: Io): void => {
-  addCommand(program, "doctor", {
-    description:
-      "Check this machine and the settings: clock, disk, files, database, backups, DNS servers, HELO name, every egress, blocklists, report mail and alert mail. Suggests fixes. Sends no mail.",
-    example: "doctor --env-file /etc/postwarden.env",
-    json: "print JSON: checks with area, check, state (ok, warn, fail) and message",
-  })
-    .option("--domain <domain>", "domain whose mail host is used to test outgoing SMTP", "gmail.com")
-    .action(async (_: unknown, command: Command) => {
-      const { json, ...options } = command.optsWithGlobals<DoctorOptions>();
-      const config = loadConfig(io);
-      const checks = await examineMachine(config, {
-        ...{ domain: options.domain, envFile: options.envFile ?? null },
-        ...{ database: databasePath(config), place: () => databasePlaceOf(io, config) },
-      });
-      print(io, json, { checks }, () => doctorText(checks, io.columns));
-      const failures = checks.filter(({ state }) => state === "fail").length;
-      if (failures > 0) throw new CommandFailed(`${failures} of ${checks.length} checks failed.`, "unhealthy");
+const DOCTOR = command({
+  description:
+    "Check this machine and the settings: clock, disk, files, database, backups, DNS servers, HELO name, every egress, blocklists, report mail and alert mail. Suggests fixes. Sends no mail.",
+  example: "doctor --env-file /etc/postwarden.env",
+  json: "print JSON: checks with area, check, state (ok, warn, fail) and message",
+  options: {
+    domain: withDefault(option("<domain>", "domain whose mail host is used to test outgoing SMTP"), "gmail.com"),
+  },
+  async run({ io, envFile, print }, { domain }) {
+    const config = loadConfig(io);
+    const checks = await examineMachine(config, {
+      domain,
+      envFile,
+      database: databasePath(config),
+      place: () => databasePlaceOf(io, config),
     });
-};
+    print({ checks }, () => doctorText(checks, io.columns));
+    const failures = checks.filter(({ state }) => state === "fail").length;
+    if (failures > 0) throw new CommandFailed(`${failures} of ${checks.length} checks failed.`, "unhealthy");
+  },
+});
+
+export const DOCTOR_COMMANDS = { doctor: DOCTOR };

@@ -1,20 +1,13 @@
-import type { Command } from "commander";
 import { openErasure } from "../service/erase/open.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { clearPageGaps } from "../foundation/db/page-gaps.ts";
 import { createAddressPattern, type AddressPattern } from "../service/erase/address-pattern.ts";
 import type { Erased } from "../service/erase/erasure.ts";
 import { filesWith } from "../service/erase/file-traces.ts";
-import { addCommand } from "./command.ts";
-import { performInSteps, withDatabase } from "./data-directory.ts";
-import { loadConfig } from "./prepare-directory.ts";
-import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { argument, command, toggle } from "./command.ts";
+import { inDatabase, performInSteps } from "./data-directory.ts";
+import { CommandFailed, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
-
-interface EraseOptions {
-  readonly dropSuppression?: boolean;
-  readonly json?: boolean;
-}
 
 /** What is left after an erasure: the command fails with these sentences, if any. */
 interface Leftovers {
@@ -89,36 +82,37 @@ const findLeftovers = async (
   return { problems, files: others };
 };
 
-/** `erase` */
-export const addEraseCommand = (program: Command, io: Io): void => {
-  addCommand(program, "erase <address>", {
-    description: "Erase every trace of an address, also while the server runs. This cannot be undone.",
-    example: "erase someone@example.com",
-  })
-    .option("--drop-suppression", "remove the address from the suppression list, too; by default its hash stays there")
-    .action(async (address: string, { dropSuppression = false, json }: EraseOptions) => {
-      const pattern = createAddressPattern(address);
-      if (!pattern.ok) throw new UsageError(pattern.error, "address");
-      const config = loadConfig(io);
-      await withDatabase(io, async (db) => {
-        const { erasure } = openErasure(db, pattern.value);
-        const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
-        const erased = await performInSteps(io, db, {
-          // Never the address: the audit log is not erased.
-          action: { action: "erase", accountId: null, subject: null },
-          work: () => erasure.run({ keepSuppression: !dropSuppression }),
-          resultOf: viewOf,
-        });
-        const counts = viewOf(erased);
-        const leftovers = await findLeftovers(
-          { erased, isPartOfOthers: erasure.isPartOfOthers },
-          { db, folders, pattern: pattern.value },
-        );
-        print(io, json, { address: pattern.value.normalized, ...counts, files: leftovers.files }, () =>
-          textOf(erased, leftovers),
-        );
-        if (leftovers.problems.length > 0)
-          throw new CommandFailed(["Not everything was erased:", ...leftovers.problems].join("\n  "), "incomplete");
-      });
-    });
+const ADDRESS = {
+  ...argument("<address>"),
+  read(given: unknown): AddressPattern {
+    const pattern = createAddressPattern(String(given));
+    if (pattern.ok) return pattern.value;
+    throw new UsageError(pattern.error, "address");
+  },
 };
+
+const ERASE = command({
+  description: "Erase every trace of an address, also while the server runs. This cannot be undone.",
+  example: "erase someone@example.com",
+  on: inDatabase,
+  args: { pattern: ADDRESS },
+  options: {
+    dropSuppression: toggle("remove the address from the suppression list, too; by default its hash stays there"),
+  },
+  async run({ db, config, io, print }, { pattern, dropSuppression }) {
+    const { erasure } = openErasure(db, pattern);
+    const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
+    const erased = await performInSteps(io, db, {
+      // Never the address: the audit log is not erased.
+      action: { action: "erase", accountId: null, subject: null },
+      work: () => erasure.run({ keepSuppression: !dropSuppression }),
+      resultOf: viewOf,
+    });
+    const leftovers = await findLeftovers({ erased, isPartOfOthers: erasure.isPartOfOthers }, { db, folders, pattern });
+    print({ address: pattern.normalized, ...viewOf(erased), files: leftovers.files }, () => textOf(erased, leftovers));
+    if (leftovers.problems.length > 0)
+      throw new CommandFailed(["Not everything was erased:", ...leftovers.problems].join("\n  "), "incomplete");
+  },
+});
+
+export const ERASE_COMMANDS = { erase: ERASE };

@@ -1,6 +1,6 @@
-import { Option } from "commander";
 import { severityRankOf } from "../blocklist/lists/blocklist.ts";
 import { SEVERITIES, type Severity } from "../foundation/base/severity.ts";
+import { choice } from "./command.ts";
 import { CommandFailed } from "./io.ts";
 
 /** Exit status when something is listed that is at least as severe as `--fail-on`. */
@@ -19,7 +19,8 @@ export const failOnSeverity = (
 };
 
 /** `--fail-on`, for commands that find listings. */
-export const failOnOption = (): Option =>
-  new Option("--fail-on <severity>", "end with status 3 when something is listed with this severity or higher").choices(
-    [...SEVERITIES],
-  );
+export const FAIL_ON = choice(
+  "<severity>",
+  SEVERITIES,
+  "end with status 3 when something is listed with this severity or higher",
+);

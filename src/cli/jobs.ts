@@ -2,7 +2,7 @@ import { JOB_STATUSES } from "../bulk/results/schemas.ts";
 import { exportRows } from "../bulk/results/job-rows.ts";
 import type { BulkJobs } from "../bulk/jobs.ts";
 import { writeResults } from "../bulk/results/results-csv.ts";
-import { argument, choice, command, group, limit, type Terminal, toggle } from "./command.ts";
+import { argument, choice, command, group, limit, type Terminal, unless } from "./command.ts";
 import { inService } from "./service.ts";
 import { tableTime } from "./terminal-text.ts";
 
@@ -74,10 +74,7 @@ const LISTS = group(
       on: ON,
       args: ARGS,
       options: {
-        defuse: {
-          ...toggle("do not prefix cells that a spreadsheet would run as formulas"),
-          isNegated: true,
-        },
+        defuse: unless("do not prefix cells that a spreadsheet would run as formulas"),
       },
       async run({ service: { bulk }, caller, io }, { id, defuse }) {
         const { number } = bulk.jobs.find(caller, id);

@@ -1,5 +1,4 @@
 import { Database as Sqlite } from "bun:sqlite";
-import type { Command } from "commander";
 import { dnsServersOf } from "../service/platform.ts";
 import { type Config, settingsInForce } from "../service/config.ts";
 import { INCREMENTAL } from "../foundation/db/free-pages.ts";
@@ -8,8 +7,8 @@ import { type Migrated, migrateFile } from "../foundation/db/migrate-file.ts";
 import { FINAL_SCHEMA, MIGRATIONS } from "../foundation/db/migrations.ts";
 import { keepDatabasePrivate } from "../foundation/db/database-files.ts";
 import { COMMIT, VERSION } from "../service/version.ts";
-import { addCommand } from "./command.ts";
-import { CommandFailed, type Io, print } from "./io.ts";
+import { command, unless } from "./command.ts";
+import { CommandFailed } from "./io.ts";
 import { databaseFailure } from "./data-directory.ts";
 import { loadConfig, prepareDatabase } from "./prepare-directory.ts";
 
@@ -35,44 +34,45 @@ const asText = (value: string | number | readonly (string | number)[] | null): s
   return Array.isArray(value) ? value.join(",") : String(value);
 };
 
-/** `migrate`, `config`, `version` */
-export const addMaintenanceCommands = (program: Command, io: Io): void => {
-  addCommand(program, "migrate", {
-    description: "Create the database, or migrate it to the schema of this version; `serve` does this at startup.",
-    example: "migrate",
-  })
-    .option("--no-copy", "migrate without a copy of the former database, for lack of disk space")
-    .action(({ json, copy: copyFirst }: { json?: boolean; copy: boolean }) => {
-      const config = loadConfig(io);
-      const path = prepareDatabase(io, config, "create");
-      const migrated = migrateDatabase(path, config, copyFirst);
-      const { before, applied, copy } = migrated;
-      print(io, json, { database: path, ...migrated }, () =>
-        applied.length === 0
-          ? `${path} is up to date (${before} migrations).`
-          : `Applied ${applied.join(", ")} to ${path}.${copy === null ? "" : ` A copy of the former database: ${copy}`}`,
-      );
-    });
+const MIGRATE = command({
+  description: "Create the database, or migrate it to the schema of this version; `serve` does this at startup.",
+  example: "migrate",
+  options: { copy: unless("migrate without a copy of the former database, for lack of disk space") },
+  run({ io, print }, { copy: copyFirst }) {
+    const config = loadConfig(io);
+    const path = prepareDatabase(io, config, "create");
+    const migrated = migrateDatabase(path, config, copyFirst);
+    const { before, applied, copy } = migrated;
+    print({ database: path, ...migrated }, () =>
+      applied.length === 0
+        ? `${path} is up to date (${before} migrations).`
+        : `Applied ${applied.join(", ")} to ${path}.${copy === null ? "" : ` A copy of the former database: ${copy}`}`,
+    );
+  },
+});
 
-  addCommand(program, "config", {
-    description: "Check the settings and print the effective values, without secrets.",
-    example: "config --env-file /etc/postwarden.env",
-  }).action(({ json }) => {
+const CONFIG = command({
+  description: "Check the settings and print the effective values, without secrets.",
+  example: "config --env-file /etc/postwarden.env",
+  run({ io, print }) {
     const config = loadConfig(io);
     const shown = settingsInForce({ ...config, dnsServers: dnsServersOf(config) });
-    print(io, json, shown, () => {
+    print(shown, () => {
       const rows = Object.entries(shown);
       const width = Math.max(...rows.map(([name]) => name.length));
       return rows.map(([name, value]) => `${name.padEnd(width)}  ${asText(value)}`).join("\n");
     });
-  });
+  },
+});
 
-  addCommand(program, "version", {
-    description: "Print the version and commit of this binary.",
-    example: "version --json",
-  }).action(({ json }) => {
+const VERSIONS = command({
+  description: "Print the version and commit of this binary.",
+  example: "version --json",
+  run({ print }) {
     const versions = { version: VERSION, commit: COMMIT, bun: Bun.version, schema: MIGRATIONS.length };
     const commit = COMMIT === null ? "" : `commit ${COMMIT}, `;
-    print(io, json, versions, () => `postwarden ${VERSION} (${commit}bun ${Bun.version}, schema ${MIGRATIONS.length})`);
-  });
-};
+    print(versions, () => `postwarden ${VERSION} (${commit}bun ${Bun.version}, schema ${MIGRATIONS.length})`);
+  },
+});
+
+export const MAINTENANCE_COMMANDS = { migrate: MIGRATE, config: CONFIG, version: VERSIONS };

@@ -1,12 +1,10 @@
 import { SEVERITIES } from "../foundation/base/severity.ts";
 import { recipientSchema } from "../foundation/mail/recipients.ts";
-import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS } from "../notifications/mail/subscription-store.ts";
-import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import { EVENT_TYPES } from "../service/event-docs.ts";
 import { argument, choice, command, group, option, severalOf, type Terminal, withDefault } from "./command.ts";
 import { CommandFailed, UsageError } from "./io.ts";
-import { type CommandService, inService } from "./service.ts";
+import { changeOf, type CommandService, inService, readWebhookUrl } from "./service.ts";
 
 const show = ({ service, caller, print, table }: CommandService & Terminal): void => {
   const view = service.notifications.settings.view(caller);
@@ -17,12 +15,6 @@ const show = ({ service, caller, print, table }: CommandService & Terminal): voi
     stopped.map(({ recipient, kind }) => `${MAIL_KIND_NAMES[kind]} to ${recipient}`).join(", ") || "none",
   ];
   print(view, () => table(["WEBHOOK", "RECIPIENTS", "MINIMUM SEVERITY", "DIGEST", "STOPPED BY RECIPIENTS"], [row]));
-};
-
-const readUrl = ({ config }: CommandService, url: string): string => {
-  const read = webhookUrlSchema(createUrlPolicy(config.webhookAllowNetworks)).safeParse(url);
-  if (read.success) return read.data;
-  throw new UsageError(`${url}: ${read.error.issues[0]?.message ?? "not a URL"}`, "webhook_url");
 };
 
 const mailSwitch = (name: "stop" | "resume", description: string) =>
@@ -71,13 +63,12 @@ const NOTIFICATIONS = group(
       },
       async run(context, { webhookUrl, recipient, severityMin, digest }) {
         const { service, caller, perform } = context;
-        const change = {
-          ...(webhookUrl === undefined ? {} : { webhookUrl: webhookUrl === "" ? null : readUrl(context, webhookUrl) }),
-          ...(recipient === undefined ? {} : { recipients: recipient.filter((address) => address !== "") }),
-          ...(severityMin === undefined ? {} : { blacklistSeverityMin: severityMin === "all" ? null : severityMin }),
-          ...(digest === undefined ? {} : { blacklistDigest: digest }),
-        };
-        if (Object.keys(change).length === 0) throw new UsageError("Name at least one setting to change.");
+        const change = changeOf({
+          webhookUrl: webhookUrl === "" ? null : webhookUrl && readWebhookUrl(context, webhookUrl),
+          recipients: recipient?.filter((address) => address !== ""),
+          blacklistSeverityMin: severityMin === "all" ? null : severityMin,
+          blacklistDigest: digest,
+        });
         const done = { action: "notifications.set", subject: caller.mode, after: { changed: Object.keys(change) } };
         await perform(done, () => service.notifications.settings.change(caller, change));
         show(context);
@@ -102,7 +93,8 @@ export const WEBHOOK_TEST = command({
   },
   async run(context, { given, type }) {
     const { service, caller, perform, print } = context;
-    const url = given === undefined ? service.notifications.settings.view(caller).webhook_url : readUrl(context, given);
+    const url =
+      given === undefined ? service.notifications.settings.view(caller).webhook_url : readWebhookUrl(context, given);
     if (url === null) throw new UsageError("The account has no default webhook URL. Pass a URL.", "url");
     const done = { action: "webhooks.test", subject: caller.mode };
     const result = await perform(done, () => service.notifications.webhooks.test(caller, url, type));

@@ -1,12 +1,11 @@
 import { existsSync } from "node:fs";
-import type { Command } from "commander";
 import { nextTurn, systemClock } from "../foundation/base/clock.ts";
 import { createLog, RecentProblems } from "../foundation/base/log.ts";
 import { type Environment, HOST_SETTING, PORT_SETTING } from "../service/config.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createServer } from "../service/server.ts";
 import { COMMIT, VERSION } from "../service/version.ts";
-import { addCommand } from "./command.ts";
+import { command, option } from "./command.ts";
 import { HttpListener } from "./http-listener.ts";
 import { type Io, UsageError } from "./io.ts";
 import { refuseLostDatabase } from "./newest-backup.ts";
@@ -89,24 +88,26 @@ const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment
   }
 };
 
-/** `serve`: the service, until SIGTERM or SIGINT. */
-export const addServeCommand = (program: Command, io: Io, readEnvironment: () => Environment): void => {
-  addCommand(program, "serve", {
-    description: "Run the service; settings are environment variables (see `postwarden config`).",
-    example: "serve --env-file /etc/postwarden.env",
-    json: "print the keys of a new account as JSON (the log is always JSON)",
-  })
-    .option("--host <address>", `address to listen on, overrides ${HOST_SETTING}`)
-    .option("--port <port>", `port to listen on, overrides ${PORT_SETTING}`)
-    .action(({ json = false, host, port }: { json?: boolean; host?: string; port?: string }) => {
-      if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= PORT_MAX))
-        throw new UsageError(`--port: "${port}" is not a port from 0 to ${PORT_MAX}.`, "port");
-      const withOptions = (environment: Environment): Environment => ({
-        ...environment,
-        ...(host === undefined ? {} : { [HOST_SETTING]: host }),
-        ...(port === undefined ? {} : { [PORT_SETTING]: port }),
-      });
-      const environment = withOptions(io.environment);
-      return serve({ ...io, environment }, json, () => withOptions(readEnvironment()));
+/** The service, until SIGTERM or SIGINT. */
+const SERVE = command({
+  description: "Run the service; settings are environment variables (see `postwarden config`).",
+  example: "serve --env-file /etc/postwarden.env",
+  json: "print the keys of a new account as JSON (the log is always JSON)",
+  options: {
+    host: option("<address>", `address to listen on, overrides ${HOST_SETTING}`),
+    port: option("<port>", `port to listen on, overrides ${PORT_SETTING}`),
+  },
+  run({ io, isJson, readEnvironment }, { host, port }) {
+    if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= PORT_MAX))
+      throw new UsageError(`--port: "${port}" is not a port from 0 to ${PORT_MAX}.`, "port");
+    const withOptions = (environment: Environment): Environment => ({
+      ...environment,
+      ...(host === undefined ? {} : { [HOST_SETTING]: host }),
+      ...(port === undefined ? {} : { [PORT_SETTING]: port }),
     });
-};
+    const environment = withOptions(io.environment);
+    return serve({ ...io, environment }, isJson, () => withOptions(readEnvironment()));
+  },
+});
+
+export const SERVE_COMMANDS = { serve: SERVE };

@@ -5,11 +5,12 @@ import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import type { Config } from "../service/config.ts";
 import { rateOf } from "../accounts/billing/store.ts";
 import type { Db } from "../foundation/db/open.ts";
+import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
+import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import type { Caller } from "../foundation/http/guard.ts";
-import { type AccountOptions, accountOptions, type Surroundings } from "./command.ts";
-import { accountIdOf, openDatabase, performAction } from "./data-directory.ts";
-import { loadConfig } from "./prepare-directory.ts";
-import { CommandFailed, type Io } from "./io.ts";
+import { accountOptions, type Surroundings } from "./command.ts";
+import { accountIdOf, inDatabase } from "./data-directory.ts";
+import { CommandFailed, UsageError } from "./io.ts";
 
 /** The use cases of the service for one command, on behalf of an account. */
 export interface CommandService {
@@ -29,41 +30,50 @@ interface Done {
 }
 
 /**
- * Runs `work` with the use cases of the service on the database of the data directory. Nothing is started: a server that
+ * Commands that need the use cases of the service on the database of the data directory. Nothing is started: a server that
  * uses the same database goes on with what the command changed.
  */
-export const withService = async (
-  io: Io,
-  { account, mode }: AccountOptions,
-  work: (command: CommandService) => Promise<void>,
-): Promise<void> => {
-  const config = loadConfig(io);
-  const db = openDatabase(io, config);
-  const [platform, freshResolver] = [systemPlatform(config), freshResolverOf(config)];
-  const log = createLog("warn", systemClock, io.err);
-  const baseUrl = config.baseUrl ?? `http://${config.host}:${config.port}`;
-  const service = new Service({ config, db, log, platform, freshResolver, baseUrl });
-  try {
-    // Lists are verified by the server.
-    await service.bulk.jobs.stop();
-    const accountId = accountIdOf(db, account);
-    const owner = service.accounts.store.findAccount(accountId);
-    if (owner === undefined) throw new CommandFailed("The account was removed meanwhile.", "unknown_account");
-    const caller = { keyId: "", accountId, mode, scopes: [], rate: rateOf(owner) };
-    const perform: CommandService["perform"] = (done, change, isRecordedUnchanged) =>
-      performAction(io, db, { action: { ...done, accountId }, work: change, isRecordedUnchanged });
-    await work({ service, config, db, caller, perform });
-  } finally {
-    service.engine.smtp.outages.stop();
-    await service.dmarc.stop();
-    freshResolver.close();
-    platform.close();
-    db.close();
-  }
-};
-
-/** Commands that need the use cases of the service. */
 export const inService = (things: string): Surroundings<CommandService, ReturnType<typeof accountOptions>> => ({
   options: accountOptions(things),
-  open: ({ io }, options, work) => withService(io, options, work),
+  open: (terminal, { account, mode }, work) =>
+    inDatabase.open(terminal, {}, async ({ db, config, audit }) => {
+      const platform = systemPlatform(config);
+      const freshResolver = freshResolverOf(config);
+      const log = createLog("warn", systemClock, terminal.io.err);
+      const baseUrl = config.baseUrl ?? `http://${config.host}:${config.port}`;
+      const service = new Service({ config, db, log, platform, freshResolver, baseUrl });
+      try {
+        // Lists are verified by the server.
+        await service.bulk.jobs.stop();
+        const accountId = accountIdOf(db, account);
+        const owner = service.accounts.store.findAccount(accountId);
+        if (owner === undefined) throw new CommandFailed("The account was removed meanwhile.", "unknown_account");
+        const caller = { keyId: "", accountId, mode, scopes: [], rate: rateOf(owner) };
+        const perform: CommandService["perform"] = (done, change, isRecordedUnchanged) =>
+          audit.perform({ action: { ...done, accountId }, work: change, isRecordedUnchanged });
+        await work({ service, config, db, caller, perform });
+      } finally {
+        service.engine.smtp.outages.stop();
+        await service.dmarc.stop();
+        freshResolver.close();
+        platform.close();
+      }
+    }),
 });
+
+/** A URL for webhooks; `name` is what it was given as. */
+export const readWebhookUrl = ({ config }: CommandService, url: string, name = url): string => {
+  const read = webhookUrlSchema(createUrlPolicy(config.webhookAllowNetworks)).safeParse(url);
+  if (read.success) return read.data;
+  throw new UsageError(`${name}: ${read.error.issues[0]?.message ?? "not a URL"}`, "webhook_url");
+};
+
+type Changed<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** The settings of a change that were given: one that is undefined stays. */
+export const changeOf = <T extends object>(settings: T): Changed<T> => {
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+  if (given.length === 0) throw new UsageError("Name at least one setting to change.");
+  // Only undefined settings were left out.
+  return Object.fromEntries(given) as Changed<T>;
+};

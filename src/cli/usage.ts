@@ -11,17 +11,10 @@ import { UsageStore } from "../accounts/usage/usage-store.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import type { DayRange } from "../foundation/base/days.ts";
 import { AppError } from "../foundation/base/errors.ts";
-import { parseDay, readDayRange } from "../foundation/http/day-range.ts";
-import { choice, command, parsed, toggle, withDefault } from "./command.ts";
+import { readDayRange } from "../foundation/http/day-range.ts";
+import { choice, command, day, toggle, withDefault } from "./command.ts";
 import { inAccount } from "./data-directory.ts";
 import { UsageError } from "./io.ts";
-
-const day = (description: string) =>
-  parsed("<date>", description, (text, name) => {
-    const read = parseDay(text);
-    if (read === null) throw new UsageError(`--${name}: "${text}" is not a date such as 2026-01-31.`, name);
-    return read;
-  });
 
 const rangeOf = (requested: Parameters<typeof readDayRange>[0]): DayRange => {
   try {

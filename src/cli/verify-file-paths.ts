@@ -5,8 +5,8 @@ import { CommandFailed, describeFileError, UsageError } from "./io.ts";
 
 /** The options of the command line about files. */
 export interface PathOptions {
-  readonly file?: string;
-  readonly out?: string;
+  readonly file?: string | undefined;
+  readonly out?: string | undefined;
   readonly force?: boolean;
   /** How `out` is shown when it is not the given path. */
   readonly outName?: string;

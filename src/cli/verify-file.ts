@@ -25,9 +25,9 @@ import { openDatabaseAt } from "./data-directory.ts";
 
 export interface FileOptions extends PathOptions {
   readonly json?: boolean;
-  readonly column?: string;
-  readonly header?: string;
-  readonly encoding?: string;
+  readonly column?: string | undefined;
+  readonly header?: string | undefined;
+  readonly encoding?: string | undefined;
   readonly dryRun?: boolean;
 }
 

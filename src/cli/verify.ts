@@ -1,5 +1,4 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import type { Command } from "commander";
 import { systemClock } from "../foundation/base/clock.ts";
 import { wait, waitFor } from "../foundation/base/wait.ts";
 import { createLog } from "../foundation/base/log.ts";
@@ -11,7 +10,7 @@ import type { Config } from "../service/config.ts";
 import { waitMsOf, type ConcludedVerification } from "../verify/verdict.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
-import { addCommand } from "./command.ts";
+import { argument, command, option, toggle, unless } from "./command.ts";
 import { CommandFailed, type Io, UsageError, print } from "./io.ts";
 import { type ListRun, type FileOptions, verifyFile, layoutOf } from "./verify-file.ts";
 import { openDatabase } from "./data-directory.ts";
@@ -28,7 +27,7 @@ import { table } from "./terminal-text.ts";
 import { counted } from "./progress.ts";
 
 interface VerifyOptions extends FileOptions {
-  readonly evidence?: boolean;
+  readonly evidence: boolean;
   readonly retries: boolean;
 }
 
@@ -107,41 +106,39 @@ const withEngine = async (
   }
 };
 
-/** `verify ADDRESS…` and `verify --file LIST --out RESULTS`, without a server. */
-export const addVerifyCommand = (program: Command, io: Io): void => {
-  addCommand(program, "verify", {
-    description: "Verify addresses or a list without a server and without credits.",
-    example: "verify --file customers.csv --out results.csv",
-    json: "print one JSON object per address, as in the API; with --file: the totals",
-  })
-    .argument("[address...]", "addresses (default: lines of standard input)")
-    .option("--evidence", "print DNS responses, SMTP transcript, conclusions and reasons")
-    .option("--no-retries", "conclude at once instead of waiting out greylisting")
-    .option("--file <path>", "list to verify (CSV or .xlsx; - is standard input); the same command resumes it")
-    .option("--out <path>", "with --file: output CSV; - is standard output")
-    .option("--column <column>", "with --file: column of the addresses, a name or a number from 0")
-    .option("--header <choice>", "with --file: whether the first row names the columns: auto, true, false")
-    .option(
-      "--encoding <name>",
-      "with --file: encoding of a CSV that is not Unicode, such as windows-1250 or shift_jis",
-    )
-    .option("--dry-run", "with --file: show how the list is read; verify nothing")
-    .option("--force", "with --file: replace an existing file at --out")
-    .action(async (given: string[], options: VerifyOptions) => {
-      checkUsage(given, options, io);
-      if (options.dryRun)
-        return withStreams(options, io, (paths, streams) => previewFile(paths, streams, systemRandom));
-      return withEngine(io, options, async (run) => {
-        if (options.file === undefined)
-          await verifyAddresses(run.engines.live, addressesOf(given, io), { io, options });
-        else await withStreams(options, io, (paths, streams) => verifyFile(paths, { ...run, io: streams }));
-      });
+/** Verifies addresses or a list, without a server. */
+const VERIFY = command({
+  description: "Verify addresses or a list without a server and without credits.",
+  example: "verify --file customers.csv --out results.csv",
+  json: "print one JSON object per address, as in the API; with --file: the totals",
+  args: { given: argument("[address...]", "addresses (default: lines of standard input)") },
+  options: {
+    evidence: toggle("print DNS responses, SMTP transcript, conclusions and reasons"),
+    retries: unless("conclude at once instead of waiting out greylisting"),
+    file: option("<path>", "list to verify (CSV or .xlsx; - is standard input); the same command resumes it"),
+    out: option("<path>", "with --file: output CSV; - is standard output"),
+    column: option("<column>", "with --file: column of the addresses, a name or a number from 0"),
+    header: option("<choice>", "with --file: whether the first row names the columns: auto, true, false"),
+    encoding: option("<name>", "with --file: encoding of a CSV that is not Unicode, such as windows-1250 or shift_jis"),
+    dryRun: toggle("with --file: show how the list is read; verify nothing"),
+    force: toggle("with --file: replace an existing file at --out"),
+  },
+  run({ io, isJson: json }, { given, ...input }) {
+    const options = { ...input, json };
+    checkUsage(given, options, io);
+    if (options.dryRun) return withStreams(options, io, (paths, streams) => previewFile(paths, streams, systemRandom));
+    return withEngine(io, options, async (run) => {
+      if (options.file === undefined) await verifyAddresses(run.engines.live, addressesOf(given, io), { io, options });
+      else await withStreams(options, io, (paths, streams) => verifyFile(paths, { ...run, io: streams }));
     });
-};
+  },
+});
+
+export const VERIFY_COMMANDS = { verify: VERIFY };
 
 const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): void => {
   const { file, out, column, header, encoding, force, dryRun, evidence } = options;
-  if (file === undefined && [out, column, header, encoding, force, dryRun].some((option) => option !== undefined))
+  if (file === undefined && ([out, column, header, encoding].some((text) => text !== undefined) || force || dryRun))
     throw new UsageError("--out, --column, --header, --encoding, --dry-run and --force need --file.");
   if (file !== undefined && (given.length > 0 || evidence))
     throw new UsageError("--file cannot be combined with addresses or --evidence.");
