@@ -48,7 +48,7 @@ const measure = async (root: string, test: string): Promise<Coverage> => {
 const sourceHash = async (root: string): Promise<string> => {
   const hash = new Bun.CryptoHasher("sha256");
   const files = [...new Glob("{src,fixtures,drizzle}/**/*").scanSync(root)].filter(
-    (file) => !file.endsWith(".test.ts"),
+    (file) => !/\.test\.tsx?$/.test(file),
   );
   for (const file of [...files.toSorted(), "package-lock.json", "bunfig.toml"])
     hash.update(`${file}\0`).update(await Bun.file(join(root, file)).bytes());

@@ -39,8 +39,8 @@ const settingsWith = (settings: Record<string, string>) => ({
   ...settings,
 });
 
-const portsOf = async (settings: Record<string, string>) => {
-  const { status, json } = await run(["doctor", "--domain", "shop.example.com", "--json"], {
+const portsOf = async (settings: Record<string, string>, domain = "shop.example.com") => {
+  const { status, json } = await run(["doctor", "--domain", domain, "--json"], {
     settings: settingsWith(settings),
   }).then((end) => ({ status: end.status, json: JSON.parse(end.out.split("\n")[0] ?? "") }));
   const checks = json.checks as Array<{ check: string; state: string; message: string }>;
@@ -90,6 +90,13 @@ describe("doctor tries the egress that probes will use", () => {
 
   test("straight from this machine where no egress is set", async () => {
     expect((await portsOf({})).ports).toEqual([`ok mx.example.com [127.0.0.1]:${stub.port} is reachable.`]);
+  });
+
+  test("nothing for a domain without a mail host, and says how to go on", async () => {
+    const { ports } = await portsOf({}, "none.example.com");
+    expect(ports).toEqual([
+      `warn No mail host of none.example.com was found, so outgoing port ${stub.port} was not tested (egress: direct). Check the DNS servers, or name another domain with --domain.`,
+    ]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { readEmbeddedCatalogue } from "../blocklist/lists/catalogue.ts";
 import type { ListOutcome } from "../blocklist/lists/lookup.ts";
+import type { Target } from "../blocklist/lists/query-name.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { checkListings, type LookUp } from "./listings-check.ts";
 
@@ -48,4 +49,17 @@ test("lists that are silent are given up after ten seconds", async () => {
   const checking = checkListings("203.0.114.9", { lists, clock, lookUp });
   await clock.advance(10_000);
   expect((await checking).message).toContain("not every list responded within 10 seconds");
+});
+
+test.each<[string, Target["kind"]]>([
+  ["203.0.114.9", "ipv4"],
+  ["2001:db8::9", "ipv6"],
+])("%s is looked up as an address of its family", async (address, kind) => {
+  const targets: Target[] = [];
+  const lookUp: LookUp = async (target) => {
+    targets.push(target);
+    return [];
+  };
+  await checkListings(address, { lists, clock: createTestClock(), lookUp });
+  expect(targets).toEqual([{ kind, value: address }]);
 });
