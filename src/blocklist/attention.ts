@@ -7,7 +7,7 @@ import type { Targets } from "./targets.ts";
 import type { Owner } from "../foundation/base/secrets.ts";
 
 export interface BlocklistAttention {
-  /** What needs somebody, the worst first. */
+  /** Open problems, the worst first. */
   readonly items: readonly AttentionItem[];
   readonly figures: TargetFigures;
 }
@@ -26,7 +26,7 @@ const UNKNOWN_NAMED_MAX = 3;
 /** Up to this number of lists with trouble are one item each; more have one cause and are one item. */
 const LISTS_APART_MAX = 2;
 
-/** What needs somebody on the home page: listed targets, lists that cannot be believed, targets that could not be checked. */
+/** Open problems on the home page: listed targets, lists that cannot be believed, targets that could not be checked. */
 export const createBlocklistAttention =
   (deps: BlocklistAttentionDeps) =>
   (owner: Owner): BlocklistAttention => {

@@ -163,7 +163,7 @@ export class JobQueries {
     }));
   }
 
-  /** What needs somebody among the lists of an account. */
+  /** Open problems of the lists of an account. */
   attention(owner: JobOwner): AttentionItem[] {
     const { jobs, runner, drafts, credits } = this.options;
     const newest = jobs.list(owner, {}, { before: null, limit: NEWEST_JOBS });
@@ -257,7 +257,7 @@ interface ListsState {
   readonly availableCredits: number;
 }
 
-/** What needs somebody among the lists of an account: failed lists, an outage, uploads that cannot be paid for. */
+/** Open problems of the lists of an account: failed lists, an outage, uploads that cannot be paid for. */
 const attentionOfLists = ({ nowMs, unfinished, pausedReason, ...state }: ListsState): AttentionItem[] => {
   const paused = unfinished.filter((job) => pausedReason(job) !== null);
   const reason = paused[0] === undefined ? null : pausedReason(paused[0]);

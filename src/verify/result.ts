@@ -81,7 +81,7 @@ export type Signals = z.infer<typeof signalsSchema>;
 export const resultSchema = z.object({
   email: textField("The address as it was submitted."),
   normalized_email: textField("The address in normal form."),
-  verdict: z.enum(VERDICTS).meta({ description: "Whether mail to the address will be delivered." }),
+  verdict: z.enum(VERDICTS).meta({ description: "Whether the server accepts mail for the address." }),
   sub_status: z.enum(SUB_STATUSES).meta({ description: "The reason for the verdict." }),
   quality_score: z.int().min(0).max(100).meta({ description: "How good the address is to mail." }),
   confidence: z.int().min(0).max(100).meta({ description: "How certain the verdict is." }),

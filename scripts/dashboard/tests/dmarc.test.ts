@@ -73,7 +73,7 @@ describe.each(WAYS)("a source %s", (_, way) => {
 });
 
 describe("DMARC", () => {
-  test("shows what came in and what was refused, with the raw mail and a retry", async () => {
+  test("shows received and rejected reports, with the raw mail and a retry", async () => {
     const hands = await Hands.of("owner", WAYS[1][1], "/dmarc/intake?outcome=rejected");
     await hands.sees(/DOCTYPE|truncated|part of the report is missing|rejected/i);
     await hands.person.goto("/dmarc/intake?outcome=quarantined");

@@ -53,8 +53,8 @@ export const SEVERITY_OPTIONS: ReadonlyArray<readonly [Severity, string]> = [
 
 export const HEALTH_WORDS: Readonly<Record<HealthState, readonly [Kind, string]>> = {
   healthy: ["ok", "Works"],
-  refused: ["bad", "Refuses us"],
-  silent: ["warn", "Says nothing"],
+  refused: ["bad", "Refused"],
+  silent: ["warn", "No data"],
   wildcard: ["bad", "Lists everything"],
   unreachable: ["warn", "No response"],
   unknown: ["unknown", "Not proven"],

@@ -45,7 +45,7 @@ interface ResultWords {
 
 /** Every verdict in words. */
 export const VERDICT_WORDS: Readonly<Record<Verdict, ResultWords>> = {
-  deliverable: { kind: "ok", label: "Deliverable", sentence: "Mail to this address will be delivered." },
+  deliverable: { kind: "ok", label: "Deliverable", sentence: "The server accepts mail for this address." },
   risky: { kind: "warn", label: "Risky", sentence: "Mail to this address may bounce, or reach nobody." },
   undeliverable: { kind: "bad", label: "Undeliverable", sentence: "Mail to this address will bounce." },
 };
@@ -99,7 +99,7 @@ export const REASON_WORDS: Readonly<Record<SubStatus, ResultWords>> = {
   rate_limited: {
     kind: "unknown",
     label: "Server limits us",
-    sentence: "The server limits how often we may ask, so the mailbox is unknown.",
+    sentence: "The server limits how many recipients we may check, so the mailbox is unknown.",
   },
   smtp_blocked: {
     kind: "unknown",

@@ -21,7 +21,7 @@ const AT_ONCE = 50;
 
 const query = z.object({ cursor: z.string().refine(isId).optional() });
 
-/** The alerts of a domain: what needs somebody, everything that was raised, and which rules are on. */
+/** The alerts of a domain: open ones, everything that was raised, and which rules are on. */
 export const alertPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => {
   const { domains, overview, alerts } = useCases;
   return [

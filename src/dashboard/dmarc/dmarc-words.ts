@@ -16,7 +16,7 @@ export const CLASS_WORDS: Readonly<Record<Classification, Word & { readonly mean
   authorized: { kind: "ok", text: "Authorized", meaning: "Yours, and nearly all of its mail is aligned." },
   misconfigured: { kind: "warn", text: "Misconfigured", meaning: "Yours, but its mail is not aligned." },
   forwarder: { kind: "info", text: "Forwarder", meaning: "It forwards mail of others. Nothing to do." },
-  unknown: { kind: "unknown", text: "Unknown", meaning: "Nobody knows whether it is yours. Classify it." },
+  unknown: { kind: "unknown", text: "Unknown", meaning: "Not identified. Classify it." },
   threat: { kind: "bad", text: "Threat", meaning: "It forges your domain." },
 };
 
@@ -88,16 +88,14 @@ export const REASONS: Readonly<Record<ClassificationReason, string>> = {
   unauthenticated: "Nothing authenticates its mail, and its addresses have no proper reverse name.",
   service_forwards: "This service only forwards mail.",
   forwarding: "Receivers recognize its mail as forwarded, or it relays mail that was signed elsewhere.",
-  untrusted_reports:
-    "Only reports name it whose mail is not authenticated as the reporter's. Anybody can send such reports.",
+  untrusted_reports: "It appears only in unauthenticated reports, which anyone can send.",
   aligned: "At least 90 % of its mail is aligned.",
   own_server: "It is one of your own servers, but less than 90 % of its mail is aligned.",
   unrelated: "The provider is used by many; this mail was not sent from your account there.",
-  partly_aligned: "Between 10 % and 90 % of its mail is aligned, so it is set up for you in part.",
+  partly_aligned: "Between 10 % and 90 % of its mail is aligned: it is partly configured for you.",
   authenticated_as_other:
     "It is authenticated as another domain, as mail of a service is before it is set up for yours.",
-  nothing_known:
-    "Nothing shows whether it sends for you: a forgotten server of yours fails exactly as a stranger's does.",
+  nothing_known: "Nothing shows whether it sends for you. An unconfigured server of yours would look the same.",
 };
 
 const KINDS: Readonly<Record<Source["kind"], string>> = {
@@ -110,4 +108,4 @@ const KINDS: Readonly<Record<Source["kind"], string>> = {
 
 /** What the key of a source stands for, in a sentence. */
 export const kindWords = ({ kind, key }: Source): string =>
-  key === "other" ? "Addresses beyond the most that are kept apart for a domain." : KINDS[kind];
+  key === "other" ? "Addresses above the per-domain limit, combined." : KINDS[kind];

@@ -70,7 +70,7 @@ const listView = (props: ListProps): View => {
           meta={<ListSummary counts={counts} total={total} />}
           actions={
             <>
-              <ButtonLink href="/dmarc/intake">What came in</ButtonLink>
+              <ButtonLink href="/dmarc/intake">Received reports</ButtonLink>
               <DownloadLink href={csvPath(state)}>CSV</DownloadLink>
               <ButtonLink kind="main" href="/dmarc/new" icon="plus">
                 Enroll a domain

@@ -208,7 +208,7 @@ const AdviceCallout = ({ id, overview }: { readonly id: string; readonly overvie
   );
 };
 
-/** What needs somebody, with the way out. */
+/** Open problems, with the fix. */
 export const OpenAlerts = ({
   id,
   alerts,

@@ -62,7 +62,7 @@ describe("an upload", () => {
     );
     expect(sent.headers.get("location")).toStartWith("/sign-in");
     expect((await visitor.upload("/dmarc/intake?_csrf=x", form)).status).toBe(403);
-    expect((await get("/dmarc/intake")).text).toContain("Nothing came in yet");
+    expect((await get("/dmarc/intake")).text).toContain("Nothing received yet");
   });
 
   test("in test mode is apart from live data", async () => {
@@ -71,7 +71,7 @@ describe("an upload", () => {
     const { location } = await upload([["t.xml", sampleReportXml({ domain: "shop.example" })]], "/test/dmarc/intake");
     expect(location).toStartWith("/test/dmarc/intake?at=");
     expect((await get(location ?? "")).text).toContain("1 file was stored");
-    expect((await get("/dmarc/intake")).text).toContain("Nothing came in yet");
+    expect((await get("/dmarc/intake")).text).toContain("Nothing received yet");
   });
 });
 

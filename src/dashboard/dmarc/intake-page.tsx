@@ -52,7 +52,7 @@ const csvPath = ({ cursor: _, ...given }: Query): string => {
   return `${PATH}.csv${text.size === 0 ? "" : `?${text}`}`;
 };
 
-/** Everything that came in for the account, and uploads. */
+/** All received reports for the account, and uploads. */
 export const intakePages = (useCases: UseCases): readonly PageRoute[] => [
   page({ path: PATH, query }, ({ viewer, query: given }) => intakeView(useCases, viewer, given)),
   page({ path: `${PATH}.csv`, query }, ({ request, viewer: { caller }, query: given }) => {
@@ -128,7 +128,7 @@ const ingestionPages = ({ reader }: UseCases): readonly PageRoute[] => [
     ({ viewer, params: { ingestion } }) => {
       const found = reader.find(viewer.caller, ingestion);
       return {
-        title: "What came in",
+        title: "Received reports",
         section: "dmarc",
         body: <IngestionFindings ingestion={found} />,
       };
@@ -153,17 +153,17 @@ const intakeView = async ({ reader }: UseCases, { caller }: Viewer, given: Query
   const { ingestions, next } = await reader.page(caller, listQueryOf(given), { before: given.cursor ?? null, limit });
   const isUpload = given.at !== undefined;
   return {
-    title: isUpload ? "Your upload" : "What came in",
+    title: isUpload ? "Your upload" : "Received reports",
     section: "dmarc",
     body: (
       <>
         <PageHead
-          title={isUpload ? "Your upload" : "Reports that came in"}
-          crumbs={[["DMARC", "/dmarc"], ...(isUpload ? [["What came in", PATH] as const] : [])]}
+          title={isUpload ? "Your upload" : "Received reports"}
+          crumbs={[["DMARC", "/dmarc"], ...(isUpload ? [["Received reports", PATH] as const] : [])]}
           meta={
             isUpload ? "what became of each file" : "by mail, from the mailbox, by upload and by import, of all domains"
           }
-          actions={isUpload ? <ButtonLink href={PATH}>Everything that came in</ButtonLink> : <RetryAll />}
+          actions={isUpload ? <ButtonLink href={PATH}>All received reports</ButtonLink> : <RetryAll />}
         />
         {isUpload && <UploadResult ingestions={ingestions} />}
         <Panel title={isUpload ? "Files" : "Mails and files"} aside="newest first" isFlush>

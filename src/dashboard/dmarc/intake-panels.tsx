@@ -41,12 +41,12 @@ interface TableProps {
   readonly isFiltered: boolean;
 }
 
-/** What came in, with what became of it. */
+/** Received reports, each with its outcome. */
 export const IngestionTable = ({ ingestions, isFiltered }: TableProps) => {
   if (ingestions.length === 0) return <NothingCame isFiltered={isFiltered} />;
   return (
     <Table
-      caption="Mails and files that came in, newest first"
+      caption="Received mails and files, newest first"
       columns={[
         { title: "What" },
         { title: "Outcome" },
@@ -64,7 +64,7 @@ const NothingCame = ({ isFiltered }: { readonly isFiltered: boolean }) =>
       <p>Choose other filters.</p>
     </Empty>
   ) : (
-    <Empty title="Nothing came in yet">
+    <Empty title="Nothing received yet">
       <p>Every mail to a reporting address and every imported file is listed here, with what became of it and why.</p>
     </Empty>
   );
@@ -147,7 +147,7 @@ export const IngestionFindings = ({ ingestion }: { readonly ingestion: Ingestion
         title={nameOf(ingestion)}
         crumbs={[
           ["DMARC", "/dmarc"],
-          ["What came in", "/dmarc/intake"],
+          ["Received reports", "/dmarc/intake"],
         ]}
         meta={
           <span>

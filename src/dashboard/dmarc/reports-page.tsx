@@ -77,7 +77,7 @@ export const reportsPages = ({
             current="reports"
             title={`Reports about ${domain.domain}`}
             meta={<LastReport domain={domain} />}
-            actions={<ButtonLink href={`/dmarc/intake?domain=${id}`}>What came in, and what was refused</ButtonLink>}
+            actions={<ButtonLink href={`/dmarc/intake?domain=${id}`}>Received and rejected</ButtonLink>}
           />
           <Panel title="Aggregate reports" aside={<RangeText {...range} />} isFlush>
             <ReportFilters domain={domain} query={given} range={range} />

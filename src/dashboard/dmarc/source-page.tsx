@@ -21,7 +21,7 @@ const ROWS_AT_ONCE = 25;
 
 const params = z.object({ id: z.string(), key: z.string() });
 
-/** A source: what it is and why we think so, what fails and how to fix it, and the rows of its reports. */
+/** A source: its identity and evidence, what fails and how to fix it, and the rows of its reports. */
 export const sourcePages = ({ reading, records }: DmarcPageUseCases): readonly PageRoute[] => [
   page(
     { path: "/dmarc/:id/sources/:key", params, query: sourceQuery },
@@ -145,7 +145,7 @@ const SourceChart = ({ source, days, row }: Found) => {
   return (
     <Panel title="Messages a day" aside={countText(source.messages, "message")}>
       {source.messages === 0 ? (
-        <p class="soft">No report of these days names it. The last one was about {source.last_day}.</p>
+        <p class="soft">No reports in this range. Last seen {source.last_day}.</p>
       ) : (
         <AreaChart
           caption={`Messages a day from ${source.name} in the name of ${row.domain}`}
@@ -166,7 +166,7 @@ const SourceChart = ({ source, days, row }: Found) => {
 
 /** The identity of a source and what its class rests on. */
 const Evidence = ({ source, service, reason, rule, word }: Found) => (
-  <Panel title="What it is, and why we think so">
+  <Panel title="Identity and evidence">
     <dl class="evidence">
       <Fact label="Identity">{kindWords(source)}</Fact>
       {service !== null && (

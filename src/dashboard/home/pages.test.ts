@@ -3,11 +3,11 @@ import { TestApp } from "../../testing/app.ts";
 import { signIn } from "../../testing/dashboard.ts";
 
 describe("the home page", () => {
-  test("of a new account says that nothing needs it, and how to begin", async () => {
+  test("of a new account says that there are no open problems, and how to begin", async () => {
     const visitor = await signIn(new TestApp());
     const { status, text } = await visitor.get("/");
     expect(status).toBe(200);
-    expect(text).toContain("Nothing needs you.");
+    expect(text).toContain("No open problems.");
     expect(text).toContain("Not monitored");
     expect(text).not.toContain("All clear");
     expect(text).toContain("First steps");

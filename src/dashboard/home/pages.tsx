@@ -85,21 +85,9 @@ const FirstSteps = () => (
   </Callout>
 );
 
-const NUMBERS = ["Nothing needs", "One thing needs", "Two things need", "Three things need", "Four things need"];
-
-const greetingAt = (hour: number): string => {
-  if (hour < 5 || hour >= 18) return "Good evening";
-  return hour < 12 ? "Good morning" : "Good afternoon";
-};
-
-const Greeting = ({ count }: { readonly count: number }) => {
-  const { nowMs, timeZone } = usePage();
-  const hour = Number(new Intl.DateTimeFormat("en-GB", { hour: "2-digit", hourCycle: "h23", timeZone }).format(nowMs));
-  const needs = NUMBERS[count] ?? `${numberText(count)} things need`;
-  return (
-    <PageHead title={greetingAt(hour)} meta={`${needs} you.${count === 0 ? "" : " Everything else is in order."}`} />
-  );
-};
+const Greeting = ({ count }: { readonly count: number }) => (
+  <PageHead title="Overview" meta={count === 0 ? "No open problems." : `${countText(count, "open problem")}.`} />
+);
 
 /** More items are on the pages of their sections. */
 const ITEMS_MAX = 12;

@@ -99,7 +99,7 @@ const EXPIRED: View = {
       }
     >
       <p>
-        A file waits an hour to be started, and not across a restart of the service; newer uploads replace the oldest.
+        Uploads are kept for one hour and are deleted when the service restarts; newer uploads replace the oldest.
         Nothing was verified or charged.
       </p>
     </Empty>

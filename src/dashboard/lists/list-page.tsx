@@ -12,7 +12,7 @@ import { verdictParts, type ListFacts } from "./list-facts.tsx";
 import { rateText, stateWords, timeLeftText, encodingName, separatorName } from "./list-words.ts";
 import type { Preview } from "../../bulk/arrival/preview.ts";
 import { Button, PostForm } from "../components/form.tsx";
-import { wordsOfReason } from "../components/verification.tsx";
+import { VERDICT_WORDS, wordsOfReason } from "../components/verification.tsx";
 
 const LIVE_S = 5;
 
@@ -216,9 +216,9 @@ const ConfirmPanel = ({ confirm, job, credits }: AddressListPageProps) => {
 
 /** Downloads, by what they hold; `show` as in the filter of rows. */
 const DOWNLOADS = [
-  ["deliverable", "Deliverable"],
-  ["risky", "Risky"],
-  ["undeliverable", "Undeliverable"],
+  ["deliverable", VERDICT_WORDS.deliverable.label],
+  ["risky", VERDICT_WORDS.risky.label],
+  ["undeliverable", VERDICT_WORDS.undeliverable.label],
   ["unsettled", "Unsettled"],
 ] as const;
 

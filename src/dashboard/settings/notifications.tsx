@@ -291,7 +291,9 @@ export const createMailOffPages = ({
 };
 
 const unknownLink = (): AppError =>
-  new AppError("not_found", { message: "This link is not known here. Use the link of a newer mail." });
+  new AppError("not_found", {
+    message: "This unsubscribe link is invalid or expired. Use the link in a recent message.",
+  });
 
 /**
  * Stops the mail. Mail programs send this without a session and without a token against forgery (RFC 8058 §3.2); the link

@@ -195,7 +195,7 @@ const AddForm = () => (
         placeholder={"someone@example.com\nexample.org"}
         hint="One a line, or separated by commas."
       />
-      <Field name="note" label="Note" hint="Why, for those who find it here later." />
+      <Field name="note" label="Note" hint="Reason (visible to other operators)." />
       <Button kind="main" icon="plus">
         Add
       </Button>

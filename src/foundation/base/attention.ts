@@ -1,4 +1,4 @@
-/** Something that needs somebody, as the home page of the dashboard shows it. */
+/** A problem that a person must look at, as the home page of the dashboard shows it. */
 export interface AttentionItem {
   /** `bad` before `warn` before `unknown`. */
   readonly severity: "bad" | "warn" | "unknown";

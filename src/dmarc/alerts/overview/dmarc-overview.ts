@@ -45,7 +45,7 @@ export interface DomainListItem {
   readonly status: ListedStatus;
   /** Null before it is computed for the first time, within a minute. */
   readonly overview: DomainOverview | null;
-  /** What needs somebody, worst first. */
+  /** Open problems, worst first. */
   readonly attention: readonly AttentionItem[];
 }
 
@@ -79,7 +79,7 @@ const OPEN_DAYS_MAX = 60;
 const OPEN_RULES = ALERT_RULES.flatMap(({ name, open }) => (open === undefined ? [] : [name]));
 const SEVERITIES: readonly AttentionItem["severity"][] = ["bad", "warn", "unknown"];
 
-/** What the dashboard shows across domains: lists, sums, and what needs somebody. A caller sees those of its account and mode. */
+/** What the dashboard shows across domains: lists, sums, and open problems. A caller sees those of its account and mode. */
 export class DmarcOverview {
   constructor(
     private readonly runtime: { readonly db: Db; readonly clock: Clock },
@@ -133,7 +133,7 @@ export class DmarcOverview {
     return { domains, messages, aligned, alignedPercent: percentOf(aligned, messages), computedAtMs };
   }
 
-  /** What needs somebody in DMARC, worst first, then newest first: failed checks of the DNS, and alerts that still hold. */
+  /** Open problems in DMARC, worst first, then newest first: failed checks of the DNS, and alerts that still hold. */
   attention(owner: DomainOwner): readonly AttentionItem[] {
     const { domains, raised } = this.stores;
     return this.runtime.db.snapshot(() => {
