@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { sampleReportMail } from "../../src/testing/dmarc-reports.ts";
+import { command, createKey } from "../harness/binary.ts";
 import type { Subject } from "./ask.ts";
 import { DOVECOT, type Dovecot, PASSWORD, type Program, TOKEN, createProgram, startDovecot } from "./imap-dovecot.ts";
 import type { OutageCell } from "./outage.ts";
@@ -18,7 +19,6 @@ const BEFORE = 30;
 const DURING_KILLS = 600;
 const KILLS = 3;
 
-const KeyMade = z.object({ key: z.string() });
 const Enrolment = z.object({ domain: z.object({ id: z.string() }) });
 const Ready = z.object({ findings: z.array(z.string()) });
 
@@ -60,12 +60,12 @@ const environmentOf = ({ lab, dovecot }: Place, name: string, settings: Readonly
 
 /** A data directory with an account, and the service on it; answers a live key. */
 const prepare = async (place: Place, name: string, settings: Readonly<Record<string, string>>) => {
-  const { supervisor, lab } = place;
+  const { lab } = place;
   const env = environmentOf(place, name, settings);
   await mkdir(env.POSTWARDEN_DATA_DIR);
-  const command = (...words: string[]) => supervisor.run([lab.binary, ...words, "--json"], { env });
-  await command("accounts", "create", "lab");
-  const { key } = KeyMade.parse(JSON.parse(await command("keys", "create", "--account", "lab", "--mode", "live")));
+  const at = { binary: lab.binary, cwd: "/" };
+  command(["accounts", "create", "lab"], env, at);
+  const key = createKey("lab", env, at);
   const service = createProgram({
     ...{ env, directory: lab.directory, name: `serve-imap-${name}` },
     argv: [lab.binary, "serve"],

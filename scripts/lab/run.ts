@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { createAccount } from "../harness/binary.ts";
 import { type Asked, type Bench, type Subject, askByCommandLine, askByHttp } from "./ask.ts";
 import { HTTP, SERVICE_SENDER } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
@@ -52,7 +53,6 @@ const evidenceLines = (evidence: unknown): string[] => {
 
 /** Rows that are under way at once; most of them only wait. */
 const ROWS_AT_ONCE = 16;
-const ACCOUNT = "lab";
 const CREDITS = 10_000;
 
 /** The quality score that each verdict allows, both ends included. */
@@ -61,8 +61,6 @@ const QUALITY: Readonly<Record<Row["verdict"], readonly [number, number]>> = {
   risky: [30, 79],
   undeliverable: [0, 20],
 };
-
-const KeyMade = z.object({ key: z.string() });
 
 /** A row with both answers. It is right when both gave the expected verdict and sub_status, a score that fits, in time. */
 export interface Judged {
@@ -93,20 +91,14 @@ export const startService = async (
     POSTWARDEN_MAIL_FROM: SERVICE_SENDER,
   };
   await mkdir(env.POSTWARDEN_DATA_DIR);
-  const command = (...words: string[]): Promise<string> => supervisor.run([subject.binary, ...words], { env });
-  await command("accounts", "create", ACCOUNT, "--json");
-  await command("accounts", "set-plan", ACCOUNT, "scale", "--json");
-  await command("credits", "grant", ACCOUNT, String(CREDITS), "--json");
-  const made = KeyMade.parse(
-    JSON.parse(await command("keys", "create", "--account", ACCOUNT, "--mode", "live", "--json")),
-  );
+  const key = createAccount("lab", { env, binary: subject.binary, cwd: "/", credits: CREDITS });
   supervisor.start({
     name,
     argv: [subject.binary, "serve"],
     env: { ...env, POSTWARDEN_HOST: ip, POSTWARDEN_PORT: String(port) },
   });
   await supervisor.waitForPort(name, ip, port);
-  return made.key;
+  return key;
 };
 
 const judge = async (bench: Bench, row: Row, index: number): Promise<Judged> => {
