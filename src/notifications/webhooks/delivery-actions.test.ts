@@ -110,6 +110,20 @@ describe("a delivery that is cancelled", () => {
   });
 });
 
+test("a delivery that is sent again enables its URL, which a 410 had disabled, for later events", async () => {
+  const { app, key, wake, untilStatus } = begin();
+  const receiver = newReceiver();
+  receiver.answer((_, number) => new Response(null, { status: number === 1 ? 410 : 204 }));
+  const first = event(app, { url: receiver.url });
+  wake();
+  await untilStatus(first, "failed");
+  expect((await app.request("POST", `${PATH}/${first}/redeliver`, { key })).status).toBe(202);
+  await untilStatus(first, "delivered");
+  const later = event(app, { url: receiver.url });
+  wake();
+  await untilStatus(later, "delivered");
+});
+
 describe("many deliveries", () => {
   test("that were rejected are redelivered in order once the receiver works", async () => {
     const { app, key, untilStatus } = begin({ isStarted: false });

@@ -52,6 +52,14 @@ describe("a URL", () => {
     expect([slots.acquire(url)?.pool, slots.acquire(url)]).toEqual(["slow", null]);
   });
 
+  test("that was not used while ten thousand others were is unknown again", () => {
+    const { slots, finishOne } = start();
+    const [oldest, next] = [endpoint("a.example"), endpoint("b.example")];
+    for (const url of [oldest, next]) finishOne(url, "responds");
+    for (let n = 0; n < 9_999; n++) finishOne(endpoint(`c${n}.example`), "responds");
+    expect([oldest, next].map((url) => slots.acquire(url)?.health)).toEqual(["unknown", "responsive"]);
+  });
+
   test("of a chat has one request at a time also when it responds", () => {
     const { slots, finishOne } = start();
     const url = endpoint("hooks.slack.com", "/services/T/B/x");

@@ -66,6 +66,21 @@ describe("an event that its receiver permanently refuses", () => {
   });
 });
 
+test("a delivery that is answered with 410 says so itself; those behind it say that an earlier one was", async () => {
+  const [harness, receiver] = [newHarness(), newReceiver()];
+  receiver.answer(410);
+  const [id, behind] = [harness.event(receiver.url), harness.event(receiver.url)];
+  harness.dispatcher.start();
+  await harness.untilAttempts(id, 1);
+  expect(harness.find(id)).toMatchObject({ status: "failed", attempts: 1, lastHttpStatus: 410 });
+  expect(harness.find(id).lastProblem).not.toContain("earlier event");
+  expect(harness.find(behind)).toMatchObject({
+    status: "failed",
+    attempts: 0,
+    lastProblem: "Not sent: the receiver responded 410 to an earlier event.",
+  });
+});
+
 describe("Retry-After", () => {
   test.each<[string, number]>([
     ["120", 120],
