@@ -137,17 +137,20 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
     subject: null,
   },
   "dmarc domains remove": { args: ofAccount("example.com"), changes: "dmarc_domains", subject: "example.com" },
-  "jobs cancel": {
+  "lists cancel": {
+    action: "jobs.cancel",
     args: ({ runningList }) => [runningList, ...OF_ACCOUNT],
     changes: "bulk_jobs",
     subject: ({ runningList }) => runningList,
   },
-  "jobs retry": {
+  "lists retry": {
+    action: "jobs.retry",
     args: ({ endedList }) => [endedList, ...OF_ACCOUNT],
     changes: "bulk_jobs",
     subject: ({ endedList }) => endedList,
   },
-  "jobs remove": {
+  "lists remove": {
+    action: "jobs.remove",
     args: ({ runningList }) => [runningList, ...OF_ACCOUNT],
     changes: "bulk_jobs",
     subject: ({ runningList }) => runningList,

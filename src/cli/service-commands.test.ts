@@ -28,39 +28,39 @@ const auditOf = async () => {
   ]);
 };
 
-describe("jobs", () => {
+describe("lists", () => {
   test("are listed and shown as the API shows them", async () => {
-    const { json } = await run(["jobs", "list", ...TEST, "--json"]);
+    const { json } = await run(["lists", "list", ...TEST, "--json"]);
     expect(json.jobs).toMatchObject([{ id: jobId, status: "completed", rows: { total: 3, finished: 3 } }]);
-    expect((await run(["jobs", "show", jobId, ...TEST, "--json"])).json).toEqual(
+    expect((await run(["lists", "show", jobId, ...TEST, "--json"])).json).toEqual(
       (json.jobs as Array<Record<string, unknown>>)[0] ?? {},
     );
-    expect((await run(["jobs", "list", ...TEST])).out).toContain(jobId);
+    expect((await run(["lists", "list", ...TEST])).out).toContain(jobId);
     expect((await run(["lists", "show", jobId, ...TEST, "--json"])).json).toMatchObject({ id: jobId });
-    expect((await run(["jobs", "list", ...TEST, "--status", "running", "--json"])).json).toEqual({ jobs: [] });
-    expect((await run(["jobs", "list", "--json"])).json).toEqual({ jobs: [] });
+    expect((await run(["lists", "list", ...TEST, "--status", "running", "--json"])).json).toEqual({ jobs: [] });
+    expect((await run(["lists", "list", "--json"])).json).toEqual({ jobs: [] });
   });
 
   test("have their results as CSV, safe for spreadsheets unless told otherwise", async () => {
-    const { status, out } = await run(["jobs", "results", jobId, ...TEST]);
+    const { status, out } = await run(["lists", "results", jobId, ...TEST]);
     expect(status).toBe(0);
     expect(out.split("\n")[0]).toContain("sub_status");
     expect(out).toContain("mailbox_exists@any.example");
     expect(out).toContain("'=1+1@any.example");
-    expect((await run(["jobs", "results", jobId, ...TEST, "--no-defuse"])).out).not.toContain("'=1+1");
+    expect((await run(["lists", "results", jobId, ...TEST, "--no-defuse"])).out).not.toContain("'=1+1");
   });
 
   test("are retried for the server to verify, cancelled and removed; each is in the audit log", async () => {
-    expect((await run(["jobs", "retry", jobId, ...TEST, "--json"])).json).toMatchObject({ status: "queued" });
-    expect(await run(["jobs", "remove", jobId, ...TEST])).toMatchObject({ status: 1, out: "" });
-    expect((await run(["jobs", "cancel", jobId, ...TEST, "--json"])).json).toMatchObject({ status: "cancelled" });
-    expect((await run(["jobs", "cancel", jobId, ...TEST])).out).toContain("cancelled");
-    expect(await run(["jobs", "retry", jobId, ...TEST])).toMatchObject({
+    expect((await run(["lists", "retry", jobId, ...TEST, "--json"])).json).toMatchObject({ status: "queued" });
+    expect(await run(["lists", "remove", jobId, ...TEST])).toMatchObject({ status: 1, out: "" });
+    expect((await run(["lists", "cancel", jobId, ...TEST, "--json"])).json).toMatchObject({ status: "cancelled" });
+    expect((await run(["lists", "cancel", jobId, ...TEST])).out).toContain("cancelled");
+    expect(await run(["lists", "retry", jobId, ...TEST])).toMatchObject({
       status: 1,
       err: expect.stringContaining("Only a completed job can be retried"),
     });
-    expect((await run(["jobs", "remove", jobId, ...TEST])).out).toBe(`Removed ${jobId}.`);
-    expect((await run(["jobs", "list", ...TEST, "--json"])).json).toEqual({ jobs: [] });
+    expect((await run(["lists", "remove", jobId, ...TEST])).out).toBe(`Removed ${jobId}.`);
+    expect((await run(["lists", "list", ...TEST, "--json"])).json).toEqual({ jobs: [] });
     const actions = (await auditOf()).filter(([action]) => action?.startsWith("jobs."));
     expect(actions).toEqual([
       ["jobs.remove", jobId],
@@ -71,7 +71,7 @@ describe("jobs", () => {
   });
 
   test.each(["show", "cancel", "retry", "remove", "results"])("%s: an unknown id is an error", async (command) => {
-    const { status, out, err } = await run(["jobs", command, UNKNOWN_ID]);
+    const { status, out, err } = await run(["lists", command, UNKNOWN_ID]);
     expect({ status, out }).toEqual({ status: 1, out: "" });
     expect(err).toContain("There is no bulk verification with this id.");
   });

@@ -21,7 +21,7 @@ const tableOf = ({ table }: Terminal, jobs: readonly JobView[]): string =>
 
 const EXAMPLE_ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
 const ON = inService("lists");
-const ARGS = { id: argument("<id>", "id of the job") };
+const ARGS = { id: argument("<id>", "id of the list") };
 
 interface JobCommand {
   readonly description: string;
@@ -33,7 +33,7 @@ interface JobCommand {
 const jobCommand = (name: string, { description, audited, act }: JobCommand) =>
   command({
     description,
-    example: `jobs ${name} ${EXAMPLE_ID}`,
+    example: `lists ${name} ${EXAMPLE_ID}`,
     on: ON,
     args: ARGS,
     async run(context, { id }) {
@@ -51,13 +51,12 @@ const jobCommand = (name: string, { description, audited, act }: JobCommand) =>
 const LISTS = group(
   {
     description: "Show, cancel and retry the lists of an account, and write their results.",
-    example: "jobs list --account acme",
-    alias: "lists",
+    example: "lists list --account acme",
   },
   {
     list: command({
-      description: "List jobs, newest first.",
-      example: "jobs list --status running",
+      description: "Show all lists, newest first.",
+      example: "lists list --status running",
       on: ON,
       options: { status: choice("<status>", JOB_STATUSES, "only this status"), limit: limit(50, 1_000) },
       run(context, { status, limit: shown }) {
@@ -69,7 +68,7 @@ const LISTS = group(
     }),
     results: command({
       description: "Write the results of a list to standard output as CSV.",
-      example: `jobs results ${EXAMPLE_ID} > results.csv`,
+      example: `lists results ${EXAMPLE_ID} > results.csv`,
       json: null,
       on: ON,
       args: ARGS,
@@ -99,7 +98,7 @@ const LISTS = group(
     }),
     remove: command({
       description: "Delete a list that has ended, with its results.",
-      example: `jobs remove ${EXAMPLE_ID}`,
+      example: `lists remove ${EXAMPLE_ID}`,
       on: ON,
       args: ARGS,
       async run({ service: { bulk }, caller, perform, print }, { id }) {
@@ -111,4 +110,4 @@ const LISTS = group(
   },
 );
 
-export const LIST_COMMANDS = { jobs: LISTS };
+export const LIST_COMMANDS = { lists: LISTS };
