@@ -1,4 +1,4 @@
-import type { AttentionItem } from "../foundation/base/attention.ts";
+import { type AttentionItem, byUrgency } from "../foundation/base/attention.ts";
 import type { ListingView } from "./listings.ts";
 import type { Overview } from "./overview.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
@@ -37,10 +37,9 @@ export const createBlocklistAttention =
       ...listItems(deps, owner),
       ...unknownItems(deps, owner, figures),
     ];
-    return { items: items.toSorted((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity)), figures };
+    return { items: items.toSorted(byUrgency), figures };
   };
 
-const ORDER: readonly AttentionItem["severity"][] = ["bad", "warn", "unknown"];
 const numbers = new Intl.NumberFormat("en");
 const grouped = (count: number) => numbers.format(count);
 

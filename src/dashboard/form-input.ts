@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, ERROR_STATUS } from "../foundation/base/errors.ts";
 import { readBytes, queryOf } from "../foundation/http/body.ts";
 import { validationMessage } from "../foundation/http/validation-messages.ts";
-import { CSRF_FIELD, csrfOfQuery, isCrossSite, isCsrfToken } from "./csrf.ts";
+import { CSRF_FIELD, csrfOfQuery, isCrossSite, isCsrfToken } from "./cookies.ts";
 import type { FormState, Outcome, View, Visit } from "./visit.ts";
 
 const FORM_BYTES_MAX = 1024 * 1024;

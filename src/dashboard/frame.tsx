@@ -4,10 +4,9 @@ import { Icon, type IconName } from "./components/icon.tsx";
 import { Link } from "./components/link.tsx";
 import { Num } from "./components/number.tsx";
 import { Button, PostForm } from "./components/form.tsx";
-import { usePage } from "./context.ts";
+import { type Section, usePage, type View, type Viewer } from "./visit.ts";
 import { type Theme, THEMES, themeCookie } from "./cookies.ts";
 import { type Flash, isOwnPath, redirectToPath } from "./redirect.ts";
-import type { Section, View, Viewer } from "./visit.ts";
 import { z } from "zod";
 import { publicAction } from "./page.ts";
 

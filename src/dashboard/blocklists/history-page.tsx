@@ -10,7 +10,7 @@ import { Mono } from "../components/copy.tsx";
 import { countText } from "../components/number.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 
 export const CHECKS_PER_PAGE = 50;
 const PAGES_MAX = 10_000;

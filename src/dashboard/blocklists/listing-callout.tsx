@@ -5,7 +5,7 @@ import { Button, Field, PostForm, SelectField, TextAreaField } from "../componen
 import { Mono } from "../components/copy.tsx";
 import { OutsideLink } from "../components/link.tsx";
 import { durationText, Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { kindOfSeverity } from "./words.tsx";
 import type { ComponentChildren } from "preact";
 

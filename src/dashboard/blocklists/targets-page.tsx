@@ -11,7 +11,7 @@ import { Empty, Columns, PageHead, Panel, Stat, Stats } from "../components/pane
 import { countText, Num, numberText } from "../components/number.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { Discover } from "./new-pages.tsx";
 import { SEVERITY_OPTIONS, STATE_WORDS, StateBadge } from "./words.tsx";
 

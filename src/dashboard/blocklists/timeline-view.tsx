@@ -5,7 +5,7 @@ import { Link } from "../components/link.tsx";
 import { countText } from "../components/number.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 
 /** Widths of the drawing: four for each day. */
 const SLOTS = TIMELINE_DAYS * 4;

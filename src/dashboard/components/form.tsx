@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
-import { FormContext, uploadPath, useField, usePage } from "../context.ts";
-import { CSRF_FIELD } from "../csrf.ts";
+import { FormContext, uploadPath, useField, usePage } from "../visit.ts";
+import { CSRF_FIELD } from "../cookies.ts";
 import { Icon, type IconName } from "./icon.tsx";
 
 interface FormProps {

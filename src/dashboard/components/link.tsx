@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { usePage } from "../context.ts";
+import { usePage, type Viewer } from "../visit.ts";
 import { Icon, type IconName } from "./icon.tsx";
-import type { Viewer } from "../visit.ts";
 
 interface LinkProps {
   /** A path of the dashboard without the prefix of test mode. */

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { Icon } from "./icon.tsx";
 
 interface LiveProps {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { withParameters } from "./link.tsx";
 import { Icon } from "./icon.tsx";
 

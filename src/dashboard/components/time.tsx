@@ -1,4 +1,4 @@
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

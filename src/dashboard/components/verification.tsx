@@ -94,16 +94,16 @@ export const REASON_WORDS: Readonly<Record<SubStatus, ResultWords>> = {
   greylisted: {
     kind: "unknown",
     label: "Greylisted",
-    sentence: "The server asks us to try again later (greylisting), so the mailbox is unknown.",
+    sentence: "The server defers the recipient (greylisting), so the mailbox is unknown.",
   },
   rate_limited: {
     kind: "unknown",
-    label: "Server limits us",
+    label: "Rate limited",
     sentence: "The server limits how many recipients we may check, so the mailbox is unknown.",
   },
   smtp_blocked: {
     kind: "unknown",
-    label: "Server blocks us",
+    label: "Probe blocked",
     sentence: "The server blocks our address, so the mailbox is unknown.",
   },
   sender_rejected: {

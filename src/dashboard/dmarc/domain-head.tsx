@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { Link, withParameters } from "../components/link.tsx";
 import { PageHead } from "../components/panel.tsx";
 import { z } from "zod";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 
 /** The pages of a domain. */
 const TABS = [

@@ -3,7 +3,7 @@ import { CLASSIFICATIONS } from "../../dmarc/insight/sources/rollup-store.ts";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import { numberText } from "../components/number.tsx";
 import { Panel } from "../components/panel.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { ClassBadge } from "./source-classes.tsx";
 import { CLASS_WORDS } from "./dmarc-words.ts";
 

@@ -1,5 +1,5 @@
 import { BoundedMap } from "../../foundation/base/bounded-map.ts";
-import type { AttentionItem } from "../../foundation/base/attention.ts";
+import { type AttentionItem, byUrgency } from "../../foundation/base/attention.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Section, Viewer } from "../visit.ts";
 import type { DoctorAdvice, Examination } from "../../doctor/doctor.ts";
@@ -13,12 +13,9 @@ export interface AttentionSource {
 
 type Counts = Partial<Record<Section, number>>;
 
-const SEVERITIES: ReadonlyArray<AttentionItem["severity"]> = ["bad", "warn", "unknown"];
 /** The counts of the navigation may be as old as this; the home page reads everything. */
 const RECENT_MS = 10_000;
 const VIEWERS_MAX = 1_000;
-
-const urgency = ({ severity }: AttentionItem): number => SEVERITIES.indexOf(severity);
 
 /** What needs attention in all parts of the product, worst first. */
 export class AttentionBoard {
@@ -32,7 +29,7 @@ export class AttentionBoard {
 
   /** Everything, read now. */
   items(viewer: Viewer): readonly AttentionItem[] {
-    return this.#read(viewer).toSorted((a, b) => urgency(a) - urgency(b));
+    return this.#read(viewer).toSorted(byUrgency);
   }
 
   /** How many items there are by section, read a moment ago at most. */

@@ -6,7 +6,7 @@ import type { MailInName } from "../../dmarc/alerts/overview/dmarc-overview.ts";
 import type { AccountUsage, UsageReport } from "../../accounts/usage/account-usage.ts";
 import type { History } from "../../verify/history.ts";
 import { page } from "../page.ts";
-import type { Viewer } from "../visit.ts";
+import { usePage, type Viewer } from "../visit.ts";
 import type { AttentionBoard } from "./attention-board.ts";
 import type { AttentionItem } from "../../foundation/base/attention.ts";
 import { Badge } from "../components/badge.tsx";
@@ -17,7 +17,6 @@ import { countText, numberText, percentText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
 import { ResultBadge, VerifyBox } from "../components/verification.tsx";
-import { usePage } from "../context.ts";
 import type { VerificationRow } from "../../verify/store.ts";
 
 export interface HomeUseCases {

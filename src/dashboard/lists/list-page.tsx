@@ -6,7 +6,7 @@ import { Live } from "../components/live.tsx";
 import { countText, numberText, percentText, Num } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { RowsPanel, type RowsPanelProps } from "./list-rows.tsx";
 import { verdictParts, type ListFacts } from "./list-facts.tsx";
 import { rateText, stateWords, timeLeftText, encodingName, separatorName } from "./list-words.ts";

@@ -6,7 +6,7 @@ import { Field, Filters, SelectField } from "../components/form.tsx";
 import { Link, withParameters } from "../components/link.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { VERDICT_WORDS, wordsOfReason } from "../components/verification.tsx";
 import { rowNumber } from "./list-words.ts";
 

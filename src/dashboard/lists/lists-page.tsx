@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JOB_STATUSES } from "../../bulk/results/schemas.ts";
 import { type PageRoute, page } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
+import { usePage, type View, type Viewer } from "../visit.ts";
 import { type ListUseCases, listFacts, type ListFacts, ListTable } from "./list-facts.tsx";
 import type { Draft } from "../../bulk/arrival/drafts.ts";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
@@ -11,7 +11,6 @@ import { Live } from "../components/live.tsx";
 import { bytesText } from "../components/number.tsx";
 import { Pager } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
 import { STATUS_OPTIONS } from "./list-words.ts";
 import { UploadForms } from "./draft-pages.tsx";
 import type { JobQueries } from "../../bulk/job-queries.ts";

@@ -10,10 +10,9 @@ import { Link } from "../components/link.tsx";
 import { ModeBadge, ShownKey } from "../components/shown-key.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage, type View, type Viewer } from "../visit.ts";
 import { flag, listOf } from "../form-input.ts";
 import { formAction, page } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 
 export interface KeyUseCases {

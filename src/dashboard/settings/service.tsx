@@ -3,7 +3,7 @@ import { Link } from "../components/link.tsx";
 import { bytesText, countText, numberText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time, durationText } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { formAction, page } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
 import { Button, PostForm } from "../components/form.tsx";

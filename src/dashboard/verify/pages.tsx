@@ -13,7 +13,7 @@ import type { VerificationRow } from "../../verify/store.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
 import { type Flash, redirectTo } from "../redirect.ts";
 import { formAction, page } from "../page.ts";
-import type { Viewer, View } from "../visit.ts";
+import { usePage, type View, type Viewer } from "../visit.ts";
 import { VerificationBody } from "./verification-body.tsx";
 import type { HistoryFilters } from "../../verify/history-store.ts";
 import { isId } from "../../foundation/base/secrets.ts";
@@ -24,7 +24,6 @@ import { ResultBadge, VerifyBox, wordsOfReason, wordsOfVerdict } from "../compon
 import { DownloadLink, Link, withPath } from "../components/link.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
 
 export interface VerifyPageUseCases {
   readonly checks: Checks;

@@ -14,7 +14,7 @@ import { ButtonLink, Link } from "../components/link.tsx";
 import { Live } from "../components/live.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { wordsOfReason, wordsOfVerdict } from "../components/verification.tsx";
 import { EvidenceView } from "./evidence-view.tsx";
 import { ScoreBar } from "../components/chart.tsx";

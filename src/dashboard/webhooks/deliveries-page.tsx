@@ -14,7 +14,7 @@ import { Link, withParameters } from "../components/link.tsx";
 import { countText, Num } from "../components/number.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { usePage } from "../context.ts";
+import { usePage } from "../visit.ts";
 import { pendingText } from "./overview-page.tsx";
 import { DELIVERY_WORDS, ENDPOINT_WORDS, usesText } from "./words.ts";
 

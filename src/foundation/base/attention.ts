@@ -12,3 +12,9 @@ export interface AttentionItem {
   /** Milliseconds since 1970; null when it is not known or has no beginning. */
   readonly sinceMs: number | null;
 }
+
+const SEVERITIES: readonly AttentionItem["severity"][] = ["bad", "warn", "unknown"];
+
+/** Compares two items for a sort: the more urgent comes first. */
+export const byUrgency = (a: Pick<AttentionItem, "severity">, b: Pick<AttentionItem, "severity">): number =>
+  SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity);

@@ -19,7 +19,7 @@ import { orRefusal } from "../../../foundation/db/group-commit.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import { DAY_MS, dayOfTime, type DayRange } from "../../../foundation/base/days.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
-import type { AttentionItem } from "../../../foundation/base/attention.ts";
+import { type AttentionItem, byUrgency } from "../../../foundation/base/attention.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
 import type { Advice } from "../../insight/advice/advice-model.ts";
@@ -77,7 +77,6 @@ const DOMAINS_MAX = 100;
 /** Incidents without an end are no longer shown after this time: see `INCIDENT_DAYS_MAX` of failure spikes. */
 const OPEN_DAYS_MAX = 60;
 const OPEN_RULES = ALERT_RULES.flatMap(({ name, open }) => (open === undefined ? [] : [name]));
-const SEVERITIES: readonly AttentionItem["severity"][] = ["bad", "warn", "unknown"];
 
 /** What the dashboard shows across domains: lists, sums, and open problems. A caller sees those of its account and mode. */
 export class DmarcOverview {
@@ -103,7 +102,7 @@ export class DmarcOverview {
           row,
           status: this.statusOf(row),
           overview: overviews.read(row.number),
-          attention: (open.get(row.number) ?? []).map(alertAttention).toSorted(byUrgency),
+          attention: (open.get(row.number) ?? []).map(alertAttention).toSorted(byUrgencyAndAge),
         })),
         hasMore: found.length > query.limit,
       };
@@ -147,14 +146,16 @@ export class DmarcOverview {
       const alerts = this.#openAlerts(owner, null).filter(
         ({ number, open }) => !(isFailing.has(number) && open.isSaidByStatus === true),
       );
-      return [...statuses, ...alerts.map(alertAttention)].toSorted(byUrgency);
+      return [...statuses, ...alerts.map(alertAttention)].toSorted(byUrgencyAndAge);
     });
   }
 
   /** The alerts of a domain that still hold and that nobody acknowledged, worst first. */
   openAlertsOf(owner: DomainOwner, { number }: DomainRow): readonly ShownAlert[] {
     const open = this.runtime.db.snapshot(() => this.#openAlerts(owner, [number]));
-    return open.map((alert) => ({ ...alertAttention(alert), id: alert.id, rule: alert.rule })).toSorted(byUrgency);
+    return open
+      .map((alert) => ({ ...alertAttention(alert), id: alert.id, rule: alert.rule }))
+      .toSorted(byUrgencyAndAge);
   }
 
   /**
@@ -247,8 +248,8 @@ const statusAttention = (row: DomainRow, sinceMs: number | null): AttentionItem 
   };
 };
 
-const byUrgency = (a: AttentionItem, b: AttentionItem): number =>
-  SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) || (b.sinceMs ?? 0) - (a.sinceMs ?? 0);
+const byUrgencyAndAge = (a: AttentionItem, b: AttentionItem): number =>
+  byUrgency(a, b) || (b.sinceMs ?? 0) - (a.sinceMs ?? 0);
 
 const DOMAINS_AT_ONCE = 100;
 /** A domain about which reports keep arriving is summed up no more often than this. */
