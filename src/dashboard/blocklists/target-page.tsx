@@ -9,8 +9,15 @@ import { Live } from "../components/live.tsx";
 import { countText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
-import { ChangesPanel, MembersPanel, MutedPanel, UnbelievedPanel } from "./target-panels.tsx";
-import { ListingCallout, type ListResponseFacts, MoreForm } from "./listing-callout.tsx";
+import {
+  ChangesPanel,
+  ListingCallout,
+  type ListResponseFacts,
+  MembersPanel,
+  MoreForm,
+  MutedPanel,
+  UnbelievedPanel,
+} from "./target-panels.tsx";
 import { SettingsFields, settingsOf } from "./settings-form.tsx";
 import { TimelinePanel } from "./timeline-view.tsx";
 

@@ -9,7 +9,7 @@ import { formAction, page } from "../page.ts";
 import type { View, Viewer } from "../visit.ts";
 import { redirectTo } from "../redirect.ts";
 import { CHECKS_PER_PAGE, HistoryPage, type HistoryQuery, historyQuery } from "./history-page.tsx";
-import { MUTE_DAYS } from "./listing-callout.tsx";
+import { MUTE_DAYS } from "./target-panels.tsx";
 import { settingsFields } from "./settings-form.tsx";
 import { TargetPage } from "./target-page.tsx";
 import { type BlocklistUseCases, namesIn } from "./use-cases.ts";

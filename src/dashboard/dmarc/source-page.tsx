@@ -10,11 +10,10 @@ import { countText, numberText, Percent } from "../components/number.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
 import { page, type PageRoute } from "../page.ts";
-import { ClassBadge, ClassNoteForm } from "./source-classes.tsx";
+import { ClassBadge, ClassNoteForm, ruleWords } from "./source-classes.tsx";
 import { CLASS_WORDS, failureWords, kindWords, REASONS } from "./dmarc-words.ts";
 import { DomainHead, RangeLinks } from "./domain-head.tsx";
 import { SenderAddresses, SourceRecords, sourceQuery, type SourceState } from "./source-details.tsx";
-import { ruleWords } from "./source-rules-form.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 
 const ROWS_AT_ONCE = 25;

@@ -6,7 +6,7 @@ import { Link } from "../components/link.tsx";
 import { bytesText, countText, Num, numberText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
-import { ENCODING_OPTIONS, encodingName, separatorName, rowNumber } from "./list-words.ts";
+import { ENCODING_OPTIONS, encodingName, separatorName, rowNumber } from "./list-facts.tsx";
 import type { FileSample } from "../../bulk/reading/csv.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";

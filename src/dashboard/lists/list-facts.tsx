@@ -1,13 +1,104 @@
-import { type JobQueries, listTitle } from "../../bulk/job-queries.ts";
+import { type JobQueries, listTitle, type PAUSED_SENTENCES } from "../../bulk/job-queries.ts";
 import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { BulkJobs } from "../../bulk/jobs.ts";
-import { Badge } from "../components/badge.tsx";
+import { Badge, type Kind } from "../components/badge.tsx";
 import { StackBar, type StackPart } from "../components/chart.tsx";
 import { Link } from "../components/link.tsx";
 import { countText, Num, numberText, Percent } from "../components/number.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
-import { type PauseReason, stateWords, timeLeftText } from "./list-words.ts";
+import type { Preview } from "../../bulk/arrival/preview.ts";
+
+/** The state of a list in a word. */
+export interface StateWords {
+  readonly kind: Kind;
+  readonly label: string;
+}
+
+const STATES = {
+  queued: { kind: "unknown", label: "Queued" },
+  running: { kind: "info", label: "Running" },
+  completed: { kind: "ok", label: "Completed" },
+  cancelled: { kind: "unknown", label: "Cancelled" },
+  failed: { kind: "bad", label: "Failed" },
+} as const satisfies Record<string, StateWords>;
+
+export type ShownStatus = keyof typeof STATES;
+
+/** The statuses that lists can be filtered by, in words. */
+export const STATUS_OPTIONS: ReadonlyArray<readonly [value: string, text: string]> = [
+  ["", "Every status"],
+  ...Object.entries(STATES).map(([status, { label }]) => [status, label] as const),
+];
+
+/** Why a list is paused, as in the job object. */
+export type PauseReason = keyof typeof PAUSED_SENTENCES;
+
+/** The words for a job; an outage pauses it. */
+export const stateWords = (status: string, pausedReason: PauseReason | null): StateWords => {
+  if (pausedReason !== null) return { kind: "warn", label: "Paused" };
+  return Object.hasOwn(STATES, status) ? STATES[status as ShownStatus] : { kind: "unknown", label: status };
+};
+
+const ENCODING_NAMES = {
+  "utf-8": "UTF-8",
+  "windows-1252": "Western European (Windows-1252)",
+  "iso-8859-15": "Western European (ISO 8859-15)",
+  macintosh: "Western European (Mac Roman)",
+  "windows-1250": "Central European (Windows-1250)",
+  "iso-8859-2": "Central European (ISO 8859-2)",
+  "windows-1251": "Cyrillic (Windows-1251)",
+  "koi8-r": "Russian (KOI8-R)",
+  "koi8-u": "Ukrainian (KOI8-U)",
+  "windows-1253": "Greek (Windows-1253)",
+  "windows-1254": "Turkish (Windows-1254)",
+  "windows-1257": "Baltic (Windows-1257)",
+  "windows-1258": "Vietnamese (Windows-1258)",
+  "windows-1255": "Hebrew (Windows-1255)",
+  "windows-1256": "Arabic (Windows-1256)",
+  "windows-874": "Thai (Windows-874)",
+  shift_jis: "Japanese (Shift_JIS)",
+  "euc-jp": "Japanese (EUC-JP)",
+  gb18030: "Chinese, simplified (GB 18030)",
+  big5: "Chinese, traditional (Big5)",
+  "euc-kr": "Korean (EUC-KR)",
+  "utf-16le": "UTF-16, little endian",
+  "utf-16be": "UTF-16, big endian",
+} as const satisfies Record<NonNullable<Preview["format"]>["encoding"], string>;
+
+export const encodingName = (encoding: keyof typeof ENCODING_NAMES, isAssumed: boolean): string =>
+  `${ENCODING_NAMES[encoding]}${isAssumed ? " (assumed)" : ""}`;
+
+/** The encodings that a file can be read in. */
+export const ENCODING_OPTIONS: ReadonlyArray<readonly [value: string, text: string]> = [
+  ["", "Detect it"],
+  ...Object.entries(ENCODING_NAMES),
+];
+
+const SEPARATORS = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars" } as const;
+
+export const separatorName = (delimiter: keyof typeof SEPARATORS | null): string =>
+  delimiter === null ? "one column" : `separated by ${SEPARATORS[delimiter]}`;
+
+/** "about 12 minutes left". */
+export const timeLeftText = (seconds: number): string => {
+  if (seconds < 60) return `about ${countText(seconds, "second")} left`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 90) return `about ${countText(minutes, "minute")} left`;
+  const hours = Math.round(minutes / 60);
+  return hours < 48
+    ? `about ${countText(hours, "hour")} left`
+    : `about ${countText(Math.round(hours / 24), "day")} left`;
+};
+
+/** "24 a second", "12 a minute". */
+export const rateText = (perSecond: number): string => {
+  const [value, unit] = perSecond >= 1 ? [perSecond, "second"] : [perSecond * 60, "minute"];
+  return `${value >= 10 ? countText(Math.round(value), "address", "addresses") : `${value.toFixed(1).replace(/\.0$/, "")} ${value === 1 ? "address" : "addresses"}`} a ${unit}`;
+};
+
+/** The number of a row as people count: from 1. */
+export const rowNumber = (rowIndex: number): number => rowIndex + 1;
 
 /** The use cases behind the pages of lists. */
 export interface ListUseCases {

@@ -8,8 +8,15 @@ import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/pane
 import { durationText, Time } from "../components/time.tsx";
 import { usePage } from "../visit.ts";
 import { RowsPanel, type RowsPanelProps } from "./list-rows.tsx";
-import { verdictParts, type ListFacts } from "./list-facts.tsx";
-import { rateText, stateWords, timeLeftText, encodingName, separatorName } from "./list-words.ts";
+import {
+  encodingName,
+  type ListFacts,
+  rateText,
+  separatorName,
+  stateWords,
+  timeLeftText,
+  verdictParts,
+} from "./list-facts.tsx";
 import type { Preview } from "../../bulk/arrival/preview.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import { VERDICT_WORDS, wordsOfReason } from "../components/verification.tsx";

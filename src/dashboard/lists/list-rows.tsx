@@ -8,7 +8,7 @@ import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../visit.ts";
 import { VERDICT_WORDS, wordsOfReason } from "../components/verification.tsx";
-import { rowNumber } from "./list-words.ts";
+import { rowNumber } from "./list-facts.tsx";
 
 /** A row of a list with the address that was probably meant. */
 export interface ShownRow extends WaitingRow {

@@ -1,7 +1,7 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import { type PageRoute, page, formAction } from "../page.ts";
 import { createDraftPages } from "./draft-pages.tsx";
-import { type ListUseCases, listFacts } from "./list-facts.tsx";
+import { listFacts, type ListUseCases, rowNumber } from "./list-facts.tsx";
 import { createListsPages, searchTextSchema } from "./lists-page.tsx";
 import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
@@ -19,7 +19,6 @@ import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/pane
 import { Time } from "../components/time.tsx";
 import { Conclusion, ScoresPanel, SignalsPanel } from "../verify/verification-body.tsx";
 import { EvidenceView } from "../verify/evidence-view.tsx";
-import { rowNumber } from "./list-words.ts";
 
 /** The pages of lists: all of them, a new one, one list with its rows. */
 export const createListPages = (useCases: ListUseCases, clock: Clock): PageRoute[] => [

@@ -15,8 +15,7 @@ import { countText, Num } from "../components/number.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../visit.ts";
-import { pendingText } from "./overview-page.tsx";
-import { DELIVERY_WORDS, ENDPOINT_WORDS, usesText } from "./words.ts";
+import { DELIVERY_WORDS, ENDPOINT_WORDS, pendingText, usesText } from "./overview-page.tsx";
 
 interface DeliveriesProps {
   readonly types: readonly string[];
