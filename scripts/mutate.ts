@@ -17,6 +17,7 @@ const FOLDERS = ["verify", "accounts/billing", "bulk", "foundation/db", "blockli
 const TESTS = [
   "accounts",
   "cli",
+  "dashboard",
   "notifications/webhooks",
   "blocklist",
   "testing",

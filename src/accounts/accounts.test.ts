@@ -163,6 +163,26 @@ describe("keys", () => {
   });
 });
 
+test("a note of a grant has 1 to 200 characters", () => {
+  const { service } = start();
+  service.accounts.accounts.create("anna");
+  const grant = (note: string) => service.accounts.accounts.grantCredits("anna", 1, note);
+  expect([grant("é").ok, grant("é".repeat(200)).ok]).toEqual([true, true]);
+  for (const note of ["", "é".repeat(201)]) expect(grant(note)).toEqual({ ok: false, error: "note_invalid" });
+});
+
+test("the audit log names a user, a key, or else who runs the process", () => {
+  const { db, service } = start();
+  const { audit } = service.accounts;
+  const appended = (who: { readonly by?: string; readonly byKey?: string }) => {
+    db.transact((tx) => audit.append(tx, { action: "accounts.enable", accountId: "a", subject: "anna", ...who }));
+    return audit.list({}, { before: null, limit: 1 })[0]?.user;
+  };
+  const [process, user, key] = [appended({}), appended({ by: "ada" }), appended({ byKey: "k1" })];
+  expect([user, key]).toEqual(["user ada", "key k1"]);
+  expect(process).not.toMatch(/^user |^key |undefined/);
+});
+
 test("an unknown account is named", () => {
   expect(describeAccountProblem("unknown_account", "acme")).toBe(
     'There is no account "acme". `postwarden accounts list` lists all accounts.',

@@ -36,7 +36,7 @@ export interface NewKey {
   readonly mode: KeyMode;
   readonly name?: string;
   readonly scopes?: readonly string[];
-  readonly expiresAtMs?: number;
+  readonly expiresAtMs?: number | null;
   /** The user of the dashboard who creates it. */
   readonly by?: string;
 }
@@ -216,19 +216,11 @@ export class OwnKeys {
   /** Creates a key. Throws `Invalid request body` for a name, scope or time that is not possible. */
   create(
     accountId: string,
-    {
-      expiresAtMs,
-      ...key
-    }: {
-      name: string;
-      mode: KeyMode;
-      scopes: readonly string[];
-      expiresAtMs: number | null;
-    },
+    key: { name: string; mode: KeyMode; scopes: readonly string[]; expiresAtMs: number | null },
     by: string,
   ): IssuedKey {
     const account = this.store.findAccount(accountId)?.name ?? "";
-    const created = this.keys.create({ account, ...key, ...(expiresAtMs === null ? {} : { expiresAtMs }), by });
+    const created = this.keys.create({ account, ...key, by });
     if (created.ok) return created.value;
     throw created.error === "unknown_account" ? new AppError("not_found") : refusedKey(created.error);
   }

@@ -38,6 +38,22 @@ test("recovery codes are stored as hashes only", async () => {
   for (const one of codes) for (const text of [one, one.replaceAll("-", "")]) expect(stored).not.toContain(text);
 });
 
+test("codes are switched on by a code of the app only, and once", async () => {
+  const { app, acme } = await fill();
+  const { profiles } = app.service.accounts;
+  const secret = profiles.enrol(acme.own.userId)?.secret ?? "";
+  const codeOf = (base32: string) =>
+    new TOTP({ secret: Secret.fromBase32(base32) }).generate({ timestamp: app.clock.nowMs() });
+  const confirm = async (code: string) => {
+    const confirmed = await profiles.confirmCodes(acme.own, { present: PASSWORD, code });
+    return confirmed.ok ? "on" : confirmed.error.code;
+  };
+  expect(await confirm(codeOf("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"))).toBe("code_wrong");
+  expect(await confirm(codeOf(secret))).toBe("on");
+  await app.clock.advance(30_000);
+  expect(await confirm(codeOf(secret))).toBe("code_wrong");
+});
+
 test("a change of the password checks the throttle and the present one before it hashes anything", async () => {
   const { app, acme } = await fill();
   const done: string[] = [];

@@ -138,7 +138,9 @@ describe("a session", () => {
     const idle = await tokenOf(app);
     app.clock.setWall(14 * DAY_MS);
     expect(sessions.find(idle)).toBeUndefined();
+    const inUse = await tokenOf(app);
     expect(await sessions.purge(() => false)).toBe(2);
+    expect(sessions.find(inUse)?.user.email).toBe("ada@example.com");
   });
 
   test("notes its use at most once a minute", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../foundation/base/days.ts";
+import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { createApps } from "../../testing/app.ts";
 import { AccountUsage } from "./account-usage.ts";
 import { UsageStore } from "./usage-store.ts";
@@ -38,6 +39,18 @@ describe("how long credits last", () => {
     ];
     expect(await forecast(long, 1)).toEqual({ creditsPerDay: 2, days: 30, daysLeft: 0 });
   });
+});
+
+test("a report of a long range lets the work of others run in between", async () => {
+  const { db } = start();
+  const ended: string[] = [];
+  const range = { fromDay: TODAY - 365, toDay: TODAY };
+  const report = new AccountUsage(new UsageStore(db)).report({ accountId: "a", mode: "live" }, range, "day");
+  await Promise.all([
+    report.then(() => ended.push("report")),
+    backgroundTurn("b").then(() => ended.push("another account")),
+  ]);
+  expect(ended).toEqual(["another account", "report"]);
 });
 
 test("granted credits come in pages, the newest first, without what was held and settled", () => {
