@@ -55,7 +55,7 @@ const LISTS = group(
   },
   {
     list: command({
-      description: "Show all lists, newest first.",
+      description: "Show the lists of an account, newest first.",
       example: "lists list --status running",
       on: ON,
       options: { status: choice("<status>", JOB_STATUSES, "only this status"), limit: limit(50, 1_000) },

@@ -8,7 +8,7 @@ import { requestIdOf, createRequestLog, loggedPath } from "../foundation/http/re
 import { hasUsableHost, pathOf, targetOf, withRoutableUrl } from "../foundation/http/request-target.ts";
 import { addSecurityHeaders } from "../foundation/http/security-headers.ts";
 import { withoutWrongLength } from "../foundation/http/response.ts";
-import { LIVENESS, LIVENESS_PATH } from "./liveness.ts";
+import { LIVENESS, LIVENESS_PATH } from "./version.ts";
 
 export interface ServerOptions {
   readonly log: Log;

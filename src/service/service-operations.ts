@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { nullableText, textField } from "../foundation/http/schema-fields.ts";
 import { declareRoute } from "../foundation/http/route.ts";
-import { LIVENESS_PATH } from "./liveness.ts";
+import { LIVENESS_PATH } from "./version.ts";
 
 const okSchema = z
   .object({

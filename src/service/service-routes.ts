@@ -5,7 +5,7 @@ import { sendText } from "../foundation/http/response.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { handleOpen, serveRoutes } from "../foundation/http/route.ts";
 import { METRICS_TYPE } from "./metrics/metrics.ts";
-import { LIVENESS } from "./liveness.ts";
+import { LIVENESS } from "./version.ts";
 import type { Readiness } from "./readiness.ts";
 import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 
