@@ -204,6 +204,26 @@ test("a list that is being received and mails that wait to be read are left, and
   });
 });
 
+test("an unfinished list of a deleted account gives back the credits that it held", async () => {
+  await run(["accounts", "create", "halfway"]);
+  const id = await idOf("halfway");
+  withSqlite((sqlite) => {
+    const given = { id: "halfway-1", status: "running", reading: null, round: 0 };
+    insert(sqlite, "bulk_jobs", { ...given, account_id: id, addresses_total: 3, addresses_finished: 1 });
+    sqlite.run(
+      "INSERT INTO ledger (account_id, kind, available, held, reference, at_ms) VALUES (?, 'hold', -2, 2, 'halfway-1', 1)",
+      [id],
+    );
+    sqlite.run("UPDATE accounts SET credits_available = 98, credits_held = 2 WHERE id = ?", [id]);
+  });
+  expect((await run(["accounts", "delete", "halfway", "--yes", "--json"])).json).toMatchObject({ lists: 1, left: [] });
+  withSqlite((sqlite) =>
+    expect(
+      sqlite.query("SELECT credits_available AS available, credits_held AS held FROM accounts WHERE id = ?").get(id),
+    ).toEqual({ available: 100, held: 0 }),
+  );
+});
+
 test("the name has to be typed, or --yes given", async () => {
   await run(["accounts", "create", "careful"]);
   for (const stdin of [["carefull"], ["yes"], []]) {
