@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_940,
-  blocklist: 62_621,
-  bulk: 45_375,
-  cli: 46_015,
-  dashboard: 129_248,
-  dmarc: 188_650,
-  doctor: 11_300,
-  foundation: 94_539,
+  accounts: 23_195,
+  blocklist: 60_082,
+  bulk: 44_960,
+  cli: 43_339,
+  dashboard: 128_654,
+  dmarc: 182_228,
+  doctor: 11_278,
+  foundation: 92_456,
   "main.ts": 132,
-  notifications: 26_040,
-  service: 28_232,
-  verify: 53_059,
+  notifications: 24_362,
+  service: 28_188,
+  verify: 52_361,
 };
-const FILES_MAX = 739;
+const FILES_MAX = 586;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;
