@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { Secret, TOTP } from "otpauth";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { SessionStore } from "./session-store.ts";
 import { type Client, Sessions } from "./sessions.ts";
@@ -48,6 +49,26 @@ describe("signing in", () => {
     expect(session?.csrfToken).not.toBe(token);
     const stored = JSON.stringify(app.db.sqlite.query("SELECT * FROM sessions").all());
     expect(stored).not.toContain(token);
+  });
+
+  test("is refused when the account is disabled between password and code", async () => {
+    const { app, ada, accountId, sessions } = await fill();
+    const { profiles } = app.service.accounts;
+    const secret = Secret.fromBase32(profiles.enrol(ada.id)?.secret ?? "");
+    const code = () => new TOTP({ secret }).generate({ timestamp: app.clock.nowMs() });
+    const own = { userId: ada.id, sessionId: sessions.find(await tokenOf(app))?.id ?? "" };
+    expect((await profiles.confirmCodes(own, { present: PASSWORD, code: code() })).ok).toBe(true);
+    await app.advance(60_000);
+    const challengeOf = async () => {
+      const result = await sessions.signIn({ email: "ada@example.com", password: PASSWORD }, HOME);
+      return !result.ok && result.error.kind === "code_required" ? result.error.challenge : "";
+    };
+    const challenge = await challengeOf();
+    app.db.sqlite.run("UPDATE accounts SET disabled_at_ms = 1 WHERE id = ?", [accountId]);
+    const refused = await sessions.enterCode({ challenge, code: code() }, HOME);
+    expect(refused).toEqual({ ok: false, error: { kind: "disabled" } });
+    app.db.sqlite.run("UPDATE accounts SET disabled_at_ms = NULL WHERE id = ?", [accountId]);
+    expect((await sessions.enterCode({ challenge: await challengeOf(), code: code() }, HOME)).ok).toBe(true);
   });
 
   test("ends the session that the browser had: a token from before is worth nothing after", async () => {
