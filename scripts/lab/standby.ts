@@ -37,7 +37,7 @@ const isThere = async (path: string): Promise<boolean> => {
   }
 };
 
-/** The configuration of the guide in the README, with a folder as the replica. */
+/** The configuration of the guide "Running it", with a folder as the replica. */
 const litestreamConfig = (database: string, replica: string): string =>
   [
     "dbs:",
@@ -104,7 +104,7 @@ const missingOf = async (key: string, acknowledged: readonly Acknowledged[]): Pr
 };
 
 /**
- * The guide to a warm standby in the README: Litestream replicates to a folder, the machine is lost (`kill -9` of server and
+ * The warm standby of the guide "Running it": Litestream replicates to a folder, the machine is lost (`kill -9` of server and
  * Litestream), the database is restored elsewhere and a server starts there.
  */
 export const runStandby = async (supervisor: Supervisor, lab: Subject, cache: string): Promise<OutageCell[]> => {

@@ -50,12 +50,12 @@ test("a form is found in the table by its action", () => {
   expect(roleOfForm("/sign-in")).toBe("anyone");
 });
 
-test("the README shows the same table", () => {
-  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+test("the guide shows the same table", () => {
+  const guide = readFileSync(new URL("../service/docs/manual/dashboard.md", import.meta.url), "utf8");
   const rows = ROLES.map(
     ({ role, may }) => `| ${role}${role === "operator" ? " (in addition to a role)" : ""} | ${may} |`,
   );
-  expect(readme).toContain(["| role | may |", "|---|---|", ...rows].join("\n"));
+  expect(guide).toContain(["| role | may |", "|---|---|", ...rows].join("\n"));
 });
 
 test("a member can neither set the default webhook nor delete a domain or target", async () => {

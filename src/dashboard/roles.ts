@@ -9,7 +9,7 @@ type Recorded = { readonly action: string } | { readonly useCase: string } | { r
 
 interface RoleRules {
   readonly role: Role | "operator";
-  /** What the README says of the role. */
+  /** The words of the guide to the dashboard about the role. */
   readonly may: string;
   readonly forms: Readonly<Record<string, Recorded>>;
   /** Pages that others may not open. A member opens all others. */
@@ -100,7 +100,7 @@ const OPERATOR_FORMS = {
   "/welcome/check": action("doctor.run"),
 } as const;
 
-/** What each role may do. The pages, the forms and the README follow this table; an operator is a member or an owner, too. */
+/** What each role may do. The pages, the forms and the guide follow this table; an operator is a member or an owner, too. */
 export const ROLES: readonly RoleRules[] = [
   {
     role: "member",

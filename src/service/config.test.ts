@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
+import { Glob } from "bun";
 import { readConfig, settingsInForce } from "./config.ts";
 
 /** The settings with one of them given, by its name without the prefix. */
@@ -243,9 +244,15 @@ describe("the settings in force", () => {
     expect(shown).toMatchObject({ POSTWARDEN_PORT: 8080, POSTWARDEN_MAIL_FROM: "<>", POSTWARDEN_TLS_CERT: "/c.pem" });
   });
 
-  test("are all described in the README", async () => {
-    const readme = await Bun.file(new URL("../../README.md", import.meta.url)).text();
-    expect(Object.keys(shown).filter((name) => !readme.includes(`\`${name}\``))).toEqual([]);
+  test("are named correctly in the README and the guides", async () => {
+    const manual = new URL("docs/manual/", import.meta.url).pathname;
+    const guides = [...new Glob("*.md").scanSync(manual)].map((name) => `${manual}${name}`);
+    expect(guides.length).toBeGreaterThan(10);
+    const named = new Set<string>();
+    for (const path of [new URL("../../README.md", import.meta.url).pathname, ...guides])
+      for (const [name] of (await Bun.file(path).text()).matchAll(/POSTWARDEN_[A-Z_]+/g)) named.add(name);
+    expect(named.size).toBeGreaterThan(30);
+    expect([...named].filter((name) => !Object.hasOwn(shown, name))).toEqual([]);
   });
 
   test("are shown without passwords", () => {

@@ -19,10 +19,10 @@ test("names are those of stored alerts and events, in a fixed order", () => {
 });
 
 test.each(ALERT_RULES.map((rule) => [rule.name, rule] as const))(
-  "%s has a row in the README, and says something of its example in mail, chat and dashboard",
+  "%s has a row in the guide, and says something of its example in mail, chat and dashboard",
   async (name, { data, example, mail, open }) => {
-    const readme = await Bun.file(new URL("../../../../README.md", import.meta.url)).text();
-    expect(readme.split("\n").some((row) => row.startsWith("| `") && row.includes(`\`${name}\``))).toBe(true);
+    const guide = await Bun.file(new URL("../../../service/docs/manual/dmarc-alerts.md", import.meta.url)).text();
+    expect(guide.split("\n").some((row) => row.startsWith("| `") && row.includes(`\`${name}\``))).toBe(true);
     expect(data.parse(example)).toEqual(example);
     expect(mail(example, DOMAIN).some((block) => block !== null)).toBe(true);
     const title = DMARC_EVENTS.find(({ type }) => type === `dmarc.${name}`)?.title((field) => `<${field}>`);
