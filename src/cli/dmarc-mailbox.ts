@@ -67,7 +67,7 @@ export const MAILBOX_CHECK = command({
     const { imap } = loadConfig(io);
     if (imap === null)
       throw new CommandFailed(
-        'POSTWARDEN_IMAP_URL is not set. Set it to the mailbox; see "Report mail by IMAP" in the README.',
+        'POSTWARDEN_IMAP_URL is not set. Set it to the mailbox; see "Report mail by IMAP" in the manual.',
         "no_mailbox",
       );
     await withDatabase(io, async (db) => {

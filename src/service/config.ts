@@ -73,7 +73,7 @@ const text = z.string().min(1);
 const showDays = (days: number | null) => days ?? "off";
 const showOnOff = (isOn: boolean): string => (isOn ? "on" : "off");
 
-/** Every setting with its default. The table in the README says what each one does. */
+/** Every setting with its default. The reference of the manual says what each one does. */
 const settings = {
   dataDir: setting(
     "DATA_DIR",
