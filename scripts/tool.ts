@@ -3,6 +3,7 @@ const TOOLS: Readonly<Record<string, () => Promise<unknown>>> = {
   demo: () => import("./demo.ts"),
   fleet: () => import("./fleet.ts"),
   fuzz: () => import("./fuzz.ts"),
+  "manual-index": () => import("./manual-index.ts"),
   openapi: () => import("./openapi.ts"),
   release: () => import("./release.ts"),
 };

@@ -1,4 +1,4 @@
-import { allCommands, type CommandNode } from "./command-tree.ts";
+import { allCommands, type CommandNode } from "../../src/cli/command-tree.ts";
 
 const wordsOf = ({ commands, options }: CommandNode): readonly string[] => [
   ...commands.map(({ path }) => path.at(-1) ?? ""),

@@ -13,7 +13,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { readConfig, settingsInForce } from "../../src/service/config.ts";
-import { commandTree } from "./command-tree.ts";
+import { createProgram } from "../../src/cli/cli.ts";
+import { systemIo } from "../../src/cli/io.ts";
+import { commandTree } from "../../src/cli/command-tree.ts";
+import { GUIDES } from "../../src/service/docs/guides.ts";
 import { bashCompletion, fishCompletion, zshCompletion } from "./completions.ts";
 import type { Architecture } from "./elf.ts";
 import { manPage } from "./man-page.ts";
@@ -22,6 +25,7 @@ const ROOT = new URL("../..", import.meta.url).pathname;
 const TEMPLATES = join(ROOT, "scripts/release/debian");
 const MAINTAINER = "Postwarden developers <developers@postwarden.invalid>";
 const KIB = 1024;
+const TREE = commandTree(await createProgram(systemIo));
 
 /** What dpkg-deb compresses with. gzip takes seconds, xz minutes for 15 % less, and Debian's archive tools do not accept zstd. */
 type Compression = "gzip" | "none";
@@ -47,12 +51,12 @@ const rfc5322Date = (time: Date): string => time.toUTCString().replace("GMT", "+
 
 /** Paths and contents of the files that are made here; those that are programs follow in `installed`. */
 const generatedFiles = ({ version, time }: DebianPackageOptions): Readonly<Record<string, string | Uint8Array>> => {
-  const tree = commandTree();
+  const tree = TREE;
   const doc = "usr/share/doc/postwarden";
   const zip = (text: string) => gzipSync(text, { level: 9 });
   return {
     "usr/share/man/man1/postwarden.1.gz": zip(
-      manPage(tree, { version, date: time.toISOString().slice(0, 10), settings: settingNames() }),
+      manPage(tree, { version, date: time.toISOString().slice(0, 10), settings: settingNames(), topics: GUIDES }),
     ),
     "usr/share/bash-completion/completions/postwarden": bashCompletion(tree),
     "usr/share/zsh/vendor-completions/_postwarden": zshCompletion(tree),

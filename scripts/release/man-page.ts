@@ -1,4 +1,4 @@
-import { allCommands, type CommandNode } from "./command-tree.ts";
+import { allCommands, type CommandNode } from "../../src/cli/command-tree.ts";
 
 /** Text for roff: no line is read as a request, and a hyphen can be copied as one. */
 const roff = (text: string): string =>
@@ -50,7 +50,13 @@ export const manPage = (
     version,
     date,
     settings,
-  }: { readonly version: string; readonly date: string; readonly settings: readonly string[] },
+    topics,
+  }: {
+    readonly version: string;
+    readonly date: string;
+    readonly settings: readonly string[];
+    readonly topics: ReadonlyArray<{ readonly slug: string; readonly title: string }>;
+  },
 ): string =>
   [
     `.TH POSTWARDEN 1 "${date}" "Postwarden ${version}"`,
@@ -68,8 +74,13 @@ export const manPage = (
     ".SH COMMANDS",
     roff("Every command has --help."),
     ...allCommands(root).flatMap(commandText),
+    ".SH TOPICS",
+    roff("Guides of the manual, which `postwarden help TOPIC` prints and the service shows under /docs."),
+    ...topics.map(({ slug, title }) => entry(slug, title)),
     ".SH ENVIRONMENT",
-    roff("Settings. `postwarden config` prints the effective values; the README describes each."),
+    roff(
+      "Settings. `postwarden config` prints the effective values; `postwarden help reference-settings` describes each.",
+    ),
     ".PP",
     roff(settings.join(", ")),
     ".SH FILES",

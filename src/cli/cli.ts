@@ -18,7 +18,8 @@ Example:
 Data goes to standard output, everything else to standard error.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 listed (--fail-on),
 4 not everything could be checked (dmarc health).
-Settings are environment variables; \`postwarden config\` prints the effective ones.`;
+Settings are environment variables; \`postwarden config\` prints the effective ones.
+\`postwarden help\` lists the guides of the manual.`;
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
@@ -86,10 +87,13 @@ export const createProgram = async (
       readEnvironment = environmentReader(given, options, asJson);
       environment = options.envFile === undefined ? null : readEnvironment();
     })
-    .addHelpText("after", HELP_FOOTER);
-  for (const trees of commands) addTrees(program, { io, readEnvironment: () => readEnvironment() }, trees);
+    .addHelpText("after", HELP_FOOTER)
+    .helpCommand(false);
+  const session = { io, readEnvironment: () => readEnvironment(), wholeProgram: () => createProgram(given) };
+  for (const trees of commands) addTrees(program, session, trees);
   for (const command of everyCommand(program)) {
-    if (command.commands.length > 0) command.helpCommand("help [command]", "Show help for a command.");
+    if (command !== program && command.commands.length > 0)
+      command.helpCommand("help [command]", "Show help for a command.");
     command
       .helpOption("-h, --help", "show help")
       .exitOverride()

@@ -145,6 +145,8 @@ export interface Terminal {
   readonly envFile: string | null;
   /** Reads the settings again, for a reload. */
   readonly readEnvironment: () => Environment;
+  /** The program with every command. */
+  readonly wholeProgram: () => Promise<Command>;
   /** Prints a JSON document with `--json`, else the text. */
   print(data: unknown, text: () => string): void;
   /** Rows as wide as the terminal. */
@@ -181,7 +183,7 @@ interface CommandSpec<A, O, C, S extends Operands> extends GroupHelp {
 }
 
 /** The terminal and the settings that commands are given. */
-type Session = Pick<Terminal, "io" | "readEnvironment">;
+type Session = Pick<Terminal, "io" | "readEnvironment" | "wholeProgram">;
 
 /** A command, or a group of commands. */
 export interface CommandTree extends GroupHelp {
@@ -246,11 +248,12 @@ export const command = <
 };
 
 const terminalOf = (
-  { io, readEnvironment }: Session,
+  { io, readEnvironment, wholeProgram }: Session,
   { json = false, envFile = null }: { readonly json?: boolean; readonly envFile?: string | null },
 ): Terminal => ({
   io,
   readEnvironment,
+  wholeProgram,
   isJson: json,
   envFile,
   print: (data, text) => print(io, json, data, text),

@@ -67,7 +67,7 @@ export const MAILBOX_CHECK = command({
     const { imap } = loadConfig(io);
     if (imap === null)
       throw new CommandFailed(
-        'POSTWARDEN_IMAP_URL is not set. Set it to the mailbox; see "Report mail by IMAP" in the manual.',
+        "POSTWARDEN_IMAP_URL is not set. Set it to the mailbox; see `postwarden help dmarc-reports`.",
         "no_mailbox",
       );
     await withDatabase(io, async (db) => {

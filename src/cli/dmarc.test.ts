@@ -68,7 +68,7 @@ const newWorld = async (...accounts: string[]) => {
       onHangup: () => undefined,
     };
     const commands = dmarcCommands(() => new Response(stdin).body ?? new ReadableStream());
-    addTrees(program, { io, readEnvironment: () => io.environment }, commands);
+    addTrees(program, { io, readEnvironment: () => io.environment, wholeProgram: async () => program }, commands);
     const failure = await program.parseAsync(["dmarc", ...args], { from: "user" }).then(
       () => null,
       (error: unknown) => error,

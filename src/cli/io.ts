@@ -14,6 +14,8 @@ export interface Io {
   err(line: string): void;
   /** Replaces the status line by a text; null where standard error is not a terminal. */
   readonly status: ((text: string) => void) | null;
+  /** Writes a text of our own to standard output with its colours; without it, colours are not shown. */
+  readonly styled?: (text: string) => void;
   /** Writes bytes to standard output unchanged. */
   write(bytes: Uint8Array): Promise<void>;
   stdin(): AsyncIterable<Uint8Array>;
@@ -131,6 +133,7 @@ export const systemIo: Io = {
   out: (line) => void process.stdout.write(`${line}\n`),
   err: (line) => void process.stderr.write(`${isJournal ? withPriority(line) : line}\n`),
   status: process.stderr.isTTY ? (text) => void process.stderr.write(CLEAR_LINE + text) : null,
+  styled: (text) => void process.stdout.write(text),
   write: async (bytes) => void (await Bun.write(Bun.stdout, bytes)),
   stdin: () => Bun.stdin.stream(),
   stdinLines: () => linesOf(Bun.stdin.stream()),

@@ -24,6 +24,7 @@ import { databaseFailure, openDatabaseAt } from "./data-directory.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
 import type { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
+import type { CommandNode } from "./command-tree.ts";
 import type { ServiceGate } from "./service-gate.ts";
 import type { Hangups, ReloadableSettings } from "./settings-reload.ts";
 
@@ -46,6 +47,8 @@ export interface ServedOptions {
   readonly problems: RecentProblems;
   readonly io: Io;
   readonly asJson: boolean;
+  /** The command line, for the manual. */
+  readonly allCommands: () => Promise<CommandNode>;
   readonly stopSignal: Promise<string>;
   readonly hangups: Hangups;
 }
@@ -119,7 +122,8 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   await checkEnvironment(config, log);
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
-  const composed = { config, db, log, platform, freshResolver, baseUrl: baseUrlOf(config, config.port) };
+  const baseUrl = baseUrlOf(config, config.port);
+  const composed = { config, db, log, platform, freshResolver, baseUrl, commands: options.allCommands };
   const examine = () => examineServer(config, db.path);
   const serviceOptions = { ...composed, examine, problems: () => options.problems.list() };
   const service = new Service(serviceOptions);

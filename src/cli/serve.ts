@@ -6,6 +6,7 @@ import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createServer } from "../service/server.ts";
 import { COMMIT, VERSION } from "../service/version.ts";
 import { command, option } from "./command.ts";
+import { commandTree } from "./command-tree.ts";
 import { HttpListener } from "./http-listener.ts";
 import { type Io, UsageError } from "./io.ts";
 import { refuseLostDatabase } from "./newest-backup.ts";
@@ -62,7 +63,14 @@ const serveLocked = async (options: Omit<ServedOptions, "listen" | "gate" | "cli
 };
 
 /** `readEnvironment` reads the settings again, for a reload. */
-const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment): Promise<void> => {
+const serve = async (
+  io: Io,
+  {
+    asJson,
+    readEnvironment,
+    allCommands,
+  }: Pick<ServedOptions, "asJson" | "allCommands"> & { readEnvironment: () => Environment },
+): Promise<void> => {
   const stopSignal = io.untilSignal();
   const hangups = new Hangups(io);
   const config = loadConfig(io);
@@ -82,7 +90,7 @@ const serve = async (io: Io, asJson: boolean, readEnvironment: () => Environment
   const lock = lockDatabase(path);
   log.info("starting", { version: VERSION, commit: COMMIT, bun: Bun.version, data_dir: config.dataDir });
   try {
-    await serveLocked({ path, config, settings, problems, log, io, asJson, stopSignal, hangups });
+    await serveLocked({ path, config, settings, problems, log, io, asJson, allCommands, stopSignal, hangups });
   } finally {
     lock.release();
   }
@@ -97,7 +105,7 @@ const SERVE = command({
     host: option("<address>", `address to listen on, overrides ${HOST_SETTING}`),
     port: option("<port>", `port to listen on, overrides ${PORT_SETTING}`),
   },
-  run({ io, isJson, readEnvironment }, { host, port }) {
+  run({ io, isJson, readEnvironment, wholeProgram }, { host, port }) {
     if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= PORT_MAX))
       throw new UsageError(`--port: "${port}" is not a port from 0 to ${PORT_MAX}.`, "port");
     const withOptions = (environment: Environment): Environment => ({
@@ -106,7 +114,14 @@ const SERVE = command({
       ...(port === undefined ? {} : { [PORT_SETTING]: port }),
     });
     const environment = withOptions(io.environment);
-    return serve({ ...io, environment }, isJson, () => withOptions(readEnvironment()));
+    return serve(
+      { ...io, environment },
+      {
+        asJson: isJson,
+        readEnvironment: () => withOptions(readEnvironment()),
+        allCommands: async () => commandTree(await wholeProgram()),
+      },
+    );
   },
 });
 

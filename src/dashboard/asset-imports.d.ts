@@ -12,3 +12,8 @@ declare module "*/assets/app.js" {
   const text: string;
   export default text;
 }
+
+declare module "*/assets/manual.js" {
+  const text: string;
+  export default text;
+}

@@ -7,6 +7,9 @@ import { sha256 } from "../foundation/base/secrets.ts";
 import { takesGzip } from "../foundation/http/response.ts";
 import appScript from "./assets/app.js" with { type: "text" };
 import favicon from "./assets/favicon.svg" with { type: "text" };
+import manualScript from "./assets/manual.js" with { type: "text" };
+import manualStyle from "./assets/manual.css" with { type: "text" };
+import manualIndex from "./assets/manual-index.txt" with { type: "text" };
 import style from "./assets/style.css" with { type: "text" };
 
 const HASH_CHARACTERS = 12;
@@ -16,16 +19,20 @@ interface Asset {
   readonly type: string;
 }
 
-/** Everything that pages load. It is all in the executable. */
+/** Everything that pages load, those of the manual too. It is all in the executable. */
 const ASSETS: Readonly<Record<string, Asset>> = {
   "style.css": { text: `${uplotStyle}\n${style}`, type: "text/css" },
   "htmx.js": { text: htmxScript, type: "text/javascript" },
   "uplot.js": { text: uplotScript, type: "text/javascript" },
   "app.js": { text: appScript, type: "text/javascript" },
+  "manual.css": { text: manualStyle, type: "text/css" },
+  "manual.js": { text: manualScript, type: "text/javascript" },
+  "manual-index.json": { text: manualIndex, type: "application/json" },
   "favicon.svg": { text: favicon, type: "image/svg+xml" },
 };
 
-export type AssetName = "style.css" | "htmx.js" | "uplot.js" | "app.js" | "favicon.svg";
+export type AssetName =
+  "style.css" | "htmx.js" | "uplot.js" | "app.js" | "manual.css" | "manual.js" | "manual-index.json" | "favicon.svg";
 
 /** `style.css` → `/assets/<hash>-style.css`: the name changes with the content, so that browsers may keep it. */
 const PATHS: ReadonlyMap<string, string> = new Map(

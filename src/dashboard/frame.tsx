@@ -26,6 +26,8 @@ export interface FrameProps {
   /** What is wrong with the form of the page. */
   readonly message: string | null;
   readonly theme: Theme;
+  /** The section of the manual about the page; null where the manual is turned off. */
+  readonly help: string | null;
 }
 
 const SECTIONS: ReadonlyArray<readonly [section: Section, title: string, path: string, icon: IconName]> = [
@@ -122,7 +124,7 @@ const Notice = ({ kind, children }: { readonly kind: "ok" | "bad"; readonly chil
   </p>
 );
 
-const Navigation = ({ view, viewer, facts, theme }: FrameProps & { readonly viewer: Viewer }) => (
+const Navigation = ({ view, viewer, facts, theme, help }: FrameProps & { readonly viewer: Viewer }) => (
   <div class="nav">
     <nav aria-label="Sections">
       <ul>
@@ -143,6 +145,14 @@ const Navigation = ({ view, viewer, facts, theme }: FrameProps & { readonly view
             </li>
           );
         })}
+        {help !== null && (
+          <li>
+            <a href={help}>
+              <Icon name="circle-help" />
+              <span>Help</span>
+            </a>
+          </li>
+        )}
       </ul>
     </nav>
     <div class="who">

@@ -62,6 +62,7 @@ export interface PagesOptions {
   readonly eventTypes: readonly string[];
   readonly clientAddress: (request: Request) => string | null;
   readonly readFacts: () => ServiceFacts;
+  readonly hasManual: boolean;
 }
 
 /** The dashboard with all its pages. */
@@ -82,6 +83,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
     clock,
     audit,
     clientAddress,
+    hasManual: options.hasManual,
     isHttps: options.baseUrl.startsWith("https:"),
     findSession: createSessionFinder(accounts),
     routes: [

@@ -162,7 +162,7 @@ const createApp = () => {
   const clock = createTestClock();
   const guard = new Guard(() => undefined, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dashboard = new Dashboard({
-    ...{ guard, clock, routes: ROUTES, isHttps: false },
+    ...{ guard, clock, routes: ROUTES, hasManual: true, isHttps: false },
     audit: { perform: recordPerformed },
     findSession: (token) => {
       if (token === "broken") throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" });

@@ -20,6 +20,7 @@ import { readSessionToken, readTheme, readTimeZone, readVisitor, visitorCookie, 
 import { CLEAR_FLASH, isRefusal, readFlash, redirectToPath } from "./redirect.ts";
 import { ForgedForm } from "./form-input.ts";
 import { Frame, type FrameFacts } from "./frame.tsx";
+import { helpPath } from "./help.ts";
 import { PageTurns } from "./page-turns.ts";
 import type { PageRoute } from "./page.ts";
 import { hasRole, roleOfForm, roleOfPage } from "./roles.ts";
@@ -53,6 +54,8 @@ export interface DashboardOptions {
   readonly clientAddress: (request: Request) => string | null;
   /** Whether the service is reached by HTTPS, as configured. */
   readonly isHttps: boolean;
+  /** Whether the service has its manual under `/docs`. */
+  readonly hasManual: boolean;
 }
 
 const CONTENT_SECURITY_POLICY =
@@ -226,6 +229,7 @@ export class Dashboard {
       viewer,
       flash,
       theme: readTheme(request),
+      help: this.options.hasManual ? helpPath(visit.path) : null,
       message: form?.message ?? null,
       facts: viewer === null ? null : this.options.frameFacts(viewer),
     };

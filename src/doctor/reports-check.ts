@@ -34,7 +34,7 @@ export const checkReports = async (options: ReportChecksOptions): Promise<readon
   if (reportHost === null) {
     return [
       reportHostCheck.warn(
-        'POSTWARDEN_REPORT_HOST is not set, so no domain can be enrolled in DMARC monitoring. See "Report mail by SMTP" in the manual.',
+        "POSTWARDEN_REPORT_HOST is not set, so no domain can be enrolled in DMARC monitoring. See `postwarden help dmarc-reports`.",
       ),
     ];
   }

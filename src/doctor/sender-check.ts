@@ -46,7 +46,7 @@ export const checkSender = async (
 ): Promise<DoctorCheck> => {
   if (mailFrom === "")
     return mailFromCheck.ok(
-      'The null sender <>, as in bounces. A few servers refuse it; see "Sender reputation" in the manual.',
+      "The null sender <>, as in bounces. A few servers refuse it; see `postwarden help sender-reputation`.",
     );
   const address = parseAddress(mailFrom);
   if (!address.ok) return mailFromCheck.fail(`${mailFrom} is not an email address.`);

@@ -3,6 +3,7 @@ import { createBlocklistRoutes } from "../blocklist/routes.ts";
 import { createBulkRoutes } from "../bulk/routes.ts";
 import { createDmarcRoutes } from "../dmarc/routes.ts";
 import type { Service, ServiceOptions } from "./compose.ts";
+import type { CommandDoc } from "./docs/reference.ts";
 import { EVENT_TYPES } from "./event-docs.ts";
 import { createMetricsRenderer } from "./service-metrics.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
@@ -15,8 +16,13 @@ import { createWebhookRoutes } from "../notifications/webhooks/routes.ts";
 
 const DESCRIPTION = "Verifies email addresses, monitors DNS blocklists and processes DMARC reports.";
 
+/** A service that no command line started has no reference of one. */
+const noCommands = async (): Promise<CommandDoc> => ({
+  ...{ path: [], usage: "", description: DESCRIPTION, options: [], example: "", commands: [] },
+});
+
 /** Every route of the API. */
-const routesOf = (service: Service, { config, baseUrl }: ServiceOptions) => {
+const routesOf = (service: Service, { config, baseUrl, commands = noCommands }: ServiceOptions) => {
   const { accounts, verification, notifications, blocklist, bulk, dmarc, usage, readiness } = service;
   const { clock } = service.runtime;
   const { guard } = usage;
@@ -38,6 +44,7 @@ const routesOf = (service: Service, { config, baseUrl }: ServiceOptions) => {
         const { interfaceDocument } = await import("./interface-document.ts");
         return interfaceDocument({ version: VERSION, baseUrl, description: DESCRIPTION });
       },
+      commands: config.docs ? commands : null,
       readiness,
       metrics: { token: config.metricsToken, render: createMetricsRenderer(service) },
     }),

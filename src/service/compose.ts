@@ -28,6 +28,7 @@ import { Metrics } from "./metrics/metrics.ts";
 import { NightlyPurge } from "./nightly-purge.ts";
 import { mailerOf } from "./platform.ts";
 import { Readiness } from "./readiness.ts";
+import type { CommandDoc } from "./docs/reference.ts";
 import { VERSION } from "./version.ts";
 import type { DoctorFinding } from "../doctor/doctor-check.ts";
 
@@ -43,6 +44,8 @@ export interface ServiceOptions {
   readonly examine?: () => Promise<readonly DoctorFinding[]>;
   /** The last warnings and errors of the log, the newest first. */
   readonly problems?: () => readonly LoggedProblem[];
+  /** The command line, for the manual; by default it has no commands. */
+  readonly commands?: () => Promise<CommandDoc>;
   /** By default those for production. */
   readonly passwordCosts?: PasswordCosts;
 }

@@ -6,7 +6,7 @@ import { type DocumentInfo, openApiDocument } from "../foundation/http/openapi.t
 import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "../notifications/settings/routes.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { EVENT_DOCS, EVENT_TYPES } from "./event-docs.ts";
-import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
+import { GET_DOCS, GET_DOCS_PAGE, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 import { USAGE_ROUTES } from "../accounts/usage/routes.ts";
 import { VERIFY_ROUTES } from "../verify/operations.ts";
 import { webhookRoutes } from "../notifications/webhooks/operations.ts";
@@ -47,6 +47,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       GET_METRICS,
       GET_OPENAPI,
       GET_DOCS,
+      GET_DOCS_PAGE,
     ],
     { ...info, tags: TAGS, events: EVENT_DOCS },
   );

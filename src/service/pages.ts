@@ -22,6 +22,7 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
     eventTypes: EVENT_TYPES,
     clientAddress: (request) => clients.of(request),
     readFacts: createFactsReader(service, options),
+    hasManual: options.config.docs,
   });
   const errorPage = dashboard.errorPage.bind(dashboard);
   return createApplication({ log, clock, routes: [dashboard.routes()], errorPage });

@@ -56,24 +56,36 @@ export const GET_READINESS = declareRoute({
   errors: ["unavailable"],
 });
 
+const HTML_PAGE = {
+  description: "The page.",
+  contentType: "text/html",
+  schema: z.string(),
+  example: "<!doctype html>…",
+} as const;
+
 export const GET_DOCS = declareRoute({
   method: "GET",
   path: "/docs",
   operationId: "getDocs",
   tag: TAG,
   scope: "open",
-  summary: "Read this documentation",
-  description:
-    "The OpenAPI document as one HTML page without other resources, with a curl example for every operation.",
-  responses: {
-    200: {
-      description: "The page.",
-      contentType: "text/html",
-      schema: z.string(),
-      example: "<!doctype html>…",
-    },
-  },
-  errors: ["unavailable"],
+  summary: "Read the manual",
+  description: "The guides and the reference, with a curl example for every operation. 404 with `POSTWARDEN_DOCS=off`.",
+  responses: { 200: HTML_PAGE },
+  errors: ["not_found", "unavailable"],
+});
+
+export const GET_DOCS_PAGE = declareRoute({
+  method: "GET",
+  path: "/docs/:page",
+  operationId: "getDocsPage",
+  tag: TAG,
+  scope: "open",
+  summary: "Read a page of the manual",
+  description: "A guide, such as `lists`, or a page of the reference, such as `reference-settings`.",
+  params: z.object({ page: textField("The name of the page.") }),
+  responses: { 200: HTML_PAGE },
+  errors: ["not_found", "unavailable"],
 });
 
 export const GET_METRICS = declareRoute({

@@ -1,30 +1,38 @@
 import { AppError } from "../foundation/base/errors.ts";
 import { equalInConstantTime, sha256 } from "../foundation/base/secrets.ts";
-import { CachedPage } from "./docs/docs-response.ts";
+import { LoadOnce } from "../foundation/base/load-once.ts";
+import type { CommandDoc } from "./docs/reference.ts";
+import { pathOf } from "../foundation/http/request-target.ts";
 import { sendText } from "../foundation/http/response.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { handleOpen, serveRoutes } from "../foundation/http/route.ts";
 import { METRICS_TYPE } from "./metrics/metrics.ts";
 import { LIVENESS } from "./version.ts";
 import type { Readiness } from "./readiness.ts";
-import { GET_DOCS, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
+import { GET_DOCS, GET_DOCS_PAGE, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 
 export interface ServiceRouteOptions {
   readonly guard: Guard;
   /** Builds the OpenAPI document; called at its first request. */
   readonly describe: () => Promise<object>;
+  /** The command line for the manual; null where `/docs` is turned off. */
+  readonly commands: (() => Promise<CommandDoc>) | null;
   readonly readiness: Readiness;
   /** `token`: null where metrics are not exposed. */
   readonly metrics: { readonly token: string | null; readonly render: () => Promise<string> };
 }
 
 /** The routes that need no API key: liveness, readiness, metrics and the OpenAPI document. */
-export const createServiceRoutes = ({ guard, describe, readiness, metrics }: ServiceRouteOptions) => {
+export const createServiceRoutes = ({ guard, describe, commands, readiness, metrics }: ServiceRouteOptions) => {
   let document: Promise<string> | null = null;
-  const docs = new CachedPage(async () => {
-    const { renderDocsPage } = await import("./docs/docs-page.ts");
-    return renderDocsPage(await describe());
-  });
+  const manual =
+    commands === null
+      ? null
+      : new LoadOnce(async () => new (await import("./manual.ts")).Manual({ describe, commands }));
+  const respond = async (request: Request, slug: string): Promise<Response> => {
+    if (manual === null) throw new AppError("not_found", { message: "The manual is turned off." });
+    return (await manual.get()).respond(request, slug);
+  };
 
   return serveRoutes(guard, [
     handleOpen(GET_HEALTH, () => LIVENESS),
@@ -49,7 +57,9 @@ export const createServiceRoutes = ({ guard, describe, readiness, metrics }: Ser
       return sendText(request, await document, { "content-type": "application/json" });
     }),
 
-    handleOpen(GET_DOCS, (request) => docs.respond(request)),
+    handleOpen(GET_DOCS, (request) => respond(request, "")),
+
+    handleOpen(GET_DOCS_PAGE, (request) => respond(request, pathOf(request).slice(GET_DOCS.path.length + 1))),
   ]);
 };
 

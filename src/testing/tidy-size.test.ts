@@ -10,23 +10,24 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 23_195,
   blocklist: 60_082,
   bulk: 44_960,
-  cli: 43_339,
-  dashboard: 128_654,
+  cli: 44_267,
+  dashboard: 128_979,
   dmarc: 182_228,
   doctor: 11_278,
-  foundation: 92_456,
+  foundation: 92_448,
   "main.ts": 132,
   notifications: 24_362,
-  service: 28_188,
-  verify: 52_361,
+  service: 32_552,
+  verify: 52_495,
 };
-const FILES_MAX = 586;
+const FILES_MAX = 595;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;
 /** Why a small file with one reader stays a file. */
 const SMALL_FILES: Readonly<Record<string, string>> = {
   "blocklist/lists/embedded-catalogue.ts": "a macro is imported from another file than its own",
+  "dashboard/help.ts": "a table that the test of the manual reads, too",
   "dmarc/operations.ts": "a door",
   "dmarc/routes.ts": "a door, loaded with the API",
   "foundation/db/planned-times.ts": "SQL stays in foundation/db and in stores",

@@ -13,37 +13,144 @@ interface SubStatusScores {
    * to 30: no response settles it.
    */
   readonly confidence: number;
+  /** The reason in a sentence, for the manual. */
+  readonly meaning: string;
 }
 
 /** Every sub_status with its one verdict and its scores (contract §4). */
 export const SUB_STATUS_SCORES = {
-  mailbox_exists: { verdict: "deliverable", quality: 100, confidence: 98 },
-  invalid_syntax: { verdict: "undeliverable", quality: 0, confidence: 100 },
-  domain_not_found: { verdict: "undeliverable", quality: 0, confidence: 99 },
-  no_mail_server: { verdict: "undeliverable", quality: 0, confidence: 98 },
-  null_mx: { verdict: "undeliverable", quality: 0, confidence: 100 },
-  unroutable_mx: { verdict: "undeliverable", quality: 2, confidence: 95 },
-  mailbox_not_found: { verdict: "undeliverable", quality: 0, confidence: 97 },
-  mailbox_disabled: { verdict: "undeliverable", quality: 5, confidence: 97 },
-  smtputf8_unsupported: { verdict: "undeliverable", quality: 15, confidence: 95 },
-  catch_all: { verdict: "risky", quality: 65, confidence: 50 },
-  disposable: { verdict: "risky", quality: 35, confidence: 95 },
-  role_account: { verdict: "risky", quality: 75, confidence: 95 },
-  toxic: { verdict: "risky", quality: 30, confidence: 95 },
-  mailbox_full: { verdict: "risky", quality: 45, confidence: 90 },
-  dnsbl_listed: { verdict: "risky", quality: 55, confidence: 80 },
-  greylisted: { verdict: "risky", quality: 60, confidence: 30 },
-  rate_limited: { verdict: "risky", quality: 55, confidence: 30 },
-  smtp_blocked: { verdict: "risky", quality: 50, confidence: 30 },
-  sender_rejected: { verdict: "risky", quality: 50, confidence: 30 },
-  tls_required: { verdict: "risky", quality: 50, confidence: 30 },
-  smtp_unreachable: { verdict: "risky", quality: 35, confidence: 25 },
-  smtp_timeout: { verdict: "risky", quality: 35, confidence: 20 },
-  smtp_temporary_error: { verdict: "risky", quality: 45, confidence: 30 },
-  smtp_protocol_error: { verdict: "risky", quality: 40, confidence: 25 },
-  unverifiable_provider: { verdict: "risky", quality: 60, confidence: 30 },
-  dns_error: { verdict: "risky", quality: 40, confidence: 20 },
-  internal_error: { verdict: "risky", quality: 40, confidence: 20 },
+  mailbox_exists: {
+    verdict: "deliverable",
+    quality: 100,
+    confidence: 98,
+    meaning: "The server accepts the recipient and refuses a random one.",
+  },
+  invalid_syntax: {
+    verdict: "undeliverable",
+    quality: 0,
+    confidence: 100,
+    meaning: "Not an address (RFC 5321, RFC 6531).",
+  },
+  domain_not_found: { verdict: "undeliverable", quality: 0, confidence: 99, meaning: "The domain does not exist." },
+  no_mail_server: {
+    verdict: "undeliverable",
+    quality: 0,
+    confidence: 98,
+    meaning: "The domain exists but has no MX, A or AAAA records.",
+  },
+  null_mx: {
+    verdict: "undeliverable",
+    quality: 0,
+    confidence: 100,
+    meaning: "The domain says that it accepts no mail (null MX).",
+  },
+  unroutable_mx: {
+    verdict: "undeliverable",
+    quality: 2,
+    confidence: 95,
+    meaning: "The domain has no mail host with a public address.",
+  },
+  mailbox_not_found: {
+    verdict: "undeliverable",
+    quality: 0,
+    confidence: 97,
+    meaning: "The server says that this recipient does not exist.",
+  },
+  mailbox_disabled: {
+    verdict: "undeliverable",
+    quality: 5,
+    confidence: 97,
+    meaning: "The server says that this mailbox is disabled.",
+  },
+  smtputf8_unsupported: {
+    verdict: "undeliverable",
+    quality: 15,
+    confidence: 95,
+    meaning: "The address needs SMTPUTF8, which the server does not offer.",
+  },
+  catch_all: { verdict: "risky", quality: 65, confidence: 50, meaning: "The server also accepts a random recipient." },
+  disposable: {
+    verdict: "risky",
+    quality: 35,
+    confidence: 95,
+    meaning: "The domain is on the list of disposable domains.",
+  },
+  role_account: {
+    verdict: "risky",
+    quality: 75,
+    confidence: 95,
+    meaning: "The address belongs to a role, not to a person.",
+  },
+  toxic: {
+    verdict: "risky",
+    quality: 30,
+    confidence: 95,
+    meaning: "The address is on the operator's suppression list.",
+  },
+  mailbox_full: { verdict: "risky", quality: 45, confidence: 90, meaning: "The mailbox is over quota." },
+  dnsbl_listed: {
+    verdict: "risky",
+    quality: 55,
+    confidence: 80,
+    meaning: "The domain or a mail host is on a DNS blocklist.",
+  },
+  greylisted: {
+    verdict: "risky",
+    quality: 60,
+    confidence: 30,
+    meaning: "Still refused by greylisting after all retries.",
+  },
+  rate_limited: {
+    verdict: "risky",
+    quality: 55,
+    confidence: 30,
+    meaning: "Still refused after all retries, because of too many connections or messages.",
+  },
+  smtp_blocked: {
+    verdict: "risky",
+    quality: 50,
+    confidence: 30,
+    meaning: "The server refuses your IP address, or does not say why; nothing is known about the mailbox.",
+  },
+  sender_rejected: {
+    verdict: "risky",
+    quality: 50,
+    confidence: 30,
+    meaning: "The server refuses your sender; nothing is known about the mailbox.",
+  },
+  tls_required: {
+    verdict: "risky",
+    quality: 50,
+    confidence: 30,
+    meaning: "The server takes mail over TLS only; nothing is known about the mailbox.",
+  },
+  smtp_unreachable: {
+    verdict: "risky",
+    quality: 35,
+    confidence: 25,
+    meaning: "No server could be reached. Not charged.",
+  },
+  smtp_timeout: { verdict: "risky", quality: 35, confidence: 20, meaning: "No server responded in time. Not charged." },
+  smtp_temporary_error: {
+    verdict: "risky",
+    quality: 45,
+    confidence: 30,
+    meaning: "Still refused temporarily after all retries.",
+  },
+  smtp_protocol_error: {
+    verdict: "risky",
+    quality: 40,
+    confidence: 25,
+    meaning: "The server does not speak valid SMTP.",
+  },
+  unverifiable_provider: {
+    verdict: "risky",
+    quality: 60,
+    confidence: 30,
+    meaning: "The provider gives the same reply for every recipient.",
+  },
+  dns_error: { verdict: "risky", quality: 40, confidence: 20, meaning: "No usable DNS response. Not charged." },
+  internal_error: { verdict: "risky", quality: 40, confidence: 20, meaning: "The check failed here. Not charged." },
 } as const satisfies Record<string, SubStatusScores>;
 
 export type SubStatus = keyof typeof SUB_STATUS_SCORES;

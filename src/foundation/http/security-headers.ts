@@ -2,7 +2,7 @@
 const STRICT_TRANSPORT_SECURITY = "max-age=31536000";
 
 /** The same for everybody, without data of an account: browsers and proxies may keep it. */
-const PUBLIC_PATHS = new Set(["/docs", "/openapi.json"]);
+const PUBLIC_PATH = /^\/(docs(\/[^/]*)?|openapi\.json)$/;
 
 /**
  * Adds what every response needs against misuse by a browser or a proxy: it is not stored unless it says otherwise itself, and
@@ -10,6 +10,6 @@ const PUBLIC_PATHS = new Set(["/docs", "/openapi.json"]);
  */
 export const addSecurityHeaders = (headers: Headers, path: string, isHttps: boolean): void => {
   if (!headers.has("x-content-type-options")) headers.set("x-content-type-options", "nosniff");
-  if (!headers.has("cache-control") && !PUBLIC_PATHS.has(path)) headers.set("cache-control", "no-store");
+  if (!headers.has("cache-control") && !PUBLIC_PATH.test(path)) headers.set("cache-control", "no-store");
   if (isHttps) headers.set("strict-transport-security", STRICT_TRANSPORT_SECURITY);
 };

@@ -23,7 +23,7 @@ const parameterRow = ({ name, in: place, required, description, schema }: ApiPar
 
 const parametersOf = ({ parameters }: DocumentedOperation): Markup | false =>
   parameters.length > 0 &&
-  html`<h4>Parameters</h4>
+  html`<h3>Parameters</h3>
     <div class="scroll">
       <table>
         <thead>
@@ -52,7 +52,7 @@ const requestOf = (document: ApiDocument, operation: DocumentedOperation): Marku
       </details>`;
     return html`${command}${body}`;
   });
-  return html`<h4>Request</h4>
+  return html`<h3>Request</h3>
     ${examples}`;
 };
 
@@ -87,7 +87,7 @@ const responsesOf = (document: ApiDocument, { responses }: DocumentedOperation):
         <td>${description}</td>
       </tr>`,
   );
-  return html`<h4>Responses</h4>
+  return html`<h3>Responses</h3>
     ${all.filter(([status]) => !(Number(status) >= 400)).map(([status, response]) => responseOf(document, status, response))}
     ${
       rows.length > 0 &&
@@ -105,17 +105,15 @@ const responsesOf = (document: ApiDocument, { responses }: DocumentedOperation):
     }`;
 };
 
-const methodBadge = (method: string): Markup => html`<b class="m ${method.toLowerCase()}">${method}</b>`;
+export const methodBadge = (method: string): Markup => html`<b class="m ${method.toLowerCase()}">${method}</b>`;
 
 /** An operation: what it does, its parameters, the request with curl, its responses and errors. */
 export const operationArticle = (document: ApiDocument, operation: DocumentedOperation): Markup => {
   const { operationId, method, path, summary, description } = operation;
-  return html`<article id="${operationId}">
-    <h3><a href="#${operationId}">${summary}</a></h3>
+  return html`<h2 id="${operationId}">${summary}</h2>
     <p class="path">${methodBadge(method)} <code>${path}</code> <small class="access">${accessOf(operation)}</small></p>
     <p>${prose(description)}</p>
-    ${parametersOf(operation)}${requestOf(document, operation)}${responsesOf(document, operation)}
-  </article> `;
+    ${parametersOf(operation)}${requestOf(document, operation)}${responsesOf(document, operation)}`;
 };
 
 /** A webhook event: when it is sent, and its body. */
@@ -125,8 +123,7 @@ export const eventArticle = (
   operation: ApiDocument["webhooks"][string]["post"],
 ): Markup => {
   const media = operation.requestBody?.content["application/json"];
-  return html`<article id="event-${type}">
-    <h3><a href="#event-${type}">${type}</a></h3>
+  return html`<h2 id="event-${type}">${type}</h2>
     <p>${prose(operation.summary)}</p>
     ${exampleBlock(media?.example)}${
       media?.schema !== undefined &&
@@ -134,10 +131,5 @@ export const eventArticle = (
         <summary>Properties</summary>
         ${bodyTable(document, media.schema)}
       </details>`
-    }
-  </article> `;
+    }`;
 };
-
-/** The entry of an operation in the table of contents. */
-export const operationLink = ({ operationId, method, summary }: DocumentedOperation): Markup =>
-  html`<li><a href="#${operationId}">${methodBadge(method)} ${summary}</a></li>`;

@@ -1,7 +1,7 @@
 import { html, type Markup } from "../../foundation/http/html.ts";
 import { type ApiDocument, resolveSchema, type SchemaNode } from "./api-document.ts";
 
-/** Objects inside objects are unfolded this deep; the rest is behind a link or named by its type. */
+/** Objects inside objects are unfolded this deep; the rest is named by its type. */
 const DEPTH_MAX = 4;
 
 /** Where a named schema stands on the page. */
@@ -51,15 +51,11 @@ export const valueCells = (node: SchemaNode): Markup =>
   html`<td class="type">${typeOf(node)}</td>
     <td>${prose(node.description)}${limitsOf(node)}</td>`;
 
-/** Finds what a node refers to, where references are unfolded. */
-type Unfold = (node: SchemaNode) => SchemaNode;
-
 /** The properties of a node, also inside arrays and alternatives, each with its path: `items[].email`. */
-const rowsOf = (given: SchemaNode, path: string, depth: number, unfold: Unfold): readonly Markup[] => {
+const rowsOf = (node: SchemaNode, path: string, depth: number): readonly Markup[] => {
   if (depth > DEPTH_MAX) return [];
-  const node = unfold(given);
-  const inside = node.items === undefined ? [] : rowsOf(node.items, `${path}[]`, depth, unfold);
-  const alternatives = (node.anyOf ?? []).flatMap((one) => rowsOf(one, path, depth, unfold));
+  const inside = node.items === undefined ? [] : rowsOf(node.items, `${path}[]`, depth);
+  const alternatives = (node.anyOf ?? []).flatMap((one) => rowsOf(one, path, depth));
   const required = new Set(node.required ?? []);
   const own = Object.entries(node.properties ?? {}).flatMap(([name, property]) => {
     const full = path === "" ? name : `${path}.${name}`;
@@ -69,7 +65,7 @@ const rowsOf = (given: SchemaNode, path: string, depth: number, unfold: Unfold):
         <th scope="row"><code>${full}</code>${optional}</th>
         ${valueCells(property)}
       </tr>`,
-      ...rowsOf(property, full, depth + 1, unfold),
+      ...rowsOf(property, full, depth + 1),
     ];
   });
   const others = node.additionalProperties;
@@ -85,18 +81,18 @@ const rowsOf = (given: SchemaNode, path: string, depth: number, unfold: Unfold):
   return [...inside, ...alternatives, ...own, ...values];
 };
 
-/** A table of the properties of a body, with those of every schema that it refers to. */
+/** A table of the properties of a body; what they refer to is linked. */
 export const bodyTable = (document: ApiDocument, node: SchemaNode): Markup => {
   const { name, schema } = resolveSchema(document, node);
-  return tableOf(name, schema, (one) => resolveSchema(document, one).schema);
+  return tableOf(name, schema);
 };
 
 /** A table of the properties of a named schema; what it refers to is linked. */
-export const schemaTable = (schema: SchemaNode): Markup => tableOf(null, schema, (one) => one);
+export const schemaTable = (schema: SchemaNode): Markup => tableOf(null, schema);
 
 /** A schema without properties is a sentence with its type. */
-const tableOf = (name: string | null, schema: SchemaNode, unfold: Unfold): Markup => {
-  const rows = rowsOf(schema, "", 0, unfold);
+const tableOf = (name: string | null, schema: SchemaNode): Markup => {
+  const rows = rowsOf(schema, "", 0);
   const title = name !== null && html`<p>Schema ${schemaLink(name)}</p>`;
   if (rows.length === 0)
     return html`<p>${typeOf(schema)}. ${prose(schema.description)}</p>

@@ -1,9 +1,18 @@
+import { z } from "zod";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { NetworkMetrics } from "./network-metrics.ts";
-import { type ServiceState, stateRegistry } from "./state-metrics.ts";
+import { completeRegistry, type ServiceState, stateRegistry } from "./state-metrics.ts";
 import { Counter, Registry, Gauge, Histogram } from "./prometheus.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Fact } from "../../foundation/db/facts.ts";
+
+const metricRowSchema = z.object({
+  name: z.string(),
+  type: z.string(),
+  help: z.string(),
+  labelNames: z.array(z.string()),
+});
+type MetricRow = z.output<typeof metricRowSchema>;
 
 /** The media type of the Prometheus text format. */
 export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -41,6 +50,16 @@ export class Metrics {
 
   countRequest(method: string, status: number): void {
     this.#requests.inc({ method: KNOWN_METHODS.has(method) ? method : "other", status: String(status) });
+  }
+
+  /** Every metric, for the manual. */
+  describe(): readonly MetricRow[] {
+    return [this.#registry, completeRegistry()].flatMap((registry) =>
+      z
+        .array(metricRowSchema)
+        .parse(registry.getMetricsAsArray())
+        .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    );
   }
 
   /** Everything in the text format of Prometheus. */

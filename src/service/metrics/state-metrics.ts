@@ -149,3 +149,34 @@ const usageReadings = ({ fileBytes, walBytes, diskFreeBytes, diskBytes }: Databa
   reading("disk_free_bytes", "Free space on the disk of the database.", diskFreeBytes),
   reading("disk_size_bytes", "Size of the disk of the database.", diskBytes),
 ];
+
+/** The gauges of a state in which everything is known: all there are. */
+export const completeRegistry = (): Registry =>
+  stateRegistry({
+    nowMs: 0,
+    version: "",
+    isReady: true,
+    findings: 0,
+    outage: null,
+    connections: 0,
+    waitingProbes: 0,
+    hosts: 0,
+    cooldowns: 0,
+    runningVerifications: 0,
+    runningListAddresses: 0,
+    webhookQueues: 0,
+    blocklists: new Map(),
+    backlog: {
+      pendingVerifications: 0,
+      pendingReports: 0,
+      credits: { available: 0, held: 0 },
+      jobs: [],
+      oldestReportMs: null,
+      oldestEventMs: null,
+      webhookDueMs: null,
+      checkDueMs: null,
+    },
+    isBackupEnabled: true,
+    lastBackupMs: 0,
+    usage: { fileBytes: 0, walBytes: 0, diskFreeBytes: 0, diskBytes: 0 },
+  });

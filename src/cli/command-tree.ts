@@ -1,6 +1,4 @@
 import type { Argument, Command, Option } from "commander";
-import { createProgram } from "../../src/cli/cli.ts";
-import { systemIo } from "../../src/cli/io.ts";
 
 /** An option as the help shows it: `--limit <n>`, what it is for, and its words for completion. */
 interface CommandOption {
@@ -38,7 +36,8 @@ const exampleOf = (command: Command): string => {
   return /^Example:\n(.+)$/m.exec(text)?.[1]?.trim() ?? "";
 };
 
-const nodeOf = (command: Command, path: readonly string[]): CommandNode => ({
+/** A command as data, read from the program itself. */
+export const commandTree = (command: Command, path: readonly string[] = []): CommandNode => ({
   path,
   usage: command.usage().replace("[options] ", ""),
   description: command.description(),
@@ -46,14 +45,9 @@ const nodeOf = (command: Command, path: readonly string[]): CommandNode => ({
   example: exampleOf(command),
   commands: command.commands
     .filter((inner) => inner.name() !== "help")
-    .map((inner) => nodeOf(inner, [...path, inner.name()])),
+    .map((inner) => commandTree(inner, [...path, inner.name()])),
   takesFiles: command.registeredArguments.some((argument: Argument) => /file/i.test(argument.name())),
 });
-
-const PROGRAM = await createProgram(systemIo);
-
-/** The command line as data, read from the program itself. */
-export const commandTree = (): CommandNode => nodeOf(PROGRAM, []);
 
 /** A command and all below it. */
 export const allCommands = (node: CommandNode): readonly CommandNode[] => [node, ...node.commands.flatMap(allCommands)];

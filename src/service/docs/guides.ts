@@ -1,0 +1,57 @@
+import blocklists from "./manual/blocklists.md" with { type: "text" };
+import capacity from "./manual/capacity.md" with { type: "text" };
+import dashboard from "./manual/dashboard.md" with { type: "text" };
+import dmarcAdvice from "./manual/dmarc-alerts.md" with { type: "text" };
+import dmarcReports from "./manual/dmarc-reports.md" with { type: "text" };
+import dmarcSenders from "./manual/dmarc-senders.md" with { type: "text" };
+import gettingStarted from "./manual/getting-started.md" with { type: "text" };
+import lists from "./manual/lists.md" with { type: "text" };
+import releaseNotes from "./manual/release-notes.md" with { type: "text" };
+import runningIt from "./manual/running-it.md" with { type: "text" };
+import securityAndPrivacy from "./manual/security-and-privacy.md" with { type: "text" };
+import senderReputation from "./manual/sender-reputation.md" with { type: "text" };
+import verifyAnAddress from "./manual/verify-an-address.md" with { type: "text" };
+import webhooksAndMail from "./manual/webhooks-and-mail.md" with { type: "text" };
+
+/** A page of the manual that is written in Markdown; its title is its first heading. */
+export interface Guide {
+  /** The name of the page in URLs, and the topic of `postwarden help`. */
+  readonly slug: string;
+  readonly title: string;
+  readonly text: string;
+}
+
+/** The title of a Markdown text: its first heading. */
+const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
+
+export const guideOf = (slug: string, text: string): Guide => ({ slug, title: titleOf(text), text });
+
+/** Every guide, in the order in which a person needs them. */
+export const GUIDES: readonly Guide[] = Object.entries({
+  "getting-started": gettingStarted,
+  "verify-an-address": verifyAnAddress,
+  lists,
+  blocklists,
+  "dmarc-reports": dmarcReports,
+  "dmarc-senders": dmarcSenders,
+  "dmarc-alerts": dmarcAdvice,
+  "webhooks-and-mail": webhooksAndMail,
+  dashboard,
+  "sender-reputation": senderReputation,
+  "running-it": runningIt,
+  "security-and-privacy": securityAndPrivacy,
+  capacity,
+  "release-notes": releaseNotes,
+}).map(([slug, text]) => guideOf(slug, text));
+
+/** A link of a guide to a section of another guide, `name.md#section`, or of its own, `#section`. */
+const GUIDE_LINK = /\[([^\]]*)\]\((?:([a-z0-9-]+)\.md)?(?:#[a-z0-9_-]+)?\)/g;
+
+/** A guide for the terminal: links to other guides name the command that prints them. */
+export const terminalText = ({ text }: Guide, theme: { readonly colors: boolean; readonly columns: number }): string =>
+  Bun.markdown.ansi(
+    text.replaceAll(GUIDE_LINK, (_, words: string, slug: string | undefined) =>
+      slug === undefined ? words : `${words} (postwarden help ${slug})`,
+    ),
+    theme,
+  );
