@@ -36,6 +36,9 @@ const sumsOf = async (names: readonly string[]): Promise<string> => {
   return lines.join("");
 };
 
+const notes = await Bun.file(join(ROOT, "src/service/docs/manual/release-notes.md")).text();
+if (!notes.split("\n").includes(`## ${VERSION}`))
+  throw new Error(`The release notes have no section ${VERSION}: src/service/docs/manual/release-notes.md`);
 rmSync(FOLDER, { recursive: true, force: true });
 mkdirSync(FOLDER, { recursive: true });
 const time = new Date(run("git", "log", "-1", "--format=%cI"));

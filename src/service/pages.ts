@@ -51,6 +51,7 @@ const createFactsReader = (service: Service, { config, problems = () => [] }: Se
     const usage = databaseUsageOf(db.path);
     return {
       ...{ version: VERSION, commit: COMMIT, startedAtMs, memoryBytes: process.memoryUsage.rss() },
+      hasManual: config.docs,
       ...{ blockers: reasons, problems: problems(), retention: retentionOf(config), backups },
       findings: [...findings, ...failures.map(({ title, detail }) => `${title}: ${detail}`)],
       sizes: sizesOf(usage, { config, backups }),

@@ -45,6 +45,12 @@ const ServicePage = (facts: ServiceFacts) => (
           Postwarden {facts.version}
           {facts.commit === null ? "" : ` (${facts.commit.slice(0, 12)})`} · started <Time atMs={facts.startedAtMs} /> ·{" "}
           {bytesText(facts.memoryBytes)} of memory
+          {facts.hasManual && (
+            <>
+              {" · "}
+              <a href="/docs/release-notes">Release notes</a>
+            </>
+          )}
         </span>
       }
     />
@@ -279,6 +285,8 @@ interface EgressFacts {
 /** How the service fares. Times are milliseconds since 1970, sizes bytes; null where nothing is known. */
 export interface ServiceFacts {
   readonly version: string;
+  /** Whether the service has the manual, with the release notes. */
+  readonly hasManual: boolean;
   readonly commit: string | null;
   readonly startedAtMs: number;
   readonly memoryBytes: number;
