@@ -11,6 +11,7 @@ import { selfSignedCertificate } from "../src/foundation/net/self-signed-file.ts
 import { sampleReportMail } from "../src/testing/dmarc-reports.ts";
 import { SmtpTestClient } from "../src/testing/smtp-test-client.ts";
 import { BINARY, eventually, type Server, startServer } from "./harness/binary.ts";
+import { claimGuides } from "./smoke/guides.ts";
 import { claimNoSecrets } from "./smoke/secrets.ts";
 
 const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? BINARY);
@@ -232,6 +233,7 @@ try {
   const credits = run(["credits", "show", "default", "--json"]);
   claim("credits: 100, none spent by test keys", JSON.parse(credits.out).available === 100, credits);
   await claimNoSecrets({ binary, folder: mkdtempSync(join(folder, "secrets-")), claim });
+  await claimGuides({ binary, folder: mkdtempSync(join(folder, "guides-")), claim });
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
