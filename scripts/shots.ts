@@ -2,23 +2,27 @@
  * `npm run shots`: a picture of every page, light and dark, wide and narrow, into `shots/`, named by page. Pages are found by following
  * links from the home page. Fails when a page violates the policy, logs an error, requests anything elsewhere, scrolls sideways at
  * 360 px, has a violation of axe-core, is larger than 150 kB, or when no link leads to a page of the map. `--facts FILE` uses a
- * running `npm run tool -- demo`.
+ * running `npm run tool -- demo`; `--readme` takes the picture of the README alone, into `fixtures/`.
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ensurePackages } from "./dashboard/service.ts";
-import { shoot } from "./dashboard/shoot.ts";
+import { shoot, shootReadme } from "./dashboard/shoot.ts";
 import { Stage, type StageFacts } from "./dashboard/stage.ts";
 
 const PER_DAY = 40;
-const { values } = parseArgs({ options: { facts: { type: "string" }, only: { type: "string" } } });
+const { values } = parseArgs({
+  options: { facts: { type: "string" }, only: { type: "string" }, readme: { type: "boolean", default: false } },
+});
 const folder = join(import.meta.dir, "..", "shots");
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder);
 
 ensurePackages(["chromium", "faketime"]);
-const work = (facts: StageFacts): Promise<number> => shoot(facts, { folder, only: values.only ?? null });
+const README_PICTURE = join(import.meta.dir, "..", "fixtures/dashboard.png");
+const work = (facts: StageFacts): Promise<number> =>
+  values.readme ? shootReadme(facts, README_PICTURE) : shoot(facts, { folder, only: values.only ?? null });
 const status =
   values.facts === undefined
     ? await Stage.use(PER_DAY, work)

@@ -131,6 +131,24 @@ const photograph = async (
   return photographer;
 };
 
+const README_WIDTH = 1_280;
+const README_HEIGHT = 800;
+
+/** Takes the picture of the home page that the README shows. */
+export const shootReadme = async (facts: StageFacts, path: string): Promise<number> => {
+  const browser = await launchBrowser();
+  try {
+    const client = await signIn(facts.url, { ...facts.users.owner, password: facts.password });
+    const { page } = await Person.open(browser, facts.url, { cookies: client.cookies() });
+    await page.setViewportSize({ width: README_WIDTH, height: README_HEIGHT });
+    await page.goto(facts.url);
+    await page.screenshot({ path, animations: "disabled" });
+    return 0;
+  } finally {
+    await browser.close();
+  }
+};
+
 /** Takes the pictures, prints a line for each page, and returns the exit status. */
 export const shoot = async (facts: StageFacts, options: ShootOptions): Promise<number> => {
   const browser = await launchBrowser();
