@@ -122,6 +122,7 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["erase", `${E}@example.com`],
   ["compact", "--data-dir", join(folder, E)],
   ["version"],
+  ["help", E],
   ["serve"],
   [E],
   ["accounts", E],

@@ -28,6 +28,7 @@ const pathOf = (account: FullAccount & { readonly reportId: string; readonly mai
     reports: account.reportId,
     deliveries: account.failedDelivery,
     items: "0",
+    docs: "lists",
   };
   return path.replaceAll(/([\w-]+)\/\{\w+\}/g, (_, folder: string) => `${folder}/${byFolder[folder] ?? "none"}`);
 };

@@ -77,10 +77,12 @@ const SCHEMA_LINK = /href="#schema-([^"]+)"/g;
 /** Links lead to the page of the schema, and templates leave their indentation behind. */
 const finished = (body: Markup, slug: string, homes: ReadonlyMap<string, string>): Markup =>
   trustedMarkup(
-    body.text.replaceAll(/>\s*\n\s*</g, ">\n<").replaceAll(SCHEMA_LINK, (link, name: string) => {
-      const home = homes.get(name);
-      return home === slug || home === undefined ? link : `href="/docs/${home}#${schemaAnchor(name)}"`;
-    }),
+    body.text
+      .replaceAll(/>\s+</g, (gap) => (gap.includes("\n") ? ">\n<" : gap))
+      .replaceAll(SCHEMA_LINK, (link, name: string) => {
+        const home = homes.get(name);
+        return home === slug || home === undefined ? link : `href="/docs/${home}#${schemaAnchor(name)}"`;
+      }),
   );
 
 /** One part. Articles are rendered in turns of their own, so that the event loop is not held. */

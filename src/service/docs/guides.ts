@@ -45,7 +45,7 @@ export const GUIDES: readonly Guide[] = Object.entries({
 }).map(([slug, text]) => guideOf(slug, text));
 
 /** A link of a guide to a section of another guide, `name.md#section`, or of its own, `#section`. */
-const GUIDE_LINK = /\[([^\]]*)\]\((?:([a-z0-9-]+)\.md)?(?:#[a-z0-9_-]+)?\)/g;
+const GUIDE_LINK = /\[([^\]]{0,200})\]\((?:([a-z0-9-]+)\.md)?(?:#[a-z0-9_-]+)?\)/g;
 
 /** A guide for the terminal: links to other guides name the command that prints them. */
 export const terminalText = ({ text }: Guide, theme: { readonly colors: boolean; readonly columns: number }): string =>

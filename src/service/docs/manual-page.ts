@@ -31,7 +31,7 @@ const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">",
 /** Markup as the text that a reader sees. */
 export const textOf = (markup: string): string =>
   markup
-    .replaceAll(/<[^>]+>/g, "")
+    .replaceAll(/<[^<>]+>/g, "")
     .replaceAll(/&([a-z]+|#39|#x27);/g, (entity, name: string) => ENTITIES[name] ?? entity)
     .trim();
 
@@ -57,7 +57,7 @@ export const markdownPage = ({ slug, title, text }: Guide, section: ManualSectio
 export const guidePages = (): readonly ManualPage[] => GUIDES.map((guide) => markdownPage(guide, "Guides"));
 
 const introOf = ({ text }: Markup): string =>
-  textOf(/<p>(.*?)<\/p>/s.exec(text)?.[1] ?? "").split(/(?<=\.)\s/)[0] ?? "";
+  textOf(text.split("<p>", 2)[1]?.split("</p>", 1)[0] ?? "").split(/(?<=\.)\s/)[0] ?? "";
 
 /** The first page: what there is to read. */
 export const overviewPage = (pages: readonly ManualPage[]): ManualPage => {
