@@ -45,13 +45,14 @@ const ServicePage = (facts: ServiceFacts) => (
           Postwarden {facts.version}
           {facts.commit === null ? "" : ` (${facts.commit.slice(0, 12)})`} · started <Time atMs={facts.startedAtMs} /> ·{" "}
           {bytesText(facts.memoryBytes)} of memory
-          {facts.hasManual && (
-            <>
-              {" · "}
-              <a href="/docs/release-notes">Release notes</a>
-            </>
-          )}
         </span>
+      }
+      actions={
+        facts.hasManual && (
+          <a class="button" href="/docs/release-notes">
+            Release notes
+          </a>
+        )
       }
     />
     <Conclusion {...facts} />
