@@ -14,7 +14,7 @@ import { type Stage, configOf, newDataDir, openData } from "./stage.ts";
 
 const PATIENCE_MS = 20_000;
 
-/** What is sent when so many lines that end a reply have come: EHLO after the banner, then the group, then QUIT. */
+/** The commands to send, by the number of reply lines received: EHLO after the banner, then the group, then QUIT. */
 const stepsFor = (n: number) => [
   { replies: 1, say: "EHLO loop.bench.example\r\n" },
   {

@@ -2,7 +2,7 @@ import { closeSync, openSync } from "node:fs";
 import { chmod, chown, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { inNamespace } from "./namespace.ts";
-import type { Supervisor } from "./processes.ts";
+import { connects, type Supervisor } from "./processes.ts";
 
 const READY_MS_MAX = 15_000;
 const LEAVE_MS_MAX = 8_000;
@@ -23,16 +23,6 @@ export interface Program {
   /** Answers how long it took to leave, in milliseconds; after some seconds it is killed. */
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<number>;
 }
-
-const connects = async (hostname: string, port: number): Promise<boolean> => {
-  try {
-    const socket = await Bun.connect({ hostname, port, socket: { data: () => undefined } });
-    socket.end();
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 export const createProgram = ({ directory, name, argv, env = {}, ports }: ProgramOptions): Program => {
   let child: Bun.Subprocess | null = null;

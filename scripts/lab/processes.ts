@@ -70,7 +70,8 @@ const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   }
 };
 
-const connects = async (hostname: string, port: number): Promise<boolean> => {
+/** Whether something listens there. */
+export const connects = async (hostname: string, port: number): Promise<boolean> => {
   try {
     const socket = await Bun.connect({ hostname, port, socket: { data: () => undefined } });
     socket.end();

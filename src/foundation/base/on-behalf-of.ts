@@ -17,7 +17,7 @@ interface SharesOptions {
 }
 
 /**
- * An account may hold so many times the slots that it leaves free: alone, 80 % of them for single checks and 90 % of
+ * An account may hold this multiple of the slots that it leaves free: alone, 80 % of them for single checks and 90 % of
  * those that lists may have; beside another account with the same demand, less than half. Servers that do not respond hold
  * slots for seconds, so some have to be free before another account needs them.
  */

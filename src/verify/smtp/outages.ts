@@ -379,7 +379,7 @@ class OutageSigns {
   giveUpWhenOver(): boolean {
     if (this.#outage === null || this.#nowMs() < this.#outage.untilMs) return false;
     this.#isGivenUp = true;
-    return this.#end("Nothing has responded for so long that lists continue; failures are concluded from now on.");
+    return this.#end("No host has responded for too long: lists continue, and failures are final from now on.");
   }
 
   /** False without an outage. */
