@@ -3,13 +3,13 @@ import { AppError } from "../foundation/base/errors.ts";
 import { readById, walk, type WalkPage } from "../foundation/base/walk.ts";
 import type { CreditHolds } from "../accounts/billing/store.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { SUB_STATUSES, type SubStatus, UNSETTLED, VERDICT_OF, type Verdict } from "../verify/result.ts";
+import { SUB_STATUSES, type SubStatus, UNSETTLED, VERDICT_OF } from "../verify/result.ts";
 import type { ListDrafts, Draft } from "./arrival/drafts.ts";
 import { countUnsettled } from "./run/job-changes.ts";
 import type { JobOwner, JobRow, JobStore } from "./results/job-store.ts";
 import type { ListStore, ListRowFilter, RowStore, RowWindow, WaitingRow } from "./results/list-store.ts";
 import type { BulkRunner } from "./run/runner.ts";
-import { sendResults } from "./results/job-rows.ts";
+import { type DownloadOptions, sendResults } from "./results/job-rows.ts";
 import type { JobFilters } from "./results/schemas.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import type { PausedReason } from "../verify/smtp/outages.ts";
@@ -21,11 +21,30 @@ const JOBS_PER_STEP = 1_000;
 const NEWEST_JOBS = 100;
 
 /** Which rows of a list a page shows. */
-export const ROW_CHOICES = ["deliverable", "risky", "undeliverable", "unsettled", "unfinished"] as const;
+export const ROW_CHOICES = [
+  "deliverable",
+  "catch_all",
+  "other_risky",
+  "risky",
+  "undeliverable",
+  "unsettled",
+  "unfinished",
+] as const;
 export type RowChoice = (typeof ROW_CHOICES)[number];
 
-const resultsOf = (choice: Verdict | "unsettled"): readonly SubStatus[] =>
-  choice === "unsettled" ? UNSETTLED : SUB_STATUSES.filter((subStatus) => VERDICT_OF[subStatus] === choice);
+/** The groups of a result: each finished row with an address is in one of them. */
+export const ROW_GROUPS = ["deliverable", "catch_all", "other_risky", "undeliverable", "unsettled"] as const;
+export type RowGroup = (typeof ROW_GROUPS)[number];
+
+export const groupOf = (subStatus: SubStatus): RowGroup => {
+  if (UNSETTLED.some((one) => one === subStatus)) return "unsettled";
+  if (subStatus === "catch_all") return subStatus;
+  const verdict = VERDICT_OF[subStatus];
+  return verdict === "risky" ? "other_risky" : verdict;
+};
+
+const resultsOf = (choice: RowGroup | "risky"): readonly SubStatus[] =>
+  SUB_STATUSES.filter((one) => (choice === "risky" ? VERDICT_OF[one] === choice : groupOf(one) === choice));
 
 /** The sub_statuses that a choice and a sub_status have in common; null: every row. */
 export const resultsWanted = (
@@ -132,10 +151,11 @@ export class JobQueries {
   download(
     request: Request,
     job: JobRow,
-    { results, part }: { results: ListRowFilter["results"]; part: string },
+    { filter, ...rest }: { filter: ListRowFilter; part: string; options?: DownloadOptions },
   ): Response {
     const { jobs, lists } = this.options;
-    return sendResults(request, lists, { job, format: jobs.formatOf(job.number), filters: { results }, part });
+    const filters = { ...filter, text: filter.text?.toLowerCase() ?? null };
+    return sendResults(request, lists, { job, format: jobs.formatOf(job.number), filters, ...rest });
   }
 
   /** Credits that are not held; a test list costs nothing. */

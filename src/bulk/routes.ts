@@ -28,6 +28,10 @@ export interface BulkRouteOptions {
 export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteOptions) =>
   serveRoutes(guard, [...jobRoutes(bulk), ...resultRoutes(bulk, lists)]);
 
+/** A switch of a query; undefined: the default. */
+const isOn = (value: "true" | "false" | undefined): boolean | undefined =>
+  value === undefined ? undefined : value === "true";
+
 const jobRoutes = (bulk: BulkJobs) => [
   handle(CREATE_BULK_VERIFICATION, async ({ request, headers, caller, set }) => {
     const submitted = await bulk.submit(caller, request, headers["idempotency-key"]);
@@ -73,8 +77,9 @@ const resultRoutes = (bulk: BulkJobs, lists: ListStore) => [
 
   handle(GET_BULK_RESULTS, ({ request, params, query, caller }) => {
     const job = bulk.find(caller, params.jobId);
-    const { bom, defuse, ...filters } = query;
-    const options = { bom: bom === undefined ? undefined : bom === "true", defuse: defuse !== "false" };
+    const { verdict, sub_status, bom, defuse, clean, distinct, ...rest } = query;
+    const filters = { verdict, sub_status };
+    const options = { ...rest, bom: isOn(bom), defuse: isOn(defuse), clean: isOn(clean), distinct: isOn(distinct) };
     return sendResults(request, lists, { job, format: bulk.formatOf(job.number), filters, options });
   }),
 ];

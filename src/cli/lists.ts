@@ -1,8 +1,9 @@
 import { JOB_STATUSES } from "../bulk/results/schemas.ts";
 import { exportRows } from "../bulk/results/job-rows.ts";
 import type { BulkJobs } from "../bulk/jobs.ts";
-import { writeResults } from "../bulk/results/results-csv.ts";
-import { argument, choice, command, group, limit, type Terminal, unless } from "./command.ts";
+import { EXPORT_COLUMNS, PRESETS, writeResults } from "../bulk/results/results-csv.ts";
+import { VERDICTS } from "../verify/result.ts";
+import { argument, choice, command, group, limit, type Terminal, toggle, unless } from "./command.ts";
 import { inService } from "./service.ts";
 import { tableTime } from "./terminal-text.ts";
 
@@ -73,11 +74,26 @@ const LISTS = group(
       on: ON,
       args: ARGS,
       options: {
+        verdict: choice("<verdict>", VERDICTS, "only finished rows of this verdict"),
+        columns: choice(
+          "<columns>",
+          EXPORT_COLUMNS,
+          "the uploaded columns with the results, without them, or addresses",
+        ),
+        clean: toggle("addresses without the names and mailto: of their cells"),
+        distinct: toggle("only the first row of each address"),
+        preset: choice("<tool>", PRESETS, "columns as the import of this newsletter tool names them"),
         defuse: unless("do not prefix cells that a spreadsheet would run as formulas"),
       },
-      async run({ service: { bulk }, caller, io }, { id, defuse }) {
+      async run({ service: { bulk }, caller, io }, { id, verdict, distinct, columns, clean, preset, defuse }) {
         const { number } = bulk.jobs.find(caller, id);
-        const rows = writeResults(bulk.jobs.formatOf(number), exportRows(bulk.run.lists, number), { defuse });
+        const wanted = { filters: { verdict }, isDistinct: distinct || preset !== undefined };
+        const rows = writeResults(bulk.jobs.formatOf(number), exportRows(bulk.run.lists, number, wanted), {
+          columns,
+          clean,
+          preset,
+          defuse,
+        });
         for await (const chunk of rows) await io.write(chunk);
       },
     }),

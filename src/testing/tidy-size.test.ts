@@ -9,9 +9,9 @@ import { parseSync } from "oxc-parser";
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 23_195,
   blocklist: 60_082,
-  bulk: 44_960,
-  cli: 44_267,
-  dashboard: 129_009,
+  bulk: 46_602,
+  cli: 44_366,
+  dashboard: 130_174,
   dmarc: 182_228,
   doctor: 11_278,
   foundation: 92_448,
@@ -20,7 +20,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   service: 32_580,
   verify: 52_495,
 };
-const FILES_MAX = 595;
+const FILES_MAX = 597;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

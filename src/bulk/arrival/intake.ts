@@ -10,7 +10,8 @@ import type { VerificationEngine } from "../../verify/engine.ts";
 import type { ListRow, DetectedFormat } from "../reading/csv.ts";
 import type { JobRow, ListTotals } from "../results/job-store.ts";
 import type { BulkStores, JobWriter } from "../run/job-writer.ts";
-import { type ResultColumns, toColumns, type ResultsFormat, resultsFormatSchema } from "../results/results-csv.ts";
+import { type ResultColumns, toColumns } from "../results/result-columns.ts";
+import { type ResultsFormat, resultsFormatSchema } from "../results/results-csv.ts";
 import { type OnBehalfOf, createShares } from "../../foundation/base/on-behalf-of.ts";
 
 /** A list with the options of its submission. */

@@ -69,6 +69,34 @@ describe("items", () => {
     expect([...new Set(lines.map((line) => line.split(",")[at] ?? ""))].toSorted()).toEqual(expected);
   });
 
+  test("results.csv has the columns that are wanted, and those of a tool without repeats", async () => {
+    const app = start();
+    const key = app.newKey();
+    const csv =
+      "Name,E-Mail\nAda,Ada <mailbox_exists@a.example>\nBob,catch_all@a.example\nAda 2,mailbox_exists@a.example\n";
+    const { id } = await post(app, { key, body: csv, headers: { "content-type": "text/csv" } });
+    await untilEnded(app, key, id);
+    const read = async (query: string) => {
+      const request = new Request(`http://localhost${PATH}/${id}/results.csv?${query}`, {
+        headers: { authorization: `Bearer ${key.key}` },
+      });
+      return (await (await app.handle(request)).text()).trimEnd().split("\r\n");
+    };
+    expect(await read("preset=listmonk&verdict=deliverable")).toEqual([
+      "email,name,attributes",
+      "mailbox_exists@a.example,Ada,{}",
+    ]);
+    expect(await read("preset=listmonk&verdict=deliverable&distinct=false")).toHaveLength(3);
+    expect(await read("columns=address&clean=true")).toEqual([
+      ...["E-Mail", "mailbox_exists@a.example", "catch_all@a.example", "mailbox_exists@a.example"],
+    ]);
+    expect(await read("columns=uploaded&distinct=true")).toEqual([
+      ...["Name,E-Mail", "Ada,Ada <mailbox_exists@a.example>", "Bob,catch_all@a.example"],
+    ]);
+    for (const query of ["preset=other", "columns=none", "clean=yes", "distinct=1"])
+      expect((await app.request("GET", `${PATH}/${id}/results.csv?${query}`, { key })).status).toBe(400);
+  });
+
   test("results.csv refuses a verdict that does not exist", async () => {
     const app = start();
     const { key, id } = await ordered(app);

@@ -13,7 +13,7 @@ import {
 } from "../../verify/result.ts";
 import { exportRows, itemSource } from "./job-rows.ts";
 import { Throughput, forecast } from "./job-object.ts";
-import { toColumns, toResult, toResultJson } from "./results-csv.ts";
+import { toColumns, toResult, toResultJson } from "./result-columns.ts";
 
 const pageSchema = z.object({
   emails: z.array(z.object({ submitted_email: z.string() })),
@@ -76,6 +76,29 @@ describe("the rows of a job", () => {
     }
     expect(paged).toEqual(emails);
   });
+
+  test.each([700, 9_000])(
+    "of %d addresses are exported without repeats, and without those of other filters",
+    async (many) => {
+      const harness = newHarness();
+      const { lists } = harness;
+      const emails = Array.from({ length: 2 * many }, (_, n) => `u${n % many}@x.example`);
+      const { number } = await harness.order([...emails, "no address", "", "U1@x.example"]);
+      const exported = async (options: Parameters<typeof exportRows>[2]) => {
+        const batches = await Array.fromAsync(exportRows(lists, number, options));
+        return batches.flat().map(({ cells }) => cells[0] ?? "");
+      };
+      expect(await exported({ isDistinct: true })).toEqual([...emails.slice(0, many), "no address"]);
+      const text = { results: null, text: "u1@x" } as const;
+      expect(await exported({ filters: text })).toEqual(["u1@x.example", "u1@x.example", "U1@x.example"]);
+      expect(await exported({ filters: text, isDistinct: true })).toEqual(["u1@x.example"]);
+      expect(await exported({ filters: { results: "unfinished", text: "u2@" } })).toEqual([
+        "u2@x.example",
+        "u2@x.example",
+      ]);
+      expect(await exported({ filters: { results: ["mailbox_exists"], text: null } })).toEqual([]);
+    },
+  );
 
   test("that exceed the credits hold nothing, even if credits are granted during the upload", async () => {
     const harness = newHarness();

@@ -6,14 +6,12 @@ import type { Evidence } from "../../verify/evidence.ts";
 import { unpackEvidence } from "../../verify/store.ts";
 import { VERDICT_OF, type VerificationResult } from "../../verify/result.ts";
 import { TEST_PLATFORM } from "../../verify/test-platform.ts";
-import type { ListedRow, ListStore, ListRowFilter } from "./list-store.ts";
+import type { ListedCells, ListedRow, ListStore, ListRowFilter } from "./list-store.ts";
+import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import {
-  type ResultColumns,
-  toResult,
-  toResultJson,
-  type ResultRow,
   type ExportOptions,
   isExportedByByte,
+  type ResultRow,
   type ResultsFormat,
   writeResults,
 } from "./results-csv.ts";
@@ -49,15 +47,22 @@ const itemJson = (row: ListedRow): string => {
   );
 };
 
-/** The filters of an export: those of the API, or the sub_statuses that are wanted (`"unfinished"`: rows without a result). */
-export type ExportFilters = ItemFilters | { readonly results: ListRowFilter["results"] };
+/** The filters of an export: those of the API, or those of the rows on a page. */
+export type ExportFilters = ItemFilters | ListRowFilter;
 
-const matches = ({ subStatus }: ListedRow, filters: ExportFilters): boolean => {
-  if ("results" in filters) {
-    const { results } = filters;
-    if (results === "unfinished" || results === null) return results === null || subStatus === null;
-    return subStatus !== null && results.includes(subStatus);
-  }
+/** As SQLite does: other letters than those of ASCII stay as they are. */
+const lowered = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+const isShown = (row: ListedRow, { results, text }: ListRowFilter): boolean => {
+  const { subStatus, submittedEmail, normalizedEmail } = row;
+  if (results === "unfinished" ? subStatus !== null : results !== null && !results.includes(subStatus ?? ""))
+    return false;
+  return text === null || lowered(submittedEmail).includes(text) || normalizedEmail.includes(text);
+};
+
+const matches = (row: ListedRow, filters: ExportFilters): boolean => {
+  if ("results" in filters) return isShown(row, filters);
+  const { subStatus } = row;
   if (filters.verdict === undefined && filters.sub_status === undefined) return true;
   if (subStatus === null) return false;
   return (
@@ -95,17 +100,41 @@ export const rowHints = ({ subStatus, submittedEmail, normalizedEmail }: ListedR
   return { suggestion: null, problem: beginEvidence(submittedEmail.trim(), TEST_PLATFORM.classify).address.problem };
 };
 
+/** Tells the first row of each address from the others; a bit for each address. An empty row is no first row. */
+const createRepeats = () => {
+  let seen = new Uint8Array(1_024);
+  return ({ position, normalizedEmail }: ListedCells): boolean => {
+    if (normalizedEmail === "") return false;
+    const [at, bit] = [position >> 3, 1 << (position & 7)];
+    if (at >= seen.length) {
+      const larger = new Uint8Array(2 * at);
+      larger.set(seen);
+      seen = larger;
+    }
+    const isFirst = ((seen[at] ?? 0) & bit) === 0;
+    seen[at] = (seen[at] ?? 0) | bit;
+    return isFirst;
+  };
+};
+
+interface ExportedRows {
+  readonly filters?: ExportFilters;
+  /** Only the first matching row of each address. */
+  readonly isDistinct?: boolean;
+}
+
 /** The rows of a job that match the filters, for its export, in batches. A batch may be empty. */
 export async function* exportRows(
   lists: ListStore,
   job: number,
-  filters: ExportFilters = {},
+  { filters = {}, isDistinct = false }: ExportedRows = {},
 ): AsyncGenerator<readonly ResultRow[], void> {
+  const isFirst = createRepeats();
   for (let after = -1; ;) {
     const rows = lists.cellsBehind(job, after, EXPORTED_AT_ONCE);
     if (rows.length === 0) return;
     after = rows.at(-1)?.rowIndex ?? after;
-    const matching = rows.filter((row) => matches(row, filters));
+    const matching = rows.filter((row) => matches(row, filters) && (!isDistinct || isFirst(row)));
     yield matching.map((row) => ({
       cells: cellsOf(row.cells, row.submittedEmail),
       result: resultOfRow(row),
@@ -136,11 +165,16 @@ export const evidenceOfRow = async (row: ListedRow, { engine, stored }: Evidence
   return evidence.conclusion?.sub_status === row.subStatus ? evidence : null;
 };
 
+export interface DownloadOptions extends ExportOptions {
+  /** Only the first row of each address, and no empty row. Default false; a preset implies it. */
+  readonly distinct?: boolean | undefined;
+}
+
 interface ResultsDownload {
   readonly job: Pick<JobRow, "number" | "id" | "name">;
   readonly format: ResultsFormat;
   readonly filters: ExportFilters;
-  readonly options?: ExportOptions;
+  readonly options?: DownloadOptions;
   /** What is downloaded, in the name of the file: `customers-deliverable.csv`. Default: `results`. */
   readonly part?: string;
 }
@@ -154,11 +188,14 @@ export const sendResults = (
   request: Request,
   lists: ListStore,
   { job, format, filters, options = {}, part = "results" }: ResultsDownload,
-): Response =>
-  streamRows(request, writeResults(format, exportRows(lists, job.number, filters), options), {
+): Response => {
+  const isDistinct = options.distinct ?? options.preset !== undefined;
+  const rows = exportRows(lists, job.number, { filters, isDistinct });
+  return streamRows(request, writeResults(format, rows, options), {
     "content-type": isExportedByByte(format, options) ? "text/csv" : "text/csv; charset=utf-8",
     "content-disposition": attachment(fileNameOf(job, part), ".csv"),
   });
+};
 
 /** What can be said about the text of a cell without any lookup. */
 interface AddressHints {

@@ -1,7 +1,7 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { type SubStatus, UNSETTLED } from "../../verify/result.ts";
-import type { ResultColumns } from "./results-csv.ts";
+import type { ResultColumns } from "./result-columns.ts";
 import { statements } from "../../foundation/db/statements.ts";
 
 /** A distinct address of a list, as first submitted. */
@@ -46,6 +46,8 @@ export interface ListedRow extends Omit<ResultColumns, "subStatus"> {
 }
 
 export interface ListedCells extends ListedRow {
+  /** Of its address. */
+  readonly position: number;
   readonly cells: string | null;
 }
 
@@ -98,7 +100,9 @@ const prepareReads = (sqlite: Sqlite) =>
       ),
     rowsBehind: () => sqlite.prepare<ListedRow, [number, number, number]>(`SELECT ${LISTED_COLUMNS} ${FROM_BEHIND}`),
     cellsBehind: () =>
-      sqlite.prepare<ListedCells, [number, number, number]>(`SELECT ${LISTED_COLUMNS}, r.cells ${FROM_BEHIND}`),
+      sqlite.prepare<ListedCells, [number, number, number]>(
+        `SELECT ${LISTED_COLUMNS}, r.position, r.cells ${FROM_BEHIND}`,
+      ),
     rowAt: () =>
       sqlite.prepare<ListedRow & { position: number }, [number, number]>(
         `SELECT ${LISTED_COLUMNS}, r.position FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position

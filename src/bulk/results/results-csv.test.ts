@@ -3,7 +3,14 @@ import fc from "fast-check";
 import type { VerificationResult } from "../../verify/result.ts";
 import { inspectList, readRows } from "../reading/csv.ts";
 import type { ByteSource } from "../reading/csv-records.ts";
-import { JSON_LIST_FORMAT, RESULT_COLUMNS, type ResultRow, createResultsCsv, writeResults } from "./results-csv.ts";
+import {
+  createResultsCsv,
+  isExportedByByte,
+  JSON_LIST_FORMAT,
+  RESULT_COLUMNS,
+  type ResultRow,
+  writeResults,
+} from "./results-csv.ts";
 import { csvLine, defused } from "../../foundation/http/csv.ts";
 
 const RESULT: VerificationResult = {
@@ -268,5 +275,72 @@ describe("quoting", () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("the columns of an export", () => {
+  const list = { ...JSON_LIST_FORMAT, header: ["Vorname", "E-Mail", "Nachname", "Ort"], column: 1, width: 4 } as const;
+  const row = { cells: ["Ada", "Ada L <Ada@Example.org>", "Lovelace", "London, UK"], result: RESULT, ...NO_HINTS };
+  const written = (options: Parameters<typeof createResultsCsv>[1], format: typeof FORMAT | typeof list = list) => {
+    const writer = createResultsCsv({ ...format, titles: [["Customers"]] }, options);
+    return writer.head() + writer.rows([row]);
+  };
+
+  test("are the uploaded ones alone, with the rows above them", () => {
+    expect(written({ columns: "uploaded" })).toBe(
+      "Customers,,,\r\nVorname,E-Mail,Nachname,Ort\r\n" + 'Ada,Ada L <Ada@Example.org>,Lovelace,"London, UK"\r\n',
+    );
+  });
+
+  test("are the addresses alone, as they are spelled in their cells", () => {
+    expect(written({ columns: "address" })).toBe("E-Mail\r\nAda L <Ada@Example.org>\r\n");
+    expect(written({ columns: "address", clean: true })).toBe("E-Mail\r\nAda@Example.org\r\n");
+  });
+
+  test("keep a cell without an address when addresses are clean", () => {
+    const line = createResultsCsv(FORMAT, { columns: "uploaded", clean: true }).rows([
+      { cells: ["Ada", "ask her <no address>"], result: null, ...NO_HINTS },
+    ]);
+    expect(line).toBe("Ada,ask her <no address>\r\n");
+  });
+
+  test.each([
+    ["mailchimp", "Email Address,First Name,Last Name,Ort"],
+    ["brevo", "EMAIL,FIRSTNAME,LASTNAME,Ort"],
+    ["hubspot", "Email,First Name,Last Name,Ort"],
+  ] as const)("are those that %s imports", (preset, names) => {
+    const csv = written({ preset, columns: "all" });
+    expect(csv).toBe(`${names}\r\nAda@Example.org,Ada,Lovelace,"London, UK"\r\n`);
+  });
+
+  test("are three for listmonk, whose attributes are JSON", async () => {
+    const { header, rows } = await readBack(written({ preset: "listmonk" }));
+    expect(header).toEqual(["email", "name", "attributes"]);
+    expect(rows).toEqual([["Ada@Example.org", "Ada Lovelace", '{"Ort":"London, UK"}']]);
+  });
+
+  test("lose no cell when names repeat each other or those of the tool", async () => {
+    const header = ["Email", "Mail", "Phone", "phone"];
+    const format = { ...JSON_LIST_FORMAT, header, column: 1, width: 4 };
+    const cells = ["old@example.org", "ada@example.org", "1", "2"];
+    const linesOf = async (preset: "hubspot" | "listmonk") => {
+      const writer = createResultsCsv(format, { preset });
+      return readBack(writer.head() + writer.rows([{ cells, result: null, ...NO_HINTS }]));
+    };
+    expect(await linesOf("hubspot")).toEqual({
+      header: ["Email", "postwarden_Email", "Phone", "postwarden_phone"],
+      rows: [["ada@example.org", "old@example.org", "1", "2"]],
+    });
+    const { rows } = await linesOf("listmonk");
+    expect(JSON.parse(rows[0]?.[1] ?? "")).toEqual({ Email: "old@example.org", Phone: "1", postwarden_phone: "2" });
+  });
+
+  test("of a tool are separated by commas, in UTF-8 without a mark, whatever the upload was", () => {
+    const upload = { name: "windows-1252", bom: true, isAssumed: true } as const;
+    const format = { ...list, delimiter: ";", encoding: upload } as const;
+    expect(createResultsCsv(format, { preset: "brevo" }).head()).toBe("EMAIL,FIRSTNAME,LASTNAME,Ort\r\n");
+    expect(createResultsCsv(format, { preset: "brevo", bom: true }).head()).toStartWith("\ufeffEMAIL");
+    expect(isExportedByByte(format, { preset: "brevo" })).toBe(false);
+    expect(isExportedByByte(format, {})).toBe(true);
   });
 });

@@ -13,6 +13,7 @@ import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import { PAUSED_REASONS } from "../../verify/smtp/outages.ts";
 import { HEADER_CHOICES } from "../reading/columns-address.ts";
 import { ENCODINGS } from "../reading/csv-records.ts";
+import { EXPORT_COLUMNS, PRESETS } from "./results-csv.ts";
 import { detectedFormatSchema } from "../reading/csv.ts";
 
 export const EMAILS_MAX = 100_000;
@@ -96,6 +97,21 @@ export type ItemFilters = z.output<typeof itemFiltersSchema>;
 
 /** The query of `results.csv`. */
 export const exportOptionsSchema = itemFiltersSchema.extend({
+  columns: z.enum(EXPORT_COLUMNS).default("all").meta({
+    description:
+      "`all`: the uploaded columns, then those of the results; `uploaded`: without the results; `address`: the addresses alone.",
+  }),
+  clean: switchSchema.meta({
+    description: "`true`: the column of addresses holds them without the name, `mailto:` or quotes of the cell.",
+    default: "false",
+  }),
+  distinct: switchSchema.meta({
+    description: "`true`: only the first row of each address, and no empty row. Default `true` with `preset`.",
+  }),
+  preset: z.enum(PRESETS).optional().meta({
+    description:
+      "Columns as the import of a newsletter tool names them, in place of `columns`: the clean address, names of people, then the other uploaded columns (as JSON in `attributes` for `listmonk`). UTF-8, separated by commas.",
+  }),
   bom: switchSchema.meta({
     description:
       "Whether the file starts with a byte order mark; by default if the uploaded file had one or was in another known encoding than UTF-8. `true` gives UTF-8 also for a list whose encoding is assumed.",

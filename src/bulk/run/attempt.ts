@@ -9,7 +9,7 @@ import { providerOf } from "../../verify/domain-evidence.ts";
 import { INTERNAL_ERROR } from "../../verify/result.ts";
 import { waitMsOf } from "../../verify/verdict.ts";
 import type { ListStore, OpenAddress } from "../results/list-store.ts";
-import { type ResultColumns, toColumns } from "../results/results-csv.ts";
+import { type ResultColumns, toColumns } from "../results/result-columns.ts";
 
 /** The outcome of one attempt. `group`: the provider of the address's mail hosts; null when unknown. */
 export type AttemptOutcome =

@@ -120,7 +120,8 @@ export const Sparkline = ({
 
 export interface StackPart {
   readonly title: string;
-  readonly kind: SeriesKind | "rest";
+  /** `mild`: a lighter `warn`; `rest`: nothing yet. */
+  readonly kind: SeriesKind | "mild" | "rest";
   readonly value: number;
 }
 

@@ -124,7 +124,7 @@ export interface ListFacts {
 }
 
 /** The verdicts of a list as the parts of its bar; `rest`: what is not finished. */
-export const verdictParts = ({ verdicts, job }: Pick<ListFacts, "verdicts" | "job">): StackPart[] => [
+const verdictParts = ({ verdicts, job }: Pick<ListFacts, "verdicts" | "job">): StackPart[] => [
   { title: "Deliverable", kind: "ok", value: verdicts.deliverable },
   { title: "Risky", kind: "warn", value: verdicts.risky },
   { title: "Undeliverable", kind: "bad", value: verdicts.undeliverable },

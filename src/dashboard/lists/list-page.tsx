@@ -1,30 +1,23 @@
 import { PAUSED_SENTENCES, listTitle, type JobPace } from "../../bulk/job-queries.ts";
 import { Badge } from "../components/badge.tsx";
-import { StackBar } from "../components/chart.tsx";
-import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
+import { ButtonLink, Link, withParameters, withPath } from "../components/link.tsx";
 import { Live } from "../components/live.tsx";
 import { countText, numberText, percentText, Num } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
 import { usePage } from "../visit.ts";
+import { DownloadPanel, type ReasonCounts, ResultCard } from "./list-result.tsx";
 import { RowsPanel, type RowsPanelProps } from "./list-rows.tsx";
-import {
-  encodingName,
-  type ListFacts,
-  rateText,
-  separatorName,
-  stateWords,
-  timeLeftText,
-  verdictParts,
-} from "./list-facts.tsx";
+import { encodingName, type ListFacts, rateText, separatorName, stateWords, timeLeftText } from "./list-facts.tsx";
 import type { Preview } from "../../bulk/arrival/preview.ts";
 import { Button, PostForm } from "../components/form.tsx";
-import { VERDICT_WORDS, wordsOfReason } from "../components/verification.tsx";
+import { wordsOfReason } from "../components/verification.tsx";
 
 const LIVE_S = 5;
 
 const Head = ({ job, pausedReason, startedBy, unsettledRows }: AddressListPageProps) => {
   const { kind, label } = stateWords(job.status, pausedReason);
+  const { url } = usePage();
   const isRunning = isOpenList({ job });
   return (
     <PageHead
@@ -48,9 +41,13 @@ const Head = ({ job, pausedReason, startedBy, unsettledRows }: AddressListPagePr
               Verify unsettled again
             </ButtonLink>
           )}
-          <DownloadLink href={`/lists/${job.id}/results.csv`} kind="main">
-            {isRunning ? "Results so far (CSV)" : "Results (CSV)"}
-          </DownloadLink>
+          <ButtonLink
+            href={withParameters(withPath(url, `/lists/${job.id}`), { confirm: "download" })}
+            kind="main"
+            icon="download"
+          >
+            {isRunning ? "Download results so far" : "Download"}
+          </ButtonLink>
         </>
       }
     />
@@ -97,17 +94,16 @@ const Progress = (props: AddressListPageProps) => {
           details in the log.
         </Callout>
       )}
-      <Panel>
+      <ResultCard {...props}>
         <p class="progress-line">
-          <b class="figure">{percentText(share)}</b>{" "}
+          {isOpenList({ job }) && <b class="figure">{percentText(share)}</b>}{" "}
           <span class="soft">
             {progressText(props)}
             {took !== null && ` · took ${durationText(took)}`}
           </span>
         </p>
-        <StackBar parts={verdictParts(props)} />
         {isOpenList({ job }) && pausedReason === null && <Waits pace={pace} />}
-      </Panel>
+      </ResultCard>
     </>
   );
 };
@@ -127,7 +123,6 @@ export const AddressListPage = (props: AddressListPageProps) => (
         <>
           <div id="why" class="stack">
             <ReasonsPanel {...props} />
-            <Downloads {...props} />
           </div>
           <AboutList {...props} />
         </>
@@ -139,12 +134,12 @@ export const AddressListPage = (props: AddressListPageProps) => (
 );
 
 /** What can be confirmed on the page of a list. */
-export const CONFIRMATIONS = ["cancel", "delete", "retry"] as const;
+export const CONFIRMATIONS = ["cancel", "delete", "download", "retry"] as const;
 
 interface AddressListPageProps extends ListFacts {
   readonly pace: JobPace;
   /** Finished rows with an address by sub_status, most first. */
-  readonly reasons: ReadonlyArray<{ readonly subStatus: string; readonly rows: number }>;
+  readonly reasons: ReasonCounts;
   readonly format: Preview["format"];
   readonly credits: { readonly held: number; readonly charged: number; readonly released: number };
   /** Rows whose result may be different another day. */
@@ -156,6 +151,7 @@ interface AddressListPageProps extends ListFacts {
 
 /** What is asked before something is done that costs or cannot be undone. */
 export type Confirmation =
+  | { readonly kind: "download" }
   | { readonly kind: "cancel" }
   | { readonly kind: "delete" }
   | { readonly kind: "retry"; readonly addresses: number; readonly available: number };
@@ -169,9 +165,10 @@ const ConfirmForm = ({ action, label }: { readonly action: string; readonly labe
   </PostForm>
 );
 
-/** Asks before a list is cancelled, deleted or verified again. */
-const ConfirmPanel = ({ confirm, job, credits }: AddressListPageProps) => {
+/** Asks before a list is downloaded, cancelled, deleted or verified again. */
+const ConfirmPanel = ({ confirm, job, credits, rows }: AddressListPageProps) => {
   if (confirm === null) return null;
+  if (confirm.kind === "download") return <DownloadPanel job={job} shown={rows.filters} />;
   const path = `/lists/${job.id}`;
   const back = <ButtonLink href={path}>Keep it as it is</ButtonLink>;
   if (confirm.kind === "cancel")
@@ -221,14 +218,6 @@ const ConfirmPanel = ({ confirm, job, credits }: AddressListPageProps) => {
   );
 };
 
-/** Downloads, by what they hold; `show` as in the filter of rows. */
-const DOWNLOADS = [
-  ["deliverable", VERDICT_WORDS.deliverable.label],
-  ["risky", VERDICT_WORDS.risky.label],
-  ["undeliverable", VERDICT_WORDS.undeliverable.label],
-  ["unsettled", "Unsettled"],
-] as const;
-
 /** The reasons of the results, each with its rows. */
 const ReasonsPanel = ({ job, reasons }: AddressListPageProps) => (
   <Panel title="Why" isFlush>
@@ -252,30 +241,6 @@ const ReasonsPanel = ({ job, reasons }: AddressListPageProps) => (
     )}
   </Panel>
 );
-
-/** The results as files. */
-const Downloads = ({ job, verdicts, unsettledRows }: AddressListPageProps) => {
-  const counts = { ...verdicts, unsettled: unsettledRows };
-  return (
-    <Panel title={isOpenList({ job }) ? "Results so far" : "Downloads"} isFlush>
-      <ul class="plain-list">
-        <li>
-          <DownloadLink href={`/lists/${job.id}/results.csv`}>All rows</DownloadLink> <Num value={job.rowsTotal} />
-        </li>
-        {DOWNLOADS.map(([show, label]) => (
-          <li key={show}>
-            <DownloadLink href={`/lists/${job.id}/results.csv?show=${show}`}>{label}</DownloadLink>{" "}
-            <Num value={counts[show]} />
-          </li>
-        ))}
-      </ul>
-      <p class="panel-body soft small">
-        Your columns with the results beside them. Unsettled: no mail server gave a usable answer, so it may be
-        different another day.
-      </p>
-    </Panel>
-  );
-};
 
 /** How the list was read and what it cost. */
 const AboutList = ({ job, format, credits, isTest }: AddressListPageProps) => (

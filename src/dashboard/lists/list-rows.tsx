@@ -3,12 +3,13 @@ import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { Link, withParameters } from "../components/link.tsx";
+import { DownloadLink, Link, withParameters, withPath } from "../components/link.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
 import { usePage } from "../visit.ts";
-import { VERDICT_WORDS, wordsOfReason } from "../components/verification.tsx";
+import { wordsOfReason } from "../components/verification.tsx";
 import { rowNumber } from "./list-facts.tsx";
+import { SHOW_OPTIONS } from "./list-result.tsx";
 
 /** A row of a list with the address that was probably meant. */
 export interface ShownRow extends WaitingRow {
@@ -37,11 +38,8 @@ const ADDRESS_CHARACTERS = 30;
 const LOCAL_CHARACTERS_MIN = 6;
 
 const showOptions = (hasOpenRows: boolean): Array<readonly [value: string, text: string]> => [
-  ["", "All rows"],
-  ["deliverable", VERDICT_WORDS.deliverable.label],
-  ["risky", VERDICT_WORDS.risky.label],
-  ["undeliverable", VERDICT_WORDS.undeliverable.label],
-  ["unsettled", "Unsettled"],
+  ...SHOW_OPTIONS,
+  ["risky", "Risky, of every kind"],
   ...(hasOpenRows ? [["unfinished", "Without a result"] as const] : []),
 ];
 
@@ -124,6 +122,7 @@ const OrderLink = ({ order }: { readonly order: string }) => {
 export const RowsPanel = ({ jobId, rows, filters, reasons, cursor, next, hasOpenRows }: RowsPanelProps) => {
   const { show = "", reason = "", q = "", order } = filters;
   const path = `/lists/${jobId}`;
+  const download = withParameters(withPath(usePage().url, `${path}/results.csv`), { order: null, confirm: null });
   return (
     <Panel title="Addresses" aside={<OrderLink order={order} />} isFlush>
       <Filters action={path}>
@@ -148,7 +147,9 @@ export const RowsPanel = ({ jobId, rows, filters, reasons, cursor, next, hasOpen
         ) : (
           <RowTable jobId={jobId} rows={rows} />
         )}
-        <Pager next={next} isLater={cursor !== undefined} />
+        <Pager next={next} isLater={cursor !== undefined}>
+          {rows.length > 0 && <DownloadLink href={download}>CSV of these rows</DownloadLink>}
+        </Pager>
       </div>
     </Panel>
   );

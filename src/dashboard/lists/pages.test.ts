@@ -355,16 +355,18 @@ describe("one list", () => {
     const visitor = await signIn(app);
     const path = await startList(visitor, MIXED);
     const running = await visitor.get(path);
-    expect(running.text).toContain("Results so far (CSV)");
+    expect(running.text).toContain("Download results so far");
     expect(running.html).toContain("data-live");
     await finish(app);
     const { text, html } = await visitor.get(path);
     for (const part of [
-      "100 % 5 of 5 addresses",
-      "Deliverable 1",
-      "Risky 2",
-      "Undeliverable 2",
-      "Without an address 1",
+      "20 % deliverable of 5 finished rows with an address",
+      "5 of 5 addresses",
+      "Deliverable 1 20 %",
+      "Catch-all 1 20 %",
+      "Other risky 0 0 %",
+      "Undeliverable 2 40 %",
+      "Unsettled 1 20 %",
       "Server timed out",
       "No such mailbox",
       "meant gmail.com?",
@@ -475,6 +477,31 @@ describe("one list", () => {
     expect(await part("?show=undeliverable")).toEqual(["Bob Ed Flo", "customers-undeliverable.csv"]);
     expect(await part("?show=unsettled")).toEqual(["Di", "customers-unsettled.csv"]);
     expect(await part("?reason=catch_all")).toEqual(["Cy", "customers-catch_all.csv"]);
+  });
+
+  test("is downloaded as the panel and the table offer it", async () => {
+    const app = start();
+    const visitor = await signIn(app);
+    const path = await startList(visitor, `${MIXED}\nFlo 2,Flo <MAILBOX_EXISTS@a.example>\n`);
+    await finish(app);
+    const page = await visitor.get(`${path}?show=deliverable&q=EXISTS&confirm=download`);
+    expect(page.text).toContain("Only the rows that the table shows.");
+    expect(page.html).toContain('<option value="deliverable" selected');
+    expect(page.html).toContain('<input type="hidden" name="q" value="EXISTS"/>');
+    const shown = "results.csv?show=deliverable&amp;q=EXISTS";
+    expect(page.html).toContain(`href="${path}/${shown}"`);
+    const read = async (query: string) =>
+      (await visitor.get(`${path}/results.csv?${query}`)).html.trimEnd().split("\r\n");
+    expect(await read("show=deliverable&q=EXISTS&columns=address&preset=")).toEqual([
+      ...["email", "mailbox_exists@a.example", "Flo <MAILBOX_EXISTS@a.example>"],
+    ]);
+    expect(await read("show=deliverable&columns=uploaded&distinct=true&clean=true")).toEqual([
+      ...["name,email", "Ada,mailbox_exists@a.example"],
+    ]);
+    const { html, headers } = await visitor.get(`${path}/results.csv?show=catch_all&preset=brevo&distinct=true`);
+    expect(html).toBe("EMAIL,name\r\ncatch_all@c.example,Cy\r\n");
+    expect(headers.get("content-disposition")).toContain("customers-catch_all-brevo.csv");
+    expect(await read("show=other_risky")).toHaveLength(1);
   });
 
   test("is cancelled after a confirmation", async () => {

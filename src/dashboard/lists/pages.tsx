@@ -7,6 +7,7 @@ import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
 import { ROW_CHOICES, resultsWanted, listTitle } from "../../bulk/job-queries.ts";
 import type { JobRow } from "../../bulk/results/job-store.ts";
+import { EXPORT_COLUMNS, PRESETS } from "../../bulk/results/results-csv.ts";
 import { resultOfRow, rowHints } from "../../bulk/results/job-rows.ts";
 import { SUB_STATUSES, UNSETTLED, type VerificationResult } from "../../verify/result.ts";
 import type { View, Viewer } from "../visit.ts";
@@ -47,7 +48,12 @@ const rowsQuery = z.object({
 });
 type RowsQuery = z.output<typeof rowsQuery>;
 
-const downloadQuery = rowsQuery.pick({ show: true, reason: true });
+const downloadQuery = rowsQuery.pick({ show: true, reason: true, q: true }).extend({
+  columns: z.enum(EXPORT_COLUMNS).optional(),
+  preset: z.enum(PRESETS).optional(),
+  distinct: z.literal("true").optional(),
+  clean: z.literal("true").optional(),
+});
 
 /** What is asked; null when the state of the list does not allow it any more. */
 const confirmationOf = async (
@@ -56,6 +62,7 @@ const confirmationOf = async (
   kind: RowsQuery["confirm"],
 ): Promise<Confirmation | null> => {
   const isOpen = job.status === "queued" || job.status === "running";
+  if (kind === "download") return { kind };
   if (kind === "cancel") return isOpen ? { kind } : null;
   if (kind === "delete") return isOpen ? null : { kind };
   if (kind !== "retry" || job.status !== "completed") return null;
@@ -85,7 +92,10 @@ const viewList = async (useCases: ListUseCases, viewer: Viewer, id: string, quer
   const job = bulk.find(viewer.caller, id);
   const { sub_statuses, format, credits } = bulk.describe(job);
   const reasons = Object.entries(sub_statuses)
-    .map(([subStatus, rows]) => ({ subStatus, rows: rows ?? 0 }))
+    .flatMap(([name, rows]) => {
+      const subStatus = SUB_STATUSES.find((one) => one === name);
+      return subStatus === undefined ? [] : [{ subStatus, rows: rows ?? 0 }];
+    })
     .toSorted((a, b) => b.rows - a.rows);
   const props = {
     ...listFacts(useCases, job),
@@ -131,11 +141,12 @@ const createListViews = (useCases: ListUseCases): PageRoute[] => {
     ),
     page(
       { path: "/lists/:id/results.csv", params: listParams, query: downloadQuery },
-      ({ request, viewer, params, query: { show, reason } }) => {
+      ({ request, viewer, params, query: { show, reason, q, columns, preset, ...switches } }) => {
         const job = bulk.find(viewer.caller, params.id);
         return queries.download(request, job, {
-          results: resultsWanted(show, reason),
-          part: reason ?? show ?? "results",
+          filter: { results: resultsWanted(show, reason), text: q ?? null },
+          part: [reason ?? show ?? "results", ...(preset === undefined ? [] : [preset])].join("-"),
+          options: { columns, preset, distinct: switches.distinct === "true", clean: switches.clean === "true" },
         });
       },
     ),
