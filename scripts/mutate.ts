@@ -46,32 +46,32 @@ const { values, positionals } = parseArgs({
 });
 const folders = positionals.length > 0 ? positionals : FOLDERS;
 
-/** mulberry32: the same seed gives the same sample. */
-const randomOf = (seed: number) => () => {
-  seed = (seed + 0x6d2b79f5) | 0;
-  let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-};
-
-const sampleOf = <T>(items: readonly T[], size: number, random: () => number): T[] =>
-  items
-    .map((item) => ({ item, order: random() }))
+/** The same seed draws the same changes, also after the source has changed in other places. */
+const sampleOf = (tasks: readonly Task[]): Task[] => {
+  const repeats = new Map<string, number>();
+  return tasks
+    .map((task) => {
+      const key = [task.path, task.description, task.original].join("\0");
+      const repeat = (repeats.get(key) ?? 0) + 1;
+      repeats.set(key, repeat);
+      return { task, order: Number(Bun.hash(`${key}\0${repeat}\0${values.seed}`)) };
+    })
     .toSorted((a, b) => a.order - b.order)
-    .slice(0, size)
-    .map(({ item }) => item);
+    .slice(0, Number(values.sample))
+    .map(({ task }) => task);
+};
 
 const filesOf = (folder: string, pattern: string): string[] =>
   [...new Glob(pattern).scanSync(join(PROJECT, "src", folder))].map((file) => join("src", folder, file)).toSorted();
 
-const tasksOf = async (folder: string, random: () => number): Promise<Task[]> => {
+const tasksOf = async (folder: string): Promise<Task[]> => {
   const tasks: Task[] = [];
-  for (const path of filesOf(folder, "**/*.ts")) {
-    if (/(\.test|\.d|operations|schemas|examples|\/schema|\/schema-[a-z-]+)\.ts$/.test(path)) continue;
+  for (const path of filesOf(folder, "**/*.{ts,tsx}")) {
+    if (/(\.test|\.d|operations|schemas|examples|\/schema|\/schema-[a-z-]+)\.tsx?$/.test(path)) continue;
     const text = await Bun.file(join(PROJECT, path)).text();
     tasks.push(...mutantsOf(path, text).map((mutant) => ({ ...mutant, path })));
   }
-  return sampleOf(tasks, Number(values.sample), random);
+  return sampleOf(tasks);
 };
 
 const copyProject = async (): Promise<string> => {
@@ -135,7 +135,6 @@ const tryMutant = async (root: string, task: Task, coverage: readonly Coverage[]
   }
 };
 
-const random = randomOf(Number(values.seed));
 /** Tests that read the source as text see each mutant's text: they say nothing about behaviour. Fuzzing takes minutes. */
 const isAboutBehaviour = (test: string) => !/\/(tidy|fuzz|regular-expressions)[a-z-]*\.test/.test(test);
 const tests = [...new Set([...folders, ...TESTS].flatMap((folder) => filesOf(folder, "**/*.test.{ts,tsx}")))].filter(
@@ -146,7 +145,7 @@ const coverage = await onWorkers(tests, await createCoverageCache(PROJECT));
 
 let [caughtInAll, triedInAll] = [0, 0];
 for (const folder of folders) {
-  const tasks = await tasksOf(folder, random);
+  const tasks = await tasksOf(folder);
   const outcomes = await onWorkers(tasks, async (root, task) => {
     const outcome = await tryMutant(root, task, coverage);
     if (outcome !== "caught") console.log(`  ${outcome}: ${task.path}:${task.line} ${task.description}`);

@@ -7,6 +7,7 @@ export interface Mutant {
   readonly end: number;
   /** 1-based. */
   readonly line: number;
+  readonly original: string;
   readonly replacement: string;
   readonly description: string;
 }
@@ -83,7 +84,8 @@ export const mutantsOf = (path: string, text: string): Mutant[] => {
     const changes = [...(change === null ? [] : [change]), ...valueChangesOf(value, text)];
     for (const { at, replacement, description } of changes) {
       const line = text.slice(0, at.start).split("\n").length;
-      mutants.push({ start: at.start, end: at.end, line, replacement, description });
+      const original = text.slice(at.start, at.end);
+      mutants.push({ start: at.start, end: at.end, line, original, replacement, description });
     }
     for (const child of Object.values(value)) if (typeof child === "object") visit(child);
   };

@@ -20,6 +20,10 @@ const COLLECTIONS = new Set(["Set", "Map"]);
 /** What opening a file with another flag means: `wx` refuses one that exists. */
 const OPEN_FLAGS: Readonly<Record<string, string>> = { wx: "w", ax: "a" };
 const FACTOR = 10;
+/** The portions in which long work is done: their size changes how long one portion takes, not what comes out. */
+const PORTION = /^(STEP|[A-Z_]+_PER_STEP|[A-Z_]+_AT_ONCE)$/;
+/** Below it is how many things run at the same time, or how many rows a page shows. */
+const PORTION_MIN = 100;
 
 const nodesOf = (value: unknown): readonly AstNode[] => (Array.isArray(value) ? value.filter(isNode) : []);
 
@@ -46,6 +50,7 @@ const constantChanges = ({ id, init }: AstNode, text: string): readonly Change[]
   };
   const number = firstNumber(init);
   if (number === null || source(number, text).startsWith("0o")) return [];
+  if (PORTION.test(nameOf(id)) && Number(number.value) >= PORTION_MIN) return [];
   const replacement = number.value === 0 ? "1" : String(Number(number.value) * FACTOR);
   return [{ at: number, replacement, description: `${nameOf(id)}: ${source(number, text)} → ${replacement}` }];
 };
@@ -63,13 +68,14 @@ const callChanges = (node: AstNode, text: string): readonly Change[] => {
   if (node.callee.type === "MemberExpression" && nameOf(node.callee.property) === "where")
     return [{ at: first, replacement: "undefined", description: "WHERE dropped" }];
   if (second === undefined || first.type !== "Identifier" || second.type !== "Identifier") return [];
-  const swapped = { ...node, start: first.start, end: second.end };
   const last = given.at(-1) ?? second;
   const beforeLast = given.at(-2) ?? first;
-  return [
-    { at: swapped, replacement: `${source(second, text)}, ${source(first, text)}`, description: "arguments swapped" },
-    { at: { ...node, start: beforeLast.end, end: last.end }, replacement: "", description: "last argument dropped" },
-  ];
+  const dropped = { ...node, start: beforeLast.end, end: last.end };
+  const drop = { at: dropped, replacement: "", description: "last argument dropped" };
+  if (nameOf(first) === nameOf(second)) return [drop];
+  const replacement = `${nameOf(second)}, ${nameOf(first)}`;
+  const swapped = { ...node, start: first.start, end: second.end };
+  return [{ at: swapped, replacement, description: "arguments swapped" }, drop];
 };
 
 /** The members of a named list, such as the values of a column or the states in which something is allowed. */

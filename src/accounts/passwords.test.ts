@@ -79,6 +79,12 @@ describe("hashes", () => {
     expect(await passwords.verify("something else", null, null)).toEqual({ ok: true, value: false });
   });
 
+  test("match a password of 200 characters of two UTF-16 code units each", async () => {
+    const longest = "🔑".repeat(200);
+    const hashed = await passwords.hash(longest, null);
+    expect(await passwords.verify(longest, hashed.ok ? hashed.value : "", null)).toEqual({ ok: true, value: true });
+  });
+
   test("of a password of a million characters are not computed", async () => {
     const hashed = await passwords.hash("something", null);
     const hash = hashed.ok ? hashed.value : "";
