@@ -29,6 +29,7 @@ const PROJECT = new URL("..", import.meta.url).pathname;
 /** A mutant can make a test loop: then it is caught, too. */
 const TIMEOUT_MS = 90_000;
 const TESTS_PER_MUTANT_MAX = 20;
+const SHOWN_CHARACTERS = 100;
 const WORKERS = Math.max(1, Math.min(4, cpus().length));
 
 interface Task extends Mutant {
@@ -148,7 +149,8 @@ for (const folder of folders) {
   const tasks = await tasksOf(folder);
   const outcomes = await onWorkers(tasks, async (root, task) => {
     const outcome = await tryMutant(root, task, coverage);
-    if (outcome !== "caught") console.log(`  ${outcome}: ${task.path}:${task.line} ${task.description}`);
+    const original = task.original.replaceAll(/\s+/g, " ").slice(0, SHOWN_CHARACTERS);
+    if (outcome !== "caught") console.log(`  ${outcome}: ${task.path}:${task.line} ${task.description} in ${original}`);
     return outcome;
   });
   const caught = outcomes.filter((outcome) => outcome === "caught").length;

@@ -82,8 +82,10 @@ describe("a backlog after a long stop", () => {
   });
 });
 
-test("lists are tested only while a target is monitored", async () => {
+test("lists are tested only while a target of a live key is monitored", async () => {
   const fixture = newFixture();
+  fixture.add("8.8.4.2", { monitoringEnabled: false });
+  fixture.add("8.8.4.3", { mode: "test" });
   await fixture.scheduler.testLists();
   expect(fixture.resolver.queries).toEqual([]);
   fixture.add("8.8.4.4");

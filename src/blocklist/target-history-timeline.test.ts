@@ -118,6 +118,14 @@ describe("a timeline", () => {
     ]);
     expect(timelinesOf([]).map(({ now }) => now)).toEqual(["none", "none"]);
   });
+
+  test.each([
+    ["spamcop", "spamhaus-sbl", ["spamcop", "spamhaus-zen"]],
+    ["spamhaus-sbl", "spamcop", ["spamhaus-zen", "spamcop"]],
+  ])("of two clean lists begins with the one that listed longer: %s", (longer, shorter, order) => {
+    const stored = [{ ago: 12, listed: [longer], clean: [] }, { ago: 6, listed: [shorter], clean: [] }, { ago: 5 }];
+    expect(timelinesOf(stored).map(({ list, now }) => [list, now])).toEqual(order.map((list) => [list, "clean"]));
+  });
 });
 
 describe("the checks that are read", () => {

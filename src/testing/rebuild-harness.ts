@@ -1,9 +1,9 @@
+import { createLog } from "../foundation/base/log.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { RECORDS_PER_STEP, SourceRebuild, SourceRebuildStore } from "../dmarc/reports/ingest/source-rebuild.ts";
 import { createTestClock } from "./clock.ts";
 import { SAMPLE_DAY_S, type SampleRow, sampleReportMail, sampleReportXml } from "./dmarc-reports.ts";
 import { createIngestHarness, type IngestHarness } from "./ingest-harness.ts";
-import { silentLog } from "./silent-log.ts";
 
 export const BY_SMTP = { via: "smtp", client: "192.0.2.1", helo: "mx", mailFrom: "a@b.example" } as const;
 
@@ -21,10 +21,12 @@ const rebuildable = (newIngestHarness: ReturnType<typeof createIngestHarness>) =
     }),
   });
   const { db, clock, stores } = harness;
+  const logged: string[] = [];
+  const log = createLog("info", clock, (line) => logged.push(line));
   /** A rebuild that calls `between` after each step, and ends when that returns false, as by a crash. */
   const rebuild = async (between: () => Promise<unknown> = async () => undefined, on: Db = db) => {
     const made: SourceRebuild = new SourceRebuild(
-      { db: on, clock, log: silentLog },
+      { db: on, clock, log },
       {
         ...{ stores, store: new SourceRebuildStore(on) },
         pause: async () => {
@@ -34,7 +36,7 @@ const rebuildable = (newIngestHarness: ReturnType<typeof createIngestHarness>) =
     );
     await made.run();
   };
-  return { ...harness, rebuild };
+  return { ...harness, rebuild, logged };
 };
 export type RebuildHarness = ReturnType<typeof rebuildable>;
 

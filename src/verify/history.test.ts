@@ -102,6 +102,14 @@ describe("the history of an account", () => {
     expect(await between(undefined, at)).toEqual([]);
   });
 
+  test("is filtered by days, wherever the ids of another account are ahead of their times", async () => {
+    const { db } = start();
+    const own = insert(db, at + DAY_MS);
+    const ahead = insert(db, at + 2 ** 47, { account_id: "b" });
+    db.sqlite.run("UPDATE verifications SET created_at_ms = ? WHERE id = ?", [at, ahead]);
+    expect(await allOf(historyOf(db), { fromMs: at + DAY_MS }, 2)).toEqual([own]);
+  });
+
   test("a range of days looks at its own rows only", async () => {
     const { db } = start();
     for (let day = 0; day < 200; day += 1) insert(db, at + (day + 0.5) * DAY_MS);

@@ -11,17 +11,7 @@ const DELIVERIES = [
   "transaction",
 ];
 const MESSAGES = ["mail", "e-?mail", "message", "request", "content"];
-const TURNED_AWAY = [
-  "denied",
-  "rejected",
-  "refused",
-  "blocked",
-  "prohibited",
-  "forbidden",
-  "discarded",
-  "declined",
-  "disallowed",
-];
+const TURNED_AWAY = ["rejected", "refused", "blocked", "discarded", "declined"];
 
 const TO_BE = anyOf("is ", "was ", "has been ", "have been ", "to \\S{1,40} ", "");
 
@@ -51,7 +41,7 @@ const SHUT_OUT_ABROAD = [
 /** A refusal without a reason. Beside a recipient phrase it makes the reply ambiguous. */
 export const REFUSAL: readonly string[] = [
   `${word(DELIVERIES)}[ -]${TO_BE}${word(TURNED_AWAY, "not allowed")}`,
-  `${word(MESSAGES)} ${TO_BE}${word("denied", "blocked", "prohibited", "forbidden", "disallowed", "not allowed")}`,
+  `${word(MESSAGES)} ${TO_BE}${word("blocked", "not allowed")}`,
   `\\b${anyOf(SHUT_OUT)}\\b`,
   `(?<!mailbox name )\\b${anyOf("not", "isn'?t", "aren'?t", "without", "n't have", "not have")} (?:been )?${anyOf(["permitted", "permissions?", "authori[sz](?:ed|ation)(?! to see it)", "allowed", "accepting (?:mail|messages?|e-?mail) from", "whitelisted", "approved"])}\\b`,
   "\\bunauthori[sz]ed\\b|\\brestrict(?:ed|ions?)\\b|\\bviolat(?:e|es|ion)\\b|\\bprohibition\\b|\\bimposed\\b|\\bpermanently deferred\\b",

@@ -2,7 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { createLog } from "../../foundation/base/log.ts";
 import type { DnsOutcome } from "../../foundation/net/dns.ts";
 import { createTestClock, settle } from "../../testing/clock.ts";
+import { createDirectConnector } from "../../foundation/net/connector.ts";
+import { createZoneResolver } from "../../testing/dns-zone.ts";
 import { failureOf, host } from "../../testing/probe-pool.ts";
+import { silentLog } from "../../testing/silent-log.ts";
+import { createStubs } from "../../testing/smtp-dial.ts";
+import { SmtpSlice } from "./open.ts";
 import type { ProbeTarget } from "./host-queue.ts";
 import {
   DOUBTFUL_OUTAGE_MS_MAX,
@@ -16,6 +21,19 @@ import {
 const REFUSED = failureOf("refused_or_unreachable", "connect");
 const NO_CONNECT = failureOf("connect_timeout", "connect");
 const NO_SOCKET = failureOf("local_failure", "connect");
+const startStub = createStubs();
+const SETTINGS = {
+  heloName: "probe.example",
+  connectTimeoutMs: 10_000,
+  replyTimeoutMs: 10_000,
+  connectionsMax: 1,
+  connectionsPerHostMax: 1,
+  connectionsPerEgressMax: null,
+  rcptPerConnectionMax: 1,
+  probeAllowNetworks: [],
+  sourceAddresses: [],
+  socksProxies: [],
+};
 const target = (n: number, provider = `p${n}.example`): ProbeTarget =>
   host(`203.0.113.${n}`, `mx.${provider}`, provider);
 
@@ -179,6 +197,23 @@ describe("mail hosts", () => {
     answers.hosts = true;
     refuse(100);
     expect([await judge("smtp"), outages.current(), probed]).toEqual(["believed", null, ["p200.example"]]);
+  });
+
+  test("that are known are dialled as for a probe, and their session is closed", async () => {
+    const stub = startStub();
+    const clock = createTestClock();
+    const connector = createDirectConnector({ clock, mayConnect: () => true });
+    const platform = { clock, connector, resolver: createZoneResolver({}), random: { integer: () => 0 } };
+    const deps = { log: silentLog, connectionsPerProviderMax: () => 1 };
+    const { outages } = new SmtpSlice(platform, SETTINGS, deps);
+    outages.noteConnect({ ...host(stub.hostname), port: stub.port }, null);
+    await clock.advance(60_000);
+    outages.noteConnect(target(1), REFUSED);
+    const judged = outages.judge("smtp");
+    await clock.advance(1_000);
+    expect(await judged).toBe("believed");
+    await stub.allClosed();
+    expect(stub.sessions.map(({ lines }) => lines)).toEqual([["EHLO probe.example", "QUIT"]]);
   });
 
   for (const failure of [REFUSED, NO_CONNECT])

@@ -69,3 +69,20 @@ test("texts that are no selectors, signatures without one, and old days are left
   ]);
   expect(seen).toEqual([]);
 });
+
+test("no more than 2,000 pairs of selector and domain are counted, those of the latest days first", async () => {
+  const signatures = (selectors: readonly string[], result: "pass" | "fail") => [
+    {
+      count: 1,
+      dkimResults: selectors.map((selector) => ({ domain: "example.com", selector, result, humanResult: null })),
+    },
+  ];
+  const forged = Array.from({ length: 1_999 }, (_, at) => `x${at}`);
+  const days = new Map([
+    [TODAY, signatures(forged, "fail")],
+    [TODAY - 1, signatures(["mail", "late"], "pass")],
+  ]);
+  const store = { signedRecords: (_: number, day: number) => days.get(day) ?? [] };
+  const seen = await findSeenSelectors(store, { number: 1, domain: "example.com" }, TODAY);
+  expect(seen.flatMap(({ selector, seen }) => (seen?.passed === 0 ? [] : [selector]))).toEqual(["mail"]);
+});

@@ -350,8 +350,8 @@ const isSupported = (type: string): type is SupportedType => TYPES.some((support
 const codeOf = (outcome: DnsOutcome) => {
   if (outcome === "no_data") return "ENODATA";
   if (outcome === "nxdomain" || outcome === "invalid_name") return "ENOTFOUND";
-  if (outcome === "timeout" || outcome === "aborted") return "ETIMEOUT";
-  return outcome === "refused" ? "EREFUSED" : "ESERVFAIL";
+  // Any other code is a temporary error (RFC 7208 §4.4, RFC 6376 §6.1.2).
+  return "ESERVFAIL";
 };
 
 /** Null for a record that is too long. */

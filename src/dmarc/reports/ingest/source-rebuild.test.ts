@@ -22,6 +22,7 @@ describe("rebuilt sources", () => {
     let steps = 0;
     await harness.rebuild(async () => {
       steps += 1;
+      await harness.clock.advance(10_000);
       expect(harness.all(SUMS)).toEqual(sums);
       expect(harness.rollups()).toEqual(harness.recount());
     });
@@ -29,6 +30,10 @@ describe("rebuilt sources", () => {
     expect(harness.all(COUNTED)).toEqual(counted);
     expect(harness.all(SOURCES)).toEqual(sources);
     expect(harness.rollups()).toEqual(harness.recount());
+    expect(harness.logged.map((line) => JSON.parse(line))).toMatchObject([
+      { message: "rebuilding DMARC sources by address" },
+      { message: "rebuilt DMARC sources by address", seconds: 10 * steps },
+    ]);
   });
 
   test("are complete after an interruption at any step", async () => {
