@@ -165,10 +165,9 @@ const readSection = (bytes: Uint8Array, { offset, count }: { offset: number; cou
   for (let index = 0; index < count; index++) {
     const owner = readName(bytes, next);
     const start = owner.next + 10;
-    if (start > bytes.length) throw new MalformedMessage("record past the end");
     const typeCode = uint16At(bytes, owner.next);
     next = start + uint16At(bytes, owner.next + 8);
-    if (next > bytes.length) throw new MalformedMessage("record data past the end");
+    if (next > bytes.length) throw new MalformedMessage("record past the end");
 
     if (typeCode === TYPE_OPT) rcodeHigh = bytes[owner.next + 4] ?? 0;
     const type = TYPES.get(typeCode);
