@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -49,10 +50,30 @@ const settingNames = (): readonly string[] => {
 
 const rfc5322Date = (time: Date): string => time.toUTCString().replace("GMT", "+0000");
 
+const DOC = "usr/share/doc/postwarden";
+const MANUAL = "src/service/docs/manual/";
+
+/** The README among the files of the package: without its picture; what is not in the package is text instead of a link. */
+const packagedReadme = (readme: string): string =>
+  readme
+    .replaceAll(/^!\[.*\n+/gm, "")
+    .replaceAll(`](${MANUAL}`, "](manual/")
+    .replaceAll(/\[([^\]]+)\]\((?!manual\/|#|https:)[^)]+\)/g, "$1");
+
+/** The README and the guides that it leads to. Throws when one of its links leads nowhere. */
+const documentation = (): Readonly<Record<string, string>> => {
+  const readme = packagedReadme(readFileSync(join(ROOT, "README.md"), "utf8"));
+  const guides = Object.fromEntries(GUIDES.map(({ slug, text }) => [`manual/${slug}.md`, text]));
+  const linked = [...readme.matchAll(/\]\((manual\/[^)#]+)/g)].map(([, path = ""]) => path);
+  const missing = linked.filter((path) => guides[path] === undefined);
+  if (missing.length > 0) throw new Error(`README.md leads to ${missing.join(", ")}, which the package does not have`);
+  const files = Object.entries({ "README.md": readme, ...guides });
+  return Object.fromEntries(files.map(([path, text]) => [`${DOC}/${path}`, text]));
+};
+
 /** Paths and contents of the files that are made here; those that are programs follow in `installed`. */
 const generatedFiles = ({ version, time }: DebianPackageOptions): Readonly<Record<string, string | Uint8Array>> => {
   const tree = TREE;
-  const doc = "usr/share/doc/postwarden";
   const zip = (text: string) => gzipSync(text, { level: 9 });
   return {
     "usr/share/man/man1/postwarden.1.gz": zip(
@@ -61,7 +82,8 @@ const generatedFiles = ({ version, time }: DebianPackageOptions): Readonly<Recor
     "usr/share/bash-completion/completions/postwarden": bashCompletion(tree),
     "usr/share/zsh/vendor-completions/_postwarden": zshCompletion(tree),
     "usr/share/fish/vendor_completions.d/postwarden.fish": fishCompletion(tree),
-    [`${doc}/changelog.Debian.gz`]: zip(
+    ...documentation(),
+    [`${DOC}/changelog.Debian.gz`]: zip(
       `postwarden (${version}-1) unstable; urgency=medium\n\n  * Release ${version}.\n\n -- ${MAINTAINER}  ${rfc5322Date(time)}\n`,
     ),
   };
@@ -72,11 +94,10 @@ const COPIED: Readonly<Record<string, string>> = {
   [join(TEMPLATES, "postwarden.service")]: "lib/systemd/system/postwarden.service",
   [join(TEMPLATES, "sysusers.conf")]: "usr/lib/sysusers.d/postwarden.conf",
   [join(TEMPLATES, "postwarden.env")]: "etc/postwarden.env",
-  [join(TEMPLATES, "copyright")]: "usr/share/doc/postwarden/copyright",
+  [join(TEMPLATES, "copyright")]: `${DOC}/copyright`,
   [join(TEMPLATES, "lintian-overrides")]: "usr/share/lintian/overrides/postwarden",
-  [join(ROOT, "README.md")]: "usr/share/doc/postwarden/README.md",
-  [join(ROOT, "fixtures/proxy/nginx.conf")]: "usr/share/doc/postwarden/examples/nginx.conf",
-  [join(ROOT, "fixtures/proxy/Caddyfile")]: "usr/share/doc/postwarden/examples/Caddyfile",
+  [join(ROOT, "fixtures/proxy/nginx.conf")]: `${DOC}/examples/nginx.conf`,
+  [join(ROOT, "fixtures/proxy/Caddyfile")]: `${DOC}/examples/Caddyfile`,
 };
 
 const MODES: Readonly<Record<string, number>> = { "etc/postwarden.env": 0o640, "usr/bin/postwarden": 0o755 };

@@ -66,6 +66,32 @@ describe("help", () => {
     expect(out).toContain("set-plan");
   });
 
+  test("prints a guide, plain where it is piped and with colours on a terminal", async () => {
+    const plain = await run(["help", "lists"], { stdoutKind: "pipe" });
+    expect(plain.status).toBe(0);
+    expect(plain.out).toContain("Verify up to a million addresses");
+    expect(plain.out).not.toContain("\u001b");
+    expect(plain.out).not.toContain(".md");
+    expect((await run(["help", "lists"])).out).toContain("Verify up to a million addresses");
+  });
+
+  test("prints one section of a guide, and a page of the reference", async () => {
+    const { status, out } = await run(["help", "dmarc-reports#report-mail-by-imap"], { stdoutKind: "pipe" });
+    expect(status).toBe(0);
+    expect(out).toContain("POSTWARDEN_IMAP_URL");
+    expect(out).not.toContain("Enroll a domain");
+    expect((await run(["help", "reference-settings"], { stdoutKind: "pipe" })).out).toContain("POSTWARDEN_PORT");
+  });
+
+  test.each(["no-topic", "lists#no-section", "lists#"])(
+    "of %s says that it lists all topics, and ends with 2",
+    async (topic) => {
+      const { status, out, problem } = await run(["help", topic]);
+      expect({ status, out }).toEqual({ status: 2, out: "" });
+      expect(problem).toContain(`There is no topic or command "${topic}". \`postwarden help\` lists all.`);
+    },
+  );
+
   test("works whatever is wrong with the settings", async () => {
     expect((await run(["keys", "create", "--help"], { settings: { PORT: "x" } })).status).toBe(0);
     expect((await run(["version"], { settings: { PORT: "x" } })).status).toBe(0);

@@ -1,3 +1,4 @@
+import { manualHint } from "../foundation/base/manual-hint.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import { imapLoginOf, mailboxNameOf } from "../dmarc/reports/mailbox/open.ts";
 import { accountOfMailbox } from "../accounts/accounts.ts";
@@ -67,7 +68,7 @@ export const MAILBOX_CHECK = command({
     const { imap } = loadConfig(io);
     if (imap === null)
       throw new CommandFailed(
-        "POSTWARDEN_IMAP_URL is not set. Set it to the mailbox; see `postwarden help dmarc-reports`.",
+        `POSTWARDEN_IMAP_URL is not set. Set it to the mailbox; see ${manualHint("dmarc-reports#report-mail-by-imap")}.`,
         "no_mailbox",
       );
     await withDatabase(io, async (db) => {

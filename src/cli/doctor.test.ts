@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
 import { doctorFindings, runChecks } from "../doctor/doctor-check.ts";
-import { doctorText } from "./doctor.ts";
+import { doctorText, linkedFindings } from "./doctor.ts";
 
 const { ok, warn, fail } = doctorFindings("thing");
 
@@ -35,6 +35,20 @@ test("checks run at the same time, and what takes too long does not hold up the 
       message: "A check ended with an error: EACCES. Run doctor as root.",
     },
   ]);
+});
+
+test("findings name the manual by its URL where that is known, else by a command", () => {
+  const findings = [{ area: "Data", ...warn("See `postwarden help lists#results`.") }];
+  const messages = (config: { baseUrl: string | null; docs: boolean }) =>
+    linkedFindings(findings, config).map(({ message }) => message);
+  expect(messages({ baseUrl: "https://mail.example", docs: true })).toEqual([
+    "See https://mail.example/docs/lists#results.",
+  ]);
+  for (const config of [
+    { baseUrl: null, docs: true },
+    { baseUrl: "https://mail.example", docs: false },
+  ])
+    expect(messages(config)).toEqual(["See `postwarden help lists#results`."]);
 });
 
 test("the text groups findings by area and wraps them below their beginning", () => {

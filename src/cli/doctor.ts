@@ -1,5 +1,6 @@
 import { err, ok } from "../foundation/base/errors.ts";
 import { examineMachine } from "../service/examination.ts";
+import { withManualUrls } from "../foundation/base/manual-hint.ts";
 import type { Config } from "../service/config.ts";
 import type { DatabasePlace } from "../doctor/database-check.ts";
 import type { DoctorCheck, DoctorFinding } from "../doctor/doctor-check.ts";
@@ -38,6 +39,15 @@ export const doctorText = (findings: readonly DoctorFinding[], columns: number):
   return [...sections, summary].join("\n\n");
 };
 
+/** Findings name the manual that the service serves, where its URL is known. */
+export const linkedFindings = (
+  findings: readonly DoctorFinding[],
+  { baseUrl, docs }: Pick<Config, "baseUrl" | "docs">,
+) =>
+  baseUrl === null || !docs
+    ? findings
+    : findings.map((finding) => ({ ...finding, message: withManualUrls(finding.message, `${baseUrl}/docs`) }));
+
 const DOCTOR = command({
   description:
     "Check this machine and the settings: clock, disk, files, database, backups, DNS servers, HELO name, every egress, blocklists, report mail and alert mail. Suggests fixes. Sends no mail.",
@@ -54,7 +64,7 @@ const DOCTOR = command({
       database: databasePath(config),
       place: () => databasePlaceOf(io, config),
     });
-    print({ checks }, () => doctorText(checks, io.columns));
+    print({ checks }, () => doctorText(linkedFindings(checks, config), io.columns));
     const failures = checks.filter(({ state }) => state === "fail").length;
     if (failures > 0) throw new CommandFailed(`${failures} of ${checks.length} checks failed.`, "unhealthy");
   },

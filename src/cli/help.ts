@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { GUIDES, type Guide, terminalText } from "../service/docs/guides.ts";
+import { GUIDES, type Guide, sectionOf, terminalText } from "../service/docs/guides.ts";
 import { argument, command } from "./command.ts";
 import { commandTree } from "./command-tree.ts";
 import { type Io, UsageError } from "./io.ts";
@@ -21,6 +21,13 @@ const topicList = (topics: readonly Guide[]): string => {
   ].join("\n");
 };
 
+/** A guide by its topic, or one section of it: `lists#results`. */
+const guideNamed = (topics: readonly Guide[], name: string): Guide | undefined => {
+  const [topic, section] = name.split("#", 2);
+  const guide = topics.find(({ slug }) => slug === topic);
+  return guide === undefined || section === undefined ? guide : sectionOf(guide, section);
+};
+
 /** Prints a guide: with colours on a terminal, plain elsewhere. */
 const printGuide = (io: Io, guide: Guide): void => {
   const columns = Number.isFinite(io.columns) ? Math.min(io.columns, COLUMNS_MAX) : 0;
@@ -39,7 +46,7 @@ const HELP = command({
     const whole = await wholeProgram();
     // Describing a program takes over its output.
     const topics = await topicsOf(await wholeProgram());
-    const guide = words.length === 1 ? topics.find(({ slug }) => slug === words[0]) : undefined;
+    const guide = words.length === 1 ? guideNamed(topics, words[0] ?? "") : undefined;
     if (guide !== undefined) return printGuide(io, guide);
     if (words.length === 0) return io.out(`${whole.helpInformation()}\n${topicList(topics)}`);
     const named = words.reduce<Command | undefined>(

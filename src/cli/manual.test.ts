@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { Glob } from "bun";
 import { assetPath, findAsset } from "../dashboard/assets.ts";
 import { HELP_SECTIONS } from "../dashboard/help.ts";
+import { GUIDES, sectionOf } from "../service/docs/guides.ts";
 import { headingsOf, renderManualPage } from "../service/docs/manual-page.ts";
 import { searchIndexOf } from "../service/docs/search-index.ts";
 import { EVENT_DOCS } from "../service/event-docs.ts";
@@ -53,6 +55,28 @@ describe("the manual", () => {
         HELP_SECTIONS.map((section) => `/docs/${section}`),
       ),
     ).toEqual([]);
+  });
+
+  test("has every section that a text names", async () => {
+    const root = new URL("..", import.meta.url).pathname;
+    const sources = [...new Glob("**/*.{ts,tsx}").scanSync(root)].filter((path) => !/\.test\.tsx?$/.test(path));
+    const named = await Promise.all(
+      sources.map(async (path) => [...(await Bun.file(root + path).text()).matchAll(/manualHint\("([^"]+)"\)/g)]),
+    );
+    const links = named.flat().map(([, section = ""]) => `/docs/${section}`);
+    expect(links).not.toBeEmpty();
+    expect(brokenIn("", links)).toEqual([]);
+  });
+
+  test("has the sections of its pages for the terminal, too", () => {
+    for (const guide of GUIDES) {
+      const page = pages.find(({ slug }) => slug === guide.slug);
+      const anchors = page === undefined ? [] : headingsOf(page.body).map(({ anchor }) => anchor);
+      expect(anchors).not.toBeEmpty();
+      for (const anchor of anchors)
+        expect([anchor, sectionOf(guide, anchor)?.text]).toEqual([anchor, expect.any(String)]);
+      expect(sectionOf(guide, "no-section")).toBeUndefined();
+    }
   });
 
   test("loads only assets, and has nothing inline", () => {

@@ -222,6 +222,7 @@ export class Dashboard {
       href,
       may,
       mayOpen,
+      hasManual: this.options.hasManual,
     };
     const flash = readFlash(request);
     const frame = {

@@ -98,6 +98,8 @@ export interface PageFacts {
   /** The same of a page, by its path without the prefix of test mode. */
   mayOpen(path: string): boolean;
   href(path: string): string;
+  /** Whether the service serves its manual. */
+  readonly hasManual: boolean;
 }
 
 const OUTSIDE: PageFacts = {
@@ -110,6 +112,7 @@ const OUTSIDE: PageFacts = {
   may: () => true,
   mayOpen: () => true,
   href: (path) => path,
+  hasManual: true,
 };
 
 export const PageContext = createContext<PageFacts>(OUTSIDE);

@@ -1,3 +1,4 @@
+import { manualHint } from "../foundation/base/manual-hint.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import { checkAuthorisation, serviceRecords } from "../dmarc/records/record/discovery.ts";
@@ -34,7 +35,7 @@ export const checkReports = async (options: ReportChecksOptions): Promise<readon
   if (reportHost === null) {
     return [
       reportHostCheck.warn(
-        "POSTWARDEN_REPORT_HOST is not set, so no domain can be enrolled in DMARC monitoring. See `postwarden help dmarc-reports`.",
+        `POSTWARDEN_REPORT_HOST is not set, so no domain can be enrolled in DMARC monitoring. See ${manualHint("dmarc-reports#choose-how-reports-arrive")}.`,
       ),
     ];
   }

@@ -1,3 +1,4 @@
+import { manualHint } from "../foundation/base/manual-hint.ts";
 import { parseAddress } from "../foundation/mail/address.ts";
 import { type DnsOutcome, type DnsResponse, type DnsResolver, isDefinite } from "../foundation/net/dns.ts";
 import { reverseQueryName } from "../foundation/net/dns-name.ts";
@@ -46,7 +47,7 @@ export const checkSender = async (
 ): Promise<DoctorCheck> => {
   if (mailFrom === "")
     return mailFromCheck.ok(
-      "The null sender <>, as in bounces. A few servers refuse it; see `postwarden help sender-reputation`.",
+      `The null sender <>, as in bounces. A few servers refuse it; see ${manualHint("sender-reputation#envelope-sender")}.`,
     );
   const address = parseAddress(mailFrom);
   if (!address.ok) return mailFromCheck.fail(`${mailFrom} is not an email address.`);

@@ -1,10 +1,16 @@
-import { AppError } from "../foundation/base/errors.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import { SUB_STATUS_SCORES, signalsSchema } from "../verify/result.ts";
 import { apiPages } from "./docs/api-pages.ts";
 import { CachedPage } from "./docs/docs-response.ts";
 import type { Guide } from "./docs/guides.ts";
-import { guidePages, type ManualPage, markdownPage, overviewPage, renderManualPage } from "./docs/manual-page.ts";
+import {
+  guidePages,
+  type ManualPage,
+  markdownPage,
+  missingPage,
+  overviewPage,
+  renderManualPage,
+} from "./docs/manual-page.ts";
 import { type CommandDoc, referencePages } from "./docs/reference.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { settingRows } from "./settings.ts";
@@ -36,6 +42,9 @@ export const manualPages = async ({ describe, commands }: ManualDeps): Promise<r
   return [...pages, overviewPage(pages)];
 };
 
+/** The name of the page that stands where there is none. */
+const MISSING = missingPage().slug;
+
 /** The manual. Its pages are made at the first request for one, and each is kept from the first request for it. */
 export class Manual {
   #pages: Promise<ReadonlyMap<string, CachedPage>> | null = null;
@@ -48,13 +57,17 @@ export class Manual {
       this.#pages = null;
       throw error;
     });
-    const page = (await this.#pages).get(slug);
-    if (page === undefined) throw new AppError("not_found", { message: "The manual has no such page. See /docs." });
-    return page.respond(request);
+    const pages = await this.#pages;
+    const page = pages.get(slug);
+    if (page !== undefined && slug !== MISSING) return page.respond(request);
+    const missing = await pages.get(MISSING)?.respond(request);
+    return new Response(missing?.body ?? null, { status: 404, headers: missing?.headers ?? {} });
   }
 
   async #load(): Promise<ReadonlyMap<string, CachedPage>> {
     const pages = await manualPages(this.deps);
-    return new Map(pages.map((page) => [page.slug, new CachedPage(async () => renderManualPage(page, pages))]));
+    return new Map(
+      [...pages, missingPage()].map((page) => [page.slug, new CachedPage(async () => renderManualPage(page, pages))]),
+    );
   }
 }

@@ -70,6 +70,24 @@ test.each([
   },
 );
 
+test("there is a page below /docs for what the manual does not have, and nothing where it is off", async () => {
+  const missing = await start().handle(new Request("http://localhost/docs/no-such-page"));
+  expect([missing.status, missing.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
+  const text = await missing.text();
+  expect(text).toContain("<h1>No such page</h1>");
+  expect(text).toContain('href="/docs/lists"');
+  expect((await start().handle(new Request("http://localhost/docs/not-found"))).status).toBe(404);
+  const off = start({ settings: { DOCS: "off" } });
+  for (const path of ["/docs", "/docs/lists", "/docs/no-such-page"]) {
+    const response = await off.handle(new Request(`http://localhost${path}`));
+    expect([path, response.status, await response.json()]).toMatchObject([
+      path,
+      404,
+      { message: "The manual is turned off." },
+    ]);
+  }
+});
+
 describe("HTTPS is required from then on", () => {
   const answer = async (isTls: boolean, trusted: readonly string[], forwardedProto?: string) => {
     const clock = createTestClock();

@@ -32,7 +32,7 @@ export const GET_HEALTH = declareRoute({
     200: {
       description: "The process is alive.",
       schema: okSchema,
-      example: { status: "ok", version: "0.1.0", commit: "6fbac06c1a52" },
+      example: { status: "ok", version: "0.2.0", commit: "6fbac06c1a52" },
     },
   },
 });

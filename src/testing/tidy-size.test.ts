@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 23_195,
   blocklist: 60_082,
   bulk: 46_602,
-  cli: 44_366,
-  dashboard: 130_174,
+  cli: 44_514,
+  dashboard: 130_275,
   dmarc: 182_228,
-  doctor: 11_278,
-  foundation: 92_448,
+  doctor: 11_292,
+  foundation: 92_545,
   "main.ts": 132,
   notifications: 24_362,
-  service: 32_580,
+  service: 32_872,
   verify: 52_495,
 };
-const FILES_MAX = 597;
+const FILES_MAX = 598;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

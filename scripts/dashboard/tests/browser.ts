@@ -1,9 +1,11 @@
 /** The one browser of all test files, loaded before them. */
 import { afterAll } from "bun:test";
 import type { Browser } from "playwright-core";
-import { launchBrowser, Person, type VisitOptions } from "../browser.ts";
+import { axeProblems, COLOUR_RULES, launchBrowser, Person, type VisitOptions } from "../browser.ts";
 import type { HttpClient } from "../http-client.ts";
 import { facts, sessionOf, type UserName } from "./facts.ts";
+
+const NARROW = 360;
 
 let browser: Promise<Browser> | null = null;
 const sessions = new Map<UserName, Promise<HttpClient>>();
@@ -33,4 +35,20 @@ export const leave = async (): Promise<string[]> => {
   const left = people.splice(0);
   await Promise.all(left.map((person) => person.close()));
   return left.flatMap(({ problems }) => problems);
+};
+
+/** What is wrong with the page that is open: for axe in both schemes, at 360 px, texts without room, and hostile texts that became markup. */
+export const problemsOf = async (person: Person, target: string): Promise<string[]> => {
+  const { page } = person;
+  const light = [...(await axeProblems(page)), ...(await person.squeezed())];
+  await page.emulateMedia({ colorScheme: "dark" });
+  const dark = (await axeProblems(page, COLOUR_RULES)).map((problem) => `dark: ${problem}`);
+  await page.setViewportSize({ width: NARROW, height: 800 });
+  const overflow = await person.overflow();
+  const narrow = overflow > 0 ? [`${overflow} px wider than ${NARROW}`] : [];
+  narrow.push(...(await person.squeezed()).map((problem) => `at ${NARROW} px: ${problem}`));
+  const injected = await person.injected();
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  return [...light, ...dark, ...narrow, ...injected].map((problem) => `${target}: ${problem}`);
 };

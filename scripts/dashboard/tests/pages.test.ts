@@ -1,28 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { COLOUR_RULES, type Person, axeProblems } from "../browser.ts";
+import type { Person } from "../browser.ts";
 import { HOSTILE_LINE } from "../hostile.ts";
 import { Frontier, PAGE_MAP, linksOf } from "../places.ts";
-import { leave, signedIn, visit } from "./browser.ts";
+import { leave, problemsOf, signedIn, visit } from "./browser.ts";
 
-const NARROW = 360;
 /** Of each kind of page one is looked at here; `npm run shots` looks at several. */
 const PER_PLACE = 1;
-
-/** What is wrong with the page that is open: for axe in both schemes, at 360 px, texts without room, and hostile texts that became markup. */
-const problemsOf = async (person: Person, target: string): Promise<string[]> => {
-  const { page } = person;
-  const light = [...(await axeProblems(page)), ...(await person.squeezed())];
-  await page.emulateMedia({ colorScheme: "dark" });
-  const dark = (await axeProblems(page, COLOUR_RULES)).map((problem) => `dark: ${problem}`);
-  await page.setViewportSize({ width: NARROW, height: 800 });
-  const overflow = await person.overflow();
-  const narrow = overflow > 0 ? [`${overflow} px wider than ${NARROW}`] : [];
-  narrow.push(...(await person.squeezed()).map((problem) => `at ${NARROW} px: ${problem}`));
-  const injected = await person.injected();
-  await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize({ width: 1280, height: 900 });
-  return [...light, ...dark, ...narrow, ...injected].map((problem) => `${target}: ${problem}`);
-};
 
 describe("every page", () => {
   let owner: Person;

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { usePage, type Viewer } from "../visit.ts";
+import { splitHints } from "../../foundation/base/manual-hint.ts";
 import { Icon, type IconName } from "./icon.tsx";
 
 interface LinkProps {
@@ -31,6 +32,15 @@ export const OutsideLink = ({ href, children, class: name }: Pick<LinkProps, "hr
   ) : (
     <span class={name}>{children}</span>
   );
+
+/** A text in which the sections of the manual that it names are links. */
+export const HelpText = ({ text }: { readonly text: string }) => {
+  const { hasManual } = usePage();
+  return splitHints(text).map((piece, at) => {
+    if (at % 2 === 0) return piece;
+    return hasManual ? <a href={`/docs/${piece}`}>the manual</a> : <code>{`postwarden help ${piece}`}</code>;
+  });
+};
 
 /** A link to a file: the browser stores it instead of opening it. */
 export const DownloadLink = ({

@@ -2,6 +2,7 @@ import type { Doctor, DoctorAdvice } from "../../doctor/doctor.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
 import { Callout, Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
+import { HelpText } from "../components/link.tsx";
 import { Live } from "../components/live.tsx";
 import { countText } from "../components/number.tsx";
 import { Time } from "../components/time.tsx";
@@ -124,8 +125,14 @@ const FindingList = ({ findings }: { readonly findings: readonly DoctorAdvice[] 
         <Badge kind={KINDS[severity]}>{WORDS[severity]}</Badge>
         <div>
           <h3>{title}</h3>
-          <p>{detail}</p>
-          {remedy !== null && <p class="remedy">{remedy}</p>}
+          <p>
+            <HelpText text={detail} />
+          </p>
+          {remedy !== null && (
+            <p class="remedy">
+              <HelpText text={remedy} />
+            </p>
+          )}
         </div>
       </li>
     ))}

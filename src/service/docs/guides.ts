@@ -47,6 +47,26 @@ export const GUIDES: readonly Guide[] = Object.entries({
 /** A link of a guide to a section of another guide, `name.md#section`, or of its own, `#section`. */
 const GUIDE_LINK = /\[([^\]]{0,200})\]\((?:([a-z0-9-]+)\.md)?(?:#[a-z0-9_-]+)?\)/g;
 
+/** The anchor of a heading in the pages; `assets/manual.js` knows it, too. */
+export const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9 -]/g, "")
+    .replaceAll(" ", "-");
+
+const HEADING_LINE = /^(#{2,3}) (.+)$/;
+
+/** One section of a guide, with the sections below it; undefined when there is none with this anchor. */
+export const sectionOf = ({ slug, text }: Guide, anchor: string): Guide | undefined => {
+  const lines = text.split("\n");
+  const levelAt = (at: number): number => HEADING_LINE.exec(lines[at] ?? "")?.[1]?.length ?? 0;
+  const begin = lines.findIndex((line) => anchorOf(HEADING_LINE.exec(line)?.[2] ?? "") === anchor);
+  if (begin < 0 || anchor === "") return undefined;
+  let end = begin + 1;
+  while (end < lines.length && (levelAt(end) === 0 || levelAt(end) > levelAt(begin))) end += 1;
+  return { slug, title: HEADING_LINE.exec(lines[begin] ?? "")?.[2] ?? "", text: lines.slice(begin, end).join("\n") };
+};
+
 /** A guide for the terminal: links to other guides name the command that prints them. */
 export const terminalText = ({ text }: Guide, theme: { readonly colors: boolean; readonly columns: number }): string =>
   Bun.markdown.ansi(

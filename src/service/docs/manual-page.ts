@@ -76,6 +76,20 @@ export const overviewPage = (pages: readonly ManualPage[]): ManualPage => {
   return { slug: "", title: "Manual", section: "Guides", isListed: false, search: "titles", body };
 };
 
+/** What stands where there is no page. */
+export const missingPage = (): ManualPage => ({
+  slug: "not-found",
+  title: "No such page",
+  section: "Guides",
+  isListed: false,
+  search: "titles",
+  body: html`<h1>No such page</h1>
+    <p>
+      The manual has no page at this address. Search for it, choose one from the contents, or go to the
+      <a href="/docs">first page</a>.
+    </p>`,
+});
+
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "style-src 'self'",
@@ -105,18 +119,26 @@ const listOf = (section: ManualSection, pages: readonly ManualPage[], current: M
       ${pages.filter((page) => page.isListed && page.section === section).map((page) => linkTo(page, current))}
     </ul>`;
 
-/** The headings of one level: with sections, those; else what is below them. */
-const contentsOf = (page: ManualPage): Markup | false => {
+/** The sections of a page: at its right, and folded above its text where there is no room; neither without sections. */
+const contentsOf = (page: ManualPage) => {
   const headings = headingsOf(page.body).filter(({ level, anchor }) => level === 2 && anchor !== "");
-  return (
-    headings.length > 0 &&
-    html`<nav aria-labelledby="on-this-page">
-      <p class="list-title" id="on-this-page">On this page</p>
-      <ul>
-        ${headings.map(({ anchor, title }) => html`<li><a href="#${anchor}">${title}</a></li> `)}
-      </ul>
-    </nav>`
-  );
+  const list = html`<ul>
+    ${headings.map(({ anchor, title }) => html`<li><a href="#${anchor}">${title}</a></li> `)}
+  </ul>`;
+  return {
+    aside:
+      headings.length > 0 &&
+      html`<nav aria-labelledby="on-this-page">
+        <p class="list-title" id="on-this-page">On this page</p>
+        ${list}
+      </nav>`,
+    folded:
+      headings.length > 0 &&
+      html`<details class="on-this-page">
+        <summary>On this page</summary>
+        <nav aria-label="On this page">${list}</nav>
+      </details>`,
+  };
 };
 
 /** Every heading links to itself. */
@@ -131,6 +153,7 @@ const withAnchors = ({ text }: Markup): Markup =>
 
 /** Pages at the left, the page in the middle, its sections at the right. It can be read without scripts; only the search needs one. */
 export const renderManualPage = (page: ManualPage, pages: readonly ManualPage[]): Page => {
+  const contents = contentsOf(page);
   const lists = html`${listOf("Guides", pages, page)}${listOf("Reference", pages, page)}`;
   const document = html`<!doctype html>
     <html lang="en" data-theme="auto">
@@ -167,10 +190,11 @@ export const renderManualPage = (page: ManualPage, pages: readonly ManualPage[])
             </details>
           </header>
           <main id="main" tabindex="-1">
-            ${page.slug !== "" && html`<p class="crumb"><a href="/docs">Manual</a></p>`} ${withAnchors(page.body)}
+            ${page.slug !== "" && html`<p class="crumb"><a href="/docs">Manual</a></p>`} ${contents.folded}
+            ${withAnchors(page.body)}
           </main>
           <aside class="manual-aside" aria-label="On this page">
-            ${contentsOf(page)}
+            ${contents.aside}
             <p><a href="/">← Back to the dashboard</a></p>
           </aside>
         </div>

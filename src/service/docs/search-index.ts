@@ -1,3 +1,4 @@
+import { anchorOf } from "./guides.ts";
 import { headingsOf, type ManualPage, textOf } from "./manual-page.ts";
 
 /** Words that are in most sections find nothing. */
@@ -36,13 +37,6 @@ const sectionsOf = (page: ManualPage): readonly Section[] => {
     ...headings.map(({ anchor, title }, at) => ({ anchor, title, text: part(starts[at] ?? 0, starts[at + 1]) })),
   ];
 };
-
-/** The anchor that most headings have; `assets/manual.js` knows it, too. */
-const anchorOf = (title: string): string =>
-  title
-    .toLowerCase()
-    .replace(/[^a-z0-9 -]/g, "")
-    .replaceAll(" ", "-");
 
 /** What the browser searches, as `assets/manual.js` reads it. */
 interface SearchIndex {
