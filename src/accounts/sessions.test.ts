@@ -177,6 +177,13 @@ describe("a session", () => {
     expect(await seenMs()).toBe(0);
     await app.advance(1);
     expect(await seenMs()).toBe(60_000);
+    // A note that cannot be written is lost, and the next one is made again.
+    const disk = "CREATE TRIGGER full BEFORE UPDATE ON sessions BEGIN SELECT RAISE(ABORT, 'disk full'); END";
+    app.db.sqlite.run(disk);
+    await app.advance(60_000);
+    expect(await seenMs()).toBe(60_000);
+    app.db.sqlite.run("DROP TRIGGER full");
+    expect(await seenMs()).toBe(120_000);
   });
 
   test("ends alone, or with all others, or with all but one", async () => {

@@ -41,6 +41,24 @@ describe("how long credits last", () => {
   });
 });
 
+test("a report by key has those with a verification, a credit or a refused request in its range", async () => {
+  const app = start();
+  const store = new UsageStore(app.db);
+  const owner = { accountId: app.newAccount("one", "free"), mode: "live" } as const;
+  const result = { ...owner, day: TODAY, source: "list", verdict: "risky", subStatus: "catch_all" } as const;
+  app.db.transact((tx) => {
+    store.add(tx, { ...result, keyId: "used", verifications: 1, credits: 0 });
+    store.add(tx, { ...result, keyId: "charged", verifications: 1, credits: 1 });
+    // Verified again: the result is removed, what it cost stays.
+    store.add(tx, { ...result, keyId: "charged", verifications: -1, credits: 0 });
+    store.add(tx, { ...result, keyId: "nothing", verifications: 1, credits: 0 });
+    store.add(tx, { ...result, keyId: "nothing", verifications: -1, credits: 0 });
+    store.addRateLimited(tx, { ...owner, day: TODAY, keyId: "refused", requests: 1 });
+  });
+  const { groups } = await new AccountUsage(store).report(owner, { fromDay: TODAY, toDay: TODAY }, "key");
+  expect(groups.map(({ group }) => group)).toEqual(["used", "charged", "refused"]);
+});
+
 test("a report of a long range lets the work of others run in between", async () => {
   const { db } = start();
   const ended: string[] = [];
