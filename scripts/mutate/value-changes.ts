@@ -72,10 +72,12 @@ const callChanges = (node: AstNode, text: string): readonly Change[] => {
   const beforeLast = given.at(-2) ?? first;
   const dropped = { ...node, start: beforeLast.end, end: last.end };
   const drop = { at: dropped, replacement: "", description: "last argument dropped" };
-  if (nameOf(first) === nameOf(second)) return [drop];
-  const replacement = `${nameOf(second)}, ${nameOf(first)}`;
   const swapped = { ...node, start: first.start, end: second.end };
-  return [{ at: swapped, replacement, description: "arguments swapped" }, drop];
+  const replacement = `${nameOf(second)}, ${nameOf(first)}`;
+  return [
+    ...(nameOf(first) === nameOf(second) ? [] : [{ at: swapped, replacement, description: "arguments swapped" }]),
+    ...(PORTION.test(nameOf(last)) ? [] : [drop]),
+  ];
 };
 
 /** The members of a named list, such as the values of a column or the states in which something is allowed. */

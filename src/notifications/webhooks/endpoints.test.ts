@@ -94,6 +94,22 @@ describe("the URLs of an account", () => {
     expect(endpoints.find(OWNER, URL_A)?.state).toBe("failing");
   });
 
+  test("are paused alone: what waits for another URL, account or mode keeps its time", async () => {
+    const { harness } = harnessOf({ [URL_A]: { problem: "No." }, [URL_B]: { problem: "No." } });
+    const ids = [
+      harness.event(URL_A),
+      harness.event(URL_B, {}, { ...OWNER, subject: "target:2" }),
+      harness.event(URL_A, {}, { ...OWNER, accountId: "other" }),
+      harness.event(URL_A, {}, { ...OWNER, mode: "test" }),
+    ];
+    for (const id of ids) await harness.untilAttempts(id, 1);
+    const due = () => ids.map((id) => harness.store.find(id)?.dueAtMs);
+    const before = due();
+    const untilMs = harness.clock.nowMs() + 3_600_000;
+    harness.db.transact((tx) => harness.store.pause(tx, { ...OWNER, url: URL_A }, untilMs));
+    expect(due()).toEqual([untilMs, ...before.slice(1)]);
+  });
+
   test("are not those of others, and no text that is no URL", async () => {
     const { harness, endpoints } = harnessOf({});
     const id = harness.event(URL_A);
