@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { err } from "../../foundation/base/errors.ts";
+import { createTestClock } from "../../testing/clock.ts";
 import { createReceivers } from "../../testing/receiver.ts";
 import { createWebhookHarness, until } from "../../testing/webhook-harness.ts";
+import { createSender } from "./send.ts";
 
 const newHarness = createWebhookHarness();
 const newReceiver = createReceivers();
@@ -124,4 +127,20 @@ describe("Retry-After", () => {
     await harness.untilDelivered(other);
     expect(harness.find(first).dueAtMs).toBe(harness.clock.nowMs() + 60 * S_MS);
   });
+});
+
+test.each([
+  ["timeout", true],
+  ["aborted", true],
+  ["connection", false],
+  ["dns", false],
+  ["address_refused", false],
+  ["url_refused", false],
+] as const)("a request that ends with %s is no response; it timed out: %p", async (kind, timedOut) => {
+  const send = createSender({
+    post: async () => err({ kind, problem: "No." }),
+    ...{ clock: createTestClock(), userAgent: "test", baseUrl: null, loadDocs: async () => [] },
+  });
+  const result = await send({ id: "a", url: "https://a.example/", body: "{}", secrets: [] });
+  expect(result).toMatchObject({ delivered: false, rejected: false, httpStatus: null, problem: "No.", timedOut });
 });
