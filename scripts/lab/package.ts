@@ -191,6 +191,11 @@ const COMPLETE = `source /usr/share/bash-completion/completions/postwarden; comp
 
 const DOCUMENTATION: readonly Claim[] = [
   {
+    what: "every link of its documentation leads to a file of the package",
+    sh: `cd /usr/share/doc/postwarden && grep -oE '\\]\\([^)#: ]+\\.[a-z]+' -r --include=*.md . | sed 's/:](/ /' | while read -r file link; do [ -e "$(dirname "$file")/$link" ] || echo "$file: $link"; done; ls manual | grep -cE '^(lists|running-it|reference-settings)\\.md$'`,
+    expected: "3",
+  },
+  {
     what: "the manual page has no errors",
     sh: "man --warnings -l /usr/share/man/man1/postwarden.1.gz 2>&1 >/dev/null",
     expected: "",

@@ -18,6 +18,7 @@ import { createProgram } from "../../src/cli/cli.ts";
 import { systemIo } from "../../src/cli/io.ts";
 import { commandTree } from "../../src/cli/command-tree.ts";
 import { GUIDES } from "../../src/service/docs/guides.ts";
+import { referenceGuides } from "../../src/service/manual.ts";
 import { bashCompletion, fishCompletion, zshCompletion } from "./completions.ts";
 import type { Architecture } from "./elf.ts";
 import { manPage } from "./man-page.ts";
@@ -60,15 +61,21 @@ const packagedReadme = (readme: string): string =>
     .replaceAll(`](${MANUAL}`, "](manual/")
     .replaceAll(/\[([^\]]+)\]\((?!manual\/|#|https:)[^)]+\)/g, "$1");
 
-/** The README and the guides that it leads to. Throws when one of its links leads nowhere. */
+/** The service alone has the pages about the API. */
+const SERVED_LINK = /\[([^\]]+)\]\((reference-(?:api|events)[a-z-]*)\.md[^)]*\)/g;
+
+/** The README, the guides and the reference, whose links lead to each other. Throws when one leads nowhere. */
 const documentation = (): Readonly<Record<string, string>> => {
   const readme = packagedReadme(readFileSync(join(ROOT, "README.md"), "utf8"));
-  const guides = Object.fromEntries(GUIDES.map(({ slug, text }) => [`manual/${slug}.md`, text]));
-  const linked = [...readme.matchAll(/\]\((manual\/[^)#]+)/g)].map(([, path = ""]) => path);
-  const missing = linked.filter((path) => guides[path] === undefined);
-  if (missing.length > 0) throw new Error(`README.md leads to ${missing.join(", ")}, which the package does not have`);
-  const files = Object.entries({ "README.md": readme, ...guides });
-  return Object.fromEntries(files.map(([path, text]) => [`${DOC}/${path}`, text]));
+  const manual = [...GUIDES, ...referenceGuides(TREE)].map(
+    ({ slug, text }) => [`manual/${slug}.md`, text.replaceAll(SERVED_LINK, "$1 (/docs/$2 of the service)")] as const,
+  );
+  const files = new Map([["README.md", readme], ...manual]);
+  for (const [path, text] of files)
+    for (const [, link = ""] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g))
+      if (!files.has(join(dirname(path), link)))
+        throw new Error(`${path} leads to ${link}, which the package does not have`);
+  return Object.fromEntries([...files].map(([path, text]) => [`${DOC}/${path}`, text]));
 };
 
 /** Paths and contents of the files that are made here; those that are programs follow in `installed`. */
@@ -98,6 +105,8 @@ const COPIED: Readonly<Record<string, string>> = {
   [join(TEMPLATES, "lintian-overrides")]: "usr/share/lintian/overrides/postwarden",
   [join(ROOT, "fixtures/proxy/nginx.conf")]: `${DOC}/examples/nginx.conf`,
   [join(ROOT, "fixtures/proxy/Caddyfile")]: `${DOC}/examples/Caddyfile`,
+  [join(ROOT, "fixtures/monitoring/alerts.yaml")]: `${DOC}/examples/alerts.yaml`,
+  [join(ROOT, "fixtures/monitoring/grafana.json")]: `${DOC}/examples/grafana.json`,
 };
 
 const MODES: Readonly<Record<string, number>> = { "etc/postwarden.env": 0o640, "usr/bin/postwarden": 0o755 };

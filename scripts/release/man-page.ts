@@ -24,7 +24,7 @@ const FILES = {
   "/etc/postwarden.env": "Settings of the service, NAME=value per line. Readable by root and the group postwarden.",
   "/var/lib/postwarden": "Data directory: database, uploaded lists, certificates.",
   "/usr/share/doc/postwarden":
-    "The README and configurations of reverse proxies. The manual is in the program: postwarden help.",
+    "README, manual as text and configurations of reverse proxies. The manual is in the program, too: postwarden help.",
 };
 
 const EXIT_STATUS = {

@@ -25,7 +25,8 @@ test("checks run at the same time, and what takes too long does not hold up the 
   expect(await running).toEqual([
     {
       ...{ area: "DNS", check: "dns", state: "warn" },
-      message: "A check was not finished within 25 seconds: a server responds too slowly. Run doctor again.",
+      message:
+        "A check was not finished within 25 seconds: a server responds too slowly. Run doctor again. See `postwarden help sender-reputation#resolver`.",
     },
     { area: "Data", check: "thing", state: "ok", message: "Fine." },
     { area: "Data", check: "thing", state: "warn", message: "Nearly." },
@@ -69,4 +70,13 @@ DNS
         word word end.
 
 1 ok, 1 warning, 1 failure`);
+});
+
+test("a finding that needs attention ends with its section of the manual", async () => {
+  const known = doctorFindings("known", "Known", "sender-reputation#helo-name");
+  const run = () => [known.ok("Fine."), known.warn("Nearly."), known.fail("Run: ip a"), warn("No section.")];
+  const found = await runChecks([{ area: "Sender", run }], createTestClock());
+  const hint = "`postwarden help sender-reputation#helo-name`";
+  const expected = ["Fine.", `Nearly. See ${hint}.`, `Run: ip a (see ${hint})`, "No section."];
+  expect(found.map(({ message }) => message)).toEqual(expected);
 });

@@ -54,7 +54,9 @@ const HELP = command({
       whole,
     );
     if (named === undefined)
-      throw new UsageError(`help: There is no topic or command "${words.join(" ")}". \`postwarden help\` lists all.`);
+      throw new UsageError(
+        `help: There is no topic or command "${words.join(" ")}". \`postwarden help\` lists all.\n${topicList(topics)}`,
+      );
     return named.outputHelp();
   },
 });

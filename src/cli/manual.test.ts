@@ -2,6 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import { assetPath, findAsset } from "../dashboard/assets.ts";
 import { HELP_SECTIONS } from "../dashboard/help.ts";
+import { CHECK_SECTIONS } from "../doctor/doctor-check.ts";
+import "../doctor/open.ts";
 import { GUIDES, sectionOf } from "../service/docs/guides.ts";
 import { headingsOf, renderManualPage } from "../service/docs/manual-page.ts";
 import { searchIndexOf } from "../service/docs/search-index.ts";
@@ -31,6 +33,8 @@ const brokenIn = (slug: string, links: readonly string[]): readonly string[] =>
     return target === undefined || (anchor !== undefined && !idsIn(target).includes(anchor));
   });
 
+const withoutComments = (text: string): string => text.replaceAll(/^\s*(\/\/|\/\*\*|\*).*$/gm, "");
+
 describe("the manual", () => {
   test("has no page above 150 kB, and every id of a page is unique", () => {
     for (const [slug, text] of texts) {
@@ -59,12 +63,20 @@ describe("the manual", () => {
 
   test("has every section that a text names", async () => {
     const root = new URL("..", import.meta.url).pathname;
-    const sources = [...new Glob("**/*.{ts,tsx}").scanSync(root)].filter((path) => !/\.test\.tsx?$/.test(path));
-    const named = await Promise.all(
-      sources.map(async (path) => [...(await Bun.file(root + path).text()).matchAll(/manualHint\("([^"]+)"\)/g)]),
+    const paths = [...new Glob("**/*.{ts,tsx}").scanSync(root)].filter(
+      (path) => !/\.test\.tsx?$|^testing\//.test(path),
     );
-    const links = named.flat().map(([, section = ""]) => `/docs/${section}`);
-    expect(links).not.toBeEmpty();
+    const texts = await Promise.all(paths.map(async (path) => [path, await Bun.file(root + path).text()] as const));
+    // Users have the manual: the README is in the repository and the package.
+    expect(texts.filter(([, text]) => /README|\breadme\b/.test(withoutComments(text))).map(([path]) => path)).toEqual(
+      [],
+    );
+    const named = texts.flatMap(([, text]) => [...text.matchAll(/manualHint\("([^"]+)"\)/g)]);
+    expect(named).not.toBeEmpty();
+    expect(CHECK_SECTIONS.size).toBeGreaterThan(20);
+    const links = [...named.map(([, section = ""]) => section), ...CHECK_SECTIONS.values()].map(
+      (one) => `/docs/${one}`,
+    );
     expect(brokenIn("", links)).toEqual([]);
   });
 

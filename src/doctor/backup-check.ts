@@ -13,8 +13,8 @@ import { BACKUP_AGE_MS_MAX } from "../foundation/db/scheduled-backups.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const backupCheck = doctorFindings("backup", "Backups");
-const copiesCheck = doctorFindings("copies", "Copies of former databases");
+const backupCheck = doctorFindings("backup", "Backups", "running-it#backups");
+const copiesCheck = doctorFindings("copies", "Copies of former databases", "running-it#upgrade");
 const HOUR_MS = 3_600_000;
 
 interface BackupFacts {

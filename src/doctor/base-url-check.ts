@@ -3,7 +3,7 @@ import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const baseUrlCheck = doctorFindings("base_url", "Public URL");
+const baseUrlCheck = doctorFindings("base_url", "Public URL", "running-it#set-it-up");
 
 export type BaseUrlSettings = Pick<DoctorSettings, "baseUrl" | "tls" | "host" | "notifyRelay">;
 

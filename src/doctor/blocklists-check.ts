@@ -7,7 +7,7 @@ import { createDnsResolver } from "../foundation/net/dns-resolver.ts";
 import { DOCTOR_DNS_TIMEOUTS } from "./dns-check.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const blocklistsCheck = doctorFindings("blocklists", "Blocklists through this resolver");
+const blocklistsCheck = doctorFindings("blocklists", "Blocklists through this resolver", "sender-reputation#resolver");
 
 const NAMED_MAX = 3;
 

@@ -4,7 +4,7 @@ import { inspectDatabase } from "../foundation/db/database-state.ts";
 import { describeMigrateProblem } from "../foundation/db/migrate.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const databaseCheck = doctorFindings("database", "Database");
+const databaseCheck = doctorFindings("database", "Database", "running-it#data-directory");
 
 /** Whether this user may look into the data directory; one that does not exist hides nothing. */
 const mayEnter = (dataDir: string): boolean => {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, realpathSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const diskCheck = doctorFindings("disk", "Disk space");
+const diskCheck = doctorFindings("disk", "Disk space", "capacity#size-of-the-database");
 
 /** Free space and file system of a directory. */
 export interface DiskState {

@@ -8,9 +8,9 @@ import { createDnsTransport } from "../foundation/net/dns-transport.ts";
 import { publicResolverOf } from "../foundation/net/resolv-conf.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const dnsCheck = doctorFindings("dns", "DNS servers");
-const tcpCheck = doctorFindings("dns_tcp", "DNS over TCP");
-const rewritingCheck = doctorFindings("dns_rewriting", "DNS responses");
+const dnsCheck = doctorFindings("dns", "DNS servers", "sender-reputation#resolver");
+const tcpCheck = doctorFindings("dns_tcp", "DNS over TCP", "sender-reputation#resolver");
+const rewritingCheck = doctorFindings("dns_rewriting", "DNS responses", "sender-reputation#resolver");
 
 /** Shorter than those of the service, so that all checks end in time when no server responds. */
 export const DOCTOR_DNS_TIMEOUTS: DnsTimeouts = {

@@ -1,5 +1,6 @@
 import { errorText } from "../foundation/base/errors.ts";
 import type { Clock } from "../foundation/base/clock.ts";
+import { manualHint } from "../foundation/base/manual-hint.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 
 /** One finding of `doctor`. `warn` needs attention; `fail` keeps Postwarden from working. */
@@ -11,13 +12,18 @@ export interface DoctorCheck {
 }
 
 const titles = new Map<string, string>();
+const sections = new Map<string, string>();
 
 /** The title of a check in pages, such as `Outgoing port 25`; undefined for what ends a check itself. */
 export const titleOf = (check: string): string | undefined => titles.get(check);
 
-/** Declares a check by its name, with its title in pages, and returns what makes its findings. */
-export const doctorFindings = (check: string, title?: string) => {
+/** The section of the manual about each check, such as `sender-reputation#helo-name`. */
+export const CHECK_SECTIONS: ReadonlyMap<string, string> = sections;
+
+/** Declares a check by its name, with its title in pages and its section of the manual, and returns what makes its findings. */
+export const doctorFindings = (check: string, title?: string, section?: string) => {
   if (title !== undefined) titles.set(check, title);
+  if (section !== undefined) sections.set(check, section);
   return {
     ok: (message: string): DoctorCheck => ({ check, state: "ok", message }),
     warn: (message: string): DoctorCheck => ({ check, state: "warn", message }),
@@ -57,10 +63,20 @@ const runCheck = async ({ area, run }: AreaCheck, clock: Clock): Promise<readonl
   }
 };
 
+/** A finding that needs attention ends with the section of the manual about it. */
+const withManual = (finding: DoctorFinding): DoctorFinding => {
+  const section = finding.state === "ok" ? undefined : sections.get(finding.check);
+  if (section === undefined) return finding;
+  const hint = manualHint(section);
+  // Some messages end with a command to run.
+  const isSentence = /[.)]$/.test(finding.message);
+  return { ...finding, message: `${finding.message} ${isSentence ? `See ${hint}.` : `(see ${hint})`}` };
+};
+
 /** Runs all checks at the same time, each within its deadline; the findings are in the order of the checks. */
 export const runChecks = async (checks: readonly AreaCheck[], clock: Clock): Promise<readonly DoctorFinding[]> => {
   const found = await Promise.all(
     checks.map(async (check) => (await runCheck(check, clock)).map((finding) => ({ area: check.area, ...finding }))),
   );
-  return found.flat();
+  return found.flat().map(withManual);
 };

@@ -5,7 +5,7 @@ import { createAddressPolicy } from "../foundation/net/public-address.ts";
 import type { SmtpTranscriptLine } from "../foundation/net/line-socket.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const nameCheck = doctorFindings("egress_name", "Reverse DNS of the own address");
+const nameCheck = doctorFindings("egress_name", "Reverse DNS of the own address", "sender-reputation#helo-name");
 
 const { isAllowed: isPublic } = createAddressPolicy([]);
 /** More names of one address are not looked up. */

@@ -55,7 +55,7 @@ describe("doctor tries the egress that probes will use", () => {
     const { status, ports } = await portsOf({ SOURCE_ADDRESSES: "127.0.0.5,203.0.113.77" });
     expect(status).toBe(1);
     expect(ports).toEqual([
-      "fail 203.0.113.77 is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent. Remove it, or run: ip address add 203.0.113.77 dev eth0",
+      "fail 203.0.113.77 is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent. Remove it, or run: ip address add 203.0.113.77 dev eth0 (see `postwarden help sender-reputation#outgoing-port-25`)",
       `ok mx.example.com [127.0.0.1]:${stub.port} is reachable from 127.0.0.5.`,
     ]);
     expect(stub.sessions.at(-1)?.remoteAddress).toBe("127.0.0.5");
@@ -65,7 +65,7 @@ describe("doctor tries the egress that probes will use", () => {
     const { status, ports } = await portsOf({ SOCKS_PROXIES: "socks5://127.0.0.1:9" });
     expect(status).toBe(1);
     expect(ports).toEqual([
-      "fail The proxy socks5://127.0.0.1:9 (POSTWARDEN_SOCKS_PROXIES) does not accept connections. Check its host and port, its firewall, and that it runs. No probe was sent.",
+      "fail The proxy socks5://127.0.0.1:9 (POSTWARDEN_SOCKS_PROXIES) does not accept connections. Check its host and port, its firewall, and that it runs. No probe was sent. See `postwarden help sender-reputation#outgoing-port-25`.",
     ]);
   });
 
@@ -95,7 +95,7 @@ describe("doctor tries the egress that probes will use", () => {
   test("nothing for a domain without a mail host, and says how to go on", async () => {
     const { ports } = await portsOf({}, "none.example.com");
     expect(ports).toEqual([
-      `warn No mail host of none.example.com was found, so outgoing port ${stub.port} was not tested (egress: direct). Check the DNS servers, or name another domain with --domain.`,
+      `warn No mail host of none.example.com was found, so outgoing port ${stub.port} was not tested (egress: direct). Check the DNS servers, or name another domain with --domain. See \`postwarden help sender-reputation#outgoing-port-25\`.`,
     ]);
   });
 });

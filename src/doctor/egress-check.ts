@@ -9,8 +9,8 @@ import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 import { checkReverseName, seenAddress } from "./egress-address-check.ts";
 
-const portCheck = doctorFindings("port", "Outgoing port 25");
-const addressCheck = doctorFindings("egress_address", "Public address");
+const portCheck = doctorFindings("port", "Outgoing port 25", "sender-reputation#outgoing-port-25");
+const addressCheck = doctorFindings("egress_address", "Public address", "sender-reputation#egress-ips");
 
 const CLOSED = "Most cloud providers block outgoing port 25 until you ask; without it no mailbox can be verified.";
 /** Shorter than the settings of the service, so that a silent host does not hold up the command. */

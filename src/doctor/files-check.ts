@@ -5,7 +5,7 @@ import { OTHERS_PERMISSIONS } from "../foundation/base/private-file.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const filesCheck = doctorFindings("files", "File permissions");
+const filesCheck = doctorFindings("files", "File permissions", "running-it#data-directory");
 
 /** A file that holds secrets, under the setting that names it. */
 interface SecretFile {

@@ -6,7 +6,7 @@ import type { ListOutcome } from "../blocklist/lists/lookup.ts";
 import type { Target } from "../blocklist/lists/query-name.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 
-const listingsCheck = doctorFindings("egress_listed", "Own address on blocklists");
+const listingsCheck = doctorFindings("egress_listed", "Own address on blocklists", "sender-reputation#egress-ips");
 
 const TIMEOUT_MS = 10_000;
 const NAMED_MAX = 3;

@@ -7,8 +7,8 @@ import { GeoipFiles } from "../foundation/net/geoip-files.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const asnCheck = doctorFindings("asn", "Networks of addresses");
-const geoipCheck = doctorFindings("geoip", "GeoIP database");
+const asnCheck = doctorFindings("asn", "Networks of addresses", "dmarc-senders#networks-and-countries");
+const geoipCheck = doctorFindings("geoip", "GeoIP database", "dmarc-senders#networks-and-countries");
 
 export interface NetworkChecksOptions {
   readonly config: Pick<DoctorSettings, "asnLookup" | "geoipPaths">;

@@ -5,7 +5,7 @@ import { formatRelay, type SmtpRelay } from "../foundation/net/mailer.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const notifyCheck = doctorFindings("notify", "Relay for alert mail");
+const notifyCheck = doctorFindings("notify", "Relay for alert mail", "webhooks-and-mail#mail-relay");
 
 export interface NotifyCheckOptions {
   readonly config: Pick<DoctorSettings, "notifyRelay">;

@@ -1,4 +1,3 @@
-import { manualHint } from "../foundation/base/manual-hint.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import { checkAuthorisation, serviceRecords } from "../dmarc/records/record/discovery.ts";
@@ -8,11 +7,19 @@ import { openSession } from "../foundation/net/smtp-client.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const reportHostCheck = doctorFindings("report_host", "Report host");
-const reportMxCheck = doctorFindings("report_mx", "MX of the report host");
-const reportPortCheck = doctorFindings("report_port", "Incoming port 25");
-const authorizationCheck = doctorFindings("report_authorisation", "Authorization of the report host");
-const reportListenerCheck = doctorFindings("report_listener", "Receiver of report mail");
+const reportHostCheck = doctorFindings("report_host", "Report host", "dmarc-reports#choose-how-reports-arrive");
+const reportMxCheck = doctorFindings("report_mx", "MX of the report host", "dmarc-reports#report-mail-by-smtp");
+const reportPortCheck = doctorFindings("report_port", "Incoming port 25", "dmarc-reports#report-mail-by-smtp");
+const authorizationCheck = doctorFindings(
+  "report_authorisation",
+  "Authorization of the report host",
+  "dmarc-reports#report-mail-by-smtp",
+);
+const reportListenerCheck = doctorFindings(
+  "report_listener",
+  "Receiver of report mail",
+  "dmarc-reports#report-mail-by-smtp",
+);
 
 export interface ReportChecksOptions {
   readonly config: DoctorSettings;
@@ -35,7 +42,7 @@ export const checkReports = async (options: ReportChecksOptions): Promise<readon
   if (reportHost === null) {
     return [
       reportHostCheck.warn(
-        `POSTWARDEN_REPORT_HOST is not set, so no domain can be enrolled in DMARC monitoring. See ${manualHint("dmarc-reports#choose-how-reports-arrive")}.`,
+        "POSTWARDEN_REPORT_HOST is not set, so no domain can be enrolled in DMARC monitoring. Choose how reports arrive.",
       ),
     ];
   }

@@ -5,8 +5,8 @@ import { reverseQueryName } from "../foundation/net/dns-name.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
-const heloCheck = doctorFindings("helo", "HELO name");
-const mailFromCheck = doctorFindings("mail_from", "Sender of probes");
+const heloCheck = doctorFindings("helo", "HELO name", "sender-reputation#helo-name");
+const mailFromCheck = doctorFindings("mail_from", "Sender of probes", "sender-reputation#envelope-sender");
 
 /** Whether the HELO name is a host name with addresses, and one of them has it as its reverse name. */
 export const checkHelo = async (

@@ -2,12 +2,16 @@ import { createAccountRoutes } from "../accounts/routes.ts";
 import { createBlocklistRoutes } from "../blocklist/routes.ts";
 import { createBulkRoutes } from "../bulk/routes.ts";
 import { createDmarcRoutes } from "../dmarc/routes.ts";
+import { LoadOnce } from "../foundation/base/load-once.ts";
+import type { ErrorPage } from "../foundation/http/boundary.ts";
+import { pathOf } from "../foundation/http/request-target.ts";
 import type { Service, ServiceOptions } from "./compose.ts";
 import type { CommandDoc } from "./docs/reference.ts";
 import { EVENT_TYPES } from "./event-docs.ts";
 import { createMetricsRenderer } from "./service-metrics.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
 import { createNotificationsRoutes } from "../notifications/settings/routes.ts";
+import type { Manual } from "./manual.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { createUsageRoutes } from "../accounts/usage/routes.ts";
 import { createVerifyRoutes } from "../verify/routes.ts";
@@ -21,8 +25,13 @@ const noCommands = async (): Promise<CommandDoc> => ({
   ...{ path: [], usage: "", description: DESCRIPTION, options: [], example: "", commands: [] },
 });
 
+const describeApi = async (baseUrl: string): Promise<object> => {
+  const { interfaceDocument } = await import("./interface-document.ts");
+  return interfaceDocument({ version: VERSION, baseUrl, description: DESCRIPTION });
+};
+
 /** Every route of the API. */
-const routesOf = (service: Service, { config, baseUrl, commands = noCommands }: ServiceOptions) => {
+const routesOf = (service: Service, { config, baseUrl }: ServiceOptions, manual: LoadOnce<Manual> | null) => {
   const { accounts, verification, notifications, blocklist, bulk, dmarc, usage, readiness } = service;
   const { clock } = service.runtime;
   const { guard } = usage;
@@ -40,11 +49,8 @@ const routesOf = (service: Service, { config, baseUrl, commands = noCommands }: 
     createNotificationsRoutes({ guard, notifications: notifications.settings, rules }),
     createServiceRoutes({
       guard,
-      describe: async () => {
-        const { interfaceDocument } = await import("./interface-document.ts");
-        return interfaceDocument({ version: VERSION, baseUrl, description: DESCRIPTION });
-      },
-      commands: config.docs ? commands : null,
+      describe: () => describeApi(baseUrl),
+      manual,
       readiness,
       metrics: { token: config.metricsToken, render: createMetricsRenderer(service) },
     }),
@@ -54,5 +60,13 @@ const routesOf = (service: Service, { config, baseUrl, commands = noCommands }: 
 /** The API as an application. */
 export const openApi = (service: Service, options: ServiceOptions): HttpApplication => {
   const { log, clock } = service.runtime;
-  return createApplication({ log, clock, routes: routesOf(service, options) });
+  const { config, baseUrl, commands = noCommands } = options;
+  const deps = { describe: () => describeApi(baseUrl), commands };
+  const manual = config.docs ? new LoadOnce(async () => new (await import("./manual.ts")).Manual(deps)) : null;
+  // A path further below /docs has no route.
+  const errorPage: ErrorPage = async (request, { status }) =>
+    manual !== null && status === 404 && pathOf(request).startsWith("/docs/")
+      ? (await manual.get()).respond(request, pathOf(request).slice("/docs/".length))
+      : null;
+  return createApplication({ log, clock, routes: routesOf(service, options, manual), errorPage });
 };

@@ -76,7 +76,10 @@ test("there is a page below /docs for what the manual does not have, and nothing
   const text = await missing.text();
   expect(text).toContain("<h1>No such page</h1>");
   expect(text).toContain('href="/docs/lists"');
-  expect((await start().handle(new Request("http://localhost/docs/not-found"))).status).toBe(404);
+  for (const path of ["/docs/not-found", "/docs/lists/deeper"]) {
+    const other = await start().handle(new Request(`http://localhost${path}`));
+    expect([path, other.status, await other.text()]).toEqual([path, 404, text]);
+  }
   const off = start({ settings: { DOCS: "off" } });
   for (const path of ["/docs", "/docs/lists", "/docs/no-such-page"]) {
     const response = await off.handle(new Request(`http://localhost${path}`));

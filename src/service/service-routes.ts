@@ -1,7 +1,7 @@
 import { AppError } from "../foundation/base/errors.ts";
 import { equalInConstantTime, sha256 } from "../foundation/base/secrets.ts";
-import { LoadOnce } from "../foundation/base/load-once.ts";
-import type { CommandDoc } from "./docs/reference.ts";
+import type { LoadOnce } from "../foundation/base/load-once.ts";
+import type { Manual } from "./manual.ts";
 import { pathOf } from "../foundation/http/request-target.ts";
 import { sendText } from "../foundation/http/response.ts";
 import type { Guard } from "../foundation/http/guard.ts";
@@ -15,20 +15,16 @@ export interface ServiceRouteOptions {
   readonly guard: Guard;
   /** Builds the OpenAPI document; called at its first request. */
   readonly describe: () => Promise<object>;
-  /** The command line for the manual; null where `/docs` is turned off. */
-  readonly commands: (() => Promise<CommandDoc>) | null;
+  /** Null where `/docs` is turned off. */
+  readonly manual: LoadOnce<Manual> | null;
   readonly readiness: Readiness;
   /** `token`: null where metrics are not exposed. */
   readonly metrics: { readonly token: string | null; readonly render: () => Promise<string> };
 }
 
 /** The routes that need no API key: liveness, readiness, metrics and the OpenAPI document. */
-export const createServiceRoutes = ({ guard, describe, commands, readiness, metrics }: ServiceRouteOptions) => {
+export const createServiceRoutes = ({ guard, describe, manual, readiness, metrics }: ServiceRouteOptions) => {
   let document: Promise<string> | null = null;
-  const manual =
-    commands === null
-      ? null
-      : new LoadOnce(async () => new (await import("./manual.ts")).Manual({ describe, commands }));
   const respond = async (request: Request, slug: string): Promise<Response> => {
     if (manual === null) throw new AppError("not_found", { message: "The manual is turned off." });
     return (await manual.get()).respond(request, slug);

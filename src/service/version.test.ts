@@ -2,7 +2,8 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { checkedOutCommit } from "./version.ts";
+import { Glob } from "bun";
+import { checkedOutCommit, VERSION } from "./version.ts";
 
 const HASH = "0123456789abcdef0123456789abcdef01234567";
 const folder = mkdtempSync(join(tmpdir(), "postwarden-version-"));
@@ -28,4 +29,15 @@ test.each<[string, Readonly<Record<string, string>>, string | null]>([
     writeFileSync(join(root, ".git", path), text);
   }
   expect(checkedOutCommit(root)).toBe(expected);
+});
+
+test("the version is that of package-lock.json, of the newest release notes and of the package in the README and the guides", async () => {
+  const text = (path: string) => Bun.file(new URL(`../../${path}`, import.meta.url).pathname).text();
+  const { version, packages } = JSON.parse(await text("package-lock.json"));
+  expect([version, packages[""].version]).toEqual([VERSION, VERSION]);
+  expect(/^## (.+)$/m.exec(await text("src/service/docs/manual/release-notes.md"))?.[1]).toBe(VERSION);
+  const guides = [...new Glob("src/service/docs/manual/*.md").scanSync(new URL("../..", import.meta.url).pathname)];
+  const texts = await Promise.all(["README.md", ...guides].map(text));
+  const packaged = texts.flatMap((one) => [...one.matchAll(/postwarden_([\d.]+)-1_/g)].map(([, named = ""]) => named));
+  expect(new Set(packaged)).toEqual(new Set([VERSION]));
 });

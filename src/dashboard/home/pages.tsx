@@ -12,7 +12,7 @@ import type { AttentionItem } from "../../foundation/base/attention.ts";
 import { Badge } from "../components/badge.tsx";
 import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
-import { ButtonLink, Link } from "../components/link.tsx";
+import { ButtonLink, HelpText, Link } from "../components/link.tsx";
 import { countText, numberText, percentText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
 import { durationText, Time } from "../components/time.tsx";
@@ -148,7 +148,7 @@ const Item = ({ item }: { readonly item: AttentionItem }) => (
             Since <Time atMs={item.sinceMs} style="full" />.{" "}
           </>
         )}
-        {item.detail}
+        <HelpText text={item.detail} />
       </p>
     </div>
     <ButtonLink href={item.action.path}>{item.action.text}</ButtonLink>

@@ -1,5 +1,5 @@
 import { Badge, type Kind } from "../components/badge.tsx";
-import { Link } from "../components/link.tsx";
+import { HelpText, Link } from "../components/link.tsx";
 import { bytesText, countText, numberText } from "../components/number.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time, durationText } from "../components/time.tsx";
@@ -133,7 +133,9 @@ const Egresses = ({ egresses, cooldowns, network }: ServiceFacts) => (
             <Badge kind={SEVERITY_KINDS[severity]}>{SEVERITY_WORDS[severity]}</Badge>
             <div>
               <h3>{title}</h3>
-              <p>{detail}</p>
+              <p>
+                <HelpText text={detail} />
+              </p>
             </div>
           </li>
         ))

@@ -6,7 +6,7 @@ import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Icon } from "../components/icon.tsx";
-import { ButtonLink } from "../components/link.tsx";
+import { ButtonLink, HelpText } from "../components/link.tsx";
 import { countText } from "../components/number.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { ShownKey } from "../components/shown-key.tsx";
@@ -144,8 +144,14 @@ const Machine = ({ doctor }: { readonly doctor: Doctor }) => {
             <Badge kind={severity === "fail" ? "bad" : "warn"}>{severity === "fail" ? "failure" : "warning"}</Badge>
             <div>
               <h3>{title}</h3>
-              <p>{detail}</p>
-              {remedy !== null && <p class="remedy">{remedy}</p>}
+              <p>
+                <HelpText text={detail} />
+              </p>
+              {remedy !== null && (
+                <p class="remedy">
+                  <HelpText text={remedy} />
+                </p>
+              )}
             </div>
           </li>
         ))}

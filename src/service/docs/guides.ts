@@ -67,11 +67,15 @@ export const sectionOf = ({ slug, text }: Guide, anchor: string): Guide | undefi
   return { slug, title: HEADING_LINE.exec(lines[begin] ?? "")?.[2] ?? "", text: lines.slice(begin, end).join("\n") };
 };
 
+/** The pages about the API are too long for a terminal: the service alone has them. */
+const ONLY_SERVED = /^reference-(api|events)/;
+
 /** A guide for the terminal: links to other guides name the command that prints them. */
 export const terminalText = ({ text }: Guide, theme: { readonly colors: boolean; readonly columns: number }): string =>
   Bun.markdown.ansi(
-    text.replaceAll(GUIDE_LINK, (_, words: string, slug: string | undefined) =>
-      slug === undefined ? words : `${words} (postwarden help ${slug})`,
-    ),
+    text.replaceAll(GUIDE_LINK, (_, words: string, slug: string | undefined) => {
+      if (slug === undefined) return words;
+      return `${words} (${ONLY_SERVED.test(slug) ? `/docs/${slug} of the service` : `postwarden help ${slug}`})`;
+    }),
     theme,
   );
