@@ -19,6 +19,8 @@ describe("the manual", () => {
 
   test("needs no session, is accessible in both schemes, and fits a phone, page by page", async () => {
     const visitor = await visit();
+    // All pages are made at the first request for one.
+    expect((await fetch(new URL("/docs", visitor.origin))).status).toBe(200);
     await visitor.goto("/docs");
     const links = await visitor.page
       .locator(".manual-side .lists a")

@@ -34,6 +34,8 @@
   const dayLabel = (day) => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${Number(day.slice(8))}`;
   const isWeekend = (day) => [0, 6].includes(new Date(`${day}T00:00:00Z`).getUTCDay());
 
+  const DAY_PIXELS_MIN = 4;
+
   /** Each series on top of those before it; null where none of them has data. */
   const stacked = (series, days) => {
     const sums = days.map((_, at) => (series.some(({ values }) => values[at] !== null) ? 0 : null));
@@ -45,7 +47,8 @@
     );
   };
 
-  const shadeWeekends = (days, markers) => (plot) => {
+  /** Shades weekends, puts a dash where nothing is known, and a line where something changed. */
+  const markDays = (days, sums, markers) => (plot) => {
     const { ctx, bbox } = plot;
     const step = bbox.width / Math.max(1, days.length);
     ctx.save();
@@ -54,6 +57,12 @@
       if (!isWeekend(day)) return;
       const middle = plot.valToPos(at, "x", true);
       ctx.fillRect(Math.max(bbox.left, middle - step / 2), bbox.top, step, bbox.height);
+    });
+    ctx.fillStyle = colour("--line");
+    days.forEach((_, at) => {
+      if (sums.some((values) => values[at] !== null)) return;
+      const width = Math.max(1, step * 0.4);
+      ctx.fillRect(plot.valToPos(at, "x", true) - width / 2, bbox.top + bbox.height - 3, width, 2);
     });
     ctx.strokeStyle = colour("--accent");
     ctx.setLineDash([4, 4]);
@@ -95,10 +104,11 @@
 
   const draw = (place) => {
     const chart = JSON.parse(place.dataset.chart);
-    const { days, series, markers, style } = chart;
+    const { days, series, markers } = chart;
     const sums = stacked(series, days);
-    const isBars = style === "bars";
-    const paths = isBars ? uPlot.paths.bars({ size: [0.78, 40], gap: 0 }) : uPlot.paths.linear();
+    // Between bars of a few pixels there is no room for a gap.
+    const isDense = place.clientWidth / days.length < DAY_PIXELS_MIN;
+    const paths = uPlot.paths.bars({ size: [isDense ? 1 : 0.78, 40], gap: 0 });
     const highest = Math.max(1, ...sums.flat().map((value) => value ?? 0));
     const text = colour("--soft");
     const axis = { stroke: text, font: "12px system-ui, sans-serif", ticks: { show: false }, gap: 6 };
@@ -136,14 +146,14 @@
             label: title,
             paths,
             points: { show: false },
-            stroke: isBars ? colour("--panel") : colour(`--chart-${kind}`),
-            width: isBars ? 1 : 0,
+            stroke: colour("--panel"),
+            width: isDense ? 0 : 1,
             fill: colour(`--chart-${kind}`),
             spanGaps: false,
           }))
           .reverse(),
       ],
-      plugins: [tooltip(chart), { hooks: { drawClear: shadeWeekends(days, markers) } }],
+      plugins: [tooltip(chart), { hooks: { drawClear: markDays(days, sums, markers) } }],
     };
     plots.get(place)?.destroy();
     place.replaceChildren();

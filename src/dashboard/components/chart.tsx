@@ -24,11 +24,11 @@ export interface ChartProps {
 
 const totalOf = ({ values }: Series): number => values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
 
-const Chart = ({ style, ...chart }: ChartProps & { readonly style: "bars" | "areas" }) => {
-  const { caption, days, series, markers = [], unit = "" } = chart;
+/** Counts a day as one bar, stacked by what they mean; days without data are gaps. A table with the same figures stands below it. */
+export const BarChart = ({ caption, days, series, markers = [], unit = "" }: ChartProps) => {
   return (
     <figure class="chart">
-      <div class="plot" data-chart={JSON.stringify({ style, days, series, markers, unit })} aria-hidden="true" hidden />
+      <div class="plot" data-chart={JSON.stringify({ days, series, markers, unit })} aria-hidden="true" hidden />
       <figcaption>
         <ul class="legend">
           {series.map((one) => (
@@ -85,35 +85,36 @@ const FiguresTable = ({ caption, days, series, markers = [] }: ChartProps) => (
   </section>
 );
 
-/** Counts a day, stacked by what they mean. A table with the same figures stands below it. */
-export const BarChart = (props: ChartProps) => <Chart {...props} style="bars" />;
-
-/** The same as areas, for what flows. Days without data are gaps. */
-export const AreaChart = (props: ChartProps) => <Chart {...props} style="areas" />;
-
 const SPARK_WIDTH = 96;
 const SPARK_HEIGHT = 24;
 
-/** A small line without axes. Days without data (null) are gaps. `label` says the same in words. */
-export const Sparkline = ({
-  values,
-  label,
-  kind = "ok",
-}: {
-  readonly values: ReadonlyArray<number | null>;
+interface SparklineProps {
+  /** Stacked, the first one at the bottom; null where nothing is known. */
+  readonly series: ReadonlyArray<Pick<Series, "kind" | "values">>;
+  /** The same in words. */
   readonly label: string;
-  readonly kind?: SeriesKind;
-}) => {
-  const highest = Math.max(1, ...values.map((value) => value ?? 0));
-  const step = SPARK_WIDTH / Math.max(1, values.length);
+}
+
+/** Small bars without axes, one for each day. Days without data are gaps. */
+export const Sparkline = ({ series, label }: SparklineProps) => {
+  const days = series[0]?.values.length ?? 0;
+  const valueAt = (at: number, among = series) => among.reduce((sum, { values }) => sum + (values[at] ?? 0), 0);
+  const highest = Math.max(1, ...Array.from({ length: days }, (_, at) => valueAt(at)));
+  const step = SPARK_WIDTH / Math.max(1, days);
+  const heightOf = (value: number) => (value / highest) * (SPARK_HEIGHT - 1);
   return (
-    <svg class={`spark ${kind}`} viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`} role="img" aria-label={label}>
-      {values.map((value, at) => {
-        if (value === null) return null;
-        const height = Math.max(1, (value / highest) * (SPARK_HEIGHT - 1));
-        const width = Math.max(1, step - 1);
-        return <rect key={at} {...{ x: at * step, y: SPARK_HEIGHT - height, width, height }} />;
-      })}
+    <svg class="spark" viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`} role="img" aria-label={label}>
+      {series.map(({ kind, values }, index) =>
+        values.map((value, at) => {
+          // A day on which nothing was counted has a line at the bottom.
+          if (value === null || (value === 0 && (index > 0 || valueAt(at) > 0))) return null;
+          const height = Math.max(1, heightOf(value));
+          const y = SPARK_HEIGHT - heightOf(valueAt(at, series.slice(0, index))) - height;
+          return (
+            <rect key={`${index} ${at}`} class={kind} {...{ x: at * step, y, width: Math.max(1, step - 1), height }} />
+          );
+        }),
+      )}
     </svg>
   );
 };

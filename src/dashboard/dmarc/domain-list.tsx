@@ -172,6 +172,8 @@ const rowOf = (item: DomainListItem): TableRow => {
       <PolicyCell {...item} />,
       overview === null || overview.messages30 === 0 ? (
         <span class="soft">–</span>
+      ) : row.sendsMail === false && overview.aligned30 === 0 ? (
+        <span class="soft">sends no mail</span>
       ) : (
         <>
           <Percent part={overview.aligned30} whole={overview.messages30} />
@@ -218,14 +220,20 @@ const PolicyCell = ({ row }: DomainListItem) => {
   );
 };
 
-const TrafficCell = ({ overview }: DomainListItem) => {
+const TrafficCell = ({ row, overview }: DomainListItem) => {
   if (overview === null) return <span class="soft">within a minute</span>;
   if (overview.messages30 === 0) return <span class="soft">no mail reported</span>;
   const days = overview.messages.filter((count) => count !== null).length;
   const total = numberText(overview.messages30);
   return (
     <span class="traffic">
-      <Sparkline values={overview.messages} label={`${total} messages, reports about ${days} of 30 days`} />
+      <Sparkline
+        series={[
+          { kind: "ok", values: overview.messages.map((all, at) => all && all - (overview.failing[at] ?? 0)) },
+          { kind: row.sendsMail === false ? "unknown" : "bad", values: overview.failing },
+        ]}
+        label={`${total} messages, ${numberText(overview.aligned30)} aligned, reports about ${days} of 30 days`}
+      />
       <span class="second num">{countText(overview.messages30, "message")}</span>
     </span>
   );

@@ -16,7 +16,7 @@ import type { DomainOverview, ListedStatus } from "../../dmarc/alerts/overview/d
 import type { OutcomeDay, RecordChange } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { Summary } from "../../dmarc/insight/queries/summary.ts";
 import { Badge } from "../components/badge.tsx";
-import { AreaChart } from "../components/chart.tsx";
+import { BarChart } from "../components/chart.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/time.tsx";
@@ -280,7 +280,7 @@ const MailChart = ({ domain, summary, days, changes }: MailChartProps) => {
       {messages === 0 ? (
         <p class="soft">No report covers these days; mail may have been sent.</p>
       ) : (
-        <AreaChart
+        <BarChart
           caption={`Messages a day in the name of ${domain}`}
           unit="messages"
           days={days.map(({ day }) => day)}

@@ -4,7 +4,7 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import type { SourcePage } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { RecordPage } from "../../dmarc/insight/queries/records.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
-import { AreaChart } from "../components/chart.tsx";
+import { BarChart } from "../components/chart.tsx";
 import { OutsideLink } from "../components/link.tsx";
 import { countText, numberText, Percent } from "../components/number.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
@@ -146,7 +146,7 @@ const SourceChart = ({ source, days, row }: Found) => {
       {source.messages === 0 ? (
         <p class="soft">No reports in this range. Last seen {source.last_day}.</p>
       ) : (
-        <AreaChart
+        <BarChart
           caption={`Messages a day from ${source.name} in the name of ${row.domain}`}
           unit="messages"
           days={days.map(({ day }) => day)}

@@ -5,7 +5,7 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { tlsFailureText } from "../../dmarc/reports/report/tls-report.ts";
 import type { TlsReportRow } from "../../dmarc/insight/queries/report-query-store.ts";
 import { Badge, type Kind } from "../components/badge.tsx";
-import { AreaChart } from "../components/chart.tsx";
+import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Callout, Columns, Empty, Panel } from "../components/panel.tsx";
 import { ButtonLink } from "../components/link.tsx";
@@ -132,7 +132,7 @@ const Sessions = ({ summary, range: { fromDay, toDay } }: SessionsProps) => {
       }
     >
       <Panel title="Sessions a day">
-        <AreaChart
+        <BarChart
           caption="TLS sessions a day"
           days={days.map(isoDay)}
           series={[
