@@ -24,6 +24,7 @@ import { helpPath } from "./help.ts";
 import { PageTurns } from "./page-turns.ts";
 import type { PageRoute } from "./page.ts";
 import { hasRole, roleOfForm, roleOfPage } from "./roles.ts";
+import { ShownOnce } from "./shown-once.tsx";
 import { Empty } from "./components/panel.tsx";
 import { ButtonLink } from "./components/link.tsx";
 
@@ -92,9 +93,11 @@ const withoutPrefix = (path: string): string => {
 /** The dashboard's pages: sessions, access, forms, and the frame around each page. */
 export class Dashboard {
   readonly #turns: PageTurns;
+  readonly #once: ShownOnce;
 
   constructor(private readonly options: DashboardOptions) {
     this.#turns = new PageTurns(options.clock);
+    this.#once = new ShownOnce(options.clock);
   }
 
   /** All pages in live and test mode, and the assets, as a part of the application. */
@@ -108,7 +111,7 @@ export class Dashboard {
       },
       { parse: "none" },
     );
-    return this.options.routes.reduce<AnyElysia>((all, route) => {
+    return [...this.options.routes, this.#once.page()].reduce<AnyElysia>((all, route) => {
       const { method, path } = route;
       const serve = (request: Request, params: unknown) => this.#serve(route, request, params);
       return all
@@ -148,7 +151,10 @@ export class Dashboard {
     // A form gets its turn once its body is there.
     else await visit.turn();
     const outcome = await this.#perform(route, visit);
-    return outcome instanceof Response ? privately(outcome) : this.#render(visit, outcome);
+    if (outcome instanceof Response) return privately(outcome);
+    if (viewer !== null && route.method === "POST" && outcome.view.isShownOnce === true)
+      return this.#once.show(viewer, outcome.view);
+    return this.#render(visit, outcome);
   }
 
   /** The change of a form and its entry in the audit log are one transaction. A form without a change has an entry if it succeeds. */

@@ -42,6 +42,8 @@ export interface View {
   readonly body: ComponentChildren;
   /** Default: 200. */
   readonly status?: number;
+  /** Of a form's view: it has a secret, so the form redirects to it, and it is shown a single time. */
+  readonly isShownOnce?: boolean;
   /** Such as Retry-After. */
   readonly headers?: Readonly<Record<string, string>>;
 }

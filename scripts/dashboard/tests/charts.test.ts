@@ -11,8 +11,8 @@ const daysOf = (count: number): string[] =>
 const drawn = (values: ReadonlyArray<number | null>) => {
   const place = document.querySelector<HTMLElement>("[data-chart]");
   if (place === null) throw new Error("the page has no chart");
-  const days = place.dataset["days"] ?? "";
-  place.dataset["chart"] = JSON.stringify({
+  const days = place.dataset.days ?? "";
+  place.dataset.chart = JSON.stringify({
     ...{ days: days.split(" "), markers: [], unit: "" },
     series: [{ title: "Aligned", kind: "ok", values }],
   });
@@ -56,7 +56,7 @@ test.each([1440, 1024, 390])(
         .locator("[data-chart]")
         .first()
         .evaluate((place, days) => {
-          (place as HTMLElement).dataset["days"] = days;
+          (place as HTMLElement).dataset.days = days;
         }, daysOf(values.length).join(" "));
       const { runs } = await person.page.evaluate(drawn, [...values]);
       expect([name, runs.length]).toEqual([name, bars]);
@@ -72,7 +72,7 @@ test.each([1440, 390])("a chart of 400 days has no gaps between its bars, at %d 
     .locator("[data-chart]")
     .first()
     .evaluate((place, days) => {
-      (place as HTMLElement).dataset["days"] = days;
+      (place as HTMLElement).dataset.days = days;
     }, daysOf(400).join(" "));
   const values = Array.from({ length: 400 }, () => 500);
   const { runs, width: drawnWidth } = await person.page.evaluate(drawn, values);

@@ -244,19 +244,42 @@
     if (box) refuseTooLarge(input, box);
   };
 
-  document.addEventListener("submit", ({ target, submitter }) => {
-    const button = submitter ?? target.querySelector?.("button");
-    if (!target.hasAttribute?.("data-upload") || !button) return;
-    button.dataset.label ??= button.textContent;
-    button.textContent = "Uploading…";
-    button.setAttribute("aria-disabled", "true");
+  // ── Forms that change something: a second press does nothing, and what takes longer says so
+  const BUSY_AFTER_MS = 300;
+  const SENDING_MS_MAX = 60_000;
+
+  const settle = (form, button) => {
+    delete form.dataset.sending;
+    if (button?.dataset.label === undefined) return;
+    button.textContent = button.dataset.label;
+    delete button.dataset.label;
+    button.removeAttribute("aria-disabled");
+  };
+
+  document.addEventListener("submit", (event) => {
+    const { target: form, submitter } = event;
+    if (event.defaultPrevented || form.method !== "post") return;
+    if (form.dataset.sending !== undefined) {
+      event.preventDefault();
+      return;
+    }
+    form.dataset.sending = "";
+    const isUpload = form.hasAttribute("data-upload");
+    const button = submitter ?? form.querySelector("button");
+    const showBusy = () => {
+      if (!button || form.dataset.sending === undefined) return;
+      button.dataset.label = button.textContent;
+      button.textContent = isUpload ? "Uploading…" : "Working…";
+      button.setAttribute("aria-disabled", "true");
+    };
+    setTimeout(showBusy, isUpload ? 0 : BUSY_AFTER_MS);
+    // An upload takes as long as the line is slow; anything else can be tried again.
+    if (!isUpload) setTimeout(() => settle(form, button), SENDING_MS_MAX);
   });
   // A page that the browser kept, when somebody goes back to it.
   addEventListener("pageshow", () => {
-    for (const button of all("button[data-label]")) {
-      button.textContent = button.dataset.label;
-      button.removeAttribute("aria-disabled");
-    }
+    for (const form of all("form[data-sending]")) settle(form, form.querySelector("button[data-label]"));
+    for (const button of all("button[data-label]")) if (button.form) settle(button.form, button);
   });
 
   for (const zoneOfDrop of all("[data-drop]")) {

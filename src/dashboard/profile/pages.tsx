@@ -299,6 +299,7 @@ const SessionsPanel = ({ viewer, sessions }: { readonly viewer: Viewer } & Pick<
 const recoveryCodesView = (viewer: Viewer, codes: readonly string[], title: string): View => ({
   title: "Recovery codes",
   section: "settings",
+  isShownOnce: true,
   body: (
     <>
       <PageHead title="Recovery codes" crumbs={[["Profile", "/settings/profile"]]} />

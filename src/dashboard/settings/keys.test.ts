@@ -10,16 +10,22 @@ const NEW = { name: "shop", mode: "test", scopes: ["verifications:read", "verifi
 const begin = async () => {
   const app = start();
   const visitor = await signIn(app);
-  const created = await visitor.post(PATH, NEW);
+  const sent = await visitor.post(PATH, NEW);
+  const created = await visitor.get(sent.location ?? "");
   const key = KEY.exec(created.html)?.[0] ?? "";
   const [id = ""] = app.service.accounts.store.listKeys(visitor.accountId).map((one) => one.id);
-  return { app, visitor, created, key, id };
+  return { app, visitor, sent, created, key, id };
 };
 
 describe("a key of the dashboard", () => {
   test("is shown once, in the response and in no URL, and works at once", async () => {
-    const { app, visitor, created, key } = await begin();
-    expect([created.status, created.location]).toEqual([200, null]);
+    const { app, visitor, sent, created, key } = await begin();
+    expect([sent.status, sent.location, created.status]).toEqual([
+      303,
+      expect.stringMatching(/^\/shown\/\w{32}$/),
+      200,
+    ]);
+    expect(sent.location).not.toContain(key);
     expect(created.text).toContain("it is shown only once");
     expect(created.html).toContain("curl -s");
     expect(created.headers.get("cache-control")).toBe("no-store");
@@ -28,6 +34,26 @@ describe("a key of the dashboard", () => {
     const list = await visitor.get(PATH);
     expect(list.html).not.toMatch(KEY);
     expect(list.text).toMatch(new RegExp(`ends in ?${key.slice(-4)}`));
+  });
+
+  test("is not shown again, and not made again, when its page is loaded again", async () => {
+    const { app, visitor, sent } = await begin();
+    const again = await visitor.get(sent.location ?? "");
+    expect([again.status, KEY.test(again.html)]).toEqual([410, false]);
+    expect(again.text).toContain("This page was shown once");
+    expect(app.service.accounts.store.listKeys(visitor.accountId)).toHaveLength(1);
+  });
+
+  test("is shown to its own session only, and within ten minutes", async () => {
+    const app = start();
+    const visitor = await signIn(app);
+    const other = await signIn(app, { email: "second@example.com" });
+    const { location } = await visitor.post(PATH, NEW);
+    expect((await other.get(location ?? "")).status).toBe(410);
+    expect((await visitor.get(location ?? "")).html).toMatch(KEY);
+    const late = await visitor.post(PATH, { ...NEW, name: "late" });
+    await app.advance(10 * 60_000 + 1);
+    expect((await visitor.get(late.location ?? "")).status).toBe(410);
   });
 
   test("is written into the audit log with its user, without the secret", async () => {
@@ -39,7 +65,7 @@ describe("a key of the dashboard", () => {
 
   test("is rotated with a grace, and revoked when that is confirmed", async () => {
     const { app, visitor, key, id } = await begin();
-    const rotated = await visitor.post(`${PATH}/${id}/rotate`, { grace: "3600000" });
+    const rotated = await visitor.submit(`${PATH}/${id}/rotate`, { grace: "3600000" });
     const next = KEY.exec(rotated.html)?.[0] ?? "";
     const statuses = async () =>
       Promise.all([key, next].map(async (one) => (await app.request("GET", "/v1/account", { key: one })).status));

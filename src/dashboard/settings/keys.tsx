@@ -56,6 +56,7 @@ export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
   const shown = (issued: IssuedKey, isNew: boolean): View => ({
     title: "Copy the key",
     section: "settings",
+    isShownOnce: true,
     body: <ShownKey {...{ issued, isNew, baseUrl }} />,
   });
   return [

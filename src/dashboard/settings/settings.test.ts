@@ -197,7 +197,7 @@ describe("the first steps", () => {
     const app = start();
     const visitor = await signIn(app);
     expect((await visitor.get("/welcome")).text).toContain("0 of 5 done in live mode");
-    const key = /pw_test_\w{49}/.exec((await visitor.post("/welcome/keys", { mode: "test" })).html)?.[0] ?? "";
+    const key = /pw_test_\w{49}/.exec((await visitor.submit("/welcome/keys", { mode: "test" })).html)?.[0] ?? "";
     await app.request("POST", "/v1/email-verifications", { key, body: { email: "deliverable@example.com" } });
     await app.request("POST", "/v1/blacklist/targets", { key, body: { target: "8.8.8.8" } });
     expect((await visitor.get("/test/welcome")).text).toContain("3 of 5 done in test mode");

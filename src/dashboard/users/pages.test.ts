@@ -45,7 +45,7 @@ describe("the users of an account", () => {
 
   test("are invited by a link that is shown once, under the host of the request", async () => {
     const { as, app } = await fill();
-    const sent = await as("owner").post(PATH, { email: "New@Example.com", role: "member" });
+    const sent = await as("owner").submit(PATH, { email: "New@Example.com", role: "member" });
     expect(sent.status).toBe(200);
     const link = linkIn(sent.html);
     expect(link).toStartWith("http://localhost/setup/");
@@ -87,7 +87,7 @@ describe("one user", () => {
     const path = `${PATH}/${id("member")}`;
     expect((await as("owner").submit(`${path}/role`, { role: "owner" })).text).toContain("is now an owner");
     expect(app.service.accounts.users.find(id("member"))?.role).toBe("owner");
-    const reset = await as("owner").post(`${path}/reset`);
+    const reset = await as("owner").submit(`${path}/reset`);
     expect(linkIn(reset.html)).toContain("/setup/");
     expect((await as("member").get("/settings/profile")).location).toStartWith("/sign-in");
     expect((await as("owner").submit(`${path}/remove`)).text).toContain("member@example.com is removed.");

@@ -226,6 +226,7 @@ const linkView = (
 ): View => ({
   title: "One-time link",
   section: "settings",
+  isShownOnce: true,
   body: (
     <>
       <PageHead title={email} isMono crumbs={[["Users", PATH]]} />

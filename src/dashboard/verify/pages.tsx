@@ -35,8 +35,8 @@ export interface VerifyPageUseCases {
   readonly nameOf: (keyId: string) => string | null;
 }
 
-/** How long a form waits for a result before it shows the page of a pending verification. */
-const WAIT_MS = 4_000;
+/** How long a form waits for a result before it leads to the page that waits for it. */
+const WAIT_MS = 300;
 const ROWS = 50;
 const EMAIL_CHARACTERS_MAX = 1_000;
 

@@ -42,7 +42,7 @@ export const createWelcomePages = ({ keys, baseUrl, doctor, findSteps }: Welcome
         const body = (
           <ShownKey issued={issued} isNew baseUrl={baseUrl} next={{ path: PATH, text: "I have copied it" }} />
         );
-        return { title: "Copy the key", section: "home", body };
+        return { title: "Copy the key", section: "home", isShownOnce: true, body };
       },
       { rerender: ({ viewer }) => view(viewer) },
     ),
