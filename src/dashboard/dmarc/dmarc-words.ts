@@ -91,7 +91,7 @@ export const REASONS: Readonly<Record<ClassificationReason, string>> = {
   untrusted_reports: "It appears only in unauthenticated reports, which anyone can send.",
   aligned: "At least 90 % of its mail is aligned.",
   own_server: "It is one of your own servers, but less than 90 % of its mail is aligned.",
-  unrelated: "The provider is used by many; this mail was not sent from your account there.",
+  unrelated: "Many firms share this provider. If your website or form runs there, this is yours.",
   partly_aligned: "Between 10 % and 90 % of its mail is aligned: it is partly configured for you.",
   authenticated_as_other:
     "It is authenticated as another domain, as mail of a service is before it is set up for yours.",

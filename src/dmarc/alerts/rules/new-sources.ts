@@ -5,6 +5,7 @@ import { parseDay } from "../../../foundation/http/day-range.ts";
 import { integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, type MailBlock, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import { SOURCE_KINDS } from "../../insight/sources/source-identity.ts";
+import { isSendingService } from "../../records/services/services.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { KeyedSource } from "../../insight/sources/source-keys.ts";
 import { type Source, sourceSchema } from "../../insight/sources/source-response.ts";
@@ -218,11 +219,11 @@ const judgeSource = (
 };
 
 const couldBeOwn = (source: Source, members: readonly KeyedSource[]) => {
-  const { kind, aligned, authenticated_unaligned } = source;
+  const { kind, service_id, aligned, authenticated_unaligned } = source;
   // A forwarder that turns out to be none later is still new then.
   if (isForeign(source)) return false;
   if (aligned > 0 || authenticated_unaligned > 0) return true;
-  return kind === "own" || kind === "service" || members.some(({ isBesideOwn }) => isBesideOwn);
+  return kind === "own" || isSendingService(service_id) || members.some(({ isBesideOwn }) => isBesideOwn);
 };
 
 /** A few messages that pass DMARC are enough; other mail needs a number of messages and a share of the domain's mail. */

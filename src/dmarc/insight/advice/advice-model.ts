@@ -1,5 +1,6 @@
 import { mostFirst, sumBy } from "../../../foundation/base/sums.ts";
 import type { Source } from "../sources/source-response.ts";
+import { isSendingService } from "../../records/services/services.ts";
 import { UNRELATED_SUFFIX } from "../sources/source-keys.ts";
 import type { HealthFinding } from "../health/health-schema.ts";
 import type { DomainStatus } from "../../records/domains/domain-store.ts";
@@ -109,7 +110,10 @@ export interface MailWeight {
   readonly failing: readonly AdvisedSource[];
 }
 
-/** An unknown source is relevant from this many messages and this share of all mail; without any authentication, from the larger share. */
+/**
+ * An unknown source is relevant from this many messages and this share of all mail; without any authentication, and for mail of a
+ * provider's users that may have been forwarded, from the larger share.
+ */
 const UNKNOWN_MESSAGES_MIN = 10;
 const UNKNOWN_SHARE_MIN = 0.001;
 const UNKNOWN_SHARE_LARGE = 0.01;
@@ -144,12 +148,15 @@ export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {
 
 /** Whether a source could be the user's, and sends enough that it has to be classified. */
 const isOpen = (source: AdvisedSource, all: number) => {
-  const { kind, key, classification, messages, aligned, authenticated_unaligned } = source;
-  if (classification !== "unknown" || kind === "unauthenticated" || key.endsWith(UNRELATED_SUFFIX)) return false;
+  const { kind, key, classification, service_id, messages, aligned, authenticated_unaligned } = source;
+  if (classification !== "unknown" || kind === "unauthenticated") return false;
   // `other`: addresses beyond the limit of stored sources, which nobody can classify.
   if (messages < UNKNOWN_MESSAGES_MIN || key === "other") return false;
-  if (aligned > 0 || authenticated_unaligned > 0 || kind === "service") return messages >= all * UNKNOWN_SHARE_MIN;
-  return messages >= all * UNKNOWN_SHARE_LARGE && isPersistent(source);
+  const isOthers = key.endsWith(UNRELATED_SUFFIX);
+  const isProven = aligned > 0 || authenticated_unaligned > 0 || isSendingService(service_id);
+  if (!isOthers && isProven) return messages >= all * UNKNOWN_SHARE_MIN;
+  const direct = isOthers ? failingMessages(source) : messages;
+  return direct >= Math.max(UNKNOWN_MESSAGES_MIN, all * UNKNOWN_SHARE_LARGE) && isPersistent(source);
 };
 
 const isPersistent = ({ first_day, last_day }: AdvisedSource) =>

@@ -6,6 +6,10 @@ import type { StatePolicy } from "../../records/domains/domain-state.ts";
 
 const NAME = { name: "a", exists: true, messages: 100, aligned: 100 };
 
+/** Mail of a mailbox provider that nothing ties to the domain's account there. */
+const othersAt = (messages: number, firstDay: string) =>
+  stranger(messages, { key: "service:google-workspace/others", kind: "service", first_day: firstDay });
+
 const unmet = (record: string, more: Partial<AdviceFacts>) =>
   advise(facts(record, more))
     .requirements.filter(({ met }) => !met)
@@ -50,6 +54,11 @@ describe("enforcement waits for", () => {
       ["unknown_sources"],
     ],
     [
+      "a word about mail of unknown accounts at a provider, from 1 % and two weeks",
+      { sources: [source(), othersAt(11, "2026-01-01")] },
+      ["unknown_sources"],
+    ],
+    [
       "a word about unknown sources with a thousandth of the mail",
       {
         sources: [source({ messages: 9_990, aligned: 9_990 }), stranger(10)],
@@ -83,7 +92,15 @@ describe("enforcement waits for", () => {
       "mail of addresses beyond those that are kept apart",
       [source(), stranger(500, { key: "other", kind: "network" })],
     ],
-    ["mail of other accounts at a provider", [source(), stranger(500, { key: "service:google-workspace/others" })]],
+    ["mail of other accounts at a provider of two weeks less a day", [source(), othersAt(500, "2026-01-19")]],
+    [
+      "mail of other accounts at a provider below 1 %",
+      [source({ messages: 10_000, aligned: 10_000 }), othersAt(99, "2026-01-01")],
+    ],
+    [
+      "mail of other accounts at a provider that was forwarded",
+      [source(), { ...othersAt(500, "2026-01-01"), aligned: 300, forwarded: 191 }],
+    ],
   ])("nothing more with %s", (_, sources) => {
     expect(unmet(MONITORING, { sources })).toEqual([]);
   });

@@ -239,7 +239,7 @@ export class DomainSources {
     const shown = [...Map.groupBy(keyed, keyOf)].flatMap(([key, members]) => {
       if (wanted === null && members.every(({ totals }) => totals.messages === 0)) return [];
       const byUser = userClassificationOf(key, members, context) ?? ruleClassificationOf(members);
-      const { classification, reason } = judgeMembers(key, members);
+      const { classification, reason } = judgeMembers(members);
       const classes = {
         classification: byUser ?? classification,
         classifiedBy: byUser === null ? "service" : "user",

@@ -97,6 +97,19 @@ export const sumTotals = (all: readonly Totals[]): Totals => {
 /** The sum of two counts; with a `sign` of -1, their difference. */
 export const addTotals = (a: Totals, b: Totals, sign: 1 | -1): Totals => addTo(addTo(noCounts(), a, 1), b, sign);
 
+/** Receivers do not recognize all forwarded mail; this share of the failing mail shows a forwarder. */
+const FORWARDED_SHARE = 0.1;
+
+/** Whether receivers recognize failing mail as forwarded. */
+export const isRecognizedForwarding = ({
+  messages,
+  aligned,
+  forwarded,
+}: Pick<Totals, "messages" | "aligned" | "forwarded">): boolean => {
+  const failing = messages - aligned;
+  return failing > 0 && forwarded > 0 && forwarded >= failing * FORWARDED_SHARE;
+};
+
 /** A share in percent with one decimal; null when `whole` is 0. Never rounded up to 100 or down to 0. */
 export const percentOf = (part: number, whole: number): number | null => {
   if (whole === 0) return null;

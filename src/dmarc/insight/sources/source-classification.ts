@@ -4,10 +4,11 @@ import {
   type SourceIdentities,
   type SourceIdentity,
 } from "./source-identity.ts";
-import { UNRELATED_SUFFIX, type KeyedSource, UNAUTHENTICATED_KEY } from "./source-keys.ts";
+import { type KeyedSource, UNAUTHENTICATED_KEY } from "./source-keys.ts";
 import type { Classification, UserClassification } from "./rollup-store.ts";
-import { sumTotals, type SourceAddress, type Totals } from "./rollup-rows.ts";
+import { isRecognizedForwarding, sumTotals, type SourceAddress, type Totals } from "./rollup-rows.ts";
 import { isLegacyKey, entryOf } from "../../reports/ingest/rollup.ts";
+import type { ServiceKind } from "../../records/services/services.ts";
 import { ipNetworkOf } from "../addresses/address-store.ts";
 
 /** Everything that a source other than unauthenticated mail is classified by. */
@@ -19,7 +20,7 @@ export interface SourceFacts extends Pick<Totals, "messages" | "aligned" | "forw
   readonly isVouched: boolean;
   /** Whether an envelope domain has the name of a mailing list host: `lists.example.org`. */
   readonly isList: boolean;
-  /** Mail of a mailbox provider or gateway that cannot be attributed to the domain's own account there. */
+  /** Mail of a shared service that cannot be attributed to the domain's own account there. */
   readonly isUnrelated: boolean;
 }
 
@@ -46,8 +47,6 @@ interface JudgedSource {
 const AUTHORIZED_SHARE = 0.9;
 /** Below this share, alignment may be chance. */
 const MIXED_SHARE = 0.1;
-/** Receivers do not recognize all forwarded mail; this share of the failing mail shows a forwarder. */
-const FORWARDED_SHARE = 0.1;
 
 /**
  * The class of the stored sources that are shown under one key, and why, by the first rule that applies:
@@ -64,13 +63,13 @@ const FORWARDED_SHARE = 0.1;
  *
  * A classification by the user overrides all of these (`userClassificationOf`, `domains/source-rules.ts`).
  */
-export const judgeMembers = (key: string, members: readonly KeyedSource[]): JudgedSource => {
+export const judgeMembers = (members: readonly KeyedSource[]): JudgedSource => {
   const [first] = members;
   if (first === undefined) return judged("unknown", "nothing_known");
   const active = members.filter(({ totals }) => totals.messages > 0);
   const isUnauthenticated = active.every((member) => member.unauthenticatedKey === UNAUTHENTICATED_KEY);
   if (active.length > 0 && isUnauthenticated) return judged("threat", "unauthenticated");
-  return judgeSource(factsOfSource(key, first, members));
+  return judgeSource(factsOfSource(first, members));
 };
 
 const judged = (classification: Classification, reason: ClassificationReason) => ({
@@ -100,18 +99,17 @@ const judgeSource = (facts: SourceFacts): JudgedSource => {
     : judged("unknown", "nothing_known");
 };
 
-const isForwarding = ({ messages, aligned, forwarded, authenticated, relayed, isList }: SourceFacts) => {
+const isForwarding = (facts: SourceFacts) => {
+  const { messages, aligned, authenticated, relayed, isList } = facts;
   if (relayed > 0 && relayed * 2 >= aligned) return true;
   if (messages > 0 && aligned / messages >= AUTHORIZED_SHARE) return false;
-  const failing = messages - aligned;
-  const isRecognized = failing > 0 && forwarded > 0 && forwarded >= failing * FORWARDED_SHARE;
-  return isRecognized || (isList && authenticated > 0);
+  return isRecognizedForwarding(facts) || (isList && authenticated > 0);
 };
 
 /** Names of hosts that only serve mailing lists. */
 const LIST_HOST = /(?:^|\.)(?:lists?|listes|listen|listserv|mailman|majordomo|sympa|googlegroups)\./;
 
-const factsOfSource = (key: string, { identity }: KeyedSource, members: readonly KeyedSource[]): SourceFacts => {
+const factsOfSource = ({ identity, isSenderUnknown }: KeyedSource, members: readonly KeyedSource[]): SourceFacts => {
   const isVouched = members.some(({ trusted }) => trusted.messages > 0);
   const countsOf = (member: KeyedSource) => {
     const totals = isVouched ? member.trusted : member.totals;
@@ -128,7 +126,7 @@ const factsOfSource = (key: string, { identity }: KeyedSource, members: readonly
     authenticated,
     relayed: sumOf(members.filter(({ isRelayed }) => isRelayed)).aligned,
     isList: members.some(({ evidence }) => evidence.envelope !== null && LIST_HOST.test(evidence.envelope)),
-    isUnrelated: key.endsWith(UNRELATED_SUFFIX),
+    isUnrelated: isSenderUnknown,
   };
 };
 
@@ -237,5 +235,7 @@ export const findRelayed = (
   return new Set(sources.filter(isRelayed).map(({ number }) => number));
 };
 
+const RELAYING_KINDS: ReadonlySet<ServiceKind> = new Set(["mailbox provider", "gateway", "hosting"]);
+
 const mayRelay = ({ identity: { kind, service } }: IdentifiedSource) =>
-  service === null ? kind !== "own" : service.kind === "mailbox provider" || service.kind === "gateway";
+  service === null ? kind !== "own" : RELAYING_KINDS.has(service.kind);

@@ -86,7 +86,10 @@ const serviceIdentity = (service: KnownService): SourceIdentity => ({
   name: service.name,
   service,
 });
+/** Of the host of a hosting provider that provider, whatever the host is called. */
 const organisationIdentity = (host: string): SourceIdentity => {
+  const service = findService(host);
+  if (service !== null) return serviceIdentity(service);
   const name = organisationOf(host);
   return { key: `org:${name}`, kind: "organization", name, service: null };
 };
@@ -109,10 +112,10 @@ const firstService = (names: readonly string[]): KnownService | null =>
  * 1. `own`: its confirmed reverse name is in the domain's organization, and it is not a dedicated IP of a service.
  * 2. A known service: by its confirmed reverse name, else by an envelope domain that passed SPF there, else by its AS number.
  * 3. `own`: it passed SPF for the domain, and its reverse name names no other organization.
- * 4. An organization: by its reverse name, else by an envelope domain that passed SPF there.
+ * 4. An organization, or a hosting provider: by its reverse name, else by an envelope domain that passed SPF there.
  * 5. `own`: it signs for the domain with a selector that no other sender uses.
  * 6. A service or organization by its own signature. Last, because signatures survive forwarding.
- * 7. Its network.
+ * 7. A hosting provider by its reverse name, else its network.
  *
  * Mail of a service or organization on another one's servers is attributed by its envelope domain.
  */
@@ -210,8 +213,9 @@ export class SourceIdentities {
     const signers = this.#foreignNames(sources, "foreign");
     const service = firstService(signers);
     if (service !== null) return serviceIdentity(service);
-    const [signer] = signers;
-    return signer === undefined ? networkIdentity(ip) : organisationIdentity(signer);
+    const name = this.reverseNameKind(ip) === "hosting" ? this.context.addresses.get(ip)?.name : null;
+    const organisation = signers[0] ?? name ?? null;
+    return organisation === null ? networkIdentity(ip) : organisationIdentity(organisation);
   }
 
   #foreignNames(sources: readonly SourceWithEvidence[], part: "envelope" | "foreign"): readonly string[] {

@@ -8,7 +8,8 @@ import {
   organisationOf,
   type SourceIdentity,
 } from "./source-identity.ts";
-import { findService } from "../../records/services/services.ts";
+import { findService, hostsWebsites } from "../../records/services/services.ts";
+import { isRecognizedForwarding } from "./rollup-rows.ts";
 import { readSourceKey } from "../../reports/ingest/rollup.ts";
 import type { UserClassification } from "./rollup-store.ts";
 import { createRuleFinder, type SourceRule } from "../../records/domains/source-rules.ts";
@@ -159,6 +160,8 @@ export interface KeyedSource extends IdentifiedSource {
   readonly isBesideOwn: boolean;
   /** The first of the user's rules that matches; null for none. */
   readonly rule: SourceRule | null;
+  /** Whether many share the servers of its service, and nothing shows that its mail comes from the domain's own account there. */
+  readonly isSenderUnknown: boolean;
 }
 
 /** Ends the key of mail from a service that cannot be attributed to the domain's own account there. */
@@ -185,13 +188,18 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
   const shown = sources.map((source) => {
     const unauthenticatedKey = keys.get(source.number) ?? null;
     const rule = findRule(source);
-    const { key } = source.identity;
-    const identityKey = isUnrelated(source, connected, context) ? `${key}${UNRELATED_SUFFIX}` : key;
+    const { key, service } = source.identity;
+    const isHoster = service !== null && hostsWebsites(service);
+    const earlierKey = isHoster ? classifiedEarlierKey(source, connected, context) : null;
+    const isOthers = isUnrelated(source, connected, context);
+    const identityKey = earlierKey ?? (isOthers ? `${key}${UNRELATED_SUFFIX}` : key);
     const classifiedKey = unauthenticatedKey === null ? identityKey : classifiedNetworkKey(source, rule, context);
-    return { source, unauthenticatedKey, rule, shownKey: classifiedKey ?? unauthenticatedKey ?? identityKey };
+    const shownKey = classifiedKey ?? unauthenticatedKey ?? identityKey;
+    const isSenderUnknown = shownKey.endsWith(UNRELATED_SUFFIX) || (isHoster && !connected.has(key));
+    return { source, unauthenticatedKey, rule, shownKey, isSenderUnknown };
   });
   const shownKeys = new Set(shown.map(({ shownKey }) => shownKey));
-  return shown.map(({ source, unauthenticatedKey, rule, shownKey }) => {
+  return shown.map(({ source, unauthenticatedKey, rule, shownKey, isSenderUnknown }) => {
     const { ip, signer, envelope, foreign } = source.evidence;
     return {
       ...source,
@@ -199,6 +207,7 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
       networkKey: shownKey === unauthenticatedKey ? unauthenticatedNetworkKey(source, shownKeys) : shownKey,
       unauthenticatedKey,
       rule,
+      isSenderUnknown,
       isPlausible: signer !== null || identities.isOwn(envelope) || (envelope === null && foreign === null),
       isRelayed: relayed.has(source.number),
       isNamePending: ip !== null && addresses.get(ip)?.isAsked !== true,
@@ -218,20 +227,51 @@ const connectedKeys = (sources: readonly IdentifiedSource[], { identities, relay
   );
 
 /**
- * Whether mail of a mailbox provider or gateway is not the domain's own: it was signed elsewhere, or neither the signature nor
- * the envelope is the domain's. Users of mailbox providers forward mail, and gateways filter it on its way to receivers.
+ * Whether mail of a shared service is not the domain's own. Users of mailbox providers forward mail, and gateways filter it on its way
+ * to receivers: their mail was signed elsewhere, or neither the signature nor the envelope is the domain's. A form on the domain's
+ * own website fails in the same way, so of services that host websites only forwarded mail is somebody else's.
  */
-const isUnrelated = (
+const isUnrelated = (source: IdentifiedSource, connected: ReadonlySet<string>, { identities, relayed }: KeyContext) => {
+  const { service } = source.identity;
+  if (service === null) return false;
+  if (hostsWebsites(service)) return relayed.has(source.number) || isRecognizedForwarding(source.totals);
+  if (service.kind === "gateway") return relayed.has(source.number);
+  return service.kind === "mailbox provider" && isOfAnotherAccount(source, connected, { identities, relayed });
+};
+
+/** Whether nothing ties mail of a mailbox provider to the domain's own account there. */
+const isOfAnotherAccount = (
   { number, identity, evidence, totals }: IdentifiedSource,
   connected: ReadonlySet<string>,
-  { identities, relayed }: KeyContext,
+  { identities, relayed }: Pick<KeyContext, "identities" | "relayed">,
 ) => {
-  const kind = identity.service?.kind;
-  if (kind === "gateway") return relayed.has(number);
-  if (kind !== "mailbox provider" || identities.isTenant(evidence.foreign)) return false;
+  if (identities.isTenant(evidence.foreign)) return false;
   // Where nothing else connects the domain with the provider, neither does a reporter that leaves results out.
   if (relayed.has(number) || !connected.has(identity.key)) return true;
   return evidence.signer === null && !identities.isOwn(evidence.envelope) && totals.aligned === 0;
+};
+
+/**
+ * The key under which the user classified mail of a service that hosts websites before all of its hosts were one source: as somebody
+ * else's, by the name of the host, or by the network. A classification keeps its mail apart until it is removed. Null for none.
+ */
+const classifiedEarlierKey = (
+  source: IdentifiedSource,
+  connected: ReadonlySet<string>,
+  { userClassifications, addresses, identities, relayed }: KeyContext,
+) => {
+  if (userClassifications.size === 0) return null;
+  const { identity, evidence } = source;
+  const isMailbox = identity.service?.kind === "mailbox provider";
+  const isOthers = isMailbox && isOfAnotherAccount(source, connected, { identities, relayed });
+  const address = evidence.ip === null ? undefined : addresses.get(evidence.ip);
+  const names = isMailbox ? [] : [address?.isConfirmed === true ? address.name : null, evidence.envelope];
+  const earlier = [
+    ...(isOthers ? [`${identity.key}${UNRELATED_SUFFIX}`] : []),
+    ...names.flatMap((name) => (name === null ? [] : [`org:${organisationOf(name)}`])),
+    ...(isMailbox ? [] : [networkKeyOf(source)]),
+  ];
+  return earlier.find((key) => userClassifications.has(key)) ?? null;
 };
 
 /** The key of unauthenticated mail that the user classified, itself, by its network or by a rule; null for other such mail. */
@@ -281,7 +321,10 @@ const UNAUTHENTICATED_NAMES: Readonly<Record<UnauthenticatedKey, string>> = {
 };
 
 /** The identity that users see under a key of a source. */
-export const shownIdentity = (key: string, { identity }: Pick<IdentifiedSource, "identity">): SourceIdentity => {
+export const shownIdentity = (
+  key: string,
+  { identity, isSenderUnknown }: Pick<KeyedSource, "identity" | "isSenderUnknown">,
+): SourceIdentity => {
   if (key === UNAUTHENTICATED_KEY || key === PENDING_KEY) {
     return { key, kind: "unauthenticated", name: UNAUTHENTICATED_NAMES[key], service: null };
   }
@@ -289,8 +332,15 @@ export const shownIdentity = (key: string, { identity }: Pick<IdentifiedSource, 
     const network = key.slice(NETWORK_PREFIX.length, -UNAUTHENTICATED_SUFFIX.length);
     return { key, kind: "network", name: `${network} (unauthenticated mail)`, service: null };
   }
-  const name = key.endsWith(UNRELATED_SUFFIX) ? `${identity.name} (not from your account)` : identity.name;
-  return { ...identity, key, name };
+  return { ...identity, key, name: `${identity.name}${nameEnding(key, { identity, isSenderUnknown })}` };
+};
+
+const nameEnding = (key: string, { identity, isSenderUnknown }: Pick<KeyedSource, "identity" | "isSenderUnknown">) => {
+  const { service } = identity;
+  const isHoster = service !== null && hostsWebsites(service);
+  if (isHoster && key.endsWith(UNRELATED_SUFFIX)) return " (forwarded mail)";
+  if (isHoster && key !== identity.key) return ` (${key.slice(key.indexOf(":") + 1)})`;
+  return isSenderUnknown ? " (sender not known)" : "";
 };
 
 /** Keys that any source may have. */
@@ -311,8 +361,8 @@ export const possibleKeysOf = (
     ...ALWAYS,
     ...names.flatMap((name) => {
       const service = findService(name);
-      const identity = service === null ? `org:${organisationOf(name)}` : `service:${service.id}`;
-      return [identity, `${identity}${UNRELATED_SUFFIX}`];
+      const identities = [`org:${organisationOf(name)}`, ...(service === null ? [] : [`service:${service.id}`])];
+      return identities.flatMap((identity) => [identity, `${identity}${UNRELATED_SUFFIX}`]);
     }),
     ...(signer === null ? [] : [`dkim:${signer}`]),
     ...(envelope === null ? [] : [`spf:${envelope}`]),

@@ -47,9 +47,11 @@ describe("the table of services", () => {
       "kasserver.com",
       "kinghost.net",
       "ladesk.com",
+      "mittwaldserver.info",
       "ondigitalocean.app",
       "online-server.cloud",
       "sakura.ne.jp",
+      "webspaceconfig.de",
     ]);
   });
 

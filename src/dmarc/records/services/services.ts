@@ -38,6 +38,8 @@ const entrySchema = z.strictObject({
   selectors: z.array(z.string()).min(1).optional(),
   /** Autonomous systems in which nobody else rents hosts. */
   asn: z.array(z.int().positive()).min(1).optional(),
+  /** A mailbox provider that also sells web hosting: forms of websites send through the same servers. */
+  websites: z.literal(true).optional(),
   /** The service forwards mail of others: there is nothing to configure. */
   forwards: z.literal(true).optional(),
   configure: configureSchema.optional(),
@@ -69,6 +71,12 @@ export const knownServices = (): readonly KnownService[] => index().all;
 
 export const serviceById = (id: string): KnownService | null => index().byId.get(id) ?? null;
 
+/** Whether an id is that of a service that sends mail itself: anybody rents hosts from a hosting provider. */
+export const isSendingService = (id: string | null): boolean => {
+  const service = id === null ? null : serviceById(id);
+  return service !== null && service.kind !== "hosting";
+};
+
 /** No name in the DNS is longer (RFC 1035 section 3.1). */
 const NAME_MAX = 253;
 
@@ -92,6 +100,9 @@ const searchService = cached(CACHED_MAX, (name: string): KnownService | null => 
  * first, then the longest domain that the name equals or lies below.
  */
 export const findService = (name: string): KnownService | null => (name.length > NAME_MAX ? null : searchService(name));
+
+/** Whether websites of customers send mail through the servers of a service. */
+export const hostsWebsites = ({ kind, websites }: KnownService): boolean => kind === "hosting" || websites === true;
 
 /** The service that alone uses an autonomous system; null for one in which others rent hosts. */
 export const serviceOfAsn = (asn: number): KnownService | null => index().byAsn.get(asn) ?? null;
