@@ -1,4 +1,4 @@
-import { mostFirst, sumBy, sumFields } from "../../../foundation/base/sums.ts";
+import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import type { Alert } from "../../records/domains/alert-store.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
@@ -10,7 +10,9 @@ import { isForeign } from "../../insight/sources/domain-sources.ts";
 import type { KeyedSource } from "../../insight/sources/source-keys.ts";
 import { type Source, sourceSchema } from "../../insight/sources/source-response.ts";
 import { alertRule, SENDER_FIELDS, domainLink, items, type LinkedDomain, passed, sourceLink } from "./alert-rule.ts";
+import { findOwnNewcomers, isAlignedSource } from "./own-newcomers.ts";
 import {
+  ALERT_DAYS,
   judgeNewcomer,
   groupFindings,
   NO_ALERTS,
@@ -83,7 +85,7 @@ const findNewSources = (facts: ReviewFacts): RuleResult => {
     ({ shownKey }) => shownKey,
   );
   const reviewedSources: number[] = [];
-  const found: Source[] = [];
+  const found: FoundSource[] = [];
   let isPending = false;
   for (const [key, members] of candidates) {
     // Nothing is looked up for test domains.
@@ -92,16 +94,46 @@ const findNewSources = (facts: ReviewFacts): RuleResult => {
       members.some((member) => member.isNamePending && nowMs - member.firstSeenAtMs < REVERSE_NAME_WAIT_MS);
     isPending ||= isNamePending;
     if (isNamePending) continue;
-    const source = facts.sources(recent).get(key);
-    const isKnown = wasReviewed(members, reviewedByKey.get(key), facts);
-    const judgement = isKnown ? "reviewed" : judgeSource(key, members, source, facts);
-    if (judgement === "wait") continue;
-    reviewedSources.push(...members.map(({ number }) => number));
-    if (judgement === "alert" && source !== undefined) found.push(source);
+    for (const { members: judged, judgement, subject, source } of judgeGroup(key, members, {
+      facts,
+      reviewed: reviewedByKey.get(key) ?? [],
+    })) {
+      const waiting = judged.filter((member) => awaitsName(member, facts));
+      isPending ||= judgement === "wait" && waiting.length > 0;
+      if (judgement === "wait") continue;
+      reviewedSources.push(...judged.flatMap((member) => (waiting.includes(member) ? [] : member.number)));
+      if (judgement === "alert" && source !== undefined) found.push({ subject, source });
+    }
   }
-  const alerts = groupFindings(found.toSorted(mostFirst("messages"))).map(newSourcesAlert);
-  return { alerts, reviewedSources, isPending };
+  const byMessages = found.toSorted((a, b) => b.source.messages - a.source.messages);
+  return { alerts: groupFindings(byMessages).map(newSourcesAlert), reviewedSources, isPending };
 };
+
+interface FoundSource {
+  readonly subject: string;
+  readonly source: Source;
+}
+
+/** Judges the new stored sources of a key: together, but for those that only count as the domain's own. */
+const judgeGroup = (
+  key: string,
+  members: readonly KeyedSource[],
+  { facts, reviewed }: { readonly facts: ReviewFacts; readonly reviewed: readonly KeyedSource[] },
+) => {
+  const context = { facts, sentEnough: (source: Source) => sentEnough(source, facts) };
+  const newcomers = key === "own" ? findOwnNewcomers(members, reviewed, context) : [];
+  const apart = new Set(newcomers.flatMap((newcomer) => newcomer.members));
+  const others = members.filter((member) => !apart.has(member));
+  if (others.length === 0) return newcomers;
+  const source = facts.sources(facts.recent).get(key);
+  const isKnown = wasReviewed(others, reviewed, facts);
+  const judgement = isKnown ? "reviewed" : judgeSource(key, others, source, facts);
+  return [...newcomers, { members: others, subject: key, source, judgement }];
+};
+
+/** Aligned mail is reviewed again when the reverse name of its address is known: it may show another sender. */
+const awaitsName = (member: KeyedSource, { domain, today }: ReviewFacts) =>
+  domain.mode === "live" && member.isNamePending && isAlignedSource(member) && member.firstDay >= today - ALERT_DAYS;
 
 const data = z.object({
   count: integerField("Number of new sources; more than ten come as one event."),
@@ -121,11 +153,7 @@ export const NEW_SOURCE = alertRule({
       sources.map((source) => ({ text: `${sourceName(source)}: ${passed(source)}` })),
       count,
     ),
-    action(
-      sources.length === 1
-        ? "If it is yours, classify it as authorized. If not, classify it as a threat."
-        : "Classify each source: authorized if it is yours, a threat if not.",
-    ),
+    action(adviceOn(sources)),
     sourcesLink(sources, domain, { one: "Classify it", all: "Show the sources" }),
   ],
   open: {
@@ -149,6 +177,14 @@ export const NEW_SOURCE = alertRule({
     },
   },
 });
+
+const adviceOn = (sources: readonly EventSource[]) => {
+  if (sources.every(({ key }) => key === "own"))
+    return "If it is yours, acknowledge the alert. If not, remove what authorizes it from the SPF record, and renew the DKIM key.";
+  return sources.length === 1
+    ? "If it is yours, classify it as authorized. If not, classify it as a threat."
+    : "Classify each source: authorized if it is yours, a threat if not.";
+};
 
 /** A source in a list of mail. */
 export const sourceName = ({ name, service, classification }: EventSource): string => {
@@ -182,14 +218,11 @@ const signsForDomain = ({ evidence: { signer } }: KeyedSource) => signer !== nul
  */
 const wasReviewed = (
   members: readonly KeyedSource[],
-  reviewed: readonly KeyedSource[] | undefined,
+  reviewed: readonly KeyedSource[],
   facts: ReviewFacts,
 ): boolean => {
-  if (reviewed === undefined) return false;
-  const isAlignedBefore = reviewed.some(
-    ({ evidence, isPlausible }) => evidence.signer !== null || (isPlausible && evidence.envelope !== null),
-  );
-  if (isAlignedBefore || !members.some(signsForDomain)) return true;
+  if (reviewed.length === 0) return false;
+  if (reviewed.some(isAlignedSource) || !members.some(signsForDomain)) return true;
   const { today, domain, thresholds, rollups } = facts;
   const range = { fromDay: today - KNOWN_DAYS, toDay: today };
   const numbers = new Set(reviewed.map(({ number }) => number));
@@ -238,7 +271,8 @@ const sentEnough = ({ messages, aligned }: Source, facts: ReviewFacts) => {
 };
 
 /** One source, or many together; the most messages first. */
-const newSourcesAlert = (sources: readonly Source[]): Alert => {
+const newSourcesAlert = (newcomers: readonly FoundSource[]): Alert => {
+  const sources = newcomers.map(({ source }) => source);
   const [first] = sources;
   const isOne = sources.length === 1 && first !== undefined;
   const found: z.output<typeof data> = {
@@ -247,7 +281,8 @@ const newSourcesAlert = (sources: readonly Source[]): Alert => {
   };
   return {
     rule: "new_source",
-    subject: isOne ? first.key : subjectOfMany(sources.map(({ key }) => key)),
+    subject:
+      newcomers.length === 1 ? (newcomers[0]?.subject ?? "") : subjectOfMany(newcomers.map((one) => one.subject)),
     data: found,
     summary: isOne
       ? `new source ${nameWithSelector(first)}: ${plural(first.messages, "message")}, ${first.aligned} passed DMARC`

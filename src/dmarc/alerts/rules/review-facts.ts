@@ -115,6 +115,11 @@ export class ReviewFacts {
     );
   }
 
+  /** See `DomainSources`. */
+  part(members: readonly KeyedSource[], name: string): Source | undefined {
+    return this.#open().part(members, name);
+  }
+
   #open() {
     this.#sources ??= new DomainSources(this.rollups, this.domain);
     return this.#sources;

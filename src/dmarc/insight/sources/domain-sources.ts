@@ -192,6 +192,14 @@ export class DomainSources {
     return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
   }
 
+  /** Some stored sources of one key, as a source with a name of its own; undefined for none. */
+  part(members: readonly KeyedSource[], name: string): Source | undefined {
+    const key = members[0]?.shownKey ?? "";
+    const classes = { classification: judgeMembers(members).classification, classifiedBy: "service" } as const;
+    const [source] = sourceResponse({ key, members, ...classes }, this.#addresses);
+    return source === undefined ? undefined : { ...source, name };
+  }
+
   /** The names of stored sources in the range, by their numbers. */
   names(range: DayRange, { byNetwork = false }: SourceOptions = {}): ReadonlyMap<number, SourceName> {
     const keyOf = byNetwork ? networkKeyOf : shownKeyOf;

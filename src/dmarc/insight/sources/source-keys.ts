@@ -156,6 +156,10 @@ export interface KeyedSource extends IdentifiedSource {
   readonly isPlausible: boolean;
   /** Whether the reverse name of its address is still being looked up. */
   readonly isNamePending: boolean;
+  /** Whether its confirmed reverse name is in the domain's organization. */
+  readonly isOwnName: boolean;
+  /** The AS that announces its address; null when unknown. */
+  readonly asn: number | null;
   /** Whether mail of the domain's own comes from the same network. */
   readonly isBesideOwn: boolean;
   /** The first of the user's rules that matches; null for none. */
@@ -201,6 +205,7 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
   const shownKeys = new Set(shown.map(({ shownKey }) => shownKey));
   return shown.map(({ source, unauthenticatedKey, rule, shownKey, isSenderUnknown }) => {
     const { ip, signer, envelope, foreign } = source.evidence;
+    const address = ip === null ? undefined : addresses.get(ip);
     return {
       ...source,
       shownKey,
@@ -210,7 +215,9 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
       isSenderUnknown,
       isPlausible: signer !== null || identities.isOwn(envelope) || (envelope === null && foreign === null),
       isRelayed: relayed.has(source.number),
-      isNamePending: ip !== null && addresses.get(ip)?.isAsked !== true,
+      isNamePending: ip !== null && address?.isAsked !== true,
+      isOwnName: address?.isConfirmed === true && identities.isOwn(address.name),
+      asn: address?.asn ?? null,
       isBesideOwn: ip !== null && ownNetworks.has(ipNetworkOf(ip)),
     };
   });
