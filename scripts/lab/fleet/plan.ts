@@ -97,6 +97,8 @@ export interface DomainPlan {
   }>;
   /** Days on which the DNS fails for its record, by day and night. */
   readonly isUnreachable?: (day: number) => boolean;
+  /** Addresses whose reverse names the DNS does not say for some hours from the beginning of a day. */
+  readonly unanswered?: ReadonlyArray<{ readonly ip: string; readonly day: number; readonly hours: number }>;
   /** Days on which no reporter sends anything. */
   readonly isSilent?: (day: number) => boolean;
   /** What the owner sets, by PATCH. */

@@ -227,6 +227,7 @@ export interface OwnSetup {
   readonly accept?: Stream["accept"];
   readonly isBroken?: (day: number) => boolean;
   readonly selectorOn?: (day: number) => string;
+  readonly isPooled?: boolean;
   /** One server more from a day on, elsewhere. */
   readonly added?: { readonly day: number; readonly network: string };
 }
@@ -247,6 +248,7 @@ export const ownServers = (addresses: Addresses, setup: OwnSetup): Stream => {
   return {
     who: setup.who,
     accept: setup.accept ?? ["authorized"],
+    isPooled: setup.isPooled === true,
     volume,
     hosts: (day) => (added !== undefined && day >= added.day ? [...hosts, ...later] : hosts),
     mail: (day) => ({

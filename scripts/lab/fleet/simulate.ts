@@ -1,4 +1,5 @@
 import { isoDay } from "../../../src/foundation/base/days.ts";
+import { reverseQueryName } from "../../../src/foundation/net/dns-name.ts";
 import { createAddresses } from "./addresses.ts";
 import { createBuilder } from "./builder.ts";
 import { createChance } from "./chance.ts";
@@ -6,6 +7,7 @@ import { type FleetDns, createFleetDns } from "./dns.ts";
 import { attackedDomains } from "./domains-attacked.ts";
 import { eventfulDomains } from "./domains-eventful.ts";
 import { quietDomains } from "./domains-quiet.ts";
+import { hostingDomains } from "./domains-hosting.ts";
 import { unalignedDomains } from "./domains-unaligned.ts";
 import { type Observed, type SeenAdvice, observe, readAdvice, readRows, readSources } from "./observed.ts";
 import type { Checkpoint, DomainPlan } from "./plan.ts";
@@ -19,7 +21,7 @@ import { z } from "zod";
 export const fleetOf = (seed: number, dns: FleetDns, { key, only }: { key: string; only: RegExp }): DomainPlan[] => {
   const addresses = createAddresses(dns, createChance(seed).named("addresses"));
   const builder = createBuilder(addresses, key);
-  const makers = [quietDomains, unalignedDomains, attackedDomains, eventfulDomains];
+  const makers = [quietDomains, unalignedDomains, attackedDomains, eventfulDomains, hostingDomains];
   const plans = makers.flatMap((make) => make(builder));
   return plans.filter(({ name, theme }) => only.test(name) || only.test(theme));
 };
@@ -197,6 +199,8 @@ const live = async (run: Run, { days, tell }: SimulationOptions): Promise<Delive
     const due = waiting.filter((one) => one.atMs <= atMs).toSorted((a, b) => a.atMs - b.atMs);
     waiting = waiting.filter((one) => one.atMs > atMs);
     for (const plan of run.plans) {
+      for (const { ip, day: from, hours } of plan.unanswered ?? [])
+        world.dns.fail(reverseQueryName(ip), hour >= from * HOURS && hour < from * HOURS + hours);
       const address = enrolled.get(plan.name)?.address;
       if (address !== undefined && plan.lapses !== undefined)
         publishRecord(world.dns, plan, { day, hour: ofDay, address });

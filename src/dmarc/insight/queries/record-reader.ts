@@ -149,12 +149,12 @@ type Names = ReturnType<DomainSources["names"]>;
 /** The names of the sources of a report's domain. */
 const createNameCache = (rollups: RollupStore, range: DayRange) => {
   const cache = new Map<number, Names>();
-  return ({ domainNumber: number, domainId: id, domain, sourceRules }: ExportedReport) => {
+  return ({ domainNumber: number, domainId: id, domain, sourceRules, state }: ExportedReport) => {
     const cached = cache.get(number);
     if (cached !== undefined) return cached;
     if (cache.size >= CACHED_DOMAINS_MAX) cache.clear();
     const rules = sourceRulesSchema.parse(JSON.parse(sourceRules));
-    const names = new DomainSources(rollups, { number, id, domain, sourceRules: rules }).names(range);
+    const names = new DomainSources(rollups, { number, id, domain, sourceRules: rules, state }).names(range);
     cache.set(number, names);
     return names;
   };

@@ -83,6 +83,8 @@ export interface ExportedReport {
   readonly domainId: string;
   /** JSON. */
   readonly sourceRules: string;
+  /** JSON; null before the first DNS check. */
+  readonly state: string | null;
   readonly domain: string;
 }
 
@@ -117,7 +119,7 @@ const RAW = `SELECT i.name, i.via, w.bytes FROM dmarc_raw w JOIN dmarc_ingestion
 const TLS_REPORTS = `SELECT id, ingestion, org, report_id reportId, begin_ms beginMs, end_ms endMs,
   successful_sessions successfulSessions, failed_sessions failedSessions, body, received_at_ms receivedAtMs
   FROM dmarc_tls_reports WHERE domain = ? AND id < ? ORDER BY id DESC LIMIT ?`;
-const EXPORTED_REPORTS = `SELECT r.number, d.number domainNumber, d.id domainId, d.domain, d.source_rules sourceRules FROM dmarc_reports r
+const EXPORTED_REPORTS = `SELECT r.number, d.number domainNumber, d.id domainId, d.domain, d.source_rules sourceRules, d.state FROM dmarc_reports r
   CROSS JOIN dmarc_domains d ON d.number = r.domain AND d.account_id = ? AND d.mode = ? AND d.deleted_at_ms IS NULL
   WHERE r.number >= ? AND r.number <= ? AND r.day BETWEEN ? AND ? AND r.is_complete = 1 ORDER BY r.number`;
 const LAST_EXPORTABLE = `SELECT min(coalesce((SELECT max(number) FROM dmarc_reports), 0),

@@ -12,6 +12,7 @@ import {
   type IdentifiedSource,
   SourceIdentities,
   type SourceWithEvidence,
+  organisationUnder,
   trustedEvidence,
   withEvidence,
 } from "./source-identity.ts";
@@ -26,6 +27,7 @@ import {
   userClassificationOf,
 } from "./source-classification.ts";
 import { entryOf } from "../../reports/ingest/rollup.ts";
+import { readState } from "../../records/domains/domain-state.ts";
 import type { SourceRule } from "../../records/domains/source-rules.ts";
 import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
 import { nextTurn, type Clock } from "../../../foundation/base/clock.ts";
@@ -40,6 +42,8 @@ export interface SourceDomain {
   readonly id: string;
   readonly domain: string;
   readonly sourceRules: readonly SourceRule[];
+  /** The stored state of its DNS; null before the first check. */
+  readonly state: string | null;
 }
 
 interface SourceOptions {
@@ -97,10 +101,12 @@ export class DomainSources {
     private readonly rollups: RollupStore,
     private readonly domain: SourceDomain,
   ) {
-    this.#stored = rollups.storedSources(domain.number).map(withEvidence);
+    const suffix = readState(domain.state)?.believed.declared_suffix ?? null;
+    const organisation = organisationUnder(domain.domain, suffix);
+    this.#stored = rollups.storedSources(domain.number).map((source) => withEvidence(source, organisation));
     this.#addresses = rollups.addresses(domain.number);
     this.#identities = new SourceIdentities({
-      domain: domain.domain,
+      ...{ domain: domain.domain, organisation },
       sources: trustedEvidence(this.#stored),
       addresses: this.#addresses,
     });

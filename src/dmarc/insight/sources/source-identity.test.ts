@@ -1,18 +1,30 @@
 import { describe, expect, test } from "bun:test";
 import type { SourceAddress } from "./rollup-rows.ts";
 import { knownServices } from "../../records/services/services.ts";
-import { SourceIdentities, isSourceKey, reverseNameKindOf, withEvidence } from "./source-identity.ts";
+import {
+  SourceIdentities,
+  isSourceKey,
+  organisationUnder,
+  reverseNameKindOf,
+  withEvidence,
+} from "./source-identity.ts";
 
 const NOTHING = { isConfirmed: true, isAsked: true, asn: null, asName: null, country: null };
 /** `key` of each stored source, and the confirmed reverse name of each address. */
-const identify = (keys: readonly string[], names: Readonly<Record<string, string>> = {}, domain = "example.com") => {
+const identify = (
+  keys: readonly string[],
+  names: Readonly<Record<string, string>> = {},
+  domain = "example.com",
+  declaredSuffix: string | null = null,
+) => {
+  const organisation = organisationUnder(domain, declaredSuffix);
   const facts = new Map<string, SourceAddress>(
     Object.entries(names).map(([ip, name]) => [ip, { ip, name, ...NOTHING }]),
   );
   const sources = keys.map((key, number) =>
-    withEvidence({ number, key, firstDay: 1, lastDay: 1, firstSeenAtMs: 1, isVouched: true }),
+    withEvidence({ number, key, firstDay: 1, lastDay: 1, firstSeenAtMs: 1, isVouched: true }, organisation),
   );
-  const identities = new SourceIdentities({ domain, sources, addresses: facts });
+  const identities = new SourceIdentities({ domain, organisation, sources, addresses: facts });
   return sources.map((source) => identities.identityOf(source).key);
 };
 
@@ -131,18 +143,12 @@ describe("an address is", () => {
 
   test("not a service for its AS number, when its name is one of a line to the home", () => {
     const asn = knownServices().find((service) => service.asn !== undefined)?.asn?.[0] ?? 0;
-    const source = withEvidence({
-      number: 1,
-      key: `${IP} -/- - -`,
-      firstDay: 1,
-      lastDay: 1,
-      firstSeenAtMs: 1,
-      isVouched: true,
-    });
+    const stored = { number: 1, key: `${IP} -/- - -`, firstDay: 1, lastDay: 1, firstSeenAtMs: 1, isVouched: true };
+    const domain = { domain: "example.com", organisation: "example.com" };
+    const source = withEvidence(stored, domain.organisation);
     const kindOf = (name: string | null) => {
       const facts = new Map([[IP, { ...NOTHING, ip: IP, name, asn }]]);
-      return new SourceIdentities({ domain: "example.com", sources: [source], addresses: facts }).identityOf(source)
-        .kind;
+      return new SourceIdentities({ ...domain, sources: [source], addresses: facts }).identityOf(source).kind;
     };
     expect([kindOf(null), kindOf("pool-192-0-2-1.isp.example")]).toEqual(["service", "network"]);
   });
@@ -151,6 +157,21 @@ describe("an address is", () => {
     const keys = ["192.0.2.1 example.com/k1 - -", "198.51.100.1 example.com/k1 - -"];
     expect(identify(keys, { "192.0.2.1": "mail1.rsgsv.net" })).toEqual(["service:mailchimp", "net:198.51.100.0/24"]);
   });
+});
+
+test("the parent of a domain that declares itself a public suffix is another organization", () => {
+  const domain = "town.county.example";
+  const keys = ["192.0.2.1 county.example/c1 - -", "192.0.2.2 -/- - -", `192.0.2.3 ${domain}/t1 ${domain} -`];
+  const names = {
+    "192.0.2.1": "mx.county.example",
+    "192.0.2.2": "mx.village.county.example",
+    "192.0.2.3": `mx.${domain}`,
+  };
+  expect(identify(keys, names, domain)).toEqual(["own", "own", "own"]);
+  const others = ["org:county.example", "org:county.example", "own"];
+  expect(identify(keys, names, domain, "county.example")).toEqual(others);
+  expect(identify(keys.slice(0, 1), {}, domain, "county.example")).toEqual(["org:county.example"]);
+  expect(identify(keys, names, domain, "elsewhere.example")).toEqual(["own", "own", "own"]);
 });
 
 test.each([

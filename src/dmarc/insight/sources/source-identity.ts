@@ -1,4 +1,4 @@
-import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
+import { isSameOrganisation, organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { entryOf, readSourceKey, type SourceEvidence } from "../../reports/ingest/rollup.ts";
 import { findService, serviceOfAsn, type KnownService } from "../../records/services/services.ts";
 import type { SourceAddress, Totals } from "./rollup-rows.ts";
@@ -51,16 +51,29 @@ export const trustedEvidence = <T extends SourceWithEvidence>(sources: readonly 
   return sources.filter(({ isVouched, evidence }) => isVouched || !vouched.has(evidence.ip));
 };
 
-export const withEvidence = ({
-  number,
-  key,
-  firstDay,
-  lastDay,
-  firstSeenAtMs,
-  isVouched,
-}: StoredSource): SourceWithEvidence => {
-  return { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence: readSourceKey(key) };
+/**
+ * `organisation`: the organizational domain of the monitored domain. What was stored as a signature of the domain's own is another
+ * one's where a domain between declares itself a public suffix.
+ */
+export const withEvidence = (source: StoredSource, organisation: string): SourceWithEvidence => {
+  const { number, key, firstDay, lastDay, firstSeenAtMs, isVouched } = source;
+  const evidence = readSourceKey(key);
+  const { signer, foreign } = evidence;
+  const isOther = signer !== null && !isBelow(signer, organisation) && isSameOrganisation(signer, organisation);
+  const read = isOther ? { ...evidence, signer: null, selector: null, foreign: foreign ?? signer } : evidence;
+  return { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence: read };
 };
+
+const isBelow = (name: string, parent: string) => name === parent || name.endsWith(`.${parent}`);
+
+/** The organizational domain of a domain, below the parent that declares itself a public suffix where there is one. */
+export const organisationUnder = (domain: string, declaredSuffix: string | null): string =>
+  declaredSuffix === null || !domain.endsWith(`.${declaredSuffix}`)
+    ? organisationOf(domain)
+    : domain
+        .split(".")
+        .slice(-declaredSuffix.split(".").length - 1)
+        .join(".");
 
 /** The organizational domain of a name; the name itself where it has none. */
 export const organisationOf = (name: string): string => organisationalDomain(name) ?? name;
@@ -133,15 +146,17 @@ export class SourceIdentities {
     private readonly context: {
       /** The monitored domain. */
       readonly domain: string;
+      /** See `organisationUnder`. */
+      readonly organisation: string;
       /** See `trustedEvidence`. */
       readonly sources: readonly SourceWithEvidence[];
       readonly addresses: ReadonlyMap<string, SourceAddress>;
     },
   ) {
-    const { domain, sources } = context;
+    const { domain, organisation, sources } = context;
     this.#own = { key: "own", kind: "own", name: `${domain} (own servers)`, service: null };
-    this.#organisation = organisationOf(domain);
-    this.#parent = organisationalDomain(this.#organisation);
+    this.#organisation = organisation;
+    this.#parent = organisationalDomain(organisation);
     this.#byAddress = Map.groupBy(sources, ({ evidence }) => evidence.ip);
   }
 
@@ -158,6 +173,7 @@ export class SourceIdentities {
   /** Whether a name is in the organization of the domain. */
   isOwn(name: string | null): boolean {
     if (name === null || name === this.#organisation) return name !== null;
+    if (this.#parent !== null && this.#parent !== this.#organisation) return isBelow(name, this.#organisation);
     // The suffix test comes first: most names need no look at the public suffix list.
     return this.#parent !== null && name.endsWith(this.#parent) && organisationalDomain(name) === this.#parent;
   }

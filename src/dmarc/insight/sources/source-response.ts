@@ -12,7 +12,7 @@ import { ipNetworkOf } from "../addresses/address-store.ts";
 export const sourceSchema = z
   .object({
     key: textField(
-      "`own`: the domain's own servers. `service:<id>`: a known service; with `/others` at the end, mail from that service that cannot be attributed to the domain's own account, such as forwarded mail. `org:<domain>`: another organization. `net:<network>`: a network without a name; with `/unauthenticated` at the end, its unauthenticated mail where other mail comes from the network, too. `unauthenticated`: unauthenticated mail from addresses without a proper reverse name, taken together. `pending`: the same while reverse names are being looked up. `other`: addresses beyond the most that are kept apart for a domain.",
+      "`own`: the domain's own servers. `service:<id>`: a known service; with `/others` at the end, mail from that service that cannot be attributed to the domain's own account, such as forwarded mail. Of services that host websites, forms of your own website have the key of the service. `org:<domain>`: another organization. `net:<network>`: a network without a name; with `/unauthenticated` at the end, its unauthenticated mail where other mail comes from the network, too. `unauthenticated`: unauthenticated mail from addresses without a proper reverse name, taken together. `pending`: the same while reverse names are being looked up. `other`: addresses beyond the most that are kept apart for a domain.",
     ),
     kind: z.enum(SOURCE_KINDS).describe("The kind of sender that the key stands for; `network` also for `other`."),
     name: textField("Display name."),

@@ -126,7 +126,8 @@ export const confirmChanges = (
     return { state: Object.keys(observed).length === 0 ? null : { believed: observed, doubts: {} }, changes: [] };
   }
   const parts = PARTS.map((part) => confirmPart(part, before, observed, options));
-  let known = before.believed;
+  const { declared_suffix } = observed;
+  let known: DnsObservation = { ...before.believed, ...(declared_suffix === undefined ? {} : { declared_suffix }) };
   for (const { believed } of parts) known = { ...known, ...believed };
   return {
     state: {

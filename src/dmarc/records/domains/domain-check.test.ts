@@ -254,3 +254,13 @@ test("without a report host nothing can be looked up, but for test keys", async 
     "v=DMARC1; p=reject; rua=mailto:dmarc@merge.example,mailto:token@reports.example",
   );
 });
+
+test("a parent that declares itself a public suffix is observed, of a domain below an organization only", async () => {
+  const suffix = { "_dmarc.example.com": { TXT: ["v=DMARC1; p=none; psd=y"] } };
+  expect((await look(suffix, "town.example.com")).observed.declared_suffix).toBe("example.com");
+  expect((await look({}, "town.example.com")).observed.declared_suffix).toBe(null);
+  expect(await look({ "_dmarc.example.com": "servfail" }, "town.example.com")).not.toHaveProperty(
+    "observed.declared_suffix",
+  );
+  expect((await look(suffix)).observed.declared_suffix ?? null).toBe(null);
+});

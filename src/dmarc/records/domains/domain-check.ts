@@ -1,12 +1,14 @@
 import type { Clock } from "../../../foundation/base/clock.ts";
 import type { Result } from "../../../foundation/base/errors.ts";
 import { withDeadline } from "../../../foundation/base/wait.ts";
+import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { abortableResolver, isDefinite, type DnsResolver } from "../../../foundation/net/dns.ts";
 import {
   checkAuthorisation,
   type Authorisation,
   type NameTooLong,
   discoverPolicy,
+  findDeclaredSuffix,
   type PolicyDiscovery,
 } from "../record/discovery.ts";
 import { adviseRecord, type DnsCheckResult } from "./publication.ts";
@@ -43,11 +45,12 @@ export const createDomainCheck =
     const resolver = resolverFor({ domain, ours, reportHost, isSetUp });
     return withDeadline(clock, { timeoutMs: TIMEOUT_MS, signal }, async (ending) => {
       const abortable = abortableResolver(resolver, clock, ending);
-      const [discovery, authorisation] = await Promise.all([
+      const [discovery, authorisation, suffix] = await Promise.all([
         discoverPolicy(abortable, domain).then((found) => applyNonexistentPolicy(abortable, domain, found)),
         checkAuthorisation(abortable, { domain, reportHost, ours }),
+        organisationalDomain(domain) === domain ? null : findDeclaredSuffix(abortable, domain),
       ]);
-      return resultOf({ domain, ours, discovery, authorisation });
+      return resultOf({ domain, ours, discovery, authorisation, suffix });
     });
   };
 
@@ -77,9 +80,10 @@ interface Answers {
   readonly ours: string;
   readonly discovery: PolicyDiscovery;
   readonly authorisation: Result<Authorisation, NameTooLong>;
+  readonly suffix: string | null | undefined;
 }
 
-const resultOf = ({ domain, ours, discovery, authorisation }: Answers): DnsCheckResult => {
+const resultOf = ({ domain, ours, discovery, authorisation, suffix }: Answers): DnsCheckResult => {
   const authorised = authorisationCheck(authorisation);
   const advice = adviseRecord(domain, { ours, discovery, authorised });
   const expected = advice.value === "" ? null : advice.value;
@@ -96,6 +100,7 @@ const resultOf = ({ domain, ours, discovery, authorisation }: Answers): DnsCheck
       ...(address.ok === null ? {} : { holds_ours: address.ok }),
       ...(policy === undefined ? {} : { policy }),
       ...(allowed === undefined ? {} : { authorisation: allowed }),
+      ...(suffix === undefined ? {} : { declared_suffix: suffix }),
     },
     dnsRecords: [advice],
     recordTtlS: discovery.queried[0]?.ttlS ?? 0,

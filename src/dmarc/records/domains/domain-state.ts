@@ -66,6 +66,8 @@ export const observationSchema = z.object({
   holds_ours: z.boolean().optional(),
   policy: policySchema.nullable().optional(),
   authorisation: z.enum(["authorised", "not_needed", "missing", "redirected"]).optional(),
+  /** The domain above that declares itself a public suffix: see `findDeclaredSuffix`. It counts without confirmation. */
+  declared_suffix: z.string().nullable().optional(),
 });
 export type DnsObservation = z.output<typeof observationSchema>;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
-import { type PolicyDiscovery, discoverPolicy, QUERIES_MAX, walkTargets } from "./discovery.ts";
+import { type PolicyDiscovery, discoverPolicy, findDeclaredSuffix, QUERIES_MAX, walkTargets } from "./discovery.ts";
 import { mergeRua } from "./merge.ts";
 
 /** A zone with these texts at the `_dmarc` names of these domains. */
@@ -255,4 +255,16 @@ test("a caller that has gone ends the walk", async () => {
   const discovery = await discoverPolicy(resolver, "a.example.com", { signal: AbortSignal.abort() });
   expect(discovery).toMatchObject({ kind: "indefinite", outcome: "aborted" });
   expect(resolver.queries).toHaveLength(1);
+});
+
+test.each<[string, string, Zone, string | null | undefined]>([
+  ["the parent", "a.example.com", zoneOf({ "example.com": "v=DMARC1; p=none; psd=y" }), "example.com"],
+  ["the nearest one", "b.a.example.com", zoneOf({ "a.example.com": "v=DMARC1; psd=y" }), "a.example.com"],
+  ["none, below an organization", "b.a.example.com", zoneOf({ "a.example.com": "v=DMARC1; psd=n" }), null],
+  ["none without a declaration", "a.example.com", zoneOf({ "example.com": "v=DMARC1; p=none" }), null],
+  ["none of two records", "a.example.com", zoneOf({ "example.com": ["v=DMARC1; psd=y", "v=DMARC1; psd=y"] }), null],
+  ["none beyond the organizational domain", "a.co.uk", zoneOf({ "co.uk": "v=DMARC1; psd=y" }), null],
+  ["unknown without a response", "a.example.com", { "_dmarc.example.com": "servfail" }, undefined],
+])("the declared public suffix above a domain is %s", async (_, domain, zone, suffix) => {
+  expect(await findDeclaredSuffix(createZoneResolver(zone), domain)).toBe(suffix);
 });

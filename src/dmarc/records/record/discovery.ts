@@ -106,6 +106,26 @@ export const walkTargets = (domain: string): readonly string[] => {
   return labels.slice(first).map((_, index) => labels.slice(first + index).join("."));
 };
 
+/**
+ * The domain above that declares itself a public suffix (`psd=y`, RFC 9989 §4.10.2): one label below it begins another organization.
+ * Looked for up to the organizational domain by the public suffix list. Null for none; undefined when the DNS does not say.
+ */
+export const findDeclaredSuffix = async (
+  resolver: DnsResolver,
+  domain: string,
+  options: ResolveOptions = {},
+): Promise<string | null | undefined> => {
+  for (const name of walkTargets(domain).filter((target) => isSameOrganisation(target, domain))) {
+    const { outcome, records: texts } = await resolver.resolve(recordHost(name), "TXT", options);
+    if (!isDefinite(outcome)) return undefined;
+    const records = dmarcRecordsIn(texts);
+    const psd = records.length === 1 ? records[0]?.values?.psd : undefined;
+    if (psd === "y") return name;
+    if (psd === "n") return null;
+  }
+  return null;
+};
+
 interface DnsAnswer {
   readonly name: string;
   readonly host: string;
