@@ -12,7 +12,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   bulk: 46_602,
   cli: 44_515,
   dashboard: 130_844,
-  dmarc: 182_228,
+  dmarc: 184_411,
   doctor: 11_453,
   foundation: 92_545,
   "main.ts": 132,
@@ -20,7 +20,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   service: 33_009,
   verify: 52_495,
 };
-const FILES_MAX = 599;
+const FILES_MAX = 600;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -4,7 +4,7 @@ import { createDmarcAlertHarness, enrolSettled, expectDocumented } from "../../.
 const newHarness = createDmarcAlertHarness();
 const HOUR_MS = 60 * 60_000;
 const MANY = { messages: 270, aligned: 270 };
-/** It passes SPF for a name of the domain. */
+/** A stored source that passes SPF for a name of the domain. */
 const passing = (ip: string) => `${ip} -/- promo.example.com -`;
 const signing = (ip: string) => `${ip} example.com/mail - -`;
 const STRANGER = "203.0.113.7";

@@ -24,7 +24,7 @@ const networkOf = ({ evidence: { ip } }: KeyedSource) => (ip === null ? null : i
 
 /**
  * New addresses that count as the domain's own because they pass SPF or sign for it, although no reverse name of the domain says so.
- * Whoever can send as the domain chooses the reverse name, and whether there is one. Known are the networks of the domain's own
+ * The owner of an address decides whether it has a reverse name, and which. Known are the networks of the domain's own
  * servers, and for servers without a name their AS: in a cloud addresses come and go.
  */
 export const findOwnNewcomers = (

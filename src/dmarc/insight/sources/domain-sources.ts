@@ -106,7 +106,8 @@ export class DomainSources {
     this.#stored = rollups.storedSources(domain.number).map((source) => withEvidence(source, organisation));
     this.#addresses = rollups.addresses(domain.number);
     this.#identities = new SourceIdentities({
-      ...{ domain: domain.domain, organisation },
+      domain: domain.domain,
+      organisation,
       sources: trustedEvidence(this.#stored),
       addresses: this.#addresses,
     });

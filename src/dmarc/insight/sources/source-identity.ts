@@ -52,8 +52,8 @@ export const trustedEvidence = <T extends SourceWithEvidence>(sources: readonly 
 };
 
 /**
- * `organisation`: the organizational domain of the monitored domain. What was stored as a signature of the domain's own is another
- * one's where a domain between declares itself a public suffix.
+ * `organisation`: the organizational domain of the monitored domain. A stored signature of the domain's own is
+ * another organization's where a domain between declares itself a public suffix.
  */
 export const withEvidence = (source: StoredSource, organisation: string): SourceWithEvidence => {
   const { number, key, firstDay, lastDay, firstSeenAtMs, isVouched } = source;
