@@ -1,10 +1,10 @@
 /**
  * Measures speed and memory, each figure beside its limit. `--only GROUP` (several times, too) runs those groups alone,
  * `--json` prints for a program, `--binary PATH` takes another binary, `--quick` leaves out the largest sizes. Exits with 1
- * when a limit is missed, unless `--report` is given.
+ * when a limit is missed, unless `--report` is given, which writes the figures into `bench/README.md`.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { measureBlocklists } from "./bench/blocklists.ts";
@@ -24,6 +24,7 @@ import { measureIntake } from "./bench/intake.ts";
 import { type Mark, isMet, marksJson, marksText } from "./bench/marks.ts";
 import { measurePlan } from "./bench/plan.ts";
 import { measureProviders } from "./bench/providers.ts";
+import { withReport } from "./bench/report.ts";
 import { measureSilent } from "./bench/silent.ts";
 import type { Stage } from "./bench/stage.ts";
 import { measureStart } from "./bench/start.ts";
@@ -75,6 +76,14 @@ const measure = async (stage: Stage, group: string): Promise<Mark[]> => {
   }
 };
 
+/** Writes the marks into the table of `bench/README.md`. */
+const writeReport = async (marks: readonly Mark[]): Promise<void> => {
+  const page = Bun.file(join(ROOT, "scripts/bench/README.md"));
+  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? process.arch}${options.quick ? ", --quick" : ""}`;
+  const day = new Date().toISOString().slice(0, 10);
+  await page.write(withReport(await page.text(), { marks, day, machine, groups: Object.keys(GROUPS) }));
+};
+
 const work = async (surroundings: Omit<Stage, "binary">): Promise<number> => {
   const binary = resolve(options.binary ?? join(ROOT, "dist/postwarden"));
   if (!(await Bun.file(binary).exists())) throw new Error(`${binary} is missing: npm run build`);
@@ -84,6 +93,7 @@ const work = async (surroundings: Omit<Stage, "binary">): Promise<number> => {
   const marks: Mark[] = [];
   for (const group of wanted) marks.push(...(await measure({ ...surroundings, binary }, group)));
   console.log(options.json ? marksJson(marks) : marksText(marks));
+  if (options.report) await writeReport(marks);
   return options.report || marks.every((mark) => isMet(mark) !== false) ? 0 : 1;
 };
 

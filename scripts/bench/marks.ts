@@ -44,14 +44,21 @@ const judged = (mark: Mark): string => {
   return met === null ? "" : met ? "met" : "MISSED";
 };
 
-const HEADINGS = ["group", "what", "measured", "limit", "", "note"];
+export const HEADINGS = ["group", "what", "measured", "limit", "", "note"];
+
+/** A mark under the headings. */
+export const cellsOf = (mark: Mark): readonly string[] => [
+  mark.group,
+  mark.what,
+  measured(mark),
+  demanded(mark),
+  judged(mark),
+  mark.note ?? "",
+];
 
 /** The marks as a table of text, one a line. */
 export const marksText = (marks: readonly Mark[]): string => {
-  const rows = [
-    HEADINGS,
-    ...marks.map((mark) => [mark.group, mark.what, measured(mark), demanded(mark), judged(mark), mark.note ?? ""]),
-  ];
+  const rows = [HEADINGS, ...marks.map(cellsOf)];
   const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => Bun.stringWidth(cells[column] ?? ""))));
   return rows
     .map((cells) =>

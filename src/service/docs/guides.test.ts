@@ -39,3 +39,31 @@ describe("a guide", () => {
     expect(readme.split("\n").length).toBeLessThanOrEqual(150);
   });
 });
+
+/** The groups of `npm run bench`, and the part of `npm run chaos` that measures. */
+const benchGroups = async (): Promise<readonly string[]> => {
+  const source = await Bun.file(new URL("../../../scripts/bench.ts", import.meta.url).pathname).text();
+  const table = /^const GROUPS\b.*?= \{\n(.*?)\n\};/ms.exec(source)?.[1] ?? "";
+  return [...table.matchAll(/^ {2}"?([a-z-]+)"?:/gm)].map(([, name = ""]) => name);
+};
+
+/** Rates, and what one thing takes or needs. */
+const FIGURE =
+  /\d[\d,.]*[^.|;]{0,40} per second|times as (fast|many|long)|\d ?ms each|\d [kMG]B (each|idle|of memory|for)|\b\d[\d,]* ms \(/;
+
+test("every measured figure of the README and the guides names the measurement that made it, and only ones that exist", async () => {
+  const groups = await benchGroups();
+  expect(groups.length).toBeGreaterThan(15);
+  for (const [name, text] of texts) {
+    const parts = text.replaceAll(/^( *)```.*?^\1```/gms, "").split(/\n\n|\n(?=\| |- |\d+\. )/);
+    const named = (part: string) =>
+      [...groups, "soak"].some((group) => new RegExp(`\`${group}\`|--only ${group}\\b`).test(part));
+    expect([name, parts.filter((part) => FIGURE.test(part) && !named(part))]).toEqual([name, []]);
+    for (const [, group = ""] of text.matchAll(/npm run bench -- --only ([a-z][a-z-]*)/g))
+      expect([name, groups.includes(group), group]).toEqual([name, true, group]);
+  }
+  // The table of the README names a group in each row.
+  const table = /^\| \| \|\n.*\n((?:\|.*\n)+)/m.exec(readme)?.[1]?.trim().split("\n") ?? [];
+  expect(table).not.toBeEmpty();
+  for (const row of table) expect(row).toMatch(new RegExp(`\\(\`(${groups.join("|")})\`\\)`));
+});
