@@ -4,7 +4,7 @@
  * when a limit is missed, unless `--report` is given, which writes the figures into `bench/README.md`.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { cpus, tmpdir } from "node:os";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { measureBlocklists } from "./bench/blocklists.ts";
@@ -77,9 +77,9 @@ const measure = async (stage: Stage, group: string): Promise<Mark[]> => {
 };
 
 /** Writes the marks into the table of `bench/README.md`. */
-const writeReport = async (marks: readonly Mark[]): Promise<void> => {
+const writeReport = async (marks: readonly Mark[], load: number): Promise<void> => {
   const page = Bun.file(join(ROOT, "scripts/bench/README.md"));
-  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? process.arch}${options.quick ? ", --quick" : ""}`;
+  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? process.arch}, load ${load.toFixed(0)}${options.quick ? ", --quick" : ""}`;
   const day = new Date().toISOString().slice(0, 10);
   await page.write(withReport(await page.text(), { marks, day, machine, groups: Object.keys(GROUPS) }));
 };
@@ -90,10 +90,12 @@ const work = async (surroundings: Omit<Stage, "binary">): Promise<number> => {
   const wanted = options.only ?? Object.keys(GROUPS);
   const unknown = wanted.filter((group) => !Object.hasOwn(GROUPS, group));
   if (unknown.length > 0) throw new Error(`There is no group ${unknown.join(", ")}: ${Object.keys(GROUPS).join(", ")}`);
+  // That of others: the measurement itself has not begun.
+  const [load = 0] = loadavg();
   const marks: Mark[] = [];
   for (const group of wanted) marks.push(...(await measure({ ...surroundings, binary }, group)));
   console.log(options.json ? marksJson(marks) : marksText(marks));
-  if (options.report) await writeReport(marks);
+  if (options.report) await writeReport(marks, load);
   return options.report || marks.every((mark) => isMet(mark) !== false) ? 0 : 1;
 };
 

@@ -3,8 +3,24 @@ import { cellsOf, HEADINGS, type Mark } from "./marks.ts";
 const BEGIN = "<!-- `npm run bench -- --report` writes what stands between here and the end -->";
 const END = "<!-- end -->";
 
-const rowOf = (cells: readonly string[]): string =>
-  `| ${cells.map((cell) => cell.replaceAll("|", "\\|").replaceAll(/\s+/g, " ").trim()).join(" | ")} |`;
+type Row = readonly string[];
+
+const readRow = (line: string): Row =>
+  line
+    .split(/(?<!\\)\|/)
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+
+const cellText = (cell: string): string => cell.replaceAll("|", "\\|").replaceAll(/\s+/g, " ").trim();
+
+/** A table whose columns are aligned, as `npm run format` has it. */
+const tableText = ([head = [], ...rows]: readonly Row[]): string => {
+  const all = [head, head.map(() => "---"), ...rows];
+  const widths = head.map((_, at) => Math.max(...all.map((row) => Bun.stringWidth(row[at] ?? ""))));
+  const line = (row: Row): string =>
+    `| ${row.map((cell, at) => cell + (cell === "---" ? "-" : " ").repeat((widths[at] ?? 0) - Bun.stringWidth(cell))).join(" | ")} |`;
+  return all.map(line).join("\n");
+};
 
 interface Report {
   readonly marks: readonly Mark[];
@@ -26,11 +42,12 @@ export const withReport = (text: string, { marks, day, machine, groups }: Report
   if (before === undefined || old === undefined || after === undefined || more.length + others.length > 0)
     throw new Error(`bench/README.md must have one line "${BEGIN}" and one line "${END}" after it.`);
   const measured = new Set(marks.map(({ group }) => group));
-  const groupOf = (row: string): string => row.split(" | ", 1)[0]?.slice(2) ?? "";
-  const kept = old.split("\n").filter((row) => groups.includes(groupOf(row)) && !measured.has(groupOf(row)));
-  const fresh = marks.map((mark) => rowOf([...cellsOf(mark), day, machine]));
-  const rows = groups.flatMap((group) => [...kept, ...fresh].filter((row) => groupOf(row) === group));
-  const head = [...HEADINGS, "date", "machine"];
-  const table = [rowOf(head), rowOf(head.map(() => "---")), ...rows].join("\n");
+  const kept = old
+    .split("\n")
+    .map(readRow)
+    .filter(([group = ""]) => groups.includes(group) && !measured.has(group));
+  const fresh = marks.map((mark) => [...cellsOf(mark), day, machine].map(cellText));
+  const rows = groups.flatMap((wanted) => [...kept, ...fresh].filter(([group]) => group === wanted));
+  const table = tableText([[...HEADINGS, "date", "machine"], ...rows]);
   return `${before}${BEGIN}\n\n${table}\n\n${END}${after}`;
 };
