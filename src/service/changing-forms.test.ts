@@ -6,10 +6,10 @@ import { changedWithoutEntry, entriesAddedBy, requireEntry } from "../testing/au
 import { Browser } from "../testing/dashboard-browser.ts";
 import { type Fields, signIn, type TestPage, type Visitor } from "../testing/dashboard.ts";
 import { sampleReportXml } from "../testing/dmarc-reports.ts";
-import { type FullAccount, FULL_SETTINGS, fillAccount } from "../testing/full-account.ts";
+import { createFullAccounts, type FullAccount, FULL_SETTINGS } from "../testing/full-account.ts";
 import { changesNothingOfOthers, type SharedChanges } from "../testing/other-account.ts";
 
-const start = createApps();
+const startAccount = createFullAccounts(createApps(), { ...FULL_SETTINGS, BACKUP_DIR: "/tmp" });
 
 interface Session {
   readonly id: string;
@@ -17,8 +17,8 @@ interface Session {
 }
 
 const startFull = async () => {
-  const app = start({ settings: { ...FULL_SETTINGS, BACKUP_DIR: "/tmp" } });
-  const account = await fillAccount(app);
+  const account = await startAccount();
+  const { app } = account;
   const visitor = await signIn(app);
   const { id: colleague } = invite(account, "colleague@example.com");
   const own = app.db.sqlite.query<Session, []>("SELECT id, user_id AS user FROM sessions").get() ?? {

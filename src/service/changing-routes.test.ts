@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import type { IssuedKey } from "../accounts/keys.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { sampleReportXml } from "../testing/dmarc-reports.ts";
-import { type FullAccount, FULL_SETTINGS, fillAccount } from "../testing/full-account.ts";
+import { createFullAccounts, type FullAccount } from "../testing/full-account.ts";
 import { changedWithoutEntry, entriesAddedBy, requireEntry } from "../testing/audit-entries.ts";
 import { changesNothingOfOthers } from "../testing/other-account.ts";
 
-const start = createApps();
+const startFull = createFullAccounts(createApps());
 
 interface Operation {
   /** Parameters of the path by name. */
@@ -98,8 +98,6 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
 
 /** Too many for the audit log: each verification names its key itself. */
 const UNRECORDED = "POST /v1/email-verifications";
-
-const startFull = (): Promise<FullAccount> => fillAccount(start({ settings: FULL_SETTINGS }));
 
 const changingRoutes = async (app: TestApp): Promise<readonly string[]> =>
   (await app.applicationOf("/v1/account")).routes

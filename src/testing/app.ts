@@ -13,7 +13,7 @@ import { Service } from "../service/compose.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createServer, type HttpApp } from "../service/server.ts";
 import { readConfig } from "../service/config.ts";
-import { openDb, type Db } from "../foundation/db/open.ts";
+import { openDb, openImage, type DatabaseImage, type Db } from "../foundation/db/open.ts";
 import { createDirectConnector, type Connector } from "../foundation/net/connector.ts";
 import { err } from "../foundation/base/errors.ts";
 import { createTestClock } from "./clock.ts";
@@ -35,6 +35,8 @@ export interface TestAppOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** A file, to open the same database again; default: one in memory. */
   readonly path?: string;
+  /** The database begins as that of another service (`image`), in memory. */
+  readonly image?: DatabaseImage;
 }
 
 export interface TestRequest {
@@ -140,10 +142,10 @@ export class TestApp {
 
   readonly #server: HttpApp;
 
-  constructor({ zone = {}, stub, connector, settings, path = ":memory:" }: TestAppOptions = {}) {
+  constructor({ zone = {}, stub, connector, settings, path = ":memory:", image }: TestAppOptions = {}) {
     const { clock } = this;
     this.resolver = createZoneResolver(zone);
-    this.db = openOrThrow(path);
+    this.db = image === undefined ? openOrThrow(path) : openImage(image);
     const direct = stub ? createDirectConnector({ clock, mayConnect: () => true }) : unreachable;
     const config = configOf({
       DATA_DIR,
@@ -230,6 +232,11 @@ export class TestApp {
 
   advance(ms: number): Promise<void> {
     return this.clock.advance(ms);
+  }
+
+  /** The content of the database, as others may begin with. */
+  image(): DatabaseImage {
+    return { bytes: this.db.sqlite.serialize(), migrated: this.db.migrated };
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import { type KeyMode, newId } from "../foundation/base/secrets.ts";
-import type { TestApp } from "./app.ts";
+import type { IssuedKey } from "../accounts/keys.ts";
+import { TestApp, type TestAppOptions } from "./app.ts";
 import { sampleReportXml } from "./dmarc-reports.ts";
 
 /** The settings with which every operation is possible. */
@@ -63,16 +64,21 @@ const addDelivery = (app: TestApp, owner: { account_id: string; mode: string }, 
   return id;
 };
 
+/** Requests with a key that must succeed. */
+const requester =
+  (app: TestApp, key: IssuedKey) =>
+  async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const response = await app.request(method, path, { key, body, headers });
+    if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${response.text}`);
+    return response;
+  };
+
 /** An account in which everything exists that an operation of the API or the dashboard changes. Ids by what they are of. */
 export const fillAccount = async (app: TestApp, mode: KeyMode = "test") => {
   // Older rows than the account's: what looks up any row finds these.
   app.newKey({ mode, account: "elder", name: "elder" });
   const key = app.newKey({ mode, name: "first" });
-  const request = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
-    const response = await app.request(method, path, { key, body, headers });
-    if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${response.text}`);
-    return response;
-  };
+  const request = requester(app, key);
   const list = async (name: string) =>
     (
       await request("POST", "/v1/bulk-verifications", {
@@ -114,3 +120,25 @@ export const fillAccount = async (app: TestApp, mode: KeyMode = "test") => {
 };
 
 export type FullAccount = Awaited<ReturnType<typeof fillAccount>>;
+
+/** Starts services with a full account each, for the tests of one file: it is filled once, and each begins with a copy of its database. */
+export const createFullAccounts = (
+  start: (options: TestAppOptions) => TestApp,
+  settings: Readonly<Record<string, string>> = FULL_SETTINGS,
+): (() => Promise<FullAccount>) => {
+  const fill = async () => {
+    const app = new TestApp({ settings });
+    try {
+      return { account: await fillAccount(app), image: app.image() };
+    } finally {
+      app.close();
+    }
+  };
+  let filled: ReturnType<typeof fill> | null = null;
+  return async () => {
+    filled ??= fill();
+    const { account, image } = await filled;
+    const app = start({ settings, image });
+    return { ...account, app, request: requester(app, account.key) };
+  };
+};

@@ -101,18 +101,25 @@ const openMigrated = (path: string) => {
   return { sqlite, migrated: migrateFile(sqlite, path, { migrations: MIGRATIONS, finalSchema: FINAL_SCHEMA }) };
 };
 
+/** The content of a migrated database. */
+export interface DatabaseImage {
+  /** What `serialize` returns. */
+  readonly bytes: Uint8Array;
+  readonly migrated: Migrated;
+}
+
 /** A new database in memory; those after the first of a process begin as its copy. */
-let memoryImage: { readonly bytes: Uint8Array; readonly migrated: Migrated } | null = null;
+let memoryImage: DatabaseImage | null = null;
 
 const openMemory = () => {
-  if (memoryImage !== null) {
-    const sqlite = Sqlite.deserialize(memoryImage.bytes, { readonly: false, strict: true });
-    return { sqlite: prepareConnection(sqlite), migrated: ok(memoryImage.migrated) };
-  }
+  if (memoryImage !== null) return { sqlite: copyOf(memoryImage), migrated: ok(memoryImage.migrated) };
   const opened = openMigrated(":memory:");
   if (opened.migrated.ok) memoryImage = { bytes: opened.sqlite.serialize(), migrated: opened.migrated.value };
   return opened;
 };
+
+const copyOf = ({ bytes }: DatabaseImage): Sqlite =>
+  prepareConnection(Sqlite.deserialize(bytes, { readonly: false, strict: true }));
 
 /** The transactions of a connection. */
 const createTransactions = (sqlite: Sqlite) => {
@@ -176,10 +183,20 @@ const createTransactions = (sqlite: Sqlite) => {
 export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db, MigrateProblem> => {
   keepDatabasePrivate(path);
   const { sqlite, migrated } = path === ":memory:" ? openMemory() : openMigrated(path);
-  if (!migrated.ok) {
-    sqlite.close();
-    return err(migrated.error);
-  }
+  if (migrated.ok) return ok(databaseOf(path, { sqlite, migrated: migrated.value }, busyTimeoutMs));
+  sqlite.close();
+  return err(migrated.error);
+};
+
+/** A database in memory that begins as an image of another. */
+export const openImage = (image: DatabaseImage): Db =>
+  databaseOf(":memory:", { sqlite: copyOf(image), migrated: image.migrated }, BUSY_TIMEOUT_MS);
+
+const databaseOf = (
+  path: string,
+  { sqlite, migrated }: { readonly sqlite: Sqlite; readonly migrated: Migrated },
+  busyTimeoutMs: number,
+): Db => {
   // Syncs every commit, so that a 202 survives a power failure.
   sqlite.run("PRAGMA synchronous = FULL");
   sqlite.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
@@ -187,10 +204,10 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   const { group, ...transactions } = createTransactions(sqlite);
   const identity = identityOf(path);
   const beside = new SecondDescriptor(path, sqlite);
-  return ok({
+  return {
     orm: drizzle({ client: sqlite, schema }),
     path,
-    migrated: migrated.value,
+    migrated,
     ...transactions,
     snapshot: <T>(work: () => T) => deferred.deferred(work) as T,
     damage: () => findDamage(sqlite),
@@ -203,7 +220,7 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
       sqlite.close();
       beside.close();
     },
-  });
+  };
 };
 
 /** The first problem that SQLite finds in a database, or null. Reads the whole file. */
