@@ -1,6 +1,7 @@
 import { and, desc, eq, gt, inArray, isNull, lt, lte, ne, or, sql } from "drizzle-orm";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { accounts } from "../foundation/db/schema.ts";
+import { statements } from "../foundation/db/statements.ts";
 import { sessions, setupLinks, users } from "../foundation/db/schema-users.ts";
 import type { OwnedUser } from "./user-store.ts";
 
@@ -11,35 +12,35 @@ interface FoundSession extends OwnedUser {
   readonly session: SessionRecord;
 }
 
-const prepareFind = (orm: Db["orm"]) =>
-  orm
-    .select({
-      session: sessions,
-      user: users,
-      account: { id: accounts.id, name: accounts.name, disabledAtMs: accounts.disabledAtMs },
-    })
-    .from(sessions)
-    .innerJoin(users, eq(users.id, sessions.userId))
-    .innerJoin(accounts, eq(accounts.id, users.accountId))
-    .where(eq(sessions.hash, sql.placeholder("hash")))
-    .prepare();
-
-const prepareList = (orm: Db["orm"]) =>
-  orm
-    .select()
-    .from(sessions)
-    .where(eq(sessions.userId, sql.placeholder("userId")))
-    .orderBy(desc(sessions.lastSeenAtMs), desc(sessions.createdAtMs))
-    .prepare();
+const prepare = ({ orm }: Db) =>
+  statements({
+    find: () =>
+      orm
+        .select({
+          session: sessions,
+          user: users,
+          account: { id: accounts.id, name: accounts.name, disabledAtMs: accounts.disabledAtMs },
+        })
+        .from(sessions)
+        .innerJoin(users, eq(users.id, sessions.userId))
+        .innerJoin(accounts, eq(accounts.id, users.accountId))
+        .where(eq(sessions.hash, sql.placeholder("hash")))
+        .prepare(),
+    list: () =>
+      orm
+        .select()
+        .from(sessions)
+        .where(eq(sessions.userId, sql.placeholder("userId")))
+        .orderBy(desc(sessions.lastSeenAtMs), desc(sessions.createdAtMs))
+        .prepare(),
+  });
 
 /** Sessions of the dashboard and one-time set-up links, by the hashes of their tokens. */
 export class SessionStore {
-  readonly #find;
-  readonly #list;
+  readonly #sql;
 
   constructor(private readonly db: Db) {
-    this.#find = prepareFind(db.orm);
-    this.#list = prepareList(db.orm);
+    this.#sql = prepare(db);
   }
 
   insert(_tx: Tx, session: SessionRecord) {
@@ -47,7 +48,7 @@ export class SessionStore {
   }
 
   find(hash: string): FoundSession | undefined {
-    return this.#find.get({ hash });
+    return this.#sql.find.get({ hash });
   }
 
   touch(_tx: Tx, hash: string, atMs: number) {
@@ -56,7 +57,7 @@ export class SessionStore {
 
   /** The sessions of a user, the last seen first. */
   list(userId: string): SessionRecord[] {
-    return this.#list.all({ userId });
+    return this.#sql.list.all({ userId });
   }
 
   remove(_tx: Tx, hashes: readonly string[]) {

@@ -172,7 +172,7 @@ const createApp = () => {
     clientAddress: () => null,
   });
   const application = createApplication({
-    ...{ log: silentLog, clock, routes: [dashboard.routes()] },
+    ...{ log: silentLog, clock, routes: [(app) => dashboard.addRoutes(app)] },
     errorPage: (request, error) => dashboard.errorPage(request, error),
   });
   const clients = new ClientAddresses([]);

@@ -1,4 +1,4 @@
-import { type AnyElysia, Elysia } from "elysia";
+import type { AnyElysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import { z } from "zod";
 import type { AuditedAction, AuditLog } from "../accounts/audit-store.ts";
@@ -100,9 +100,9 @@ export class Dashboard {
     this.#once = new ShownOnce(options.clock);
   }
 
-  /** All pages in live and test mode, and the assets, as a part of the application. */
-  routes(): AnyElysia {
-    const app = new Elysia().route(
+  /** Adds all pages in live and test mode, and the assets, to an application. */
+  addRoutes(whole: AnyElysia): AnyElysia {
+    const app = whole.route(
       "GET",
       "/assets/:name",
       async ({ request }) => {

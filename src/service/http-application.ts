@@ -1,12 +1,13 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Log } from "../foundation/base/log.ts";
+import type { AddRoutes } from "../foundation/http/route.ts";
 import { createBoundary, createMethodsOf, type ErrorPage } from "../foundation/http/boundary.ts";
 
 export interface ApplicationOptions {
   readonly log: Log;
   readonly clock: Clock;
-  readonly routes: readonly AnyElysia[];
+  readonly routes: readonly AddRoutes[];
   readonly errorPage?: ErrorPage;
 }
 
@@ -21,7 +22,7 @@ export interface HttpApplication {
 export const createApplication = ({ routes, ...boundary }: ApplicationOptions): HttpApplication => {
   const methodsOf = createMethodsOf(() => app.routes);
   const app: AnyElysia = routes.reduce<AnyElysia>(
-    (whole, slice) => whole.use(slice),
+    (whole, add) => add(whole),
     // Makes the router find the path after any host name, also a short one.
     new Elysia({ name: "server", handler: { standardHostname: false } }).use(
       createBoundary({ ...boundary, methodsOf }),

@@ -25,7 +25,7 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
     hasManual: options.config.docs,
   });
   const errorPage = dashboard.errorPage.bind(dashboard);
-  return createApplication({ log, clock, routes: [dashboard.routes()], errorPage });
+  return createApplication({ log, clock, routes: [(app) => dashboard.addRoutes(app)], errorPage });
 };
 
 /** How long what is stored. */

@@ -1,7 +1,7 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import { type KeyMode, newId } from "../foundation/base/secrets.ts";
 import { ownerOf, referencesOf } from "./row-owners.ts";
-import { columnsOf, tablesOf } from "./upgrade-rows.ts";
+import { columnsOf, schemaFact, tablesOf } from "./upgrade-rows.ts";
 
 type Value = string | number | Uint8Array | null;
 type Row = Readonly<Record<string, Value>>;
@@ -16,7 +16,10 @@ const NUMBER_STEP = 1_000_000;
 let copies = 0;
 
 /** Columns that alone identify a row, with the exception of the account's. */
-const identitiesOf = (sqlite: Sqlite, table: string): readonly string[] => {
+const identitiesOf = (sqlite: Sqlite, table: string): readonly string[] =>
+  schemaFact(sqlite, `identities of ${table}`, () => findIdentities(sqlite, table));
+
+const findIdentities = (sqlite: Sqlite, table: string): readonly string[] => {
   const indexes = sqlite
     .query<{ name: string; unique: number }, []>(`PRAGMA index_list("${table}")`)
     .all()
@@ -100,13 +103,11 @@ export const copyAccount = (sqlite: Sqlite, accountId: string, target: CopyTarge
 
 const insertRow = (sqlite: Sqlite, table: string, row: Row): void => {
   const names = Object.keys(row);
-  const count = () => sqlite.query<{ n: number }, []>(`SELECT count(*) AS n FROM "${table}"`).get()?.n ?? 0;
-  const before = count();
   const columns = names.map((name) => `"${name}"`).join(", ");
   // A trigger may have written the row already.
   const statement = `INSERT OR IGNORE INTO "${table}" (${columns}) VALUES (${names.map(() => "?").join(", ")})`;
-  sqlite.query(statement).run(...Object.values(row));
+  if (sqlite.query(statement).run(...Object.values(row)).changes > 0) return;
   const exists = sqlite.query(`SELECT 1 FROM "${table}" WHERE ${names.map((name) => `"${name}" IS ?`).join(" AND ")}`);
-  if (count() === before && exists.get(...Object.values(row)) === null)
+  if (exists.get(...Object.values(row)) === null)
     throw new Error(`${table}: the copy of a row is refused: ${JSON.stringify(row)}`);
 };

@@ -12,7 +12,7 @@ import { createApplications, type ApplicationOf } from "../service/applications.
 import { Service } from "../service/compose.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createServer, type HttpApp } from "../service/server.ts";
-import { readConfig } from "../service/config.ts";
+import { type Config, readConfig } from "../service/config.ts";
 import { openDb, openImage, type DatabaseImage, type Db } from "../foundation/db/open.ts";
 import { createDirectConnector, type Connector } from "../foundation/net/connector.ts";
 import { err } from "../foundation/base/errors.ts";
@@ -87,13 +87,18 @@ const DATA_DIR = join(tmpdir(), `postwarden-app-${process.pid}`);
 
 const unreachable: Connector = async () => err("refused_or_unreachable");
 
-const configOf = (settings: Readonly<Record<string, string>>) => {
-  const given = Object.entries({ DNSBL_SIGNAL: "off", ...settings }).map(([name, value]) => [
-    `POSTWARDEN_${name}`,
-    value,
-  ]);
-  const config = readConfig(Object.fromEntries(given));
+const configs = new Map<string, Config>();
+
+/** Configurations follow from their settings alone: each is read once. */
+const configOf = (settings: Readonly<Record<string, string>>): Config => {
+  const name = JSON.stringify(settings);
+  const known = configs.get(name);
+  if (known !== undefined) return known;
+  const config = readConfig(
+    Object.fromEntries(Object.entries(settings).map(([key, value]) => [`POSTWARDEN_${key}`, value])),
+  );
   if (!config.ok) throw new Error(config.error.join("\n"));
+  configs.set(name, config.value);
   return config.value;
 };
 

@@ -1,5 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import { columnsOf, tablesOf } from "./upgrade-rows.ts";
+import { columnsOf, schemaFact, tablesOf } from "./upgrade-rows.ts";
 
 /** A row of another table that a column refers to: `key` is the expression that equals the column's value. */
 export interface RowReference {
@@ -53,7 +53,10 @@ interface ForeignKey {
 }
 
 /** What the columns of a table refer to: declared foreign keys, and the references above. */
-export const referencesOf = (sqlite: Sqlite, table: string): ReadonlyMap<string, readonly RowReference[]> => {
+export const referencesOf = (sqlite: Sqlite, table: string): ReadonlyMap<string, readonly RowReference[]> =>
+  schemaFact(sqlite, `references of ${table}`, () => findReferences(sqlite, table));
+
+const findReferences = (sqlite: Sqlite, table: string): ReadonlyMap<string, readonly RowReference[]> => {
   const declared = sqlite.query<ForeignKey, []>(`PRAGMA foreign_key_list("${table}")`).all();
   return new Map(
     columnsOf(sqlite, table).flatMap(({ name, type }) => {
@@ -68,42 +71,12 @@ export const referencesOf = (sqlite: Sqlite, table: string): ReadonlyMap<string,
 const oneOf = (expressions: readonly string[]): string =>
   expressions.length === 0 ? "NULL" : `coalesce(${[...expressions, "NULL"].join(", ")})`;
 
-/** By table, and the name of its row in SQL. */
-type Owners = Map<string, RowOwner | null>;
-
-interface Known {
-  readonly version: number;
-  readonly owners: Owners;
-}
-const ownersBySchema = new Map<string, Owners>();
-const knownOf = new WeakMap<Sqlite, Known>();
-
-/** The owners of a connection's schema: databases with the same tables share them. */
-const ownersIn = (sqlite: Sqlite): Owners => {
-  const version = sqlite.query<{ schema_version: number }, []>("PRAGMA schema_version").get()?.schema_version ?? 0;
-  const known = knownOf.get(sqlite);
-  if (known?.version === version) return known.owners;
-  const tables = sqlite.query("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").values();
-  const schema = JSON.stringify(tables);
-  const owners = ownersBySchema.get(schema) ?? new Map<string, RowOwner | null>();
-  ownersBySchema.set(schema, owners);
-  knownOf.set(sqlite, { version, owners });
-  return owners;
-};
-
 /**
  * How the owner of a row of `table` is found: by its own columns, else by the rows that it refers to. Null when nothing in the
  * table says so; that must have a reason in `SHARED_TABLES`.
  */
-export const ownerOf = (sqlite: Sqlite, table: string, row = `"${table}"`): RowOwner | null => {
-  const owners = ownersIn(sqlite);
-  const name = `${table} ${row}`;
-  const known = owners.get(name);
-  if (known !== undefined) return known;
-  const found = findOwner(sqlite, table, row);
-  owners.set(name, found);
-  return found;
-};
+export const ownerOf = (sqlite: Sqlite, table: string, row = `"${table}"`): RowOwner | null =>
+  schemaFact(sqlite, `owner of ${table} ${row}`, () => findOwner(sqlite, table, row));
 
 const findOwner = (sqlite: Sqlite, table: string, row: string): RowOwner | null => {
   if (table === "accounts") return { account: `${row}.id`, mode: "NULL" };

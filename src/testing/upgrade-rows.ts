@@ -200,16 +200,43 @@ interface Column {
   readonly pk: number;
 }
 
+type Facts = Map<string, unknown>;
+
+const factsBySchema = new Map<string, Facts>();
+const known = new WeakMap<Sqlite, { readonly version: number; readonly facts: Facts }>();
+
+/** The facts about a connection's schema: databases with the same tables and indexes share them. */
+const factsOf = (sqlite: Sqlite): Facts => {
+  const version = sqlite.query<{ schema_version: number }, []>("PRAGMA schema_version").get()?.schema_version ?? 0;
+  const last = known.get(sqlite);
+  if (last?.version === version) return last.facts;
+  const objects = sqlite.query("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'index') ORDER BY name");
+  const schema = JSON.stringify(objects.values());
+  const facts: Facts = factsBySchema.get(schema) ?? new Map();
+  factsBySchema.set(schema, facts);
+  known.set(sqlite, { version, facts });
+  return facts;
+};
+
+/** A fact that follows from the schema alone: found once for all databases with the same schema. */
+export const schemaFact = <T>(sqlite: Sqlite, name: string, find: () => T): T => {
+  const facts = factsOf(sqlite);
+  if (!facts.has(name)) facts.set(name, find());
+  return facts.get(name) as T;
+};
+
 /** The names of all tables. */
 export const tablesOf = (sqlite: Sqlite): readonly string[] =>
-  sqlite
-    .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    .all()
-    .map(({ name }) => name);
+  schemaFact(sqlite, "tables", () =>
+    sqlite
+      .query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+      .all()
+      .map(({ name }) => name),
+  );
 
 /** The columns of a table. */
 export const columnsOf = (sqlite: Sqlite, table: string): readonly Column[] =>
-  sqlite.query<Column, []>(`PRAGMA table_info("${table}")`).all();
+  schemaFact(sqlite, `columns of ${table}`, () => sqlite.query<Column, []>(`PRAGMA table_info("${table}")`).all());
 
 /** Columns that make a plain row one of the account. */
 const PLAIN_OWNER: Row = {

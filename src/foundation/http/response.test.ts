@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { ClientAddresses } from "./client-addresses.ts";
 import { gunzipSync } from "node:zlib";
-import { Elysia } from "elysia";
 import { createApplication } from "../../service/http-application.ts";
 import { createServer } from "../../service/server.ts";
 import { silentLog } from "../../testing/silent-log.ts";
@@ -17,6 +16,7 @@ import {
   withoutWrongLength,
   attachment,
 } from "./response.ts";
+import type { AddRoutes } from "./route.ts";
 import { createBudgets, trackRequest } from "./request-memory.ts";
 import fc from "fast-check";
 
@@ -169,9 +169,8 @@ describe("a large answer", () => {
 });
 
 test("HEAD says of a large answer what GET says, over a socket", async () => {
-  const large = new Elysia().get("/large", ({ request }) =>
-    sendBytes(request, new Uint8Array(MIB), { "content-type": "text/csv" }),
-  );
+  const large: AddRoutes = (app) =>
+    app.get("/large", ({ request }) => sendBytes(request, new Uint8Array(MIB), { "content-type": "text/csv" }));
   const surroundings = { log: silentLog, clock: createTestClock() };
   const application = createApplication({ ...surroundings, routes: [large] });
   const app = createServer({

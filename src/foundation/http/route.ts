@@ -1,4 +1,4 @@
-import { type AnyElysia, Elysia } from "elysia";
+import type { AnyElysia } from "elysia";
 import { z } from "zod";
 import type { ErrorCode } from "../base/errors.ts";
 import { readJson, readOptionalJson, abortIfClientGone } from "./body.ts";
@@ -185,10 +185,17 @@ const readBody = async <B extends z.ZodType>(body: JsonBody<B> | undefined, requ
     : readJson(request, body.schema, body.bytesMax);
 };
 
+/** Adds routes to an application. A part that were an application itself would register each of them twice. */
+export type AddRoutes = (app: AnyElysia) => AnyElysia;
+
 /** The routes of one slice, as a part of the application. */
-export const serveRoutes = (guard: Guard, handled: readonly HandledRoute[]): AnyElysia =>
-  handled.reduce<AnyElysia>(
-    (app, { route: { method, path }, serve }) =>
-      app.route(method, path, ({ request, params, set }) => serve(guard, request, { params, set }), { parse: "none" }),
-    new Elysia(),
-  );
+export const serveRoutes =
+  (guard: Guard, handled: readonly HandledRoute[]): AddRoutes =>
+  (whole) =>
+    handled.reduce<AnyElysia>(
+      (app, { route: { method, path }, serve }) =>
+        app.route(method, path, ({ request, params, set }) => serve(guard, request, { params, set }), {
+          parse: "none",
+        }),
+      whole,
+    );
