@@ -1,13 +1,14 @@
-import { expect, test } from "bun:test";
-import { createApps } from "../../testing/app.ts";
+import { afterAll, expect, test } from "bun:test";
+import { TestApp } from "../../testing/app.ts";
 
-const start = createApps();
+/** One for all, because the router compiles each route at its first request. */
+const app = new TestApp();
+const { key } = app.newKey();
+afterAll(() => app.close());
 
 test.each(["http://a", "https://a", "https://abcd.example", "https://[::1]:8443", "http://[::1]", "https://localhost"])(
   "every route is found at %s",
   async (origin) => {
-    const app = start();
-    const { key } = app.newKey();
     const statusOf = async (method: string, path: string) => {
       const request = new Request(origin + path, { method, headers: { authorization: `Bearer ${key}` } });
       return (await app.handle(request)).status;
