@@ -76,7 +76,7 @@ const isNote = (text: string) => {
 const isCustomRate = (rate: number | null) =>
   rate === null || (Number.isSafeInteger(rate) && rate >= 1 && rate <= CUSTOM_RATE_MAX);
 
-const NO_CUSTOM_RATE: CustomRate = { ratePerSecond: null, rateBurst: null };
+export const NO_CUSTOM_RATE: CustomRate = { ratePerSecond: null, rateBurst: null };
 
 /** What an entry of the audit log says about limits. */
 const planValues = ({ plan, ratePerSecond, rateBurst }: Pick<Account, "plan" | keyof CustomRate>) => ({
@@ -113,13 +113,25 @@ export class Accounts {
   }
 
   /** Sets the plan, with rate limits of its own or, by default, those of the plan. */
-  setPlan(name: string, plan: PlanName, custom: CustomRate = NO_CUSTOM_RATE): Result<Account, AccountProblem> {
+  setPlan(
+    name: string,
+    plan: PlanName,
+    custom: CustomRate = NO_CUSTOM_RATE,
+    by?: string,
+  ): Result<Account, AccountProblem> {
     if (!isCustomRate(custom.ratePerSecond) || !isCustomRate(custom.rateBurst)) return err("rate_invalid");
     return this.#change(name, (tx, account) => {
       const change = { plan, ...custom };
       this.deps.store.updateAccount(tx, account.id, change);
       const [before, after] = [planValues(account), planValues(change)];
-      this.deps.audit.append(tx, { action: "accounts.set-plan", accountId: account.id, subject: name, before, after });
+      this.deps.audit.append(tx, {
+        action: "accounts.set-plan",
+        accountId: account.id,
+        subject: name,
+        before,
+        after,
+        by,
+      });
       return ok({ ...account, ...change });
     });
   }
@@ -166,8 +178,8 @@ export class Accounts {
     });
   }
 
-  /** Adds credits, and returns the statement after it. On an error, nothing was granted. */
-  grantCredits(name: string, credits: number, note: string): Result<Statement, AccountProblem> {
+  /** Adds credits, and returns the statement after it. On an error, nothing was granted. `by`: as in the audit log. */
+  grantCredits(name: string, credits: number, note: string, by?: string): Result<Statement, AccountProblem> {
     if (!Number.isSafeInteger(credits) || credits < 1 || credits > GRANT_CREDITS_MAX) return err("credits_invalid");
     if (!isNote(note)) return err("note_invalid");
     return this.#change(name, (tx, account) => {
@@ -181,6 +193,7 @@ export class Accounts {
         subject: name,
         before: { available: before.available },
         after: { available: after.available, granted: credits, note },
+        by,
       });
       return ok(after);
     });

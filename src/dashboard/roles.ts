@@ -93,6 +93,8 @@ const OWNER_FORMS = {
 } as const;
 
 const OPERATOR_FORMS = {
+  "/settings/account/credits": useCase("credits.grant"),
+  "/settings/account/plan": useCase("accounts.set-plan"),
   "/settings/sender": action("doctor.run"),
   "/settings/service/backup": action("backup.request"),
   "/settings/suppressions": action("suppress.add"),
@@ -127,7 +129,7 @@ export const ROLES: readonly RoleRules[] = [
   },
   {
     role: "operator",
-    may: "also see and change what concerns the whole service: suppression list, sending identity, backups, service page",
+    may: "also see and change what concerns the whole service: suppression list, sending identity, backups, service page, credits and plan of the account",
     forms: OPERATOR_FORMS,
     pages: ["/settings/sender", "/settings/service", "/settings/suppressions", "/settings/suppressions.csv"],
   },

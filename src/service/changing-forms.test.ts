@@ -297,6 +297,11 @@ const ACCOUNT: Readonly<Record<string, FormCase>> = {
   "/settings/keys/:id/rotate": { params: id("keyId"), fields: { grace: "3600000" }, changes: "key_secrets" },
   "/settings/keys/:id/revoke": { params: id("keyId"), fields: { sure: "on" }, changes: "api_keys" },
   "/settings/account": { fields: { name: "renamed" }, changes: "accounts", subject: () => "main" },
+  "/settings/account/credits": { fields: { credits: "5" }, changes: "ledger", subject: () => "main" },
+  "/settings/account/plan": {
+    fields: { plan: "growth", rate: "", burst: "" },
+    ...{ changes: "accounts", subject: () => "main" },
+  },
   "/settings/suppressions": {
     fields: { entries: "x@b.example", note: "" },
     shared: { suppressions: 1, audit_log: 1 },

@@ -7,11 +7,11 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 23_195,
+  accounts: 23_212,
   blocklist: 60_082,
   bulk: 46_602,
   cli: 44_515,
-  dashboard: 130_844,
+  dashboard: 131_628,
   dmarc: 184_411,
   doctor: 11_453,
   foundation: 92_605,
@@ -20,7 +20,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   service: 33_022,
   verify: 52_495,
 };
-const FILES_MAX = 600;
+const FILES_MAX = 601;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

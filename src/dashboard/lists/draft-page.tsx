@@ -1,6 +1,7 @@
 import { CHOOSE_COLUMN } from "../../bulk/reading/columns-address.ts";
 import type { Draft, DraftLayout, DraftPreview } from "../../bulk/arrival/drafts.ts";
 import type { Preview } from "../../bulk/arrival/preview.ts";
+import { CREDITS_PATH, GrantCredits } from "../components/credits.tsx";
 import { Button, Field, GetForm, PostForm, SelectField } from "../components/form.tsx";
 import { Link } from "../components/link.tsx";
 import { bytesText, countText, Num, numberText } from "../components/number.tsx";
@@ -11,6 +12,7 @@ import type { FileSample } from "../../bulk/reading/csv.ts";
 import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { type Column, Table } from "../components/table.tsx";
+import { usePage } from "../visit.ts";
 
 export const START_PATH = "/lists/new";
 /** The id of the form that starts the list: its button stands at the top. */
@@ -185,6 +187,7 @@ const startButton = (
 /** What it costs against what is there, as the first sentence of the page. */
 const Cost = ({ preview, isTest }: { readonly preview: Preview; readonly isTest: boolean }) => {
   const { required, available } = preview.credits;
+  const { may, url } = usePage();
   const count = countText(preview.addresses.total, "address", "addresses");
   if (isTest)
     return (
@@ -199,7 +202,10 @@ const Cost = ({ preview, isTest }: { readonly preview: Preview; readonly isTest:
         label="Credits"
         title={`Not enough credits: ${numberText(required)} needed, ${numberText(available)} available`}
       >
-        Ask the operator of this service for credits. The upload is kept meanwhile, so this page can be loaded again.
+        {may(CREDITS_PATH)
+          ? "You operate this service: grant the account credits, and start the list. Credits are a budget, so that a mistake does not query a million mailboxes."
+          : "Ask the operator of this service for credits. The upload is kept meanwhile, so this page can be loaded again."}
+        <GrantCredits credits={required - available} back={url} />
       </Callout>
     );
   return (

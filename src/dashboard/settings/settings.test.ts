@@ -162,6 +162,52 @@ describe("the account", () => {
     expect((await member.get("/settings/account")).text).not.toContain("Rename");
   });
 
+  test("gets credits and a plan from an operator, and the audit log says from whom", async () => {
+    const app = start();
+    const visitor = await signIn(app);
+    const other = app.newAccount("other", "free");
+    const before = app.service.accounts.ledger.balance(other);
+    const granted = await visitor.submit("/settings/account/credits", { credits: "20000" });
+    expect(granted.text).toContain("20,000 credits granted: 20,100 credits available.");
+    expect(app.credits()).toEqual({ available: 20_100, held: 0 });
+    expect(app.service.accounts.ledger.balance(other)).toEqual(before);
+    const back = await visitor.post("/settings/account/credits", { credits: "1", back: "/lists/new?draft=x" });
+    expect(back.location).toBe("/lists/new?draft=x");
+    const changed = await visitor.submit("/settings/account/plan", { plan: "growth", rate: "40", burst: "" });
+    expect(changed.text).toContain("The account has the plan growth.");
+    expect(changed.text).toContain("Verifications per second and key 40");
+    const { text } = await visitor.get("/settings/audit");
+    expect(text).toMatch(/main@example\.com credits\.grant/);
+    expect(text).toMatch(/main@example\.com accounts\.set-plan/);
+  });
+
+  test.each([
+    ["/settings/account/credits", { credits: "0" }, "Credits must be a whole number from 1"],
+    ["/settings/account/credits", { credits: "many" }, "Must be a whole number"],
+    ["/settings/account/credits", { credits: "9999999999" }, "Credits must be a whole number from 1"],
+    ["/settings/account/credits", { credits: "5", back: "https://elsewhere.example/" }, "form"],
+    ["/settings/account/plan", { plan: "gold", rate: "", burst: "" }, "form"],
+    ["/settings/account/plan", { plan: "free", rate: "0", burst: "" }, "A rate and a burst must be whole numbers"],
+  ])("%s with %j changes nothing", async (path, fields, said) => {
+    const app = start();
+    const visitor = await signIn(app);
+    const sent = await visitor.post(path, fields);
+    expect([sent.status, sent.html.includes(said)]).toEqual([400, true]);
+    expect(app.credits()).toEqual({ available: 100, held: 0 });
+    expect(app.service.accounts.store.findAccount(visitor.accountId)).toMatchObject({
+      plan: "scale",
+      ratePerSecond: null,
+    });
+  });
+
+  test("offers neither to an owner who is no operator", async () => {
+    const app = start();
+    const owner = await signIn(app, { isOperator: false });
+    expect((await owner.get("/settings/account")).text).not.toContain("Grant credits");
+    expect((await owner.post("/settings/account/credits", { credits: "5" })).status).toBe(403);
+    expect((await owner.post("/settings/account/plan", { plan: "scale", rate: "", burst: "" })).status).toBe(403);
+  });
+
   test("has its own audit log only", async () => {
     const app = start();
     const [visitor, other] = [await signIn(app), await signIn(app, { account: "other" })];
