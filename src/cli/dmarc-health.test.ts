@@ -8,6 +8,7 @@ import { createCommandLine } from "../testing/command-line.ts";
 const { run, dataDir } = createCommandLine();
 const ZONE: Zone = {
   "good.com": { TXT: ["v=spf1 mx -all"], MX: [[10, "mx.good.com"]] },
+  "mx.good.com": { A: ["8.8.4.4"] },
   "_dmarc.good.com": { TXT: ["v=DMARC1; p=reject; rua=mailto:a@good.com"] },
   "bad.com": {
     TXT: ["v=spf1 include:one.example include:none.example ~all"],
@@ -18,6 +19,7 @@ const ZONE: Zone = {
   "mail._domainkey.bad.com": { TXT: ["v=DKIM1; p="] },
   "evil.com": { TXT: ["v=spf1 include:a.example\nSPF        ok\u001b[31m -all"], MX: [[10, "mx.evil.com"]] },
   "dark.com": { TXT: "servfail", MX: [[10, "mx.dark.com"]] },
+  "mx.dark.com": { A: ["8.8.4.4"] },
   "_dmarc.dark.com": { TXT: ["v=DMARC1; p=reject; rua=mailto:a@dark.com"] },
 };
 

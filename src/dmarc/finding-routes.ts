@@ -118,6 +118,7 @@ const HEALTH_EXAMPLE: DomainHealth = {
           observed: "v=DKIM1; k=rsa; p=MFwwDQ…",
           fix: "Create a key of 2048 bits under a new selector, and sign with it.",
           record: null,
+          last_known_at: null,
         },
       ],
       unchecked: [],
@@ -140,7 +141,7 @@ const HEALTH_EXAMPLE: DomainHealth = {
       ...NO_FINDINGS,
       code: "mx",
       status: "ok",
-      hosts: [{ preference: 10, exchange: "mx.example.com" }],
+      hosts: [{ preference: 10, exchange: "mx.example.com", addresses: ["8.8.4.4"], dane: "none" }],
       null_mx: false,
     },
     { ...NO_FINDINGS, code: "mta_sts", status: "ok", record: null, policy: null },
@@ -161,7 +162,7 @@ export const GET_DMARC_HEALTH = declareRoute({
   operationId: "getDmarcHealth",
   summary: "Check the DNS records that mail from and to a domain relies on",
   description:
-    "Checks DMARC, SPF, the DKIM keys of the selectors seen in the reports of the last 90 days, MX, MTA-STS, TLS-RPT and BIMI. Takes up to 20 seconds when the DNS is slow. A result up to 10 minutes old is returned again unless `refresh` is true. Queries without a response are listed in `unchecked` and are never a finding. BIMI logos and certificates are not fetched. Test domains get a fixed result.",
+    "Checks DMARC, SPF, the DKIM keys of the selectors seen in the reports of the last 90 days, MX, MTA-STS, TLS-RPT and BIMI. Takes up to 20 seconds when the DNS is slow. A result up to 10 minutes old is returned again unless `refresh` is true. Queries without a response are listed in `unchecked` and are never a finding; what was last known about them is kept for up to 30 days with `last_known_at`. BIMI logos and certificates are not fetched. Test domains get a fixed result.",
   query: z.strictObject({
     refresh: z
       .enum(["true", "false"], { error: "Must be true or false" })

@@ -11,16 +11,16 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   blocklist: 60_082,
   bulk: 46_602,
   cli: 44_515,
-  dashboard: 131_628,
-  dmarc: 184_411,
+  dashboard: 131_723,
+  dmarc: 186_408,
   doctor: 11_453,
-  foundation: 92_605,
+  foundation: 92_730,
   "main.ts": 132,
   notifications: 24_362,
   service: 33_022,
   verify: 52_495,
 };
-const FILES_MAX = 601;
+const FILES_MAX = 603;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

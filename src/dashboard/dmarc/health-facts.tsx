@@ -162,13 +162,31 @@ const MxFacts = ({ hosts, null_mx, unchecked }: MxSection) => {
   return (
     <Table
       caption="MX hosts"
-      columns={[{ title: "Preference" }, { title: "Host", isMono: true }]}
-      rows={hosts.map(({ preference, exchange }) => ({
+      columns={[
+        { title: "Preference" },
+        { title: "Host", isMono: true },
+        { title: "Addresses", isMono: true },
+        { title: "DANE" },
+      ]}
+      rows={hosts.map(({ preference, exchange, addresses, dane }) => ({
         key: `${preference} ${exchange}`,
-        cells: [preference, exchange],
+        cells: [
+          preference,
+          exchange,
+          addresses === null ? "not known" : addresses.length === 0 ? "none" : addresses.join(", "),
+          dane === null ? "not known" : DANE_WORDS[dane],
+        ],
       }))}
     />
   );
+};
+
+const DANE_WORDS: Readonly<Record<NonNullable<MxSection["hosts"][number]["dane"]>, string>> = {
+  none: "no TLSA records",
+  secure: "protected by DNSSEC",
+  insecure: "not protected by DNSSEC",
+  unusable: "no usable record",
+  not_known: "DNSSEC not known",
 };
 
 const MODES: Readonly<Record<string, string>> = {

@@ -1,10 +1,10 @@
 import ipaddr from "ipaddr.js";
 import { type Result, err, ok } from "../base/errors.ts";
-import type { DnsRecordData, DnsType, MxRecord, SoaRecord } from "./dns.ts";
+import type { DnsRecordData, DnsType, MxRecord, SoaRecord, TlsaRecord } from "./dns.ts";
 import { MalformedMessage, readName, wireBytesOf, writeName } from "./dns-name.ts";
 import { isUtf8 } from "node:buffer";
 
-/** Numbers of the record types (RFC 1035 §3.2.2, RFC 3596 §2.1). */
+/** Numbers of the record types (RFC 1035 §3.2.2, RFC 3596 §2.1, RFC 6698 §7.1). */
 const TYPE_CODES = {
   A: 1,
   NS: 2,
@@ -14,6 +14,7 @@ const TYPE_CODES = {
   MX: 15,
   TXT: 16,
   AAAA: 28,
+  TLSA: 52,
 } as const satisfies Record<DnsType, number>;
 const TYPES = new Map<number, DnsType>(Object.entries(TYPE_CODES).map(([type, code]) => [code, type as DnsType]));
 
@@ -210,6 +211,8 @@ const readRecordData = (type: DnsType, bytes: Uint8Array, range: DataRange): Dns
       return readTxt(bytes, range);
     case "SOA":
       return readSoa(bytes, range);
+    case "TLSA":
+      return readTlsa(bytes, range);
     case "CNAME":
     case "PTR":
     case "NS":
@@ -239,6 +242,12 @@ const readMx = (bytes: Uint8Array, { start, end }: DataRange): MxRecord => {
   if (end - start < 3) throw new MalformedMessage("MX record too short");
   const preference = ((bytes[start] ?? 0) << 8) | (bytes[start + 1] ?? 0);
   return { preference, exchange: readHostName(bytes, { start: start + 2, end }) };
+};
+
+const readTlsa = (bytes: Uint8Array, { start, end }: DataRange): TlsaRecord => {
+  if (end - start < 3) throw new MalformedMessage("TLSA record too short");
+  const [usage = 0, selector = 0, matching = 0] = bytes.subarray(start, start + 3);
+  return { usage, selector, matching, dataBytes: end - start - 3 };
 };
 
 const readSoa = (bytes: Uint8Array, { start, end }: DataRange): SoaRecord => {

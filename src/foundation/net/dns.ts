@@ -15,12 +15,21 @@ export interface DnsRecordData {
   readonly PTR: string;
   readonly NS: string;
   readonly SOA: SoaRecord;
+  readonly TLSA: TlsaRecord;
 }
 
 /** A mail exchange (RFC 5321 §5.1). The exchange "." is the null MX of RFC 7505. */
 export interface MxRecord {
   readonly preference: number;
   readonly exchange: string;
+}
+
+/** A certificate association (RFC 6698 §2.1). `dataBytes`: the octets of its digest, or of a whole certificate or key. */
+export interface TlsaRecord {
+  readonly usage: number;
+  readonly selector: number;
+  readonly matching: number;
+  readonly dataBytes: number;
 }
 
 /** The start of authority of a zone (RFC 1035 §3.3.13). `minimumS` is the TTL of negative responses (RFC 2308 §4). */

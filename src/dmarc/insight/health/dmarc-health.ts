@@ -1,7 +1,8 @@
+import { mapConcurrently } from "../../../foundation/base/wait.ts";
 import { type HealthDns, SectionReport, quoteText, readTags } from "./section-report.ts";
 import type { RecordWarningCode } from "../../records/record/record-values.ts";
 import { dmarcRecordsIn, recordHost, type ValidRecord } from "../../records/record/record.ts";
-import { discoverPolicy, type PolicyDiscovery } from "../../records/record/discovery.ts";
+import { checkAuthorisation, discoverPolicy, type PolicyDiscovery } from "../../records/record/discovery.ts";
 
 const NO_POLICY = "Receivers accept forged mail in your name as if you had no objection, and send you no reports.";
 
@@ -17,6 +18,9 @@ export const DMARC_FINDINGS = {
   dmarc_not_reported: "Without reports, you see neither your own failing mail nor forged mail in your name.",
   dmarc_partial: "Forged mail gets through at receivers that apply the percentage.",
   dmarc_test_mode: "Receivers are asked to apply one step less than the policy says.",
+  dmarc_reports_not_authorized:
+    "Receivers send no reports to an address of another organization unless its domain allows it (RFC 7489 §7.1, RFC 9990 §4).",
+  dmarc_wrong_name: "Receivers look for the record at the name _dmarc below the domain only.",
 };
 
 type DmarcReport = SectionReport<keyof typeof DMARC_FINDINGS>;
@@ -42,6 +46,10 @@ export const checkDmarcRecord = async (dns: HealthDns, domain: string) => {
     discovery.kind !== "indefinite" ||
     report.isAnswered({ name: discovery.host, type: "TXT", outcome: discovery.outcome });
   if (isAnswered) reportDiscovery(report, domain, discovery);
+  await Promise.all([
+    reportDestinations(report, dns, { domain, discovery }),
+    reportWrongNames(report, dns, { domain, hasOwn: discovery.kind === "own" }),
+  ]);
   const section = { code: "dmarc" as const, ...report.result() };
   if (discovery.kind !== "own" && discovery.kind !== "inherited") {
     return { ...section, record: null, inherited_from: null, policy: null };
@@ -129,6 +137,72 @@ const reportText = (report: DmarcReport, host: string, { text: observed, warning
   }
 };
 
+/** Destinations of other organizations that are looked up. */
+const DESTINATIONS_MAX = 10;
+
+/** Whether the domains of other organizations that `rua` and `ruf` name accept the reports. */
+const reportDestinations = async (
+  report: DmarcReport,
+  dns: HealthDns,
+  { domain, discovery }: { readonly domain: string; readonly discovery: PolicyDiscovery },
+) => {
+  if (discovery.kind !== "own" && discovery.kind !== "inherited") return;
+  const owner = discovery.kind === "own" ? domain : discovery.from;
+  const { text, values } = discovery.record;
+  const destinations = [...values.rua, ...values.ruf].flatMap(({ address }) => address?.split("@").at(-1) ?? []);
+  await mapConcurrently([...new Set(destinations)].slice(0, DESTINATIONS_MAX), DESTINATIONS_MAX, async (reportHost) => {
+    const found = await checkAuthorisation(dns, { domain: owner, reportHost });
+    // A name that is too long for the DNS cannot have a record.
+    const status = found.ok ? found.value.status : "missing";
+    if (found.ok && found.value.status === "indefinite" && found.value.outcome !== null) {
+      report.isAnswered({ name: found.value.name, type: "TXT", outcome: found.value.outcome });
+    }
+    if (status !== "missing") return;
+    const host = `${owner}._report._dmarc.${reportHost}`;
+    report.warning(
+      "dmarc_reports_not_authorized",
+      `The DMARC record of ${owner} sends reports to ${reportHost}, which does not accept them: ${host} has no DMARC record.`,
+      {
+        observed: text,
+        fix: `Have the owner of ${reportHost} publish the TXT record, or remove the address from the record.`,
+        record: { host, value: "v=DMARC1;" },
+      },
+    );
+  });
+};
+
+/** DMARC records where no receiver looks, as far as the DNS responds: at the domain itself, and where a DNS panel added the domain to the name once more. */
+const reportWrongNames = async (
+  report: DmarcReport,
+  dns: HealthDns,
+  { domain, hasOwn }: { readonly domain: string; readonly hasOwn: boolean },
+) => {
+  const host = recordHost(domain);
+  const recordsAt = async (name: string) => dmarcRecordsIn((await dns.resolve(name, "TXT")).records);
+  const doubled = `${host}.${domain}`;
+  const found = [
+    { name: domain, records: await recordsAt(domain) },
+    { name: doubled, records: await recordsAt(doubled) },
+  ];
+  for (const { name, records } of found) {
+    const [record] = records;
+    if (record === undefined || (name === doubled && (await recordsAt(`${UNUSED_LABEL}.${doubled}`)).length > 0))
+      continue;
+    report.add(
+      hasOwn ? "info" : "warning",
+      "dmarc_wrong_name",
+      `A DMARC record is at ${name}, where receivers do not look.`,
+      {
+        observed: record.text,
+        fix: hasOwn ? `Remove it: the record at ${host} applies.` : `Publish it at ${host} instead.`,
+      },
+    );
+  }
+};
+
+/** A wildcard has records at every name, and so also at this one. */
+const UNUSED_LABEL = "no-such-name";
+
 const NO_LOGO = "Mailbox providers show no logo beside your mail. Delivery is not affected.";
 
 /** The findings about BIMI, with why each matters. */
@@ -138,6 +212,7 @@ export const BIMI_FINDINGS = {
   bimi_several: NO_LOGO,
   bimi_syntax: NO_LOGO,
   bimi_location: NO_LOGO,
+  bimi_file_type: NO_LOGO,
   bimi_policy: NO_LOGO,
   bimi_no_certificate: NO_LOGO,
 };
@@ -214,6 +289,7 @@ const reportLocations = (report: BimiReport, { host, location, authority }: Bimi
       { observed: uri, fix: `Serve the file over HTTPS and write its https: address into ${tag}.` },
     );
   }
+  reportFileTypes(report, { host, location, authority });
   if ((authority ?? "") !== "") return;
   report.info(
     "bimi_no_certificate",
@@ -221,6 +297,24 @@ const reportLocations = (report: BimiReport, { host, location, authority }: Bimi
     { fix: "Obtain a mark certificate and write its https: address into a, if you want the logo to show there." },
   );
 };
+
+/** By the end of the path: the files are not fetched. A path without an extension says nothing. */
+const reportFileTypes = (report: BimiReport, { host, location, authority }: BimiRecord) => {
+  const wanted = [
+    ["l", location, ["svg", "svgz"], "the logo must be an SVG file (profile SVG Tiny PS)"],
+    ["a", authority, ["pem"], "the mark certificate (VMC or CMC) must be a PEM file with its whole chain"],
+  ] as const;
+  for (const [tag, uri, types, rule] of wanted) {
+    const type = uri !== null && isHttps(uri) ? extensionOf(uri) : null;
+    if (type === null || types.some((one) => one === type)) continue;
+    report.warning("bimi_file_type", `The BIMI record at ${host} has a .${type} file in ${tag}; ${rule}.`, {
+      observed: uri,
+      fix: `Serve the file as .${types[0]} and write its https: address into ${tag}.`,
+    });
+  }
+};
+
+const extensionOf = (uri: string) => /\.([a-z0-9]{1,8})$/i.exec(new URL(uri).pathname)?.[1]?.toLowerCase() ?? null;
 
 const isHttps = (uri: string) => /^https:\/\//i.test(uri) && URL.canParse(uri);
 

@@ -1,13 +1,21 @@
-import { flagField, nullableText, textField, timeField } from "../../../foundation/http/schema-fields.ts";
+import { flagField, nullableText, nullableTime, textField, timeField } from "../../../foundation/http/schema-fields.ts";
 import { z } from "zod";
 import { DKIM_FINDINGS, dkimKeySchema } from "./dkim.ts";
 import { BIMI_FINDINGS, DMARC_FINDINGS } from "./dmarc-health.ts";
 import { INBOUND_FINDINGS } from "./inbound.ts";
+import { DANE_STATES, MX_FINDINGS } from "./mx.ts";
 import { HEALTH_SEVERITIES, HEALTH_STATUSES } from "./section-report.ts";
 import { SPF_FINDINGS } from "./spf-findings.ts";
 
 /** Every finding, with why it matters in a sentence or two. The codes are part of the API; the sentences may change. */
-const FINDINGS = { ...DMARC_FINDINGS, ...SPF_FINDINGS, ...DKIM_FINDINGS, ...INBOUND_FINDINGS, ...BIMI_FINDINGS };
+const FINDINGS = {
+  ...DMARC_FINDINGS,
+  ...SPF_FINDINGS,
+  ...DKIM_FINDINGS,
+  ...MX_FINDINGS,
+  ...INBOUND_FINDINGS,
+  ...BIMI_FINDINGS,
+};
 
 type HealthCode = keyof typeof FINDINGS;
 export const HEALTH_CODES = Object.keys(FINDINGS) as readonly HealthCode[];
@@ -33,6 +41,9 @@ const healthFindingSchema = z
       })
       .nullable()
       .describe("A TXT record to publish, if its text is known."),
+    last_known_at: nullableTime(
+      "When it was last found, where the DNS or a server did not respond since; null for what was found now. Such findings are kept for up to 30 days.",
+    ).default(null),
   })
   .meta({ title: "HealthFinding" });
 
@@ -86,7 +97,24 @@ const sectionSchema = z
     section("dkim", { keys: z.array(dkimKeySchema).describe("The keys that were checked.") }),
     section("mx", {
       hosts: z
-        .array(z.object({ preference: count("Preference."), exchange: textField("Name of the host.") }))
+        .array(
+          z.object({
+            preference: count("Preference."),
+            exchange: textField("Name of the host."),
+            addresses: z
+              .array(z.string())
+              .nullable()
+              .default(null)
+              .describe("Its addresses; null when the DNS did not respond, and for hosts after the first ten."),
+            dane: z
+              .enum(DANE_STATES)
+              .nullable()
+              .default(null)
+              .describe(
+                "`none`: no TLSA records. `secure`: usable ones that DNSSEC protects; whether they match the certificate is not checked. `insecure`: DNSSEC does not protect them, so senders ignore them. `unusable`: no sender can use them. `not_known`: the resolver of this service does not validate DNSSEC. Null when the DNS did not respond.",
+              ),
+          }),
+        )
         .describe("The MX records, most preferred first."),
       null_mx: flagField("Whether the domain declares that it receives no mail (RFC 7505)."),
     }),

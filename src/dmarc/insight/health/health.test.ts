@@ -12,6 +12,7 @@ const KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
 const POLICY = "version: STSv1\nmode: enforce\nmx: mail.example.com\nmax_age: 86400\n";
 const ZONE: Zone = {
   "example.com": { TXT: ["v=spf1 mx -all"], MX: [[10, "mail.example.com"]] },
+  "mail.example.com": { A: ["8.8.4.4"] },
   "_dmarc.example.com": { TXT: ["v=DMARC1; p=reject; rua=mailto:a@example.com"] },
   "mail._domainkey.example.com": { TXT: [KEY] },
   "_mta-sts.example.com": { TXT: ["v=STSv1; id=1;"] },

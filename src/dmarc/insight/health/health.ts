@@ -1,13 +1,15 @@
 import { createTestResolver } from "../../records/domains/domain-platform.ts";
 import { err, AppError } from "../../../foundation/base/errors.ts";
 import { withDeadline, mapConcurrently } from "../../../foundation/base/wait.ts";
-import { checkTlsRpt, checkMx, checkMtaSts } from "./inbound.ts";
+import { checkTlsRpt, checkMtaSts } from "./inbound.ts";
+import { checkMx } from "./mx.ts";
 import { auditSpf } from "./spf.ts";
 import { commonSelectors, type SelectorToCheck, findSeenSelectors } from "./dkim-key.ts";
 import type { DomainHealth, HealthSection } from "./health-schema.ts";
 import { worstStatus, createHealthDns } from "./section-report.ts";
 import { checkDmarcRecord, checkBimi } from "./dmarc-health.ts";
 import { checkDkim } from "./dkim.ts";
+import { keepLastKnown } from "./last-known.ts";
 import type { Getter } from "../../../foundation/net/fetch-url.ts";
 import {
   abortableResolver,
@@ -103,13 +105,14 @@ const zoneOf = (domain: string): DnsResolver => {
   const zone = new Map<string, readonly DnsRecordData[DnsType][]>([
     [`TXT ${domain}`, ["v=spf1 mx -all"]],
     [`MX ${domain}`, [{ preference: 10, exchange: mailHost }]],
-    [`A ${mailHost}`, ["192.0.2.10"]],
+    // Not one of the addresses for documentation: those are findings.
+    [`A ${mailHost}`, ["192.0.1.10"]],
     [`TXT ${SELECTOR}._domainkey.${domain}`, [`v=DKIM1; k=rsa; p=${PUBLIC_KEY}`]],
     [`TXT _smtp._tls.${domain}`, [`v=TLSRPTv1; rua=mailto:tls@${domain}`]],
   ]);
   return {
     async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
-      if (name.startsWith("_dmarc.")) return dmarc.resolve(name, type);
+      if (/^_dmarc\.|\._report\._dmarc\./.test(name)) return dmarc.resolve(name, type);
       const records = zone.get(`${type} ${name}`) ?? [];
       const outcome = records.length > 0 ? "response" : "no_data";
       // The key of the zone holds the type.
@@ -229,12 +232,13 @@ export class HealthRuns {
     const { store, check, resolver } = this.deps;
     const { db, clock } = this.runtime;
     const seen = await findSeenSelectors(store, subject, dayOfTime(clock.nowMs()));
-    const health = await check({
+    const checked = await check({
       domain: subject.domain,
       selectors: [...requested(subject.domain, given, seen), ...seen],
       resolver: resolverFor(resolver, who),
       signal: this.#stopping.signal,
     });
+    const health = keepLastKnown(store.readHealth(subject.number), checked);
     if (given.length > 0 || this.isStopping()) return health;
     const isKnown = health.sections.every(({ unchecked }) => unchecked.length === 0);
     const dueAtMs = clock.nowMs() + (isKnown ? DAY_MS : UNKNOWN_MS);

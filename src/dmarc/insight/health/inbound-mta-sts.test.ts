@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { checkMtaSts, coversMxHost, parseMtaStsPolicy, checkMx } from "./inbound.ts";
+import { checkMtaSts, coversMxHost, parseMtaStsPolicy } from "./inbound.ts";
+import { checkMx } from "./mx.ts";
 import { createHealthDns } from "./section-report.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../../../testing/smtp-stub-key.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";

@@ -1,20 +1,13 @@
-import type { DnsRecordData } from "../../../foundation/net/dns.ts";
 import { type HealthDns, SectionReport, quoteText, readTags } from "./section-report.ts";
 import type { Getter } from "../../../foundation/net/fetch-url.ts";
-import { isIP } from "node:net";
+import type { CheckedMx } from "./mx.ts";
 
-const NOT_RECEIVED = "Mail to the domain cannot be delivered as you expect.";
 const DOWNGRADE =
   "Without an enforced policy, somebody on the way can make senders deliver mail to you unencrypted or to another server.";
 const BLIND = "Without TLS reports, you do not notice when senders cannot deliver to you over TLS.";
 
-/** The findings about MX records, MTA-STS and TLS reporting, with why each matters. */
+/** The findings about MTA-STS and TLS reporting, with why each matters. */
 export const INBOUND_FINDINGS = {
-  mx_missing: "Senders that find no MX try the web server, and mail may be lost.",
-  mx_null: "A null MX is right for a domain that receives no mail.",
-  mx_null_not_alone: NOT_RECEIVED,
-  mx_address: NOT_RECEIVED,
-  domain_missing: "Nothing can be published, sent or received under a name that does not exist.",
   mta_sts_missing: DOWNGRADE,
   mta_sts_not_needed: "There is no mail to protect on its way.",
   mta_sts_several: DOWNGRADE,
@@ -34,53 +27,7 @@ export const INBOUND_FINDINGS = {
 
 type InboundReport = SectionReport<keyof typeof INBOUND_FINDINGS>;
 
-const HOSTS_MAX = 50;
-
-/** Checks the MX records of a domain: none (RFC 5321 §5.1), a null MX (RFC 7505), addresses in place of names. */
-export const checkMx = async (dns: HealthDns, domain: string) => {
-  const response = await dns.resolve(domain, "MX");
-  const hosts = [...response.records].sort((one, other) => one.preference - other.preference).slice(0, HOSTS_MAX);
-  const report = new SectionReport<keyof typeof INBOUND_FINDINGS>();
-  if (report.isAnswered(response)) reportHosts(report, domain, hosts, response.outcome === "nxdomain");
-  const null_mx = hosts.length > 0 && hosts.every(({ exchange }) => exchange === ".");
-  return { code: "mx" as const, ...report.result(), hosts, null_mx };
-};
-
-const reportHosts = (report: InboundReport, domain: string, hosts: DnsRecordData["MX"][], isMissing: boolean) => {
-  if (isMissing) {
-    report.error("domain_missing", `${domain} does not exist in the DNS.`, {
-      fix: "Check the spelling, and whether the registration has expired.",
-    });
-    return;
-  }
-  if (hosts.length === 0) {
-    report.info("mx_missing", `${domain} has no MX record; senders then try its address record.`, {
-      fix: `Publish an MX record, or the null MX "0 ." if ${domain} receives no mail.`,
-    });
-    return;
-  }
-  const nulls = hosts.filter(({ exchange }) => exchange === ".").length;
-  if (nulls === hosts.length) {
-    report.info("mx_null", `${domain} declares that it receives no mail (null MX).`);
-    return;
-  }
-  if (nulls > 0) {
-    report.error("mx_null_not_alone", `${domain} has a null MX beside other MX records, which RFC 7505 forbids.`, {
-      observed: hosts.map(({ preference, exchange }) => `${preference} ${exchange}`).join("\n"),
-      fix: `Remove the MX record "0 .".`,
-    });
-  }
-  for (const { exchange } of hosts.filter((host) => isIP(host.exchange) !== 0)) {
-    report.error("mx_address", `${domain} has the address ${exchange} as its MX; an MX record must name a host.`, {
-      observed: exchange,
-      fix: `Publish a host name with the address ${exchange}, and name that host in the MX record.`,
-    });
-  }
-};
-
 const EXAMPLE = '"v=TLSRPTv1; rua=mailto:tls@example.com"';
-
-type CheckedMx = Awaited<ReturnType<typeof checkMx>>;
 
 /** Checks the TLS reporting record of a domain (RFC 8460 §3). */
 export const checkTlsRpt = async (dns: HealthDns, domain: string) => {

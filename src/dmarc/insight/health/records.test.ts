@@ -2,7 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../../../testing/dns-zone.ts";
 import { checkBimi, checkDmarcRecord } from "./dmarc-health.ts";
 import { createHealthDns } from "./section-report.ts";
-import { checkMx, checkTlsRpt } from "./inbound.ts";
+import { checkTlsRpt } from "./inbound.ts";
+import { checkMx } from "./mx.ts";
 
 const dnsOf = (zone: Zone) => createHealthDns(createZoneResolver(zone));
 const codesOf = ({ findings }: { findings: ReadonlyArray<{ code: string; severity: string }> }): string[] =>
@@ -49,7 +50,7 @@ describe("TLS-RPT", () => {
 
 describe("MX", () => {
   const check = (MX: ReadonlyArray<readonly [number, string]>) =>
-    checkMx(dnsOf({ "example.com": { MX } }), "example.com");
+    checkMx(dnsOf({ "example.com": { MX }, "mx.example.com": { A: ["8.8.4.4"] } }), "example.com");
 
   test.each([
     [[[10, "mx.example.com"]], "ok", []],
@@ -116,6 +117,47 @@ describe("DMARC", () => {
   });
 });
 
+describe("DMARC reports to another organization", () => {
+  const RECORD = "v=DMARC1; p=reject; rua=mailto:a@reports.example; ruf=mailto:b@example.com";
+  const AT = "example.com._report._dmarc.reports.example";
+  const check = (zone: Zone) =>
+    checkDmarcRecord(dnsOf({ "_dmarc.example.com": { TXT: [RECORD] }, ...zone }), "example.com");
+
+  test.each([
+    ["authorized", { [AT]: { TXT: ["v=DMARC1;"] } }, "ok", []],
+    ["not authorized", {}, "warnings", ["warning dmarc_reports_not_authorized"]],
+    ["another text", { [AT]: { TXT: ["hello"] } }, "warnings", ["warning dmarc_reports_not_authorized"]],
+    ["not known", { [AT]: "servfail" }, "unknown", []],
+  ] as const)("%s", async (_, zone, status, codes) => {
+    const section = await check(zone);
+    expect(section.status).toBe(status);
+    expect(codesOf(section)).toEqual([...codes]);
+  });
+
+  test("the fix names the record of the owner", async () => {
+    const [finding] = (await check({})).findings;
+    expect(finding).toMatchObject({ record: { host: AT, value: "v=DMARC1;" } });
+  });
+});
+
+describe("DMARC records at wrong names", () => {
+  const RECORD = "v=DMARC1; p=reject; rua=mailto:a@example.com";
+  const DOUBLED = "_dmarc.example.com.example.com";
+  const own: Zone = { "_dmarc.example.com": { TXT: [RECORD] } };
+  const check = (zone: Zone) => checkDmarcRecord(dnsOf(zone), "example.com");
+
+  test.each([
+    ["at the domain", { "example.com": { TXT: [RECORD] } }, ["error dmarc_missing", "warning dmarc_wrong_name"]],
+    ["the domain twice", { [DOUBLED]: { TXT: [RECORD] } }, ["error dmarc_missing", "warning dmarc_wrong_name"]],
+    ["beside the right one", { ...own, [DOUBLED]: { TXT: [RECORD] } }, ["info dmarc_wrong_name"]],
+    ["SPF at the domain", { ...own, "example.com": { TXT: ["v=spf1 -all"] } }, []],
+    ["not known", { ...own, "example.com": "servfail", [DOUBLED]: "timeout" }, []],
+    ["a wildcard", { ...own, [DOUBLED]: { TXT: [RECORD] }, [`no-such-name.${DOUBLED}`]: { TXT: [RECORD] } }, []],
+  ] as const)("%s", async (_, zone, codes) => {
+    expect(codesOf(await check(zone))).toEqual([...codes]);
+  });
+});
+
 describe("BIMI", () => {
   const REJECT = "v=DMARC1; p=reject; rua=mailto:a@example.com";
   const SVG = "l=https://example.com/logo.svg";
@@ -138,6 +180,9 @@ describe("BIMI", () => {
     [["v=BIMI1; l="], "ok", ["info bimi_declined"]],
     [[`v=BIMI1; ${PEM}`], "warnings", ["warning bimi_syntax"]],
     [[`v=BIMI1; l=http://example.com/logo.svg; ${PEM}`], "warnings", ["warning bimi_location"]],
+    [[`v=BIMI1; l=https://example.com/logo.png; ${PEM}`], "warnings", ["warning bimi_file_type"]],
+    [[`v=BIMI1; ${SVG}; a=https://example.com/vmc.crt`], "warnings", ["warning bimi_file_type"]],
+    [[`v=BIMI1; l=https://example.com/logo?id=a.png; ${PEM}`], "ok", []],
     [[`v=BIMI1; ${SVG}; a=ftp://example.com/x`], "warnings", ["warning bimi_location"]],
     [[`v=BIMI1; ${SVG}`, `v=BIMI1; ${SVG}`], "warnings", ["warning bimi_several"]],
   ])("%j", async (texts, status, codes) => {

@@ -25,6 +25,8 @@ interface FindingDetails {
 }
 
 interface SectionFinding<Code> extends FindingDetails {
+  /** Set by `keepLastKnown`. */
+  readonly last_known_at: null;
   readonly code: Code;
   readonly severity: HealthSeverity;
   readonly message: string;
@@ -57,7 +59,7 @@ export class SectionReport<Code extends string> {
     if (isKnown || this.#findings.length >= this.findingsMax) return;
     const { observed = null, fix = null, record = null } = details;
     const shown = observed === null ? null : cutText(observed, OBSERVED_CHARACTERS_MAX);
-    this.#findings.push({ code, severity, message, observed: shown, fix, record });
+    this.#findings.push({ code, severity, message, observed: shown, fix, record, last_known_at: null });
   }
 
   /** Something could not be checked; `sentence` says what, and why. */
@@ -122,8 +124,8 @@ export interface HealthDns {
   resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>>;
 }
 
-/** DNS queries of one run. SPF may take 40 of them, 30 selectors one each. */
-export const HEALTH_QUERIES_MAX = 100;
+/** DNS queries of one run. SPF may take 40 of them, 30 selectors one each, ten mail hosts three each. */
+export const HEALTH_QUERIES_MAX = 150;
 const CONCURRENCY_MAX = 8;
 
 /** The outcome of a query beyond `HEALTH_QUERIES_MAX` is `overloaded`; it is not sent. */
