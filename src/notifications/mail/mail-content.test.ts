@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { composeMail } from "./compose-mail.ts";
-import { action, line, list, type MailContent, pageLink } from "./mail-content.ts";
+import { action, line, list, type MailContent, pageLink, shortName } from "./mail-content.ts";
 import { MAIL_LINKS } from "../../testing/mailing.ts";
 
 const CONTENT: MailContent = {
@@ -95,4 +95,12 @@ You receive this mail as a recipient.
       expect([text.includes(said), html.includes(said)]).toEqual([true, true]);
     expect(text + html).not.toMatch(/href|https?:|null/);
   });
+});
+
+test.each([
+  ["a".repeat(120), "a".repeat(120)],
+  ["a".repeat(121), `${"a".repeat(119)}…`],
+  [" two\r\nlines\u202e ", "two lines"],
+])("the name %p is written as %p", (name, written) => {
+  expect(shortName(name)).toBe(written);
 });

@@ -112,6 +112,7 @@ describe("the URLs of an account", () => {
 
   test("are not those of others, and no text that is no URL", async () => {
     const { harness, endpoints } = harnessOf({});
+    setDefault(harness, URL_B);
     const id = harness.event(URL_A);
     await harness.untilDelivered(id);
     expect(endpoints.find(OWNER, URL_A)?.url).toBe(URL_A);
