@@ -66,6 +66,16 @@ describe("the defaults of an account", () => {
     expect(answer).toMatchObject({ status: 400, body: { error: "Invalid request body", issues: [{ path }] } });
   });
 
+  test("have up to ten recipients", async () => {
+    const app = start({ settings: MAIL });
+    const key = app.newKey();
+    const recipients = Array.from({ length: 11 }, (_, n) => `user${n}@example.com`);
+    const refused = await app.request("PATCH", PATH, { key, body: { recipients } });
+    expect(refused).toMatchObject({ status: 400, body: { issues: [{ path: "recipients" }] } });
+    const ten = await app.request("PATCH", PATH, { key, body: { recipients: recipients.slice(1) } });
+    expect(ten).toMatchObject({ status: 200, body: { recipients: recipients.slice(1) } });
+  });
+
   test("refuse recipients at other domains than the operator allows", async () => {
     const app = start({ settings: { ...MAIL, NOTIFY_DOMAINS: "example.net" } });
     const body = { recipients: ["a@example.com"] };
