@@ -34,7 +34,11 @@ test("the first user of all is an owner and operator, the first of an account an
     { email: "cy@example.com", account: "other", role: "owner", operator: false },
     { email: "dee@example.com", account: "acme", role: "owner", operator: true },
   ]);
-  expect(await listed("--account", "other")).toMatchObject([{ email: "cy@example.com" }]);
+  const cy = { email: "cy@example.com", last_sign_in_at: null };
+  expect(await listed("--account", "other")).toMatchObject([cy]);
+  withSqlite((sqlite) => sqlite.run("UPDATE users SET last_sign_in_at_ms = 1500 WHERE email LIKE 'cy@%'"));
+  expect(await listed("--account", "other")).toMatchObject([{ ...cy, last_sign_in_at: "1970-01-01T00:00:01.500Z" }]);
+  withSqlite((sqlite) => sqlite.run("UPDATE users SET last_sign_in_at_ms = NULL"));
   expect((await run(["users", "list"], { stdoutKind: "pipe" })).out).toContain("owner, operator");
 });
 

@@ -175,7 +175,7 @@ describe("verify --file", () => {
     const rows: ReadonlyArray<readonly [file: string, out: string, status: number, says: string]> = [
       [at("nowhere.csv"), at("y.csv"), 1, "nowhere.csv: no such file"],
       [at("folder"), at("y.csv"), 1, "folder: is a directory; --file must be a list"],
-      [at("good.csv/x"), at("y.csv"), 1, "ENOTDIR"],
+      [`${at("folder")}/../good.csv/x`, at("y.csv"), 1, "/folder/../good.csv/x: "],
       ["/dev/null", at("y.csv"), 1, "/dev/null: not a regular file; save the list to a file first"],
       [at("list.json"), at("y.csv"), 1, "This is JSON"],
       [at("good.csv"), at("folder"), 1, "folder: is a directory; --out must be a file"],
