@@ -2,19 +2,9 @@ import { GAP, anyOf, upTo, word } from "./pattern.ts";
 
 /** Whose mailbox it is. "@" stands for every address, see `readableText`; an IP address is not a mailbox. */
 const OWNERS = ["users?", "recipients?", "addressees?", "customers?", "subscribers?", "members?", "persons?", "rcpts?"];
-const PLACES = [
-  "mail-?box(?:es)?",
-  "mail box(?:es)?",
-  "accounts?",
-  "alias(?:es)?",
-  "maildrops?",
-  "mail ?drops?",
-  "inbox",
-];
+const PLACES = ["mail-?box(?:es)?", "mail box(?:es)?", "accounts?", "alias(?:es)?", "mail ?drops?", "inbox"];
 const NAMES = [
-  "(?:user|mail|account|login)[ -]?(?:name|id)",
-  "usernames?",
-  "userid",
+  "(?:user|mail|account|login)[ -]?(?:names?|id)",
   "local[ -]?part",
   "e-?mail id",
   "user ?accounts?",
