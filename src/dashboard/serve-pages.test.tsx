@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { AuditLog } from "../accounts/audit-store.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
+import { renderToString } from "preact-render-to-string";
 import { z } from "zod";
 import { nextTurn } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
@@ -11,6 +12,7 @@ import { createApplication } from "../service/http-application.ts";
 import { createServer } from "../service/server.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { silentLog } from "../testing/silent-log.ts";
+import { StackBar } from "./components/chart.tsx";
 import { Button, Field, PostForm } from "./components/form.tsx";
 import { Link } from "./components/link.tsx";
 import { PageHead } from "./components/panel.tsx";
@@ -441,4 +443,14 @@ test.each([
   expect(turnsOfPages).toHaveLength(20);
   // The first page begins at once, and the second before this test counts the turn.
   expect(new Set(turnsOfPages).size).toBeGreaterThanOrEqual(19);
+});
+
+test("a bar of parts has the width of each part, and none where there is nothing", () => {
+  const widths = (values: readonly number[]) =>
+    renderToString(<StackBar parts={values.map((value, at) => ({ title: `p${at}`, kind: "ok", value }))} />)
+      .matchAll(/class="ok" x="(\d+)" y="0" width="(\d+|NaN)"/g)
+      .map(([, x, width]) => `${x}+${width}`)
+      .toArray();
+  expect(widths([1, 3])).toEqual(["0+250", "250+750"]);
+  expect(widths([0, 0])).toEqual(["0+0", "0+0"]);
 });
