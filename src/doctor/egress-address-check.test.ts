@@ -67,3 +67,11 @@ test("an IPv6 address is looked up as AAAA", async () => {
   const found = await checkReverseName({ address, heloName: "out.example", resolver: createZoneResolver(zone) });
   expect(found.state).toBe("ok");
 });
+
+test("of an address with more than five reverse names, the first five are looked up", async () => {
+  const names = Array.from({ length: 6 }, (_, at) => `n${at}.example`);
+  const resolver = createZoneResolver({ [PTR]: { PTR: names }, "n5.example": { A: ["203.0.114.9"] } });
+  const found = await checkReverseName({ address: "203.0.114.9", heloName: "n5.example", resolver });
+  expect(found.state).toBe("warn");
+  expect(names.map((name) => resolver.countQueries(name, "A"))).toEqual([1, 1, 1, 1, 1, 0]);
+});

@@ -34,3 +34,14 @@ test.each<[string, Zone, string, RegExp]>([
   expect([found.check, found.state]).toEqual(["mail_from", state as typeof found.state]);
   expect(found.message).toMatch(message);
 });
+
+test.each([
+  ["[203.0.113.5]", "warn", "is an address literal"],
+  ["probe", "fail", '"probe" is not a fully qualified host name'],
+])("the HELO name %s is not looked up: %s", async (heloName, state, message) => {
+  const resolver = createZoneResolver({ probe: { A: ["203.0.113.5"] } });
+  const found = await checkHelo({ heloName }, resolver);
+  expect([found.check, found.state]).toEqual(["helo", state as typeof found.state]);
+  expect(found.message).toContain(message);
+  expect(resolver.queries).toEqual([]);
+});

@@ -1,4 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createApps } from "../../testing/app.ts";
 import { signIn } from "../../testing/dashboard.ts";
 
@@ -224,6 +227,24 @@ describe("the service", () => {
     for (const part of ["Backups", "POSTWARDEN_BACKUP_DIR", "Queues", "direct", "Retention", "400 days"])
       expect(text).toContain(part);
     expect((await visitor.submit("/settings/service/backup")).text).toContain("Set POSTWARDEN_BACKUP_DIR first.");
+  });
+
+  test("shows its backups, and begins one when the operator asks for it", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "postwarden-settings-"));
+    try {
+      const app = start({ settings: { BACKUP_DIR: directory } });
+      const visitor = await signIn(app);
+      const page = async () => (await visitor.get("/settings/service")).text;
+      expect(await page()).toContain("No backup was seen yet.");
+      writeFileSync(join(directory, "postwarden-2026-01-01T00-00-00Z.db"), "");
+      await app.service.backups?.run();
+      expect(await page()).toContain("Back up now");
+      expect(await page()).not.toContain("No backup was seen yet.");
+      await visitor.submit("/settings/service/backup");
+      expect(await page()).toContain("A backup begins within a minute");
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 
   test("checks its machine when somebody asks for it, and says what to do", async () => {

@@ -55,6 +55,15 @@ describe("the page of usage", () => {
     expect(html).toContain("data-chart=");
   });
 
+  test.each([
+    [10, "About 10 days at 10.0 a day, the mean of today."],
+    [101, "Less than a day at 101 a day, the mean of today."],
+  ])("after %d credits in a day says how long the 100 last: %s", async (credits, sentence) => {
+    const { app, visitor } = await visit();
+    use(app, visitor.accountId, { credits });
+    expect((await visitor.get("/usage")).text).toContain(sentence);
+  });
+
   test("shows the days that are chosen; what makes no sense is ignored", async () => {
     const { app, visitor, today } = await visit();
     use(app, visitor.accountId, { day: today - 40, verifications: 7 });
