@@ -56,7 +56,7 @@ describe("the page of usage", () => {
   });
 
   test.each([
-    [10, "About 10 days at 10.0 a day, the mean of today."],
+    [10, "About 10 days at 10 a day, the mean of today."],
     [101, "Less than a day at 101 a day, the mean of today."],
   ])("after %d credits in a day says how long the 100 last: %s", async (credits, sentence) => {
     const { app, visitor } = await visit();
