@@ -1,5 +1,7 @@
 import { parseMonitoredDomain } from "../dmarc/records/domains/domain-platform.ts";
-import { DIGESTS, DOMAIN_STATUSES, type DomainRow } from "../dmarc/records/domains/domain-store.ts";
+import { percentOf } from "../dmarc/insight/sources/rollup-rows.ts";
+import { LISTED_STATUSES } from "../dmarc/alerts/overview/domain-overview-store.ts";
+import { DIGESTS, type DomainRow } from "../dmarc/records/domains/domain-store.ts";
 import type { DomainView } from "../dmarc/records/domains/domains.ts";
 import type { DnsRecordView } from "../dmarc/records/domains/publication.ts";
 import { isId } from "../foundation/base/secrets.ts";
@@ -22,6 +24,24 @@ const tableOf = ({ table }: Terminal, views: readonly DomainView[]): string =>
     views.map((view) => [
       ...[view.domain, view.status, view.policy?.p ?? "none", view.reporting],
       ...[tableTime(view.last_report_at, "never"), view.monitoring_enabled ? "on" : "paused", view.label ?? ""],
+    ]),
+  );
+
+interface ListedView extends DomainView {
+  /** Of the messages of 30 days; null while unknown, and without messages. */
+  readonly aligned_percent: number | null;
+  /** Of the advice; `none` when nothing is left to do, null while unknown. */
+  readonly next_step: string | null;
+}
+
+const listTable = ({ table }: Terminal, views: readonly ListedView[]): string =>
+  table(
+    ["DOMAIN", "STATUS", "POLICY", "ALIGNED", "NEXT STEP", "LAST REPORT", "MONITORING", "LABEL"],
+    views.map((view) => [
+      ...[view.domain, view.status, view.policy?.p ?? "none"],
+      view.aligned_percent === null ? "-" : `${view.aligned_percent} %`,
+      ...[view.next_step ?? "-", tableTime(view.last_report_at, "never")],
+      ...[view.monitoring_enabled ? "on" : "paused", view.label ?? ""],
     ]),
   );
 
@@ -67,15 +87,20 @@ export const DOMAIN_COMMANDS = group(
   },
   {
     list: command({
-      description: "List domains, newest first.",
+      description: "List domains, worst first, with their aligned share of 30 days and the next step.",
       example: "dmarc domains list",
       on: inService("domains"),
-      options: { status: choice("<status>", DOMAIN_STATUSES, "only this status"), limit: limit(100, 10_000) },
-      run(context, { status, limit: shown }) {
-        const { domains } = context.service.dmarc;
-        const found = domains.list(context.caller, { status }, { before: null, limit: shown });
-        const views = found.map((row) => domains.view(row));
-        context.print({ domains: views }, () => tableOf(context, views));
+      options: { status: choice("<status>", LISTED_STATUSES, "only this status"), limit: limit(100, 10_000) },
+      run(context, { status = null, limit: shown }) {
+        const { domains, overview } = context.service.dmarc;
+        const page = { text: "", order: "worst", limit: shown, offset: 0 } as const;
+        const listed = overview.list(context.caller, { status, ...page }).domains;
+        const views = listed.map(({ row, overview: known }) => ({
+          ...domains.view(row),
+          aligned_percent: known === null ? null : percentOf(known.aligned30, known.messages30),
+          next_step: known === null ? null : (known.next?.action ?? "none"),
+        }));
+        context.print({ domains: views }, () => listTable(context, views));
       },
     }),
     add: command({

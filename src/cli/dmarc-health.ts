@@ -94,7 +94,8 @@ const findingLines = ({ severity, message, fix }: HealthFinding, width: number):
 
 const spfLines = ({ record, lookups, lookups_complete, void_lookups, terms }: SpfSection, width: number): string[] => {
   if (record === null || lookups === null) return [];
-  const sum = `${lookups_complete ? "" : "at least "}${lookups} DNS lookups (10 allowed), ${void_lookups} of them void`;
+  const voids = void_lookups === 0 ? "none" : String(void_lookups);
+  const sum = `${lookups_complete ? "" : "at least "}${lookups} DNS lookup${lookups === 1 ? "" : "s"} (10 allowed), ${voids} of them void`;
   const costs = terms
     .filter(({ depth }) => depth < 3)
     .map(({ term, depth, lookups: cost }) => `${"  ".repeat(depth)}${String(cost).padStart(2)}  ${term}`);

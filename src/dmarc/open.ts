@@ -20,6 +20,7 @@ import { HealthStore } from "./insight/health/health-store.ts";
 import type { QueryContext } from "./insight/queries/domain-query.ts";
 import { RecordStore } from "./insight/queries/record-store.ts";
 import { ReportQueryStore } from "./insight/queries/report-query-store.ts";
+import { StrangerStore } from "./insight/sources/strangers.ts";
 import { possibleKeysOf } from "./insight/sources/source-keys.ts";
 import { RollupStore } from "./insight/sources/rollup-store.ts";
 import { DmarcAlertStore, createAlertRaiser, type RaiseAlert } from "./records/domains/alert-store.ts";
@@ -111,6 +112,7 @@ export class DmarcSlice {
       domains: stores.domains,
       reading: trusted,
       readHealth: (number) => health.readHealth(number),
+      strangers: new StrangerStore(db),
     });
     const records = new RecordStore(db);
     this.context = {

@@ -33,7 +33,7 @@ export const tlsPages = ({
     ({ viewer, params: { id }, query: { cursor } }) => {
       const domain = domains.find(viewer.caller, id);
       const summary = reports.tlsSummary(viewer.caller, id, {});
-      const rows = reports.tlsReports(viewer.caller, id)({ before: cursor ?? null, limit: ROWS + 1 });
+      const rows = reports.tlsReports(viewer.caller, id, {})({ before: cursor ?? null, limit: ROWS + 1 });
       return {
         title: `TLS reports about ${domain.domain}`,
         section: "dmarc",

@@ -116,6 +116,22 @@ describe("the list of domains", () => {
     expect(filled().list({ order })).toEqual(names.map((name) => `${name}.example`));
   });
 
+  test("begins with open alerts, then has the failing share of own mail, and no parked domain before others", () => {
+    const { add, alert, clock, list, summed } = start();
+    const fresh = { lastReportAtMs: clock.nowMs() - HOUR_MS };
+    const silentMs = clock.nowMs() - 73 * HOUR_MS;
+    summed(add("large.example", fresh), { messages30: 9_000, aligned30: 8_900, actionable30: 100 });
+    summed(add("small.example", fresh), { messages30: 100, aligned30: 10, actionable30: 10 });
+    summed(add("forged.example", fresh), { messages30: 9_000, aligned30: 100, actionable30: 0 });
+    add("a-parked.example", { lastReportAtMs: silentMs, sendsMail: false });
+    const alerted = add("z-alerted.example", fresh);
+    alert(alerted, newSource("org:example.net"));
+    const names = ["z-alerted", "small", "large", "a-parked", "forged"];
+    expect(list()).toEqual(names.map((name) => `${name}.example`));
+    add("silent.example", { lastReportAtMs: silentMs });
+    expect(list().slice(0, 2)).toEqual(["silent.example", "z-alerted.example"]);
+  });
+
   test("is filtered by status and by part of the name or the label, literally", () => {
     const { list, overview } = filled();
     expect(list({ status: "active", order: "name" })).toEqual(["calm.example", "failing.example", "forged.example"]);

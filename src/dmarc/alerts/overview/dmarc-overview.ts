@@ -93,7 +93,8 @@ export class DmarcOverview {
   list(owner: DomainOwner, query: DomainListQuery): DomainList {
     const { overviews } = this.stores;
     return this.runtime.db.snapshot(() => {
-      const found = overviews.list(owner, { ...query, ...this.#silence(), limit: query.limit + 1 });
+      const alerted = query.order === "worst" ? this.#openAlerts(owner, null).map(({ number }) => number) : [];
+      const found = overviews.list(owner, { ...query, ...this.#silence(), alerted, limit: query.limit + 1 });
       const rows = found.slice(0, query.limit).flatMap((number) => this.stores.domains.findByNumber(number) ?? []);
       const numbers = rows.map(({ number }) => number);
       const open = Map.groupBy(this.#openAlerts(owner, numbers), ({ number }) => number);

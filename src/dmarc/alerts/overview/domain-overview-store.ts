@@ -18,6 +18,8 @@ interface ListQuery {
   readonly order: DomainOrder;
   /** A domain whose last report is older is silent. */
   readonly silentBeforeMs: number;
+  /** The numbers of the domains with open alerts. */
+  readonly alerted: readonly number[];
   readonly limit: number;
   readonly offset: number;
 }
@@ -41,14 +43,15 @@ const COLUMNS = `computed_at_ms computedAtMs, messages_7 messages7, aligned_7 al
 const OF_OWNER = "d.account_id = $account AND d.mode = $mode AND d.deleted_at_ms IS NULL";
 const STATUS = `CASE WHEN d.monitoring_enabled = 0 THEN 'paused' WHEN d.status <> 'active' THEN d.status
   WHEN d.last_report_at_ms < $silent THEN 'silent' ELSE 'active' END`;
-const RANKS = LISTED_STATUSES.map((status, rank) => `WHEN '${status}' THEN ${status === "active" ? 2 : rank}`).join(
-  " ",
-);
+/** A domain that sends no mail has no reports to miss. */
+const URGENCY = `CASE ${STATUS} WHEN 'action_required' THEN 0 WHEN 'paused' THEN 3 ELSE
+  iif(d.number IN (SELECT value FROM json_each($alerted)) OR (${STATUS} = 'silent' AND d.sends_mail IS NOT 0), 1, 2) END`;
+/** Of the mail that the domain's own senders are known to send. */
+const FAILING_SHARE = "1.0 * o.actionable_30 / nullif(o.aligned_30 + o.actionable_30, 0)";
 
 /** SQLite sorts null first in ascending order. */
 const ORDERS: Readonly<Record<DomainOrder, string>> = {
-  // Pending and active ones by what fails; nothing is known of a pending one.
-  worst: `CASE ${STATUS} ${RANKS} END, coalesce(o.actionable_30, 0) DESC, d.domain`,
+  worst: `${URGENCY}, coalesce(${FAILING_SHARE}, 0) DESC, d.domain`,
   name: "d.domain",
   messages: "o.messages_30 DESC, d.domain",
   aligned: "o.messages_30 IS NULL OR o.messages_30 = 0, 1.0 * o.aligned_30 / o.messages_30, d.domain",
@@ -101,7 +104,7 @@ export class DomainOverviewStore {
 
   /** The numbers of an owner's domains in an order. */
   list({ accountId, mode }: DomainOwner, query: ListQuery): number[] {
-    const { text, status, silentBeforeMs, limit, offset } = query;
+    const { text, status, silentBeforeMs, alerted, limit, offset } = query;
     return this.deps.sqlite
       .query<{ number: number }, Record<string, string | number | null>>(
         `SELECT d.number FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number
@@ -114,6 +117,8 @@ export class DomainOverviewStore {
         mode,
         status,
         silent: silentBeforeMs,
+        // Only named where the statement has it.
+        ...(query.order === "worst" ? { alerted: JSON.stringify(alerted) } : {}),
         limit,
         offset,
         text: text.toLowerCase(),

@@ -25,7 +25,10 @@ export type AdvisedSource = Pick<
   | "last_day"
   | "dkim"
   | "addresses"
->;
+> & {
+  /** The keys of the sources of which this is the sum: see `bundleStrangers`. */
+  readonly bundled?: readonly string[];
+};
 
 /** A subdomain that sent mail which passes DMARC. */
 export interface AdvisedName {

@@ -249,6 +249,7 @@ export const fixOf = (source: AdvisedSource, facts: FixFacts): SourceFix => {
 
 /** What to find out about an unclassified source. */
 export const questionOf = (source: AdvisedSource, { domain }: FixFacts): SourceFix => {
+  if (source.bundled !== undefined) return questionOfMany(source, source.bundled, domain);
   const proves = source.authenticated_unaligned > 0 && source.aligned === 0;
   const how = proves ? `authenticates as another domain than ${domain}` : `is not authenticated as ${domain}`;
   return {
@@ -259,6 +260,17 @@ export const questionOf = (source: AdvisedSource, { domain }: FixFacts): SourceF
     ],
   };
 };
+
+/** Senders without any tie to the domain that use other domains of the account, too: see `StrangerStore`. */
+const questionOfMany = ({ name, messages }: AdvisedSource, keys: readonly string[], domain: string): SourceFix => ({
+  why: `${name} sends ${count(messages)} a month. Nothing ties them to ${domain}, and they use other domains of yours in From as well, as spammers do. Are they yours?`,
+  steps: [
+    `If they are not, classify all of them as threat: ${keys.slice(0, KEYS_NAMED_MAX).join(", ")}${keys.length > KEYS_NAMED_MAX ? ", …" : ""}.`,
+    `If one is, classify it as misconfigured, and set up DKIM for ${domain} there.`,
+  ],
+});
+
+const KEYS_NAMED_MAX = 20;
 
 const count = (messages: number): string =>
   `${messages.toLocaleString("en-US")} ${messages === 1 ? "message" : "messages"}`;

@@ -246,10 +246,10 @@ const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
 
 const concerned = ({ problem, messages, failing }: AdviceObstacle) => (problem === "failing" ? failing : messages);
 
-const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: SourceFix) => ({
+const about = (action: AdviceAction, { key, bundled }: AdvisedSource, { why, steps }: SourceFix) => ({
   action,
   record: null,
-  source: key,
+  source: bundled === undefined ? key : null,
   steps: [...steps],
   why: [why, ...steps.slice(0, 1)].join(" "),
 });

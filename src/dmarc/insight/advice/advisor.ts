@@ -15,6 +15,7 @@ import { type DomainReporters, decidingVouchers, unvouchedWords } from "../../re
 import type { DomainHealth } from "../health/health-schema.ts";
 import { reporterBehind } from "../../reports/ingest/report-trust.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
+import { bundleStrangers, type StrangerStore } from "../sources/strangers.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
 import type { AdvisedFinding, AdvisedName, AdviceFacts, Advice } from "./advice-model.ts";
@@ -28,6 +29,8 @@ interface AdvisorOptions {
   readonly domains?: Pick<DomainStore, "listHistory">;
   /** The last health of a domain, by its number; null before its first check. */
   readonly readHealth?: (number: number) => DomainHealth | null;
+  /** Without it every unclassified source is a question of its own. */
+  readonly strangers?: StrangerStore;
 }
 
 /** The days of reports that advice is based on. */
@@ -118,7 +121,9 @@ const gatherFacts = async (
   const read = new DomainSources(reading, domain);
   await read.identifyAll();
   await nextTurn();
-  const sources = read.sources(window);
+  const all = read.sources(window);
+  const strangers = options.strangers?.find(domain, all, window.fromDay) ?? new Set<string>();
+  const sources = bundleStrangers(all, strangers);
   await nextTurn();
   const recentSources = read.sources(recent);
   await nextTurn();

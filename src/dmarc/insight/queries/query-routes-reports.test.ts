@@ -179,4 +179,11 @@ test("TLS reports are listed, those that came last first", async () => {
   const second = tlsReportsSchema.parse((await get(`tls-reports?cursor=${first.next_cursor}`)).body);
   expect(second.tls_reports.map(({ report_id }) => report_id)).toEqual(["one"]);
   expect(second.next_cursor).toBeNull();
+  for (const [range, count] of [
+    ["from=2026-01-01&to=2026-01-01", 2],
+    ["from=2025-12-01&to=2025-12-31", 0],
+    ["from=2025-12-31", 2],
+  ] as const)
+    expect(tlsReportsSchema.parse((await get(`tls-reports?${range}`)).body).tls_reports).toHaveLength(count);
+  expect((await get("tls-reports?from=2026-01-02&to=2026-01-01")).status).toBe(400);
 });

@@ -201,7 +201,10 @@ const LIST_TLS_REPORTS = declareRoute({
   summary: "List the TLS reports of a domain (RFC 8460)",
   description:
     "The most recently received first: the sessions under each policy, and the failures by type and MX host.",
-  query: pageQuery(isId, {}),
+  query: pageQuery(isId, {
+    from: rangeFields.from.describe("The first UTC day of periods. Without `from` and `to`: all reports."),
+    to: rangeFields.to.describe("The last UTC day on which a period begins. Default with `from`: today."),
+  }),
   responses: {
     200: {
       description: "A page of TLS reports.",
@@ -318,7 +321,7 @@ const createReportRoutes = (reader: ReportReader) => [
   }),
 
   handle(LIST_TLS_REPORTS, ({ request, caller, params, query }) => {
-    const read = readById(reader.tlsReports(caller, params.id));
+    const read = readById(reader.tlsReports(caller, params.id, query));
     return sendPage(request, { name: "tls_reports", page: query }, rowsById(read, tlsReportView));
   }),
 ];

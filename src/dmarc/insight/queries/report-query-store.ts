@@ -1,4 +1,4 @@
-import type { DayRange } from "../../../foundation/base/days.ts";
+import { DAY_MS, type DayRange } from "../../../foundation/base/days.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { DomainOwner } from "../../records/domains/domain-store.ts";
 import { AUTHOR } from "../../reports/ingest/report-store.ts";
@@ -116,9 +116,12 @@ const DAYS_OF_REPORTERS = `SELECT min(day) fromDay, max(day) toDay FROM dmarc_da
   AND day BETWEEN $fromDay AND $toDay AND ($trusted IS NULL OR is_trusted = $trusted)
   AND ($reporter IS NULL OR reporter = $reporter OR author = $reporter)`;
 const RAW = `SELECT i.name, i.via, w.bytes FROM dmarc_raw w JOIN dmarc_ingestions i ON i.id = w.ingestion WHERE w.ingestion = ?`;
+/** A time in the day that a TLS report is about: see `dayOfTlsReport`. */
+const TLS_DAY_MS =
+  "iif(begin_ms IS NULL, received_at_ms, min((begin_ms + coalesce(end_ms, begin_ms)) / 2, received_at_ms))";
 const TLS_REPORTS = `SELECT id, ingestion, org, report_id reportId, begin_ms beginMs, end_ms endMs,
   successful_sessions successfulSessions, failed_sessions failedSessions, body, received_at_ms receivedAtMs
-  FROM dmarc_tls_reports WHERE domain = ? AND id < ? ORDER BY id DESC LIMIT ?`;
+  FROM dmarc_tls_reports WHERE domain = ? AND id < ? AND ${TLS_DAY_MS} BETWEEN ? AND ? ORDER BY id DESC LIMIT ?`;
 const EXPORTED_REPORTS = `SELECT r.number, d.number domainNumber, d.id domainId, d.domain, d.source_rules sourceRules, d.state FROM dmarc_reports r
   CROSS JOIN dmarc_domains d ON d.number = r.domain AND d.account_id = ? AND d.mode = ? AND d.deleted_at_ms IS NULL
   WHERE r.number >= ? AND r.number <= ? AND r.day BETWEEN ? AND ? AND r.is_complete = 1 ORDER BY r.number`;
@@ -150,7 +153,7 @@ export class ReportQueryStore {
           `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
         ),
       raw: () => sqlite.prepare<RawRow, [string]>(RAW),
-      tlsReports: () => sqlite.prepare<TlsReportRow, [number, string, number]>(TLS_REPORTS),
+      tlsReports: () => sqlite.prepare<TlsReportRow, [number, string, number, number, number]>(TLS_REPORTS),
       exportedReports: () =>
         sqlite.prepare<ExportedReport, [string, string, number, number, number, number]>(EXPORTED_REPORTS),
       lastExportable: () => sqlite.prepare<{ number: number }, [number]>(LAST_EXPORTABLE),
@@ -220,9 +223,11 @@ export class ReportQueryStore {
     return this.#sql.raw.get(ingestion) ?? undefined;
   }
 
-  /** Newest first, older than the id `before`. */
-  tlsReports(domain: number, before: string | null, limit: number): TlsReportRow[] {
-    return this.#sql.tlsReports.all(domain, before ?? LAST_ID, limit);
+  /** Newest first, older than the id `before`, about a range of days; null for all. */
+  tlsReports(domain: number, before: string | null, limit: number, range: DayRange | null): TlsReportRow[] {
+    const fromMs = range === null ? Number.MIN_SAFE_INTEGER : range.fromDay * DAY_MS;
+    const toMs = range === null ? Number.MAX_SAFE_INTEGER : (range.toDay + 1) * DAY_MS - 1;
+    return this.#sql.tlsReports.all(domain, before ?? LAST_ID, fromMs, toMs, limit);
   }
 
   /** The reports of all domains of an owner between two numbers (inclusive), in the order in which they were stored. */

@@ -123,18 +123,23 @@ export class ReportReader {
     });
   }
 
-  /** TLS reports, the most recently received first. */
-  tlsReports(caller: Caller, id: string): (page: { before: string | null; limit: number }) => TlsReportRow[] {
+  /** TLS reports of a range of days, or all of them, the most recently received first. */
+  tlsReports(
+    caller: Caller,
+    id: string,
+    days: Pick<ReportListQuery, "from" | "to">,
+  ): (page: { before: string | null; limit: number }) => TlsReportRow[] {
     const { reports, findDomain } = this.context;
     const domain = findDomain(caller, id).number;
-    return ({ before, limit }) => reports.tlsReports(domain, before, limit);
+    const range = days.from === undefined && days.to === undefined ? null : this.range(days);
+    return ({ before, limit }) => reports.tlsReports(domain, before, limit, range);
   }
 
   /** Sums of the last days by day, policy, failure and host, of the newest TLS reports. */
   tlsSummary(caller: Caller, id: string, days: Pick<ReportListQuery, "from" | "to">): TlsSummary {
     const { reports, findDomain } = this.context;
     const domain = findDomain(caller, id).number;
-    return sumTlsReports(reports.tlsReports(domain, null, TLS_REPORTS_SUMMED_MAX), this.range(days));
+    return sumTlsReports(reports.tlsReports(domain, null, TLS_REPORTS_SUMMED_MAX, null), this.range(days));
   }
 
   #find(domain: number, id: string) {

@@ -82,6 +82,12 @@ export const readValues = (tags: ReadonlyMap<string, RecordTag>, warn: Warn): Re
   };
 };
 
+/** Where the value of a tag runs on into the next tag. */
+const missingSemicolon = (value: string) => {
+  const next = /\s([a-z]{1,10})=/i.exec(value)?.[1];
+  return next === undefined ? "" : ` A semicolon is missing before ${next}=.`;
+};
+
 const readPolicies = (
   textOf: (name: string) => string | undefined,
   warn: Warn,
@@ -94,15 +100,18 @@ const readPolicies = (
   const [p, sp, np] = [read("p"), read("sp"), read("np")];
   if (p === undefined) warn("p_missing", "p is missing: receivers use none, and older ones may ignore the record.");
   if (p === "bad") {
-    warn("p_invalid", `p is ${quote(textOf("p") ?? "")}, which is not none, quarantine or reject; receivers use none.`);
+    const text = textOf("p") ?? "";
+    const rest = `receivers use none.${missingSemicolon(text)}`;
+    warn("p_invalid", `p is ${quote(text)}, which is not none, quarantine or reject; ${rest}`);
   }
   for (const [name, value] of [
     ["sp", sp],
     ["np", np],
   ] as const) {
     if (value !== "bad") continue;
-    const text = quote(textOf(name) ?? "");
-    warn("policy_void", `${name} is ${text}, which is not none, quarantine or reject; receivers use p=none instead.`);
+    const text = textOf(name) ?? "";
+    const rest = `receivers use p=none instead.${missingSemicolon(text)}`;
+    warn("policy_void", `${name} is ${quote(text)}, which is not none, quarantine or reject; ${rest}`);
   }
   if (p === "bad" || sp === "bad" || np === "bad") return { p: "none", sp: "none", np: "none" };
   const own = p ?? "none";

@@ -118,3 +118,12 @@ test("any text at all is read, and is valid exactly when its first tag is v=DMAR
     { numRuns: 500 },
   );
 });
+
+test("a policy that runs on into the next tag misses its semicolon", () => {
+  const messages = (text: string) => parseRecord(text).warnings.map(({ message }) => message);
+  expect(messages("v=DMARC1; p=reject rua=mailto:a@example.com").join(" ")).toContain(
+    "A semicolon is missing before rua=.",
+  );
+  expect(messages("v=DMARC1; p=none; sp=reject pct=50").join(" ")).toContain("A semicolon is missing before pct=.");
+  expect(messages("v=DMARC1; p=strict").join(" ")).not.toContain("semicolon is missing");
+});

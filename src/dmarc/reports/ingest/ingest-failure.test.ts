@@ -5,6 +5,7 @@ import { createApps } from "../../../testing/app.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { failureReportsSchema } from "../../insight/queries/query-routes.ts";
 import { failureReportDetailSchema } from "../../insight/queries/report-reader.ts";
+import { findingViews } from "./ingestion-schemas.ts";
 import { FAILURE_REPORTS_PER_DAY_MAX } from "./ingest-write.ts";
 
 const newHarness = createIngestHarness();
@@ -46,6 +47,20 @@ describe("a failure report", () => {
       expect(row).toMatchObject({ outcome: "quarantined", reason: "failure_report" });
     }
     expect(harness.count("dmarc_failure_reports")).toBe(0);
+  });
+
+  test.each([
+    [false, "auth-failure", "A failure report about a single message; it is not counted. With `store_failure_reports`"],
+    [true, "auth-failure", "The failure report about a single message is stored. It is not counted."],
+    [false, "abuse", "A complaint of a recipient about a message (`Feedback-Type: abuse`), not a DMARC report."],
+    [true, "abuse", "It is stored with the failure reports of the domain."],
+  ])("says what it is where reports are stored: %p, of type %s", async (storeFailureReports, type, text) => {
+    const harness = newHarness();
+    harness.enrol("example.com", { storeFailureReports });
+    const { row } = await harness.upload(mailOf().replace("auth-failure", type));
+    const [view] = findingViews(row);
+    expect(view?.message).toContain(text);
+    expect(view).not.toHaveProperty("complaint");
   });
 
   test("is stored once, without personal data, for its domain or one below it", async () => {

@@ -50,6 +50,8 @@ const storedFindingSchema = z.object({
   line: z.number().optional(),
   /** Rows of a report that cannot be read; absent for none. */
   unread_rows: z.number().optional(),
+  /** Of a `failure_report` that is a complaint of a recipient (`Feedback-Type: abuse`). */
+  complaint: z.literal(true).optional(),
   /** Of `authenticity_unknown`: a sentence, null when the mail was not checked; and whether it will be checked again. */
   doubt: z.object({ message: text, again: z.boolean() }).optional(),
 });
@@ -103,6 +105,7 @@ export const ingestionFinding = (reading: ReportReading): IngestionFinding => {
     org_name: report?.orgName ?? tlsReport?.orgName ?? null,
     external_report_id: report?.reportId ?? tlsReport?.reportId ?? null,
     ...(line === null ? {} : { line }),
+    ...(failureReport?.feedbackType === "abuse" ? { complaint: true } : {}),
     ...unreadRows(report),
   };
 };
@@ -188,16 +191,24 @@ const MESSAGES_BY_OUTCOME: Readonly<Record<StoredFinding["outcome"], string>> = 
 const MESSAGES_BY_OUTCOME_AND_REASON: Readonly<Record<string, string>> = {
   "stored duplicate_differs":
     "The report replaced another one with different records, whose mail was not authenticated.",
+  "stored failure_report": "The failure report about a single message is stored. It is not counted.",
   "stored tls_report": "The TLS report (RFC 8460) is stored.",
   "duplicate tls_report": "The TLS report (RFC 8460) is stored already.",
   "quarantined tls_report": "A TLS report (RFC 8460) about no enrolled domain.",
 };
 
+const COMPLAINT =
+  "A complaint of a recipient about a message (`Feedback-Type: abuse`), not a DMARC report. It is not counted.";
+
+type FindingDetails = Partial<
+  Pick<StoredFinding, "doubt" | "line" | "author" | "org_name" | "unread_rows" | "complaint">
+>;
+
 /** What a finding means, in one or two sentences; undefined for a reason of another version. */
 export const findingMessage = (
   outcome: string,
   reason: string | null,
-  details: Partial<Pick<StoredFinding, "doubt" | "line" | "author" | "org_name" | "unread_rows">> = {},
+  details: FindingDetails = {},
 ): string | undefined => {
   const message = messageOf(outcome, reason, details);
   const rows = details.unread_rows ?? 0;
@@ -209,13 +220,11 @@ export const findingMessage = (
 const messageOf = (
   outcome: string,
   reason: string | null,
-  {
-    doubt,
-    line,
-    author,
-    org_name: claimed = null,
-  }: Partial<Pick<StoredFinding, "doubt" | "line" | "author" | "org_name">>,
+  { doubt, line, author, complaint, org_name: claimed = null }: FindingDetails,
 ): string | undefined => {
+  if (reason === "failure_report" && complaint === true) {
+    return outcome === "stored" ? `${COMPLAINT} It is stored with the failure reports of the domain.` : COMPLAINT;
+  }
   if (reason === "authenticity_unknown" && doubt !== undefined) return doubtMessage(doubt);
   if (outcome === "stored" && reason === null && author !== undefined) return untrustedMessage(author, claimed);
   if (reason === "other_author" && author !== undefined) {

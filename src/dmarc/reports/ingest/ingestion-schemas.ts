@@ -144,10 +144,11 @@ export const decidingFinding = ({
 
 /** The findings of an ingestion with their messages. */
 export const findingViews = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
-  parseFindings(row).map(({ outcome, reason, doubt, line, author, unread_rows = 0, ...rest }) => ({
+  parseFindings(row).map(({ outcome, reason, doubt, line, author, complaint, unread_rows = 0, ...rest }) => ({
     outcome,
     reason,
-    message: findingMessage(outcome, reason, { doubt, line, author, unread_rows, org_name: rest.org_name }) ?? "",
+    message:
+      findingMessage(outcome, reason, { doubt, line, author, complaint, unread_rows, org_name: rest.org_name }) ?? "",
     ...rest,
     unread_rows,
     authenticated_as: author === undefined || author === UNAUTHENTICATED ? null : author,

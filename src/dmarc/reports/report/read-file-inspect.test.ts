@@ -75,6 +75,20 @@ describe("inspect report", () => {
     expect(json).toEqual({ input: path, outcome: "rejected", reason: "truncated", line: 8, report: null });
   });
 
+  test("shows what a TLS report and a failure report say", async () => {
+    const tls = await run(["inspect", "report", `${FIXTURES}/archives/tls-report.json`]);
+    expect(tls.json).toMatchObject({
+      reason: "tls_report",
+      tls_report: { org_name: "Google Inc.", policies: [{ policy_type: expect.any(String) }] },
+    });
+    const failure = await run(["inspect", "report", `${FIXTURES}/mails/failure-report.eml`]);
+    expect(failure.json).toMatchObject({
+      reason: "failure_report",
+      failure_report: { feedback_type: "auth-failure", source_ip: expect.any(String) },
+    });
+    expect(JSON.stringify(failure.json)).not.toContain("@");
+  });
+
   test("refuses a file that is too large without reading it", async () => {
     const path = join(directory, "large.xml");
     writeFileSync(path, "");

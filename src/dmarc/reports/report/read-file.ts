@@ -1,6 +1,6 @@
 import { type MimeMessage, readMessage } from "../../../foundation/mail/message.ts";
 import type { MimePart } from "../../../foundation/mail/mime-reader.ts";
-import { readFailureReport } from "./failure-report.ts";
+import { type FailureReport, readFailureReport } from "./failure-report.ts";
 import {
   empty,
   type ReportReading,
@@ -21,7 +21,7 @@ import {
   unpack,
 } from "./unpack.ts";
 import { createReadingBudget, type ReadingBudget, readReport } from "./read-report.ts";
-import { readTlsReport } from "./tls-report.ts";
+import { readTlsReport, type TlsReport } from "./tls-report.ts";
 
 /**
  * Unpacks and parses whatever may contain reports: a mail, an archive, XML, a TLS report. Returns at least one reading, and
@@ -155,13 +155,45 @@ export const inspectBytes = async (input: string, bytes: Uint8Array | null) => {
   return readings.map((reading) => inspectionOf(input, reading));
 };
 
-const inspectionOf = (input: string, { outcome, reason, line, report }: ReportReading) => ({
+const inspectionOf = (input: string, { outcome, reason, line, report, tlsReport, failureReport }: ReportReading) => ({
   input,
   outcome,
   reason,
   /** Only for XML that is `truncated`: the line, from 1, at which a part is missing. */
   ...(line === null ? {} : { line }),
   report: report === null ? null : inspectedReport(report),
+  ...(tlsReport === null ? {} : { tls_report: inspectedTlsReport(tlsReport) }),
+  ...(failureReport === null ? {} : { failure_report: inspectedFailure(failureReport) }),
+});
+
+const inspectedTlsReport = ({ orgName, reportId, beginMs, endMs, policies }: TlsReport) => ({
+  org_name: orgName,
+  report_id: reportId,
+  begin: beginMs === null ? null : new Date(beginMs).toISOString(),
+  end: endMs === null ? null : new Date(endMs).toISOString(),
+  policies: policies.map(({ domain, policyType, successfulSessions, failedSessions, failures }) => ({
+    domain,
+    policy_type: policyType,
+    successful_sessions: successfulSessions,
+    failed_sessions: failedSessions,
+    failures: failures.map(({ resultType, sessions, mxHost }) => ({
+      result_type: resultType,
+      mx_host: mxHost ?? null,
+      sessions,
+    })),
+  })),
+});
+
+/** Without the addresses of people and the header of the message. */
+const inspectedFailure = (failure: FailureReport) => ({
+  feedback_type: failure.feedbackType,
+  auth_failure: failure.authFailure,
+  reported_domain: failure.reportedDomain,
+  source_ip: failure.sourceIp,
+  arrival_date: failure.arrivalDate,
+  delivery_result: failure.deliveryResult,
+  dkim_domain: failure.dkimDomain,
+  dkim_selector: failure.dkimSelector,
 });
 
 const inspectedReport = (report: Report) => ({
