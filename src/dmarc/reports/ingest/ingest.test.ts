@@ -162,6 +162,31 @@ describe("a report", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
+  test("with another id and the same rows is stored once; with other rows, another period or few messages both count", async () => {
+    const harness = newHarness();
+    harness.enrol("example.com");
+    const rows = [{ count: 7 }, { ip: "192.0.2.9", count: 4 }];
+    const outcomes: unknown[] = [];
+    for (const report of [
+      { reportId: "a", rows },
+      { reportId: "b", rows },
+      { reportId: "c", rows: [{ count: 7 }, { ip: "192.0.2.9", count: 5 }] },
+      { reportId: "d", rows, begin: SAMPLE_DAY_S + 3_600 },
+      { reportId: "e", rows, org: "another.example" },
+      { reportId: "f", rows: [{ count: 1 }, { ip: "192.0.2.9", count: 1 }] },
+      { reportId: "g", rows: [{ count: 1 }, { ip: "192.0.2.9", count: 1 }] },
+    ]) {
+      const { row } = await harness.upload(sampleReportXml(report));
+      outcomes.push(`${report.reportId} ${row.outcome} ${row.reason}`);
+    }
+    expect(outcomes).toEqual([
+      "a stored null",
+      "b duplicate other_report_id",
+      ...["c", "d", "e", "f", "g"].map((id) => `${id} stored null`),
+    ]);
+    expect(harness.rollups()).toEqual(harness.recount());
+  });
+
   test("without an id is identified by its rows", async () => {
     const harness = newHarness();
     harness.enrol("example.com");

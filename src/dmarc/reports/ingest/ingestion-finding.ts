@@ -18,6 +18,8 @@ export type FindingReason =
   | "older_than_retention"
   /** The same report with other rows is stored already. */
   | "duplicate_differs"
+  /** The same report with another id is stored already. */
+  | "other_report_id"
   /** The report was stored until the same one came from its reporter, or from the owner. */
   | "replaced"
   /** The domain has 1,000 failure reports of that day already. */
@@ -172,6 +174,7 @@ const MESSAGES: Readonly<Record<FindingReason, string>> = {
   older_than_retention:
     "The report is stored, but is older than the domain's retention and will be removed within the hour.",
   duplicate_differs: "The same report with different records is stored already. The first one counts.",
+  other_report_id: "The same report with another id is stored already: the same reporter, period and rows.",
   replaced: "The same report arrived from its reporter, or was uploaded. Only the other one counts.",
   domain_deleted: "The report was about a domain that has been deleted, with all its data.",
   upload_too_large: "The files of the upload are too large when unpacked. Retry this one alone.",

@@ -51,6 +51,12 @@ export interface CountedRecord {
   readonly row: ReportRow;
 }
 
+interface ReportCopy {
+  readonly day: number;
+  readonly rowsHash: string;
+  readonly author: string;
+}
+
 /** The author in the fingerprint of a report that is not trusted; empty for a trusted one. */
 export const AUTHOR =
   "CASE instr(r.sameness, ' ') WHEN 0 THEN '' ELSE substr(r.sameness, instr(r.sameness, ' ') + 1) END";
@@ -102,6 +108,10 @@ const prepareStatements = (db: Pick<Db, "sqlite">) =>
       prepareRowInsert(db, { into: `dmarc_records (${RECORD_COLUMNS.join(", ")})`, columns: RECORD_COLUMNS.length }),
     insertTls: INSERT_TLS,
     same: rows<SameReport, [number, string]>(`${SAME} AND r.sameness = ?`),
+    copy: rows<SameReport, [number, number, string | null, string, number, number, string, string]>(
+      `${SAME} AND r.day = ? AND r.org IS ? AND r.is_complete = 1 AND r.content = ? AND r.begin_ms = ? AND r.end_ms = ?
+        AND r.policy_domain = ? AND ${AUTHOR} IN (?, '') ORDER BY r.number LIMIT 1`,
+    ),
     // Without columns: naming those of a row costs more than looking for one that hardly ever exists.
     hasTwin: rows<unknown, [number, string, string]>(
       "SELECT 1 FROM dmarc_reports WHERE domain = ? AND sameness > ? AND sameness < ? LIMIT 1",
@@ -135,6 +145,14 @@ export class ReportStore {
   /** The report of a domain with this fingerprint. */
   findSame(domain: number, fingerprint: string): SameReport | null {
     return this.#sql.same.get(domain, fingerprint);
+  }
+
+  /**
+   * The report of the same reporter about the same period with the same rows, whatever its id. `author`: of a report that is not
+   * trusted; empty for a trusted one, of which only trusted ones are copies.
+   */
+  findCopy(domain: number, { orgName, beginMs, endMs, policy }: Report, of: ReportCopy): SameReport | null {
+    return this.#sql.copy.get(domain, of.day, orgName, of.rowsHash, beginMs, endMs, policy.domain, of.author);
   }
 
   /** Reports with this fingerprint that are not trusted, from any sender. */

@@ -2,7 +2,14 @@ import { dayOfTime } from "../../../foundation/base/days.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import { type ReportReading, dayOf, isPastRetention, periodProblemOf, type Report } from "../report/report.ts";
+import {
+  countMessages,
+  type ReportReading,
+  dayOf,
+  isPastRetention,
+  periodProblemOf,
+  type Report,
+} from "../report/report.ts";
 import { storedBytesOf } from "../report/report-row.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import { ingestionFinding, type IngestionFailure, type IngestionFinding } from "./ingestion-finding.ts";
@@ -85,7 +92,15 @@ type Decision =
   | { readonly kind: "refused"; readonly finding: Partial<IngestionFinding> }
   | { readonly kind: "empty" }
   | { readonly kind: "same"; readonly same: SameReport; readonly rowsHash: string }
+  | { readonly kind: "copy"; readonly same: SameReport }
   | ({ readonly kind: "store"; readonly sharedFingerprint: string } & ReportToStore);
+
+/** Two small reports of a reporter about one period can have the same rows by chance: mail of the same sender to two customers. */
+const COPIED_ROWS_MIN = 2;
+const COPIED_MESSAGES_MIN = 10;
+
+const mayBeCopied = (report: Report) =>
+  report.reportId !== null && report.rows.length >= COPIED_ROWS_MIN && countMessages(report) >= COPIED_MESSAGES_MIN;
 
 /** Decides what becomes of a report about an enrolled domain. */
 export const decideReport = (
@@ -108,6 +123,10 @@ export const decideReport = (
     const same = own ?? (trust.isTrusted ? null : reports.findSame(domain.number, known));
     if (same !== null) return { kind: "same", same, rowsHash };
   }
+  const copy = mayBeCopied(report)
+    ? reports.findCopy(domain.number, report, { day: dayOf(report), rowsHash, author: trust.author ?? "" })
+    : null;
+  if (copy !== null) return { kind: "copy", same: copy };
   const fingerprint = authoredFingerprint(current, trust);
   return { kind: "store", report, domain, fingerprint, sharedFingerprint: current, rowsHash, trust };
 };
@@ -131,6 +150,9 @@ export const storeReport = (batch: WriteBatch, part: ParsedPart, report: Report)
       return placed;
     case "same":
       return { ...placed, ...sameFinding(part, decision.same, decision.rowsHash) };
+    case "copy":
+      named.add(decision.same.id);
+      return { ...placed, outcome: "duplicate", reason: "other_report_id", report_id: decision.same.id };
     case "store": {
       const { author, isTrusted } = decision.trust;
       const id = writeReport(batch, from, decision);
