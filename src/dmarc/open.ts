@@ -101,11 +101,10 @@ export class DmarcSlice {
     this.stores = stores;
     this.domains = openDomains(runtime, settings, { ...deps, stores, raise });
     this.#checks = new ScheduledChecks(runtime, stores.domains, this.domains);
-    const { accountOf } = deps;
-    this.reports = new ReportsSlice(runtime, settings, { stores, resolver, keysOf: possibleKeysOf, accountOf });
-    this.rollups = new RollupStore(db);
-    const { rollups } = this;
-    const trusted = new RollupStore(db, { trustedOnly: true });
+    const given = { stores, resolver, keysOf: possibleKeysOf, accountOf: deps.accountOf };
+    this.reports = new ReportsSlice(runtime, settings, given);
+    const [rollups, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
+    this.rollups = rollups;
     this.#advise = createAdvisor({
       resolver,
       clock,

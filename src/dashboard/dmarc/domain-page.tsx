@@ -287,7 +287,7 @@ const MailChart = ({ domain, summary, days, changes }: MailChartProps) => {
           series={[
             { title: "Aligned", kind: "ok", values: known((day) => day.aligned) },
             { title: "Failing, from your own services", kind: "warn", values: known((day) => day.own) },
-            { title: "Failing, from strangers", kind: "bad", values: known((day) => day.strangers) },
+            { title: "Failing, from other senders", kind: "bad", values: known((day) => day.strangers) },
             ...(sum(days, "forwarded") > 0
               ? [{ title: "Failing, forwarded", kind: "unknown" as const, values: known((day) => day.forwarded) }]
               : []),

@@ -104,7 +104,7 @@ describe("the page of a domain", () => {
     expect(text).toContain("Next step: Classify partner.org");
     expect(text).toContain("480 messages, 75 % aligned");
     expect(text).toContain("Failing, from your own services 36");
-    expect(text).toContain("Failing, from strangers 84");
+    expect(text).toContain("Failing, from other senders 84");
     const order = ["partner.org", "SendGrid", "example.com (own servers)", "Unauthenticated mail from 1 network"];
     const places = order.map((name) => text.indexOf(`Select ${name}`));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
