@@ -221,7 +221,9 @@ describe("a target", () => {
     const { add, pass, get, submit } = await startPages();
     const ids = { clean: await add("clean.example"), unknown: await add("refused.example") };
     expect((await get(`/blocklists/${ids.clean}`)).text).toContain("The first check runs within a minute");
+    expect((await get("/blocklists")).html).toContain('<span class="soft">never</span>');
     await pass();
+    expect((await get("/blocklists")).html).not.toContain("never</span>");
     expect((await get(`/blocklists/${ids.clean}`)).text).toContain("On none of 1 list");
     const unknown = await get(`/blocklists/${ids.unknown}`);
     expect(unknown.text).toContain("No list gave a usable response");

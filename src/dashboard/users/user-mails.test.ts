@@ -4,7 +4,9 @@ import { err, ok } from "../../foundation/base/errors.ts";
 import { createLog } from "../../foundation/base/log.ts";
 import { createCodeAlerts } from "./user-mails.ts";
 import type { Mailer } from "../../foundation/net/mailer.ts";
+import { UserStore } from "../../accounts/user-store.ts";
 import { createApps, type TestApp } from "../../testing/app.ts";
+import { silentLog } from "../../testing/silent-log.ts";
 
 const start = createApps();
 const PASSWORD = "four plain words here";
@@ -77,6 +79,17 @@ test("ten wrong codes are mailed to the user and the owners of the account, the 
   await app.advance(60_000);
   expect(await guess()).toBe("wrong");
   expect(mails).toHaveLength(3);
+});
+
+test("wrong codes are mailed with every doubling of their number", async () => {
+  const { mails, mailer } = recording();
+  const { app } = await guessing(null);
+  const ada = new UserStore(app.db).findByEmail("ada@example.com")?.user;
+  if (ada === undefined) throw new Error("no user");
+  const deps = { mailer, baseUrl: "https://verify.example", log: silentLog };
+  const alert = createCodeAlerts(deps, { recipients: ({ email }) => [email] });
+  for (const count of [10, 20, 30, 40, 50, 60, 80]) alert(ada, { count, waitMs: 0 });
+  expect(mails.map(({ subject }) => Number.parseInt(subject, 10))).toEqual([10, 20, 40, 80]);
 });
 
 test("nobody is mailed where the service sends no mail", async () => {

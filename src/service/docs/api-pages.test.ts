@@ -109,6 +109,7 @@ describe("the pages", () => {
   test("show properties with type, limits and values", () => {
     const article = articleOf("createVerification");
     expect(article).toContain("at least 1; default 5");
+    expect(article.split("<h3>Responses</h3>")[1]).toContain("<th>Property</th>");
     expect(article).toContain("1 to 200 characters");
     expect(everything).toContain("One of <code>deliverable</code>, <code>risky</code>, <code>undeliverable</code>");
   });

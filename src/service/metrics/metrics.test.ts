@@ -82,7 +82,8 @@ describe("counters of what was stored", () => {
     const metrics = new Metrics(createTestClock());
     const { activity } = metrics;
     const before = await scrape(metrics);
-    expect(before['postwarden_credits_total{move="settle"}']).toBe("0");
+    for (const move of ["grant", "hold", "settle", "release"])
+      expect(before[`postwarden_credits_total{move="${move}"}`]).toBe("0");
     expect(before['postwarden_webhook_attempts_total{mode="live",outcome="failed"}']).toBe("0");
     exerciseActivity(activity);
     expect(await scrape(metrics)).toMatchObject({
