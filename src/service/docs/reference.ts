@@ -126,8 +126,12 @@ const metricsPage = (metrics: readonly MetricDoc[]): Guide =>
   page("reference-metrics", "Metrics", [
     "What `/metrics` shows in the text format of Prometheus. [How to turn it on](running-it.md#metrics)",
     table(
-      ["Metric", "Type", "Labels", "Meaning"],
-      metrics.map(({ name, type, labelNames, help }) => [`\`${name}\``, type, labelNames.join(", "), help]),
+      ["Metric", "Type", "Meaning"],
+      metrics.map(({ name, type, labelNames, help }) => [
+        `\`${name}\``,
+        type,
+        labelNames.length === 0 ? help : `${help} Labels: ${labelNames.join(", ")}.`,
+      ]),
     ),
   ]);
 
