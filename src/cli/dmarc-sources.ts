@@ -1,4 +1,4 @@
-import type { Advice } from "../dmarc/insight/advice/advice-model.ts";
+import { type Advice, conclusionOf } from "../dmarc/insight/advice/advice-model.ts";
 import { rangeOf } from "../dmarc/insight/queries/domain-query.ts";
 import { DomainSources, SourceClassifier } from "../dmarc/insight/sources/domain-sources.ts";
 import { CLASSIFICATIONS } from "../dmarc/insight/sources/rollup-store.ts";
@@ -72,7 +72,8 @@ const CLASSIFY = command({
 });
 
 /** The advice in lines of at most `columns` characters. */
-const adviceText = ({ stage, next, requirements, notes }: Advice, columns: number): string => {
+const adviceText = (advice: Advice, columns: number): string => {
+  const { stage, next, requirements, notes } = advice;
   const marked = (mark: string, text: string): string[] =>
     wrapText(text, Math.max(40, columns) - mark.length).map(
       (line, at) => `${at === 0 ? mark : " ".repeat(mark.length)}${line}`,
@@ -80,7 +81,7 @@ const adviceText = ({ stage, next, requirements, notes }: Advice, columns: numbe
   return [
     `Stage: ${stage}`,
     ...(next === null
-      ? ["Nothing is left to do."]
+      ? marked("", conclusionOf(advice))
       : [
           ...marked("Next: ", `${next.action}. ${next.why}`),
           ...next.steps.flatMap((step) => marked("  - ", step)),

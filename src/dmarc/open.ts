@@ -89,8 +89,7 @@ export class DmarcSlice {
     deps: DmarcDeps,
   ) {
     const { db, clock, log } = runtime;
-    const { resolver } = deps.platform;
-    const { mailing, defaults } = deps.outbound;
+    const [{ resolver }, { mailing, defaults }, { accountOf }] = [deps.platform, deps.outbound, deps];
     const [stores, alertStore, health] = [openIngestStores(db), new DmarcAlertStore(db), new HealthStore(db)];
     const raise = createAlertRaiser({
       rules: ALERT_RULES,
@@ -101,11 +100,13 @@ export class DmarcSlice {
     this.stores = stores;
     this.domains = openDomains(runtime, settings, { ...deps, stores, raise });
     this.#checks = new ScheduledChecks(runtime, stores.domains, this.domains);
-    const given = { stores, resolver, keysOf: possibleKeysOf, accountOf: deps.accountOf };
-    this.reports = new ReportsSlice(runtime, settings, given);
+    this.reports = new ReportsSlice(runtime, settings, { stores, resolver, keysOf: possibleKeysOf, accountOf });
     const [rollups, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
+    const records = new RecordStore(db);
     this.rollups = rollups;
     this.#advise = createAdvisor({
+      records,
+      openAlerts: (row) => this.overview.openAlertsOf(row, row).map(({ title }) => title),
       resolver,
       clock,
       domains: stores.domains,
@@ -113,7 +114,6 @@ export class DmarcSlice {
       readHealth: (number) => health.readHealth(number),
       strangers: new StrangerStore(db),
     });
-    const records = new RecordStore(db);
     this.context = {
       db,
       clock,
@@ -131,8 +131,7 @@ export class DmarcSlice {
       records,
       raise,
     });
-    const overviews = new DomainOverviewStore(db);
-    const { domains } = stores;
+    const [overviews, { domains }] = [new DomainOverviewStore(db), stores];
     this.#overviewJob = new OverviewJob(runtime, { store: overviews, rollups, domains, advise: this.#advise });
     const alerts = new OpenAlertStore(db);
     this.overview = new DmarcOverview(runtime, { overviews, alerts, raised: alertStore, domains });

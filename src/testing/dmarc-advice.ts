@@ -1,4 +1,10 @@
-import type { AdvisedSource, AdviceFacts } from "../dmarc/insight/advice/advice-model.ts";
+import {
+  type AdvisedSource,
+  type AdviceFacts,
+  failingMessages,
+  weighMail,
+} from "../dmarc/insight/advice/advice-facts.ts";
+import type { FailureDetail, FailureHistory } from "../dmarc/insight/advice/failure-history.ts";
 import type { StatePolicy } from "../dmarc/records/domains/domain-state.ts";
 import { parseRecord } from "../dmarc/records/record/record.ts";
 
@@ -19,8 +25,20 @@ export const source = (more: Partial<AdvisedSource> = {}): AdvisedSource => ({
   classification: "authorized",
   messages: 1000,
   aligned: 1000,
-  ...{ forwarded: 0, authenticated_unaligned: 0, dkim: [], addresses: [] },
+  ...{ forwarded: 0, authenticated_unaligned: 0, dkim: [], history: null },
   ...{ first_day: "2026-01-01", last_day: "2026-01-30" },
+  ...more,
+});
+
+/** Failures of a source that goes on failing. */
+export const historyOf = (more: Partial<FailureHistory> = {}): FailureHistory => ({
+  ...{ sinceDay: TODAY - 5, lastDay: TODAY - 1, hasPassedBefore: false, isMended: false, messages: 500, failing: 500 },
+  ...more,
+});
+
+/** What records show of a source whose results are not known. */
+export const detailOf = (more: Partial<FailureDetail> = {}): FailureDetail => ({
+  ...{ causes: [], results: null, selectors: new Set(), usesSpf: false, addresses: [] },
   ...more,
 });
 
@@ -32,6 +50,17 @@ export const stranger = (messages: number, more: Partial<AdvisedSource> = {}): A
     ...more,
   });
 
+/** 2026-01-31. */
+export const TODAY = 20_484;
+
+/** What domains with fewer than 100 messages have. */
+const littleOf = (sources: readonly AdvisedSource[]): AdviceFacts["little"] => {
+  const { messages, failing } = weighMail(sources);
+  return messages >= 100
+    ? null
+    : { messages, failing: failing.reduce((sum, one) => sum + failingMessages(one), 0), reporters: 2 };
+};
+
 /** A domain that has everything; unless it is said otherwise, its last days were as all of them. */
 export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): AdviceFacts => ({
   domain: "example.com",
@@ -42,12 +71,13 @@ export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): A
   record,
   policy: record === null ? null : policyOf(record),
   reportedDays: 14,
-  policyDays: 14,
-  reporters: 2,
+  ...{ policyDays: 14, policyAgeDays: 14, reporters: 2 },
   sources: [source()],
   recentSources: more.sources ?? [source()],
+  little: littleOf(more.sources ?? [source()]),
+  ...{ detailOf: () => null, ownDays: () => [], today: TODAY, silentDays: null, declaredSilent: null, openAlerts: [] },
   reportedLately: more.reportedDays ?? 14,
-  unauthenticated: 0,
+  ...{ unauthenticated: 0, unauthenticatedNames: [] },
   unknownReporters: {
     names: [],
     messages: 0,

@@ -10,9 +10,9 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 23_212,
   blocklist: 60_082,
   bulk: 46_602,
-  cli: 44_723,
-  dashboard: 131_726,
-  dmarc: 188_020,
+  cli: 44_736,
+  dashboard: 131_903,
+  dmarc: 195_339,
   doctor: 11_453,
   foundation: 92_730,
   "main.ts": 132,
@@ -20,7 +20,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   service: 33_022,
   verify: 52_495,
 };
-const FILES_MAX = 604;
+const FILES_MAX = 612;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

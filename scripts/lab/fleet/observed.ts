@@ -34,7 +34,9 @@ const Alerts = z.object({ alerts: z.array(Alert), next_cursor: z.string().nullab
 const AdviceSeen = z.object({
   stage: z.string(),
   ready: z.boolean(),
-  next: z.object({ action: z.string(), record: z.string().nullable(), why: z.string() }).nullable(),
+  next: z
+    .object({ action: z.string(), record: z.string().nullable(), why: z.string(), steps: z.array(z.string()) })
+    .nullable(),
   requirements: z.array(z.object({ code: z.string(), met: z.boolean(), message: z.string() })),
   notes: z.array(z.object({ code: z.string(), message: z.string() })),
 });

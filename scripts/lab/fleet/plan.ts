@@ -67,6 +67,10 @@ export interface Checkpoint {
   readonly names: RegExp | null;
   /** What the step and its reason must not say. */
   readonly never?: RegExp;
+  /** The stage of enforcement, where it matters. */
+  readonly stage?: string;
+  /** What the record to publish must look like. */
+  readonly record?: RegExp;
   readonly expert: string;
 }
 

@@ -130,13 +130,15 @@ const wordsOf = ({ next, requirements, notes }: SeenAdvice): string =>
   [
     next?.action ?? "nothing",
     next?.why ?? "",
+    ...(next?.steps ?? []),
     ...requirements.filter(({ met }) => !met).map(({ message }) => message),
     ...notes.map(({ code, message }) => `${code}: ${message}`),
   ].join("\n");
 
-const problemsOf = ({ actions, names, never }: Checkpoint, seen: SeenAdvice): string[] => {
+const problemsOf = ({ actions, names, never, stage, record }: Checkpoint, seen: SeenAdvice): string[] => {
   const action = seen.next?.action ?? null;
-  const step = `${seen.next?.action ?? ""}\n${seen.next?.why ?? ""}\n${seen.next?.record ?? ""}`;
+  const published = seen.next?.record ?? "";
+  const step = [action ?? "", seen.next?.why ?? "", ...(seen.next?.steps ?? []), published].join("\n");
   // A step must say itself what it is about; without one, what is open says it.
   const told =
     action === null || action === "wait" ? wordsOf(seen) : `${step}\n${wordsOf({ ...seen, requirements: [] })}`;
@@ -146,6 +148,8 @@ const problemsOf = ({ actions, names, never }: Checkpoint, seen: SeenAdvice): st
       : [`the step is ${action ?? "none"}, not ${actions.map((one) => one ?? "none").join(" or ")}`]),
     ...(names === null || names.test(told) ? [] : [`${String(names)} is not named`]),
     ...(never?.test(step) === true ? [`${String(never)} is advised`] : []),
+    ...(stage === undefined || stage === seen.stage ? [] : [`the stage is ${seen.stage}, not ${stage}`]),
+    ...(record === undefined || record.test(published) ? [] : [`the record is ${published}, not ${String(record)}`]),
   ];
 };
 

@@ -4,6 +4,7 @@ import { createAddresses } from "./addresses.ts";
 import { createBuilder } from "./builder.ts";
 import { createChance } from "./chance.ts";
 import { type FleetDns, createFleetDns } from "./dns.ts";
+import { advisedDomains } from "./domains-advice.ts";
 import { attackedDomains } from "./domains-attacked.ts";
 import { eventfulDomains } from "./domains-eventful.ts";
 import { quietDomains } from "./domains-quiet.ts";
@@ -21,7 +22,7 @@ import { z } from "zod";
 export const fleetOf = (seed: number, dns: FleetDns, { key, only }: { key: string; only: RegExp }): DomainPlan[] => {
   const addresses = createAddresses(dns, createChance(seed).named("addresses"));
   const builder = createBuilder(addresses, key);
-  const makers = [quietDomains, unalignedDomains, attackedDomains, eventfulDomains, hostingDomains];
+  const makers = [quietDomains, unalignedDomains, attackedDomains, eventfulDomains, hostingDomains, advisedDomains];
   const plans = makers.flatMap((make) => make(builder));
   return plans.filter(({ name, theme }) => only.test(name) || only.test(theme));
 };

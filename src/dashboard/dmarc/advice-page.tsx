@@ -2,6 +2,7 @@ import { z } from "zod";
 import { DAY_MS } from "../../foundation/base/days.ts";
 import {
   type AdviceProgress,
+  conclusionOf,
   progressOf,
   type Advice,
   type AdviceNote,
@@ -32,14 +33,13 @@ interface AdviceProps {
 
 /** The way of a domain to enforcement: the next step, and what is missing for it. */
 export const advicePages = ({
-  clock,
   domains,
   advise,
-}: Pick<DmarcReportUseCases, "clock" | "domains" | "advise">): readonly PageRoute[] => [
+}: Pick<DmarcReportUseCases, "domains" | "advise">): readonly PageRoute[] => [
   page({ path: "/dmarc/:id/advice", params: z.object({ id: z.string() }) }, async ({ viewer, params: { id } }) => {
     const domain = domains.find(viewer.caller, id);
     const advice = await advise(domain);
-    const progress = progressOf(advice, clock.nowMs());
+    const progress = progressOf(advice);
     const props = { domain, advice, publication: domains.publication(domain), progress };
     return {
       title: `Advice for ${domain.domain}`,
@@ -81,6 +81,10 @@ const Conclusion = ({ domain, advice, progress }: AdviceProps) => {
           <ButtonLink kind="main" href={sourcePath(domain, next.source)}>
             See this sender
           </ButtonLink>
+        ) : next.action === "set_sends_mail" ? (
+          <ButtonLink kind="main" href={`/dmarc/${domain.id}/settings`}>
+            Say whether it sends mail
+          </ButtonLink>
         ) : leadsToRecord && next.record === null ? (
           <ButtonLink kind="main" href={`/dmarc/${domain.id}/record`}>
             See the record
@@ -105,7 +109,7 @@ const Conclusion = ({ domain, advice, progress }: AdviceProps) => {
           <b>
             Not before <Time atMs={notBeforeDay * DAY_MS} style="day" />:
           </b>{" "}
-          each stage lasts until reports about 14 days have arrived, and a report arrives a day after the mail.
+          the next stage needs the mail of some weeks, and a report arrives a day after the mail.
         </p>
       )}
     </Callout>
@@ -237,18 +241,20 @@ const STEP_TITLES: Readonly<Record<AdviceStep["action"], string>> = {
   end_rehearsal: "End the rehearsal",
   reject: "Go to p=reject",
   reject_all: "Reject all mail from this domain",
+  remove_pct: "Remove pct from the record",
+  set_sends_mail: "Say whether this domain sends mail",
+  fix_key: "Correct a DKIM key that signs mail now",
   classify_sources: "Say whether a sender is yours",
   fix_sources: "Set up a sender of yours",
   wait: "Wait for more reports",
 };
 
 /** The next step in a few words. */
-const stepTitle = ({ next, stage }: Pick<Advice, "next" | "stage">): string => {
-  if (next !== null)
-    return `Next step: ${STEP_TITLES[next.action].charAt(0).toLowerCase()}${STEP_TITLES[next.action].slice(1)}`;
-  return stage === "reject"
-    ? "Nothing is left to do: p=reject protects this domain"
-    : "This is as far as the advice goes for now";
+const stepTitle = (advice: Pick<Advice, "next" | "stage" | "notes">): string => {
+  const { next } = advice;
+  return next === null
+    ? conclusionOf(advice)
+    : `Next step: ${STEP_TITLES[next.action].charAt(0).toLowerCase()}${STEP_TITLES[next.action].slice(1)}`;
 };
 
 const READY: ReadonlySet<AdviceStep["action"]> = new Set([
@@ -257,20 +263,25 @@ const READY: ReadonlySet<AdviceStep["action"]> = new Set([
   "end_rehearsal",
   "reject",
   "reject_all",
+  "remove_pct",
   "protect_missing_names",
   "protect_subdomains",
 ]);
 
 /** What kind of a conclusion the next step is. */
-const stepKind = ({ next }: Pick<Advice, "next">): Kind => {
-  if (next === null || READY.has(next.action)) return "ok";
-  if (next.action === "fix_record") return "bad";
+const stepKind = ({ next, notes }: Pick<Advice, "next" | "notes">): Kind => {
+  if (next === null) return notes.some(({ code }) => code === "open_alerts") ? "warn" : "ok";
+  if (READY.has(next.action)) return "ok";
+  if (next.action === "fix_record" || next.action === "fix_key") return "bad";
   return next.action === "wait" ? "info" : "warn";
 };
 
 /** Why, for people at a page. */
-const stepReason = ({ next }: Pick<Advice, "next">, domain: string): string => {
-  if (next === null) return "No requirement is open that you could do something about.";
+const stepReason = ({ next, requirements }: Pick<Advice, "next" | "requirements">, domain: string): string => {
+  if (next === null) {
+    const open = requirements.filter(({ met }) => !met).map(({ message }) => message);
+    return open.length === 0 ? "All requirements are met." : open.join(" ");
+  }
   if (next.action === "publish_record") {
     return `No report can arrive before the record of ${domain} is published and has your reporting address.`;
   }
@@ -280,29 +291,26 @@ const stepReason = ({ next }: Pick<Advice, "next">, domain: string): string => {
       "No reports can arrive."
     );
   }
-  if (next.action === "classify_sources") return next.why.replace(/ If it is yours, set up DKIM .*$/, "");
   return next.why;
 };
 
-/** What to do, in order; a page has buttons for classifying a source. */
-const stepList = (next: AdviceStep): readonly string[] => (next.action === "classify_sources" ? [] : next.steps);
+/** What to do, in order; a page has buttons for classifying a source, and a form for what a domain sends. */
+const stepList = ({ action, source, steps }: AdviceStep): readonly string[] =>
+  (action === "classify_sources" && source !== null) || action === "set_sends_mail" ? [] : steps;
 
 /** A note for people at a page. */
-const noteText = ({ code, message }: AdviceNote): string =>
-  code === "sends_mail_unset"
-    ? message.replace(
-        / If the domain sends no mail, .*$/,
-        " If the domain sends no mail, say so in its settings: then p=reject is advised at once.",
-      )
-    : message.replace(", although sends_mail is false", ", although its settings say that it sends none");
+const noteText = ({ message }: AdviceNote): string =>
+  message.replace(", although sends_mail is false", ", although its settings say that it sends none");
 
 const REQUIREMENTS: Readonly<Record<AdviceRequirement["code"], string>> = {
   record_in_order: "The record is in order",
+  keys_in_order: "DKIM keys with errors that sign mail now",
   reported_days: "Days with reports",
   reporters: "Reporters",
   messages: "Messages",
   aligned_share: "Mail of yours that passes, 30 days",
   recent_share: "Mail of yours that passes, last 7 days with reports",
+  no_new_failures: "Senders that used to pass and fail now",
   unknown_sources: "Unclassified senders",
   few_forwarded: "Forwarded mail",
   no_aligned_mail: "Mail that passes, of a domain that sends none",
@@ -313,6 +321,8 @@ const requirementTitle = ({ code }: AdviceRequirement): string => REQUIREMENTS[c
 const SHARES: ReadonlySet<AdviceRequirement["code"]> = new Set(["aligned_share", "recent_share", "few_forwarded"]);
 const AT_MOST: ReadonlySet<AdviceRequirement["code"]> = new Set([
   "few_forwarded",
+  "keys_in_order",
+  "no_new_failures",
   "unknown_sources",
   "no_aligned_mail",
 ]);

@@ -46,6 +46,9 @@ const STEPS: Readonly<Record<NextStep["action"], (source: string) => string>> = 
   end_rehearsal: () => "End the test mode",
   reject: () => "Publish p=reject",
   reject_all: () => "Publish p=reject",
+  remove_pct: () => "Remove pct",
+  set_sends_mail: () => "Say whether it sends mail",
+  fix_key: () => "Fix a DKIM key",
   classify_sources: (source) => `Classify ${source}`,
   fix_sources: (source) => `Fix ${source}`,
   wait: () => "Wait for more reports",
@@ -78,7 +81,7 @@ const causeWords = (
   { failing, forwarded, foreign }: { readonly failing: number; readonly forwarded: number; readonly foreign: number },
 ): string => {
   if (forwarded * HALF >= failing || classification === "forwarder") return "forwarded on the way";
-  if (foreign * HALF < failing) return "nothing passes";
+  if (foreign * HALF < failing) return "fails SPF and DKIM";
   const other = dkim.find(({ aligned }) => !aligned)?.domain ?? spf[0]?.domain;
   return other === undefined ? "passes for another name, not yours" : `passes for ${other}, not for you`;
 };

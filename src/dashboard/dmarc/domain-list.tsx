@@ -243,7 +243,7 @@ const StepCell = ({ row, overview }: DomainListItem) => {
   if (overview === null) return <span class="soft">–</span>;
   const { next } = overview;
   return next === null ? (
-    <span class="soft">Nothing left to do</span>
+    <span class="soft">No step left</span>
   ) : (
     <Link href={`/dmarc/${row.id}/advice`}>{stepWords(next)}</Link>
   );

@@ -46,7 +46,10 @@ export const domainPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =
             meta={<StatusLine {...{ row, status, reporters: summary.reporters }} />}
             actions={<RangeLinks days={days} />}
           />
-          <NextStepCallout {...{ row, status, overview: overview.overviewOf(row) }} />
+          <NextStepCallout
+            {...{ row, status, overview: overview.overviewOf(row) }}
+            alerts={overview.openAlertsOf(viewer.caller, row).length}
+          />
           <OpenAlerts id={id} alerts={overview.openAlertsOf(viewer.caller, row)} />
           <MailChart {...{ domain: row.domain, summary, days: outcomes, changes }} />
           <Panel
@@ -134,10 +137,13 @@ const NextStepCallout = ({
   row,
   status,
   overview,
+  alerts,
 }: {
   readonly row: DomainRow;
   readonly status: ListedStatus;
   readonly overview: DomainOverview | null;
+  /** Open alerts of the domain. */
+  readonly alerts: number;
 }) => {
   const failed = readLastCheck(row.lastCheck)?.checks.find(({ ok }) => ok === false);
   if (row.status === "action_required")
@@ -158,7 +164,7 @@ const NextStepCallout = ({
         <p>Reports are still accepted and counted, but the DNS is not checked.</p>
       </Callout>
     );
-  return <AdviceCallout id={row.id} overview={overview} />;
+  return <AdviceCallout id={row.id} overview={overview} alerts={alerts} />;
 };
 
 const RecordLink = ({ id }: { readonly id: string }) => (
@@ -171,7 +177,15 @@ const SettingsLink = ({ id }: { readonly id: string }) => (
   <ButtonLink href={`/dmarc/${id}/settings`}>Settings</ButtonLink>
 );
 
-const AdviceCallout = ({ id, overview }: { readonly id: string; readonly overview: DomainOverview | null }) => {
+const AdviceCallout = ({
+  id,
+  overview,
+  alerts,
+}: {
+  readonly id: string;
+  readonly overview: DomainOverview | null;
+  readonly alerts: number;
+}) => {
   const actions = (
     <ButtonLink kind="main" href={`/dmarc/${id}/advice`}>
       See the advice
@@ -191,8 +205,13 @@ const AdviceCallout = ({ id, overview }: { readonly id: string; readonly overvie
   );
   if (next === null)
     return (
-      <Callout kind="ok" title="Nothing left to do: the domain is protected" aside={aside} actions={actions}>
-        <p>Receivers reject forged mail. New senders and failures are still watched.</p>
+      <Callout
+        kind={alerts === 0 ? "ok" : "warn"}
+        title={`No step is left.${alerts === 0 ? "" : alerts === 1 ? " 1 alert is open." : ` ${alerts} alerts are open.`}`}
+        aside={aside}
+        actions={actions}
+      >
+        <p>The policy is as strict as the advice goes. New senders and failures are still watched.</p>
       </Callout>
     );
   return (

@@ -110,7 +110,7 @@ describe("the page of a domain", () => {
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(places).not.toContain(-1);
     expect(text).toContain("passes for crm.partner.org, not for you");
-    expect(text).toContain("nothing passes; 24 rejected");
+    expect(text).toContain("fails SPF and DKIM; 24 rejected");
     expect(text).toContain("receiver.example");
   });
 
@@ -262,7 +262,9 @@ describe("the page of a source", () => {
   test("says what it is and why, what fails and how to fix it, and shows rows", async () => {
     const { visitor, id } = await filled();
     const { text } = await visitor.get(`/dmarc/${id}/sources/service%3Asendgrid`);
-    expect(text).toContain("SendGrid sends 36 messages a month that do not pass DMARC.");
+    expect(text).toContain(
+      "SendGrid: 36 messages of the last 30 days failed, the last on 2025-12-31. Results: DKIM passes for sendgrid.net, which is not aligned (36)",
+    );
     expect(text).toContain("Set up DKIM for example.com at SendGrid");
     expect(text).toContain("It is authenticated as another domain");
     expect(text).toContain("o1.sendgrid.net");

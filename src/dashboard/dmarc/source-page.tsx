@@ -114,7 +114,7 @@ const Linked = ({ text }: { readonly text: string }) => (
   </>
 );
 
-const Conclusion = ({ source, fix }: Found) => {
+const Conclusion = ({ source, fix, results }: Found) => {
   const { kind, meaning } = CLASS_WORDS[source.classification];
   if (fix === null)
     return (
@@ -124,7 +124,7 @@ const Conclusion = ({ source, fix }: Found) => {
     );
   return (
     <Callout kind={kind} title={fix.why}>
-      <p>What fails: {failureWords(source)}.</p>
+      {(results === null || !fix.why.includes(results)) && <p>What fails: {results ?? failureWords(source)}.</p>}
       {fix.steps.length > 0 && (
         <ol class="plain-steps">
           {fix.steps.map((step) => (

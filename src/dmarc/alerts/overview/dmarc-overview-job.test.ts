@@ -11,7 +11,7 @@ const newHarness = createDmarcAlertHarness();
 
 const advice = (next: Advice["next"] = null): Advice => ({
   ...{ stage: "monitoring", ready: false, requirements: [], notes: [], obstacles: [] },
-  ...{ next, unauthenticated_percent: null },
+  ...{ next, not_before: null, unauthenticated_percent: null },
 });
 
 const start = (advise: Advisor = async () => advice()) => {

@@ -98,6 +98,7 @@ describe("the list of domains", () => {
       ...{ messages30: 500, aligned30: 5, actionable30: 0 },
     });
     add("silent.example", { lastReportAtMs: clock.nowMs() - 73 * HOUR_MS });
+    add("parked.example", { lastReportAtMs: clock.nowMs() - 99 * HOUR_MS, sendsMail: false, accountId: "parked" });
     add("new.example", { status: "pending" });
     add("gone.example", { status: "action_required", lastReportAtMs: freshMs });
     add("paused.example", { status: "action_required", monitoringEnabled: false });
@@ -143,6 +144,16 @@ describe("the list of domains", () => {
     expect(Object.fromEntries(overview.countByStatus(OWNER))).toEqual({
       ...{ active: 3, action_required: 1, silent: 1, pending: 1, paused: 1 },
     });
+  });
+
+  test("has no warning about missing reports of a domain that sends no mail", () => {
+    const { overview } = filled();
+    const owner = { ...OWNER, accountId: "parked" };
+    const page = overview.list(owner, { status: "silent", text: "", order: "name", limit: 10, offset: 0 });
+    expect(page.domains).toEqual([]);
+    expect(Object.fromEntries(overview.countByStatus(owner))).toEqual({ active: 1 });
+    const all = overview.list(owner, { status: null, text: "", order: "name", limit: 10, offset: 0 });
+    expect(all.domains.map(({ status }) => status)).toEqual(["active"]);
   });
 
   test("comes in pages", () => {

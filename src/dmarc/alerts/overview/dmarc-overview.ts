@@ -116,9 +116,10 @@ export class DmarcOverview {
   }
 
   /** The status that a list shows. */
-  statusOf({ monitoringEnabled, status, lastReportAtMs }: DomainRow): ListedStatus {
+  statusOf({ monitoringEnabled, status, sendsMail, lastReportAtMs }: DomainRow): ListedStatus {
     if (!monitoringEnabled) return "paused";
-    if (status !== "active") return status;
+    // Nobody reports about a domain that sends no mail, unless it is forged.
+    if (status !== "active" || sendsMail === false) return status;
     const { silentBeforeMs } = this.#silence();
     return lastReportAtMs !== null && lastReportAtMs < silentBeforeMs ? "silent" : "active";
   }

@@ -14,9 +14,12 @@ import type { Source } from "../../insight/sources/source-response.ts";
 import { advisedFindings } from "../../insight/advice/advisor.ts";
 import type { DomainHealth } from "../../insight/health/health-schema.ts";
 import { serviceById, type KnownService } from "../../records/services/services.ts";
-import { fixOf, questionOf, type SourceFix } from "../../insight/advice/advice-requirements.ts";
+import { readDetail, readHistories } from "../../insight/advice/failure-history.ts";
+import type { AdvisedFinding } from "../../insight/advice/advice-facts.ts";
+import { fixOf, type KnownFailures, questionOf, type SourceFix } from "../../insight/advice/source-fix.ts";
+import type { RecordStore } from "../../insight/queries/record-store.ts";
 
-interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain"> {
+interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollups" | "records" | "findDomain"> {
   readonly histories: DomainPageStores["domains"];
   readonly readHealth: SourcePageStores["readHealth"];
 }
@@ -46,10 +49,10 @@ export class DmarcReading {
     id: string,
     { key, days }: { readonly key: string; readonly days: number },
   ): SourcePage & { readonly row: DomainRow } {
-    const { db, rollups, readHealth, findDomain } = this.context;
+    const { db, rollups, records, readHealth, findDomain } = this.context;
     return db.snapshot(() => {
       const row = findDomain(caller, id);
-      const page = readSourcePage({ rollups, readHealth }, row, { key, range: this.range(days) });
+      const page = readSourcePage({ rollups, records, readHealth }, row, { key, range: this.range(days) });
       if (page === undefined) throw new AppError("not_found", { message: "No report names this source." });
       return { row, ...page };
     });
@@ -229,28 +232,36 @@ export interface SourcePage extends ExplainedSource {
   readonly days: readonly SourceOutcomeDay[];
   /** What to do about its failing mail; null when nothing fails that the user could mend. */
   readonly fix: SourceFix | null;
+  /** The most frequent results of its failing mail: see `failingResults`. Null where nothing fails, or no record shows them. */
+  readonly results: string | null;
 }
 
 interface SourcePageStores {
   readonly rollups: RollupStore;
+  readonly records: Pick<RecordStore, "records">;
   readonly readHealth: (domain: number) => DomainHealth | null;
 }
 
 /** What the page of a source shows of a range of days; undefined for a key that no report names. */
 const readSourcePage = (
-  { rollups, readHealth }: SourcePageStores,
+  { rollups, records, readHealth }: SourcePageStores,
   domain: DomainRow,
   { key, range }: { readonly key: string; readonly range: DayRange },
 ): SourcePage | undefined => {
-  const explained = new DomainSources(rollups, domain).explain(key, range);
+  const sources = new DomainSources(rollups, domain);
+  const explained = sources.explain(key, range);
   if (explained === undefined) return undefined;
   const { source } = explained;
+  const history = readHistories({ rollups }, domain.number, { sources, keys: [key], range }).get(key) ?? null;
+  const detail = history === null ? null : readDetail({ records }, domain.domain, { sources, key, range, history });
+  const health = advisedFindings(readHealth(domain.number), range.toDay);
   return {
     ...explained,
     service: source.service_id === null ? null : (serviceById(source.service_id) ?? null),
     word: rollups.userClassifications(domain.number).get(key) ?? null,
     days: sourceDays(rollups, domain, { range, numbers: explained.numbers }),
-    fix: fixFor(source, domain, readHealth(domain.number)),
+    fix: fixFor(source, domain, { health, known: { history, detail } }),
+    results: detail?.results ?? null,
   };
 };
 
@@ -275,14 +286,18 @@ const sourceDays = (
 };
 
 /** Forwarded and forged mail cannot be fixed at its sender. */
-const fixFor = (source: Source, domain: DomainRow, health: DomainHealth | null) => {
+const fixFor = (
+  source: Source,
+  domain: DomainRow,
+  { health, known }: { readonly health: readonly AdvisedFinding[]; readonly known: KnownFailures },
+) => {
   const { classification, failing, forwarded, kind } = source;
   if (kind === "unauthenticated" || failing - forwarded <= 0) return null;
   const facts = {
     domain: domain.domain,
     policy: readState(domain.state)?.believed.policy ?? null,
-    health: advisedFindings(health),
+    health,
   };
   if (classification === "unknown") return questionOf(source, facts);
-  return classification === "authorized" || classification === "misconfigured" ? fixOf(source, facts) : null;
+  return classification === "authorized" || classification === "misconfigured" ? fixOf(source, facts, known) : null;
 };

@@ -4,7 +4,7 @@ import type { DomainOwner } from "../../records/domains/domain-store.ts";
 import { z } from "zod";
 import { ADVICE_ACTIONS } from "../../insight/advice/advice-model.ts";
 
-/** What a list of domains is restricted to. `silent`: active, but no report for three days. */
+/** What a list of domains is restricted to. `silent`: active and not declared to send no mail, but no report for three days. */
 export const LISTED_STATUSES = ["action_required", "silent", "pending", "active", "paused"] as const;
 export type ListedStatus = (typeof LISTED_STATUSES)[number];
 
@@ -42,10 +42,9 @@ const COLUMNS = `computed_at_ms computedAtMs, messages_7 messages7, aligned_7 al
 
 const OF_OWNER = "d.account_id = $account AND d.mode = $mode AND d.deleted_at_ms IS NULL";
 const STATUS = `CASE WHEN d.monitoring_enabled = 0 THEN 'paused' WHEN d.status <> 'active' THEN d.status
-  WHEN d.last_report_at_ms < $silent THEN 'silent' ELSE 'active' END`;
-/** A domain that sends no mail has no reports to miss. */
+  WHEN d.last_report_at_ms < $silent AND d.sends_mail IS NOT 0 THEN 'silent' ELSE 'active' END`;
 const URGENCY = `CASE ${STATUS} WHEN 'action_required' THEN 0 WHEN 'paused' THEN 3 ELSE
-  iif(d.number IN (SELECT value FROM json_each($alerted)) OR (${STATUS} = 'silent' AND d.sends_mail IS NOT 0), 1, 2) END`;
+  iif(d.number IN (SELECT value FROM json_each($alerted)) OR ${STATUS} = 'silent', 1, 2) END`;
 /** Of the mail that the domain's own senders are known to send. */
 const FAILING_SHARE = "1.0 * o.actionable_30 / nullif(o.aligned_30 + o.actionable_30, 0)";
 

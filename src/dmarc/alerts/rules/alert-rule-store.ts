@@ -175,13 +175,13 @@ export class AlertRuleStore {
       .map(({ day }) => day);
   }
 
-  /** Active live domains whose last report arrived at `beforeMs` or earlier, and that were not alerted since. */
+  /** Active live domains that are not declared to send no mail, whose last report arrived at `beforeMs` or earlier, and that were not alerted since. */
   silentDomains(after: number, beforeMs: number, limit: number): SilentDomain[] {
     return this.#sqlite
       .query<SilentDomain, [number, number, number]>(
         `SELECT number, last_report_at_ms lastReportAtMs FROM dmarc_domains d
           WHERE number > ? AND last_report_at_ms <= ? AND mode = 'live' AND status = 'active' AND monitoring_enabled = 1
-            AND deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT}
+            AND sends_mail IS NOT 0 AND deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT}
             AND NOT EXISTS (SELECT 1 FROM dmarc_alerts a WHERE a.domain = d.number AND a.rule = 'reports_stopped'
               AND a.subject = date(d.last_report_at_ms / 1000, 'unixepoch'))
           ORDER BY number LIMIT ?`,

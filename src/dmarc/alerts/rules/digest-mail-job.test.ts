@@ -5,6 +5,7 @@ import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts
 import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import { createTestMailing } from "../../../testing/mailing.ts";
 import { createAdvisor } from "../../insight/advice/advisor.ts";
+import { RecordStore } from "../../insight/queries/record-store.ts";
 import { createAlertMails } from "./alert-mails.ts";
 import { createDigestReader, DigestJob } from "./digest-mail.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
@@ -24,7 +25,7 @@ const start = () => {
     return answer;
   };
   const mailing = createTestMailing({ db, clock }, mailer);
-  const advise = createAdvisor({ reading, resolver: createZoneResolver({}), clock });
+  const advise = createAdvisor({ reading, resolver: createZoneResolver({}), clock, records: new RecordStore(db) });
   const read = createDigestReader({ reading, advise });
   const passes = () => new DigestJob({ db, clock, log }, { domains, read, mailing });
   const alertMails = createAlertMails({ db, clock, log }, mailing);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { SpikeCause } from "./failure-incidents.ts";
+import type { SpikeCause } from "../../insight/advice/failure-causes.ts";
 import { isKnownIncident } from "./failure-spikes.ts";
 
 const DAY = 20_000;

@@ -2,7 +2,6 @@ import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
 import type { DmarcAlertRow, Alert } from "../../records/domains/alert-store.ts";
-import { parseRecordBody } from "../../reports/report/report.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 import { percentOf } from "../../insight/sources/rollup-rows.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
@@ -15,12 +14,11 @@ import {
   CAUSE_CODES,
   causeText,
   findCauses,
+  isSameCause,
   type SpikeCause,
-  type AlertedIncident,
-  type FailureChange,
-  isSeenByReporters,
-  judgeFailures,
-} from "./failure-incidents.ts";
+} from "../../insight/advice/failure-causes.ts";
+import { readCauseRecords } from "../../insight/advice/failure-history.ts";
+import { type AlertedIncident, type FailureChange, isSeenByReporters, judgeFailures } from "./failure-incidents.ts";
 import {
   EVENT_SOURCE_EXAMPLE,
   eventSource,
@@ -216,9 +214,7 @@ export const isKnownIncident = (
     (incident) =>
       incident.startedDay <= startedDay + 1 &&
       (incident.endedDay === null || incident.endedDay >= startedDay) &&
-      incident.causes.some(({ code, domain, selector }) =>
-        causes.some((cause) => cause.code === code && cause.domain === domain && cause.selector === selector),
-      ),
+      incident.causes.some((known) => causes.some((cause) => isSameCause(known, cause))),
   );
 
 /** Whether half of a usual day's mail is in, or two days have passed since. */
@@ -245,20 +241,7 @@ const causesOf = (
   { domain, records }: ReviewFacts,
 ): readonly SpikeCause[] => {
   const read = (fromDay: number, toDay: number, aligned: boolean) =>
-    records
-      .records(
-        { sources },
-        {
-          before: { day: toDay + 1, rank: -1, report: -1, position: -1 },
-          end: { day: fromDay, rank: -1, report: -1, position: -1 },
-        },
-        { sourceIp: null, disposition: null, aligned, headerFrom: null, reporter: null },
-        RECORDS_MAX,
-      )
-      .map((row) => {
-        const { dkimResults, spfResults } = parseRecordBody(row.body);
-        return { count: row.count, dkimResults, spfResults };
-      });
+    readCauseRecords(records, sources, { fromDay, toDay }, { aligned, limit: RECORDS_MAX });
   return findCauses(domain.domain, read(range.fromDay, startedDay - 1, true), read(startedDay, day, false));
 };
 

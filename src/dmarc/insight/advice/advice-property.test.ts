@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { facts, policyOf, RUA, source } from "../../../testing/dmarc-advice.ts";
+import { facts, historyOf, policyOf, RUA, source, TODAY } from "../../../testing/dmarc-advice.ts";
 import { advise } from "./advice.ts";
-import type { AdviceFacts } from "./advice-model.ts";
+import type { AdviceFacts } from "./advice-facts.ts";
 import { isWeaker } from "../../records/domains/dns-changes.ts";
 import { parseRecord } from "../../records/record/record.ts";
 
@@ -21,7 +21,12 @@ describe("whatever the record and the mail are", () => {
     authenticated_unaligned: fc.constantFrom(0, 9, 100),
     ...{ first_day: fc.constant("2026-01-01"), last_day: fc.constantFrom("2026-01-02", "2026-01-30") },
     dkim: fc.constantFrom([], [{ domain: "a.example.com", selector: null, aligned: true, messages: 1 }]),
-    addresses: fc.constant([]),
+    history: fc.constantFrom(
+      null,
+      historyOf(),
+      historyOf({ hasPassedBefore: true }),
+      historyOf({ lastDay: TODAY - 9, isMended: true }),
+    ),
     classification: fc.constantFrom("authorized", "misconfigured", "forwarder", "unknown", "threat"),
     messages: fc.constantFrom(0, 1, 9, 100, 10_000),
     aligned: fc.constantFrom(0, 1, 9, 100),
@@ -51,9 +56,14 @@ describe("whatever the record and the mail are", () => {
         if (next?.record == null) return;
         const [before, after] = [policyOf(record), policyOf(next.record)];
         expect(isWeaker(before, after)).toBe(false);
-        expect([after?.adkim, after?.aspf, after?.pct]).toEqual([before?.adkim, before?.aspf, before?.pct]);
+        expect([after?.adkim, after?.aspf]).toEqual([before?.adkim, before?.aspf]);
+        const { tags } = parseRecord(next.record);
+        expect(tags.some(({ name }) => name === "pct")).toBe(false);
+        expect(tags.find(({ name }) => name === "t")?.value.toLowerCase()).not.toBe("n");
         expect(next.record).not.toBe(record);
-        expect(parseRecord(next.record).tags.length).toBeGreaterThanOrEqual(parseRecord(record).tags.length);
+        const kept = (text: string) =>
+          parseRecord(text).tags.filter(({ name }) => name !== "pct" && name !== "t").length;
+        expect(kept(next.record)).toBeGreaterThanOrEqual(kept(record));
       }),
       { numRuns: 2000 },
     );

@@ -31,7 +31,7 @@ describe("a domain that sends no mail", () => {
   const silent = { sendsMail: false, reportedDays: 0, policyDays: 0, reporters: 0, sources: [] };
   test.each([
     [MONITORING, `v=DMARC1; p=reject; ${RUA}`],
-    [`v=DMARC1; p=none; sp=none; np=none; t=y; ${RUA}`, `v=DMARC1; p=reject; sp=reject; np=reject; t=n; ${RUA}`],
+    [`v=DMARC1; p=none; sp=none; np=none; t=y; ${RUA}`, `v=DMARC1; p=reject; sp=reject; np=reject; ${RUA}`],
     [`v=DMARC1; p=quarantine; ${RUA}`, `v=DMARC1; p=reject; ${RUA}`],
   ])("rejects at once: %p", (record, next) => {
     const advice = advise(facts(record, silent));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { ALL_SET, facts, MONITORING, RUA, source } from "../../../testing/dmarc-advice.ts";
 import { advise } from "./advice.ts";
-import type { AdviceFacts } from "./advice-model.ts";
+import type { AdviceFacts } from "./advice-facts.ts";
 
 describe("a requirement", () => {
   const requirement = (more: Partial<AdviceFacts>, wanted: string) =>
@@ -35,12 +35,15 @@ describe("without reports the advice says nothing about mail that passes or fail
     return [next?.why ?? "", ...requirements.map(({ message }) => message), ...notes.map(({ message }) => message)];
   };
 
-  test("so it does not ask whether the domain sends mail at all", () => {
-    const codes = (more: Partial<AdviceFacts>) =>
-      advise(facts(MONITORING, { ...none, sendsMail: null, ...more })).notes.map(({ code }) => code);
-    expect(codes({})).not.toContain("sends_mail_unset");
-    expect(codes({ reportedDays: 20, reportedLately: 0 })).not.toContain("sends_mail_unset");
-    expect(codes({ reportedLately: 1 })).toContain("sends_mail_unset");
+  test("so it asks whether the domain sends mail only where reports or a record show none", () => {
+    const next = (more: Partial<AdviceFacts>) => advise(facts(MONITORING, { ...none, sendsMail: null, ...more })).next;
+    expect(next({})?.action).toBe("wait");
+    expect(next({ silentDays: 36 })?.why).toBe("No mail of example.com has passed DMARC in 36 days. Does it send any?");
+    const declaredSilent = "It receives no mail (null MX).";
+    expect(next({ declaredSilent })?.action).toBe("set_sends_mail");
+    expect(next({ declaredSilent, sendsMail: true })?.action).toBe("wait");
+    const failing = source({ classification: "misconfigured", aligned: 0 });
+    expect(next({ silentDays: 36, sources: [failing] })?.action).toBe("fix_sources");
   });
 
   test("and repeats what the user declared", () => {
@@ -52,11 +55,9 @@ describe("without reports the advice says nothing about mail that passes or fail
     expect(texts({ sendsMail: false }).join()).not.toMatch(/passed DMARC|in 14 days/);
   });
 
-  test("with reports it says how many days they are about", () => {
-    const words = "Reports about 3 of the last 14 days show no mail that passed DMARC.";
-    const [why, ...rest] = texts({ sendsMail: false, reportedLately: 3 });
-    expect([why?.endsWith(words), rest.includes(words)]).toEqual([true, true]);
-    expect(texts({ sendsMail: null, reportedLately: 3 }).join()).toContain(words);
+  test("with reports it says that they confirm it", () => {
+    const words = "You declared that this domain sends no mail, and no mail has passed DMARC in 14 days.";
+    expect(texts({ sendsMail: false, reportedLately: 3 })).toContain(words);
   });
 });
 
@@ -65,9 +66,10 @@ describe("notes", () => {
     ["subdomain_policy_weaker", `v=DMARC1; p=reject; sp=none; ${RUA}`, {}],
     ["pct_historic", `v=DMARC1; p=quarantine; pct=20; ${RUA}`, {}],
     ["test_mode", `v=DMARC1; p=quarantine; t=y; ${RUA}`, {}],
-    ["mailing_lists", `v=DMARC1; p=reject; ${RUA}`, {}],
+    ["mailing_lists", ALL_SET, { sources: [source({ messages: 1010, forwarded: 10 })] }],
+    ["open_alerts", MONITORING, { openAlerts: ["Mail of Brevo fails"] }],
     ["names_unchecked", MONITORING, { names: [{ name: "a.example.com", exists: null, messages: 1, aligned: 1 }] }],
-    ["sends_mail_unset", MONITORING, { sendsMail: null, sources: [] }],
+    ["sends_mail_unset", `v=DMARC1; p=reject; ${RUA}`, { sendsMail: null, sources: [], silentDays: 14 }],
   ])("%s", (code, record, more) => {
     expect(advise(facts(record, more)).notes.map((note) => note.code)).toContain(code as never);
     expect(advise(facts(ALL_SET.replace("quarantine", "none"))).notes.map((note) => note.code)).not.toContain(

@@ -5,6 +5,7 @@ import { SAMPLE_DAY_S, sampleReportMail } from "../../../testing/dmarc-reports.t
 import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
+import { RecordStore } from "../queries/record-store.ts";
 import { summarizeDomain } from "../queries/summary.ts";
 import { createAdvisor } from "./advisor.ts";
 
@@ -21,7 +22,9 @@ test("forged reports change nothing in advice, which says how much it leaves out
   const domain = world.enrol("example.com");
   const advise = (): ReturnType<ReturnType<typeof createAdvisor>> => {
     const reading = new RollupStore(world.db, { trustedOnly: true });
-    return createAdvisor({ reading, clock, resolver: createZoneResolver({}) })(domain);
+    return createAdvisor({ reading, clock, resolver: createZoneResolver({}), records: new RecordStore(world.db) })(
+      domain,
+    );
   };
   const genuine = [{ count: 60 }, { count: 40, dkim: "fail", spf: "fail", ip: "192.0.2.9" }] as const;
   await world.upload(sampleReportMail({ reportId: "genuine", rows: genuine }));

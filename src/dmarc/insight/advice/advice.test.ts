@@ -1,7 +1,19 @@
 import { describe, expect, test } from "bun:test";
-import { ALL_SET, facts, MONITORING, policyOf, RUA, source, stranger } from "../../../testing/dmarc-advice.ts";
+import {
+  ALL_SET,
+  detailOf,
+  facts,
+  historyOf,
+  MONITORING,
+  policyOf,
+  RUA,
+  source,
+  stranger,
+  TODAY,
+} from "../../../testing/dmarc-advice.ts";
 import { advise } from "./advice.ts";
-import type { AdvisedSource, AdviceFacts } from "./advice-model.ts";
+import { conclusionOf } from "./advice-model.ts";
+import type { AdvisedSource, AdviceFacts } from "./advice-facts.ts";
 import type { StatePolicy } from "../../records/domains/domain-state.ts";
 
 const NAME = { name: "a", exists: true, messages: 100, aligned: 100 };
@@ -18,9 +30,11 @@ const unmet = (record: string, more: Partial<AdviceFacts>) =>
 describe("the way of a domain that has all that is needed", () => {
   test.each([
     [MONITORING, "monitoring", "rehearse_quarantine", `v=DMARC1; p=quarantine; t=y; ${RUA}`],
-    [`v=DMARC1; p=quarantine; t=y; ${RUA}`, "rehearsal", "end_rehearsal", `v=DMARC1; p=quarantine; t=n; ${RUA}`],
-    [`v=DMARC1; p=quarantine; t=n; ${RUA}`, "quarantine", "reject", `v=DMARC1; p=reject; t=n; ${RUA}`],
-    [`v=DMARC1; p=reject; t=y; ${RUA}`, "reject_rehearsal", "end_rehearsal", `v=DMARC1; p=reject; t=n; ${RUA}`],
+    [`v=DMARC1; p=quarantine; t=y; ${RUA}`, "rehearsal", "end_rehearsal", `v=DMARC1; p=quarantine; ${RUA}`],
+    [`v=DMARC1; p=quarantine; t=n; ${RUA}`, "quarantine", "reject", `v=DMARC1; p=reject; ${RUA}`],
+    [`v=DMARC1; p=reject; t=y; ${RUA}`, "reject_rehearsal", "end_rehearsal", `v=DMARC1; p=reject; ${RUA}`],
+    [`v=DMARC1; p=quarantine; pct=20; ${RUA}`, "quarantine", "reject", `v=DMARC1; p=reject; ${RUA}`],
+    [`v=DMARC1; p=reject; pct=20; ${RUA}`, "reject", "remove_pct", `v=DMARC1; p=reject; ${RUA}`],
     [`v=DMARC1; p=none; t=y; ${RUA}`, "monitoring", "rehearse_quarantine", `v=DMARC1; p=quarantine; t=y; ${RUA}`],
   ] as const)("%p", (record, stage, action, next) => {
     expect(advise(facts(record))).toMatchObject({ stage, ready: true, next: { action, record: next } });
@@ -42,7 +56,12 @@ describe("enforcement waits for", () => {
   test.each<[string, Partial<AdviceFacts>, string[]]>([
     ["14 days with reports under the present policy", { reportedDays: 30, policyDays: 13 }, ["reported_days"]],
     ["2 reporters", { reporters: 1 }, ["reporters"]],
-    ["100 messages", { sources: [source({ messages: 99, aligned: 99 })] }, ["messages"]],
+    ["10 messages", { sources: [source({ messages: 9, aligned: 9 })] }, ["messages"]],
+    [
+      "100 messages where one of them failed",
+      { sources: [source({ messages: 99, aligned: 98 })] },
+      ["messages", "aligned_share", "recent_share"],
+    ],
     ["99 % of them aligned", { sources: [source({ aligned: 989 })], recentSources: [source()] }, ["aligned_share"]],
     ["99 % of those of the last days as well", { recentSources: [source({ aligned: 989 })] }, ["recent_share"]],
     ["any mail at all", { sources: [] }, ["messages", "aligned_share"]],
@@ -73,7 +92,7 @@ describe("enforcement waits for", () => {
   });
 
   test.each<[string, AdvisedSource[]]>([
-    ["exactly 100 messages", [source({ messages: 100, aligned: 100 })]],
+    ["exactly 10 messages, of which none failed", [source({ messages: 10, aligned: 10 })]],
     ["exactly 99 %", [source({ aligned: 990 })]],
     ["forwarders that fail", [source(), source({ classification: "forwarder", aligned: 0 })]],
     ["threats that fail", [source(), source({ classification: "threat", messages: 9000, aligned: 0 })]],
@@ -240,9 +259,8 @@ describe("the obstacle", () => {
   test("is the sender that holds the most mail, with what to do there", () => {
     const step = next({ sources: [source(), source({ messages: 50, aligned: 0 }), mailchimp] });
     expect(step).toMatchObject({ action: "fix_sources", source: "service:mailchimp", record: null });
-    expect(step?.why).toStartWith(
-      "Mailchimp sends 7,244 messages a month that do not pass DMARC. Set up DKIM for example.com at Mailchimp (https://",
-    );
+    expect(step?.why).toStartWith("Mailchimp: 7,244 messages of the last 30 days failed.");
+    expect(step?.steps[0]).toStartWith("Set up DKIM for example.com at Mailchimp (https://");
     expect(step?.steps.length).toBeGreaterThan(1);
   });
 
@@ -257,11 +275,19 @@ describe("the obstacle", () => {
 
   test("comes with the invalid key that the health check found", () => {
     const health = [
-      { code: "dkim_revoked", severity: "error", message: "The key mail is revoked.", fix: "Publish a key." },
-      { code: "mta_sts_missing", severity: "warning", message: "No MTA-STS.", fix: null },
+      {
+        code: "dkim_revoked",
+        severity: "error",
+        ...{ message: "The key mail is revoked.", fix: "Publish a key." },
+        key: { selector: "mail", isInUse: false },
+      },
+      { code: "mta_sts_missing", severity: "warning", message: "No MTA-STS.", fix: null, key: null },
     ] as const;
-    const step = next({ sources: [source({ aligned: 500 })], health });
+    const signed = (selector: string) =>
+      source({ aligned: 500, dkim: [{ domain: "example.com", selector, aligned: true, messages: 500 }] });
+    const step = next({ sources: [signed("mail")], health });
     expect(step?.steps[0]).toBe("The key mail is revoked. Publish a key.");
+    expect(next({ sources: [signed("other")], health })?.steps.join()).not.toContain("The key mail");
     expect(step?.steps.join()).not.toContain("MTA-STS");
     const { notes } = advise(facts(MONITORING, { health }));
     expect(notes.map(({ code, message }) => [code, message])).toEqual([
@@ -278,7 +304,122 @@ describe("the obstacle", () => {
   });
 
   test("of own servers names their addresses for SPF", () => {
-    const address = { ip: "192.0.2.7", reverse_name: null, confirmed: false, asn: null, as_name: null, country: null };
-    expect(next({ sources: [source({ aligned: 500, addresses: [address] })] })?.steps.join()).toContain("192.0.2.7");
+    const history = historyOf({ sinceDay: TODAY - 29, lastDay: TODAY - 1 });
+    const detail = detailOf({
+      addresses: Array.from({ length: 63 }, (_, n) => ({ ip: `192.0.2.${n}`, failing: 99 - n })),
+    });
+    const step = next({ sources: [source({ aligned: 500, history })], detailOf: () => detail });
+    expect(step?.steps).toEqual([
+      "Sign the mail with DKIM as example.com on the servers that fail: 192.0.2.0 (99), 192.0.2.1 (98), 192.0.2.2 (97), 60 more.",
+      "Or let SPF pass: use an envelope address at example.com, and have its SPF record name these addresses.",
+    ]);
   });
+});
+
+describe("a sender", () => {
+  const key = (isInUse: boolean) => ({ selector: "s1", isInUse });
+  const missing = (isInUse: boolean) => ({
+    ...({ code: "dkim_missing", severity: "error" } as const),
+    ...{ message: "There is no DKIM key at s1._domainkey.example.com.", fix: "Publish the key." },
+    key: key(isInUse),
+  });
+  const cause = { code: "dkim_failing", domain: "example.com", selector: "s1", result: "permerror" } as const;
+  const broken = source({
+    ...{ key: "service:sendgrid", kind: "service", name: "SendGrid", messages: 300, aligned: 240 },
+    history: historyOf({ sinceDay: TODAY - 3, hasPassedBefore: true, messages: 60, failing: 60 }),
+  });
+  const large = source({ messages: 100_000, aligned: 100_000 });
+  const old = source({ key: "org:old.example", classification: "misconfigured", messages: 5_000, aligned: 0 });
+
+  test("that used to pass and fails now comes before a larger one that never passed, and stops the next stage", () => {
+    const detail = detailOf({ causes: [cause], results: "DKIM permerror", selectors: new Set(["s1"]) });
+    const advice = advise(facts(MONITORING, { sources: [large, broken, old], detailOf: () => detail }));
+    expect(advice.next).toEqual({
+      ...{ action: "fix_sources", source: "service:sendgrid", record: null },
+      why: "SendGrid: DKIM signatures of example.com with selector s1 have failed since 2026-01-28 (permerror: receivers find no key that they can use). Its mail passed until then; 60 of 60 messages failed since then, the last on 2026-01-30.",
+      steps: ["Publish the key that SendGrid signs with at s1._domainkey.example.com."],
+    });
+    const small = advise(facts(MONITORING, { sources: [large, broken], detailOf: () => detail }));
+    expect([small.ready, small.next?.source]).toEqual([false, "service:sendgrid"]);
+    expect(small.requirements.find(({ met }) => !met)?.code).toBe("no_new_failures");
+    expect(small.obstacles.map(({ source: one }) => one)).toEqual(["service:sendgrid"]);
+  });
+
+  test("has the steps of its own selectors only", () => {
+    const other = { ...missing(false), key: { selector: "zendesk1", isInUse: false } };
+    const spf = {
+      code: "spf_lookups",
+      severity: "error",
+      message: "13 lookups.",
+      fix: "Cut them.",
+      key: null,
+    } as const;
+    const steps = (usesSpf: boolean) =>
+      advise(
+        facts(MONITORING, {
+          sources: [{ ...old, history: historyOf() }],
+          health: [other, missing(false), spf],
+          detailOf: () => detailOf({ selectors: new Set(["s1"]), usesSpf }),
+        }),
+      ).next?.steps.join(" ");
+    expect(steps(false)).toContain("There is no DKIM key at s1._domainkey.example.com. Publish the key.");
+    expect(steps(false)).not.toMatch(/lookups/);
+    expect(steps(true)).toContain("13 lookups. Cut them.");
+  });
+
+  test("signs with a key that has an error: that comes before any policy", () => {
+    const advice = advise(facts(MONITORING, { health: [missing(true)] }));
+    expect(advice).toMatchObject({
+      ready: false,
+      next: { action: "fix_key", why: missing(true).message, steps: ["Publish the key."] },
+    });
+    expect(advise(facts(MONITORING, { health: [missing(false)] })).ready).toBe(true);
+  });
+
+  test("that was mended leaves nothing to do but to wait, until a day", () => {
+    const history = historyOf({ sinceDay: TODAY - 25, lastDay: TODAY - 10, isMended: true });
+    const mended = source({ name: "Brevo", key: "service:brevo", messages: 1_000, aligned: 500, history });
+    const ownDays = () =>
+      Array.from({ length: 30 }, (_, at) => ({
+        ...{ day: TODAY - 29 + at, messages: 100, forwarded: 0 },
+        aligned: at >= 5 && at < 20 ? 50 : 100,
+      }));
+    const more = { sources: [source(), mended], recentSources: [source()], ownDays };
+    const advice = advise(facts(MONITORING, more));
+    expect(advice.next).toMatchObject({ action: "wait", source: null });
+    expect(advice.next?.why).toBe(
+      "Brevo: its mail has passed since 2026-01-22; 500 messages of the last 30 days failed before. There is nothing to do: 99 % of the mail of 30 days will have passed on about 2026-02-20.",
+    );
+    expect([advice.ready, advice.not_before, advice.obstacles]).toEqual([false, "2026-02-20", []]);
+    // Another sender still fails.
+    expect(advise(facts(MONITORING, { ...more, sources: [source(), mended, old] })).next?.source).toBe(old.key);
+  });
+});
+
+describe("a domain with little mail", () => {
+  const few = (failing: number) => ({
+    sources: [source({ messages: 12, aligned: 12 })],
+    little: { messages: 36, failing, reporters: 2 },
+  });
+
+  test("goes on after four weeks of which it has reports, when none failed", () => {
+    const rare = { policyDays: 9, policyAgeDays: 28, reporters: 0 };
+    expect(advise(facts(MONITORING, { ...few(0), ...rare })).next?.action).toBe("rehearse_quarantine");
+    const early = advise(facts(MONITORING, { ...few(0), ...rare, policyAgeDays: 20, policyDays: 6 }));
+    expect([early.next?.action, early.not_before]).toEqual(["wait", "2026-02-09"]);
+  });
+
+  test("needs a rate when some failed, and gets no date for that", () => {
+    const advice = advise(facts(MONITORING, { ...few(1), policyDays: 9 }));
+    expect([advice.ready, advice.not_before]).toEqual([false, null]);
+    expect(advice.requirements.find(({ code }) => code === "messages")?.message).toBe(
+      "12 messages in the last 30 days: too few for a rate. 36 messages since the present policy was published, at most 90 days ago; 1 failed. 100 are needed, or ten of which none failed.",
+    );
+  });
+});
+
+test("a complete policy with an open alert says so", () => {
+  const advice = advise(facts(`v=DMARC1; p=reject; ${RUA}`, { openAlerts: ["Forged mail"] }));
+  expect(advice.next).toBeNull();
+  expect(conclusionOf(advice)).toBe("Policy complete. 1 alert is open: Forged mail.");
 });

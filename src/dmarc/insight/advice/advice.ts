@@ -1,31 +1,29 @@
 import { sumFields, sumOf } from "../../../foundation/base/sums.ts";
+import { isoDay } from "../../../foundation/base/days.ts";
 import {
-  failingMessages,
-  type AdviceFacts,
   type AdvisedSource,
+  type AdviceFacts,
+  type AdviceSituation,
+  failingMessages,
+  newFailures,
+  shareWithoutMended,
   weighMail,
-  type Advice,
-  type AdviceAction,
-  type AdviceNote,
-  type AdviceObstacle,
-  type AdviceRequirement,
-  type AdviceStage,
-  type AdviceStep,
+} from "./advice-facts.ts";
+import type {
+  Advice,
+  AdviceAction,
+  AdviceObstacle,
+  AdviceRequirement,
+  AdviceStage,
+  AdviceStep,
 } from "./advice-model.ts";
-import {
-  POLICY_STRENGTH,
-  correctedPolicy,
-  fixOf,
-  hasTag,
-  nonePassed,
-  questionOf,
-  requirementsFor,
-  strengthened,
-  type SourceFix,
-} from "./advice-requirements.ts";
+import { ALIGNED_SHARE_MIN, requirementsFor } from "./advice-requirements.ts";
+import { correctedPolicy, hasTag, strengthened } from "./record-edit.ts";
+import { fixOf, keyErrors, mendedText, questionOf, type SourceFix } from "./source-fix.ts";
+import { mendedDay, notBeforeOf } from "./advice-dates.ts";
+import { historicPct, notesOf, silenceText } from "./advice-notes.ts";
 import { percentOf } from "../sources/rollup-rows.ts";
 import type { StatePolicy } from "../../records/domains/domain-state.ts";
-import { parseRecord } from "../../records/record/record.ts";
 
 /**
  * Advises the next step towards enforcement (RFC 9989 §5): monitoring, a rehearsal with `t=y`, quarantine, and where nobody writes to
@@ -40,7 +38,9 @@ export const advise = (facts: AdviceFacts): Advice => {
   const counted = sumOf(facts.sources, "messages");
   const unauthenticated_percent = percentOf(facts.unauthenticated, counted + facts.unauthenticated);
   const obstacles = obstaclesOf({ facts, stage, requirements, ready });
-  return { stage, ready, next, requirements, obstacles, notes: notesOf(stage, facts), unauthenticated_percent };
+  const notes = notesOf({ facts, stage, requirements, ready });
+  const not_before = notBeforeOf({ facts, stage, requirements });
+  return { stage, ready, next, requirements, obstacles, notes, not_before, unauthenticated_percent };
 };
 
 /**
@@ -63,29 +63,55 @@ const stageOf = (policy: StatePolicy | null) => {
   return policy.t === "y" ? "reject_rehearsal" : "reject";
 };
 
-interface Situation {
-  readonly facts: AdviceFacts;
-  readonly stage: AdviceStage;
-  readonly requirements: readonly AdviceRequirement[];
-  readonly ready: boolean;
-}
-
-const step = (action: AdviceAction, why: string, record: string | null = null) => ({
+const step = (action: AdviceAction, why: string, record: string | null = null, steps: readonly string[] = []) => ({
   action,
   record,
   why,
   source: null,
-  steps: [],
+  steps: [...steps],
 });
 
-const nextStep = (situation: Situation) => {
+const nextStep = (situation: AdviceSituation) => {
   const { facts, stage, ready } = situation;
   const first = recordStep(facts);
   if (first !== null) return first;
   if (facts.record === null) return parentStep(facts, stage);
   if (facts.sendsMail === false) return rejectAllStep(facts, facts.record, situation);
-  const higher = ready ? higherStep(stage, facts.record) : null;
-  return higher ?? obstacleStep(situation) ?? belowStep(facts, stage, facts.record) ?? waitStep(situation);
+  const urgent = keyStep(facts) ?? (ready ? higherStep(stage, facts.record) : null) ?? silenceStep(stage, facts);
+  if (urgent !== null) return urgent;
+  const below = belowStep(facts, stage, facts.record) ?? pctStep(situation, facts.record);
+  return obstacleStep(situation) ?? below ?? waitStep(situation);
+};
+
+/** Signatures with a key that has an error fail, whatever the policy is. */
+const keyStep = (facts: AdviceFacts) => {
+  const [first] = keyErrors(facts.health);
+  if (first === undefined) return null;
+  const selector = first.key?.selector;
+  const user = weighMail(facts.sources).failing.find(({ key, history }) => {
+    const isOver = history === null || history.isMended;
+    return !isOver && selector !== undefined && facts.detailOf(key)?.selectors.has(selector) === true;
+  });
+  if (user !== undefined) return fixStep(user, facts);
+  return step("fix_key", first.message, null, first.fix === null ? [] : [first.fix]);
+};
+
+/** Whether a domain that shows no mail of its own sends any decides about every other step. */
+const silenceStep = (stage: AdviceStage, facts: AdviceFacts) => {
+  const why = silenceText(facts);
+  if (why === null || stage === "reject") return null;
+  return step("set_sends_mail", why, null, [
+    "If it sends none, set sends_mail to false: then p=reject is advised at once.",
+    `If it does, set sends_mail to true, and set up SPF and DKIM for ${facts.domain} at its senders.`,
+  ]);
+};
+
+/** Older receivers apply the policy to a part of the mail only. */
+const pctStep = ({ stage, requirements, facts }: AdviceSituation, record: string) => {
+  const isOpenYet = requirements.some(({ code, met }) => !met && code !== "few_forwarded");
+  if (isOpenYet || historicPct(facts) === null || (stage !== "quarantine" && stage !== "reject")) return null;
+  const why = `${historicPct(facts) ?? ""} Remove pct, so that all of them apply it to all mail.`;
+  return publish("remove_pct", record, [["pct", null]], why);
 };
 
 /** Without reports nothing is known: the record is the first step. */
@@ -130,7 +156,7 @@ const higherStep = (stage: AdviceStage, record: string): AdviceStep | null => {
       return publish(
         "end_rehearsal",
         record,
-        [["t", "n"]],
+        [["t", null]],
         "Nearly all mail passed in test mode: let receivers apply quarantine.",
       );
     case "quarantine":
@@ -139,7 +165,7 @@ const higherStep = (stage: AdviceStage, record: string): AdviceStep | null => {
       return publish(
         "end_rehearsal",
         record,
-        [["t", "n"]],
+        [["t", null]],
         "Nearly all mail passed in test mode: let receivers apply reject.",
       );
     case "reject":
@@ -190,15 +216,14 @@ const subdomainsStep = ({ policy, names, isOrganisational }: AdviceFacts, record
 
 /** A domain without mail needs no rehearsal: all mail from it is forged. */
 const rejectAllStep = (
-  { isOrganisational, passedLately, reportedLately }: AdviceFacts,
+  { isOrganisational, passedLately }: AdviceFacts,
   record: string,
-  situation: Situation,
+  situation: AdviceSituation,
 ): AdviceStep | null => {
   if (passedLately > 0) return waitStep(situation);
-  const reports = reportedLately === 0 ? "" : ` ${nonePassed(reportedLately)}`;
-  const why = `You declared that this domain sends no mail: let receivers reject all mail from it.${reports}`;
+  const why = "You declared that this domain sends no mail: let receivers reject all mail from it.";
   const below = isOrganisational ? (["sp", "np"] as const).filter((tag) => hasTag(record, tag)) : [];
-  const test = hasTag(record, "t") ? ([["t", "n"]] as const) : [];
+  const test = hasTag(record, "t") ? ([["t", null]] as const) : [];
   return publish(
     "reject_all",
     record,
@@ -210,23 +235,43 @@ const rejectAllStep = (
 const isOpen = (requirements: readonly AdviceRequirement[], ...codes: readonly AdviceRequirement["code"][]) =>
   requirements.some(({ code, met }) => !met && codes.includes(code));
 
-/** The sender with the most mail that keeps the domain from the next stage. */
-const obstacleStep = ({ facts, requirements }: Situation) => {
+/**
+ * The sender that keeps the domain from the next stage: the newest failure of one that used to pass, else the one with the most mail.
+ * A mended sender needs no step.
+ */
+const obstacleStep = ({ facts, requirements }: AdviceSituation) => {
+  const [newest] = newFailures(facts);
+  if (newest !== undefined) return fixStep(newest, facts);
   const month = weighMail(facts.sources);
-  const worst = month.failing[0] ?? weighMail(facts.recentSources).failing[0];
-  const failing = isOpen(requirements, "aligned_share", "recent_share") ? worst : undefined;
+  const failing = isOpen(requirements, "aligned_share", "recent_share") ? worstOf(facts) : undefined;
   const unknown = isOpen(requirements, "unknown_sources") ? month.unknown[0] : undefined;
   if (failing !== undefined && (unknown === undefined || failingMessages(failing) >= unknown.messages)) {
-    return about("fix_sources", failing, fixOf(failing, facts));
+    return fixStep(failing, facts);
   }
   return unknown === undefined ? null : about("classify_sources", unknown, questionOf(unknown, facts));
+};
+
+/** The source with the most failures that are not mended; undefined where time alone brings the share. */
+const worstOf = ({ sources, recentSources }: AdviceFacts) => {
+  const weights = [weighMail(sources), weighMail(recentSources)];
+  if (weights.every((weight) => weight.failing.length === 0 || shareWithoutMended(weight) >= ALIGNED_SHARE_MIN)) {
+    if (weights.some(({ failing }) => failing.some(({ history }) => history?.isMended === true))) return undefined;
+  }
+  return weights.flatMap(({ failing }) => failing).find(({ history }) => history?.isMended !== true);
+};
+
+const fixStep = (source: AdvisedSource, facts: AdviceFacts) => {
+  const known = { history: source.history, detail: source.history === null ? null : facts.detailOf(source.key) };
+  return about("fix_sources", source, fixOf(source, facts, known));
 };
 
 const OBSTACLES_MAX = 20;
 
 /** All senders that keep an open requirement from being met. */
-const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
+const obstaclesOf = ({ facts, requirements }: AdviceSituation): AdviceObstacle[] => {
   const month = weighMail(facts.sources);
+  const isFailing = isOpen(requirements, "aligned_share", "recent_share");
+  const failing = (isFailing ? month.failing : newFailures(facts)).filter(({ history }) => history?.isMended !== true);
   const view = (problem: AdviceObstacle["problem"], source: AdvisedSource) => ({
     source: source.key,
     name: source.name,
@@ -235,9 +280,7 @@ const obstaclesOf = ({ facts, requirements }: Situation): AdviceObstacle[] => {
     failing: failingMessages(source),
   });
   return [
-    ...(isOpen(requirements, "aligned_share", "recent_share")
-      ? month.failing.map((source) => view("failing", source))
-      : []),
+    ...failing.map((source) => view("failing", source)),
     ...(isOpen(requirements, "unknown_sources") ? month.unknown.map((source) => view("unclassified", source)) : []),
   ]
     .toSorted((a, b) => concerned(b) - concerned(a))
@@ -251,100 +294,31 @@ const about = (action: AdviceAction, { key, bundled }: AdvisedSource, { why, ste
   record: null,
   source: bundled === undefined ? key : null,
   steps: [...steps],
-  why: [why, ...steps.slice(0, 1)].join(" "),
+  why,
 });
 
 /** Time alone meets what is missing. */
-const waitStep = ({ stage, requirements, ready }: Situation) => {
-  if (stage === "reject" || ready) return null;
+const waitStep = ({ facts, stage, requirements, ready }: AdviceSituation) => {
   const open = requirements.filter(({ met }) => !met);
+  const mended = isOpen(open, "aligned_share", "recent_share") ? mendedSteps(facts) : [];
+  if ((stage === "reject" && mended.length === 0) || ready) return null;
   const isFinal = open.every(({ code }) => code === "few_forwarded");
-  return isFinal ? null : step("wait", open.map(({ message }) => message).join(" "));
+  const others = open.filter(
+    ({ code }) => mended.length === 0 || (code !== "aligned_share" && code !== "recent_share"),
+  );
+  const texts = [...mended, ...others.map(({ message }) => message)];
+  return isFinal ? null : step("wait", texts.join(" "));
 };
 
-const NAMES_MAX = 5;
-const HEALTH_MAX = 10;
+const MENDED_MAX = 3;
 
-/** What the owner of a domain should know about its policy. */
-const notesOf = (stage: AdviceStage, facts: AdviceFacts): AdviceNote[] => {
-  const notes: ReadonlyArray<readonly [AdviceNote["code"], string | null]> = [
-    ["mailing_lists", mailingLists(stage, facts)],
-    ["subdomain_policy_weaker", weakerSubdomains(facts)],
-    ["names_unchecked", uncheckedNames(facts)],
-    ["pct_historic", historicPct(facts)],
-    ["test_mode", testMode(stage)],
-    ["publish_spf_none", noSpf(facts)],
-    ["sends_mail_unset", sendsMailUnset(facts)],
-    ["policy_inherited", inheritedPolicy(facts)],
-    ["unauthenticated_reports", unauthenticatedReports(facts)],
-    ["unknown_reporters", unknownReporters(facts)],
-    ...facts.health.slice(0, HEALTH_MAX).map(({ message, fix }) => {
-      const text = fix === null ? message : `${message} ${fix}`;
-      return ["health", text] as const;
-    }),
+/** What passes again, and when the share of the last 30 days is reached. */
+const mendedSteps = (facts: AdviceFacts): readonly string[] => {
+  const mended = weighMail(facts.sources).failing.filter(({ history }) => history?.isMended === true);
+  const day = mendedDay(facts);
+  if (day === null) return [];
+  return [
+    ...mended.slice(0, MENDED_MAX).flatMap((one) => (one.history === null ? [] : mendedText(one, one.history))),
+    `There is nothing to do: 99 % of the mail of 30 days will have passed on about ${isoDay(day)}.`,
   ];
-  return notes.flatMap(([code, message]) => (message === null ? [] : [{ code, message }]));
 };
-
-/** RFC 9989 §7.4: a domain whose users write to mailing lists should not publish reject. */
-const mailingLists = (stage: AdviceStage, { domain, sendsMail }: AdviceFacts) =>
-  sendsMail === false || (stage !== "quarantine" && stage !== "reject" && stage !== "reject_rehearsal")
-    ? null
-    : `If people write from ${domain}, and so to mailing lists, stay at p=quarantine: lists change mail, and with p=reject it is rejected. Use p=reject for domains whose mail is sent only by machines.`;
-
-const weakerSubdomains = ({ policy, isOrganisational }: AdviceFacts) => {
-  if (policy === null || !policy.own || !isOrganisational) return null;
-  const weaker = (["sp", "np"] as const).filter((tag) => POLICY_STRENGTH[policy[tag]] < POLICY_STRENGTH[policy.p]);
-  if (weaker.length === 0) return null;
-  const tags = weaker.map((tag) => `${tag}=${policy[tag]}`).join(", ");
-  return `${tags} protects subdomains less than p=${policy.p} protects the domain: spoofers use subdomains instead.`;
-};
-
-const uncheckedNames = ({ policy, isOrganisational, names }: AdviceFacts) => {
-  const missing = names.filter(({ exists }) => exists !== true).map(({ name }) => name);
-  if (!isOrganisational || policy === null || policy.np === "reject" || missing.length === 0) return null;
-  const more = missing.length > NAMES_MAX ? ` and ${missing.length - NAMES_MAX} more` : "";
-  return `np=reject has to wait: mail from ${missing.slice(0, NAMES_MAX).join(", ")}${more} passes, but the names were not found in the DNS. Publish a record at each of them first.`;
-};
-
-const historicPct = ({ record }: AdviceFacts) => {
-  const pct = record === null ? undefined : parseRecord(record).values?.pct;
-  return pct === undefined || pct >= 100
-    ? null
-    : `pct=${pct} is historic: current receivers apply the policy to all mail, older ones to ${pct} % of the failing mail.`;
-};
-
-const testMode = (stage: AdviceStage) =>
-  stage === "rehearsal" || stage === "reject_rehearsal"
-    ? `With t=y receivers are asked to apply ${stage === "rehearsal" ? "nothing" : "quarantine"}; older ones do not know t and apply p in full.`
-    : null;
-
-const noSpf = ({ domain, sendsMail }: AdviceFacts) =>
-  sendsMail === false
-    ? `A domain that sends no mail should say so in SPF as well. Publish ${domain} TXT "v=spf1 -all".`
-    : null;
-
-/** Without reports nothing is known about the mail of the domain. */
-const sendsMailUnset = ({ sendsMail, passedLately, reportedLately }: AdviceFacts) =>
-  sendsMail !== null || passedLately > 0 || reportedLately === 0
-    ? null
-    : `${nonePassed(reportedLately)} If the domain sends no mail, set sends_mail to false: then p=reject is advised at once.`;
-
-const inheritedPolicy = ({ domain, policy }: AdviceFacts) =>
-  policy?.inherited_from == null ? null : `The policy of ${policy.inherited_from} applies to ${domain}.`;
-
-/** Anybody with a domain can be a reporter. */
-const unknownReporters = ({ unknownReporters: { names, messages, isCovered } }: AdviceFacts) => {
-  if (names.length === 0) return null;
-  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
-  const who = `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
-  return isCovered
-    ? `This advice leaves out ${messages.toLocaleString("en-US")} messages of the last 30 days in reports of unknown reporters: ${who}. Accept those that you know.`
-    : `Fewer than two known reporters cover this domain. Every requirement must therefore hold without each single one of the unknown reporters: ${who}. Accept those that you know.`;
-};
-
-/** Anybody can send a report; what nobody authenticates changes no policy. */
-const unauthenticatedReports = ({ unauthenticated, unknownReporters: { unvouchedWords } }: AdviceFacts) =>
-  unauthenticated === 0
-    ? null
-    : `This advice leaves out ${unauthenticated.toLocaleString("en-US")} messages of the last 30 days: only reports name them whose mail ${unvouchedWords}.`;

@@ -4,6 +4,7 @@ import { DAY_MS } from "../../../foundation/base/days.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
 import { createAdvisor } from "./advisor.ts";
+import { RecordStore } from "../queries/record-store.ts";
 import { adviceSchema } from "./advice-model.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 
@@ -32,16 +33,17 @@ const stateOf = (p: string, t = "n") =>
 const start = (zone: Zone = {}, more: Partial<DomainRow> = {}) => {
   const harness = newHarness();
   const { reading, clock, db, domains } = harness;
+  const records = new RecordStore(db);
   const resolver = createZoneResolver(zone);
   const createdAtMs = clock.nowMs() - 60 * DAY_MS;
   const domain = harness.add("example.com", { state: STATE, createdAtMs, updatedAtMs: createdAtMs, ...more });
-  const advise = createAdvisor({ reading, resolver, clock, domains });
+  const advise = createAdvisor({ reading, resolver, clock, domains, records });
   return {
     ...harness,
     resolver,
     domain,
     advise: () => advise(domain),
-    adviseWithoutHistory: () => createAdvisor({ reading, resolver, clock })(domain),
+    adviseWithoutHistory: () => createAdvisor({ reading, resolver, clock, records })(domain),
     /** What the DNS said `daysAgo`. */
     history(daysAgo: number, policy: Partial<Record<keyof typeof POLICY, unknown>> | null): void {
       const atMs = clock.nowMs() - daysAgo * DAY_MS;
@@ -235,15 +237,21 @@ describe("one window of 30 days holds for", () => {
 
 test("advice about a domain without reports says nothing about failing mail", async () => {
   const { advise, domain, report, today } = start({}, { sendsMail: null });
-  const codes = async () => (await advise()).notes.map(({ code }) => code);
-  expect(await codes()).toEqual([]);
+  const action = async () => (await advise()).next?.action;
+  expect(await action()).toBe("wait");
   const silent = await start({}, { sendsMail: false }).advise();
   expect(silent).toMatchObject({ ready: true, next: { action: "reject_all" } });
   expect(JSON.stringify(silent)).not.toMatch(/passed|in 14 days/);
-  report(domain.number, today - 14, "spf:spammer.example", { messages: 5 });
-  expect(await codes()).toEqual([]);
   report(domain.number, today - 13, "spf:spammer.example", { messages: 5 });
-  expect(await codes()).toEqual(["sends_mail_unset"]);
+  expect(await action()).toBe("wait");
+  report(domain.number, today - 14, "spf:spammer.example", { messages: 5 });
+  expect((await advise()).next).toMatchObject({
+    action: "set_sends_mail",
+    why: "No mail of example.com has passed DMARC in 14 days. Does it send any?",
+  });
+  // A monthly newsletter is mail.
+  report(domain.number, today - 44, "dkim:example.com", { messages: 500, aligned: 500 });
+  expect(await action()).toBe("wait");
 });
 
 test("a domain that sends no mail waits for 14 days without mail that passes, and for nothing else", async () => {

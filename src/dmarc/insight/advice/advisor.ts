@@ -1,16 +1,11 @@
 import { sumBy, sumOf } from "../../../foundation/base/sums.ts";
 import { type Clock, nextTurn } from "../../../foundation/base/clock.ts";
-import { DAY_MS, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { parseDay } from "../../../foundation/http/day-range.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
-import {
-  historyBodySchema,
-  readLastCheck,
-  readState,
-  recordOf,
-  type StatePolicy,
-} from "../../records/domains/domain-state.ts";
-import type { DomainRow, DomainStore, HistoryRow } from "../../records/domains/domain-store.ts";
+import { readLastCheck, readState, recordOf } from "../../records/domains/domain-state.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { type DomainReporters, decidingVouchers, unvouchedWords } from "../../records/domains/reporter-store.ts";
 import type { DomainHealth } from "../health/health-schema.ts";
 import { reporterBehind } from "../../reports/ingest/report-trust.ts";
@@ -18,34 +13,47 @@ import { DomainSources } from "../sources/domain-sources.ts";
 import { bundleStrangers, type StrangerStore } from "../sources/strangers.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
-import type { AdvisedFinding, AdvisedName, AdviceFacts, Advice } from "./advice-model.ts";
+import {
+  type AdvisedFinding,
+  type AdvisedName,
+  type AdvisedSource,
+  type AdviceFacts,
+  failingMessages,
+  isCounted,
+  weighMail,
+} from "./advice-facts.ts";
+import type { Advice } from "./advice-model.ts";
+import { MESSAGES_MIN } from "./advice-requirements.ts";
+import { countPolicyDays, LONG_DAYS, policySince, type PolicyStores } from "./policy-days.ts";
+import { type FailureHistory, readDetail, readHistories } from "./failure-history.ts";
+import type { RecordStore } from "../queries/record-store.ts";
+import type { Source } from "../sources/source-response.ts";
 
-interface AdvisorOptions {
-  /** Of the reports on which decisions rely only: others must not change a policy. */
-  readonly reading: RollupStore;
+interface AdvisorOptions extends PolicyStores {
   readonly resolver: DnsResolver;
   readonly clock: Clock;
-  /** The history of the DNS. Without it the policy counts as published at the last change of anything about the domain. */
-  readonly domains?: Pick<DomainStore, "listHistory">;
   /** The last health of a domain, by its number; null before its first check. */
   readonly readHealth?: (number: number) => DomainHealth | null;
   /** Without it every unclassified source is a question of its own. */
   readonly strangers?: StrangerStore;
+  readonly records: Pick<RecordStore, "records">;
+  /** The titles of the alerts about a domain that still hold. */
+  readonly openAlerts?: (domain: DomainRow) => readonly string[];
 }
 
 /** The days of reports that advice is based on. */
 const WINDOW_DAYS = 30;
 const RECENT_REPORTED_DAYS = 7;
-/** A domain that sends no mail shows it by this many days without mail that passes. */
+/** A domain that sends no mail shows it by this many days without mail that passes; one that sends monthly needs more. */
 const SILENT_DAYS = 14;
+const RARE_MAIL_DAYS = 45;
+/** Sources whose failures are looked into; the others have few. */
+const HISTORIES_MAX = 20;
 /** Names looked up for one advice; whether others exist stays unknown. */
 const NAMES_MAX = 20;
 const LOOKUP_TIMEOUT_MS = 3_000;
 /** What a reporter reports once may be anybody's report about one day. */
 const REPORTER_DAYS_MIN = 2;
-const HISTORY_ROWS_AT_ONCE = 50;
-/** A domain whose DNS changes more often has had its policy since the oldest of these rows. */
-const HISTORY_PAGES_MAX = 20;
 
 /** The unknown reporters with the most messages: advice must hold without each of them. The others have little weight. */
 const LEFT_OUT_MAX = 10;
@@ -111,42 +119,171 @@ const gatherFacts = async (
   const { reading, readHealth } = options;
   const { number } = domain;
   const { toDay: today } = window;
-  const silent = { fromDay: today - SILENT_DAYS + 1, toDay: today };
-  const reported = reading.reportsPerDay(number, window);
-  const days = reported.map(({ day }) => day);
+  const days = reading.reportsPerDay(number, window).map(({ day }) => day);
   const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
-  const believed = readState(domain.state)?.believed ?? {};
-  const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
   // Of a domain with 20,000 sources each of these takes a long time: everything else has its turn in between.
   const read = new DomainSources(reading, domain);
   await read.identifyAll();
   await nextTurn();
-  const all = read.sources(window);
-  const strangers = options.strangers?.find(domain, all, window.fromDay) ?? new Set<string>();
-  const sources = bundleStrangers(all, strangers);
+  const shown = read.sources(window);
+  const strangers = options.strangers?.find(domain, shown, window.fromDay) ?? new Set<string>();
   await nextTurn();
-  const recentSources = read.sources(recent);
+  const recentShown = read.sources(recent);
   await nextTurn();
+  const histories = whole === null ? historiesOf(options, domain, { read, shown, window }) : historiesBefore(whole);
+  const sources = bundleStrangers(
+    shown.map((source) => withHistory(source, histories)),
+    strangers,
+  );
+  const known = recordFacts(domain);
+  const { policy } = known;
+  const health = readHealth?.(number) ?? null;
+  const sinceMs = policySince(options, domain, { policy, window });
+  const policyDay = dayOfTime(sinceMs);
   return {
-    domain: domain.domain,
-    isOrganisational: organisationalDomain(domain.domain) === domain.domain,
-    sendsMail: domain.sendsMail,
-    status: domain.status,
-    failing: checks.filter(({ ok }) => ok === false),
-    record: recordOf(believed),
-    policy: believed.policy ?? null,
+    ...known,
+    ...reportFacts(reading, number, { window, whole }),
     reportedDays: days.length,
-    policyDays: countPolicyDays(options, domain, { policy: believed.policy ?? null, days, window }),
+    policyDays: countPolicyDays(options, domain, { policy, days, window }, sinceMs),
+    policyAgeDays: today - policyDay,
     reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
     sources,
-    recentSources,
-    reportedLately: days.filter((day) => day >= silent.fromDay).length,
-    passedLately: sumBy(reported, ({ day, aligned }) => (day < silent.fromDay ? 0 : aligned)),
-    unauthenticated: reading.untrusted(number, window).messages,
-    unknownReporters: whole?.unknownReporters ?? unknownReportersOf(reading, number, window),
+    recentSources: recentShown.map((source) => withHistory(source, histories)),
+    little: littleMailOf(options, domain, { read, sources, policyDay, today }),
+    detailOf: (key) => {
+      const history = histories.get(key);
+      return history === undefined
+        ? null
+        : readDetail(options, domain.domain, { sources: read, key, range: window, history });
+    },
+    ownDays: () =>
+      reading.perDayOf(
+        number,
+        window,
+        sources.filter(isCounted).flatMap(({ key }) => read.numbersOf(key, window)),
+      ),
+    today,
+    silentDays: silentDaysOf(reading, number, today),
+    declaredSilent: declaredSilent(health),
+    openAlerts: whole?.openAlerts ?? options.openAlerts?.(domain) ?? [],
     names: await sendingNames(options, domain, window, whole?.names ?? null),
-    health: whole?.health ?? advisedFindings(readHealth?.(number) ?? null),
+    health: whole?.health ?? advisedFindings(health, today),
   };
+};
+
+/** What the domain's DNS says. */
+const recordFacts = ({ domain, sendsMail, status, state, lastCheck }: DomainRow) => {
+  const believed = readState(state)?.believed ?? {};
+  return {
+    domain,
+    isOrganisational: organisationalDomain(domain) === domain,
+    sendsMail,
+    status,
+    failing: (readLastCheck(lastCheck)?.checks ?? []).filter(({ ok }) => ok === false),
+    record: recordOf(believed),
+    policy: believed.policy ?? null,
+  };
+};
+
+/** What reports say as a whole, and which of them are left out. */
+const reportFacts = (
+  reading: RollupStore,
+  number: number,
+  { window, whole }: { readonly window: DayRange; readonly whole: AdviceFacts | null },
+) => {
+  const late = reading.reportsPerDay(number, { ...window, fromDay: window.toDay - SILENT_DAYS + 1 });
+  return {
+    reportedLately: late.length,
+    passedLately: sumOf(late, "aligned"),
+    unauthenticated: reading.untrusted(number, window).messages,
+    unauthenticatedNames: whole?.unauthenticatedNames ?? unauthenticatedNames(reading, number, window),
+    unknownReporters: whole?.unknownReporters ?? unknownReportersOf(reading, number, window),
+  };
+};
+
+/** Reports without a voucher have the number 0. */
+const unauthenticatedNames = (reading: RollupStore, number: number, window: DayRange) => {
+  const names = reading
+    .only([0])
+    .reporters(number, window)
+    .map(({ reporter }) => reporter);
+  return [...new Set(names)].filter((name) => name !== "");
+};
+
+/** The histories of the counted sources with the most failures. */
+const historiesOf = (
+  { reading }: Pick<AdvisorOptions, "reading">,
+  { number }: DomainRow,
+  {
+    read,
+    shown,
+    window,
+  }: { readonly read: DomainSources; readonly shown: readonly Source[]; readonly window: DayRange },
+) => {
+  const keys = shown
+    .filter((source) => isCounted(source) && failingMessages(source) > 0)
+    .toSorted((a, b) => failingMessages(b) - failingMessages(a))
+    .slice(0, HISTORIES_MAX)
+    .map(({ key }) => key);
+  return readHistories({ rollups: reading }, number, { sources: read, keys, range: window });
+};
+
+/** A part of the reports has the histories of all: they choose the step, and change no policy. */
+const historiesBefore = ({ sources }: AdviceFacts): ReadonlyMap<string, FailureHistory> =>
+  new Map(sources.flatMap(({ key, history }) => (history === null ? [] : [[key, history] as const])));
+
+const withHistory = (source: Source, histories: ReadonlyMap<string, FailureHistory>): AdvisedSource => ({
+  ...source,
+  history: histories.get(source.key) ?? null,
+});
+
+/** Null where the last 30 days have enough mail for a rate. */
+const littleMailOf = (
+  { reading }: Pick<AdvisorOptions, "reading">,
+  { number }: DomainRow,
+  {
+    read,
+    sources,
+    policyDay,
+    today,
+  }: {
+    readonly read: DomainSources;
+    readonly sources: readonly AdvisedSource[];
+    readonly policyDay: number;
+    readonly today: number;
+  },
+): AdviceFacts["little"] => {
+  if (weighMail(sources).messages >= MESSAGES_MIN) return null;
+  const range = { fromDay: Math.max(policyDay, today - LONG_DAYS + 1), toDay: today };
+  const { messages, failing } = weighMail(read.sources(range).map((source) => ({ ...source, history: null })));
+  const days = reading.reportsPerDay(number, range).map(({ day }) => day);
+  return {
+    messages,
+    failing: sumBy(failing, failingMessages),
+    reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
+  };
+};
+
+const silentDaysOf = (reading: RollupStore, number: number, today: number): number | null => {
+  const days = reading.reportsPerDay(number, { fromDay: today - LONG_DAYS + 1, toDay: today });
+  const [first] = days;
+  const isReported = days.some(({ day }) => day > today - WINDOW_DAYS);
+  const hasPassed = days.some(({ day, aligned }) => aligned > 0 && day > today - RARE_MAIL_DAYS);
+  if (first === undefined || !isReported || hasPassed) return null;
+  const passed = days.findLast(({ aligned }) => aligned > 0);
+  const silent = today - (passed ?? first).day;
+  return silent < SILENT_DAYS ? null : silent;
+};
+
+/** SPF that lets nobody send, and the null MX (RFC 7505). Many domains with other mechanisms end in `-all`, too. */
+const declaredSilent = (health: DomainHealth | null): string | null => {
+  for (const section of health?.sections ?? []) {
+    if (section.code === "spf" && section.record !== null && /^v=spf1 +-all *$/i.test(section.record)) {
+      return "Its SPF record says that nothing may send for it (v=spf1 -all).";
+    }
+    if (section.code === "mx" && section.null_mx) return "It receives no mail (null MX).";
+  }
+  return null;
 };
 
 const unknownReportersOf = (reading: RollupStore, number: number, window: DayRange) => {
@@ -163,71 +300,6 @@ const unknownReportersOf = (reading: RollupStore, number: number, window: DayRan
 };
 
 export type Advisor = (domain: DomainRow) => Promise<Advice>;
-
-interface PolicyDays {
-  readonly policy: StatePolicy | null;
-  /** Days with reports. */
-  readonly days: readonly number[];
-  readonly window: DayRange;
-}
-
-/** The days with reports on which the present policy was published for the whole day. */
-const countPolicyDays = (options: AdvisorOptions, domain: DomainRow, { policy, days, window }: PolicyDays) => {
-  const { domains } = options;
-  const fromMs = (window.fromDay - 1) * DAY_MS;
-  const sinceMs = domains === undefined ? domain.updatedAtMs : policySinceMs(domains, domain, { policy, fromMs });
-  const imported = importedDays(options, domain, { policy, days, window });
-  return days.filter((day) => day > dayOfTime(sinceMs) || imported.has(day)).length;
-};
-
-/**
- * Since when the policy (`p` and `t`) was published without a change: the oldest of the newest rows of the history that have it, but not
- * before `fromMs`. Without a history that is the enrolment. Where the newest row has another policy, the present one was published
- * later, at an unknown time.
- */
-const policySinceMs = (
-  domains: Pick<DomainStore, "listHistory">,
-  { number, createdAtMs }: DomainRow,
-  { policy, fromMs }: { readonly policy: StatePolicy | null; readonly fromMs: number },
-): number => {
-  let sinceMs = createdAtMs;
-  let before: string | null = null;
-  let isNewest = true;
-  for (let page = 0; page < HISTORY_PAGES_MAX; page++) {
-    const rows: HistoryRow[] = domains.listHistory(number, { before, limit: HISTORY_ROWS_AT_ONCE });
-    for (const row of rows) {
-      if (!hasPolicy(row, policy)) return isNewest ? row.atMs : sinceMs;
-      isNewest = false;
-      sinceMs = row.atMs;
-      if (sinceMs <= fromMs) return sinceMs;
-    }
-    before = rows.at(-1)?.id ?? null;
-    if (rows.length < HISTORY_ROWS_AT_ONCE) break;
-  }
-  return sinceMs;
-};
-
-const historyPolicySchema = historyBodySchema.pick({ policy: true });
-
-const hasPolicy = ({ body }: HistoryRow, policy: StatePolicy | null) => {
-  const read = historyPolicySchema.safeParse(JSON.parse(body));
-  return read.success && read.data.policy?.p === policy?.p && read.data.policy?.t === policy?.t;
-};
-
-/**
- * Days before the enrolment whose reports found the present policy and no other one; the DNS was not checked then. Reports do not give
- * `t`, which older reporters do not know.
- */
-const importedDays = (
-  { reading }: AdvisorOptions,
-  { number, domain, createdAtMs }: DomainRow,
-  { policy, window: { fromDay } }: PolicyDays,
-) => {
-  const enrolledDay = dayOfTime(createdAtMs);
-  if (policy === null || policy.t === "y" || enrolledDay < fromDay) return new Set();
-  const found = reading.reportedPolicies(number, { fromDay, toDay: enrolledDay }, domain);
-  return new Set(found.flatMap(({ day, policies }) => (policies === policy.p ? [day] : [])));
-};
 
 /** Who reported about a day: the domain that their mail is authenticated as, or the name in reports that the owner uploaded. */
 const reportersOf = (reading: RollupStore, number: number, day: number) =>
@@ -276,9 +348,36 @@ const RANK = { error: 0, warning: 1, info: 2 } as const;
 /** The policy is what the advice itself is about, and a key that no report proves may be made up. */
 const NOT_ADVISED = /^(?:dmarc_|dkim_unproven)/;
 
+const IN_USE_DAYS = 7;
+
 /** The findings of a health check that advice and fixes are about, errors first. */
-export const advisedFindings = (health: DomainHealth | null): readonly AdvisedFinding[] =>
-  (health?.sections ?? [])
-    .flatMap<AdvisedFinding>(({ findings }) => findings)
+export const advisedFindings = (health: DomainHealth | null, today: number): readonly AdvisedFinding[] => {
+  const keys = keysByHost(health, today);
+  return (health?.sections ?? [])
+    .flatMap<Omit<AdvisedFinding, "key">>(({ findings }) => findings)
     .filter(({ code, severity }) => severity !== "info" && !NOT_ADVISED.test(code))
+    .map((finding) => ({ ...finding, key: keyIn(finding, keys) }))
     .toSorted((a, b) => RANK[a.severity] - RANK[b.severity]);
+};
+
+/** The checked keys by the names at which they are published. */
+const keysByHost = (health: DomainHealth | null, today: number): ReadonlyMap<string, AdvisedFinding["key"]> => {
+  const keys = health?.sections.find(({ code }) => code === "dkim");
+  if (keys?.code !== "dkim") return new Map();
+  return new Map(
+    keys.keys.map(({ selector, domain, last_seen }) => {
+      const lastDay = last_seen === null ? null : parseDay(last_seen);
+      return [
+        `${selector}._domainkey.${domain}`,
+        { selector, isInUse: lastDay !== null && lastDay > today - IN_USE_DAYS },
+      ];
+    }),
+  );
+};
+
+/** A finding about a key names the host of the key. */
+const keyIn = ({ code, message }: Omit<AdvisedFinding, "key">, keys: ReadonlyMap<string, AdvisedFinding["key"]>) => {
+  if (!code.startsWith("dkim_")) return null;
+  const host = message.split(/[\s,;]+/).find((word) => keys.has(word.replace(/\.$/, "")));
+  return host === undefined ? null : (keys.get(host.replace(/\.$/, "")) ?? null);
+};

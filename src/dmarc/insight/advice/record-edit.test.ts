@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "bun:test";
 import { parseRecord } from "../../records/record/record.ts";
-import { setTag, type PolicyTag } from "./advice-requirements.ts";
+import { setTag, type PolicyTag } from "./record-edit.ts";
 
 import rows from "../../../../fixtures/dmarc/records.json" with { type: "json" };
 

@@ -8,6 +8,7 @@ import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../../
 import { AlertRuleStore } from "../../alerts/rules/alert-rule-store.ts";
 import { AcceptedReporters } from "../queries/accepted-reporters.ts";
 import { type Summary, summarizeDomain } from "../queries/summary.ts";
+import { RecordStore } from "../queries/record-store.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { createAdvisor } from "./advisor.ts";
 
@@ -35,7 +36,12 @@ const start = () => {
   const createdAtMs = START_MS - 30 * DAY_MS;
   const domain = harness.enrol("example.com", { state: STATE, createdAtMs, updatedAtMs: createdAtMs, sendsMail: true });
   const reading = new RollupStore(harness.db, { trustedOnly: true });
-  const advise = createAdvisor({ reading, clock, resolver: createZoneResolver({}) });
+  const advise = createAdvisor({
+    reading,
+    clock,
+    resolver: createZoneResolver({}),
+    records: new RecordStore(harness.db),
+  });
   return { harness, domain, reading, advise: () => advise(domain), clock };
 };
 

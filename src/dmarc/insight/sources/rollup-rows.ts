@@ -4,6 +4,12 @@ export interface DayTotals extends Readonly<Counts> {
   readonly day: number;
 }
 
+/** The messages of a stored source on a day. */
+export interface SourceDayTotals extends Pick<DayTotals, "day" | "messages" | "aligned" | "forwarded"> {
+  /** The number of the source. */
+  readonly source: number;
+}
+
 export interface ReporterTotals {
   /** Lower case; empty for reporters without a name. */
   readonly reporter: string;

@@ -6,6 +6,7 @@ import {
   type NameTotals,
   type ReportDay,
   type ReportedDay,
+  type SourceDayTotals,
   type ReporterTotals,
   type SourceAddress,
   type UntrustedTotals,
@@ -148,6 +149,11 @@ export class RollupStore {
           `SELECT day, ${SUMS} FROM dmarc_daily
         WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY day ORDER BY day`,
         ),
+      perSourceDay: () =>
+        sqlite.prepare<SourceDayTotals, [...Between, string]>(
+          `SELECT source, day, ${FEW_SUMS}, total(forwarded) forwarded FROM dmarc_daily
+        WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY source, day`,
+        ),
       userClassifications: () =>
         sqlite.prepare<UserClassification, [number]>(
           "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
@@ -263,6 +269,11 @@ export class RollupStore {
   perDayOf(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): DayTotals[] {
     const statement = among.length <= FEW_SOURCES_MAX ? this.#sql.countsPerDayOfFew : this.#sql.countsPerDay;
     return statement.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
+  }
+
+  /** The messages of each of some stored sources by day, in any order. */
+  perSourceDay(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): SourceDayTotals[] {
+    return this.#sql.perSourceDay.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
   }
 
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {

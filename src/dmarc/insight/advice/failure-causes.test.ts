@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DkimAuthResult, SpfAuthResult } from "../../reports/report/report-row.ts";
-import { type CauseRecord, causeText, type SpikeCause, findCauses } from "./failure-incidents.ts";
+import { type CauseRecord, causeText, failingResults, type SpikeCause, findCauses } from "./failure-causes.ts";
 
 const dkim = (
   domain: string,
@@ -79,6 +79,15 @@ describe("the cause of failures", () => {
     expect(findCauses("example.com", before, failing)).toEqual([]);
   });
 
+  test("names the new selector after a key rotation without a key", () => {
+    const old = record([dkim("example.com", "k2026a", "pass")], []);
+    const rotated = record([dkim("example.com", "k2026b", "permerror")], []);
+    expect(findCauses("example.com", [old], [rotated])).toEqual([
+      { code: "dkim_failing", domain: "example.com", selector: "k2026b", result: "permerror" },
+      { code: "dkim_missing", domain: "example.com", selector: "k2026a", result: null },
+    ]);
+  });
+
   test.each<[SpikeCause, string]>([
     [
       { code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" },
@@ -87,6 +96,10 @@ describe("the cause of failures", () => {
     [
       { code: "dkim_missing", domain: "example.com", selector: null, result: null },
       "DKIM signatures of example.com have been missing since 2026-01-30",
+    ],
+    [
+      { code: "dkim_failing", domain: "example.com", selector: "s1", result: "permerror" },
+      "DKIM signatures of example.com with selector s1 have failed since 2026-01-30 (permerror: receivers find no key that they can use)",
     ],
     [
       { code: "spf_failing", domain: "example.com", selector: null, result: "permerror" },
@@ -98,5 +111,29 @@ describe("the cause of failures", () => {
     ],
   ])("%p reads %p", (cause, text) => {
     expect(causeText(cause, "2026-01-30")).toBe(text);
+  });
+});
+
+describe("the results of failing mail", () => {
+  test.each<[string | null, readonly CauseRecord[]]>([
+    [null, []],
+    [
+      "DKIM permerror for example.com with selector s1 (998), SPF permerror for b.example.com (1,008)",
+      [
+        record([dkim("example.com", "s1", "permerror")], [spf("b.example.com", "permerror")], 998),
+        record([], [spf("b.example.com", "permerror")]),
+      ],
+    ],
+    ["no DKIM signature (10), no SPF result (10)", [record([], [])]],
+    [
+      "DKIM passes for brevo.com, which is not aligned (10), SPF passes for brevo.com, which is not aligned (10)",
+      [record([dkim("brevo.com", "b", "pass")], [spf("brevo.com", "pass")])],
+    ],
+    [
+      "no DKIM signature of example.com (10), SPF softfail for web.host.example (10)",
+      [record([dkim("brevo.com", "b", "fail")], [spf("web.host.example", "softfail")])],
+    ],
+  ])("%p", (text, failing) => {
+    expect(failingResults("example.com", failing)).toBe(text);
   });
 });

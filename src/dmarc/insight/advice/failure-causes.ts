@@ -1,0 +1,207 @@
+import { mostFirst, sumOf } from "../../../foundation/base/sums.ts";
+import { isSameOrganisation } from "../../../foundation/mail/organisational-domain.ts";
+import type { DkimAuthResult, SpfAuthResult } from "../../reports/report/report-row.ts";
+
+/** A record of a report, as far as it shows why mail fails. */
+export interface CauseRecord {
+  readonly count: number;
+  readonly dkimResults: readonly DkimAuthResult[];
+  readonly spfResults: readonly SpfAuthResult[];
+}
+
+export const CAUSE_CODES = ["dkim_failing", "dkim_missing", "spf_failing", "spf_missing"] as const;
+
+/** Why mail fails that passed before. */
+export interface SpikeCause {
+  readonly code: (typeof CAUSE_CODES)[number];
+  /** The domain of the signature, or of the envelope. */
+  readonly domain: string;
+  /** Of the signature; null when reports do not give it, and for SPF. */
+  readonly selector: string | null;
+  /** The result that receivers gave, `fail` or `permerror`, with their explanation; null for what is missing. */
+  readonly result: string | null;
+}
+
+/** A cause must explain this share of the failing mail. */
+const EXPLAINED_MIN = 0.5;
+/** Authentication that is usual passed for this share of the mail before. */
+const USUAL_MIN = 0.2;
+
+/**
+ * Finds out why mail of a source fails: which aligned authentication usually passed, and now fails or is missing. Where mail is signed
+ * with another selector now, which fails, that one comes first: its key was not published. `before` are records from before the
+ * incident, `failing` are failing ones since. Empty when the records do not show it.
+ */
+export const findCauses = (
+  domain: string,
+  before: readonly CauseRecord[],
+  failing: readonly CauseRecord[],
+): readonly SpikeCause[] => {
+  const usual = new Map<string, { readonly authentication: Authentication; count: number }>();
+  for (const record of before) {
+    for (const authentication of alignedAuthentications(record, domain)) {
+      if (!authentication.isPass) continue;
+      const found = usual.get(authentication.id);
+      if (found === undefined) usual.set(authentication.id, { authentication, count: record.count });
+      else found.count += record.count;
+    }
+  }
+  const messages = sumOf(before, "count");
+  return [...usual.values()]
+    .filter(({ count }) => count >= messages * USUAL_MIN)
+    .toSorted(mostFirst("count"))
+    .flatMap(({ authentication }) => causesOf(authentication, failing, domain))
+    .filter((cause, at, all) => all.findIndex((one) => isSameCause(one, cause)) === at);
+};
+
+/** Whether two causes are about the same authentication. */
+export const isSameCause = (a: SpikeCause, b: SpikeCause): boolean =>
+  a.code === b.code && a.domain === b.domain && a.selector === b.selector;
+
+const causesOf = (usual: Authentication, failing: readonly CauseRecord[], headerFrom: string) => {
+  const cause = causeOf(usual, failing, headerFrom);
+  if (cause === null) return [];
+  const instead = cause.code === "dkim_missing" ? newSignature(usual, failing, headerFrom) : null;
+  return instead === null ? [cause] : [instead, cause];
+};
+
+/** What mail is signed with instead of the usual selector, where that fails. */
+const newSignature = (usual: Authentication, failing: readonly CauseRecord[], headerFrom: string) => {
+  const others = new Map(
+    failing
+      .flatMap((record) => alignedAuthentications(record, headerFrom))
+      .filter(({ kind, id, selector }) => kind === "dkim" && id !== usual.id && selector !== null)
+      .map((one) => [one.id, one]),
+  );
+  const causes = [...others.values()].flatMap((one) => causeOf(one, failing, headerFrom) ?? []);
+  return causes.find(({ code }) => code === "dkim_failing") ?? null;
+};
+
+interface Authentication {
+  readonly id: string;
+  readonly kind: "dkim" | "spf";
+  readonly domain: string;
+  readonly selector: string | null;
+  readonly isPass: boolean;
+  readonly result: string;
+}
+
+const alignedAuthentications = ({ dkimResults, spfResults }: CauseRecord, headerFrom: string) =>
+  [
+    ...dkimResults.map((each) => ({ kind: "dkim" as const, ...each })),
+    ...spfResults.map((each) => ({ kind: "spf" as const, selector: null, ...each })),
+  ].flatMap(({ kind, domain, selector, result, humanResult }) => {
+    if (domain === null || !isSameOrganisation(domain, headerFrom)) return [];
+    const explained =
+      humanResult === null || humanResult.toLowerCase() === result ? result : `${result}: ${humanResult}`;
+    const id = `${kind} ${domain} ${selector ?? ""}`;
+    return [{ id, kind, domain, selector, isPass: result === "pass", result: explained }];
+  });
+
+/** What became of a usual authentication in failing mail. */
+const causeOf = (usual: Authentication, failing: readonly CauseRecord[], headerFrom: string): SpikeCause | null => {
+  const results = new Map<string, number>();
+  let [all, failed, missing] = [0, 0, 0];
+  for (const record of failing) {
+    all += record.count;
+    const same = alignedAuthentications(record, headerFrom).filter(({ id }) => id === usual.id);
+    const [first] = same;
+    if (first === undefined) missing += record.count;
+    else if (same.every(({ isPass }) => !isPass)) {
+      failed += record.count;
+      results.set(first.result, (results.get(first.result) ?? 0) + record.count);
+    }
+  }
+  const { kind, domain, selector } = usual;
+  if (all > 0 && failed >= all * EXPLAINED_MIN) {
+    const [result = null] = [...results].toSorted((a, b) => b[1] - a[1])[0] ?? [];
+    return { code: `${kind}_failing`, domain, selector, result };
+  }
+  if (all > 0 && missing >= all * EXPLAINED_MIN) return { code: `${kind}_missing`, domain, selector, result: null };
+  return null;
+};
+
+/** A cause in one sentence without a full stop; `since` is a day as people read it. */
+export const causeText = ({ code, domain, selector, result }: SpikeCause, since: string): string => {
+  const signatures = `DKIM signatures of ${domain}${selector === null ? "" : ` with selector ${selector}`}`;
+  switch (code) {
+    case "dkim_failing":
+      return `${signatures} have failed since ${since} (${resultText(result)})`;
+    case "dkim_missing":
+      return `${signatures} have been missing since ${since}`;
+    case "spf_failing":
+      return `SPF for ${domain} has failed since ${since} (${result ?? "fail"})`;
+    case "spf_missing":
+      return `mail has not used the envelope domain ${domain} since ${since}`;
+    default:
+      return code satisfies never;
+  }
+};
+
+/** What receivers mean by a result of a signature that they do not explain (RFC 8601 §2.7.1). */
+const resultText = (result: string | null) => {
+  if (result === "permerror") return "permerror: receivers find no key that they can use";
+  return result === "temperror" ? "temperror: receivers could not look up the key" : (result ?? "fail");
+};
+
+/** What to do about a cause, in a sentence. */
+export const causeAct = ({ code, domain, selector, result }: SpikeCause, sender: string): string => {
+  const host = selector === null ? `below _domainkey.${domain}` : `at ${selector}._domainkey.${domain}`;
+  switch (code) {
+    case "dkim_failing":
+      return result?.startsWith("permerror") === true
+        ? `Publish the key that ${sender} signs with ${host}.`
+        : `Compare the key ${host} with the one that ${sender} signs with, and make sure that nothing changes the mail after it is signed.`;
+    case "dkim_missing":
+      return `Have ${sender} sign as ${domain}${selector === null ? "" : ` with selector ${selector}`} again.`;
+    case "spf_failing":
+      return `Have the SPF record of ${domain} name the addresses of ${sender} again.`;
+    case "spf_missing":
+      return `Have ${sender} use an envelope address at ${domain} again.`;
+    default:
+      return code satisfies never;
+  }
+};
+
+/**
+ * The most frequent result of DKIM and of SPF in failing mail, with their messages: "DKIM permerror for example.com with selector s1
+ * (998), SPF softfail for example.com (1,000)". Null without records.
+ */
+export const failingResults = (domain: string, failing: readonly CauseRecord[]): string | null => {
+  if (failing.length === 0) return null;
+  return (["dkim", "spf"] as const)
+    .map((kind) => {
+      const counts = new Map<string, number>();
+      for (const record of failing) {
+        const words = resultWords(kind, record, domain);
+        counts.set(words, (counts.get(words) ?? 0) + record.count);
+      }
+      const [words = "", messages = 0] = [...counts].toSorted((a, b) => b[1] - a[1])[0] ?? [];
+      return `${words} (${messages.toLocaleString("en-US")})`;
+    })
+    .join(", ");
+};
+
+/** Aligned results say most; what passes for another domain says whose authentication it is. */
+const resultWords = (kind: "dkim" | "spf", record: CauseRecord, headerFrom: string): string => {
+  const title = kind === "dkim" ? "DKIM" : "SPF";
+  const own = alignedAuthentications(record, headerFrom).find((one) => one.kind === kind);
+  if (own !== undefined) {
+    return `${title} ${own.result} for ${own.domain}${own.selector === null ? "" : ` with selector ${own.selector}`}`;
+  }
+  const results = kind === "dkim" ? record.dkimResults : record.spfResults;
+  const other = results.find(({ domain, result }) => domain !== null && result === "pass");
+  if (other !== undefined) return `${title} passes for ${other.domain ?? ""}, which is not aligned`;
+  if (kind === "dkim") return results.length === 0 ? "no DKIM signature" : `no DKIM signature of ${headerFrom}`;
+  const [first] = results;
+  return first === undefined || first.domain === null ? "no SPF result" : `SPF ${first.result} for ${first.domain}`;
+};
+
+/** What the failing mail of a source is authenticated with, whether it passes or not. */
+export const usedAuthentication = (domain: string, records: readonly CauseRecord[]) => {
+  const all = records.flatMap((record) => alignedAuthentications(record, domain));
+  return {
+    selectors: new Set(all.flatMap(({ kind, selector }) => (kind === "dkim" && selector !== null ? [selector] : []))),
+    usesSpf: all.some(({ kind }) => kind === "spf"),
+  };
+};

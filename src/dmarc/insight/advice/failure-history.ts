@@ -1,0 +1,260 @@
+import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
+import type { DayRange } from "../../../foundation/base/days.ts";
+import { parseRecordBody } from "../../reports/report/report.ts";
+import type { DomainSources } from "../sources/domain-sources.ts";
+import type { SourceDayTotals } from "../sources/rollup-rows.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
+import type { RecordStore } from "../queries/record-store.ts";
+import { type CauseRecord, failingResults, findCauses, type SpikeCause, usedAuthentication } from "./failure-causes.ts";
+
+/** Mail of one or more sources on a day. */
+export type MailDay = Omit<SourceDayTotals, "source">;
+
+/** Since when mail of a source fails, and whether that is over. Days are UTC days since 1970. */
+export interface FailureHistory {
+  /** The first day of the failures that were last seen. */
+  readonly sinceDay: number;
+  /** The last day with them. */
+  readonly lastDay: number;
+  /** Whether nearly all of its mail passed before. */
+  readonly hasPassedBefore: boolean;
+  /** Whether enough mail has passed since `lastDay`: see `judgeHistory`. */
+  readonly isMended: boolean;
+  /** Messages in these failures, and those of them that failed; without forwarded ones. */
+  readonly messages: number;
+  readonly failing: number;
+}
+
+/** Days of mail that a history is read from; failures on days further apart are separate incidents when mail passed in between. */
+const FAILURE_DAYS = 60;
+const INCIDENT_GAP_DAYS = 7;
+/** Mail that passed after the last failure is proof from this number of messages and days. */
+const PROOF_MESSAGES_MIN = 10;
+const PROOF_DAYS_MIN = 2;
+/** If a share f of the mail failed by chance still, 3/f messages would all pass with a probability of 5 % (the rule of three). */
+const PROOF_FACTOR = 3;
+/** A key that a receiver could not look up in time is no failure of the sender. */
+const NOISE = 0.01;
+const HALF = 0.5;
+/** What passed before: messages needed, and the share of them that may fail. */
+const BEFORE_MESSAGES_MIN = 20;
+const BEFORE_FAILING_MAX = 0.1;
+/** Failures of a sender that used to pass raise the share by this much at least. */
+const RISE_MIN = 0.15;
+
+interface Day {
+  readonly day: number;
+  readonly messages: number;
+  readonly failing: number;
+}
+
+/**
+ * When mail of a source failed, by its days in any order. A day counts as failing when the share of failing mail is at least half of
+ * what it is over all days with failures: single messages that fail at any sender decide nothing. Failures are mended when, since the
+ * last failing day, at least ten messages and three divided by the failing share have passed, on no fewer days than ever lay between
+ * two failing days (two at least), and at most 1 % of them (or one message) failed. A source that only stopped sending is not mended.
+ * Null without failures.
+ */
+export const judgeHistory = (days: readonly MailDay[]): FailureHistory | null => {
+  const all = days
+    .map(({ day, messages, aligned, forwarded }) => {
+      const counted = messages - forwarded;
+      return { day, messages: counted, failing: Math.max(0, counted - aligned) };
+    })
+    .filter(({ messages }) => messages > 0)
+    .toSorted((a, b) => a.day - b.day);
+  const withFailures = sumFields(
+    all.filter(({ failing }) => failing > 0),
+    "messages",
+    "failing",
+  );
+  if (withFailures.failing === 0) return null;
+  const threshold = HALF * shareOf(withFailures);
+  const bad = all.filter((day) => day.failing > 0 && shareOf(day) >= threshold);
+  const last = bad.at(-1);
+  if (last === undefined) return null;
+  const run = lastRun(bad, all);
+  const sinceDay = run[0]?.day ?? last.day;
+  const incident = sumOf(all.filter(({ day }) => day >= sinceDay && day <= last.day));
+  const before = sumOf(all.filter(({ day }) => day < sinceDay));
+  const after = all.filter(({ day }) => day > last.day);
+  const rise = shareOf(incident) - shareOf(before);
+  const gaps = run.slice(1).map(({ day }, at) => day - (run[at]?.day ?? day));
+  return {
+    ...incident,
+    sinceDay,
+    lastDay: last.day,
+    hasPassedBefore:
+      before.messages >= BEFORE_MESSAGES_MIN && shareOf(before) <= BEFORE_FAILING_MAX && rise >= RISE_MIN,
+    isMended: isMended(after, { lastDay: last.day, share: shareOf(incident), gap: Math.max(0, ...gaps) }),
+  };
+};
+
+const sumOf = (days: readonly Day[]) => sumFields(days, "messages", "failing");
+const shareOf = ({ messages, failing }: Omit<Day, "day">) => (messages === 0 ? 0 : failing / messages);
+
+/** The last failing days without a time between them in which mail passed for more than a week. */
+const lastRun = (bad: readonly Day[], all: readonly Day[]): readonly Day[] => {
+  let first = bad.length - 1;
+  for (; first > 0; first--) {
+    const [earlier, later] = [bad[first - 1]?.day ?? 0, bad[first]?.day ?? 0];
+    const between = sumOf(all.filter(({ day }) => day > earlier && day < later));
+    const hasPassed = between.messages >= PROOF_MESSAGES_MIN && shareOf(between) <= BEFORE_FAILING_MAX;
+    if (later - earlier > INCIDENT_GAP_DAYS && hasPassed) break;
+  }
+  return bad.slice(first);
+};
+
+const isMended = (
+  after: readonly Day[],
+  { lastDay, share, gap }: { readonly lastDay: number; readonly share: number; readonly gap: number },
+): boolean => {
+  const { messages, failing } = sumOf(after);
+  const days = (after.at(-1)?.day ?? lastDay) - lastDay;
+  return (
+    messages - failing >= Math.max(PROOF_MESSAGES_MIN, PROOF_FACTOR / share) &&
+    days >= Math.max(PROOF_DAYS_MIN, gap) &&
+    failing <= Math.max(1, NOISE * messages)
+  );
+};
+
+/** An address whose mail fails. */
+export interface FailingAddress {
+  readonly ip: string;
+  readonly failing: number;
+}
+
+/** What the records of a source show about its failures. */
+export interface FailureDetail {
+  /** What passed before and fails or is missing now; empty when it never passed. */
+  readonly causes: readonly SpikeCause[];
+  /** The most frequent results: see `failingResults`. Null without records. */
+  readonly results: string | null;
+  /** Selectors of the domain that its mail is signed with, also where that fails. */
+  readonly selectors: ReadonlySet<string>;
+  /** Whether it uses envelope addresses of the domain. */
+  readonly usesSpf: boolean;
+  /** The most failing first. Addresses whose mail passes but for single messages are absent. */
+  readonly addresses: readonly FailingAddress[];
+}
+
+/** Records read of the failures, and as many from before them. */
+const RECORDS_MAX = 300;
+/** Days before the failures whose records show what passed. */
+const BEFORE_DAYS = 28;
+/** An address fails when this share of its mail does, or half of the share of the source. */
+const ADDRESS_SHARE = 0.05;
+
+interface HistoryStores {
+  readonly rollups: Pick<RollupStore, "perSourceDay">;
+  readonly records: Pick<RecordStore, "records">;
+}
+
+/** The histories of sources by their keys; `keys` have failing mail in the range, which ends today. */
+export const readHistories = (
+  { rollups }: Pick<HistoryStores, "rollups">,
+  domain: number,
+  {
+    sources,
+    keys,
+    range,
+  }: { readonly sources: DomainSources; readonly keys: readonly string[]; readonly range: DayRange },
+): ReadonlyMap<string, FailureHistory> => {
+  const wanted = new Set(keys);
+  const keyOf = new Map(
+    sources.keyed(range).flatMap(({ number, shownKey }) => (wanted.has(shownKey) ? [[number, shownKey] as const] : [])),
+  );
+  if (keyOf.size === 0) return new Map();
+  const days = rollups.perSourceDay(domain, { ...range, fromDay: range.toDay - FAILURE_DAYS + 1 }, [...keyOf.keys()]);
+  const histories = [...Map.groupBy(days, ({ source }) => keyOf.get(source) ?? "")].flatMap(([key, rows]) => {
+    const history = judgeHistory(sumByDay(rows));
+    return history === null ? [] : [[key, history] as const];
+  });
+  return new Map(histories);
+};
+
+const sumByDay = (rows: readonly MailDay[]): readonly MailDay[] =>
+  [...Map.groupBy(rows, ({ day }) => day)].map(([day, of]) => ({
+    day,
+    ...sumFields(of, "messages", "aligned", "forwarded"),
+  }));
+
+/** What the records of a source show about its last failures. */
+export const readDetail = (
+  { records }: Pick<HistoryStores, "records">,
+  domain: string,
+  {
+    sources,
+    key,
+    range,
+    history,
+  }: {
+    readonly sources: DomainSources;
+    readonly key: string;
+    readonly range: DayRange;
+    readonly history: FailureHistory;
+  },
+): FailureDetail => {
+  const numbers = sources.numbersOf(key, range);
+  const { sinceDay, lastDay, hasPassedBefore } = history;
+  const failing = readCauseRecords(records, numbers, { fromDay: sinceDay, toDay: lastDay }, FAILING);
+  const earlier = { fromDay: sinceDay - BEFORE_DAYS, toDay: sinceDay - 1 };
+  const before = readCauseRecords(
+    records,
+    numbers,
+    hasPassedBefore ? earlier : { ...earlier, toDay: lastDay },
+    PASSING,
+  );
+  return {
+    causes: hasPassedBefore ? findCauses(domain, before, failing) : [],
+    results: failingResults(domain, failing),
+    ...usedAuthentication(domain, [...before, ...failing]),
+    addresses: failingAddresses(sources, new Set(numbers), {
+      fromDay: Math.max(sinceDay, range.fromDay),
+      toDay: Math.max(lastDay, range.fromDay),
+    }),
+  };
+};
+
+const FAILING = { aligned: false, limit: RECORDS_MAX };
+const PASSING = { aligned: true, limit: RECORDS_MAX };
+
+/** The results in the records of some stored sources, the newest days first, within a day the largest records first. */
+export const readCauseRecords = (
+  records: Pick<RecordStore, "records">,
+  sources: readonly number[],
+  { fromDay, toDay }: DayRange,
+  { aligned, limit }: { readonly aligned: boolean; readonly limit: number },
+): readonly CauseRecord[] =>
+  records
+    .records(
+      { sources },
+      {
+        before: { day: toDay + 1, rank: -1, report: -1, position: -1 },
+        end: { day: fromDay, rank: -1, report: -1, position: -1 },
+      },
+      { sourceIp: null, disposition: null, aligned, headerFrom: null, reporter: null },
+      limit,
+    )
+    .map(({ count, body }) => {
+      const { dkimResults, spfResults } = parseRecordBody(body);
+      return { count, dkimResults, spfResults };
+    });
+
+const failingAddresses = (
+  sources: DomainSources,
+  numbers: ReadonlySet<number>,
+  range: DayRange,
+): readonly FailingAddress[] => {
+  const members = sources.keyed(range).filter(({ number, evidence }) => numbers.has(number) && evidence.ip !== null);
+  const all = [...Map.groupBy(members, ({ evidence }) => evidence.ip ?? "")].map(([ip, of]) => {
+    const messages = sumBy(of, ({ totals }) => totals.messages - totals.forwarded);
+    const failing = sumBy(of, ({ totals }) => Math.max(0, totals.messages - totals.forwarded - totals.aligned));
+    return { ip, messages, failing };
+  });
+  const least = Math.min(ADDRESS_SHARE, HALF * shareOf(sumFields(all, "messages", "failing")));
+  return all
+    .filter((one) => one.failing > 0 && shareOf(one) >= least)
+    .toSorted((a, b) => b.failing - a.failing || (a.ip < b.ip ? -1 : 1))
+    .map(({ ip, failing }) => ({ ip, failing }));
+};
