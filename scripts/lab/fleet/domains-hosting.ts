@@ -185,8 +185,7 @@ const withStrangers = (
     })),
     checkpoints: [
       {
-        ...{ day: END, actions: ["classify_sources"], names: /6 senders/ },
-        ...{ never: /cheap-lux.*gift-voucher.*parcel-desk/s, expert: "one question about all six" },
+        ...{ day: END, actions: ["classify_sources"], names: /6 senders/, expert: "one question about all six" },
       },
     ],
   });
