@@ -36,6 +36,7 @@ const MEMBER_FORMS = {
   "/dmarc/:id/health/run": action("dmarc.domains.health"),
   "/dmarc/:id/classify": action("dmarc.classify"),
   "/dmarc/:id/sources/:key/class": action("dmarc.classify"),
+  "/dmarc/:id/sources/:key/bulk": action("dmarc.bulk-senders"),
   "/dmarc/:id/alerts/:alert/acknowledge": action("dmarc.alerts.acknowledge"),
   // The form names its act itself: also targets.pause, targets.resume and targets.remove.
   "/blocklists/bulk": action("targets.check"),

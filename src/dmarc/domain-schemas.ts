@@ -11,7 +11,7 @@ import {
   textField,
   timeField,
 } from "../foundation/http/schema-fields.ts";
-import { RETENTION_DAYS_MAX } from "./records/domains/enrolments.ts";
+import { RETENTION_DAYS_MAX, tagsSchema } from "./records/domains/enrolments.ts";
 import { SOURCE_RULES_MAX, sourceRuleSchema } from "./records/domains/source-rules.ts";
 import { DIGESTS, DOMAIN_STATUSES } from "./records/domains/domain-store.ts";
 import {
@@ -81,6 +81,17 @@ const sourceRules = z
     examples: [[{ reverse_name: "none", authenticated: false, classification: "threat" }]],
   });
 
+export const BULK_SENDERS_MAX = 100;
+const KEY_CHARACTERS_MAX = 400;
+const bulkSenders = z
+  .array(z.string().min(1).max(KEY_CHARACTERS_MAX))
+  .max(BULK_SENDERS_MAX)
+  .transform((keys) => [...new Set(keys)])
+  .meta({
+    description: "Keys of sources that send campaigns: their volume raises no `volume_spike`.",
+    examples: [["service:mailchimp"]],
+  });
+
 /** Body of `POST /v1/dmarc/domains`. */
 export const enrolmentRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
@@ -118,6 +129,8 @@ export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
           examples: [{ new_source_messages: 100 }],
         }),
       source_rules: sourceRules.optional(),
+      bulk_senders: bulkSenders.optional(),
+      tags: tagsSchema.optional(),
       digest: digest.optional(),
       retention_days: retentionDays.optional(),
       raw_retention_days: rawRetentionDays.optional(),
@@ -146,6 +159,7 @@ export const domainSchema = z
       "`pending` after enrolment; `active` when reports can be received; `action_required` when they cannot. Scheduled checks leave `active` only after two bad results 30 minutes apart; a DNS failure never changes the status.",
     ),
     label: nullableText("Your label; null for none."),
+    tags: z.array(z.string()).describe("Your tags, in alphabetical order."),
     monitoring_enabled: monitoringEnabled,
     reporting_address: nullableText(
       "The address that receivers send reports to; null while the service receives none.",
@@ -165,6 +179,7 @@ export const domainSchema = z
         alerts: z.object(byRule(z.boolean())).describe("Which alert rules are on."),
         alert_thresholds: alertThresholdsSchema.describe("The effective thresholds, including defaults."),
         source_rules: z.array(sourceRuleSchema).describe("The first matching rule counts."),
+        bulk_senders: z.array(z.string()).describe("Keys of sources whose volume raises no alert."),
         digest,
         retention_days: retentionDays,
         raw_retention_days: rawRetentionDays,
@@ -282,6 +297,7 @@ export const DOMAIN_EXAMPLE = {
   domain: "example.com",
   status: "active",
   label: "shop",
+  tags: ["client-a"],
   monitoring_enabled: true,
   reporting_address: ADDRESS,
   policy: POLICY_EXAMPLE,
@@ -294,6 +310,7 @@ export const DOMAIN_EXAMPLE = {
     alerts: Object.fromEntries(ALERT_RULES.map((rule) => [rule.name, isRuleOn({ alerts: {} }, rule)])),
     alert_thresholds: DEFAULT_THRESHOLDS,
     source_rules: [],
+    bulk_senders: [],
     digest: "weekly",
     retention_days: 400,
     raw_retention_days: 90,

@@ -185,6 +185,7 @@ const SETTINGS_OF_DOMAIN = {
   ...{ label: "x", sends_mail: "unset", webhook_url: "", recipients: "", retention_days: "400" },
   ...{ raw_retention_days: "90", digest: "off", new_source_messages: "5", new_source_percent: "0.5" },
   ...{ failure_spike_messages: "20", failure_spike_percent: "15", spoofing_messages: "100" },
+  ...{ volume_spike_messages: "500", volume_spike_factor: "5", volume_spike_addresses: "20" },
 };
 
 const BLOCKLISTS: Readonly<Record<string, FormCase>> = {
@@ -251,6 +252,7 @@ const DMARC: Readonly<Record<string, FormCase>> = {
     fields: { classification: "threat" },
     changes: "dmarc_source_words",
   },
+  "/dmarc/:id/sources/:key/bulk": { params: source, fields: { is: "yes" }, changes: "dmarc_domains" },
   "/dmarc/:id/classify": {
     params: id("domain"),
     fields: { keys: "own", classification: "threat" },

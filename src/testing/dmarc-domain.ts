@@ -16,6 +16,8 @@ export const madeDomain = (change: Partial<DomainRow> = {}): Omit<DomainRow, "nu
   alerts: {},
   alertThresholds: {},
   sourceRules: [],
+  bulkSenders: [],
+  tags: [],
   digest: "off",
   retentionDays: 400,
   rawRetentionDays: 90,

@@ -1,6 +1,7 @@
 import { afterEach } from "bun:test";
 import { createLog } from "../foundation/base/log.ts";
-import { type KeyMode, newId } from "../foundation/base/secrets.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import { madeDomain } from "./dmarc-domain.ts";
 import { type Db, openDb } from "../foundation/db/open.ts";
 import type { AuthenticateMail } from "../dmarc/reports/authentication/mail-authentication.ts";
 import { type DomainRow, DomainStore } from "../dmarc/records/domains/domain-store.ts";
@@ -37,33 +38,7 @@ const ROLLUPS = [
 
 /** Enrols a domain, by default for `INGEST_OWNER`. */
 export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> = {}): DomainRow =>
-  db.transact((tx) =>
-    new DomainStore(db).insert(tx, {
-      ...{ id: newId(), ...INGEST_OWNER, domain, token: newId(), status: "active", label: null },
-      ...{
-        monitoringEnabled: true,
-        webhookUrl: null,
-        recipients: [],
-        alerts: {},
-        digest: "off",
-        alertThresholds: {},
-        sourceRules: [],
-      },
-      ...{ retentionDays: 400, rawRetentionDays: 90, sendsMail: null, requireAuthenticReports: false },
-      ...{ storeFailureReports: false, failureReportsRedact: true },
-      ...{ state: null, lastCheck: null, badSinceMs: null, nextCheckAtMs: 0, lastReportAtMs: null },
-      ...{
-        usageDay: 0,
-        usageBytes: 0,
-        digestDueAtMs: null,
-        isUnreviewed: false,
-        createdAtMs: 0,
-        updatedAtMs: 0,
-        deletedAtMs: null,
-      },
-      ...change,
-    }),
-  );
+  db.transact((tx) => new DomainStore(db).insert(tx, madeDomain({ ...INGEST_OWNER, domain, ...change })));
 
 /** A report as it arrives, by default uploaded by `INGEST_OWNER`. */
 const incomingReport = (bytes: Uint8Array | string, change: Partial<IncomingReport> = {}): IncomingReport => ({

@@ -6,6 +6,7 @@ import { createChance } from "./chance.ts";
 import { type FleetDns, createFleetDns } from "./dns.ts";
 import { advisedDomains } from "./domains-advice.ts";
 import { attackedDomains } from "./domains-attacked.ts";
+import { volumeDomains } from "./domains-volume.ts";
 import { eventfulDomains } from "./domains-eventful.ts";
 import { quietDomains } from "./domains-quiet.ts";
 import { hostingDomains } from "./domains-hosting.ts";
@@ -22,7 +23,7 @@ import { z } from "zod";
 export const fleetOf = (seed: number, dns: FleetDns, { key, only }: { key: string; only: RegExp }): DomainPlan[] => {
   const addresses = createAddresses(dns, createChance(seed).named("addresses"));
   const builder = createBuilder(addresses, key);
-  const makers = [quietDomains, unalignedDomains, attackedDomains, eventfulDomains, hostingDomains, advisedDomains];
+  const makers = [quietDomains, unalignedDomains, attackedDomains, eventfulDomains, hostingDomains, advisedDomains, volumeDomains];
   const plans = makers.flatMap((make) => make(builder));
   return plans.filter(({ name, theme }) => only.test(name) || only.test(theme));
 };

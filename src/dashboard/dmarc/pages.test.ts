@@ -319,6 +319,7 @@ describe("alerts and settings", () => {
     ...{ sends_mail: "yes", require_authentic_reports: "on", retention_days: "30", raw_retention_days: "0" },
     ...{ new_source_messages: "5", new_source_percent: "0.5", failure_spike_messages: "20" },
     ...{ failure_spike_percent: "15", spoofing_messages: "100" },
+    ...{ volume_spike_messages: "700", volume_spike_factor: "6", volume_spike_addresses: "20" },
   };
 
   test("saves every setting", async () => {
@@ -332,7 +333,12 @@ describe("alerts and settings", () => {
         ...{ webhook_configured: true, sends_mail: true, retention_days: 30, raw_retention_days: 0 },
         ...{ require_authentic_reports: true, failure_reports_redact: false },
         alerts: { new_source: true, failure_spike: false },
-        alert_thresholds: { new_source_messages: 5, new_source_percent: 0.5 },
+        alert_thresholds: {
+          new_source_messages: 5,
+          new_source_percent: 0.5,
+          volume_spike_messages: 700,
+          volume_spike_factor: 6,
+        },
       },
     });
   });

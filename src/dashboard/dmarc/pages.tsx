@@ -1,5 +1,6 @@
 import type { PageRoute } from "../page.ts";
 import { alertPages } from "./alerts-page.tsx";
+import { bulkSenderPages } from "./bulk-sender.tsx";
 import { classActions } from "./source-classes.tsx";
 import { domainListPages } from "./domain-list.tsx";
 import { domainPages } from "./domain-page.tsx";
@@ -27,6 +28,7 @@ export const createDomainPages = (useCases: DmarcPageUseCases): readonly PageRou
   ...reporterActions(useCases),
   ...sourcePages(useCases),
   ...classActions(useCases),
+  ...bulkSenderPages(useCases),
   ...alertPages(useCases),
   ...settingsPages(useCases),
 ];

@@ -16,6 +16,7 @@ import { domainParameters } from "./domain-page.tsx";
 import { DomainHead } from "./domain-head.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 import { NO_MAIL_PROBLEM } from "../../foundation/mail/recipients.ts";
+import { DEFAULT_THRESHOLDS } from "../../dmarc/records/domains/alert-store.ts";
 import { domainChangeSchema } from "../../dmarc/domain-schemas.ts";
 
 const TEXT_MAX = 2_000;
@@ -41,6 +42,9 @@ const form = z.object({
   failure_spike_messages: number,
   failure_spike_percent: number,
   spoofing_messages: number,
+  volume_spike_messages: number,
+  volume_spike_factor: number,
+  volume_spike_addresses: number,
 });
 type GivenSettings = z.output<typeof form>;
 
@@ -70,20 +74,14 @@ export const settingsPages = (useCases: DmarcPageUseCases): readonly PageRoute[]
 /** The form as the body of a PATCH request, so that the same schema checks both. */
 const bodyOf = (given: GivenSettings) => {
   const { alerts, sends_mail, recipients, ...rest } = given;
-  const { new_source_messages, new_source_percent, failure_spike_messages, ...more } = rest;
-  const { failure_spike_percent, spoofing_messages, ...plain } = more;
+  const thresholds = new Set<string>(Object.keys(DEFAULT_THRESHOLDS));
+  const split = Object.groupBy(Object.entries(rest), ([name]) => (thresholds.has(name) ? "thresholds" : "plain"));
   return {
-    ...plain,
+    ...Object.fromEntries(split.plain ?? []),
     recipients: recipients.split(/[\s,;]+/).filter((text) => text !== ""),
     sends_mail: sends_mail === "unset" ? null : sends_mail === "yes",
     alerts: Object.fromEntries(ALERT_RULES.map(({ name }) => [name, alerts.includes(name)])),
-    alert_thresholds: {
-      new_source_messages,
-      new_source_percent,
-      failure_spike_messages,
-      failure_spike_percent,
-      spoofing_messages,
-    },
+    alert_thresholds: Object.fromEntries(split.thresholds ?? []),
   };
 };
 
@@ -297,6 +295,23 @@ const AlertSettings = ({ settings }: SettingsProps) => {
           label="Spoofing: messages a day"
           type="number"
           value={thresholds.spoofing_messages}
+        />
+        <Field
+          name="volume_spike_messages"
+          label="Volume: messages a day"
+          type="number"
+          value={thresholds.volume_spike_messages}
+        />
+        <Field
+          name="volume_spike_factor"
+          label="Volume: times the largest day"
+          value={thresholds.volume_spike_factor}
+        />
+        <Field
+          name="volume_spike_addresses"
+          label="Volume: new addresses a day"
+          type="number"
+          value={thresholds.volume_spike_addresses}
         />
       </div>
     </Panel>

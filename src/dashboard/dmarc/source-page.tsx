@@ -10,6 +10,7 @@ import { countText, numberText, Percent } from "../components/number.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
 import { page, type PageRoute } from "../page.ts";
+import { BulkSender } from "./bulk-sender.tsx";
 import { ClassBadge, ClassNoteForm, ruleWords } from "./source-classes.tsx";
 import { CLASS_WORDS, failureWords, kindWords, REASONS } from "./dmarc-words.ts";
 import { DomainHead, RangeLinks } from "./domain-head.tsx";
@@ -88,6 +89,7 @@ const SourceBody = ({
             <Panel title="Classify">
               <ClassNoteForm domainId={id} source={source} note={word?.note ?? null} />
             </Panel>
+            {source.aligned > 0 && <BulkSender row={row} sourceKey={source.key} />}
           </>
         }
       >

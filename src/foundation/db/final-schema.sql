@@ -348,7 +348,7 @@ CREATE TABLE `dmarc_domains` (
 	`created_at_ms` integer NOT NULL,
 	`updated_at_ms` integer NOT NULL,
 	`deleted_at_ms` integer
-, `usage_day` integer DEFAULT 0 NOT NULL, `usage_bytes` integer DEFAULT 0 NOT NULL, `store_failure_reports` integer DEFAULT false NOT NULL, `failure_reports_redact` integer DEFAULT true NOT NULL, `alert_thresholds` text DEFAULT '{}' NOT NULL, `source_rules` text DEFAULT '[]' NOT NULL);
+, `usage_day` integer DEFAULT 0 NOT NULL, `usage_bytes` integer DEFAULT 0 NOT NULL, `store_failure_reports` integer DEFAULT false NOT NULL, `failure_reports_redact` integer DEFAULT true NOT NULL, `alert_thresholds` text DEFAULT '{}' NOT NULL, `source_rules` text DEFAULT '[]' NOT NULL, `bulk_senders` text DEFAULT '[]' NOT NULL, `tags` text DEFAULT '[]' NOT NULL);
 CREATE UNIQUE INDEX `dmarc_domains_id_unique` ON `dmarc_domains` (`id`);
 CREATE UNIQUE INDEX `dmarc_domains_token_unique` ON `dmarc_domains` (`token`);
 CREATE UNIQUE INDEX `dmarc_domains_once` ON `dmarc_domains` (`account_id`,`mode`,`domain`) WHERE deleted_at_ms is null;

@@ -39,6 +39,10 @@ export const dmarcDomains = sqliteTable(
       .default({}),
     /** The user's rules about sources; see `dmarc/records/domains/source-rules.ts`. */
     sourceRules: text("source_rules", { mode: "json" }).$type<readonly SourceRuleColumn[]>().notNull().default([]),
+    /** Keys of sources whose volume raises no alert. */
+    bulkSenders: text("bulk_senders", { mode: "json" }).$type<readonly string[]>().notNull().default([]),
+    /** The user's groups, in lower case. */
+    tags: text({ mode: "json" }).$type<readonly string[]>().notNull().default([]),
     digest: text({ enum: ["off", "daily", "weekly", "monthly"] }).notNull(),
     retentionDays: requiredInteger("retention_days"),
     rawRetentionDays: requiredInteger("raw_retention_days"),

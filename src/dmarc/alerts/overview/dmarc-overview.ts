@@ -211,7 +211,8 @@ const findOpenAlerts = (recent: readonly RecentAlert[], store: OpenAlertStore, n
     const isReplaced = topics.every((topic) => later.has(topic));
     for (const topic of topics) later.add(topic);
     if (isReplaced || alert.acknowledgedAtMs !== null) return false;
-    if (nowMs - alert.atMs >= (open.days ?? OPEN_DAYS_MAX) * DAY_MS) return false;
+    const lastMs = Math.max(alert.atMs, open.lastDay === undefined ? 0 : Date.parse(open.lastDay(data)));
+    if (nowMs - lastMs >= (open.days ?? OPEN_DAYS_MAX) * DAY_MS) return false;
     return open.holds?.(alert, facts.get(open) ?? new Set()) !== false;
   });
 };

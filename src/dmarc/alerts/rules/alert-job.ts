@@ -109,6 +109,7 @@ export const createDomainReview =
     let isPending = false;
     for (const review of REVIEWS) {
       const found = review(facts);
+      for (const update of found.updates ?? []) stores.alerts.replaceBody(tx, update);
       for (const alert of found.alerts) raise(tx, domain, alert, nowMs);
       if (found.reviewedSources !== undefined) rules.markSources(tx, found.reviewedSources);
       if (found.reviewedNames !== undefined) rules.markNames(tx, domain.number, found.reviewedNames);

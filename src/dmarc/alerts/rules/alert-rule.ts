@@ -44,6 +44,8 @@ export interface AlertRule<Schema extends z.ZodObject = z.ZodObject> extends Rul
 interface OpenRule<Schema extends z.ZodObject> {
   /** Days after which nobody needs to know any more. */
   readonly days?: number;
+  /** The last day of what it is about, from which `days` count where it is later than the alert: `2026-01-01`. */
+  lastDay?(data: z.output<Schema>): string;
   /** Not shown while the DNS checks of the domain fail, which say it already. */
   readonly isSaidByStatus?: boolean;
   /** What an alert is about, by default its subject: later alerts about all of it replace it. */

@@ -12,6 +12,7 @@ test("names are those of stored alerts and events, in a fixed order", () => {
     "new_subdomain",
     "failure_spike",
     "spoofing_campaign",
+    "volume_spike",
     "reports_stopped",
     "tls_failures",
     "excessive_reporter",

@@ -12,6 +12,7 @@ import { REPORTS_STOPPED } from "./reports-stopped.ts";
 import { SPOOFING_CAMPAIGN } from "./spoofing-campaign.ts";
 import { STATUS_CHANGED } from "./status-changed.ts";
 import { TLS_FAILURES } from "./tls-failures.ts";
+import { VOLUME_SPIKE } from "./volume-spike.ts";
 
 /** The alert rules, in the order in which they are shown. Everything else about a rule is in its file. */
 export const ALERT_RULES: readonly AlertRule[] = [
@@ -22,6 +23,7 @@ export const ALERT_RULES: readonly AlertRule[] = [
   NEW_SUBDOMAIN,
   FAILURE_SPIKE,
   SPOOFING_CAMPAIGN,
+  VOLUME_SPIKE,
   REPORTS_STOPPED,
   TLS_FAILURES,
   EXCESSIVE_REPORTER,

@@ -3,6 +3,7 @@ import {
   type AlertThresholds,
   thresholdsOf,
   type Alert,
+  type AlertUpdate,
   type DmarcAlertStore,
 } from "../../records/domains/alert-store.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
@@ -17,6 +18,8 @@ import type { AlertRuleStore, ReporterMarks } from "./alert-rule-store.ts";
 /** What a rule found about a domain. Rules read facts and write nothing. */
 export interface RuleResult {
   readonly alerts: readonly Alert[];
+  /** Earlier alerts whose totals changed: they are replaced without a further mail. */
+  readonly updates?: readonly AlertUpdate[];
   /** Numbers of the stored sources, and names in From, that need no further review. */
   readonly reviewedSources?: readonly number[];
   readonly reviewedNames?: readonly string[];
@@ -36,7 +39,7 @@ interface ReportData {
 export interface ReviewStores {
   readonly all: ReportData;
   readonly trusted: ReportData;
-  readonly alerts: Pick<DmarcAlertStore, "lastRaisedMs" | "listByRule">;
+  readonly alerts: Pick<DmarcAlertStore, "lastRaisedMs" | "listByRule" | "replaceBody">;
   readonly records: RecordStore;
   readonly domains: Pick<DomainStore, "listHistory">;
 }

@@ -5,7 +5,9 @@ import { dayOfTime, isoDay } from "../../../foundation/base/days.ts";
 import { action, formatCount, plural } from "../../../notifications/mail/mail-content.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { UNAUTHENTICATED_KEY } from "../../insight/sources/source-keys.ts";
-import { alertRule, domainLink, texts } from "./alert-rule.ts";
+import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
+import { parseDay } from "../../../foundation/http/day-range.ts";
+import { alertRule, domainLink, readAlertBody, texts } from "./alert-rule.ts";
 import { sourcePath } from "./new-sources.ts";
 import { isLearned, NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 
@@ -28,6 +30,8 @@ const USUAL_FACTOR = 5;
 /** The usual number is the average of this many days at least, and at most. */
 const USUAL_DAYS_MIN = 7;
 const USUAL_DAYS_MAX = 28;
+/** A campaign that lasts longer is summed up over this time. */
+const CAMPAIGN_DAYS_MAX = 120;
 /** Longer than this without a campaign day, and the next one is a campaign of its own. */
 const CAMPAIGN_GAP_DAYS = 14;
 /** Alerts read to find the last one. */
@@ -41,18 +45,30 @@ const findSpoofingCampaign = (facts: ReviewFacts): RuleResult => {
   const { messages, aligned, forwarded } = rollups.totals(domain.number, recent);
   if (messages - aligned - forwarded < messagesMin) return NO_ALERTS;
   if ((facts.sources(recent).get(UNAUTHENTICATED_KEY)?.messages ?? 0) < messagesMin) return NO_ALERTS;
-  const range = { fromDay: today - WINDOW_DAYS, toDay: today };
+  // Alerts in the future, raised while the clock was ahead, do not count.
+  const last = alerts.listByRule(domain.number, "spoofing_campaign", ALERTS_MAX).find(({ atMs }) => atMs <= nowMs);
+  const alerted = last === undefined ? null : readAlerted(last);
+  // A campaign is summed up from its start, and its start depends on the days before it.
+  const fromDay = Math.min(today - WINDOW_DAYS, (alerted?.startedDay ?? today) - USUAL_DAYS_MAX);
+  const range = { fromDay: Math.max(fromDay, today - CAMPAIGN_DAYS_MAX), toDay: today };
   const numbers = facts
     .keyedSources(range)
     .flatMap(({ number, unauthenticatedKey }) => (unauthenticatedKey === UNAUTHENTICATED_KEY ? [number] : []));
   const days = forgedDays(rules.sourceDays(domain.number, range, numbers));
   const campaign = findCampaign(days, { fromDay: range.fromDay, messagesMin });
   if (campaign === null || campaign.day < recent.fromDay || !isLearned(learning, campaign.startedDay)) return NO_ALERTS;
-  // Alerts in the future, raised while the clock was ahead, do not count.
-  const last = alerts.listByRule(domain.number, "spoofing_campaign", ALERTS_MAX).find(({ atMs }) => atMs <= nowMs);
-  if (last !== undefined && dayOfTime(last.atMs) >= campaign.startedDay - CAMPAIGN_GAP_DAYS) return NO_ALERTS;
+  const isAlerted = last !== undefined && dayOfTime(last.atMs) >= campaign.startedDay - CAMPAIGN_GAP_DAYS;
+  if (isAlerted && (alerted === null || campaign.forged <= alerted.messages)) return NO_ALERTS;
   const source = facts.sources({ fromDay: campaign.startedDay, toDay: today }).get(UNAUTHENTICATED_KEY);
-  return { alerts: [campaignAlert(campaign, source)] };
+  const alert = campaignAlert(campaign, source);
+  // A campaign that goes on changes the totals of its alert, and sends no further mail.
+  return isAlerted ? { alerts: [], updates: [{ ...alert, id: last.id }] } : { alerts: [alert] };
+};
+
+/** Null for an alert of another version. */
+const readAlerted = ({ body }: Pick<DmarcAlertRow, "body">) => {
+  const read = data.safeParse(readAlertBody(body).data);
+  return read.success ? { startedDay: parseDay(read.data.started_day) ?? 0, messages: read.data.messages } : null;
 };
 
 const data = z.object({
@@ -90,6 +106,7 @@ export const SPOOFING_CAMPAIGN = alertRule({
   ],
   open: {
     days: 7,
+    lastDay: ({ day }) => day,
     topics: () => [""],
     attention: ({ started_day, messages, networks, quarantined, rejected }, { domain, path }) => {
       const stopped = quarantined + rejected;

@@ -41,6 +41,15 @@ export class DmarcAlertStore {
     this.db.orm.insert(dmarcAlerts).values(alert).run();
   }
 
+  /** Replaces what an alert says. Neither an event nor a mail is sent. */
+  replaceBody(_tx: Tx, { id, summary, data }: AlertUpdate): void {
+    this.db.orm
+      .update(dmarcAlerts)
+      .set({ body: JSON.stringify({ summary, data }) })
+      .where(eq(dmarcAlerts.id, id))
+      .run();
+  }
+
   insertEvent(tx: Tx, event: NewEvent): void {
     insertEvent(this.db, tx, event);
   }
@@ -92,6 +101,11 @@ export interface Alert {
   readonly summary: string;
   /** Whether the same rule about the same subject is raised at most once in 24 hours. */
   readonly cooldown: boolean;
+}
+
+/** New totals of an alert whose incident goes on. */
+export interface AlertUpdate extends Pick<Alert, "data" | "summary"> {
+  readonly id: string;
 }
 
 /**
@@ -153,6 +167,8 @@ export const createAlertRaiser =
 
 const THRESHOLD_MAX = 1_000_000;
 const messages = z.int().min(1).max(THRESHOLD_MAX);
+const FACTOR_MIN = 2;
+const FACTOR_MAX = 1_000;
 const percent = z.number().min(0).max(100);
 
 /** When the alert rules fire; `DEFAULT_THRESHOLDS` for what a domain does not set. */
@@ -175,6 +191,17 @@ export const alertThresholdsSchema = namedBody("DmarcAlertThresholds", {
     description:
       "Unauthenticated messages a day at which a spoofing campaign is alerted, if they are five times the usual number.",
   }),
+  volume_spike_messages: messages.meta({
+    description: "Messages of a source on a day that pass DMARC at which far more mail than usual is alerted.",
+  }),
+  volume_spike_factor: z
+    .number()
+    .min(FACTOR_MIN)
+    .max(FACTOR_MAX)
+    .meta({ description: "How many times the most messages of a day in the four weeks before these must be." }),
+  volume_spike_addresses: messages.meta({
+    description: "New addresses on a day, with ten messages each that pass DMARC, at which these are alerted.",
+  }),
 });
 
 export type AlertThresholds = Readonly<z.infer<typeof alertThresholdsSchema>>;
@@ -185,6 +212,9 @@ export const DEFAULT_THRESHOLDS: AlertThresholds = {
   failure_spike_messages: 20,
   failure_spike_percent: 15,
   spoofing_messages: 100,
+  volume_spike_messages: 500,
+  volume_spike_factor: 5,
+  volume_spike_addresses: 20,
 };
 
 /** The thresholds of a domain, defaults included. */

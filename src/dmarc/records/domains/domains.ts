@@ -40,6 +40,8 @@ export interface DomainSettingsChange extends Partial<
     | "recipients"
     | "digest"
     | "sourceRules"
+    | "bulkSenders"
+    | "tags"
     | "retentionDays"
     | "rawRetentionDays"
     | "sendsMail"
@@ -236,6 +238,7 @@ export const domainView = (
   domain: row.domain,
   status: row.status,
   label: row.label,
+  tags: [...row.tags],
   monitoring_enabled: row.monitoringEnabled,
   reporting_address: reportingAddressOf(platforms[row.mode], row.token),
   policy: readState(row.state)?.believed.policy ?? null,
@@ -248,6 +251,7 @@ export const domainView = (
     alerts: Object.fromEntries(rules.map((rule) => [rule.name, isRuleOn(row, rule)])),
     alert_thresholds: thresholdsOf(row),
     source_rules: [...row.sourceRules],
+    bulk_senders: [...row.bulkSenders],
     digest: row.digest,
     retention_days: row.retentionDays,
     raw_retention_days: row.rawRetentionDays,

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { DbClock } from "../../../foundation/db/runtime.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import type { WebhookUrls } from "../../../notifications/webhooks/url-store.ts";
@@ -124,6 +125,29 @@ const unreadable = (problems: readonly string[], names: number): AppError => {
   });
 };
 
+const TAGS_MAX = 10;
+const TAG_CHARACTERS_MAX = 40;
+/** Lower-case letters and digits of any script, with `-`, `_`, `.` or `/` between them. */
+const TAG_FORM = /^[\p{Ll}\p{Lo}\p{N}][\p{Ll}\p{Lo}\p{N}\p{M}._/-]{0,39}$/u;
+const NEEDED = `A tag has 1 to ${TAG_CHARACTERS_MAX} letters and digits, with - _ . or / between them`;
+
+/** A tag as it is stored: in lower case. */
+const tagSchema = z
+  .string(NEEDED)
+  .trim()
+  .transform((text) => text.normalize("NFC").toLowerCase())
+  .refine((text) => TAG_FORM.test(text), NEEDED);
+
+/** The tags of a domain: each once, in alphabetical order. */
+export const tagsSchema = z
+  .array(tagSchema)
+  .max(TAGS_MAX, `A domain has at most ${TAGS_MAX} tags`)
+  .transform((tags) => [...new Set(tags)].toSorted())
+  .meta({
+    description: "Your groups of domains, such as one for each client. Upper case becomes lower case.",
+    examples: [["client-a", "shops"]],
+  });
+
 /** No raw report is kept longer. */
 export const RETENTION_DAYS_MAX = 3_650;
 
@@ -162,6 +186,8 @@ const newDomain = (
     alerts: {},
     alertThresholds: {},
     sourceRules: [],
+    bulkSenders: [],
+    tags: [],
     digest: "off",
     retentionDays: RETENTION_DAYS,
     rawRetentionDays: Math.min(rawRetentionDays ?? RETENTION_DAYS_MAX, RETENTION_DAYS_MAX),
