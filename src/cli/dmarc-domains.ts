@@ -2,6 +2,7 @@ import { parseMonitoredDomain } from "../dmarc/records/domains/domain-platform.t
 import { percentOf } from "../dmarc/insight/sources/rollup-rows.ts";
 import { LISTED_STATUSES } from "../dmarc/alerts/overview/domain-overview-store.ts";
 import { DIGESTS, type DomainRow } from "../dmarc/records/domains/domain-store.ts";
+import { tagsSchema } from "../dmarc/records/domains/enrolments.ts";
 import type { DomainView } from "../dmarc/records/domains/domains.ts";
 import type { DnsRecordView } from "../dmarc/records/domains/publication.ts";
 import { isId } from "../foundation/base/secrets.ts";
@@ -18,12 +19,19 @@ const readDays = (text: string): number => {
   throw new UsageError(`--retention-days: "${text}" is not a whole number from 1 to ${DAYS_MAX}.`, "retention_days");
 };
 
+const readTags = (tags: readonly string[]): readonly string[] => {
+  const read = tagsSchema.safeParse(tags);
+  if (read.success) return read.data;
+  throw new UsageError(`--tag: ${read.error.issues[0]?.message ?? "invalid"}.`, "tags");
+};
+
 const tableOf = ({ table }: Terminal, views: readonly DomainView[]): string =>
   table(
-    ["DOMAIN", "STATUS", "POLICY", "REPORTS", "LAST REPORT", "MONITORING", "LABEL"],
+    ["DOMAIN", "STATUS", "POLICY", "REPORTS", "LAST REPORT", "MONITORING", "TAGS", "LABEL"],
     views.map((view) => [
       ...[view.domain, view.status, view.policy?.p ?? "none", view.reporting],
-      ...[tableTime(view.last_report_at, "never"), view.monitoring_enabled ? "on" : "paused", view.label ?? ""],
+      ...[tableTime(view.last_report_at, "never"), view.monitoring_enabled ? "on" : "paused"],
+      ...[view.tags.join(" "), view.label ?? ""],
     ]),
   );
 
@@ -90,10 +98,14 @@ export const DOMAIN_COMMANDS = group(
       description: "List domains, worst first, with their aligned share of 30 days and the next step.",
       example: "dmarc domains list",
       on: inService("domains"),
-      options: { status: choice("<status>", LISTED_STATUSES, "only this status"), limit: limit(100, 10_000) },
-      run(context, { status = null, limit: shown }) {
+      options: {
+        status: choice("<status>", LISTED_STATUSES, "only this status"),
+        tag: option("<tag>", "only domains with this tag"),
+        limit: limit(100, 10_000),
+      },
+      run(context, { status = null, tag, limit: shown }) {
         const { domains, overview } = context.service.dmarc;
-        const page = { text: "", order: "worst", limit: shown, offset: 0 } as const;
+        const page = { text: "", tag: tag?.toLowerCase() ?? null, order: "worst", limit: shown, offset: 0 } as const;
         const listed = overview.list(context.caller, { status, ...page }).domains;
         const views = listed.map(({ row, overview: known }) => ({
           ...domains.view(row),
@@ -158,21 +170,23 @@ export const DOMAIN_COMMANDS = group(
       },
     }),
     update: command({
-      description: 'Change the settings of a domain; "" removes a label, a URL or the recipients.',
+      description: 'Change the settings of a domain; "" removes a label, a URL, the recipients or the tags.',
       example: "dmarc domains update example.com --digest weekly --recipient ops@example.com",
       ...onDomain,
       options: {
         ...SETTINGS,
+        tag: option("<tag...>", "groups of the domain, such as a client"),
         digest: choice("<period>", DIGESTS, "how often a digest is mailed"),
         monitoring: choice("<state>", ["on", "off"], "whether scheduled DNS checks run"),
         retentionDays: parsed("<n>", "how long reports are stored", readDays),
       },
-      async run(context, { text, label, webhookUrl, recipient, digest, monitoring, retentionDays }) {
+      async run(context, { text, label, webhookUrl, recipient, tag, digest, monitoring, retentionDays }) {
         const { domains } = context.service.dmarc;
         const change = changeOf({
           label: label === "" ? null : label,
           webhookUrl: webhookUrl === "" ? null : webhookUrl && readWebhookUrl(context, webhookUrl, "--webhook-url"),
           recipients: recipient?.filter((address) => address !== ""),
+          tags: tag === undefined ? undefined : readTags(tag.filter((one) => one !== "")),
           digest,
           monitoringEnabled: monitoring === undefined ? undefined : monitoring === "on",
           retentionDays,

@@ -47,6 +47,7 @@ const HTMX_CONFIG = JSON.stringify({ includeIndicatorCSS: false });
 export const Frame = (props: FrameProps) => {
   const { view, viewer, theme } = props;
   const { timeZone } = usePage();
+  const isBare = view.isBare === true;
   const inside = viewer === null ? <Card {...props} /> : <Shell {...props} viewer={viewer} />;
   return (
     <html lang="en" data-theme={theme} data-zone={timeZone}>
@@ -59,15 +60,25 @@ export const Frame = (props: FrameProps) => {
         <title>{`${view.title} · Postwarden`}</title>
         <link rel="icon" type="image/svg+xml" href={assetPath("favicon.svg")} />
         <link rel="stylesheet" href={assetPath("style.css")} />
-        <script src={assetPath("htmx.js")} defer />
-        <script src={assetPath("uplot.js")} defer />
-        <script src={assetPath("app.js")} defer />
+        {!isBare && (
+          <>
+            <script src={assetPath("htmx.js")} defer />
+            <script src={assetPath("uplot.js")} defer />
+            <script src={assetPath("app.js")} defer />
+          </>
+        )}
       </head>
       <body class={viewer?.mode === "test" ? "test" : undefined}>
         <a class="skip" href="#main">
           Skip to the content
         </a>
-        {inside}
+        {isBare ? (
+          <main id="main" class="bare" tabIndex={-1}>
+            {view.body}
+          </main>
+        ) : (
+          inside
+        )}
       </body>
     </html>
   );

@@ -99,7 +99,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
       }),
       ...createBlocklistPages({ ...blocklist, rules, clock }),
       ...createListPages({ bulk: bulk.jobs, queries: bulk.queries, starterName }, clock),
-      ...dmarcPages(slices),
+      ...dmarcPages(slices, options),
       ...createSignInPages(people),
       ...createProfilePages(people),
       ...createUserPages({ ...people, mail: createInvitationMail(userMail) }),
@@ -156,14 +156,16 @@ const operatorFacts = (slices: DashboardSlices) => () => ({
   findings: slices.findings(),
 });
 
-const dmarcPages = ({ runtime, dmarc, notifications }: DashboardSlices) => {
+const dmarcPages = ({ runtime, dmarc, notifications }: DashboardSlices, { baseUrl }: PagesOptions) => {
   const { mailing, rules } = notifications.outbound;
-  const { domains, advise, overview, health, reports } = dmarc;
+  const { domains, advise, overview, health, reports, shares } = dmarc;
   const useCases = {
     clock: runtime.clock,
     rules,
     hasMail: mailing !== null,
     domains,
+    shares,
+    linkUrl: (path: string) => `${baseUrl}${path}`,
     advise,
     overview,
     health,

@@ -64,6 +64,8 @@ const OWNER_FORMS = {
   "/dmarc/:id/pause": action("dmarc.domains.update"),
   "/dmarc/:id/settings": action("dmarc.domains.update"),
   "/dmarc/:id/alerts/rules": action("dmarc.domains.update"),
+  "/dmarc/:id/shares": action("dmarc.shares.add"),
+  "/dmarc/:id/shares/:share/revoke": action("dmarc.shares.revoke"),
   "/dmarc/:id/rules": action("dmarc.rules.add"),
   "/dmarc/:id/rules/remove": action("dmarc.rules.remove"),
   "/dmarc/reporters/:reporter/accept": action("dmarc.reporters.accept"),

@@ -72,6 +72,9 @@ const HEADERS = {
   "cross-origin-opener-policy": "same-origin",
 };
 
+/** The URL of such a page is a secret: it leaves neither in a Referer nor in an index. */
+const BARE_HEADERS = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex, nofollow, noarchive" };
+
 const CLIENT_ERROR = 400;
 const SERVER_ERROR = 500;
 const TEST_PREFIX = "/test";
@@ -230,7 +233,8 @@ export class Dashboard {
       mayOpen,
       hasManual: this.options.hasManual,
     };
-    const flash = readFlash(request);
+    const isBare = view.isBare === true;
+    const flash = isBare ? null : readFlash(request);
     const frame = {
       view,
       viewer,
@@ -245,9 +249,13 @@ export class Dashboard {
         <Frame {...frame} />
       </PageContext.Provider>,
     );
-    const response = sendText(request, `<!doctype html>${visibleMarkup(markup)}`, { ...view.headers, ...HEADERS });
+    const response = sendText(request, `<!doctype html>${visibleMarkup(markup)}`, {
+      ...view.headers,
+      ...HEADERS,
+      ...(isBare ? BARE_HEADERS : {}),
+    });
     if (flash !== null) response.headers.append("set-cookie", CLEAR_FLASH);
-    if (visitor !== null && readVisitor(request, isSecure) === null)
+    if (!isBare && visitor !== null && readVisitor(request, isSecure) === null)
       response.headers.append("set-cookie", visitorCookie(visitor, isSecure));
     return view.status === undefined
       ? response

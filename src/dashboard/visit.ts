@@ -40,6 +40,8 @@ export interface View {
   readonly title: string;
   readonly section: Section | null;
   readonly body: ComponentChildren;
+  /** Without the frame, scripts and cookies: for people who have nothing but a link. */
+  readonly isBare?: boolean;
   /** Default: 200. */
   readonly status?: number;
   /** Of a form's view: it has a secret, so the form redirects to it, and it is shown a single time. */

@@ -178,6 +178,29 @@ describe("verify", () => {
   });
 });
 
+test("tags are set, listed by and refused when they are too many or too long", async () => {
+  const { call, enrol } = startWithKey();
+  const [first, second] = [(await enrol("a.example")).domain, (await enrol("b.example")).domain];
+  const patch = (tags: unknown) => call("PATCH", `${PATH}/${first.id}`, { tags });
+  expect((await patch(["Shops", " client-a ", "shops"])).body).toMatchObject({ tags: ["client-a", "shops"] });
+  const listed = async (tag: string) => {
+    const { body } = await call("GET", `${PATH}?tag=${tag}`);
+    return (body as { domains: { id: string }[] }).domains.map(({ id }) => id);
+  };
+  expect(await listed("SHOPS")).toEqual([first.id]);
+  expect(await listed("shop")).toEqual([]);
+  expect((await call("GET", `${PATH}/${second.id}`)).body).toMatchObject({ tags: [] });
+  for (const tags of [
+    ["two words"],
+    ["-x"],
+    ["x".repeat(41)],
+    Array.from({ length: 11 }, (_, n) => `t${n}`),
+    [""],
+    "x",
+  ])
+    expect([tags, (await patch(tags)).status]).toEqual([tags, 400]);
+});
+
 test("settings change as given, and what does not fit is refused by name", async () => {
   const { call, enrol } = startWithKey();
   const { domain } = await enrol("a.example");

@@ -11,7 +11,7 @@ import {
   textField,
   timeField,
 } from "../foundation/http/schema-fields.ts";
-import { RETENTION_DAYS_MAX, tagsSchema } from "./records/domains/enrolments.ts";
+import { RETENTION_DAYS_MAX, tagSchema, tagsSchema } from "./records/domains/enrolments.ts";
 import { SOURCE_RULES_MAX, sourceRuleSchema } from "./records/domains/source-rules.ts";
 import { DIGESTS, DOMAIN_STATUSES } from "./records/domains/domain-store.ts";
 import {
@@ -146,6 +146,7 @@ export type DomainChangeBody = z.output<ReturnType<typeof domainChangeSchema>>;
 export const domainFilters = {
   status: z.enum(DOMAIN_STATUSES).optional().describe("Only domains of this status."),
   domain: domainText.optional().describe("Only this domain, in any spelling."),
+  tag: tagSchema.optional().describe("Only domains with this tag."),
   monitoring_enabled: booleanParameter("`true`: only domains with monitoring on. `false`: only paused ones."),
 };
 

@@ -28,6 +28,7 @@ import { createDomainCheck } from "./records/domains/domain-check.ts";
 import { createDomainPlatforms } from "./records/domains/domain-platform.ts";
 import type { DomainRow } from "./records/domains/domain-store.ts";
 import { Domains } from "./records/domains/domains.ts";
+import { ReportShares } from "./records/domains/shares.ts";
 import { ScheduledChecks } from "./records/domains/domain-monitor.ts";
 import { openIngestStores, type IngestStores } from "./reports/ingest/ingest-stores.ts";
 import { ReportsSlice, type ReportsSettings } from "./reports/open.ts";
@@ -74,6 +75,7 @@ export class DmarcSlice {
   readonly health: HealthRuns;
   readonly context: QueryContext;
   readonly raised: DmarcAlertStore;
+  readonly shares: ReportShares;
   /** What the cron table runs, by name. */
   readonly jobs: Readonly<Record<DmarcJobName, () => Promise<unknown>>>;
   readonly #advise: Advisor;
@@ -123,6 +125,7 @@ export class DmarcSlice {
       findDomain: (caller, id) => this.domains.find(caller, id),
     };
     this.raised = alertStore;
+    this.shares = new ReportShares(runtime);
     this.#alertJob = new AlertJob(runtime, {
       all: { rollups, rules: new AlertRuleStore(db) },
       trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },

@@ -35,6 +35,7 @@ export class DmarcReaders {
     this.reading = new DmarcReading({
       ...context,
       histories: domains,
+      alerts: raised,
       readHealth: (number) => health.readHealth(number),
     });
   }

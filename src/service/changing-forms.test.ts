@@ -252,6 +252,16 @@ const DMARC: Readonly<Record<string, FormCase>> = {
     fields: { classification: "threat" },
     changes: "dmarc_source_words",
   },
+  "/dmarc/:id/shares": { params: id("domain"), fields: { days: "7", note: "x" }, changes: "dmarc_shares" },
+  "/dmarc/:id/shares/:share/revoke": {
+    prepare: async ({ app, visitor, domain }) => {
+      await visitor.post(`/test/dmarc/${domain}/shares`, { days: "7", note: "" });
+      const share = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM dmarc_shares").get()?.id ?? "";
+      return { values: { share } };
+    },
+    params: id("domain"),
+    changes: "dmarc_shares",
+  },
   "/dmarc/:id/sources/:key/bulk": { params: source, fields: { is: "yes" }, changes: "dmarc_domains" },
   "/dmarc/:id/classify": {
     params: id("domain"),

@@ -15,6 +15,7 @@ const TABS = [
   ["tls", "TLS reports", "/tls"],
   ["failures", "Failure reports", "/failures"],
   ["alerts", "Alerts", "/alerts"],
+  ["month", "Monthly report", "/month"],
   ["settings", "Settings", "/settings"],
 ] as const;
 

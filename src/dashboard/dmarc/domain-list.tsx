@@ -5,7 +5,9 @@ import {
   type DomainOrder,
   LISTED_STATUSES,
   type ListedStatus,
+  type TagSums,
 } from "../../dmarc/alerts/overview/domain-overview-store.ts";
+import { tagSchema } from "../../dmarc/records/domains/enrolments.ts";
 import { readLastCheck, readState } from "../../dmarc/records/domains/domain-state.ts";
 import { Badge } from "../components/badge.tsx";
 import { Sparkline } from "../components/chart.tsx";
@@ -24,12 +26,15 @@ import { csvResponse } from "../../dmarc/insight/queries/domain-query.ts";
 import { percentOf } from "../../dmarc/insight/sources/rollup-rows.ts";
 import type { Cell } from "../../foundation/http/csv.ts";
 
-const AT_ONCE = 25;
+const AT_ONCE = 200;
 const TEXT_CHARACTERS_MAX = 253;
+/** More tags than these are folded. */
+const TAGS_OPEN_MAX = 12;
 
 const query = z.object({
   status: z.enum(LISTED_STATUSES).optional(),
   text: z.string().trim().max(TEXT_CHARACTERS_MAX).default(""),
+  tag: tagSchema.optional(),
   sort: z.enum(DOMAIN_ORDERS).default("worst"),
   /** The rows before this page. */
   cursor: z.coerce.number().int().min(0).max(100_000).default(0),
@@ -41,12 +46,14 @@ export const domainListPages = ({ overview }: DmarcPageUseCases): readonly PageR
   page({ path: "/dmarc", query }, ({ viewer, query: state }) => {
     const counts = overview.countByStatus(viewer.caller);
     if (counts.size === 0) return { title: "DMARC", section: "dmarc", body: <FirstDomain /> };
-    const { status = null, text, sort, cursor } = state;
-    const list = overview.list(viewer.caller, { status, text, order: sort, limit: AT_ONCE, offset: cursor });
-    return listView({ list, counts, state });
+    const { status = null, text, tag = null, sort, cursor } = state;
+    const list = overview.list(viewer.caller, { status, text, tag, order: sort, limit: AT_ONCE, offset: cursor });
+    return listView({ list, counts, state, tags: overview.tags(viewer.caller) });
   }),
-  page({ path: "/dmarc.csv", query }, ({ request, viewer, query: { status = null, text, sort } }) =>
-    domainCsv(request, (limit, offset) => overview.list(viewer.caller, { status, text, order: sort, limit, offset })),
+  page({ path: "/dmarc.csv", query }, ({ request, viewer, query: { status = null, text, tag = null, sort } }) =>
+    domainCsv(request, (limit, offset) =>
+      overview.list(viewer.caller, { status, text, tag, order: sort, limit, offset }),
+    ),
   ),
 ];
 
@@ -54,10 +61,11 @@ interface ListProps {
   readonly list: DomainList;
   readonly counts: ReadonlyMap<ListedStatus, number>;
   readonly state: ListState;
+  readonly tags: readonly TagSums[];
 }
 
 const listView = (props: ListProps): View => {
-  const { list, counts, state } = props;
+  const { list, counts, state, tags } = props;
   const { cursor } = state;
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   return {
@@ -78,8 +86,9 @@ const listView = (props: ListProps): View => {
             </>
           }
         />
+        <TagTable tags={tags} current={state.tag} />
         <Panel isFlush>
-          <ListFilters {...state} />
+          <ListFilters {...state} tags={tags} />
           <ListRows {...list} sort={state.sort} />
           <Pager next={list.hasMore ? String(cursor + AT_ONCE) : null} isLater={cursor > 0}>
             {cursor === 0 && !list.hasMore ? undefined : `From ${numberText(cursor + 1)} on`}
@@ -90,8 +99,13 @@ const listView = (props: ListProps): View => {
   };
 };
 
-const csvPath = ({ status, text, sort }: ListState): string => {
-  const parameters = new URLSearchParams({ sort, text, ...(status === undefined ? {} : { status }) });
+const csvPath = ({ status, text, tag, sort }: ListState): string => {
+  const parameters = new URLSearchParams({
+    sort,
+    text,
+    ...(status === undefined ? {} : { status }),
+    ...(tag === undefined ? {} : { tag }),
+  });
   return `/dmarc.csv?${parameters}`;
 };
 
@@ -120,7 +134,39 @@ const ORDER_WORDS: Readonly<Record<DomainOrder, string>> = {
   last_report: "Last report",
 };
 
-const ListFilters = ({ status, text, sort }: ListState) => (
+const TAG_COLUMNS: readonly Column[] = [
+  { title: "Tag" },
+  { title: "Domains", align: "end" },
+  { title: "Messages in 30 days", align: "end" },
+  { title: "Aligned", align: "end" },
+  { title: "Failing, to act on", align: "end" },
+];
+
+/** The groups of domains with their figures; nothing where no domain has a tag. */
+const TagTable = ({ tags, current }: { readonly tags: readonly TagSums[]; readonly current: string | undefined }) =>
+  tags.length === 0 ? null : (
+    <details class="panel fold" open={current === undefined && tags.length <= TAGS_OPEN_MAX}>
+      <summary>{countText(tags.length, "tag")}</summary>
+      <Table
+        caption="Tags"
+        columns={TAG_COLUMNS}
+        rows={tags.map(({ tag, domains, messages, aligned, actionable }) => ({
+          key: tag,
+          cells: [
+            <Link href={`/dmarc?tag=${encodeURIComponent(tag)}`} isCurrent={tag === current}>
+              {tag}
+            </Link>,
+            numberText(domains),
+            numberText(messages),
+            messages === 0 ? <span class="soft">–</span> : <Percent part={aligned} whole={messages} />,
+            numberText(actionable),
+          ],
+        }))}
+      />
+    </details>
+  );
+
+const ListFilters = ({ status, text, tag, tags, sort }: ListState & { readonly tags: readonly TagSums[] }) => (
   <Filters action="/dmarc">
     <Field name="text" label="Name or label" type="search" value={text} />
     <SelectField
@@ -129,6 +175,14 @@ const ListFilters = ({ status, text, sort }: ListState) => (
       value={status ?? ""}
       options={[["", "All"], ...LISTED_STATUSES.map((one) => [one, DOMAIN_STATUS_WORDS[one].text] as const)]}
     />
+    {tags.length > 0 && (
+      <SelectField
+        name="tag"
+        label="Tag"
+        value={tag ?? ""}
+        options={[["", "All"], ...tags.map((one) => [one.tag, one.tag] as const)]}
+      />
+    )}
     <SelectField
       name="sort"
       label="Order"
@@ -167,6 +221,15 @@ const rowOf = (item: DomainListItem): TableRow => {
           {row.domain}
         </Link>
         {row.label !== null && <span class="second">{row.label}</span>}
+        {row.tags.length > 0 && (
+          <span class="second">
+            {row.tags.map((tag) => (
+              <Link key={tag} href={`/dmarc?tag=${encodeURIComponent(tag)}`} class="tag">
+                {tag}
+              </Link>
+            ))}
+          </span>
+        )}
       </>,
       <StatusCell {...item} />,
       <PolicyCell {...item} />,
@@ -280,6 +343,7 @@ const CSV_AT_ONCE = 500;
 const CSV_COLUMNS = [
   "domain",
   "label",
+  "tags",
   "status",
   "attention",
   "policy",
@@ -310,6 +374,7 @@ const cellsOf = ({ row, status, overview, attention }: DomainListItem): Cell[] =
   return [
     row.domain,
     row.label,
+    row.tags.join(" "),
     status,
     attention.map(({ title }) => title).join("; "),
     policyWords(readState(row.state)?.believed.policy),

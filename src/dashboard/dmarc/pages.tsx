@@ -1,6 +1,7 @@
 import type { PageRoute } from "../page.ts";
 import { alertPages } from "./alerts-page.tsx";
 import { bulkSenderPages } from "./bulk-sender.tsx";
+import { monthPages } from "./month-pages.tsx";
 import { classActions } from "./source-classes.tsx";
 import { domainListPages } from "./domain-list.tsx";
 import { domainPages } from "./domain-page.tsx";
@@ -29,6 +30,7 @@ export const createDomainPages = (useCases: DmarcPageUseCases): readonly PageRou
   ...sourcePages(useCases),
   ...classActions(useCases),
   ...bulkSenderPages(useCases),
+  ...monthPages(useCases),
   ...alertPages(useCases),
   ...settingsPages(useCases),
 ];

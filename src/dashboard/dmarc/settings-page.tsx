@@ -28,6 +28,7 @@ const number = z
 const form = z.object({
   label: optionalText(TEXT_MAX),
   webhook_url: optionalText(TEXT_MAX),
+  tags: z.string().default(""),
   recipients: z.string().default(""),
   digest: z.enum(DIGESTS),
   alerts: listOf(alertRuleName),
@@ -73,11 +74,12 @@ export const settingsPages = (useCases: DmarcPageUseCases): readonly PageRoute[]
 
 /** The form as the body of a PATCH request, so that the same schema checks both. */
 const bodyOf = (given: GivenSettings) => {
-  const { alerts, sends_mail, recipients, ...rest } = given;
+  const { alerts, sends_mail, recipients, tags, ...rest } = given;
   const thresholds = new Set<string>(Object.keys(DEFAULT_THRESHOLDS));
   const split = Object.groupBy(Object.entries(rest), ([name]) => (thresholds.has(name) ? "thresholds" : "plain"));
   return {
     ...Object.fromEntries(split.plain ?? []),
+    tags: tags.split(/[\s,;]+/).filter((text) => text !== ""),
     recipients: recipients.split(/[\s,;]+/).filter((text) => text !== ""),
     sends_mail: sends_mail === "unset" ? null : sends_mail === "yes",
     alerts: Object.fromEntries(ALERT_RULES.map(({ name }) => [name, alerts.includes(name)])),
@@ -206,6 +208,12 @@ const GeneralSettings = ({ row, settings }: SettingsProps) => (
   <Panel title="General">
     <div class="form">
       <Field name="label" label="Label" value={row.label} hint="Your own text, shown in lists." />
+      <Field
+        name="tags"
+        label="Tags"
+        value={row.tags.join(" ")}
+        hint="Groups of domains, such as one for each client: up to ten words."
+      />
       <SelectField
         name="sends_mail"
         label="Does this domain send mail?"

@@ -1,6 +1,7 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Advice } from "../../dmarc/insight/advice/advice-model.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
+import type { ReportShares } from "../../dmarc/records/domains/shares.ts";
 import type { Domains } from "../../dmarc/records/domains/domains.ts";
 import type { HealthRuns } from "../../dmarc/insight/health/health.ts";
 import type { IngestionReader, Ingestions } from "../../dmarc/reports/ingest/ingestions.ts";
@@ -38,6 +39,10 @@ export interface DmarcPageUseCases {
   readonly classifier: SourceClassifier;
   readonly acceptedReporters: AcceptedReporters;
   readonly alerts: DomainAlerts;
+  readonly shares: ReportShares;
+  /** The public URL of a path. */
+  readonly linkUrl: (path: string) => string;
+  readonly clock: Clock;
   /** Which webhook URLs are allowed. */
   readonly rules: UrlPolicy;
   /** Whether the service sends mail. */

@@ -37,6 +37,7 @@ import m0034 from "../../../drizzle/0034_purge_and_erase_indexes.sql" with { typ
 import m0035 from "../../../drizzle/0035_removed_targets.sql" with { type: "text" };
 import m0036 from "../../../drizzle/0036_fix_record.sql" with { type: "text" };
 import m0037 from "../../../drizzle/0037_worried_purple_man.sql" with { type: "text" };
+import m0038 from "../../../drizzle/0038_unknown_stone_men.sql" with { type: "text" };
 import finalSchema from "./final-schema.sql" with { type: "text" };
 
 export interface Migration {
@@ -84,6 +85,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0035_removed_targets", sql: m0035 },
   { name: "0036_fix_record", sql: m0036 },
   { name: "0037_worried_purple_man", sql: m0037 },
+  { name: "0038_unknown_stone_men", sql: m0038 },
 ];
 
 /** Creates in an empty database what all migrations together would make of it. */

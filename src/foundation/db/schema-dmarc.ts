@@ -304,3 +304,22 @@ export const dmarcReportAuthors = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.domain, table.author] })],
 );
+
+/** Links that show the report of a domain to anybody who has them, until they end. */
+export const dmarcShares = sqliteTable(
+  "dmarc_shares",
+  {
+    /** SHA-256 of the token in the URL. */
+    hash: text().primaryKey(),
+    /** Names the link on pages and in the API, without a secret. */
+    id: requiredText().unique(),
+    /** `number` of the domain. */
+    domain: requiredInteger(),
+    note: text(),
+    createdAtMs: requiredInteger("created_at_ms"),
+    expiresAtMs: requiredInteger("expires_at_ms"),
+    revokedAtMs: integer("revoked_at_ms"),
+    lastUsedAtMs: integer("last_used_at_ms"),
+  },
+  (table) => [index("dmarc_shares_by_domain").on(table.domain, table.id)],
+);

@@ -18,7 +18,7 @@ const start = () => {
   const overview = new DmarcOverview({ db, clock }, { overviews, alerts: new OpenAlertStore(db), raised, domains });
   const list = (query: Partial<DomainListQuery> = {}) =>
     overview
-      .list(OWNER, { status: null, text: "", order: "worst", limit: 10, offset: 0, ...query })
+      .list(OWNER, { status: null, text: "", tag: null, order: "worst", limit: 10, offset: 0, ...query })
       .domains.map(({ row }) => row.domain);
   return {
     ...{ ...harness, overviews, overview, list },
@@ -160,8 +160,27 @@ describe("the list of domains", () => {
     const { list, overview } = filled();
     expect(list({ order: "name", limit: 2, offset: 2 })).toEqual(["forged.example", "gone.example"]);
     const page = (offset: number) =>
-      overview.list(OWNER, { status: null, text: "", order: "name", limit: 2, offset }).hasMore;
+      overview.list(OWNER, { status: null, text: "", tag: null, order: "name", limit: 2, offset }).hasMore;
     expect([page(4), page(5), page(6)]).toEqual([true, false, false]);
+  });
+
+  test("is grouped by tags, each with its figures, of one account and mode", () => {
+    const { add, list, overview, summed } = start();
+    const counts = { messages30: 100, aligned30: 90, actionable30: 4 };
+    for (const [name, tags] of [
+      ["a.example", ["client-a", "shops"]],
+      ["b.example", ["client-a"]],
+      ["c.example", []],
+    ] as const)
+      summed(add(name, { tags }), counts);
+    summed(add("other.example", { accountId: "other", tags: ["client-a"] }), counts);
+    add("test.example", { mode: "test", tags: ["client-a"] });
+    expect(list({ tag: "client-a", order: "name" })).toEqual(["a.example", "b.example"]);
+    expect(list({ tag: "client" })).toEqual([]);
+    expect(overview.tags(OWNER)).toEqual([
+      { tag: "client-a", domains: 2, messages: 200, aligned: 180, actionable: 8 },
+      { tag: "shops", domains: 1, messages: 100, aligned: 90, actionable: 4 },
+    ]);
   });
 
   test("has the status, the figures and what needs somebody", () => {
@@ -170,7 +189,14 @@ describe("the list of domains", () => {
     summed(domain, { messages7: 7 });
     alert(domain, newSource("org:sender.example"));
     alert(domain, weakened("reject", "none"));
-    const { domains } = overview.list(OWNER, { status: null, text: "", order: "name", limit: 10, offset: 0 });
+    const { domains } = overview.list(OWNER, {
+      status: null,
+      text: "",
+      tag: null,
+      order: "name",
+      limit: 10,
+      offset: 0,
+    });
     expect(domains).toMatchObject([
       { status: "active", overview: { messages7: 7 }, attention: [{ label: "Policy" }, { label: "New sender" }] },
     ]);

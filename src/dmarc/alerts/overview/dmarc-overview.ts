@@ -6,6 +6,7 @@ import type {
   DomainOverviewStore,
   ListedStatus,
   NextStep,
+  TagSums,
 } from "./domain-overview-store.ts";
 import { ALERT_RULES, findAlertRule } from "../rules/alert-rules.ts";
 import { readAlertBody, type AlertRule } from "../rules/alert-rule.ts";
@@ -34,6 +35,8 @@ export interface DomainListQuery {
   readonly status: ListedStatus | null;
   /** Part of the name or the label; empty for all. */
   readonly text: string;
+  /** Only domains with this tag; null for all. */
+  readonly tag: string | null;
   readonly order: DomainOrder;
   readonly limit: number;
   readonly offset: number;
@@ -108,6 +111,11 @@ export class DmarcOverview {
         hasMore: found.length > query.limit,
       };
     });
+  }
+
+  /** The tags of the owner's domains, with their sums of 30 days. */
+  tags(owner: DomainOwner): readonly TagSums[] {
+    return this.stores.overviews.tagSums(owner);
   }
 
   /** How many domains there are by status. */

@@ -1,6 +1,8 @@
-import { DAY_MS, dayOfTime, isoDay, type DayRange } from "../../../foundation/base/days.ts";
+import { DAY_MS, dayOfTime, isoDay, rangeBefore, type DayRange } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
+import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
+import { readAlertBody } from "../rules/alert-rule.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import type { QueryContext } from "../../insight/queries/domain-query.ts";
 import { historyBodySchema, readState } from "../../records/domains/domain-state.ts";
@@ -8,7 +10,7 @@ import { standingOf, type ReporterStanding } from "../../records/domains/reporte
 import { reporterView, type ShownReporter } from "../../insight/queries/reporter.ts";
 import { summarizeDomain, type Summary } from "../../insight/queries/summary.ts";
 import { DomainSources, type ExplainedSource } from "../../insight/sources/domain-sources.ts";
-import type { DayTotals } from "../../insight/sources/rollup-rows.ts";
+import type { DayTotals, Totals } from "../../insight/sources/rollup-rows.ts";
 import type { Classification, RollupStore, UserClassification } from "../../insight/sources/rollup-store.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { advisedFindings } from "../../insight/advice/advisor.ts";
@@ -22,6 +24,7 @@ import type { RecordStore } from "../../insight/queries/record-store.ts";
 interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollups" | "records" | "findDomain"> {
   readonly histories: DomainPageStores["domains"];
   readonly readHealth: SourcePageStores["readHealth"];
+  readonly alerts: Pick<DmarcAlertStore, "listAlerts">;
 }
 
 /** What the pages of a domain and of its sources show. Throws `not_found` for a domain of another account. */
@@ -40,6 +43,23 @@ export class DmarcReading {
     return db.snapshot(() => {
       const row = findDomain(caller, id);
       return { row, ...readDomainPage({ rollups, domains: histories }, row, this.range(days)) };
+    });
+  }
+
+  /** A domain over a month, with the month before. */
+  month(row: DomainRow, range: DayRange): MonthFacts {
+    const { db, rollups, histories, alerts } = this.context;
+    const { fromDay, toDay } = range;
+    return db.snapshot(() => {
+      const raised = alerts.listAlerts(row.number, { before: null, limit: MONTH_ALERTS_MAX });
+      return {
+        ...readDomainPage({ rollups, domains: histories }, row, range),
+        before: rollups.totals(row.number, rangeBefore("monthly", range)),
+        alerts: raised.flatMap(({ atMs, body }) => {
+          const day = dayOfTime(atMs);
+          return day < fromDay || day > toDay ? [] : [{ day: isoDay(day), summary: readAlertBody(body).summary }];
+        }),
+      };
     });
   }
 
@@ -92,6 +112,17 @@ export interface ReporterLine {
   /** `YYYY-MM-DD`: the last day that it reported about. */
   readonly lastDay: string;
 }
+
+/** What the report about a month is made of. */
+export interface MonthFacts extends DomainPageFacts {
+  /** The mail of the month before. */
+  readonly before: Totals;
+  /** The alerts of the month, newest first. */
+  readonly alerts: ReadonlyArray<{ readonly day: string; readonly summary: string }>;
+}
+
+/** Alerts read for a month. */
+const MONTH_ALERTS_MAX = 500;
 
 interface DomainPageFacts {
   readonly summary: Summary;

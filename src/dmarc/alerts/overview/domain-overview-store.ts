@@ -15,6 +15,8 @@ interface ListQuery {
   readonly status: ListedStatus | null;
   /** Part of the name or the label, in any case; empty for all. */
   readonly text: string;
+  /** Only domains with this tag; null for all. */
+  readonly tag: string | null;
   readonly order: DomainOrder;
   /** A domain whose last report is older is silent. */
   readonly silentBeforeMs: number;
@@ -23,6 +25,19 @@ interface ListQuery {
   readonly limit: number;
   readonly offset: number;
 }
+
+/** Sums over the domains with a tag, of 30 days. */
+export interface TagSums {
+  readonly tag: string;
+  readonly domains: number;
+  readonly messages: number;
+  readonly aligned: number;
+  /** Failing messages that somebody must act on. */
+  readonly actionable: number;
+}
+
+/** Tags in one list. */
+const TAGS_LISTED_MAX = 1_000;
 
 /** Sums over the domains of an owner. */
 interface OverviewSums {
@@ -103,17 +118,19 @@ export class DomainOverviewStore {
 
   /** The numbers of an owner's domains in an order. */
   list({ accountId, mode }: DomainOwner, query: ListQuery): number[] {
-    const { text, status, silentBeforeMs, alerted, limit, offset } = query;
+    const { text, tag, status, silentBeforeMs, alerted, limit, offset } = query;
     return this.deps.sqlite
       .query<{ number: number }, Record<string, string | number | null>>(
         `SELECT d.number FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number
           WHERE ${OF_OWNER} AND ($status IS NULL OR $status = ${STATUS})
             AND ($text = '' OR instr(d.domain, $text) > 0 OR instr(lower(coalesce(d.label, '')), $text) > 0)
+            AND ($tag IS NULL OR EXISTS (SELECT 1 FROM json_each(d.tags) WHERE value = $tag))
           ORDER BY ${ORDERS[query.order]} LIMIT $limit OFFSET $offset`,
       )
       .all({
         account: accountId,
         mode,
+        tag,
         status,
         silent: silentBeforeMs,
         // Only named where the statement has it.
@@ -133,6 +150,18 @@ export class DomainOverviewStore {
       )
       .all({ account: accountId, mode, silent: silentBeforeMs });
     return new Map(rows.map(({ status, domains }) => [status, domains]));
+  }
+
+  /** The tags of an owner's domains in alphabetical order, with sums; a domain counts for each of its tags. */
+  tagSums({ accountId, mode }: DomainOwner): TagSums[] {
+    return this.deps.sqlite
+      .query<TagSums, Record<string, string | number>>(
+        `SELECT t.value tag, count(*) domains, coalesce(sum(o.messages_30), 0) messages, coalesce(sum(o.aligned_30), 0) aligned,
+          coalesce(sum(o.actionable_30), 0) actionable
+          FROM dmarc_domains d JOIN json_each(d.tags) t LEFT JOIN dmarc_overviews o ON o.domain = d.number
+          WHERE ${OF_OWNER} GROUP BY 1 ORDER BY 1 LIMIT $limit`,
+      )
+      .all({ account: accountId, mode, limit: TAGS_LISTED_MAX });
   }
 
   /** The messages of seven days of all domains of an owner. */

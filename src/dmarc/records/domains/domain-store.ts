@@ -28,6 +28,8 @@ export interface DomainFilters {
   /** Lower-case A-labels. */
   readonly domain?: string | undefined;
   readonly monitoringEnabled?: boolean | undefined;
+  /** Only domains with this tag. */
+  readonly tag?: string | undefined;
 }
 
 /** A page of rows, newest first: those older than the id `before`. */
@@ -118,13 +120,14 @@ export class DomainStore {
   }
 
   /** Newest first. */
-  list(owner: DomainOwner, { status, domain, monitoringEnabled }: DomainFilters, page: DomainPage): DomainRow[] {
+  list(owner: DomainOwner, { status, domain, monitoringEnabled, tag }: DomainFilters, page: DomainPage): DomainRow[] {
     const matching = and(
       isOf(owner),
       page.before === null ? undefined : lt(domains.id, page.before),
       status === undefined ? undefined : eq(domains.status, status),
       domain === undefined ? undefined : eq(domains.domain, domain),
       monitoringEnabled === undefined ? undefined : eq(domains.monitoringEnabled, monitoringEnabled),
+      tag === undefined ? undefined : sql`EXISTS (SELECT 1 FROM json_each(${domains.tags}) WHERE value = ${tag})`,
     );
     return this.#orm.select().from(domains).where(matching).orderBy(desc(domains.id)).limit(page.limit).all();
   }

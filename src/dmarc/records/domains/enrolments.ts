@@ -132,7 +132,7 @@ const TAG_FORM = /^[\p{Ll}\p{Lo}\p{N}][\p{Ll}\p{Lo}\p{N}\p{M}._/-]{0,39}$/u;
 const NEEDED = `A tag has 1 to ${TAG_CHARACTERS_MAX} letters and digits, with - _ . or / between them`;
 
 /** A tag as it is stored: in lower case. */
-const tagSchema = z
+export const tagSchema = z
   .string(NEEDED)
   .trim()
   .transform((text) => text.normalize("NFC").toLowerCase())

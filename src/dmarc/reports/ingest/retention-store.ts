@@ -47,6 +47,7 @@ const OF_DOMAIN = [
   "dmarc_sources",
   "dmarc_health",
   "dmarc_overviews",
+  "dmarc_shares",
 ];
 
 /** Removes some rows of a domain. */

@@ -1,0 +1,124 @@
+import { describe, expect, test } from "bun:test";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import { Browser } from "../../testing/dashboard-browser.ts";
+import { createDmarcPageTests } from "../../testing/dmarc-page-tests.ts";
+import { monthNamed, monthsUntil } from "./month-report.tsx";
+
+const newTest = createDmarcPageTests();
+
+/** A domain with mail of its own and of forgers in December 2025; it is January 2026. */
+const filled = async () => {
+  const made = await newTest();
+  const id = await made.enrol();
+  for (const daysAgo of [3, 4])
+    await made.report(daysAgo, {
+      rows: [
+        { ip: "192.0.2.1", count: 90 },
+        {
+          ip: "198.18.7.7",
+          count: 10,
+          disposition: "reject",
+          dkim: "fail",
+          spf: "fail",
+          dkimResults: [],
+          spfResults: [],
+        },
+      ],
+    });
+  made.nameAddresses({ "192.0.2.1": "mail.example.com", "198.18.7.7": null });
+  await made.app.service.dmarc.jobs.sumUpDomains();
+  return { ...made, id };
+};
+
+const shared = async () => {
+  const made = await filled();
+  const created = await made.visitor.post(`/dmarc/${made.id}/shares`, { days: "7", note: "the board" });
+  const token = /\/r\/([\w-]+)/.exec(created.text)?.[1] ?? "";
+  const anyone = new Browser(made.app);
+  return { ...made, token, anyone };
+};
+
+describe("the months", () => {
+  test("are thirteen up to now, and the default is the last complete one", () => {
+    const nowMs = Date.UTC(2026, 0, 31, 12);
+    const names = monthsUntil(nowMs).map(({ name }) => name);
+    expect([names.length, names[0], names[1], names[12]]).toEqual([13, "2026-01", "2025-12", "2025-01"]);
+    for (const name of [undefined, "2019-01", "x"]) expect(monthNamed(name, nowMs).name).toBe("2025-12");
+    const { range } = monthNamed("2025-02", nowMs);
+    expect(range.toDay - range.fromDay).toBe(27);
+  });
+});
+
+describe("the monthly report", () => {
+  test("says what passed, what was stopped, who sends and what to do", async () => {
+    const { visitor, id } = await filled();
+    const { text } = await visitor.get(`/dmarc/${id}/month`);
+    expect(text).toContain("Email security report, December 2025");
+    expect(text).toContain("Receivers reported 200 messages; 90 % passed DMARC.");
+    expect(text).toMatch(/Stopped by receivers 20 /);
+    expect(text).toMatch(/Who sends .*example\.com \(own servers\) Authorized 180 100 %/);
+    expect(text).toContain("Next step");
+    expect((await visitor.get(`/dmarc/${id}/month?month=2025-11`)).text).toContain("No receiver reported mail");
+  });
+});
+
+describe("a read-only link", () => {
+  test("shows the report to anybody, without cookies, scripts or other pages, and stays out of indexes", async () => {
+    const { app, token, id } = await shared();
+    const response = await app.handle(new Request(`http://localhost/r/${token}`));
+    const html = await response.text();
+    expect(response.status).toBe(200);
+    expect(response.headers.getSetCookie()).toEqual([]);
+    expect(response.headers.get("x-robots-tag")).toContain("noindex");
+    expect(response.headers.get("referrer-policy")).toBe("no-referrer");
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(html).toContain("Receivers reported 200 messages");
+    expect(html).not.toContain("<script");
+    expect(html).not.toContain(id);
+  });
+
+  test("is listed with its last use, is stored as a hash, and every act is in the audit log", async () => {
+    const { app, visitor, anyone, token, id } = await shared();
+    await anyone.get(`/r/${token}`);
+    const { text, html } = await visitor.get(`/dmarc/${id}/month`);
+    expect(text).toContain("the board");
+    expect(text).not.toContain("never");
+    expect(html).not.toContain(token);
+    expect(JSON.stringify(app.db.sqlite.query("SELECT * FROM dmarc_shares").all())).not.toContain(token);
+    const share = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM dmarc_shares").get()?.id ?? "";
+    await visitor.submit(`/dmarc/${id}/shares/${share}/revoke`, {});
+    expect((await anyone.get(`/r/${token}`)).status).toBe(404);
+    const log = app.db.sqlite.query<{ action: string }, []>("SELECT action FROM audit_log ORDER BY id").all();
+    expect(log.map(({ action }) => action)).toEqual(
+      expect.arrayContaining(["dmarc.shares.add", "dmarc.shares.revoke"]),
+    );
+  });
+
+  test.each<[string, (made: Awaited<ReturnType<typeof shared>>) => Promise<unknown>]>([
+    ["its time is over", ({ app }) => app.advance(7 * DAY_MS)],
+    ["the domain is deleted", ({ visitor, id }) => visitor.submit(`/dmarc/${id}/delete`, {})],
+    ["the account is disabled", async ({ app }) => app.db.sqlite.run("UPDATE accounts SET disabled_at_ms = 1")],
+  ])("shows nothing when %s", async (_, end) => {
+    const made = await shared();
+    expect((await made.anyone.get(`/r/${made.token}`)).status).toBe(200);
+    await end(made);
+    expect((await made.anyone.get(`/r/${made.token}`)).status).toBe(404);
+  });
+
+  test.each(["x", "a".repeat(64), "..%2f"])("%s is none", async (token) => {
+    const { anyone } = await shared();
+    expect((await anyone.get(`/r/${token}`)).status).toBe(404);
+  });
+
+  test.each(["0", "367", "1.5", "soon"])("cannot end after %s days", async (days) => {
+    const { app, visitor, id } = await filled();
+    expect((await visitor.post(`/dmarc/${id}/shares`, { days, note: "" })).status).toBe(400);
+    expect(app.db.sqlite.query("SELECT * FROM dmarc_shares").all()).toEqual([]);
+  });
+
+  test("is one of twenty at most", async () => {
+    const { visitor, id } = await filled();
+    for (let n = 0; n < 20; n++) await visitor.post(`/dmarc/${id}/shares`, { days: "1", note: "" });
+    expect((await visitor.post(`/dmarc/${id}/shares`, { days: "1", note: "" })).text).toContain("at most 20 links");
+  });
+});
