@@ -122,6 +122,7 @@ const PAGES = {
   sources: { path: "/sources", name: "Sources" },
   reports: { path: "/reports", name: "Reports" },
   tls: { path: "/tls", name: "TLS reports" },
+  month: { path: "/month", name: "Monthly report" },
 } as const;
 
 const KEY_CHARACTERS_MAX = 500;

@@ -208,7 +208,14 @@ const failingOf = (source: Source) =>
   `${formatCount(actionableFailures(source))} of ${formatCount(source.messages)} fail`;
 
 /** The next step, and what to do for it. The failures are in an earlier block. */
-const nextActions = (facts: DomainDigestFacts): readonly MailBlock[] => {
+const nextActions = (facts: DomainDigestFacts): readonly MailBlock[] => [
+  ...stepActions(facts),
+  ...(facts.period === "monthly" && facts.reports > 0
+    ? [domainLink(facts.domain, "month", "Show the report to print")]
+    : []),
+];
+
+const stepActions = (facts: DomainDigestFacts): readonly MailBlock[] => {
   const { next, domain, recordToPublish } = facts;
   const { action: code = null, record = null, why } = next ?? { why: "nothing is left to do." };
   if (record !== null) return [action(`Next step: ${why}`), ...publishActions(domain, record)];

@@ -127,6 +127,14 @@ describe("mail that passes from many new addresses", () => {
     expectDocumented(harness);
   });
 
+  test("is alerted when the reports come a day later", async () => {
+    const made = await settled();
+    await pass(made, 0, 90);
+    replay(made, 80, (n) => `vm${n}.rent${n % 9}.example`);
+    await pass(made, 1, 90);
+    expect(made.harness.raised()).toContain("volume_spike new_addresses");
+  });
+
   test.each<[string, number, (n: number) => string | null]>([
     ["are few", 19, () => null],
     ["are of a known service", 80, (n) => `o${n}.outbound-mail.sendgrid.net`],

@@ -39,6 +39,8 @@ const KNOWN_REPORTERS_PART = 1 / 2;
 /** Alerts read to find the incidents. */
 const ALERTS_MAX = 200;
 const SIGNATURES_MAX = 5;
+/** Addresses that are new have no first mail of their own to wait for: the reported days decide. */
+const EVER = 0;
 /** The subject of incidents of new addresses. No source has this key. */
 const NEW_ADDRESSES = "new_addresses";
 
@@ -170,7 +172,7 @@ const isNameAwaited = ({ isNamePending, firstSeenAtMs }: KeyedSource, { domain, 
 
 /** Aligned mail from many addresses that never sent any before: a DKIM replay, a stolen key, an SPF record that allows too much. */
 const newAddressSpikes = (mail: Mail): readonly Spike[] => {
-  const { facts, incidents, reportedDays } = mail;
+  const { facts, incidents } = mail;
   const fresh = freshAddresses(mail);
   const past = incidents.get(NEW_ADDRESSES) ?? [];
   const addressesMin = facts.thresholds.volume_spike_addresses;
@@ -178,11 +180,10 @@ const newAddressSpikes = (mail: Mail): readonly Spike[] => {
     day,
     messages: countAddresses(of),
   }));
-  const firstDay = Math.min(facts.today, ...reportedDays);
   const begun = judgeVolume(
     perDay,
     past.map((one) => ({ ...one, isEnded: true, usual: 0 })),
-    firstDay,
+    EVER,
     measureOf(mail, addressesMin, 0),
   );
   const [last] = past;
@@ -193,7 +194,7 @@ const newAddressSpikes = (mail: Mail): readonly Spike[] => {
   const days = daysOf(among.flatMap(({ rows }) => rows));
   const measure = measureOf(mail, newAddressMessages(facts) / 2, 0);
   const opened = { startedDay, day: startedDay, messages: 0, usual: 0, isEnded: false };
-  const change = judgeVolume(days, [isOpen ? last : opened], firstDay, measure);
+  const change = judgeVolume(days, [isOpen ? last : opened], EVER, measure);
   if (change === null) return [];
   const spike = {
     subject: NEW_ADDRESSES,
