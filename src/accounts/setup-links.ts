@@ -150,6 +150,7 @@ export class SetupLinks {
       accountId,
       email,
       role: "owner",
+      tag: null,
       isOperator: true,
       passwordHash: null,
       timeZone: null,

@@ -92,7 +92,7 @@ export class UserStore {
 /** A user of the dashboard, without secrets. */
 export type User = Pick<
   UserRecord,
-  "id" | "accountId" | "email" | "role" | "isOperator" | "timeZone" | "createdAtMs" | "lastSignInAtMs"
+  "id" | "accountId" | "email" | "role" | "tag" | "isOperator" | "timeZone" | "createdAtMs" | "lastSignInAtMs"
 > & {
   /** Whether a password is set; until then a set-up link is open or has expired. */
   readonly hasPassword: boolean;
@@ -107,6 +107,7 @@ export const userOf = (record: UserRecord): User => ({
   accountId: record.accountId,
   email: record.email,
   role: record.role,
+  tag: record.tag,
   isOperator: record.isOperator,
   timeZone: record.timeZone,
   createdAtMs: record.createdAtMs,
@@ -129,6 +130,7 @@ const MESSAGES = {
   email_invalid: "This is not an email address.",
   email_taken: "A user with this email address already exists.",
   password_wrong: "This is not your password.",
+  viewer_invalid: "A viewer sees the domains of one tag, which must be given, and cannot be an operator.",
   last_owner: "This is the last owner of the account. Make another user an owner first.",
   forbidden: "Only an operator of the service may change an operator.",
   link_invalid: "This link does not exist.",

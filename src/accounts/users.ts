@@ -28,6 +28,8 @@ export interface NewUser {
   readonly email: string;
   readonly role: UserRole;
   readonly isOperator: boolean;
+  /** The tag whose domains a viewer sees; absent or null for other roles. */
+  readonly tag?: string | null;
 }
 
 /** A user with a one-time link, whose token is shown only once. */
@@ -124,13 +126,17 @@ export class Users {
     });
   }
 
-  changeRole(id: string, role: UserRole, by: UserActor): Result<User, UserProblem> {
+  /** Changes the role, and the tag of a viewer. */
+  changeRole(id: string, role: UserRole, by: UserActor, tag: string | null = null): Result<User, UserProblem> {
     return this.#change(id, by, (tx, { user }) => {
-      if (user.role === role) return ok(userOf(user));
-      if (role === "member" && this.#isLastOwner(user)) return refuse("last_owner");
-      this.deps.store.update(tx, id, { role });
-      this.#audit(tx, user, by, { action: "users.role", before: { role: user.role }, after: { role } });
-      return ok(userOf({ ...user, role }));
+      const change = { role, tag: role === "viewer" ? tag : null };
+      if (user.role === role && user.tag === change.tag) return ok(userOf(user));
+      if (role === "viewer" && (tag === null || user.isOperator)) return refuse("viewer_invalid");
+      if (role !== "owner" && this.#isLastOwner(user)) return refuse("last_owner");
+      this.deps.store.update(tx, id, change);
+      const before = { role: user.role, tag: user.tag };
+      this.#audit(tx, user, by, { action: "users.role", before, after: change });
+      return ok(userOf({ ...user, ...change }));
     });
   }
 
@@ -170,6 +176,8 @@ export class Users {
   ): Result<UserRecord, UserProblem> {
     const email = normalizedEmail(requested.email);
     if (by !== null && (by.accountId !== accountId || (isOperator && !by.isOperator))) return refuse("forbidden");
+    const tag = role === "viewer" ? (requested.tag ?? null) : null;
+    if (role === "viewer" && (tag === null || isOperator)) return refuse("viewer_invalid");
     if (email === null) return refuse("email_invalid");
     if (this.deps.accounts.findAccount(accountId) === undefined) return refuse("unknown_account");
     if (this.deps.store.findByEmail(email) !== undefined) return refuse("email_taken");
@@ -178,6 +186,7 @@ export class Users {
       accountId,
       email,
       role,
+      tag,
       isOperator,
       ...WITHOUT_SECRETS,
       passwordHash,
@@ -186,7 +195,7 @@ export class Users {
       lastSignInAtMs: null,
     };
     this.deps.store.insert(tx, user);
-    this.#audit(tx, user, by, { action: "users.add", after: { role, operator: isOperator } });
+    this.#audit(tx, user, by, { action: "users.add", after: { role, tag, operator: isOperator } });
     return ok(user);
   }
 

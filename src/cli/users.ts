@@ -94,17 +94,24 @@ const USERS = group(
         account: { ...accountOption, description: "account of the user; required when there are several" },
         role: choice(
           "<role>",
-          ["owner", "member"],
-          "owner: everything; member: all but users, keys and settings (default: owner for the first user of an account)",
+          ["owner", "member", "viewer"],
+          "owner: everything; member: all but users, keys and settings; viewer: reads the domains of one tag (default: owner for the first user of an account)",
         ),
+        tag: option("<tag>", "the tag whose domains a viewer sees"),
         operator: toggle("also show what concerns the whole service (default for the first user of all)"),
         passwordStdin: toggle("read the password from standard input instead of printing a link"),
       },
-      async run(context, { email, account, role: given, operator, passwordStdin }) {
+      async run(context, { email, account, role: given, tag, operator, passwordStdin }) {
         const { users, db, io, print } = context;
         const accountId = accountIdOf(db, account);
         const role = given ?? (users.list(accountId).length === 0 ? "owner" : "member");
-        const requested = { email, accountId, role, isOperator: operator || !users.hasUsers() };
+        const requested = {
+          email,
+          accountId,
+          role,
+          tag: tag?.toLowerCase() ?? null,
+          isOperator: operator || !users.hasUsers(),
+        };
         if (!passwordStdin) return showLink(context, done(users.invite(requested, null)));
         const user = done(await users.create({ ...requested, password: await readPassword(io) }, null));
         print(viewOf(context, user), () => `User ${user.email} is added.`);

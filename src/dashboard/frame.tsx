@@ -135,61 +135,74 @@ const Notice = ({ kind, children }: { readonly kind: "ok" | "bad"; readonly chil
   </p>
 );
 
-const Navigation = ({ view, viewer, facts, theme, help }: FrameProps & { readonly viewer: Viewer }) => (
-  <div class="nav">
-    <nav aria-label="Sections">
-      <ul>
-        {SECTIONS.map(([section, title, path, icon]) => {
-          const count = facts?.attention[section] ?? 0;
-          return (
-            <li key={section}>
-              <Link href={path} isCurrent={section === view.section}>
-                <Icon name={icon} />
-                <span>{title}</span>
-                {count > 0 && (
-                  <span class="count">
-                    {count > 99 ? "99+" : count}
-                    <span class="unseen">{count === 1 ? " needs attention" : " need attention"}</span>
-                  </span>
-                )}
-              </Link>
+const Navigation = ({ view, viewer, facts, theme, help }: FrameProps & { readonly viewer: Viewer }) => {
+  const { mayOpen } = usePage();
+  return (
+    <div class="nav">
+      <nav aria-label="Sections">
+        <ul>
+          {SECTIONS.filter(([, , path]) => mayOpen(path)).map(([section, title, path, icon]) => {
+            const count = facts?.attention[section] ?? 0;
+            return (
+              <li key={section}>
+                <Link href={path} isCurrent={section === view.section}>
+                  <Icon name={icon} />
+                  <span>{title}</span>
+                  {count > 0 && (
+                    <span class="count">
+                      {count > 99 ? "99+" : count}
+                      <span class="unseen">{count === 1 ? " needs attention" : " need attention"}</span>
+                    </span>
+                  )}
+                </Link>
+              </li>
+            );
+          })}
+          {help !== null && (
+            <li>
+              <a href={help}>
+                <Icon name="circle-help" />
+                <span>Help</span>
+              </a>
             </li>
-          );
-        })}
-        {help !== null && (
-          <li>
-            <a href={help}>
-              <Icon name="circle-help" />
-              <span>Help</span>
-            </a>
-          </li>
-        )}
-      </ul>
-    </nav>
-    <div class="who">
-      <ModeSwitch viewer={viewer} section={view.section} />
-      <p>
-        <Link href="/settings/profile" class="plain">
-          {viewer.user.email}
-        </Link>
-      </p>
-      <p class="soft small">
-        {viewer.account.name}
-        {facts !== null && (
-          <>
-            {" · "}
-            <Num value={facts.credits} /> {facts.credits === 1 ? "credit" : "credits"}
-          </>
-        )}
-      </p>
-      <div class="who-acts">
-        <ThemeForm theme={theme} />
-        <PostForm action="/sign-out">
-          <Button kind="quiet" icon="log-out">
-            Sign out
-          </Button>
-        </PostForm>
-      </div>
+          )}
+        </ul>
+      </nav>
+      <Who {...{ view, viewer, facts, theme }} />
+    </div>
+  );
+};
+
+/** Who is signed in, the mode and the theme. */
+const Who = ({
+  view,
+  viewer,
+  facts,
+  theme,
+}: Pick<FrameProps, "view" | "facts" | "theme"> & { readonly viewer: Viewer }) => (
+  <div class="who">
+    <ModeSwitch viewer={viewer} section={view.section} />
+    <p>
+      <Link href="/settings/profile" class="plain">
+        {viewer.user.email}
+      </Link>
+    </p>
+    <p class="soft small">
+      {viewer.account.name}
+      {facts !== null && (
+        <>
+          {" · "}
+          <Num value={facts.credits} /> {facts.credits === 1 ? "credit" : "credits"}
+        </>
+      )}
+    </p>
+    <div class="who-acts">
+      <ThemeForm theme={theme} />
+      <PostForm action="/sign-out">
+        <Button kind="quiet" icon="log-out">
+          Sign out
+        </Button>
+      </PostForm>
     </div>
   </div>
 );

@@ -7,6 +7,7 @@ import { hasRole, ROLES, roleOfForm } from "./roles.ts";
 const start = createApps();
 const ID = "019b7600-0000-7000-8000-000000000001";
 const USERS = {
+  viewer: { role: "viewer", isOperator: false, tag: "client-a" },
   member: { role: "member", isOperator: false },
   owner: { role: "owner", isOperator: false },
   operator: { role: "member", isOperator: true },
@@ -16,7 +17,7 @@ const concrete = (path: string): string => path.replaceAll(/:\w+/g, ID);
 const forms = ROLES.flatMap(({ role, forms: of }) => Object.keys(of).map((path) => ({ role, path })));
 const pages = ROLES.flatMap(({ role, pages: of }) => of.map((path) => ({ role, path })));
 
-describe.each(["member", "owner", "operator"] as const)("as %s", (name) => {
+describe.each(["viewer", "member", "owner", "operator"] as const)("as %s", (name) => {
   const enter = (app: ReturnType<typeof start>) => signIn(app, { email: `${name}@example.com`, ...USERS[name] });
 
   test("exactly the forms of the table are allowed, live and in test mode", async () => {
@@ -27,7 +28,10 @@ describe.each(["member", "owner", "operator"] as const)("as %s", (name) => {
         // A wrong token: a form that is allowed is refused for it, and nothing is changed.
         const { text, status } = await visitor.post(`${prefix}${concrete(path)}`, {}, "x");
         expect([path, status]).toEqual([path, 403]);
-        const isDenied = text.includes("Only an owner of the account") || text.includes("Only an operator of this");
+        const isDenied =
+          text.includes("Only an owner of the account") ||
+          text.includes("Only an operator of this") ||
+          text.includes("Only members");
         expect([path, isDenied]).toEqual([path, !hasRole(role, USERS[name])]);
       }
     }

@@ -12,13 +12,42 @@ interface RoleRules {
   /** The words of the guide to the dashboard about the role. */
   readonly may: string;
   readonly forms: Readonly<Record<string, Recorded>>;
-  /** Pages that others may not open. A member opens all others. */
+  /** Pages that only this role and higher ones may open; those of a viewer are the only ones for it. A member opens all others. */
   readonly pages: readonly string[];
 }
 
 const action = (name: string): Recorded => ({ action: name });
 const useCase = (name: string): Recorded => ({ useCase: name });
 const none = (reason: string): Recorded => ({ none: reason });
+
+const VIEWER_FORMS = {
+  "/settings/profile/password": useCase("users.password"),
+  "/settings/profile/time-zone": action("users.time-zone"),
+  "/settings/profile/sessions/:id/end": action("users.sign-out"),
+  "/settings/profile/codes/enrol": action("users.second-factor.begin"),
+  "/settings/profile/codes/cancel": action("users.second-factor.cancel"),
+  "/settings/profile/codes/confirm": useCase("users.second-factor.on"),
+  "/settings/profile/codes": useCase("users.second-factor"),
+  "/sign-out": action("users.sign-out"),
+  "/sign-out/everywhere": action("users.sign-out"),
+} as const;
+
+/** The pages of one domain that show nothing of others. */
+const VIEWER_PAGES = [
+  "/dmarc",
+  "/dmarc.csv",
+  "/dmarc/:id",
+  "/dmarc/:id/month",
+  "/dmarc/:id/sources",
+  "/dmarc/:id/sources/:key",
+  "/dmarc/:id/record",
+  "/dmarc/:id/advice",
+  "/dmarc/:id/health",
+  "/dmarc/:id/reports",
+  "/dmarc/:id/tls",
+  "/dmarc/:id/alerts",
+  "/settings/profile",
+];
 
 const MEMBER_FORMS = {
   "/verify": none("the verification itself names its user"),
@@ -47,15 +76,6 @@ const MEMBER_FORMS = {
   "/blocklists/:id/listings/:listing/requested": action("targets.delisting-requested"),
   "/blocklists/:id/listings/:listing/acknowledged": action("targets.acknowledge"),
   "/blocklists/lists/:list/test": none("one query of a list, which changes nothing"),
-  "/settings/profile/password": useCase("users.password"),
-  "/settings/profile/time-zone": action("users.time-zone"),
-  "/settings/profile/sessions/:id/end": action("users.sign-out"),
-  "/settings/profile/codes/enrol": action("users.second-factor.begin"),
-  "/settings/profile/codes/cancel": action("users.second-factor.cancel"),
-  "/settings/profile/codes/confirm": useCase("users.second-factor.on"),
-  "/settings/profile/codes": useCase("users.second-factor"),
-  "/sign-out": action("users.sign-out"),
-  "/sign-out/everywhere": action("users.sign-out"),
 } as const;
 
 const OWNER_FORMS = {
@@ -107,6 +127,12 @@ const OPERATOR_FORMS = {
 
 /** What each role may do. The pages, the forms and the guide follow this table; an operator is a member or an owner, too. */
 export const ROLES: readonly RoleRules[] = [
+  {
+    role: "viewer",
+    may: "read the DMARC pages of the domains with one tag, and nothing else; change the own profile",
+    forms: VIEWER_FORMS,
+    pages: VIEWER_PAGES,
+  },
   {
     role: "member",
     may: "verify addresses, upload lists and reports, read everything of the account but its keys, users and audit log, and act on alerts: acknowledge, mute, classify senders, check now",
@@ -190,6 +216,9 @@ export const roleOfForm = (path: string): Access => roleOf("POST", path) ?? "any
 /** The role that a page needs. */
 export const roleOfPage = (path: string): Access => roleOf("GET", path) ?? "anyone";
 
+/** Whether a viewer may open a page: only those of the table. */
+export const isViewerPage = (path: string): boolean => roleOf("GET", path) === "viewer";
+
 /** Whether a user has a role. */
 export const hasRole = (
   access: Access,
@@ -198,5 +227,6 @@ export const hasRole = (
   if (access === "anyone") return true;
   if (user === undefined) return false;
   if (access === "operator") return user.isOperator;
-  return access === "member" || user.role === "owner";
+  if (access === "viewer") return true;
+  return access === "member" ? user.role !== "viewer" : user.role === "owner";
 };

@@ -30,7 +30,15 @@ const ACCOUNT = {
 
 const signedIn = (name: string, user: Partial<ActiveSession["user"]> = {}): ActiveSession => ({
   ...{ sessionId: name, csrfToken: `csrf of ${name}`, account: ACCOUNT },
-  user: { id: name, email: `${name}@example.com`, role: "member", isOperator: false, timeZone: null, ...user },
+  user: {
+    id: name,
+    email: `${name}@example.com`,
+    role: "member",
+    isOperator: false,
+    tag: null,
+    timeZone: null,
+    ...user,
+  },
 });
 
 const SESSIONS = new Map([

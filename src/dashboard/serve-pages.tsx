@@ -23,7 +23,7 @@ import { Frame, type FrameFacts } from "./frame.tsx";
 import { helpPath } from "./help.ts";
 import { PageTurns } from "./page-turns.ts";
 import type { PageRoute } from "./page.ts";
-import { hasRole, roleOfForm, roleOfPage } from "./roles.ts";
+import { hasRole, isViewerPage, roleOfForm, roleOfPage } from "./roles.ts";
 import { ShownOnce } from "./shown-once.tsx";
 import { Empty } from "./components/panel.tsx";
 import { ButtonLink } from "./components/link.tsx";
@@ -37,6 +37,8 @@ export interface ActiveSession {
     readonly email: string;
     readonly role: Role;
     readonly isOperator: boolean;
+    /** The tag whose domains a viewer sees; null for other roles. */
+    readonly tag: string | null;
     /** Null: the zone of the browser. */
     readonly timeZone: string | null;
   };
@@ -148,6 +150,8 @@ export class Dashboard {
     if (viewer === null) this.options.guard.admitAnyone(request);
     else this.options.guard.admitUser(request, viewer.account.id);
     if (viewer === null && route.access !== "anyone") return toSignIn(request);
+    if (viewer?.user.role === "viewer" && route.method === "GET" && route.path === "/")
+      return redirectToPath(viewer.href("/dmarc"));
     if (!hasRole(route.access, viewer?.user))
       return this.#render(visit, { view: { ...ErrorBody({ status: 403, message: deniedText(route) }), status: 403 } });
     if (route.method === "POST") await abortIfClientGone(request);
@@ -220,7 +224,9 @@ export class Dashboard {
     const nowMs = this.options.clock.nowMs();
     const fieldIds = new Map<string, number>();
     const may = (action: string): boolean => hasRole(roleOfForm(action), viewer?.user);
-    const mayOpen = (page: string): boolean => hasRole(roleOfPage(page), viewer?.user);
+    const isViewer = viewer?.user.role === "viewer";
+    const mayOpen = (page: string): boolean =>
+      isViewer ? isViewerPage(page) : hasRole(roleOfPage(page), viewer?.user);
     const facts: PageFacts = {
       csrfToken,
       fieldIds,
@@ -242,7 +248,7 @@ export class Dashboard {
       theme: readTheme(request),
       help: this.options.hasManual ? helpPath(visit.path) : null,
       message: form?.message ?? null,
-      facts: viewer === null ? null : this.options.frameFacts(viewer),
+      facts: viewer === null || isViewer ? null : this.options.frameFacts(viewer),
     };
     const markup = renderToString(
       <PageContext.Provider value={facts}>
@@ -274,7 +280,15 @@ const viewerFrom = ({ sessionId, csrfToken, user, account }: ActiveSession, requ
     csrfToken,
     timeZone: user.timeZone ?? readTimeZone(request),
     href: hrefIn(mode),
-    caller: { keyId: `user:${id}`, accountId: account.id, mode, scopes: SCOPES, rate: rateOf(account) },
+    caller: {
+      keyId: `user:${id}`,
+      accountId: account.id,
+      mode,
+      scopes: role === "viewer" ? ["dmarc:read"] : SCOPES,
+      rate: rateOf(account),
+      // A viewer without a tag, which cannot be, sees nothing.
+      onlyTag: role === "viewer" ? (user.tag ?? "") : null,
+    },
   };
 };
 
@@ -287,7 +301,9 @@ const hasSucceeded = (outcome: Outcome | Response): boolean =>
 const deniedText = ({ access }: PageRoute): string =>
   access === "owner"
     ? "Only an owner of the account can do this. Ask one of the owners."
-    : "Only an operator of this service can see this page.";
+    : access === "member"
+      ? "Only members of the account can see this page."
+      : "Only an operator of this service can see this page.";
 
 /** A page that was loaded by a script sends the whole browser to the sign-in. */
 const toSignIn = (request: Request): Response => {

@@ -8,6 +8,7 @@ const STATUS_OF: Partial<Readonly<Record<UserProblem["code"], ErrorCode>>> = {
   account_disabled: "account_disabled",
   email_taken: "conflict",
   last_owner: "conflict",
+  viewer_invalid: "conflict",
   throttled: "rate_limited",
   busy: "unavailable",
 };

@@ -7,7 +7,7 @@ import { CSRF_FIELD } from "./cookies.ts";
 /** The sections of the navigation. */
 export type Section = "home" | "verify" | "lists" | "dmarc" | "blocklists" | "usage" | "webhooks" | "settings";
 
-export type Role = "owner" | "member";
+export type Role = "owner" | "member" | "viewer";
 
 /** Who is signed in, and where: the account and the mode of the page. */
 export interface Viewer {

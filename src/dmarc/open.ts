@@ -124,8 +124,7 @@ export class DmarcSlice {
       reports: new ReportQueryStore(db),
       findDomain: (caller, id) => this.domains.find(caller, id),
     };
-    this.raised = alertStore;
-    this.shares = new ReportShares(runtime);
+    [this.raised, this.shares] = [alertStore, new ReportShares(runtime)];
     this.#alertJob = new AlertJob(runtime, {
       all: { rollups, rules: new AlertRuleStore(db) },
       trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },

@@ -47,17 +47,18 @@ const formOf = (fields: Fields, csrf: string): URLSearchParams => {
 export interface SignInOptions {
   readonly account?: string;
   readonly email?: string;
-  readonly role?: "owner" | "member";
+  readonly role?: "owner" | "member" | "viewer";
+  readonly tag?: string;
   readonly isOperator?: boolean;
 }
 
 /** Signs a user in to the service of a test, by default an owner and operator of the main account, which is created if necessary. */
 export const signIn = async (app: TestApp, options: SignInOptions = {}): Promise<Visitor> => {
-  const { account = "main", email = `${account}@example.com`, role = "owner", isOperator = true } = options;
+  const { account = "main", email = `${account}@example.com`, role = "owner", isOperator = true, tag = null } = options;
   const { users, sessions, store } = app.service.accounts;
   if (store.findAccountByName(account) === undefined) app.newAccount(account, "scale");
   const accountId = store.findAccountByName(account)?.id ?? "";
-  const invited = users.invite({ accountId, email, role, isOperator }, null);
+  const invited = users.invite({ accountId, email, role, isOperator, tag }, null);
   if (!invited.ok) throw new Error(`no user: ${JSON.stringify(invited.error)}`);
   const client = { address: "192.0.2.1", userAgent: "test" };
   const token = app.db.transact((tx) => sessions.open(tx, invited.value.user.id, client));

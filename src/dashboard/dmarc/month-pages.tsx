@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { type ReportShare, SHARE_DAYS_MAX } from "../../dmarc/records/domains/shares.ts";
+import type { ReportShare } from "../../dmarc/records/domains/share-store.ts";
+import { SHARE_DAYS_MAX } from "../../dmarc/records/domains/shares.ts";
 import { isId } from "../../foundation/base/secrets.ts";
 import { Button, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
@@ -9,7 +10,8 @@ import { Time } from "../components/time.tsx";
 import { optionalText } from "../form-input.ts";
 import { formAction, page, publicPage, type PageRoute } from "../page.ts";
 import { redirectTo } from "../redirect.ts";
-import type { View } from "../visit.ts";
+import { usePage, type View } from "../visit.ts";
+import { CopyBlock } from "../components/copy.tsx";
 import { domainParameters } from "./domain-page.tsx";
 import { DomainHead } from "./domain-head.tsx";
 import { MonthReport, monthNamed, monthQuery, monthsUntil, monthTitle } from "./month-report.tsx";
@@ -64,31 +66,35 @@ export const monthPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =>
         return redirectTo(viewer, `/dmarc/${id}/month`, { ok: "The link shows nothing any more." });
       },
     ),
-    publicPage(
-      { path: "/r/:token", params: z.object({ token: z.string() }), query: monthQuery },
-      async ({ params: { token }, query }) => {
-        const { row, share } = await shares.open(token);
-        const month = monthNamed(query.month, clock.nowMs());
-        return {
-          title: `${row.domain}, ${monthTitle(month.name)}`,
-          section: null,
-          isBare: true,
-          body: (
-            <>
-              <MonthChoice action={`/r/${token}`} current={month.name} nowMs={clock.nowMs()} />
-              <MonthReport
-                {...{ row, month, facts: reading.month(row, month.range), overview: overview.overviewOf(row) }}
-              />
-              <p class="soft small no-print">
-                This link ends on <Time atMs={share.expiresAtMs} style="day" />.
-              </p>
-            </>
-          ),
-        };
-      },
-    ),
+    sharedPage(useCases),
   ];
 };
+
+/** The report for anybody who has the link. */
+const sharedPage = ({ reading, overview, shares, clock }: DmarcPageUseCases): PageRoute =>
+  publicPage(
+    { path: "/r/:token", params: z.object({ token: z.string() }), query: monthQuery },
+    async ({ params: { token }, query }) => {
+      const { row, share } = await shares.open(token);
+      const month = monthNamed(query.month, clock.nowMs());
+      return {
+        title: `${row.domain}, ${monthTitle(month.name)}`,
+        section: null,
+        isBare: true,
+        body: (
+          <>
+            <MonthChoice action={`/r/${token}`} current={month.name} nowMs={clock.nowMs()} />
+            <MonthReport
+              {...{ row, month, facts: reading.month(row, month.range), overview: overview.overviewOf(row) }}
+            />
+            <p class="soft small no-print">
+              This link ends on <Time atMs={share.expiresAtMs} style="day" />.
+            </p>
+          </>
+        ),
+      };
+    },
+  );
 
 const MonthChoice = (props: { readonly action: string; readonly current: string; readonly nowMs: number }) => (
   <div class="no-print">
@@ -111,6 +117,7 @@ const newLinkView = (
 ): View => ({
   title: `Link to the report of ${domain}`,
   section: "dmarc",
+  isShownOnce: true,
   body: (
     <>
       <PageHead
@@ -126,7 +133,7 @@ const newLinkView = (
         title="Copy the link now: it is not shown again"
         actions={<ButtonLink href={`/dmarc/${id}/month`}>Back to the report</ButtonLink>}
       >
-        <p class="mono break">{url}</p>
+        <CopyBlock text={url} label="Read-only link" />
         <p>
           Anybody who has it can read the monthly reports of this domain until <Time atMs={expiresAtMs} style="day" />.
         </p>
@@ -152,27 +159,31 @@ const ShareLinks = ({
   readonly id: string;
   readonly shares: readonly ReportShare[];
   readonly nowMs: number;
-}) => (
-  <div class="no-print">
-    <Panel title="Read-only links">
-      <p class="soft">A link shows this report, and nothing else, to anybody who has it.</p>
-      <PostForm action={`/dmarc/${id}/shares`} class="form">
-        <Field name="note" label="For whom" value={null} />
-        <Field name="days" label="Ends after days" type="number" value={DAYS_DEFAULT} />
-        <Button kind="main">Create a link</Button>
-      </PostForm>
-    </Panel>
-    {shares.length > 0 && (
-      <Panel title="Links" isFlush>
-        <Table
-          caption="Links"
-          columns={COLUMNS}
-          rows={shares.map((share) => ({ key: share.id, cells: cellsOf(id, share, nowMs) }))}
-        />
+}) => {
+  const { may } = usePage();
+  if (!may(`/dmarc/${id}/shares`)) return null;
+  return (
+    <div class="no-print">
+      <Panel title="Read-only links">
+        <p class="soft">A link shows this report, and nothing else, to anybody who has it.</p>
+        <PostForm action={`/dmarc/${id}/shares`} class="form">
+          <Field name="note" label="For whom" value={null} />
+          <Field name="days" label="Ends after days" type="number" value={DAYS_DEFAULT} />
+          <Button kind="main">Create a link</Button>
+        </PostForm>
       </Panel>
-    )}
-  </div>
-);
+      {shares.length > 0 && (
+        <Panel title="Links" isFlush>
+          <Table
+            caption="Links"
+            columns={COLUMNS}
+            rows={shares.map((share) => ({ key: share.id, cells: cellsOf(id, share, nowMs) }))}
+          />
+        </Panel>
+      )}
+    </div>
+  );
+};
 
 const cellsOf = (id: string, share: ReportShare, nowMs: number) => {
   const { note, createdAtMs, expiresAtMs, revokedAtMs, lastUsedAtMs } = share;

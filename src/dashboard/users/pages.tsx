@@ -9,6 +9,7 @@ import { redirectTo } from "../redirect.ts";
 import { userRefusal } from "../user-refusal.ts";
 import type { User } from "../../accounts/user-store.ts";
 import { Badge } from "../components/badge.tsx";
+import { optionalText } from "../form-input.ts";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import { ButtonLink, Link, SettingsTabs } from "../components/link.tsx";
@@ -33,8 +34,11 @@ export interface UserPagesParts {
 }
 
 const PATH = "/settings/users";
-const ROLE = z.enum(["owner", "member"]);
-const INVITE_FORM = z.object({ email: z.string().max(500), role: ROLE });
+const ROLE = z.enum(["owner", "member", "viewer"]);
+const TAG_CHARACTERS_MAX = 40;
+/** As tags of domains are stored: in lower case. */
+const tag = optionalText(TAG_CHARACTERS_MAX).transform((text) => text?.toLowerCase() ?? null);
+const INVITE_FORM = z.object({ email: z.string().max(500), role: ROLE, tag });
 const USER_PATH = z.object({ id: z.string() });
 
 const actorOf = ({ user, account }: Viewer): UserActor => ({
@@ -70,12 +74,12 @@ export const createUserPages = (parts: UserPagesParts): readonly PageRoute[] => 
     ),
     ...createLinkActions(parts),
     formAction(
-      { path: `${PATH}/:id/role`, params: USER_PATH, form: z.object({ role: ROLE }) },
+      { path: `${PATH}/:id/role`, params: USER_PATH, form: z.object({ role: ROLE, tag }) },
       ({ viewer, params: { id }, form }) => {
-        const changed = users.changeRole(id, form.role, actorOf(viewer));
+        const changed = users.changeRole(id, form.role, actorOf(viewer), form.tag);
         if (!changed.ok) throw userRefusal(changed.error);
-        const isDemoted = id === viewer.user.id && form.role === "member";
-        const ok = `${changed.value.email} is now ${form.role === "owner" ? "an owner" : "a member"}.`;
+        const isDemoted = id === viewer.user.id && form.role !== "owner";
+        const ok = `${changed.value.email} is now ${form.role === "owner" ? "an owner" : `a ${form.role}`}.`;
         return redirectTo(viewer, isDemoted ? "/settings/profile" : `${PATH}/${id}`, { ok });
       },
       again,
@@ -131,10 +135,11 @@ const createLinkActions = ({ users, baseUrl, mail }: UserPagesParts): readonly P
 const ROLES = [
   ["member", "Member"],
   ["owner", "Owner"],
+  ["viewer", "Viewer of one tag"],
 ] as const;
 
 const ROLES_HINT =
-  "Members verify, upload lists and reports, read results and reports, and act on alerts. Owners also manage domains, blocklist targets, webhooks, keys, users and settings.";
+  "Members verify, upload lists and reports, read results and reports, and act on alerts. Owners also manage domains, blocklist targets, webhooks, keys, users and settings. Viewers only read the DMARC pages of the domains with one tag.";
 
 /** The users of the viewer's account. */
 const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View => ({
@@ -173,7 +178,8 @@ const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View => ({
   ),
 });
 
-const roleText = ({ role, isOperator }: User): string => (isOperator ? `${role}, operator` : role);
+const roleText = ({ role, tag: seen, isOperator }: User): string =>
+  isOperator ? `${role}, operator` : seen === null ? role : `${role} of ${seen}`;
 
 const State = ({ user, linkExpiresAtMs }: UserOfAccount) => {
   if (user.hasSecondFactor)
@@ -205,6 +211,7 @@ const InvitePanel = () => (
     <PostForm action={PATH} class="form">
       <Field name="email" label="Email address" type="email" autocomplete="off" isRequired />
       <SelectField name="role" label="Role" options={ROLES} value="member" hint={ROLES_HINT} />
+      <Field name="tag" label="Tag, for a viewer" value={null} />
       <Button kind="main" icon="plus">
         Create an invitation
       </Button>
@@ -295,6 +302,7 @@ const UserForms = ({ user, isSelf }: { readonly user: User; readonly isSelf: boo
     <Panel title="Role">
       <PostForm action={`${PATH}/${user.id}/role`} class="form">
         <SelectField name="role" label="Role" options={ROLES} value={user.role} hint={ROLES_HINT} />
+        <Field name="tag" label="Tag, for a viewer" value={user.tag} />
         <Button>Change the role</Button>
       </PostForm>
     </Panel>

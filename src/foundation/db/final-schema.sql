@@ -612,7 +612,7 @@ CREATE TABLE `users` (
 	`recovery_codes` text NOT NULL,
 	`time_zone` text,
 	`created_at_ms` integer NOT NULL,
-	`last_sign_in_at_ms` integer,
+	`last_sign_in_at_ms` integer, `tag` text,
 	FOREIGN KEY (`account_id`) REFERENCES `accounts`(`id`) ON UPDATE no action ON DELETE no action
 );
 CREATE UNIQUE INDEX `users_email_unique` ON `users` (`email`);

@@ -10,7 +10,9 @@ export const users = sqliteTable(
     accountId: requiredText("account_id").references(() => accounts.id),
     /** Normalized, lower case: one person has one user on a service. */
     email: requiredText().unique(),
-    role: text({ enum: ["owner", "member"] }).notNull(),
+    role: text({ enum: ["owner", "member", "viewer"] }).notNull(),
+    /** The tag whose domains a viewer sees; null for other roles. */
+    tag: text(),
     /** Whether it also sees what concerns the whole service. */
     isOperator: requiredFlag("is_operator"),
     /** Argon2id; null until a set-up link is used. */

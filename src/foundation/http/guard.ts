@@ -11,6 +11,8 @@ export interface Caller {
   readonly mode: KeyMode;
   readonly scopes: readonly string[];
   readonly rate: Rate;
+  /** Only domains with this tag exist for it; absent or null: all of the account. */
+  readonly onlyTag?: string | null;
 }
 
 /** Finds the caller by the `Authorization` header: `"disabled"` when the account is, undefined without a valid key. */

@@ -55,7 +55,8 @@ type Stored = Omit<DomainOverview, keyof typeof overviewBodySchema.shape> & { re
 const COLUMNS = `computed_at_ms computedAtMs, messages_7 messages7, aligned_7 aligned7, messages_30 messages30,
   aligned_30 aligned30, actionable_30 actionable30, body`;
 
-const OF_OWNER = "d.account_id = $account AND d.mode = $mode AND d.deleted_at_ms IS NULL";
+const OF_OWNER = `d.account_id = $account AND d.mode = $mode AND d.deleted_at_ms IS NULL
+  AND ($only IS NULL OR EXISTS (SELECT 1 FROM json_each(d.tags) WHERE value = $only))`;
 const STATUS = `CASE WHEN d.monitoring_enabled = 0 THEN 'paused' WHEN d.status <> 'active' THEN d.status
   WHEN d.last_report_at_ms < $silent AND d.sends_mail IS NOT 0 THEN 'silent' ELSE 'active' END`;
 const URGENCY = `CASE ${STATUS} WHEN 'action_required' THEN 0 WHEN 'paused' THEN 3 ELSE
@@ -117,7 +118,7 @@ export class DomainOverviewStore {
   }
 
   /** The numbers of an owner's domains in an order. */
-  list({ accountId, mode }: DomainOwner, query: ListQuery): number[] {
+  list({ accountId, mode, onlyTag: only = null }: DomainOwner, query: ListQuery): number[] {
     const { text, tag, status, silentBeforeMs, alerted, limit, offset } = query;
     return this.deps.sqlite
       .query<{ number: number }, Record<string, string | number | null>>(
@@ -130,6 +131,7 @@ export class DomainOverviewStore {
       .all({
         account: accountId,
         mode,
+        only,
         tag,
         status,
         silent: silentBeforeMs,
@@ -143,36 +145,39 @@ export class DomainOverviewStore {
   }
 
   /** How many domains of an owner there are by status. */
-  countByStatus({ accountId, mode }: DomainOwner, silentBeforeMs: number): ReadonlyMap<ListedStatus, number> {
+  countByStatus(
+    { accountId, mode, onlyTag: only = null }: DomainOwner,
+    silentBeforeMs: number,
+  ): ReadonlyMap<ListedStatus, number> {
     const rows = this.deps.sqlite
-      .query<{ status: ListedStatus; domains: number }, Record<string, string | number>>(
+      .query<{ status: ListedStatus; domains: number }, Record<string, string | number | null>>(
         `SELECT ${STATUS} status, count(*) domains FROM dmarc_domains d WHERE ${OF_OWNER} GROUP BY 1`,
       )
-      .all({ account: accountId, mode, silent: silentBeforeMs });
+      .all({ account: accountId, mode, only, silent: silentBeforeMs });
     return new Map(rows.map(({ status, domains }) => [status, domains]));
   }
 
   /** The tags of an owner's domains in alphabetical order, with sums; a domain counts for each of its tags. */
-  tagSums({ accountId, mode }: DomainOwner): TagSums[] {
+  tagSums({ accountId, mode, onlyTag: only = null }: DomainOwner): TagSums[] {
     return this.deps.sqlite
-      .query<TagSums, Record<string, string | number>>(
+      .query<TagSums, Record<string, string | number | null>>(
         `SELECT t.value tag, count(*) domains, coalesce(sum(o.messages_30), 0) messages, coalesce(sum(o.aligned_30), 0) aligned,
           coalesce(sum(o.actionable_30), 0) actionable
           FROM dmarc_domains d JOIN json_each(d.tags) t LEFT JOIN dmarc_overviews o ON o.domain = d.number
-          WHERE ${OF_OWNER} GROUP BY 1 ORDER BY 1 LIMIT $limit`,
+          WHERE ${OF_OWNER} AND ($only IS NULL OR t.value = $only) GROUP BY 1 ORDER BY 1 LIMIT $limit`,
       )
-      .all({ account: accountId, mode, limit: TAGS_LISTED_MAX });
+      .all({ account: accountId, mode, only, limit: TAGS_LISTED_MAX });
   }
 
   /** The messages of seven days of all domains of an owner. */
-  sums({ accountId, mode }: DomainOwner): OverviewSums {
+  sums({ accountId, mode, onlyTag: only = null }: DomainOwner): OverviewSums {
     const row = this.deps.sqlite
-      .query<OverviewSums, Record<string, string>>(
+      .query<OverviewSums, Record<string, string | null>>(
         `SELECT count(*) domains, count(o.domain) counted, coalesce(sum(o.messages_7), 0) messages,
           coalesce(sum(o.aligned_7), 0) aligned, min(o.computed_at_ms) computedAtMs
           FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number WHERE ${OF_OWNER}`,
       )
-      .get({ account: accountId, mode });
+      .get({ account: accountId, mode, only });
     return row ?? { domains: 0, counted: 0, messages: 0, aligned: 0, computedAtMs: null };
   }
 }

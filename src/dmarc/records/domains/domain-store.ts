@@ -21,6 +21,8 @@ export type HistoryRow = Readonly<typeof dmarcHistory.$inferSelect>;
 export interface DomainOwner {
   readonly accountId: string;
   readonly mode: KeyMode;
+  /** A caller who sees only domains with this tag; absent or null: all. */
+  readonly onlyTag?: string | null;
 }
 
 export interface DomainFilters {
@@ -47,8 +49,14 @@ const domains = dmarcDomains;
 const isPresent = isNull(domains.deletedAtMs);
 // Written out: SQLite uses the partial index only when the condition is literally the same.
 const isMonitored = sql`deleted_at_ms is null and monitoring_enabled = 1`;
-const isOf = ({ accountId, mode }: DomainOwner) =>
-  and(eq(domains.accountId, accountId), eq(domains.mode, mode), isPresent);
+const hasTag = (tag: string) => sql`EXISTS (SELECT 1 FROM json_each(${domains.tags}) WHERE value = ${tag})`;
+const isOf = ({ accountId, mode, onlyTag = null }: DomainOwner) =>
+  and(
+    eq(domains.accountId, accountId),
+    eq(domains.mode, mode),
+    isPresent,
+    onlyTag === null ? undefined : hasTag(onlyTag),
+  );
 const isDue = (nowMs: number) =>
   and(isMonitored, lte(domains.nextCheckAtMs, nowMs), eq(domains.mode, "live"), sql.raw(OF_ENABLED_ACCOUNT));
 
@@ -127,7 +135,7 @@ export class DomainStore {
       status === undefined ? undefined : eq(domains.status, status),
       domain === undefined ? undefined : eq(domains.domain, domain),
       monitoringEnabled === undefined ? undefined : eq(domains.monitoringEnabled, monitoringEnabled),
-      tag === undefined ? undefined : sql`EXISTS (SELECT 1 FROM json_each(${domains.tags}) WHERE value = ${tag})`,
+      tag === undefined ? undefined : hasTag(tag),
     );
     return this.#orm.select().from(domains).where(matching).orderBy(desc(domains.id)).limit(page.limit).all();
   }

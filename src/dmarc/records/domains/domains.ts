@@ -84,6 +84,7 @@ export class Domains {
   find(caller: DomainOwner, id: string): DomainRow {
     const row = this.deps.store.findById(id);
     if (row === undefined || row.accountId !== caller.accountId || row.mode !== caller.mode) throw notFound();
+    if (caller.onlyTag != null && !row.tags.includes(caller.onlyTag)) throw notFound();
     return row;
   }
 
