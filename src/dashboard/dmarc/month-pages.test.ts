@@ -32,7 +32,7 @@ const filled = async () => {
 
 const shared = async () => {
   const made = await filled();
-  const created = await made.visitor.post(`/dmarc/${made.id}/shares`, { days: "7", note: "the board" });
+  const created = await made.visitor.submit(`/dmarc/${made.id}/shares`, { days: "7", note: "the board" });
   const token = /\/r\/([\w-]+)/.exec(created.text)?.[1] ?? "";
   const anyone = new Browser(made.app);
   return { ...made, token, anyone };
