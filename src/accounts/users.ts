@@ -56,6 +56,9 @@ const WITHOUT_SECRETS = {
   recoveryCodes: [],
 } as const;
 
+/** A role in the audit log, with the tag of a viewer. */
+const roleEntry = ({ role, tag }: Pick<UserRecord, "role" | "tag">) => (tag === null ? { role } : { role, tag });
+
 /** The administration of users. Changes by a user of the dashboard are limited to its own account. */
 export class Users {
   constructor(
@@ -134,8 +137,7 @@ export class Users {
       if (role === "viewer" && (tag === null || user.isOperator)) return refuse("viewer_invalid");
       if (role !== "owner" && this.#isLastOwner(user)) return refuse("last_owner");
       this.deps.store.update(tx, id, change);
-      const before = { role: user.role, tag: user.tag };
-      this.#audit(tx, user, by, { action: "users.role", before, after: change });
+      this.#audit(tx, user, by, { action: "users.role", before: roleEntry(user), after: roleEntry(change) });
       return ok(userOf({ ...user, ...change }));
     });
   }
@@ -195,7 +197,7 @@ export class Users {
       lastSignInAtMs: null,
     };
     this.deps.store.insert(tx, user);
-    this.#audit(tx, user, by, { action: "users.add", after: { role, tag, operator: isOperator } });
+    this.#audit(tx, user, by, { action: "users.add", after: { ...roleEntry({ role, tag }), operator: isOperator } });
     return ok(user);
   }
 

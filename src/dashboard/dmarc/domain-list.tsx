@@ -343,7 +343,6 @@ const CSV_AT_ONCE = 500;
 const CSV_COLUMNS = [
   "domain",
   "label",
-  "tags",
   "status",
   "attention",
   "policy",
@@ -355,6 +354,7 @@ const CSV_COLUMNS = [
   "next_step",
   "next_step_reason",
   "computed_at",
+  "tags",
 ];
 
 /** The domains of a list as a CSV file. `read` returns some of them. */
@@ -374,7 +374,6 @@ const cellsOf = ({ row, status, overview, attention }: DomainListItem): Cell[] =
   return [
     row.domain,
     row.label,
-    row.tags.join(" "),
     status,
     attention.map(({ title }) => title).join("; "),
     policyWords(readState(row.state)?.believed.policy),
@@ -389,5 +388,6 @@ const cellsOf = ({ row, status, overview, attention }: DomainListItem): Cell[] =
     row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
     ...(counts?.next == null ? [null, null] : [stepWords(counts.next), counts.next.why]),
     counts === null ? null : isoTime(counts.computedAtMs),
+    row.tags.join(" "),
   ];
 };

@@ -214,7 +214,9 @@ const Senders = ({ sources }: { readonly sources: readonly Source[] }) => {
         <thead>
           <tr>
             <th scope="col">Sender</th>
-            <th scope="col">Class</th>
+            <th scope="col" class="class">
+              Class
+            </th>
             <th scope="col" class="end">
               Messages
             </th>
@@ -227,7 +229,7 @@ const Senders = ({ sources }: { readonly sources: readonly Source[] }) => {
           {own.slice(0, SENDERS_MAX).map(({ key, name, classification, messages, aligned }) => (
             <tr key={key}>
               <th scope="row">{name}</th>
-              <td>{CLASS_WORDS[classification].text}</td>
+              <td class="class">{CLASS_WORDS[classification].text}</td>
               <td class="end num">{numberText(messages)}</td>
               <td class="end num">
                 <Percent part={aligned} whole={messages} />
@@ -237,7 +239,7 @@ const Senders = ({ sources }: { readonly sources: readonly Source[] }) => {
           {rest.length > 0 && (
             <tr>
               <th scope="row">{countText(rest.length, "other sender")}</th>
-              <td />
+              <td class="class" />
               <td class="end num">{numberText(sumBy(rest, ({ messages }) => messages))}</td>
               <td class="end num">
                 <Percent part={sumBy(rest, ({ aligned }) => aligned)} whole={sumBy(rest, ({ messages }) => messages)} />
