@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 23_212,
+  accounts: 23_361,
   blocklist: 60_082,
   bulk: 46_602,
-  cli: 44_736,
-  dashboard: 131_903,
-  dmarc: 195_339,
+  cli: 44_876,
+  dashboard: 137_063,
+  dmarc: 201_490,
   doctor: 11_453,
-  foundation: 92_730,
+  foundation: 92_955,
   "main.ts": 132,
   notifications: 24_362,
   service: 33_022,
   verify: 52_495,
 };
-const FILES_MAX = 612;
+const FILES_MAX = 619;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -23,7 +23,15 @@ import { z } from "zod";
 export const fleetOf = (seed: number, dns: FleetDns, { key, only }: { key: string; only: RegExp }): DomainPlan[] => {
   const addresses = createAddresses(dns, createChance(seed).named("addresses"));
   const builder = createBuilder(addresses, key);
-  const makers = [quietDomains, unalignedDomains, attackedDomains, eventfulDomains, hostingDomains, advisedDomains, volumeDomains];
+  const makers = [
+    quietDomains,
+    unalignedDomains,
+    attackedDomains,
+    eventfulDomains,
+    hostingDomains,
+    advisedDomains,
+    volumeDomains,
+  ];
   const plans = makers.flatMap((make) => make(builder));
   return plans.filter(({ name, theme }) => only.test(name) || only.test(theme));
 };

@@ -149,10 +149,10 @@ describe("the list of domains", () => {
   test("has no warning about missing reports of a domain that sends no mail", () => {
     const { overview } = filled();
     const owner = { ...OWNER, accountId: "parked" };
-    const page = overview.list(owner, { status: "silent", text: "", order: "name", limit: 10, offset: 0 });
+    const page = overview.list(owner, { status: "silent", text: "", tag: null, order: "name", limit: 10, offset: 0 });
     expect(page.domains).toEqual([]);
     expect(Object.fromEntries(overview.countByStatus(owner))).toEqual({ active: 1 });
-    const all = overview.list(owner, { status: null, text: "", order: "name", limit: 10, offset: 0 });
+    const all = overview.list(owner, { status: null, text: "", tag: null, order: "name", limit: 10, offset: 0 });
     expect(all.domains.map(({ status }) => status)).toEqual(["active"]);
   });
 
