@@ -233,6 +233,7 @@ describe("the OpenAPI document", () => {
       "dmarc.spoofing_campaign",
       "dmarc.status_changed",
       "dmarc.tls_failures",
+      "dmarc.volume_spike",
       "webhook.test",
     ]);
     for (const [type, { post }] of Object.entries(document.webhooks)) {

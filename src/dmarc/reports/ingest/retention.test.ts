@@ -47,6 +47,7 @@ const addHappenings = (harness: IngestHarness, domain: number, atMs: number): vo
     "INSERT INTO dmarc_reporters (domain, author, is_known, first_day, last_day) VALUES (?, 'x.net', 0, 1, 1)",
     domain,
   );
+  run("INSERT INTO dmarc_shares VALUES (?, ?, ?, NULL, ?, ?, NULL, NULL)", newId(), newId(), domain, atMs, atMs);
   run("INSERT OR REPLACE INTO dmarc_health VALUES (?, ?, '{}')", domain, atMs);
   run("INSERT OR REPLACE INTO dmarc_overviews VALUES (?, ?, 0, 0, 0, 0, 0, '{}')", domain, atMs);
 };
