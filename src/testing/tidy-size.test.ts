@@ -17,7 +17,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   foundation: 92_955,
   "main.ts": 132,
   notifications: 24_362,
-  service: 33_022,
+  service: 33_104,
   verify: 52_495,
 };
 const FILES_MAX = 619;

@@ -12,16 +12,19 @@
   // ── Search
   let index = null;
 
-  const readWords = (text) =>
-    text.split(" ").map((entry) => {
+  const readWords = (text) => {
+    let word = "";
+    return text.split(" ").map((entry) => {
       const at = entry.indexOf(":");
+      word = word.slice(0, parseInt(entry[0], BASE)) + entry.slice(1, at);
       let section = 0;
       const sections = entry
         .slice(at + 1)
         .split(",")
         .map((distance) => (section += parseInt(distance, BASE)));
-      return { word: entry.slice(0, at), sections };
+      return { word, sections };
     });
+  };
 
   const anchorOf = (title) =>
     title

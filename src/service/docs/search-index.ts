@@ -44,9 +44,20 @@ interface SearchIndex {
   readonly pages: ReadonlyArray<readonly [string, string]>;
   /** Page, title and anchor of each section. The anchor is empty for the page itself, and left out where the title tells it. */
   readonly sections: ReadonlyArray<readonly [page: number, title: string, anchor?: string]>;
-  /** `word:1,a,2f` for each word: the numbers of its sections in base 36, each as the distance from the one before. */
+  /**
+   * `4ing:1,a,2f` for each word in order: how many letters it shares with the word before (base 36), the others, and the numbers of its
+   * sections (base 36), each as the distance from the one before.
+   */
   readonly words: string;
 }
+
+const LETTERS_SHARED_MAX = BASE - 1;
+
+const sharedLetters = (word: string, before: string): number => {
+  let shared = 0;
+  while (shared < LETTERS_SHARED_MAX && shared < word.length && word[shared] === before[shared]) shared += 1;
+  return shared;
+};
 
 /** The index of all pages. Titles are searched as they are; words are those that the title of their section does not have. */
 export const searchIndexOf = (pages: readonly ManualPage[]): SearchIndex => {
@@ -62,9 +73,10 @@ export const searchIndexOf = (pages: readonly ManualPage[]): SearchIndex => {
   const words = [...places]
     .filter(([, numbers]) => numbers.length <= SECTIONS_MAX)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([word, numbers]) => {
+    .map(([word, numbers], index, all) => {
       const distances = numbers.map((number, at) => (number - (numbers[at - 1] ?? 0)).toString(BASE));
-      return `${word}:${distances.join(",")}`;
+      const shared = sharedLetters(word, all[index - 1]?.[0] ?? "");
+      return `${shared.toString(BASE)}${word.slice(shared)}:${distances.join(",")}`;
     });
   return { pages: pages.map(({ slug, title }) => [slug, title] as const), sections, words: words.join(" ") };
 };
