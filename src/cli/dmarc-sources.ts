@@ -1,11 +1,12 @@
 import { type Advice, conclusionOf } from "../dmarc/insight/advice/advice-model.ts";
+import { OwnHostReader } from "../dmarc/insight/queries/own-host-routes.ts";
 import { rangeOf } from "../dmarc/insight/queries/domain-query.ts";
 import { DomainSources, SourceClassifier } from "../dmarc/insight/sources/domain-sources.ts";
 import { CLASSIFICATIONS } from "../dmarc/insight/sources/rollup-store.ts";
 import { isSourceKey } from "../dmarc/insight/sources/source-identity.ts";
 import type { Source } from "../dmarc/insight/sources/source-response.ts";
 import { systemClock } from "../foundation/base/clock.ts";
-import { argument, choice, command, limit, required, type Terminal, toggle } from "./command.ts";
+import { argument, choice, command, limit, option, required, type Terminal, toggle } from "./command.ts";
 import { findDomain, onDomain } from "./dmarc-domains.ts";
 import { UsageError } from "./io.ts";
 import { wrapText } from "./terminal-text.ts";
@@ -34,6 +35,35 @@ const SOURCES = command({
       .filter(({ classification }) => wanted === undefined || classification === wanted)
       .slice(0, shown);
     context.print({ sources }, () => tableOf(context, sources));
+  },
+});
+
+const OWN_HOSTS = command({
+  description: "List a domain's own servers one by one, by the reports of the last 30 days.",
+  ...onDomain,
+  example: "dmarc own-hosts example.com --failing",
+  options: {
+    failing: toggle("only servers of which less than 90 % of the mail passes"),
+    department: option("<name>", "only servers of this department, such as chemie.example.com"),
+    csv: { ...toggle("print all as CSV"), conflicts: "json" },
+    limit: limit(50, 10_000),
+  },
+  run(context, { text, failing, department, csv, limit: shown }) {
+    const { caller, io, service, print, table } = context;
+    const reader = new OwnHostReader(service.dmarc.context);
+    const { id } = findDomain(context, text);
+    const found = reader.list(caller, id, { result: failing ? "failing" : undefined, department });
+    if (csv) return io.write(Buffer.from(reader.csvText(found)));
+    const hosts = reader.view(found, found.hosts.slice(0, shown));
+    print({ own_hosts: hosts }, () =>
+      table(
+        ["SERVER", "ADDRESS", "MESSAGES", "FAILING", "ALIGNED %", "FIRST", "LAST", "LAST FAILURE"],
+        hosts.map((host) => [
+          ...[host.reverse_name ?? "", host.ip, String(host.messages), String(host.failing)],
+          ...[String(host.aligned_percent ?? ""), host.first_day, host.last_day, host.last_failing_day ?? ""],
+        ]),
+      ),
+    );
   },
 });
 
@@ -102,4 +132,4 @@ const ADVICE = command({
   },
 });
 
-export const SOURCE_COMMANDS = { sources: SOURCES, classify: CLASSIFY, advice: ADVICE };
+export const SOURCE_COMMANDS = { sources: SOURCES, "own-hosts": OWN_HOSTS, classify: CLASSIFY, advice: ADVICE };

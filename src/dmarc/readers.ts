@@ -4,6 +4,7 @@ import { HealthStore } from "./insight/health/health-store.ts";
 import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
 import { FailureReports, ReportReader } from "./insight/queries/report-reader.ts";
 import { DmarcRecordReader } from "./insight/queries/record-reader.ts";
+import { OwnHostReader } from "./insight/queries/own-host-routes.ts";
 import { SourceReader } from "./insight/queries/source-routes.ts";
 import { SourceClassifier } from "./insight/sources/domain-sources.ts";
 import type { DmarcSlice } from "./open.ts";
@@ -16,6 +17,7 @@ export class DmarcReaders {
   readonly failures: FailureReports;
   readonly alerts: DomainAlerts;
   readonly sources: SourceReader;
+  readonly ownHosts: OwnHostReader;
   readonly records: DmarcRecordReader;
   readonly acceptedReporters: AcceptedReporters;
   readonly classifier: SourceClassifier;
@@ -29,6 +31,7 @@ export class DmarcReaders {
     this.failures = new FailureReports(context, failures);
     this.alerts = new DomainAlerts(raised, context.findDomain);
     this.sources = new SourceReader(context);
+    this.ownHosts = new OwnHostReader(context);
     this.records = new DmarcRecordReader(context);
     this.acceptedReporters = new AcceptedReporters(context, reporters);
     this.classifier = new SourceClassifier(context, context.rollups);

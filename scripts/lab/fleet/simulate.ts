@@ -8,6 +8,7 @@ import { advisedDomains } from "./domains-advice.ts";
 import { attackedDomains } from "./domains-attacked.ts";
 import { volumeDomains } from "./domains-volume.ts";
 import { eventfulDomains } from "./domains-eventful.ts";
+import { hostDomains } from "./domains-hosts.ts";
 import { quietDomains } from "./domains-quiet.ts";
 import { hostingDomains } from "./domains-hosting.ts";
 import { unalignedDomains } from "./domains-unaligned.ts";
@@ -31,6 +32,7 @@ export const fleetOf = (seed: number, dns: FleetDns, { key, only }: { key: strin
     hostingDomains,
     advisedDomains,
     volumeDomains,
+    hostDomains,
   ];
   const plans = makers.flatMap((make) => make(builder));
   return plans.filter(({ name, theme }) => only.test(name) || only.test(theme));

@@ -6,6 +6,7 @@ import { classActions } from "./source-classes.tsx";
 import { domainListPages } from "./domain-list.tsx";
 import { domainPages } from "./domain-page.tsx";
 import { settingsPages } from "./settings-page.tsx";
+import { ownHostPages } from "./own-hosts-page.tsx";
 import { reporterActions } from "./reporters.tsx";
 import { ruleActions, sourcesPages } from "./sources-page.tsx";
 import { sourcePages } from "./source-page.tsx";
@@ -25,6 +26,7 @@ export const createDomainPages = (useCases: DmarcPageUseCases): readonly PageRou
   ...domainListPages(useCases),
   ...domainPages(useCases),
   ...sourcesPages(useCases),
+  ...ownHostPages(useCases),
   ...ruleActions(useCases),
   ...reporterActions(useCases),
   ...sourcePages(useCases),

@@ -5,7 +5,7 @@ import type { SourcePage } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { RecordPage } from "../../dmarc/insight/queries/records.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { BarChart } from "../components/chart.tsx";
-import { OutsideLink } from "../components/link.tsx";
+import { ButtonLink, OutsideLink } from "../components/link.tsx";
 import { countText, numberText, Percent } from "../components/number.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { Time } from "../components/time.tsx";
@@ -79,7 +79,18 @@ const SourceBody = ({
             </span>
           </>
         }
-        actions={<RangeLinks days={state.days} />}
+        actions={
+          <>
+            {source.kind === "own" && (
+              <ButtonLink
+                href={`/dmarc/${id}/own-hosts?days=${state.days}${source.failing > 0 ? "&result=failing" : ""}`}
+              >
+                Servers one by one
+              </ButtonLink>
+            )}
+            <RangeLinks days={state.days} />
+          </>
+        }
       />
       <Conclusion {...found} />
       <Columns

@@ -81,6 +81,7 @@ const sourcesView = (
           actions={
             <>
               <RangeLinks days={state.days} />
+              <ButtonLink href={`/dmarc/${id}/own-hosts?days=${state.days}`}>Own servers</ButtonLink>
               <DownloadLink href={`/dmarc/${id}/sources.csv?${parametersOf(state)}`}>CSV</DownloadLink>
             </>
           }

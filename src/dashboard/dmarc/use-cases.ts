@@ -12,6 +12,7 @@ import type { DomainAlerts } from "../../dmarc/finding-routes.ts";
 import type { DmarcOverview } from "../../dmarc/alerts/overview/dmarc-overview.ts";
 import type { DmarcReading } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { DmarcRecordReader } from "../../dmarc/insight/queries/record-reader.ts";
+import type { OwnHostReader } from "../../dmarc/insight/queries/own-host-routes.ts";
 import type { SourceReader } from "../../dmarc/insight/queries/source-routes.ts";
 import type { SourceClassifier } from "../../dmarc/insight/sources/domain-sources.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
@@ -35,6 +36,7 @@ export interface DmarcPageUseCases {
   readonly overview: DmarcOverview;
   readonly reading: DmarcReading;
   readonly sources: SourceReader;
+  readonly ownHosts: OwnHostReader;
   readonly records: DmarcRecordReader;
   readonly classifier: SourceClassifier;
   readonly acceptedReporters: AcceptedReporters;

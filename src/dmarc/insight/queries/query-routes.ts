@@ -13,6 +13,7 @@ import {
   DOMAIN_REPORTS,
 } from "./domain-query.ts";
 import { FailureReports, failureReportDetailSchema, failureReportSchema, ReportReader } from "./report-reader.ts";
+import { createOwnHostRoutes, OWN_HOST_ROUTES } from "./own-host-routes.ts";
 import { createSourceRoutes, SOURCE_ROUTES } from "./source-routes.ts";
 import { z } from "zod";
 import { isId } from "../../../foundation/base/secrets.ts";
@@ -267,6 +268,7 @@ const FAILURE_REPORT_ROUTES = [LIST_FAILURE_REPORTS, GET_FAILURE_REPORT] as cons
 export const QUERY_ROUTES = [
   ...SUMMARY_ROUTES,
   ...SOURCE_ROUTES,
+  ...OWN_HOST_ROUTES,
   ...RECORD_ROUTES,
   ...REPORT_ROUTES,
   ...FAILURE_REPORT_ROUTES,
@@ -279,6 +281,7 @@ export const createQueryRoutes = (
 ) => [
   ...createSummaryRoutes(context),
   ...createSourceRoutes(context),
+  ...createOwnHostRoutes(context),
   ...createRecordRoutes(context),
   ...createReportRoutes(new ReportReader(context)),
   ...createFailureReportRoutes(new FailureReports(context, failures)),

@@ -5,8 +5,11 @@ import {
   assignKeys,
   type KeyedSource,
   shownIdentity,
+  OWN_FAILING_KEY,
+  OWN_KEY,
   UNRELATED_SUFFIX,
 } from "./source-keys.ts";
+import { findFailingOwn, listOwnHosts, type OwnHost } from "./own-hosts.ts";
 import { sourceResponse, type Source } from "./source-response.ts";
 import {
   type IdentifiedSource,
@@ -174,12 +177,17 @@ export class DomainSources {
     return this.findAll([key], range).get(key);
   }
 
+  /** The domain's own servers one by one, those with the most failing messages first. */
+  ownHosts(range: DayRange): readonly OwnHost[] {
+    return listOwnHosts(this.keyed(range), this.#addresses);
+  }
+
   /** The keys of the user's classifications that apply to sources: their own, and those that they had earlier. */
   classifiedKeysOf(keys: readonly string[], range: DayRange): ReadonlySet<string> {
     const context = this.#userContext();
     const sources = this.keyed(range);
     const held = new Set(keys);
-    for (const keyOf of [shownKeyOf, networkKeyOf]) {
+    for (const keyOf of [listedKeyOf(sources, false), networkKeyOf]) {
       for (const source of sources) {
         const earlier = held.has(keyOf(source)) ? earlierClassificationOf(source, context) : undefined;
         if (earlier !== undefined) held.add(earlier.key);
@@ -209,9 +217,10 @@ export class DomainSources {
 
   /** The names of stored sources in the range, by their numbers. */
   names(range: DayRange, { byNetwork = false }: SourceOptions = {}): ReadonlyMap<number, SourceName> {
-    const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
+    const keyed = this.keyed(range);
+    const keyOf = listedKeyOf(keyed, byNetwork);
     return new Map(
-      this.keyed(range).map((source) => {
+      keyed.map((source) => {
         const { key, name } = shownIdentity(keyOf(source), source);
         return [source.number, { key, name }];
       }),
@@ -220,8 +229,9 @@ export class DomainSources {
 
   /** The numbers of the stored sources that have a key in the range; none when no report names it. */
   numbersOf(key: string, range: DayRange): number[] {
-    const keyOf = isNetwork(key) ? networkKeyOf : shownKeyOf;
-    return this.keyed(range).flatMap((source) => (keyOf(source) === key ? [source.number] : []));
+    const keyed = this.keyed(range);
+    const keyOf = listedKeyOf(keyed, isNetwork(key));
+    return keyed.flatMap((source) => (keyOf(source) === key ? [source.number] : []));
   }
 
   #userContext() {
@@ -248,12 +258,16 @@ export class DomainSources {
     range: DayRange,
     { byNetwork, wanted }: { readonly byNetwork: boolean; readonly wanted: ReadonlySet<string> | null },
   ): ShownGroup[] {
-    const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
+    const all = this.keyed(range);
+    const keyOf = listedKeyOf(all, byNetwork);
     const context = this.#userContext();
-    const keyed = this.keyed(range).filter((source) => wanted?.has(keyOf(source)) !== false);
+    const keyed = all.filter((source) => wanted?.has(keyOf(source)) !== false);
     const shown = [...Map.groupBy(keyed, keyOf)].flatMap(([key, members]) => {
       if (wanted === null && members.every(({ totals }) => totals.messages === 0)) return [];
-      const byUser = userClassificationOf(key, members, context) ?? ruleClassificationOf(members);
+      const byKey = userClassificationOf(key, members, context);
+      // The class of own servers holds for all of them, unless those that fail have one of their own.
+      const byOwn = key === OWN_FAILING_KEY ? userClassificationOf(OWN_KEY, members, context) : null;
+      const byUser = byKey ?? byOwn ?? ruleClassificationOf(members);
       const { classification, reason } = judgeMembers(members);
       const classes = {
         classification: byUser ?? classification,
@@ -295,6 +309,12 @@ const UNKNOWN_ADDRESS = { name: null, isConfirmed: false, isAsked: false, asn: n
 
 const shownKeyOf = ({ shownKey }: KeyedSource) => shownKey;
 const networkKeyOf = ({ networkKey }: KeyedSource) => networkKey;
+/** The key that a stored source is listed under: own servers that fail have one of their own. */
+const listedKeyOf = (keyed: readonly KeyedSource[], byNetwork: boolean): ((source: KeyedSource) => string) => {
+  const failing = findFailingOwn(keyed);
+  const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
+  return (source) => (failing.has(source.number) ? OWN_FAILING_KEY : keyOf(source));
+};
 const isNetwork = (key: string) => key.startsWith("net:");
 
 /** Failing messages that somebody must act on: neither forwarded nor forged ones. */

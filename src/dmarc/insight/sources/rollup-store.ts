@@ -154,6 +154,11 @@ export class RollupStore {
           `SELECT source, day, ${FEW_SUMS}, total(forwarded) forwarded FROM dmarc_daily
         WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY source, day`,
         ),
+      lastFailingDays: () =>
+        sqlite.prepare<{ number: number; day: number }, [...Between, string]>(
+          `SELECT source number, max(day) day FROM dmarc_daily WHERE ${between} AND messages > aligned + forwarded
+          AND source IN (SELECT value FROM json_each(?5)) GROUP BY source`,
+        ),
       userClassifications: () =>
         sqlite.prepare<UserClassification, [number]>(
           "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
@@ -274,6 +279,12 @@ export class RollupStore {
   /** The messages of each of some stored sources by day, in any order. */
   perSourceDay(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): SourceDayTotals[] {
     return this.#sql.perSourceDay.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
+  }
+
+  /** The last day in the range on which failing messages that were not forwarded came from a stored source, by its number. */
+  lastFailingDays(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): ReadonlyMap<number, number> {
+    const rows = this.#sql.lastFailingDays.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
+    return new Map(rows.map(({ number, day }) => [number, day]));
   }
 
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {

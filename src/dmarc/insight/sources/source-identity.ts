@@ -18,7 +18,7 @@ export interface SourceIdentity {
   readonly service: KnownService | null;
 }
 
-const KEY = /^(?:own|other|unauthenticated|pending|(?:service|org|net):\S+)$/;
+const KEY = /^(?:own(?:\/failing)?|other|unauthenticated|pending|(?:service|org|net):\S+)$/;
 
 /** Whether a text has the form of a source key. */
 export const isSourceKey = (text: string): boolean => KEY.test(text);

@@ -168,6 +168,10 @@ export interface KeyedSource extends IdentifiedSource {
   readonly isSenderUnknown: boolean;
 }
 
+/** The key of the domain's own servers; where some of them fail, of those that pass. */
+export const OWN_KEY = "own";
+/** The key of own servers that fail where others pass: see `findFailingOwn`. */
+export const OWN_FAILING_KEY = "own/failing";
 /** Ends the key of mail from a service that cannot be attributed to the domain's own account there. */
 export const UNRELATED_SUFFIX = "/others";
 const NETWORK_PREFIX = "net:";
@@ -335,6 +339,7 @@ export const shownIdentity = (
   if (key === UNAUTHENTICATED_KEY || key === PENDING_KEY) {
     return { key, kind: "unauthenticated", name: UNAUTHENTICATED_NAMES[key], service: null };
   }
+  if (key === OWN_FAILING_KEY) return { ...identity, key, name: identity.name.replace(/\)$/, ", failing)") };
   if (key.endsWith(UNAUTHENTICATED_SUFFIX)) {
     const network = key.slice(NETWORK_PREFIX.length, -UNAUTHENTICATED_SUFFIX.length);
     return { key, kind: "network", name: `${network} (unauthenticated mail)`, service: null };
@@ -351,7 +356,7 @@ const nameEnding = (key: string, { identity, isSenderUnknown }: Pick<KeyedSource
 };
 
 /** Keys that any source may have. */
-const ALWAYS = ["own", "other", UNAUTHENTICATED_KEY, PENDING_KEY];
+const ALWAYS = [OWN_KEY, OWN_FAILING_KEY, "other", UNAUTHENTICATED_KEY, PENDING_KEY];
 
 /**
  * All keys under which a user may have classified a stored source: those that it may be shown under, which depends on the other
