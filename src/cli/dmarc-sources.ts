@@ -9,7 +9,8 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { argument, choice, command, limit, option, required, type Terminal, toggle } from "./command.ts";
 import { findDomain, onDomain } from "./dmarc-domains.ts";
 import { UsageError } from "./io.ts";
-import { wrapText } from "./terminal-text.ts";
+import { recordChangeView } from "../dmarc/insight/health/record-history.ts";
+import { tableTime, wrapText } from "./terminal-text.ts";
 
 const tableOf = ({ table }: Terminal, sources: readonly Source[]): string => {
   const rows = sources.map(({ key, name, classification, classified_by, messages, aligned_percent, failing }) => [
@@ -61,6 +62,27 @@ const OWN_HOSTS = command({
         hosts.map((host) => [
           ...[host.reverse_name ?? "", host.ip, String(host.messages), String(host.failing)],
           ...[String(host.aligned_percent ?? ""), host.first_day, host.last_day, host.last_failing_day ?? ""],
+        ]),
+      ),
+    );
+  },
+});
+
+const RECORD_HISTORY = command({
+  description: "List the changes of a domain's DMARC, SPF, DKIM, MX and MTA-STS records, newest first.",
+  ...onDomain,
+  example: "dmarc record-history example.com",
+  options: { limit: limit(50, 1_000) },
+  run(context, { text, limit: shown }) {
+    const { caller, print, service, table } = context;
+    const list = service.dmarc.recordHistory.list(caller, findDomain(context, text).id);
+    const changes = list({ before: null, limit: shown }).map(recordChangeView);
+    print({ record_history: changes }, () =>
+      table(
+        ["FOUND", "KIND", "HOST", "BEFORE", "RECORDS"],
+        changes.map(({ at, kind, host, before, records }) => [
+          ...[tableTime(at, ""), kind, host],
+          ...[before === null ? "(first seen)" : before.join(" | "), records.join(" | ")],
         ]),
       ),
     );
@@ -132,4 +154,10 @@ const ADVICE = command({
   },
 });
 
-export const SOURCE_COMMANDS = { sources: SOURCES, "own-hosts": OWN_HOSTS, classify: CLASSIFY, advice: ADVICE };
+export const SOURCE_COMMANDS = {
+  sources: SOURCES,
+  "own-hosts": OWN_HOSTS,
+  "record-history": RECORD_HISTORY,
+  classify: CLASSIFY,
+  advice: ADVICE,
+};

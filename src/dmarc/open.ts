@@ -17,6 +17,7 @@ import { AddressLookups } from "./insight/addresses/address-lookups.ts";
 import { createAdvisor, type Advisor } from "./insight/advice/advisor.ts";
 import { HealthJob, HealthRuns, createHealthCheck } from "./insight/health/health.ts";
 import { HealthStore } from "./insight/health/health-store.ts";
+import { RecordHistory, RecordHistoryStore } from "./insight/health/record-history.ts";
 import type { QueryContext } from "./insight/queries/domain-query.ts";
 import { RecordStore } from "./insight/queries/record-store.ts";
 import { ReportQueryStore } from "./insight/queries/report-query-store.ts";
@@ -73,6 +74,7 @@ export class DmarcSlice {
   readonly rollups: RollupStore;
   readonly overview: DmarcOverview;
   readonly health: HealthRuns;
+  readonly recordHistory: RecordHistory;
   readonly context: QueryContext;
   readonly raised: DmarcAlertStore;
   readonly shares: ReportShares;
@@ -141,7 +143,9 @@ export class DmarcSlice {
     const hasAsnLookup = settings.asnLookup === "dns";
     this.#addresses = new AddressLookups(runtime, { resolver, geoip: this.#geoip, hasAsnLookup });
     const check = openHealthCheck({ clock, resolver }, deps.outbound.rules);
-    this.health = new HealthRuns(runtime, { store: health, check, resolver: deps.freshResolver });
+    const history = new RecordHistoryStore(db);
+    this.recordHistory = new RecordHistory(history, this.context.findDomain);
+    this.health = new HealthRuns(runtime, { store: health, history, check, resolver: deps.freshResolver });
     this.jobs = this.#jobsOf(deps.outbound, new HealthJob(runtime, { store: health, runs: this.health }));
   }
 

@@ -1,6 +1,7 @@
 import { DmarcReading } from "./alerts/overview/dmarc-reading.ts";
 import { DomainAlerts } from "./finding-routes.ts";
 import { HealthStore } from "./insight/health/health-store.ts";
+import type { RecordHistory } from "./insight/health/record-history.ts";
 import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
 import { FailureReports, ReportReader } from "./insight/queries/report-reader.ts";
 import { DmarcRecordReader } from "./insight/queries/record-reader.ts";
@@ -22,8 +23,9 @@ export class DmarcReaders {
   readonly acceptedReporters: AcceptedReporters;
   readonly classifier: SourceClassifier;
   readonly reading: DmarcReading;
+  readonly recordHistory: RecordHistory;
 
-  constructor({ context, stores, reports, raised }: DmarcSlice) {
+  constructor({ context, stores, reports, raised, recordHistory }: DmarcSlice) {
     const { domains, failures, reporters } = stores;
     const health = new HealthStore(context.db);
     this.reader = new IngestionReader(reports.ingestions, domains);
@@ -35,6 +37,7 @@ export class DmarcReaders {
     this.records = new DmarcRecordReader(context);
     this.acceptedReporters = new AcceptedReporters(context, reporters);
     this.classifier = new SourceClassifier(context, context.rollups);
+    this.recordHistory = recordHistory;
     this.reading = new DmarcReading({
       ...context,
       histories: domains,

@@ -4,6 +4,7 @@ import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { createAlertRoutes, DomainAlerts, createAdviceRoutes, createHealthRoutes } from "./finding-routes.ts";
 import { AcceptedReporters, createReporterRoutes } from "./insight/queries/accepted-reporters.ts";
 import { createFigureReader } from "./insight/queries/summary.ts";
+import { createRecordHistoryRoutes } from "./insight/health/record-history.ts";
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";
 import type { DmarcSlice } from "./open.ts";
 import { createDomainRoutes } from "./domain-routes.ts";
@@ -30,6 +31,7 @@ export const createDmarcRoutes = ({
       ...createReporterRoutes(new AcceptedReporters(context, stores.reporters)),
       ...createQueryRoutes(context, stores.failures),
       ...createAdviceRoutes({ findDomain, advise }),
+      ...createRecordHistoryRoutes(dmarc.recordHistory),
     ]),
     createAlertRoutes({ guard, alerts: new DomainAlerts(dmarc.raised, findDomain) }),
     createHealthRoutes({ guard, runs: dmarc.health, findDomain }),

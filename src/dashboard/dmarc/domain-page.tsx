@@ -7,6 +7,7 @@ import { redirectTo, redirectToPath } from "../redirect.ts";
 import { isId } from "../../foundation/base/secrets.ts";
 import { BackField, backPath, BulkClassForm, SourceTable } from "./source-classes.tsx";
 import { DomainHead, RangeLinks, rangeParameter } from "./domain-head.tsx";
+import { CHANGES_SHOWN, RecordChanges } from "./record-changes.tsx";
 import { Reporters } from "./reporters.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
@@ -52,6 +53,7 @@ export const domainPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =
           />
           <OpenAlerts id={id} alerts={overview.openAlertsOf(viewer.caller, row)} />
           <MailChart {...{ domain: row.domain, summary, days: outcomes, changes }} />
+          <RecordChanges id={id} changes={useCases.recordHistory.changes(row, CHANGES_SHOWN)} />
           <Panel
             title="Who sends"
             aside={<Link href={`/dmarc/${id}/sources?days=${days}`}>All {countText(sources.length, "source")}</Link>}

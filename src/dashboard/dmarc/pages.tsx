@@ -7,6 +7,7 @@ import { domainListPages } from "./domain-list.tsx";
 import { domainPages } from "./domain-page.tsx";
 import { settingsPages } from "./settings-page.tsx";
 import { ownHostPages } from "./own-hosts-page.tsx";
+import { recordChangePages } from "./record-changes.tsx";
 import { reporterActions } from "./reporters.tsx";
 import { ruleActions, sourcesPages } from "./sources-page.tsx";
 import { sourcePages } from "./source-page.tsx";
@@ -27,6 +28,7 @@ export const createDomainPages = (useCases: DmarcPageUseCases): readonly PageRou
   ...domainPages(useCases),
   ...sourcesPages(useCases),
   ...ownHostPages(useCases),
+  ...recordChangePages(useCases),
   ...ruleActions(useCases),
   ...reporterActions(useCases),
   ...sourcePages(useCases),

@@ -12,6 +12,7 @@ import type { DomainAlerts } from "../../dmarc/finding-routes.ts";
 import type { DmarcOverview } from "../../dmarc/alerts/overview/dmarc-overview.ts";
 import type { DmarcReading } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { DmarcRecordReader } from "../../dmarc/insight/queries/record-reader.ts";
+import type { RecordHistory } from "../../dmarc/insight/health/record-history.ts";
 import type { OwnHostReader } from "../../dmarc/insight/queries/own-host-routes.ts";
 import type { SourceReader } from "../../dmarc/insight/queries/source-routes.ts";
 import type { SourceClassifier } from "../../dmarc/insight/sources/domain-sources.ts";
@@ -38,6 +39,7 @@ export interface DmarcPageUseCases {
   readonly sources: SourceReader;
   readonly ownHosts: OwnHostReader;
   readonly records: DmarcRecordReader;
+  readonly recordHistory: RecordHistory;
   readonly classifier: SourceClassifier;
   readonly acceptedReporters: AcceptedReporters;
   readonly alerts: DomainAlerts;

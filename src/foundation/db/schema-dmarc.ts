@@ -200,6 +200,27 @@ export const dmarcHealth = sqliteTable(
   (table) => [index("dmarc_health_due").on(table.dueAtMs)],
 );
 
+/** The changes of DNS records that health checks found, and the first records that they saw. */
+export const dmarcRecordHistory = sqliteTable(
+  "dmarc_record_history",
+  {
+    id: text().primaryKey(),
+    /** `number` of the domain. */
+    domain: requiredInteger(),
+    kind: text({ enum: ["dmarc", "spf", "dkim", "mx", "mta_sts"] }).notNull(),
+    host: requiredText(),
+    atMs: requiredInteger("at_ms"),
+    /** The records before, as a JSON array; null for the first that were seen. */
+    before: text(),
+    /** The records since then, as a JSON array. */
+    value: requiredText(),
+  },
+  (table) => [
+    index("dmarc_record_history_by_domain").on(table.domain, table.id),
+    index("dmarc_record_history_by_host").on(table.domain, table.kind, table.host, table.id),
+  ],
+);
+
 /** What lists show of a domain, as it was last computed: see `OverviewJob`. */
 export const dmarcOverviews = sqliteTable("dmarc_overviews", {
   /** `number` of the domain. */

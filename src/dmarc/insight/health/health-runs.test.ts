@@ -7,6 +7,7 @@ import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import type { DomainHealth } from "./health-schema.ts";
 import { HealthJob, HEALTH_FRESH_MS, HealthRuns } from "./health.ts";
 import { HealthStore } from "./health-store.ts";
+import { RecordHistoryStore } from "./record-history.ts";
 
 const newWorld = createIngestHarness();
 const HOUR_MS = 3_600_000;
@@ -40,7 +41,10 @@ const start = () => {
       sections: [{ code: "mx", status: "ok", findings: [], unchecked: state.unchecked, hosts: [], null_mx: false }],
     };
   };
-  const runs = new HealthRuns({ db, clock }, { store, check, resolver: createZoneResolver({}) });
+  const runs = new HealthRuns(
+    { db, clock },
+    { store, history: new RecordHistoryStore(db), check, resolver: createZoneResolver({}) },
+  );
   const log = createLog("info", clock, (line) => logged.push(line));
   const job = new HealthJob({ db, clock, log }, { store, runs });
   return {

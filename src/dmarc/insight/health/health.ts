@@ -10,6 +10,8 @@ import { worstStatus, createHealthDns } from "./section-report.ts";
 import { checkDmarcRecord, checkBimi } from "./dmarc-health.ts";
 import { checkDkim } from "./dkim.ts";
 import { keepLastKnown } from "./last-known.ts";
+import { observeRecords, type ObservedRecord } from "./observed-records.ts";
+import type { RecordHistoryStore } from "./record-history.ts";
 import type { Getter } from "../../../foundation/net/fetch-url.ts";
 import {
   abortableResolver,
@@ -34,6 +36,8 @@ interface HealthCheckRequest {
   readonly domain: string;
   /** Selectors that are in use; without any, common ones are tried. */
   readonly selectors: readonly SelectorToCheck[];
+  /** Receives the records that the DNS certainly has. */
+  readonly onRecords?: (records: readonly ObservedRecord[]) => void;
   /** Replaces the resolver of the dependencies: one whose queries count for an account. */
   readonly resolver?: DnsResolver;
   readonly signal?: AbortSignal;
@@ -72,6 +76,9 @@ export const createHealthCheck = ({
         checkMtaSts({ dns, get, signal }, domain, mx),
         checkBimi(dns, domain, dmarc),
       ]);
+      const keys = dkim.keys.filter(({ state }) => state !== "unknown");
+      const names = keys.map(({ selector, domain: signer }) => `${selector}._domainkey.${signer}`);
+      request.onRecords?.(await observeRecords(dns, domain, names));
       const sections = existingOnly([dmarc, spf, dkim, mx, mtaSts, tlsRpt, bimi]);
       const status = worstStatus(sections.map((section) => section.status));
       return { domain, checked_at: isoTime(checkedAtMs), status, sections };
@@ -172,6 +179,7 @@ export class HealthRuns {
     private readonly runtime: Pick<Runtime, "db" | "clock">,
     private readonly deps: {
       readonly store: HealthStore;
+      readonly history: RecordHistoryStore;
       readonly check: HealthCheck;
       /** A resolver without a cache, so that a record that was just published is found. */
       readonly resolver: DnsResolver;
@@ -229,10 +237,14 @@ export class HealthRuns {
   }
 
   async #run(subject: HealthSubject, given: readonly string[], who: OnBehalfOf): Promise<DomainHealth> {
-    const { store, check, resolver } = this.deps;
+    const { store, history, check, resolver } = this.deps;
     const { db, clock } = this.runtime;
     const seen = await findSeenSelectors(store, subject, dayOfTime(clock.nowMs()));
+    let records: readonly ObservedRecord[] = [];
     const checked = await check({
+      onRecords: (found) => {
+        records = found;
+      },
       domain: subject.domain,
       selectors: [...requested(subject.domain, given, seen), ...seen],
       resolver: resolverFor(resolver, who),
@@ -242,7 +254,10 @@ export class HealthRuns {
     if (given.length > 0 || this.isStopping()) return health;
     const isKnown = health.sections.every(({ unchecked }) => unchecked.length === 0);
     const dueAtMs = clock.nowMs() + (isKnown ? DAY_MS : UNKNOWN_MS);
-    await db.commit((tx) => store.save(tx, subject.number, health, dueAtMs));
+    await db.commit((tx) => {
+      store.save(tx, subject.number, health, dueAtMs);
+      history.observe(tx, subject.number, records, clock.nowMs());
+    });
     return health;
   }
 }

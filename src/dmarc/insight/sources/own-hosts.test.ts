@@ -116,13 +116,13 @@ describe("GET own-hosts", () => {
     const { get } = await startHosts();
     const ipsOf = async (query: string) => {
       const { body } = await get(query);
-      return (body["own_hosts"] as ReadonlyArray<{ ip: string }>).map(({ ip }) => ip);
+      return (body.own_hosts as ReadonlyArray<{ ip: string }>).map(({ ip }) => ip);
     };
     expect(await ipsOf("&result=failing")).toEqual([CHEMISTRY]);
     expect(await ipsOf("&result=passing")).toEqual([SOUND]);
     expect(await ipsOf("&department=Chemie.example.com")).toEqual([CHEMISTRY]);
     const first = await get("&limit=1");
-    expect(await ipsOf(`&limit=1&cursor=${String(first.body["next_cursor"])}`)).toEqual([SOUND]);
+    expect(await ipsOf(`&limit=1&cursor=${String(first.body.next_cursor)}`)).toEqual([SOUND]);
   });
 
   test("is CSV on request", async () => {

@@ -46,6 +46,7 @@ const OF_DOMAIN = [
   "dmarc_history",
   "dmarc_sources",
   "dmarc_health",
+  "dmarc_record_history",
   "dmarc_overviews",
   "dmarc_shares",
 ];
@@ -54,14 +55,20 @@ const OF_DOMAIN = [
 const deleteSome = (table: string, condition = "") =>
   `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE domain = ? ${condition} LIMIT ?)`;
 
+/** Of records that are published still, the newest entry stays: the next check compares with it. */
+const REPLACED_BEFORE = `AND at_ms < ? AND EXISTS (SELECT 1 FROM dmarc_record_history newer WHERE newer.domain = dmarc_record_history.domain
+  AND newer.kind = dmarc_record_history.kind AND newer.host = dmarc_record_history.host AND newer.id > dmarc_record_history.id)`;
+
 const prepareStatements = (db: Pick<Db, "sqlite">) =>
   sqlStatements(db, {
     byDay: () => BY_DAY.map((table) => db.sqlite.prepare(deleteSome(table, "AND day < ?"))),
     ofDomain: () => OF_DOMAIN.map((table) => db.sqlite.prepare(deleteSome(table))),
     oldFailures: deleteSome("dmarc_failure_reports", "AND received_at_ms < ?"),
     oldTls: deleteSome("dmarc_tls_reports", "AND received_at_ms < ?"),
-    history: () =>
-      ["dmarc_alerts", "dmarc_history"].map((table) => db.sqlite.prepare(deleteSome(table, "AND at_ms < ?"))),
+    history: () => [
+      ...["dmarc_alerts", "dmarc_history"].map((table) => db.sqlite.prepare(deleteSome(table, "AND at_ms < ?"))),
+      db.sqlite.prepare(deleteSome("dmarc_record_history", REPLACED_BEFORE)),
+    ],
     holders: rows<RawHolder, [number, number, number, number]>(
       `SELECT rowid, id, domain, received_at_ms AS receivedAtMs, findings FROM dmarc_ingestions
       WHERE has_raw = 1 AND (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? AND status = 'done'

@@ -49,6 +49,10 @@ const addHappenings = (harness: IngestHarness, domain: number, atMs: number): vo
   );
   run("INSERT INTO dmarc_shares VALUES (?, ?, ?, NULL, ?, ?, NULL, NULL)", newId(), newId(), domain, atMs, atMs);
   run("INSERT OR REPLACE INTO dmarc_health VALUES (?, ?, '{}')", domain, atMs);
+  for (const text of ["a", "b"]) {
+    const values = [newId(), domain, atMs, JSON.stringify([text])] as const;
+    run("INSERT INTO dmarc_record_history VALUES (?, ?, 'spf', 'example.com', ?, NULL, ?)", ...values);
+  }
   run("INSERT OR REPLACE INTO dmarc_overviews VALUES (?, ?, 0, 0, 0, 0, 0, '{}')", domain, atMs);
 };
 
