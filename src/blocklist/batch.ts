@@ -270,11 +270,18 @@ export const discoverRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
       domain: z.string().trim().min(1).max(TARGET_CHARACTERS_MAX).optional().meta({
         description: "Add this domain, the addresses of its mail hosts and those in its SPF record.",
       }),
+      dmarc_domain: z.string().trim().min(1).max(TARGET_CHARACTERS_MAX).optional().meta({
+        description:
+          "Add the addresses of the own servers that the DMARC reports about this domain name in the last 30 days, those with the most messages first. Needs the scope `dmarc:read`.",
+      }),
       egress: optionalFlag("Add the addresses from which this service sends."),
       dry_run: optionalFlag("Only return what was found; add nothing."),
       ...sharedFields(webhookUrl),
     })
-    .refine(({ domain, egress }) => domain !== undefined || egress === true, "Give a domain, or egress: true")
+    .refine(
+      ({ domain, dmarc_domain, egress }) => (domain ?? dmarc_domain) !== undefined || egress === true,
+      "Give a domain, dmarc_domain, or egress: true",
+    )
     .meta({ title: "BlacklistDiscovery" });
 
 export const discoveredSchema = namedResponse("BlacklistDiscovered", {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../testing/app.ts";
+import { createZoneResolver } from "../testing/dns-zone.ts";
 import { discoveredSchema } from "./batch.ts";
+import { TargetDiscovery } from "./discovery.ts";
 
 const start = createApps();
 const PATH = "/v1/blacklist/targets/discover";
@@ -77,6 +79,31 @@ describe("discovery", () => {
     expect(proxied.answer.body).toMatchObject({ found: [], unknown: [expect.stringContaining("proxies")] });
   });
 
+  test("adds the own servers in DMARC reports, up to the limit of a discovery, and says what it leaves out", async () => {
+    const many = Array.from({ length: 600 }, (_, at) => `8.${at % 2}.${Math.floor(at / 200)}.${at % 200}`);
+    const discovery = new TargetDiscovery({
+      ...{ resolver: createZoneResolver({}), sourceAddresses: [], hasProxies: false },
+      ownAddresses: (_, domain) => (domain === "example.com" ? ["8.8.8.8", "10.0.0.1"] : many),
+    });
+    const find = (reportedDomain: string) =>
+      discovery.discover({ accountId: "a", mode: "live" }, { domain: null, reportedDomain, egress: false });
+    expect(await find("example.com")).toEqual({
+      found: [{ target: "8.8.8.8", source: "DMARC reports of example.com" }],
+      unknown: [expect.stringMatching(/^10\.0\.0\.1 \(DMARC reports of example\.com\): .*not a public address/)],
+    });
+    const { found, unknown } = await find("large.com");
+    expect(found).toHaveLength(500);
+    expect(unknown).toEqual([expect.stringContaining("Only the first 500 of 600 targets")]);
+  });
+
+  test("says that the account does not monitor the DMARC reports of a domain", async () => {
+    const { answer } = await discover({ dmarc_domain: "example.com" });
+    expect(answer.body).toEqual({
+      found: [],
+      unknown: ["This account does not monitor the DMARC reports of example.com."],
+    });
+  });
+
   test("with a test key sends no query", async () => {
     const { app, answer } = await discover({ domain: "listed.example" }, { mode: "test" });
     expect(answer.body).toMatchObject({
@@ -90,6 +117,7 @@ describe("discovery", () => {
     [{}],
     [{ egress: false }],
     [{ domain: "8.8.8.8" }],
+    [{ dmarc_domain: "8.8.8.8" }],
     [{ domain: "com" }],
     [{ domain: "example.com", x: 1 }],
   ])("%j is refused", async (body) => {
@@ -100,5 +128,11 @@ describe("discovery", () => {
     const app = start();
     const key = app.newKey({ scopes: ["blacklist:read"] });
     expect((await app.request("POST", PATH, { key, body: { egress: true } })).status).toBe(403);
+    const blind = app.newKey({ scopes: ["blacklist:write"] });
+    const body = { dmarc_domain: "example.com" };
+    expect(await app.request("POST", PATH, { key: blind, body })).toMatchObject({
+      status: 403,
+      body: { required: "dmarc:read" },
+    });
   });
 });

@@ -19,6 +19,15 @@ export interface DiscoveryResult {
   readonly unknown: readonly string[];
 }
 
+/** Where to look. */
+interface DiscoveryPlaces {
+  readonly domain: string | null;
+  /** The domain whose DMARC reports name its own servers. */
+  readonly reportedDomain: string | null;
+  /** The addresses of this service. */
+  readonly egress: boolean;
+}
+
 const MX_HOSTS_MAX = 50;
 const FOUND_MAX = 500;
 
@@ -34,21 +43,17 @@ export class TargetDiscovery {
       /** The configured source addresses of this service. */
       sourceAddresses: readonly string[];
       hasProxies: boolean;
+      /** The addresses of own servers in DMARC reports about a domain; null where the account does not monitor it. */
+      ownAddresses: (owner: Owner, domain: string) => readonly string[] | null;
     },
   ) {}
 
   /** Each target once. Targets that cannot be monitored (private, too large) are listed in `unknown`. */
-  async discover({
-    domain,
-    egress,
-    mode,
-  }: {
-    domain: string | null;
-    egress: boolean;
-    mode: KeyMode;
-  }): Promise<DiscoveryResult> {
+  async discover(owner: Owner, { domain, reportedDomain, egress }: DiscoveryPlaces): Promise<DiscoveryResult> {
+    const { mode } = owner;
     const parts = [
       ...(domain === null ? [] : [await this.#ofDomain(domain, mode)]),
+      ...(reportedDomain === null ? [] : [this.#ofReports(owner, reportedDomain)]),
       ...(egress ? [this.#ofService()] : []),
     ];
     const unknown = parts.flatMap((part) => part.unknown);
@@ -70,6 +75,15 @@ export class TargetDiscovery {
     const unknown: string[] = [];
     const found = [own, ...(await this.#ofMailHosts(domain, unknown)), ...(await this.#ofSpf(domain, unknown))];
     return { found, unknown };
+  }
+
+  #ofReports(owner: Owner, domain: string): DiscoveryResult {
+    const addresses = this.deps.ownAddresses(owner, domain);
+    if (addresses === null)
+      return { found: [], unknown: [`This account does not monitor the DMARC reports of ${domain}.`] };
+    const found = addresses.map((target) => ({ target, source: `DMARC reports of ${domain}` }));
+    const none = `The DMARC reports of the last 30 days name no own server of ${domain}.`;
+    return { found, unknown: found.length === 0 ? [none] : [] };
   }
 
   #ofService(): DiscoveryResult {
@@ -136,18 +150,23 @@ export const discoverAndAdd = async (
 ) => {
   const { mode } = owner;
   const domain = request.domain === undefined ? null : readDomain(request.domain, mode);
-  const { found, unknown } = await discovery.discover({ domain, egress: request.egress === true, mode });
+  const reported = request.dmarc_domain;
+  const { found, unknown } = await discovery.discover(owner, {
+    domain,
+    reportedDomain: reported === undefined ? null : readDomain(reported, mode, "dmarc_domain"),
+    egress: request.egress === true,
+  });
   const wanted = found.map((one) => newTargetOf(request, one));
   const outcomes = request.dry_run === true ? [] : await targets.addMany(owner, wanted);
   return { found: found.map((one, at) => discoveredView(one, outcomes[at])), unknown };
 };
 
 /** Normalizes a domain. */
-const readDomain = (text: string, mode: KeyMode) => {
+const readDomain = (text: string, mode: KeyMode, path = "domain") => {
   const parsed = parseTarget(text, mode);
   const message = parsed.ok ? "Must be a domain, not an address" : parsed.error;
   if (parsed.ok && parsed.value.kind === "domain") return parsed.value.value;
-  throw new AppError("Invalid request body", { issues: [{ path: "domain", message }] });
+  throw new AppError("Invalid request body", { issues: [{ path, message }] });
 };
 
 const newTargetOf = (

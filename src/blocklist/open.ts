@@ -1,3 +1,4 @@
+import type { Owner } from "../foundation/base/secrets.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import type { Outbound } from "../notifications/open.ts";
@@ -37,6 +38,13 @@ export interface BlocklistSettings extends CatalogueSettings {
   readonly socksProxies: readonly unknown[];
 }
 
+interface BlocklistDeps {
+  readonly platform: Platform;
+  readonly outbound: Outbound;
+  /** The addresses of own servers in DMARC reports about a domain; null where the account does not monitor it. */
+  readonly ownAddresses: (owner: Owner, domain: string) => readonly string[] | null;
+}
+
 /** Blocklist monitoring: targets, their checks, events and mail. */
 export class BlocklistSlice {
   readonly catalogue: Catalogue;
@@ -63,7 +71,7 @@ export class BlocklistSlice {
     runtime: Runtime,
     settings: BlocklistSettings,
     /** The resolver of the platform must have no cache: a confirming query has to reach the server. */
-    { platform, outbound }: { platform: Platform; outbound: Outbound },
+    { platform, outbound, ownAddresses }: BlocklistDeps,
   ) {
     const { db, clock } = runtime;
     const { defaults, mailing, urls } = outbound;
@@ -113,7 +121,7 @@ export class BlocklistSlice {
     this.history = new TargetHistory(runtime, history);
     const { sourceAddresses, socksProxies } = settings;
     const hasProxies = socksProxies.length > 0;
-    this.discovery = new TargetDiscovery({ resolver: platform.resolver, sourceAddresses, hasProxies });
+    this.discovery = new TargetDiscovery({ resolver: platform.resolver, sourceAddresses, hasProxies, ownAddresses });
     const digested = { store, listings, overview: this.overview, mailQueue: queue, catalogue, defaults };
     const digests = new ListingDigests(runtime, digested);
     this.alerts = mailing === null ? null : createListingMails(runtime, { mailing, queue, digests });

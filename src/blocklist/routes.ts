@@ -34,6 +34,8 @@ import { DAY_MS } from "../foundation/base/days.ts";
 import { sendJson } from "../foundation/http/response.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import { batchView, newTargetsOf, readBatch } from "./batch.ts";
+import { insufficientScope } from "../foundation/http/guard.ts";
+import { allows } from "../foundation/http/scopes.ts";
 import { discoverAndAdd } from "./discovery.ts";
 
 interface BlocklistRouteDeps {
@@ -165,7 +167,8 @@ const overviewRoutes = ({ blocklist: { targets, overview, discovery }, rules, cl
     return sendJson(request, batchView(rows, outcomes));
   }),
 
-  handle(discoverTargets(rules), async ({ body, caller, request }) =>
-    sendJson(request, await discoverAndAdd({ discovery, targets }, caller, body)),
-  ),
+  handle(discoverTargets(rules), async ({ body, caller, request }) => {
+    if (body.dmarc_domain !== undefined && !allows(caller.scopes, "dmarc:read")) throw insufficientScope("dmarc:read");
+    return sendJson(request, await discoverAndAdd({ discovery, targets }, caller, body));
+  }),
 ];

@@ -3,6 +3,7 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import { isId, type Owner } from "../foundation/base/secrets.ts";
 import { batchView, newTargetsOf, readCsvBatch } from "../blocklist/batch.ts";
+import { createOwnAddressFinder } from "../dmarc/insight/sources/own-addresses.ts";
 import { discoverAndAdd } from "../blocklist/discovery.ts";
 import { severityRankOf } from "../blocklist/lists/blocklist.ts";
 import { TARGET_STATUSES, type TargetRow } from "../blocklist/store.ts";
@@ -122,7 +123,9 @@ const inTargets: Surroundings<TargetContext, typeof account.options> = {
         // The service that uses the same database sends the events.
         const outbound = new Outbound({ db, clock }, config, { mailer: mailerOf(config) });
         const fresh = { ...platform, resolver };
-        const blocklist = new BlocklistSlice({ db, clock, log, random }, config, { platform: fresh, outbound });
+        const ownAddresses = createOwnAddressFinder(db, clock);
+        const deps = { platform: fresh, outbound, ownAddresses };
+        const blocklist = new BlocklistSlice({ db, clock, log, random }, config, deps);
         const perform: PerformOnTargets = (action, given, change) =>
           audit.perform({
             action: {
@@ -170,18 +173,22 @@ const DISCOVER = command({
   description: "Monitor a domain with its mail hosts and the addresses in its SPF record.",
   example: "blocklist targets discover example.com --account acme --dry-run",
   on: inTargets,
-  args: { domain: argument("[domain]", "domain to look up; none with --egress alone") },
+  args: { domain: argument("[domain]", "domain to look up; none with --egress or --dmarc-domain alone") },
   options: {
     ...ADDED,
+    dmarcDomain: option("<domain>", "also the own servers that the DMARC reports about this domain name"),
     egress: toggle("also the addresses that this service connects from"),
     dryRun: toggle("show what was found; add nothing"),
   },
-  check({ domain, egress }) {
-    if (domain === undefined && !egress) throw new UsageError("Give a domain, --egress, or both.", "domain");
+  check({ domain, dmarcDomain, egress }) {
+    if ((domain ?? dmarcDomain) === undefined && !egress)
+      throw new UsageError("Give a domain, --dmarc-domain, or --egress.", "domain");
   },
-  async run({ blocklist, owner, perform, print, table }, { domain, egress, dryRun, label, alertSeverityMin }) {
-    const request = { domain, egress, dry_run: dryRun, label, alert_severity_min: alertSeverityMin };
-    const discovered = await perform("targets.add", [domain ?? "egress"], () =>
+  async run({ blocklist, owner, perform, print, table }, { domain, dmarcDomain, egress, dryRun, ...settings }) {
+    const { label, alertSeverityMin } = settings;
+    const places = { domain, dmarc_domain: dmarcDomain, egress };
+    const request = { ...places, dry_run: dryRun, label, alert_severity_min: alertSeverityMin };
+    const discovered = await perform("targets.add", [domain ?? dmarcDomain ?? "egress"], () =>
       discoverAndAdd(blocklist, owner, request),
     );
     const rows = discovered.found.map(({ target, source, status, problem }) => [target, status, source, problem ?? ""]);

@@ -9,7 +9,7 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { argument, choice, command, limit, option, required, type Terminal, toggle } from "./command.ts";
 import { findDomain, onDomain } from "./dmarc-domains.ts";
 import { UsageError } from "./io.ts";
-import { recordChangeView } from "../dmarc/insight/health/record-history.ts";
+import { recordChangeView } from "../dmarc/insight/queries/record-history-routes.ts";
 import { tableTime, wrapText } from "./terminal-text.ts";
 
 const tableOf = ({ table }: Terminal, sources: readonly Source[]): string => {

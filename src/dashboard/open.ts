@@ -3,6 +3,7 @@ import type { AuditLog } from "../accounts/audit-store.ts";
 import type { AccountsSlice, UsageSlice } from "../accounts/open.ts";
 import { OwnKeys } from "../accounts/keys.ts";
 import type { Suppressions } from "../accounts/suppress/store.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
 import type { BlocklistSlice } from "../blocklist/open.ts";
 import type { BulkSlice } from "../bulk/open.ts";
 import type { DmarcSlice } from "../dmarc/open.ts";
@@ -156,7 +157,7 @@ const operatorFacts = (slices: DashboardSlices) => () => ({
   findings: slices.findings(),
 });
 
-const dmarcPages = ({ runtime, dmarc, notifications }: DashboardSlices, { baseUrl }: PagesOptions) => {
+const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlices, { baseUrl }: PagesOptions) => {
   const { mailing, rules } = notifications.outbound;
   const { domains, advise, overview, health, reports, shares } = dmarc;
   const useCases = {
@@ -171,6 +172,7 @@ const dmarcPages = ({ runtime, dmarc, notifications }: DashboardSlices, { baseUr
     health,
     ingestions: reports.ingestions,
     uploads: reports.uploads,
+    findTarget: (owner: Owner, ip: string) => blocklist.store.findSame(owner, ip.includes(":") ? "ipv6" : "ipv4", ip),
     ...new DmarcReaders(dmarc),
   };
   return [...createDomainPages(useCases), ...createDmarcReportPages(useCases)];

@@ -17,7 +17,8 @@ import { AddressLookups } from "./insight/addresses/address-lookups.ts";
 import { createAdvisor, type Advisor } from "./insight/advice/advisor.ts";
 import { HealthJob, HealthRuns, createHealthCheck } from "./insight/health/health.ts";
 import { HealthStore } from "./insight/health/health-store.ts";
-import { RecordHistory, RecordHistoryStore } from "./insight/health/record-history.ts";
+import { RecordHistoryStore } from "./insight/health/record-history.ts";
+import { RecordHistory } from "./insight/queries/record-history-routes.ts";
 import type { QueryContext } from "./insight/queries/domain-query.ts";
 import { RecordStore } from "./insight/queries/record-store.ts";
 import { ReportQueryStore } from "./insight/queries/report-query-store.ts";
@@ -94,7 +95,8 @@ export class DmarcSlice {
   ) {
     const { db, clock, log } = runtime;
     const [{ resolver }, { mailing, defaults }, { accountOf }] = [deps.platform, deps.outbound, deps];
-    const [stores, alertStore, health] = [openIngestStores(db), new DmarcAlertStore(db), new HealthStore(db)];
+    const [stores, alertStore] = [openIngestStores(db), new DmarcAlertStore(db)];
+    const [health, history] = [new HealthStore(db), new RecordHistoryStore(db)];
     const raise = createAlertRaiser({
       rules: ALERT_RULES,
       store: alertStore,
@@ -126,6 +128,7 @@ export class DmarcSlice {
       reports: new ReportQueryStore(db),
       findDomain: (caller, id) => this.domains.find(caller, id),
     };
+    this.recordHistory = new RecordHistory(history, this.context.findDomain);
     [this.raised, this.shares] = [alertStore, new ReportShares(runtime)];
     this.#alertJob = new AlertJob(runtime, {
       all: { rollups, rules: new AlertRuleStore(db) },
@@ -135,16 +138,13 @@ export class DmarcSlice {
       records,
       raise,
     });
-    const [overviews, { domains }] = [new DomainOverviewStore(db), stores];
+    const [overviews, alerts, { domains }] = [new DomainOverviewStore(db), new OpenAlertStore(db), stores];
     this.#overviewJob = new OverviewJob(runtime, { store: overviews, rollups, domains, advise: this.#advise });
-    const alerts = new OpenAlertStore(db);
     this.overview = new DmarcOverview(runtime, { overviews, alerts, raised: alertStore, domains });
     this.#geoip = geoipFilesOf(settings, log);
     const hasAsnLookup = settings.asnLookup === "dns";
     this.#addresses = new AddressLookups(runtime, { resolver, geoip: this.#geoip, hasAsnLookup });
     const check = openHealthCheck({ clock, resolver }, deps.outbound.rules);
-    const history = new RecordHistoryStore(db);
-    this.recordHistory = new RecordHistory(history, this.context.findDomain);
     this.health = new HealthRuns(runtime, { store: health, history, check, resolver: deps.freshResolver });
     this.jobs = this.#jobsOf(deps.outbound, new HealthJob(runtime, { store: health, runs: this.health }));
   }

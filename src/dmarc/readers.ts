@@ -1,7 +1,7 @@
 import { DmarcReading } from "./alerts/overview/dmarc-reading.ts";
 import { DomainAlerts } from "./finding-routes.ts";
 import { HealthStore } from "./insight/health/health-store.ts";
-import type { RecordHistory } from "./insight/health/record-history.ts";
+import type { RecordHistory } from "./insight/queries/record-history-routes.ts";
 import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
 import { FailureReports, ReportReader } from "./insight/queries/report-reader.ts";
 import { DmarcRecordReader } from "./insight/queries/record-reader.ts";

@@ -4,7 +4,7 @@ import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { createAlertRoutes, DomainAlerts, createAdviceRoutes, createHealthRoutes } from "./finding-routes.ts";
 import { AcceptedReporters, createReporterRoutes } from "./insight/queries/accepted-reporters.ts";
 import { createFigureReader } from "./insight/queries/summary.ts";
-import { createRecordHistoryRoutes } from "./insight/health/record-history.ts";
+import { createRecordHistoryRoutes } from "./insight/queries/record-history-routes.ts";
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";
 import type { DmarcSlice } from "./open.ts";
 import { createDomainRoutes } from "./domain-routes.ts";

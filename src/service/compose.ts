@@ -6,6 +6,7 @@ import type { Suppressions } from "../accounts/suppress/store.ts";
 import { BlocklistSlice } from "../blocklist/open.ts";
 import { BulkSlice } from "../bulk/open.ts";
 import { ListExpiry } from "../bulk/run/job-changes.ts";
+import { createOwnAddressFinder } from "../dmarc/insight/sources/own-addresses.ts";
 import { DmarcSlice } from "../dmarc/open.ts";
 import { Doctor } from "../doctor/doctor.ts";
 import type { Log, LoggedProblem } from "../foundation/base/log.ts";
@@ -99,7 +100,10 @@ export class Service {
       },
     });
     const { outbound } = this.notifications;
-    this.blocklist = new BlocklistSlice(runtime, config, { platform: { ...platform, resolver: fresh }, outbound });
+    this.blocklist = new BlocklistSlice(runtime, config, {
+      ...{ platform: { ...platform, resolver: fresh }, outbound },
+      ownAddresses: createOwnAddressFinder(db, clock),
+    });
     this.dmarc = new DmarcSlice(runtime, config, {
       ...{ platform, freshResolver: fresh, outbound, mailHost: mailHostOf(config) },
       accountOf: (name) => accountOfMailbox(accounts, name),

@@ -8,19 +8,19 @@ import { parseSync } from "oxc-parser";
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 23_361,
-  blocklist: 60_082,
+  blocklist: 60_361,
   bulk: 46_602,
-  cli: 44_876,
-  dashboard: 137_063,
-  dmarc: 201_490,
+  cli: 45_396,
+  dashboard: 139_763,
+  dmarc: 205_984,
   doctor: 11_453,
-  foundation: 92_955,
+  foundation: 93_087,
   "main.ts": 132,
   notifications: 24_362,
-  service: 33_104,
+  service: 33_124,
   verify: 52_495,
 };
-const FILES_MAX = 619;
+const FILES_MAX = 627;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -108,17 +108,21 @@ const added = (viewer: Viewer, outcomes: readonly AddOutcome[]): Response => {
   return redirectTo(viewer, "/blocklists?sort=newest", { ok: parts.join(" ") });
 };
 
+const domainText = z.string().trim().max(TARGET_CHARACTERS_MAX).default("");
+
 const discoverAction = ({ discovery, targets }: BlocklistUseCases) =>
   formAction(
     {
       path: DISCOVER_PATH,
-      form: z.object({ domain: z.string().trim().max(TARGET_CHARACTERS_MAX).default(""), egress: flag }),
+      form: z.object({ domain: domainText, dmarc_domain: domainText, egress: flag }),
     },
-    async ({ viewer, form: { domain, egress } }) => {
-      if (domain === "" && !egress) throw issue("domain", "Enter a domain, or choose the addresses of this service");
-      const request = { ...(domain === "" ? {} : { domain }), egress, dry_run: true };
+    async ({ viewer, form: { domain, dmarc_domain, egress } }) => {
+      if (domain === "" && dmarc_domain === "" && !egress)
+        throw issue("domain", "Enter a domain, or choose the addresses of this service");
+      const given = Object.entries({ domain, dmarc_domain }).filter(([, text]) => text !== "");
+      const request = { ...Object.fromEntries(given), egress, dry_run: true };
       const { found, unknown } = await discoverAndAdd({ discovery, targets }, viewer.caller, request);
-      return newView({ found, unknown, values: { domain, egress: egress ? "on" : "" } });
+      return newView({ found, unknown, values: { domain, dmarc_domain, egress: egress ? "on" : "" } });
     },
     { rerender: ({ values }) => newView({ values }) },
   );
@@ -291,6 +295,13 @@ export const Discover = ({ values }: Pick<NewPageProps, "values">) => (
     <p class="soft">Enter a domain to find its mail hosts and the addresses in its SPF record.</p>
     <PostForm action={DISCOVER_PATH} class="form">
       <Field name="domain" label="Domain" placeholder="example.com" value={textOf(values, "domain")} isMono />
+      <Field
+        name="dmarc_domain"
+        label="Own servers in DMARC reports about"
+        placeholder="example.com"
+        value={textOf(values, "dmarc_domain")}
+        isMono
+      />
       <CheckField
         name="egress"
         label="The addresses of this service"

@@ -9,6 +9,7 @@ import { BackField, backPath, BulkClassForm, SourceTable } from "./source-classe
 import { DomainHead, RangeLinks, rangeParameter } from "./domain-head.tsx";
 import { CHANGES_SHOWN, RecordChanges } from "./record-changes.tsx";
 import { Reporters } from "./reporters.tsx";
+import { BlocklistForm } from "./source-details.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { readLastCheck, readState } from "../../dmarc/records/domains/domain-state.ts";
@@ -56,7 +57,12 @@ export const domainPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =
           <RecordChanges id={id} changes={useCases.recordHistory.changes(row, CHANGES_SHOWN)} />
           <Panel
             title="Who sends"
-            aside={<Link href={`/dmarc/${id}/sources?days=${days}`}>All {countText(sources.length, "source")}</Link>}
+            aside={
+              <span class="actions">
+                {sources.some(({ kind }) => kind === "own") && <BlocklistForm domain={row.domain} />}
+                <Link href={`/dmarc/${id}/sources?days=${days}`}>All {countText(sources.length, "source")}</Link>
+              </span>
+            }
             isFlush
           >
             {sources.length === 0 ? (

@@ -16,6 +16,7 @@ import { Pager, Table } from "../components/table.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead, RangeLinks, rangeParameter } from "./domain-head.tsx";
 import { domainParameters } from "./domain-page.tsx";
+import { BlocklistForm } from "./source-details.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 
 const AT_ONCE = 50;
@@ -65,6 +66,7 @@ export const ownHostPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
               }
               actions={
                 <>
+                  <BlocklistForm domain={domain.domain} />
                   <RangeLinks days={state.days} />
                   <DownloadLink href={`/dmarc/${id}/own-hosts.csv?${parametersOf(state)}`}>
                     CSV of {countText(hosts.length, "server")}

@@ -1,5 +1,4 @@
-import type { RecordChangeView } from "../../dmarc/insight/health/record-history.ts";
-import { recordChangeView } from "../../dmarc/insight/health/record-history.ts";
+import { recordChangeView, type RecordChangeView } from "../../dmarc/insight/queries/record-history-routes.ts";
 import { decodeCursor, encodeCursor } from "../../foundation/http/route-input.ts";
 import { isId } from "../../foundation/base/secrets.ts";
 import { Link } from "../components/link.tsx";

@@ -4,9 +4,9 @@ import type { SenderAddress } from "../../dmarc/insight/sources/domain-sources.t
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { isoDay } from "../../foundation/base/days.ts";
 import { encodeCursor, decodeCursor } from "../../foundation/http/route-input.ts";
-import { Badge } from "../components/badge.tsx";
+import { Badge, type Kind } from "../components/badge.tsx";
 import { Copyable } from "../components/copy.tsx";
-import { Field, Filters, SelectField } from "../components/form.tsx";
+import { Button, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
 import { Link } from "../components/link.tsx";
 import { countText, numberText, Percent } from "../components/number.tsx";
 import { Panel } from "../components/panel.tsx";
@@ -15,6 +15,7 @@ import { sourceHref } from "./source-classes.tsx";
 import { z } from "zod";
 import { readSourceIp } from "../../dmarc/reports/report/report-values.ts";
 import { rangeParameter } from "./domain-head.tsx";
+import type { WatchedAddress } from "./use-cases.ts";
 
 const ADDRESSES_SHOWN = 12;
 
@@ -22,9 +23,12 @@ const ADDRESSES_SHOWN = 12;
 export const SenderAddresses = ({
   addresses,
   count,
+  targetOf,
 }: {
   readonly addresses: readonly SenderAddress[];
   readonly count: number;
+  /** The blocklist target of an address. */
+  readonly targetOf: (ip: string) => WatchedAddress | undefined;
 }) => (
   <Panel
     title="Addresses"
@@ -38,6 +42,7 @@ export const SenderAddresses = ({
         { title: "Messages", align: "end" },
         { title: "Aligned", align: "end" },
         { title: "Last day", isWide: true },
+        { title: "Blocklists" },
       ]}
       rows={addresses.slice(0, ADDRESSES_SHOWN).map((sender) => ({
         key: sender.address.ip,
@@ -50,10 +55,38 @@ export const SenderAddresses = ({
           numberText(sender.messages),
           <Percent part={sender.aligned} whole={sender.messages} />,
           <span class="nowrap">{isoDay(sender.lastDay)}</span>,
+          <ListingState target={targetOf(sender.address.ip)} />,
         ],
       }))}
     />
   </Panel>
+);
+
+const LISTING_WORDS: Readonly<Record<WatchedAddress["status"], readonly [kind: Kind, text: string]>> = {
+  listed: ["bad", "Listed"],
+  clean: ["ok", "Not listed"],
+  unknown: ["unknown", "Not known"],
+  pending: ["unknown", "Not checked yet"],
+};
+
+const ListingState = ({ target }: { readonly target: WatchedAddress | undefined }) => {
+  if (target === undefined) return <span class="soft">not monitored</span>;
+  const [kind, text] = LISTING_WORDS[target.status];
+  return (
+    <Link href={`/blocklists/${target.id}`}>
+      <Badge kind={kind}>{target.status === "listed" ? `Listed on ${target.listedOn.length}` : text}</Badge>
+    </Link>
+  );
+};
+
+/** Leads to the addresses of own servers as blocklist targets, to be chosen. */
+export const BlocklistForm = ({ domain }: { readonly domain: string }) => (
+  <PostForm action="/blocklists/discover">
+    <input type="hidden" name="dmarc_domain" value={domain} />
+    <Button title="Find the addresses of own servers, and choose which of them to monitor">
+      Monitor on blocklists
+    </Button>
+  </PostForm>
 );
 
 const nameWords = ({ address: { name, isConfirmed, isAsked } }: SenderAddress): string => {

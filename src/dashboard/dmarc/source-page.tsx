@@ -14,15 +14,15 @@ import { BulkSender } from "./bulk-sender.tsx";
 import { ClassBadge, ClassNoteForm, ruleWords } from "./source-classes.tsx";
 import { CLASS_WORDS, failureWords, kindWords, REASONS } from "./dmarc-words.ts";
 import { DomainHead, RangeLinks } from "./domain-head.tsx";
-import { SenderAddresses, SourceRecords, sourceQuery, type SourceState } from "./source-details.tsx";
-import type { DmarcPageUseCases } from "./use-cases.ts";
+import { BlocklistForm, SenderAddresses, SourceRecords, sourceQuery, type SourceState } from "./source-details.tsx";
+import type { DmarcPageUseCases, WatchedAddress } from "./use-cases.ts";
 
 const ROWS_AT_ONCE = 25;
 
 const params = z.object({ id: z.string(), key: z.string() });
 
 /** A source: its identity and evidence, what fails and how to fix it, and the rows of its reports. */
-export const sourcePages = ({ reading, records }: DmarcPageUseCases): readonly PageRoute[] => [
+export const sourcePages = ({ reading, records, findTarget }: DmarcPageUseCases): readonly PageRoute[] => [
   page(
     { path: "/dmarc/:id/sources/:key", params, query: sourceQuery },
     async ({ viewer, params: { id, key }, query: state }) => {
@@ -41,7 +41,7 @@ export const sourcePages = ({ reading, records }: DmarcPageUseCases): readonly P
       return {
         title: `${source.name}, ${row.domain}`,
         section: "dmarc",
-        body: <SourceBody {...{ found, rows, state }} />,
+        body: <SourceBody {...{ found, rows, state, targetOf: (ip) => findTarget(viewer.caller, ip) }} />,
       };
     },
   ),
@@ -53,10 +53,12 @@ const SourceBody = ({
   found,
   rows,
   state,
+  targetOf,
 }: {
   readonly found: Found;
   readonly rows: RecordPage;
   readonly state: SourceState;
+  readonly targetOf: (ip: string) => WatchedAddress | undefined;
 }) => {
   const { source, row, addresses, word } = found;
   const { id } = row;
@@ -81,13 +83,7 @@ const SourceBody = ({
         }
         actions={
           <>
-            {source.kind === "own" && (
-              <ButtonLink
-                href={`/dmarc/${id}/own-hosts?days=${state.days}${source.failing > 0 ? "&result=failing" : ""}`}
-              >
-                Servers one by one
-              </ButtonLink>
-            )}
+            {source.kind === "own" && <OwnServerActions {...{ row, source, days: state.days }} />}
             <RangeLinks days={state.days} />
           </>
         }
@@ -105,12 +101,25 @@ const SourceBody = ({
         }
       >
         <SourceChart {...found} />
-        <SenderAddresses addresses={addresses} count={source.address_count} />
+        <SenderAddresses addresses={addresses} count={source.address_count} targetOf={targetOf} />
       </Columns>
       <SourceRecords {...{ domainId: id, source, rows, state }} />
     </>
   );
 };
+
+interface OwnServerProps extends Pick<Found, "row" | "source"> {
+  readonly days: number;
+}
+
+const OwnServerActions = ({ row, source, days }: OwnServerProps) => (
+  <>
+    <BlocklistForm domain={row.domain} />
+    <ButtonLink href={`/dmarc/${row.id}/own-hosts?days=${days}${source.failing > 0 ? "&result=failing" : ""}`}>
+      Servers one by one
+    </ButtonLink>
+  </>
+);
 
 /** Splits a sentence at its https addresses, so that they can be followed. */
 const Linked = ({ text }: { readonly text: string }) => (

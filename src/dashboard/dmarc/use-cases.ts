@@ -1,3 +1,5 @@
+import type { TargetRow } from "../../blocklist/store.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { Advice } from "../../dmarc/insight/advice/advice-model.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
@@ -12,7 +14,7 @@ import type { DomainAlerts } from "../../dmarc/finding-routes.ts";
 import type { DmarcOverview } from "../../dmarc/alerts/overview/dmarc-overview.ts";
 import type { DmarcReading } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { DmarcRecordReader } from "../../dmarc/insight/queries/record-reader.ts";
-import type { RecordHistory } from "../../dmarc/insight/health/record-history.ts";
+import type { RecordHistory } from "../../dmarc/insight/queries/record-history-routes.ts";
 import type { OwnHostReader } from "../../dmarc/insight/queries/own-host-routes.ts";
 import type { SourceReader } from "../../dmarc/insight/queries/source-routes.ts";
 import type { SourceClassifier } from "../../dmarc/insight/sources/domain-sources.ts";
@@ -31,6 +33,9 @@ export interface DmarcReportUseCases {
   readonly uploads: ReportUploads;
 }
 
+/** What blocklists say of an address. */
+export type WatchedAddress = Pick<TargetRow, "id" | "status" | "listedOn">;
+
 /** What the pages of domains, sources and alerts call. */
 export interface DmarcPageUseCases {
   readonly domains: Domains;
@@ -47,6 +52,8 @@ export interface DmarcPageUseCases {
   /** The public URL of a path. */
   readonly linkUrl: (path: string) => string;
   readonly clock: Clock;
+  /** The blocklist target of an address; undefined where the account does not monitor it. */
+  readonly findTarget: (caller: Owner, ip: string) => WatchedAddress | undefined;
   /** Which webhook URLs are allowed. */
   readonly rules: UrlPolicy;
   /** Whether the service sends mail. */

@@ -762,3 +762,14 @@ CREATE TABLE `dmarc_shares` (
 );
 CREATE UNIQUE INDEX `dmarc_shares_id_unique` ON `dmarc_shares` (`id`);
 CREATE INDEX `dmarc_shares_by_domain` ON `dmarc_shares` (`domain`,`id`);
+CREATE TABLE `dmarc_record_history` (
+	`id` text PRIMARY KEY NOT NULL,
+	`domain` integer NOT NULL,
+	`kind` text NOT NULL,
+	`host` text NOT NULL,
+	`at_ms` integer NOT NULL,
+	`before` text,
+	`value` text NOT NULL
+);
+CREATE INDEX `dmarc_record_history_by_domain` ON `dmarc_record_history` (`domain`,`id`);
+CREATE INDEX `dmarc_record_history_by_host` ON `dmarc_record_history` (`domain`,`kind`,`host`,`id`);

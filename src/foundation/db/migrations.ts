@@ -39,6 +39,7 @@ import m0036 from "../../../drizzle/0036_fix_record.sql" with { type: "text" };
 import m0037 from "../../../drizzle/0037_worried_purple_man.sql" with { type: "text" };
 import m0038 from "../../../drizzle/0038_unknown_stone_men.sql" with { type: "text" };
 import m0039 from "../../../drizzle/0039_chemical_nighthawk.sql" with { type: "text" };
+import m0040 from "../../../drizzle/0040_record_history.sql" with { type: "text" };
 import finalSchema from "./final-schema.sql" with { type: "text" };
 
 export interface Migration {
@@ -88,6 +89,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0037_worried_purple_man", sql: m0037 },
   { name: "0038_unknown_stone_men", sql: m0038 },
   { name: "0039_chemical_nighthawk", sql: m0039 },
+  { name: "0040_record_history", sql: m0040 },
 ];
 
 /** Creates in an empty database what all migrations together would make of it. */

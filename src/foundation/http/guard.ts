@@ -31,7 +31,7 @@ const accountDisabled = () =>
     message: "The account of this API key is disabled. Ask the operator to enable it.",
   });
 
-const insufficientScope = (required: Scope) =>
+export const insufficientScope = (required: Scope) =>
   new AppError("insufficient_scope", {
     message: `The API key does not have the scope ${required}.`,
     body: { required },

@@ -10,7 +10,7 @@ export type RecordKind = (typeof RECORD_KINDS)[number];
 export interface ObservedRecord {
   readonly kind: RecordKind;
   readonly host: string;
-  /** Their texts in order; none where there is no such record. */
+  /** The texts of the records, in order; empty where there is no such record. */
   readonly values: readonly string[];
 }
 

@@ -2,7 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { createIngestHarness, insertDomain } from "../../../testing/ingest-harness.ts";
 import { createZoneResolver, type Zone } from "../../../testing/dns-zone.ts";
 import { observeRecords, type ObservedRecord } from "./observed-records.ts";
-import { recordChangeView, RecordHistoryStore } from "./record-history.ts";
+import { recordChangeView } from "../queries/record-history-routes.ts";
+import { RecordHistoryStore } from "./record-history.ts";
 import { createHealthDns } from "./section-report.ts";
 
 const newWorld = createIngestHarness();

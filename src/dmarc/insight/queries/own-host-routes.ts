@@ -74,7 +74,7 @@ export type ShownHost = Readonly<z.output<typeof ownHostSchema>>;
 interface FoundHosts {
   readonly domain: DomainRow;
   readonly range: DayRange;
-  /** Those with the most failing messages first. */
+  /** In the order of the most failing messages. */
   readonly hosts: readonly OwnHost[];
   /** Of all own servers in the range. */
   readonly counts: Readonly<Record<(typeof HOST_RESULTS)[number] | "all", number>>;

@@ -154,11 +154,6 @@ export class RollupStore {
           `SELECT source, day, ${FEW_SUMS}, total(forwarded) forwarded FROM dmarc_daily
         WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY source, day`,
         ),
-      lastFailingDays: () =>
-        sqlite.prepare<{ number: number; day: number }, [...Between, string]>(
-          `SELECT source number, max(day) day FROM dmarc_daily WHERE ${between} AND messages > aligned + forwarded
-          AND source IN (SELECT value FROM json_each(?5)) GROUP BY source`,
-        ),
       userClassifications: () =>
         sqlite.prepare<UserClassification, [number]>(
           "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
@@ -282,9 +277,12 @@ export class RollupStore {
   }
 
   /** The last day in the range on which failing messages that were not forwarded came from a stored source, by its number. */
-  lastFailingDays(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): ReadonlyMap<number, number> {
-    const rows = this.#sql.lastFailingDays.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
-    return new Map(rows.map(({ number, day }) => [number, day]));
+  lastFailingDays(domain: number, range: DayRange, among: readonly number[]): ReadonlyMap<number, number> {
+    const last = new Map<number, number>();
+    for (const { source, day, messages, aligned, forwarded } of this.perSourceDay(domain, range, among)) {
+      if (messages > aligned + forwarded) last.set(source, Math.max(day, last.get(source) ?? day));
+    }
+    return last;
   }
 
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {
