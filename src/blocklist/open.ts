@@ -11,6 +11,7 @@ import {
   ListingStore,
   MuteStore,
   ListingMailQueue,
+  TargetHistoryStore,
 } from "./listing-store.ts";
 import { ChangeNotifier, createListingMails } from "./change-notifier.ts";
 import { CheckScheduler, BlocklistMonitor, RangeChecks } from "./monitor.ts";
@@ -27,7 +28,6 @@ import { RangeStore } from "./range-store.ts";
 import { BlocklistStore, type TargetRow } from "./store.ts";
 import { TargetActions, Targets } from "./targets.ts";
 import { TargetHistory } from "./target-history.ts";
-import { TargetHistoryStore } from "./target-history-store.ts";
 import { TargetTable, TargetTableStore } from "./target-table.ts";
 import { ListUsability } from "./usability.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../foundation/base/days.ts";
 import type { Blocklist } from "./lists/blocklist.ts";
 import { readEmbeddedCatalogue } from "./lists/catalogue.ts";
-import type { CheckHead } from "./target-history-store.ts";
+import type { CheckHead } from "./listing-store.ts";
 import { buildTimelines, sampleOf, timelineStartMs } from "./target-history.ts";
 
 const HOUR_MS = 60 * 60_000;

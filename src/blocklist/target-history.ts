@@ -3,7 +3,7 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import { type Blocklist, severityOf } from "./lists/blocklist.ts";
 import { type CheckView, checkView, DELISTING_REASONS } from "./check-result.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
-import type { CheckFilter, EventDelivery, TargetEvent, TargetHistoryStore, CheckHead } from "./target-history-store.ts";
+import type { CheckFilter, EventDelivery, TargetEvent, TargetHistoryStore, CheckHead } from "./listing-store.ts";
 import type { TargetLookups } from "./target-lookup.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import type { Severity } from "../foundation/base/severity.ts";

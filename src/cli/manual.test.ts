@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
-import { assetPath, findAsset } from "../dashboard/assets.ts";
+import { assetPath, findAsset } from "../dashboard/frame.tsx";
 import { HELP_SECTIONS } from "../dashboard/help.ts";
 import { CHECK_SECTIONS } from "../doctor/doctor-check.ts";
 import "../doctor/open.ts";

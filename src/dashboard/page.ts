@@ -1,6 +1,19 @@
 import { z } from "zod";
-import { performForm, readFormValues, readPathOf, readQueryOf, requireUploadToken } from "./form-input.ts";
-import type { Viewer, FormState, View, Visit, Outcome, Access } from "./visit.ts";
+import {
+  type Viewer,
+  type FormState,
+  type View,
+  type Visit,
+  type Outcome,
+  type Access,
+  CSRF_FIELD,
+  csrfOfQuery,
+  isCrossSite,
+  isCsrfToken,
+} from "./visit.ts";
+import { AppError, ERROR_STATUS } from "../foundation/base/errors.ts";
+import { readBytes, queryOf } from "../foundation/http/body.ts";
+import { validationMessage } from "../foundation/http/validation-messages.ts";
 
 /** A page or an action with the function that serves it. */
 export interface PageRoute {
@@ -186,3 +199,156 @@ export const publicAction = <P extends z.ZodObject = NoFields, F extends z.ZodOb
     });
   },
 });
+
+const FORM_BYTES_MAX = 1024 * 1024;
+
+type Values = FormState["values"];
+
+/** Repeated fields of a form or query, such as checkboxes of one name. */
+export const listOf = <S extends z.ZodType>(item: S) =>
+  z.preprocess((given) => (given === undefined ? [] : Array.isArray(given) ? given : [given]), z.array(item));
+
+/** A checkbox: true when it is ticked. */
+export const flag = z
+  .literal("on")
+  .optional()
+  .transform((given) => given === "on");
+
+/** An optional text field: null when it is empty. */
+export const optionalText = (charactersMax: number) =>
+  z
+    .string()
+    .trim()
+    .max(charactersMax)
+    .default("")
+    .transform((text) => (text === "" ? null : text));
+
+/** The token of a form is missing or another visitor's: the session has changed, or another site has sent it. */
+export class ForgedForm extends Error {}
+
+/**
+ * The fields of a form (`application/x-www-form-urlencoded`), in the turn of its visit; 413 above `bytesMax`. Throws
+ * `ForgedForm` unless it has the visitor's CSRF token.
+ */
+export const readFormValues = async (
+  { request, csrfToken, turn }: Pick<Visit, "request" | "csrfToken" | "turn">,
+  bytesMax = FORM_BYTES_MAX,
+): Promise<Values> => {
+  const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+  if (type !== undefined && type !== "application/x-www-form-urlencoded")
+    throw new AppError("unsupported_media_type", { message: "Send this form as application/x-www-form-urlencoded." });
+  const body = await readBytes(request, bytesMax);
+  await turn();
+  const fields = new URLSearchParams(new TextDecoder().decode(body));
+  if (isCrossSite(request) || !isCsrfToken(fields.get(CSRF_FIELD), csrfToken)) throw new ForgedForm();
+  fields.delete(CSRF_FIELD);
+  const names = new Set(fields.keys());
+  return Object.fromEntries(
+    [...names].map((name) => {
+      const given = fields.getAll(name);
+      return [name, given.length === 1 ? (given[0] ?? "") : given];
+    }),
+  );
+};
+
+/** Throws `ForgedForm` unless the query of an upload has the visitor's CSRF token. */
+export const requireUploadToken = ({ request, csrfToken }: Pick<Visit, "request" | "csrfToken">): void => {
+  if (isCrossSite(request) || !isCsrfToken(csrfOfQuery(request), csrfToken)) throw new ForgedForm();
+};
+
+/** The query of a page. Parameters that do not fit count as absent, unknown ones are ignored. */
+export const readQueryOf = <Q extends z.ZodObject>(schema: Q | undefined, request: Request): z.output<Q> => {
+  // Without a schema, Q has no fields.
+  if (schema === undefined) return {} as z.output<Q>;
+  const given = queryOf(request);
+  const kept = Object.fromEntries(
+    Object.entries(schema.shape).flatMap(([name, field]) =>
+      name in given && given[name] !== "" && z.safeParse(field, given[name]).success ? [[name, given[name]]] : [],
+    ),
+  );
+  return schema.parse(kept);
+};
+
+/** The parameters of the path; 404 for a value that does not fit. */
+export const readPathOf = <P extends z.ZodObject>(schema: P | undefined, params: unknown): z.output<P> => {
+  // Without a schema, P has no fields.
+  if (schema === undefined) return {} as z.output<P>;
+  const read = schema.safeParse(params);
+  if (!read.success) throw new AppError("not_found", { message: "There is no such page." });
+  return read.data;
+};
+
+interface Form<F extends z.ZodObject> {
+  readonly values: Values;
+  readonly schema: F | undefined;
+  /** The `action` of the form. */
+  readonly path: string;
+  /** Shows the form again; absent: an error page. */
+  readonly rerender: (() => View | Promise<View>) | undefined;
+  readonly perform: (form: z.output<F>) => View | Response | Promise<View | Response>;
+  /** That of the visit. */
+  readonly turn: Visit["turn"];
+}
+
+const tidyMessage = (text: string): string => `${text.replace(/(?<!\.)\.+$/, "")}.`;
+
+const messageOf = (issue: z.core.$ZodIssue): string =>
+  issue.code === "invalid_type" && issue.input === undefined ? "Required" : issue.message;
+
+const errorsOf = (error: z.ZodError): Record<string, string> =>
+  Object.fromEntries(
+    error.issues.toReversed().map((issue) => [String(issue.path[0] ?? ""), tidyMessage(messageOf(issue))]),
+  );
+
+/** What an error of a use case says about the fields of a form. */
+const problemsOf = ({ code, details }: AppError): Pick<FormState, "errors" | "message"> => {
+  const issues = details.issues ?? [];
+  const errors = Object.fromEntries(
+    issues.toReversed().map(({ path, message }) => [path.split(".")[0] ?? "", tidyMessage(message)]),
+  );
+  const first = issues[0];
+  const ofIssue = first === undefined ? code : `${first.path === "" ? "" : `${first.path}: `}${first.message}`;
+  return { errors, message: tidyMessage(details.message ?? ofIssue) };
+};
+
+const headersOf = ({ details: { headers } }: AppError): Pick<View, "headers"> =>
+  headers === undefined ? {} : { headers };
+
+const CLIENT_ERROR = 400;
+
+/** Validates a form and performs it. The page shows an invalid form again with its errors. */
+export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise<Outcome | Response> => {
+  const { values, schema, path, rerender, perform, turn } = form;
+  const again = async (
+    { status, headers = {} }: Pick<View, "headers"> & { readonly status: number },
+    problem: Pick<FormState, "errors" | "message">,
+  ): Promise<Outcome> => {
+    await turn();
+    const shown = await rerender?.();
+    if (shown === undefined) throw new Error("a form without a page was shown again");
+    return { view: { ...shown, status, headers }, form: { action: path, values, ...problem } };
+  };
+  // Without a schema, F has no fields.
+  const read = (schema ?? z.object({})).safeParse(values, {
+    reportInput: true,
+    error: (issue) => validationMessage(issue, false),
+  });
+  if (!read.success) {
+    const errors = errorsOf(read.error);
+    if (rerender !== undefined)
+      return again({ status: CLIENT_ERROR }, { errors, message: "Some fields need your attention." });
+    throw new AppError("Invalid request body", {
+      message: Object.entries(errors)
+        .map(([name, message]) => `${name}: ${message}`)
+        .join(" "),
+    });
+  }
+  try {
+    // The output of the schema of the form.
+    const served = await perform(read.data as z.output<F>);
+    return served instanceof Response ? served : { view: served };
+  } catch (error) {
+    if (!(error instanceof AppError) || rerender === undefined || error.code === "not_found") throw error;
+    return again({ status: ERROR_STATUS[error.code], ...headersOf(error) }, problemsOf(error));
+  }
+};

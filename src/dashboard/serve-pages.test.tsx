@@ -14,13 +14,11 @@ import { createTestClock } from "../testing/clock.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { StackBar } from "./components/chart.tsx";
 import { Button, Field, PostForm } from "./components/form.tsx";
-import { Link } from "./components/link.tsx";
+import { Link } from "./components/inline.tsx";
 import { PageHead } from "./components/panel.tsx";
-import { assetPath } from "./assets.ts";
-import { flag, listOf } from "./form-input.ts";
-import { formAction, page, publicAction, publicPage, type PageRoute, uploadAction } from "./page.ts";
-import type { View } from "./visit.ts";
-import { isOwnPath, redirectTo } from "./redirect.ts";
+import { assetPath } from "./frame.tsx";
+import { formAction, page, publicAction, publicPage, type PageRoute, uploadAction, flag, listOf } from "./page.ts";
+import { type View, isOwnPath, redirectTo } from "./visit.ts";
 import { Dashboard, type ActiveSession } from "./serve-pages.tsx";
 
 const ACCOUNT = {

@@ -14,19 +14,33 @@ import { pathOf, targetOf } from "../foundation/http/request-target.ts";
 import { sendText } from "../foundation/http/response.ts";
 import { subjectOf } from "../foundation/http/route-input.ts";
 import { SCOPES } from "../foundation/http/scopes.ts";
-import { findAsset } from "./assets.ts";
-import { type Outcome, PageContext, type PageFacts, type Role, type View, type Viewer, type Visit } from "./visit.ts";
-import { readSessionToken, readTheme, readTimeZone, readVisitor, visitorCookie, visitorToken } from "./cookies.ts";
-import { CLEAR_FLASH, isRefusal, readFlash, redirectToPath } from "./redirect.ts";
-import { ForgedForm } from "./form-input.ts";
-import { Frame, type FrameFacts } from "./frame.tsx";
+import { findAsset, Frame, type FrameFacts } from "./frame.tsx";
+import {
+  type Outcome,
+  PageContext,
+  type PageFacts,
+  type Role,
+  type View,
+  type Viewer,
+  type Visit,
+  readSessionToken,
+  readTheme,
+  readTimeZone,
+  readVisitor,
+  visitorCookie,
+  visitorToken,
+  CLEAR_FLASH,
+  isRefusal,
+  readFlash,
+  redirectToPath,
+  PageTurns,
+} from "./visit.ts";
+import { ForgedForm, type PageRoute } from "./page.ts";
 import { helpPath } from "./help.ts";
-import { PageTurns } from "./page-turns.ts";
-import type { PageRoute } from "./page.ts";
 import { hasRole, isViewerPage, roleOfForm, roleOfPage } from "./roles.ts";
 import { ShownOnce } from "./shown-once.tsx";
 import { Empty } from "./components/panel.tsx";
-import { ButtonLink } from "./components/link.tsx";
+import { ButtonLink } from "./components/inline.tsx";
 
 /** What a valid session token stands for. */
 export interface ActiveSession {

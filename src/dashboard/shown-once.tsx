@@ -2,11 +2,10 @@ import { z } from "zod";
 import { BoundedMap } from "../foundation/base/bounded-map.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 import { newVisitorId } from "../foundation/base/secrets.ts";
-import { ButtonLink } from "./components/link.tsx";
+import { ButtonLink } from "./components/inline.tsx";
 import { Empty, Panel } from "./components/panel.tsx";
 import { page, type PageRoute } from "./page.ts";
-import { redirectTo } from "./redirect.ts";
-import type { View, Viewer } from "./visit.ts";
+import { redirectTo, type View, type Viewer } from "./visit.ts";
 
 const KEPT_MS = 10 * 60_000;
 const VIEWS_MAX = 1_000;

@@ -2,14 +2,12 @@ import { z } from "zod";
 import type { CheckView } from "../../blocklist/check-result.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
 import type { CheckPage } from "../../blocklist/target-history.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Filters, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink, withParameters } from "../components/link.tsx";
+import { ButtonLink, DownloadLink, withParameters, Badge, type Kind } from "../components/inline.tsx";
 import { Mono } from "../components/copy.tsx";
-import { countText } from "../components/number.tsx";
 import { Pager, Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, countText } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 
 export const CHECKS_PER_PAGE = 50;

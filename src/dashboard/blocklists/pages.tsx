@@ -1,4 +1,4 @@
-import type { BlocklistUseCases } from "./use-cases.ts";
+import type { BlocklistUseCases } from "./common.tsx";
 import { listPages } from "./list-pages.tsx";
 import { newTargetPages } from "./new-pages.tsx";
 import { targetPages, csvFile } from "./target-pages.tsx";
@@ -12,14 +12,12 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
 import { listsByMode } from "../../blocklist/target-lookup.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
-import { countText } from "../components/number.tsx";
-import { listOf } from "../form-input.ts";
-import { formAction, page } from "../page.ts";
-import type { Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { countText } from "../components/figures.tsx";
+import { formAction, page, listOf } from "../page.ts";
+import { type Viewer, redirectTo } from "../visit.ts";
 import { TARGETS_PER_PAGE, TargetsPage, type TargetsQuery, targetsQuery } from "./targets-page.tsx";
 import { Button, PostForm } from "../components/form.tsx";
-import { ButtonLink } from "../components/link.tsx";
+import { ButtonLink } from "../components/inline.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 
 /** The pages about blocklists: targets, new targets, one target, the lists. */

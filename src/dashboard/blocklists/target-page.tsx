@@ -4,11 +4,9 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import type { TargetChangeView, ListTimeline } from "../../blocklist/target-history.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
 import { Button, PostForm } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
-import { Live } from "../components/live.tsx";
-import { countText } from "../components/number.tsx";
-import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
+import { Link } from "../components/inline.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows, Live } from "../components/panel.tsx";
+import { Time, countText } from "../components/figures.tsx";
 import {
   ChangesPanel,
   ListingCallout,
@@ -18,7 +16,7 @@ import {
   MutedPanel,
   UnbelievedPanel,
 } from "./target-panels.tsx";
-import { SettingsFields, settingsOf } from "./settings-form.tsx";
+import { SettingsFields, settingsOf } from "./common.tsx";
 import { TimelinePanel } from "./timeline-view.tsx";
 
 export interface TargetPageProps {

@@ -6,13 +6,11 @@ import { waitFor } from "../../foundation/base/wait.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import { formAction, page } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { CHECKS_PER_PAGE, HistoryPage, type HistoryQuery, historyQuery } from "./history-page.tsx";
 import { MUTE_DAYS } from "./target-panels.tsx";
-import { settingsFields } from "./settings-form.tsx";
+import { settingsFields, type BlocklistUseCases, namesIn } from "./common.tsx";
 import { TargetPage } from "./target-page.tsx";
-import { type BlocklistUseCases, namesIn } from "./use-cases.ts";
 import { streamRows } from "../../foundation/http/response.ts";
 
 const CHANGES_SHOWN = 12;

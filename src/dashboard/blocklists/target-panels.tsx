@@ -1,13 +1,11 @@
 import type { TargetChangeView, WebhookOutcome, ListTimeline } from "../../blocklist/target-history.ts";
-import { Badge } from "../components/badge.tsx";
 import { Callout, Empty, Panel } from "../components/panel.tsx";
-import { Link, OutsideLink } from "../components/link.tsx";
-import { countText } from "../components/number.tsx";
+import { Link, OutsideLink, Badge } from "../components/inline.tsx";
 import { Table } from "../components/table.tsx";
-import { durationText, Time } from "../components/time.tsx";
+import { durationText, Time, countText } from "../components/figures.tsx";
 import type { TargetRow } from "../../blocklist/store.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
-import { kindOfSeverity, StateBadge } from "./words.tsx";
+import { kindOfSeverity, StateBadge } from "./common.tsx";
 import type { MuteView } from "../../blocklist/muting.ts";
 import { Button, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
 import { hostOf, wayOut } from "../../blocklist/attention.ts";

@@ -5,15 +5,14 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import { TARGET_ORDERS, TARGET_STATES, type TargetFigures } from "../../blocklist/target-table.ts";
 import { SEVERITIES } from "../../foundation/base/severity.ts";
 import { Button, CheckField, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink, Link, withParameters } from "../components/link.tsx";
+import { ButtonLink, DownloadLink, Link, withParameters } from "../components/inline.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
-import { countText, Num, numberText } from "../components/number.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, countText, Num, numberText } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { Discover } from "./new-pages.tsx";
-import { SEVERITY_OPTIONS, STATE_WORDS, StateBadge } from "./words.tsx";
+import { SEVERITY_OPTIONS, STATE_WORDS, StateBadge } from "./common.tsx";
 
 const TEXT_CHARACTERS_MAX = 320;
 const PAGES_MAX = 10_000;

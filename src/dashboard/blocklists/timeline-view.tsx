@@ -1,10 +1,8 @@
 import { DAY_MS } from "../../foundation/base/days.ts";
 import { LIST_STATES, type ListSpan, type ListTimeline, TIMELINE_DAYS } from "../../blocklist/target-history.ts";
-import { Badge } from "../components/badge.tsx";
-import { Link } from "../components/link.tsx";
-import { countText } from "../components/number.tsx";
+import { countText, Time } from "../components/figures.tsx";
+import { Badge, Link } from "../components/inline.tsx";
 import { Panel } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
 import { usePage } from "../visit.ts";
 
 /** Widths of the drawing: four for each day. */

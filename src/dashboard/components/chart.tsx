@@ -1,4 +1,4 @@
-import { numberText } from "./number.tsx";
+import { numberText } from "./figures.tsx";
 
 /** What a series means; it decides the colour. */
 export type SeriesKind = "ok" | "warn" | "bad" | "unknown" | "info";

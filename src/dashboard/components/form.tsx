@@ -1,8 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
-import { FormContext, uploadPath, useField, usePage } from "../visit.ts";
-import { CSRF_FIELD } from "../cookies.ts";
-import { Icon, type IconName } from "./icon.tsx";
+import { FormContext, uploadPath, useField, usePage, CSRF_FIELD } from "../visit.ts";
+import { Icon, type IconName } from "./inline.tsx";
 
 interface FormProps {
   /** A path of the dashboard without the prefix of test mode. */

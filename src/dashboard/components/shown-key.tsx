@@ -1,7 +1,6 @@
 import type { IssuedKey } from "../../accounts/keys.ts";
-import { Badge } from "./badge.tsx";
 import { CopyBlock } from "./copy.tsx";
-import { ButtonLink } from "./link.tsx";
+import { ButtonLink, Badge } from "./inline.tsx";
 import { Callout, PageHead, Panel } from "./panel.tsx";
 
 /** Whether a key is for live or test data. */

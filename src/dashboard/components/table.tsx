@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { usePage } from "../visit.ts";
-import { withParameters } from "./link.tsx";
-import { Icon } from "./icon.tsx";
+import { withParameters, Icon } from "./inline.tsx";
 
 export interface Column {
   readonly title: ComponentChildren;

@@ -1,5 +1,5 @@
 import type { VerificationRow } from "../../verify/store.ts";
-import { Badge } from "./badge.tsx";
+import { Badge } from "./inline.tsx";
 import { Button, Field, PostForm } from "./form.tsx";
 import type { SubStatus, Verdict } from "../../verify/result.ts";
 

@@ -12,13 +12,10 @@ import {
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import type { Publication } from "../../dmarc/records/domains/publication.ts";
 import { splitStrings } from "../../dmarc/records/record/record.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
-import { Icon } from "../components/icon.tsx";
-import { ButtonLink, Link } from "../components/link.tsx";
-import { Num } from "../components/number.tsx";
+import { ButtonLink, Link, Icon, Badge, type Kind } from "../components/inline.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, Num } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
 import { PublishRecord, RecordDiff, TagChanges } from "./record-text.tsx";

@@ -3,7 +3,7 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import { Panel } from "../components/panel.tsx";
 import { formAction, type PageRoute } from "../page.ts";
-import { redirectTo } from "../redirect.ts";
+import { redirectTo } from "../visit.ts";
 import { BULK_SENDERS_MAX } from "../../dmarc/domain-schemas.ts";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 

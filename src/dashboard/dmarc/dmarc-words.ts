@@ -3,8 +3,8 @@ import type { ClassificationReason } from "../../dmarc/insight/sources/source-cl
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import type { StatePolicy } from "../../dmarc/records/domains/domain-state.ts";
 import type { NextStep, ListedStatus } from "../../dmarc/alerts/overview/domain-overview-store.ts";
-import type { Kind } from "../components/badge.tsx";
-import { numberText } from "../components/number.tsx";
+import type { Kind } from "../components/inline.tsx";
+import { numberText } from "../components/figures.tsx";
 
 interface Word {
   readonly kind: Kind;

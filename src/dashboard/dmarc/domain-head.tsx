@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { Link, withParameters } from "../components/link.tsx";
+import { Link, withParameters } from "../components/inline.tsx";
 import { PageHead } from "../components/panel.tsx";
 import { z } from "zod";
 import { usePage } from "../visit.ts";

@@ -9,14 +9,12 @@ import {
 } from "../../dmarc/alerts/overview/domain-overview-store.ts";
 import { tagSchema } from "../../dmarc/records/domains/enrolments.ts";
 import { readLastCheck, readState } from "../../dmarc/records/domains/domain-state.ts";
-import { Badge } from "../components/badge.tsx";
 import { Sparkline } from "../components/chart.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
-import { countText, numberText, Percent } from "../components/number.tsx";
+import { ButtonLink, DownloadLink, Link, Badge } from "../components/inline.tsx";
 import { type Column, Pager, Table, type TableRow } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, countText, numberText, Percent } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import type { View } from "../visit.ts";
 import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";

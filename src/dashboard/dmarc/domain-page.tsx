@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { Link, ButtonLink } from "../components/link.tsx";
+import { Link, ButtonLink, Badge } from "../components/inline.tsx";
 import { Empty, Panel, Callout } from "../components/panel.tsx";
-import { countText, numberText, Percent } from "../components/number.tsx";
+import { countText, numberText, Percent, Time } from "../components/figures.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
-import { redirectTo, redirectToPath } from "../redirect.ts";
+import { redirectTo, redirectToPath } from "../visit.ts";
 import { isId } from "../../foundation/base/secrets.ts";
 import { BackField, backPath, BulkClassForm, SourceTable } from "./source-classes.tsx";
 import { DomainHead, RangeLinks, rangeParameter } from "./domain-head.tsx";
@@ -17,11 +17,9 @@ import type { ShownAlert } from "../../dmarc/alerts/overview/dmarc-overview.ts";
 import type { DomainOverview, ListedStatus } from "../../dmarc/alerts/overview/domain-overview-store.ts";
 import type { OutcomeDay, RecordChange } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { Summary } from "../../dmarc/insight/queries/summary.ts";
-import { Badge } from "../components/badge.tsx";
 import { BarChart } from "../components/chart.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
 import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
 
 /** Sources shown on the page of a domain; the others are on a page of their own. */

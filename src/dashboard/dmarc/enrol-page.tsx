@@ -3,13 +3,12 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { ENROLLED_AT_ONCE_MAX } from "../../dmarc/records/domains/enrolments.ts";
 import { CopyBlock, Copyable } from "../components/copy.tsx";
 import { Button, PostForm, TextAreaField } from "../components/form.tsx";
-import { ButtonLink, Link } from "../components/link.tsx";
-import { countText } from "../components/number.tsx";
+import { ButtonLink, Link } from "../components/inline.tsx";
+import { countText } from "../components/figures.tsx";
 import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { nameInZone } from "./record-text.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 

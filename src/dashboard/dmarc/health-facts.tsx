@@ -10,11 +10,10 @@ import type {
   TlsRptSection,
 } from "../../dmarc/insight/health/health-schema.ts";
 import type { DkimKeySummary } from "../../dmarc/insight/health/dkim.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
+import { Badge, type Kind } from "../components/inline.tsx";
 import { CopyBlock, Mono } from "../components/copy.tsx";
-import { countText, numberText } from "../components/number.tsx";
 import { Table } from "../components/table.tsx";
-import { durationText } from "../components/time.tsx";
+import { durationText, countText, numberText } from "../components/figures.tsx";
 
 /** What a section found published, whether good or bad. */
 export const SectionFacts = ({ section }: { readonly section: HealthSection }) => {

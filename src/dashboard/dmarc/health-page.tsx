@@ -7,17 +7,16 @@ import {
   type DomainHealth,
   type HealthSection,
 } from "../../dmarc/insight/health/health-schema.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
+import { Badge, type Kind } from "../components/inline.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, Panel } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, countText } from "../components/figures.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
-import { redirectTo } from "../redirect.ts";
+import { redirectTo } from "../visit.ts";
 import { DomainHead } from "./domain-head.tsx";
 import { SectionFacts } from "./health-facts.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
-import { countText } from "../components/number.tsx";
 
 const params = z.object({ id: z.string() });
 const PATH = "/dmarc/:id/health";

@@ -1,14 +1,10 @@
 import { Button, UploadForm, PostForm } from "../components/form.tsx";
-import { Icon } from "../components/icon.tsx";
-import { Panel, Empty, Callout, PageHead, Row, Rows } from "../components/panel.tsx";
+import { Panel, Empty, Callout, PageHead, Row, Rows, Live } from "../components/panel.tsx";
 import { decidingFinding, type IngestionView } from "../../dmarc/reports/ingest/ingestion-schemas.ts";
-import { Badge } from "../components/badge.tsx";
 import { middleCut, Mono } from "../components/copy.tsx";
-import { Live } from "../components/live.tsx";
-import { DownloadLink, Link } from "../components/link.tsx";
-import { bytesText } from "../components/number.tsx";
+import { DownloadLink, Link, Icon, Badge } from "../components/inline.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, bytesText } from "../components/figures.tsx";
 import { findingText, isAcceptable, isRetriable, outcomeWords, viaWord } from "./report-words.ts";
 
 const ACCEPTED = ".xml,.gz,.zip,.eml,.json,.msg,.tgz,application/gzip,application/zip,application/xml,message/rfc822";

@@ -9,7 +9,7 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { isForeign } from "../../dmarc/insight/sources/domain-sources.ts";
 import { percentOf } from "../../dmarc/insight/sources/rollup-rows.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
-import { countText, numberText, Percent } from "../components/number.tsx";
+import { countText, numberText, Percent } from "../components/figures.tsx";
 import { CLASS_WORDS, policyWords, stepWords } from "./dmarc-words.ts";
 
 /** A month that a report is about. */

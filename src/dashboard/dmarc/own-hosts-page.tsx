@@ -7,10 +7,9 @@ import {
   type ShownHost,
 } from "../../dmarc/insight/queries/own-host-routes.ts";
 import { decodeCursor, encodeCursor } from "../../foundation/http/route-input.ts";
-import { Badge } from "../components/badge.tsx";
+import { Badge, ButtonLink, DownloadLink } from "../components/inline.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink } from "../components/link.tsx";
-import { countText, numberText, Percent } from "../components/number.tsx";
+import { countText, numberText, Percent } from "../components/figures.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Pager, Table } from "../components/table.tsx";
 import { page, type PageRoute } from "../page.ts";

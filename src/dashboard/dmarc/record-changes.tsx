@@ -1,10 +1,10 @@
 import { recordChangeView, type RecordChangeView } from "../../dmarc/insight/queries/record-history-routes.ts";
 import { decodeCursor, encodeCursor } from "../../foundation/http/route-input.ts";
 import { isId } from "../../foundation/base/secrets.ts";
-import { Link } from "../components/link.tsx";
+import { Link } from "../components/inline.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Pager } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";

@@ -3,14 +3,13 @@ import { DAY_MS } from "../../foundation/base/days.ts";
 import { isId } from "../../foundation/base/secrets.ts";
 import type { Publication } from "../../dmarc/records/domains/publication.ts";
 import type { DomainRow, HistoryRow } from "../../dmarc/records/domains/domain-store.ts";
-import { Badge } from "../components/badge.tsx";
+import { Badge } from "../components/inline.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
-import { formatted, exactText, Time } from "../components/time.tsx";
+import { formatted, exactText, Time } from "../components/figures.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
-import type { Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { type Viewer, redirectTo } from "../visit.ts";
 import { DomainHead } from "./domain-head.tsx";
 import {
   checkedSentence,

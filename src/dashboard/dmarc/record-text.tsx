@@ -2,7 +2,7 @@ import { CopyBlock } from "../components/copy.tsx";
 import { Row, Rows } from "../components/panel.tsx";
 import { differentTags, diffRecords } from "../../dmarc/records/record/record-tags.ts";
 import { organisationalDomain } from "../../foundation/mail/organisational-domain.ts";
-import type { Kind } from "../components/badge.tsx";
+import type { Kind } from "../components/inline.tsx";
 import type { Publication, PublicationState } from "../../dmarc/records/domains/publication.ts";
 import type { ChangeCode } from "../../dmarc/records/domains/domain-state.ts";
 

@@ -6,13 +6,11 @@ import { isRecordCursor, RECORD_COLUMNS, type ShownRecord } from "../../dmarc/in
 import type { ShownReport } from "../../dmarc/insight/queries/reports.ts";
 import type { ReportWithRecords } from "../../dmarc/insight/queries/report-reader.ts";
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
-import { DownloadLink, Link } from "../components/link.tsx";
-import { Num, numberText, percentText } from "../components/number.tsx";
+import { DownloadLink, Link, Badge, type Kind } from "../components/inline.tsx";
 import { Callout, Columns, Panel, Row, Rows } from "../components/panel.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, Num, numberText, percentText } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
 import { dispositionWords, overrideWords, resultKind, authenticityWords, spfSentence } from "./report-words.ts";

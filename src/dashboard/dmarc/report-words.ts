@@ -1,4 +1,4 @@
-import type { Kind } from "../components/badge.tsx";
+import type { Kind } from "../components/inline.tsx";
 import type { IngestionView } from "../../dmarc/reports/ingest/ingestion-schemas.ts";
 import type { ShownRecord } from "../../dmarc/insight/queries/records.ts";
 import type { ShownReport } from "../../dmarc/insight/queries/reports.ts";

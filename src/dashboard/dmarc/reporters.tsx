@@ -1,14 +1,14 @@
 import type { ReporterLine } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import { Button, PostForm } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
-import { numberText } from "../components/number.tsx";
+import { Link } from "../components/inline.tsx";
+import { numberText } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { BackField, backPath } from "./source-classes.tsx";
 import { z } from "zod";
 import { formAction, type PageRoute } from "../page.ts";
-import { redirectToPath } from "../redirect.ts";
+import { redirectToPath } from "../visit.ts";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 
 interface StandingProps {

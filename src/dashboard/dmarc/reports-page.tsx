@@ -6,13 +6,11 @@ import { REPORT_COLUMNS, type ReportListQuery } from "../../dmarc/insight/querie
 import { AUTHENTICITIES, type ShownReport, isReportCursor } from "../../dmarc/insight/queries/reports.ts";
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import { parseDay } from "../../foundation/http/day-range.ts";
-import { Badge } from "../components/badge.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
-import { Num, Percent } from "../components/number.tsx";
+import { ButtonLink, DownloadLink, Link, Badge } from "../components/inline.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, Num, Percent } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
 import { authenticityWords } from "./report-words.ts";

@@ -4,11 +4,10 @@ import type { SenderAddress } from "../../dmarc/insight/sources/domain-sources.t
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { isoDay } from "../../foundation/base/days.ts";
 import { encodeCursor, decodeCursor } from "../../foundation/http/route-input.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
+import { Badge, type Kind, Link } from "../components/inline.tsx";
 import { Copyable } from "../components/copy.tsx";
 import { Button, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
-import { countText, numberText, Percent } from "../components/number.tsx";
+import { countText, numberText, Percent } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
 import { type Column, Pager, Table } from "../components/table.tsx";
 import { sourceHref } from "./source-classes.tsx";

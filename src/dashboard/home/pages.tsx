@@ -9,13 +9,11 @@ import { page } from "../page.ts";
 import { usePage, type Viewer } from "../visit.ts";
 import type { AttentionBoard } from "./attention-board.ts";
 import type { AttentionItem } from "../../foundation/base/attention.ts";
-import { Badge } from "../components/badge.tsx";
 import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
-import { ButtonLink, HelpText, Link } from "../components/link.tsx";
-import { countText, numberText, percentText } from "../components/number.tsx";
+import { ButtonLink, HelpText, Link, Badge } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
-import { durationText, Time } from "../components/time.tsx";
+import { durationText, Time, countText, numberText, percentText } from "../components/figures.tsx";
 import { ResultBadge, VerifyBox } from "../components/verification.tsx";
 import type { VerificationRow } from "../../verify/store.ts";
 

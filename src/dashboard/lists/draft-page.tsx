@@ -3,13 +3,11 @@ import type { Draft, DraftLayout, DraftPreview } from "../../bulk/arrival/drafts
 import type { Preview } from "../../bulk/arrival/preview.ts";
 import { CREDITS_PATH, GrantCredits } from "../components/credits.tsx";
 import { Button, Field, GetForm, PostForm, SelectField } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
-import { bytesText, countText, Num, numberText } from "../components/number.tsx";
+import { Link, Badge } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, bytesText, countText, Num, numberText } from "../components/figures.tsx";
 import { ENCODING_OPTIONS, encodingName, separatorName, rowNumber } from "./list-facts.tsx";
 import type { FileSample } from "../../bulk/reading/csv.ts";
-import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { type Column, Table } from "../components/table.tsx";
 import { usePage } from "../visit.ts";

@@ -5,17 +5,15 @@ import { HEADER_CHOICES } from "../../bulk/reading/columns-address.ts";
 import type { DraftLayout } from "../../bulk/arrival/drafts.ts";
 import { uploadOptionsSchema } from "../../bulk/results/schemas.ts";
 import { discardBody, LIST_BYTES_MAX } from "../../bulk/arrival/upload.ts";
-import { ButtonLink } from "../components/link.tsx";
+import { ButtonLink, Icon } from "../components/inline.tsx";
 import { PageHead, Panel, Empty } from "../components/panel.tsx";
 import { formAction, type PageRoute, page, uploadAction } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { DISCARD_PATH, DraftPage, START_PATH } from "./draft-page.tsx";
 import type { ListUseCases } from "./list-facts.tsx";
 import { ROWS_MAX } from "../../bulk/reading/csv.ts";
 import { Button, Field, TextAreaField, UploadForm } from "../components/form.tsx";
-import { Icon } from "../components/icon.tsx";
-import { bytesText, numberText } from "../components/number.tsx";
+import { bytesText, numberText } from "../components/figures.tsx";
 
 /** Where both forms send their list. */
 const UPLOAD_PATH = "/lists/upload";

@@ -1,12 +1,10 @@
 import { type JobQueries, listTitle, type PAUSED_SENTENCES } from "../../bulk/job-queries.ts";
 import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { BulkJobs } from "../../bulk/jobs.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
 import { StackBar, type StackPart } from "../components/chart.tsx";
-import { Link } from "../components/link.tsx";
-import { countText, Num, numberText, Percent } from "../components/number.tsx";
+import { Link, Badge, type Kind } from "../components/inline.tsx";
 import { Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, countText, Num, numberText, Percent } from "../components/figures.tsx";
 import type { Preview } from "../../bulk/arrival/preview.ts";
 
 /** The state of a list in a word. */

@@ -1,10 +1,7 @@
 import { PAUSED_SENTENCES, listTitle, type JobPace } from "../../bulk/job-queries.ts";
-import { Badge } from "../components/badge.tsx";
-import { ButtonLink, Link, withParameters, withPath } from "../components/link.tsx";
-import { Live } from "../components/live.tsx";
-import { countText, numberText, percentText, Num } from "../components/number.tsx";
-import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { durationText, Time } from "../components/time.tsx";
+import { ButtonLink, Link, withParameters, withPath, Badge } from "../components/inline.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows, Live } from "../components/panel.tsx";
+import { durationText, Time, countText, numberText, percentText, Num } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { DownloadPanel, type ReasonCounts, ResultCard } from "./list-result.tsx";
 import { RowsPanel, type RowsPanelProps } from "./list-rows.tsx";

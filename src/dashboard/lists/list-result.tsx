@@ -4,8 +4,8 @@ import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { SubStatus } from "../../verify/result.ts";
 import { StackBar, type StackPart } from "../components/chart.tsx";
 import { Button, CheckField, GetForm, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink, Link } from "../components/link.tsx";
-import { countText, Num, Percent, percentText } from "../components/number.tsx";
+import { ButtonLink, DownloadLink, Link } from "../components/inline.tsx";
+import { countText, Num, Percent, percentText } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 

@@ -1,11 +1,10 @@
 import type { WaitingRow } from "../../bulk/results/list-store.ts";
-import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { DownloadLink, Link, withParameters, withPath } from "../components/link.tsx";
+import { DownloadLink, Link, withParameters, withPath, Badge } from "../components/inline.tsx";
 import { Pager, Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { wordsOfReason } from "../components/verification.tsx";
 import { rowNumber } from "./list-facts.tsx";

@@ -10,14 +10,13 @@ import type { JobRow } from "../../bulk/results/job-store.ts";
 import { EXPORT_COLUMNS, PRESETS } from "../../bulk/results/results-csv.ts";
 import { resultOfRow, rowHints } from "../../bulk/results/job-rows.ts";
 import { SUB_STATUSES, UNSETTLED, type VerificationResult } from "../../verify/result.ts";
-import type { View, Viewer } from "../visit.ts";
+import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { type Confirmation, CONFIRMATIONS, AddressListPage } from "./list-page.tsx";
-import { redirectTo } from "../redirect.ts";
 import type { WaitingRow } from "../../bulk/results/list-store.ts";
 import type { Evidence } from "../../verify/evidence.ts";
-import { Link } from "../components/link.tsx";
+import { Link } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 import { Conclusion, ScoresPanel, SignalsPanel } from "../verify/verification-body.tsx";
 import { EvidenceView } from "../verify/evidence-view.tsx";
 

@@ -4,16 +4,14 @@ import type { Sessions, ListedSession } from "../../accounts/sessions.ts";
 import type { Users } from "../../accounts/users.ts";
 import type { UserProblem, User } from "../../accounts/user-store.ts";
 import { AppError, type Result } from "../../foundation/base/errors.ts";
-import { type Flash, redirectTo } from "../redirect.ts";
 import { formAction, page, type PageRoute } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
+import { type View, type Viewer, type Flash, redirectTo } from "../visit.ts";
 import { requireSame, userRefusal } from "../user-refusal.ts";
-import { Badge } from "../components/badge.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
-import { ButtonLink, SettingsTabs } from "../components/link.tsx";
+import { ButtonLink, SettingsTabs, Badge } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 import { encode } from "uqr";
 
 export interface ProfileParts {

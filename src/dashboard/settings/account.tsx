@@ -5,13 +5,11 @@ import { AppError } from "../../foundation/base/errors.ts";
 import { type Balance, PLAN_NAMES, rateOf } from "../../accounts/billing/store.ts";
 import { CREDITS_PATH, GrantCredits } from "../components/credits.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
-import { countText, Num } from "../components/number.tsx";
+import { Link } from "../components/inline.tsx";
+import { countText, Num, Time } from "../components/figures.tsx";
 import { Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
 import { formAction, page } from "../page.ts";
-import { usePage, type View, type Viewer } from "../visit.ts";
-import { isOwnPath, redirectTo, redirectToPath } from "../redirect.ts";
+import { usePage, type View, type Viewer, isOwnPath, redirectTo, redirectToPath } from "../visit.ts";
 
 /** How long things are kept, as the operator has set it. */
 export interface RetentionFact {

@@ -11,9 +11,9 @@ import { csvLine } from "../../foundation/http/csv.ts";
 import { Mono } from "../components/copy.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters } from "../components/form.tsx";
-import { DownloadLink, withParameters } from "../components/link.tsx";
+import { DownloadLink, withParameters } from "../components/inline.tsx";
 import { Pager, Table, type TableRow } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 import { page } from "../page.ts";
 import type { Viewer } from "../visit.ts";
 

@@ -3,17 +3,14 @@ import type { IssuedKey, OwnKey, OwnKeys } from "../../accounts/keys.ts";
 import { DAY_MS } from "../../foundation/base/days.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";
-import { Badge } from "../components/badge.tsx";
 import { Empty, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Button, CheckField, Field, PostForm, SelectField } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
+import { Link, Badge } from "../components/inline.tsx";
 import { ModeBadge, ShownKey } from "../components/shown-key.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
-import { usePage, type View, type Viewer } from "../visit.ts";
-import { flag, listOf } from "../form-input.ts";
-import { formAction, page } from "../page.ts";
-import { redirectTo } from "../redirect.ts";
+import { Time } from "../components/figures.tsx";
+import { usePage, type View, type Viewer, redirectTo } from "../visit.ts";
+import { formAction, page, flag, listOf } from "../page.ts";
 
 export interface KeyUseCases {
   readonly clock: Clock;

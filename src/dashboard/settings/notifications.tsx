@@ -14,16 +14,14 @@ import {
   type MailSubscription,
 } from "../../notifications/mail/subscription-store.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
-import { Badge } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Button, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
-import { Link } from "../components/link.tsx";
+import { Link, Badge } from "../components/inline.tsx";
 import { Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 import { formAction, page, type PageRoute, publicAction, publicPage } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { type View, type Viewer, redirectTo } from "../visit.ts";
 
 export interface NotificationUseCases {
   readonly notifications: Notifications;

@@ -12,8 +12,7 @@ import {
 import { createSenderPages } from "./sender.tsx";
 import { createServicePages, type ServiceUseCases } from "./service.tsx";
 import { createSuppressionPages, type SuppressionUseCases } from "./suppressions.tsx";
-import { type IconName, Icon } from "../components/icon.tsx";
-import { ButtonLink, Link } from "../components/link.tsx";
+import { ButtonLink, Link, type IconName, Icon } from "../components/inline.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import type { Access, Viewer } from "../visit.ts";
 import { hasRole } from "../roles.ts";

@@ -1,13 +1,10 @@
 import type { Doctor, DoctorAdvice } from "../../doctor/doctor.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
-import { Callout, Empty, PageHead, Panel } from "../components/panel.tsx";
+import { Callout, Empty, PageHead, Panel, Live } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
-import { HelpText } from "../components/link.tsx";
-import { Live } from "../components/live.tsx";
-import { countText } from "../components/number.tsx";
-import { Time } from "../components/time.tsx";
+import { HelpText, Badge, type Kind } from "../components/inline.tsx";
+import { Time, countText } from "../components/figures.tsx";
 import { formAction, page } from "../page.ts";
-import { redirectTo } from "../redirect.ts";
+import { redirectTo } from "../visit.ts";
 
 const PATH = "/settings/sender";
 const KINDS: Readonly<Record<DoctorAdvice["severity"], Kind>> = { ok: "ok", warn: "warn", fail: "bad" };

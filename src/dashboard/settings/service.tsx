@@ -1,11 +1,8 @@
-import { Badge, type Kind } from "../components/badge.tsx";
-import { HelpText, Link } from "../components/link.tsx";
-import { bytesText, countText, numberText } from "../components/number.tsx";
+import { HelpText, Link, Badge, type Kind } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { Time, durationText } from "../components/time.tsx";
-import { usePage } from "../visit.ts";
+import { Time, durationText, bytesText, countText, numberText } from "../components/figures.tsx";
+import { usePage, redirectTo } from "../visit.ts";
 import { formAction, page } from "../page.ts";
-import { redirectTo } from "../redirect.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import type { LoggedProblem } from "../../foundation/base/log.ts";
 import type { RetentionFact } from "./account.tsx";

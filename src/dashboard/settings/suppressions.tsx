@@ -6,14 +6,11 @@ import type { Suppression, Suppressions } from "../../accounts/suppress/store.ts
 import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Button, CheckField, Field, Filters, PostForm, TextAreaField } from "../components/form.tsx";
-import { DownloadLink } from "../components/link.tsx";
-import { countText } from "../components/number.tsx";
+import { DownloadLink } from "../components/inline.tsx";
 import { Pager, Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
-import { listOf, optionalText } from "../form-input.ts";
-import { formAction, page } from "../page.ts";
-import type { View } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { Time, countText } from "../components/figures.tsx";
+import { formAction, page, listOf, optionalText } from "../page.ts";
+import { type View, redirectTo } from "../visit.ts";
 
 export interface SuppressionUseCases {
   readonly suppressions: Suppressions;

@@ -9,14 +9,20 @@ import {
 import type { SetupLinks } from "../../accounts/setup-links.ts";
 import type { Users } from "../../accounts/users.ts";
 import { AppError, type Result } from "../../foundation/base/errors.ts";
-import { readSessionToken, sessionCookie } from "../cookies.ts";
-import { type Flash, isOwnPath, redirectToPath } from "../redirect.ts";
 import { formAction, type PageRoute, publicAction, publicPage } from "../page.ts";
-import type { View, Visit } from "../visit.ts";
+import {
+  type View,
+  type Visit,
+  readSessionToken,
+  sessionCookie,
+  type Flash,
+  isOwnPath,
+  redirectToPath,
+} from "../visit.ts";
 import { requireSame, userRefusal } from "../user-refusal.ts";
 import { Empty, Callout, PageHead, Panel } from "../components/panel.tsx";
 import { Button, Field, PostForm } from "../components/form.tsx";
-import { ButtonLink, Link } from "../components/link.tsx";
+import { ButtonLink, Link } from "../components/inline.tsx";
 
 export interface SignInParts {
   readonly sessions: Sessions;

@@ -1,17 +1,15 @@
 import type { ComponentChildren } from "preact";
 import { type DayRange, isoDay } from "../../foundation/base/days.ts";
 import type { UsageGroup, UsageReport, CreditForecast, NameOfKey } from "../../accounts/usage/account-usage.ts";
-import { Badge } from "../components/badge.tsx";
 import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
 import { Button, Field, GetForm } from "../components/form.tsx";
-import { ButtonLink, Link } from "../components/link.tsx";
-import { countText, Num, numberText, Percent, percentText } from "../components/number.tsx";
+import { ButtonLink, Link, Badge } from "../components/inline.tsx";
 import { Table, Pager } from "../components/table.tsx";
 import { wordsOfReason } from "../components/verification.tsx";
 import type { Balance, LedgerEntry } from "../../accounts/billing/store.ts";
-import { Time } from "../components/time.tsx";
+import { Time, countText, Num, numberText, Percent, percentText } from "../components/figures.tsx";
 
 export interface UsageFacts {
   readonly range: DayRange;

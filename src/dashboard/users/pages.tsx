@@ -2,19 +2,15 @@ import { z } from "zod";
 import type { InvitedUser, UserActor, UserOfAccount, Users } from "../../accounts/users.ts";
 import { setupUrl } from "../../accounts/setup-links.ts";
 import { AppError } from "../../foundation/base/errors.ts";
-import { readSessionToken } from "../cookies.ts";
-import { formAction, page, type PageRoute } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { readSessionToken, type View, type Viewer, redirectTo } from "../visit.ts";
+import { formAction, page, type PageRoute, optionalText } from "../page.ts";
 import { userRefusal } from "../user-refusal.ts";
 import type { User } from "../../accounts/user-store.ts";
-import { Badge } from "../components/badge.tsx";
-import { optionalText } from "../form-input.ts";
+import { Badge, ButtonLink, Link, SettingsTabs } from "../components/inline.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
-import { ButtonLink, Link, SettingsTabs } from "../components/link.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 
 /** A one-time link that is to be mailed. */
 export interface Invitation {

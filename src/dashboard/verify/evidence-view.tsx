@@ -1,10 +1,9 @@
 import { isIP } from "node:net";
 import type { ComponentChildren } from "preact";
 import type { DomainEvidence, Evidence, ProbeFinding, ReplyEvidence, SessionEvidence } from "../../verify/evidence.ts";
-import { KIND_ICONS, type Kind } from "../components/badge.tsx";
-import { Icon } from "../components/icon.tsx";
+import { Icon, KIND_ICONS, type Kind } from "../components/inline.tsx";
 import { Panel } from "../components/panel.tsx";
-import { durationText } from "../components/time.tsx";
+import { durationText } from "../components/figures.tsx";
 import { Transcripts } from "./transcript.tsx";
 
 /** How a verdict was found: the steps, then what was said. Also for one that is still pending. */

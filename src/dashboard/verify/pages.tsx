@@ -11,9 +11,8 @@ import type { History } from "../../verify/history.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
-import { type Flash, redirectTo } from "../redirect.ts";
 import { formAction, page } from "../page.ts";
-import { usePage, type View, type Viewer } from "../visit.ts";
+import { usePage, type View, type Viewer, type Flash, redirectTo } from "../visit.ts";
 import { VerificationBody } from "./verification-body.tsx";
 import type { HistoryFilters } from "../../verify/history-store.ts";
 import { isId } from "../../foundation/base/secrets.ts";
@@ -21,9 +20,9 @@ import { Mono } from "../components/copy.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { ResultBadge, VerifyBox, wordsOfReason, wordsOfVerdict } from "../components/verification.tsx";
-import { DownloadLink, Link, withPath } from "../components/link.tsx";
+import { DownloadLink, Link, withPath } from "../components/inline.tsx";
 import { Pager, Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 
 export interface VerifyPageUseCases {
   readonly checks: Checks;

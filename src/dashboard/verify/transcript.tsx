@@ -1,8 +1,7 @@
 import type { Attempt, Evidence, PlannedRetry, SessionEvidence } from "../../verify/evidence.ts";
-import { Badge } from "../components/badge.tsx";
-import { countText } from "../components/number.tsx";
+import { Badge } from "../components/inline.tsx";
 import { Panel } from "../components/panel.tsx";
-import { durationText, Time } from "../components/time.tsx";
+import { durationText, Time, countText } from "../components/figures.tsx";
 
 type Line = SessionEvidence["transcript"][number];
 

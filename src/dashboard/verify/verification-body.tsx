@@ -8,12 +8,10 @@ import {
   qualityParts,
 } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
 import { Button, PostForm } from "../components/form.tsx";
-import { ButtonLink, Link } from "../components/link.tsx";
-import { Live } from "../components/live.tsx";
-import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { durationText, Time } from "../components/time.tsx";
+import { ButtonLink, Link, Badge, type Kind } from "../components/inline.tsx";
+import { Callout, Columns, PageHead, Panel, Row, Rows, Live } from "../components/panel.tsx";
+import { durationText, Time } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { wordsOfReason, wordsOfVerdict } from "../components/verification.tsx";
 import { EvidenceView } from "./evidence-view.tsx";

@@ -6,14 +6,12 @@ import {
   type DeliveryStatus,
 } from "../../notifications/webhooks/delivery-store.ts";
 import type { EndpointStatus } from "../../notifications/webhooks/endpoints.ts";
-import { Badge } from "../components/badge.tsx";
 import { Mono, Copyable, CopyBlock } from "../components/copy.tsx";
 import { Empty, Callout, PageHead, Panel, Columns, Row, Rows } from "../components/panel.tsx";
 import { Button, Filters, PostForm, SelectField } from "../components/form.tsx";
-import { Link, withParameters } from "../components/link.tsx";
-import { countText, Num } from "../components/number.tsx";
+import { Link, withParameters, Badge } from "../components/inline.tsx";
 import { Pager, Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, countText, Num } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { DELIVERY_WORDS, ENDPOINT_WORDS, pendingText, usesText } from "./overview-page.tsx";
 

@@ -5,16 +5,13 @@ import {
   PENDING_SHOWN_MAX,
   type UrlUse,
 } from "../../notifications/webhooks/endpoints.ts";
-import { Badge, type Kind } from "../components/badge.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
-import { ButtonLink, Link } from "../components/link.tsx";
-import { countText, Num, numberText } from "../components/number.tsx";
+import { ButtonLink, Link, type IconName, Badge, type Kind } from "../components/inline.tsx";
 import { Table } from "../components/table.tsx";
-import { Time } from "../components/time.tsx";
+import { Time, countText, Num, numberText } from "../components/figures.tsx";
 import type { DeliveryStatus } from "../../notifications/webhooks/delivery-store.ts";
-import type { IconName } from "../components/icon.tsx";
 
 interface StateWords {
   readonly kind: Kind;

@@ -9,14 +9,13 @@ import { DELIVERY_STATUSES, type DeliveryFilters } from "../../notifications/web
 import type { WebhookSecret } from "../../notifications/webhooks/secret-store.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { formAction, page } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { DeliveriesPage, DeliveryPage } from "./deliveries-page.tsx";
 import { OverviewPage } from "./overview-page.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
-import { Time } from "../components/time.tsx";
+import { Time } from "../components/figures.tsx";
 
 export interface WebhookPageUseCases {
   readonly webhooks: Webhooks;

@@ -3,16 +3,13 @@ import type { FirstSteps } from "../../accounts/store.ts";
 import type { OwnKeys } from "../../accounts/keys.ts";
 import type { Doctor } from "../../doctor/doctor.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";
-import { Badge } from "../components/badge.tsx";
 import { Button, PostForm } from "../components/form.tsx";
-import { Icon } from "../components/icon.tsx";
-import { ButtonLink, HelpText } from "../components/link.tsx";
-import { countText } from "../components/number.tsx";
+import { ButtonLink, HelpText, Icon, Badge } from "../components/inline.tsx";
+import { countText } from "../components/figures.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { ShownKey } from "../components/shown-key.tsx";
 import { formAction, page } from "../page.ts";
-import type { View, Viewer } from "../visit.ts";
-import { redirectTo } from "../redirect.ts";
+import { type View, type Viewer, redirectTo } from "../visit.ts";
 import type { Owner } from "../../foundation/base/secrets.ts";
 
 export interface WelcomeUseCases {

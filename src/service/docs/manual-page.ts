@@ -1,4 +1,4 @@
-import { assetPath } from "../../dashboard/assets.ts";
+import { assetPath } from "../../dashboard/frame.tsx";
 import { html, type Markup, trustedMarkup } from "../../foundation/http/html.ts";
 import type { Page } from "./docs-response.ts";
 import { type Guide, GUIDES } from "./guides.ts";

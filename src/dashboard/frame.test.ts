@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { assetPath, findAsset } from "./assets.ts";
+import { assetPath, findAsset } from "./frame.tsx";
 
 const textOf = async (name: "style.css" | "app.js"): Promise<string> => {
   const response = await findAsset(new Request(`http://localhost${assetPath(name)}`), assetPath(name));

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { nextTurn, systemClock } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { PageTurns } from "./page-turns.ts";
+import { PageTurns } from "./visit.ts";
 
 const requestOf = (signal?: AbortSignal): Request =>
   new Request("http://localhost/", signal === undefined ? {} : { signal });
