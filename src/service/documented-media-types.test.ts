@@ -68,6 +68,7 @@ describe("media types of responses", () => {
     expect(several).toEqual([
       "/v1/dmarc/ingestions/{id}/raw",
       "/v1/dmarc/domains/{id}/sources",
+      "/v1/dmarc/domains/{id}/own-hosts",
       "/v1/dmarc/domains/{id}/records",
     ]);
     let served = 0;
